@@ -3,7 +3,7 @@ from libc.stdint cimport uint64_t
 
 
 cdef inline uint64_t mix(uint64_t h) noexcept nogil:
-    """Finaliser of MurmurHash3 (Appleby, public domain): a bijection in which every input bit reaches every output bit."""
+    """Finaliser of MurmurHash3 (Appleby, public domain): a bijection; every input bit reaches every output bit."""
     h ^= h >> 33
     h *= 0xFF51AFD7ED558CCDULL
     h ^= h >> 33

@@ -25,7 +25,8 @@ class Document:
     """A text with its tokens and sentences; ``tags`` or ``entities`` where they are known.
 
     ``text`` is the input, untouched. Token t is ``text[token_starts[t]:token_ends[t]]`` (white space is never a token)
-    and equals ``tokens[t]``. Sentence s holds the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``; no sentence is empty.
+    and equals ``tokens[t]``. Sentence s holds the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``; no sentence
+    is empty.
     """
 
     text: str

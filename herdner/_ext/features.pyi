@@ -1,0 +1,1 @@
+"""Token features (compiled from cython_ext/features.pyx)."""

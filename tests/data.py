@@ -1,0 +1,21 @@
+"""Where the tests find the shared corpora, which are never part of the repository."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def shared_data(path: str) -> Path:
+    """The file or folder ``path`` of the shared data; the calling test is skipped where it is missing.
+
+    The data are looked for in the folder named by the environment variable HERDNER_DATA, else in ``../shared/data``.
+    """
+    found = Path(os.environ.get("HERDNER_DATA") or REPOSITORY.parent / "shared" / "data") / path
+    if not found.exists():
+        pytest.skip(f"needs the corpus {path}: set HERDNER_DATA to the folder of the shared data")
+    return found
