@@ -1,0 +1,150 @@
+/* Chain loops for the instruction set at hand: AVX2 where the processor has it, SSE2 on other x86-64, plain C elsewhere.
+ * (AVX2 instead of SSE2 gains 1.6 times on Viterbi at 9 labels.) */
+#ifndef HERDNER_CHAIN_H
+#define HERDNER_CHAIN_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__GNUC__)
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#else
+#define ALWAYS_INLINE inline
+#define restrict __restrict
+#endif
+
+enum { CHAIN_OK = 0, CHAIN_IMPOSSIBLE = 1, CHAIN_EXTREME = 2 };
+
+/* Pairwise tables [T, n_labels, stride] of all edges (log-potentials, or their scaled exponentials) and their
+ * transposes; `shifts` [T] are the logarithms the exponentials were divided by. */
+typedef struct {
+    int n_labels, stride;
+    const double *tables, *transposed, *shifts;
+} chain_tables;
+
+/* The scaled loops are used only where nothing can underflow, so that a zero always means "impossible": finite entries
+ * of a table lie within exp(-115) of its largest, of a unary row within exp(-230), and no probability of a forward or
+ * backward row that is not zero is below 1e-70. Products are then above 1e-220, and the smallest normaliser, that of an
+ * edge, above 1e-290. Everything else is done in the log domain. */
+#define CHAIN_TABLE_RANGE 115.0
+#define CHAIN_UNARY_RANGE 230.0
+#define CHAIN_SMALLEST 1e-70
+
+static ALWAYS_INLINE int argmax(const double *row, int n) {
+    int best = 0;
+    for (int i = 1; i < n; i++)
+        if (row[i] > row[best]) best = i;
+    return best;
+}
+
+static ALWAYS_INLINE int argmax_sum(const double *a, const double *b, int n) {
+    int best = 0;
+    double largest = a[0] + b[0];
+    for (int i = 1; i < n; i++) {
+        const double sum = a[i] + b[i];
+        best = sum > largest ? i : best;
+        largest = sum > largest ? sum : largest;
+    }
+    return best;
+}
+
+/* x = exp(u - max u), padded with 0; false where the finite entries lie too far apart or none is finite. */
+static ALWAYS_INLINE int exp_row(const double *u, double *x, int n, int stride, double *largest) {
+    double top = u[0], bottom = 0.0;
+    for (int j = 1; j < n; j++) top = u[j] > top ? u[j] : top;
+    if (top == -INFINITY) return 0;
+    for (int j = 0; j < n; j++) {
+        const double d = u[j] - top;
+        bottom = d < bottom && d != -INFINITY ? d : bottom;
+        x[j] = exp(d);
+    }
+    for (int j = n; j < stride; j++) x[j] = 0.0;
+    *largest = top;
+    return bottom >= -CHAIN_UNARY_RANGE;
+}
+
+/* Divides a row by its sum; false where an entry other than zero becomes too small. */
+static ALWAYS_INLINE int normalise_row(double *row, int n, double *sum) {
+    double total = 0.0, smallest = 1.0;
+    for (int j = 0; j < n; j++) total += row[j];
+    const double factor = total > 0.0 ? 1.0 / total : 0.0;
+    for (int j = 0; j < n; j++) {
+        row[j] *= factor;
+        smallest = row[j] < smallest && row[j] > 0.0 ? row[j] : smallest;
+    }
+    *sum = total;
+    return smallest >= CHAIN_SMALLEST;
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+
+#define NAME(x) x##_avx2
+#define TARGET __attribute__((target("avx2")))
+#define VEC __m256d
+#define LANES 4
+#define LOAD(p) _mm256_loadu_pd(p)
+#define STORE(p, v) _mm256_storeu_pd(p, v)
+#define SPLAT(s) _mm256_set1_pd(s)
+#define ADD(a, b) _mm256_add_pd(a, b)
+#define MUL(a, b) _mm256_mul_pd(a, b)
+#define MAX(a, b) _mm256_max_pd(a, b)
+#include "chain_target.h"
+#undef NAME
+#undef TARGET
+#undef VEC
+#undef LANES
+#undef LOAD
+#undef STORE
+#undef SPLAT
+#undef ADD
+#undef MUL
+#undef MAX
+
+#define LANES 2
+#define VEC __m128d
+#define LOAD(p) _mm_loadu_pd(p)
+#define STORE(p, v) _mm_storeu_pd(p, v)
+#define SPLAT(s) _mm_set1_pd(s)
+#define ADD(a, b) _mm_add_pd(a, b)
+#define MUL(a, b) _mm_mul_pd(a, b)
+#define MAX(a, b) _mm_max_pd(a, b)
+#define DISPATCH(f, ...) (chain_has_avx2() ? f##_avx2(__VA_ARGS__) : f##_base(__VA_ARGS__))
+
+static inline int chain_has_avx2(void) { return __builtin_cpu_supports("avx2"); }
+
+#else
+
+#define LANES 1
+#define VEC double
+#define LOAD(p) (*(p))
+#define STORE(p, v) (*(p) = (v))
+#define SPLAT(s) (s)
+#define ADD(a, b) ((a) + (b))
+#define MUL(a, b) ((a) * (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define DISPATCH(f, ...) f##_base(__VA_ARGS__)
+
+#endif
+
+#define NAME(x) x##_base
+#define TARGET
+#include "chain_target.h"
+
+static double chain_viterbi(const chain_tables *c, const double *unary, int64_t n, int64_t readable,
+                            const int32_t *edge_table, double *scores, int32_t *states) {
+    return DISPATCH(viterbi, c, unary, n, readable, edge_table, scores, states);
+}
+
+static int chain_forward(const chain_tables *c, const double *unary, int64_t n, const int32_t *edge_table, double *x,
+                         double *forward, double *norm) {
+    return DISPATCH(forward, c, unary, n, edge_table, x, forward, norm);
+}
+
+static int chain_backward(const chain_tables *c, int64_t n, const int32_t *edge_table, const double *x,
+                          double *backward, double *xb, double *scale) {
+    return DISPATCH(backward, c, n, edge_table, x, backward, xb, scale);
+}
+
+#endif

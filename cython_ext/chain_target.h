@@ -1,0 +1,106 @@
+/* Viterbi and scaled forward-backward over one sequence, for one instruction set. chain.h includes this file once per
+ * set, having defined
+ *   NAME(x)  the name of x for this set;  TARGET  the functions' attribute;
+ *   VEC, LANES, LOAD, STORE, SPLAT, ADD, MUL, MAX  its vectors of doubles.
+ * Every lane does the same operations in the same order whatever LANES is, so all sets give the same bits. Rows are
+ * padded to `stride`, a multiple of 4: with -inf where scores are added, with 0 where probabilities are multiplied. */
+
+/* Labels j .. j + NV * LANES - 1 of: out[j] = FINISH(REDUCE_i COMBINE(previous[i], table[i, j]), extra[j]). */
+#define BLOCK(NV, COMBINE, REDUCE, FINISH)                                                                             \
+    do {                                                                                                               \
+        VEC acc[NV], p = SPLAT(previous[0]);                                                                           \
+        const double *row = table + j;                                                                                 \
+        for (int v = 0; v < NV; v++) acc[v] = COMBINE(p, LOAD(row + v * LANES));                                       \
+        for (int i = 1; i < n_labels; i++) {                                                                           \
+            row += stride;                                                                                             \
+            p = SPLAT(previous[i]);                                                                                    \
+            for (int v = 0; v < NV; v++) acc[v] = REDUCE(COMBINE(p, LOAD(row + v * LANES)), acc[v]);                   \
+        }                                                                                                              \
+        for (int v = 0; v < NV; v++) STORE(out + j + v * LANES, FINISH(acc[v], LOAD(extra + j + v * LANES)));          \
+        j += NV * LANES;                                                                                               \
+    } while (0)
+
+#define ROW(name, COMBINE, REDUCE, FINISH)                                                                             \
+    static ALWAYS_INLINE TARGET void NAME(name)(double *restrict out, const double *restrict previous,                 \
+                                                const double *restrict table, const double *restrict extra,            \
+                                                int n_labels, int stride) {                                            \
+        int j = 0;                                                                                                     \
+        while (stride - j >= 12) BLOCK(12 / LANES, COMBINE, REDUCE, FINISH);                                           \
+        if (stride - j == 8) BLOCK(8 / LANES, COMBINE, REDUCE, FINISH);                                                \
+        if (stride - j == 4) BLOCK(4 / LANES, COMBINE, REDUCE, FINISH);                                                \
+    }
+
+#define KEEP(result, extra) (result)
+ROW(max_sum_row, ADD, MAX, ADD)      /* out[j] = max_i(previous[i] + table[i, j]) + extra[j] */
+ROW(forward_row, MUL, ADD, MUL)      /* out[j] = sum_i(previous[i] * table[i, j]) * extra[j] */
+ROW(backward_row, MUL, ADD, KEEP)    /* out[j] = sum_i(previous[i] * table[i, j]) */
+
+/* Best labelling of one sequence, its score returned. `scores` [n + 1, stride] is scratch: no back-pointers are stored,
+ * the trace back repeats the one maximisation it needs with the same operands, so it finds the same maximum. Ties go to
+ * the smallest label, decided from the last token to the first. `readable` counts the doubles in memory from `unary`. */
+static TARGET double NAME(viterbi)(const chain_tables *c, const double *unary, int64_t n, int64_t readable,
+                                   const int32_t *edge_table, double *scores, int32_t *states) {
+    const int n_labels = c->n_labels, stride = c->stride;
+    const int64_t size = (int64_t)n_labels * stride;
+    for (int j = 0; j < stride; j++) scores[j] = j < n_labels ? unary[j] : -INFINITY;
+    for (int64_t t = 1; t < n; t++) {
+        const double *extra = unary + t * n_labels;
+        if (t * n_labels + stride > readable) extra = memcpy(scores + n * stride, extra, n_labels * sizeof(double));
+        NAME(max_sum_row)(scores + t * stride, scores + (t - 1) * stride,
+                          c->tables + (edge_table ? edge_table[t] * size : 0), extra, n_labels, stride);
+    }
+    int best = argmax(scores + (n - 1) * stride, n_labels);
+    const double score = scores[(n - 1) * stride + best];
+    states[n - 1] = best;
+    for (int64_t t = n - 1; t > 0; t--) {
+        const double *into = c->transposed + (edge_table ? edge_table[t] * size : 0) + (int64_t)best * stride;
+        states[t - 1] = best = argmax_sum(scores + (t - 1) * stride, into, n_labels);
+    }
+    return score;
+}
+
+/* Forward probabilities given the tokens so far: rows of `forward` sum to 1, `norm` [n] holds the logarithms that were
+ * divided out, so log Z is its sum. `x` [n, stride] receives exp(unary - its largest). Here and below the tables are
+ * exp(table - its largest), the largest being `shifts`. */
+static TARGET int NAME(forward)(const chain_tables *c, const double *unary, int64_t n, const int32_t *edge_table,
+                                double *x, double *forward, double *norm) {
+    const int n_labels = c->n_labels, stride = c->stride;
+    const int64_t size = (int64_t)n_labels * stride;
+    for (int64_t t = 0; t < n; t++) {
+        double *row = forward + t * stride, *xt = x + t * stride, total, shift;
+        if (!exp_row(unary + t * n_labels, xt, n_labels, stride, &shift)) return CHAIN_EXTREME;
+        if (t == 0) {
+            memcpy(row, xt, stride * sizeof(double));
+        } else {
+            const int64_t e = edge_table ? edge_table[t] : 0;
+            NAME(forward_row)(row, row - stride, c->tables + e * size, xt, n_labels, stride);
+            shift += c->shifts[e];
+        }
+        if (!normalise_row(row, n_labels, &total)) return CHAIN_EXTREME;
+        if (total == 0) return CHAIN_IMPOSSIBLE;
+        norm[t] = log(total) + shift;
+    }
+    return CHAIN_OK;
+}
+
+/* Backward probabilities, rows scaled to sum to 1: row t - 1 was divided by scale[t]. `xb` [n, stride] receives
+ * x * backward, a token's factor towards its left neighbour. */
+static TARGET int NAME(backward)(const chain_tables *c, int64_t n, const int32_t *edge_table, const double *x,
+                                 double *backward, double *xb, double *scale) {
+    const int n_labels = c->n_labels, stride = c->stride;
+    const int64_t size = (int64_t)n_labels * stride;
+    double *row = backward + (n - 1) * stride;
+    for (int j = 0; j < stride; j++) row[j] = j < n_labels ? 1.0 : 0.0;
+    for (int64_t t = n - 1; t > 0; t--, row -= stride) {
+        double *xbt = xb + t * stride;
+        for (int j = 0; j < stride; j++) xbt[j] = x[t * stride + j] * row[j];
+        NAME(backward_row)(row - stride, xbt, c->transposed + (edge_table ? edge_table[t] * size : 0), xbt, n_labels,
+                           stride);
+        if (!normalise_row(row - stride, n_labels, scale + t)) return CHAIN_EXTREME;
+    }
+    return CHAIN_OK;
+}
+
+#undef BLOCK
+#undef ROW
+#undef KEEP

@@ -1,0 +1,31 @@
+import numpy as np
+from numpy.typing import NDArray
+
+def viterbi(
+    unary: NDArray[np.float64],
+    tables: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    edge_table: NDArray[np.int32] | None,
+    states: NDArray[np.int32],
+    scores: NDArray[np.float64],
+) -> int: ...
+def forward_backward(
+    unary: NDArray[np.float64],
+    tables: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    edge_table: NDArray[np.int32] | None,
+    log_z: NDArray[np.float64],
+    nodes: NDArray[np.float64] | None = None,
+    counts: NDArray[np.float64] | None = None,
+    edges: NDArray[np.float64] | None = None,
+) -> int: ...
+def span_log_probability(
+    unary: NDArray[np.float64],
+    tables: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    edge_table: NDArray[np.int32] | None,
+    states: NDArray[np.int32],
+    span_starts: NDArray[np.int64],
+    span_ends: NDArray[np.int64],
+    out: NDArray[np.float64],
+) -> int: ...

@@ -1,0 +1,165 @@
+"""Chains in bulk: Viterbi, forward-backward and span probabilities for many sequences in one call.
+
+Arguments common to all functions: ``unary`` float64[N, K], the log-potentials of all tokens, sequence s being the rows
+``offsets[s]`` to ``offsets[s + 1]`` (int64[S + 1], empty sequences allowed); ``transition`` float64[K, K], row = left
+label, tied over all edges; or float64[T, K, K] with ``edge_table`` int32[N] naming the table of the edge from token
+t - 1 to t (ignored at the first token of a sequence). Natural logarithms throughout. -inf forbids a label or a pair of labels; NaN
+and +inf are refused. A sequence in which every labelling is forbidden is an `ImpossibleChain`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdner._ext import chain as loops
+
+
+class ImpossibleChain(ValueError):
+    """Every labelling of a sequence has log-potential -inf; ``sequence`` is its index."""
+
+    def __init__(self, sequence: int, start: int, end: int) -> None:
+        self.sequence = sequence
+        super().__init__(
+            f"sequence {sequence} (tokens {start} to {end - 1}): every labelling is forbidden by -inf entries; allow a label"
+            " for each token and a transition between them"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChainMarginals:
+    """What forward-backward gives; fields that were not asked for are None.
+
+    log_z float64[S]; nodes float64[N, K]; transition_counts: the edge marginals summed over the edges of each table,
+    in the shape of ``transition``; edges float64[N, K, K]: P(token t - 1 has label i and token t has label j), zero
+    where t starts a sequence.
+    """
+
+    log_z: NDArray[np.float64]
+    nodes: NDArray[np.float64] | None = None
+    transition_counts: NDArray[np.float64] | None = None
+    edges: NDArray[np.float64] | None = None
+
+
+def viterbi(
+    unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_table: ArrayLike | None = None
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """The labellings of largest log-potential: states int32[N] and their log-potentials float64[S].
+
+    Ties go to the smallest label, decided from the last token of a sequence to the first (CRFsuite's rule).
+    """
+    arrays = _checked(unary, transition, offsets, edge_table)
+    states, scores = np.empty(len(arrays[0]), np.int32), np.empty(len(arrays[2]) - 1)
+    _raise_if_impossible(loops.viterbi(*arrays, states, scores), arrays[2])
+    return states, scores
+
+
+def forward_backward(
+    unary: ArrayLike,
+    transition: ArrayLike,
+    offsets: ArrayLike,
+    edge_table: ArrayLike | None = None,
+    *,
+    nodes: bool = True,
+    transition_counts: bool = False,
+    edges: bool = False,
+) -> ChainMarginals:
+    """log Z and, as asked, node marginals, expected transition counts and edge marginals (Rabiner 1989, Sec. III)."""
+    arrays = unary, tables, offsets, _ = _checked(unary, transition, offsets, edge_table)
+    result = ChainMarginals(
+        np.empty(len(offsets) - 1),
+        np.empty(unary.shape) if nodes else None,
+        np.empty(tables.shape) if transition_counts else None,
+        np.empty((len(unary), *tables.shape[1:])) if edges else None,
+    )
+    counts = result.transition_counts
+    _raise_if_impossible(loops.forward_backward(*arrays, result.log_z, result.nodes, counts, result.edges), offsets)
+    if counts is not None and np.ndim(transition) == 2:
+        return ChainMarginals(result.log_z, result.nodes, counts[0], result.edges)
+    return result
+
+
+def span_log_probability(
+    unary: ArrayLike,
+    transition: ArrayLike,
+    offsets: ArrayLike,
+    states: ArrayLike,
+    span_starts: ArrayLike,
+    span_ends: ArrayLike,
+    edge_table: ArrayLike | None = None,
+) -> NDArray[np.float64]:
+    """float64[M]: for each span, the log-probability that its tokens take exactly the labels ``states`` int32[N] has there.
+
+    Spans are token ranges start..end-1, not empty, in any order, each inside one sequence. Only sequences that
+    hold a span are worked on. With ``span`` = one entity this is the chain's confidence in that entity.
+    """
+    arrays = unary, _, offsets, _ = _checked(unary, transition, offsets, edge_table)
+    labels = np.ascontiguousarray(states, np.int32)
+    starts, ends = np.asarray(span_starts, np.int64), np.asarray(span_ends, np.int64)
+    if labels.shape != unary.shape[:1] or (labels.size and not 0 <= labels.min() <= labels.max() < unary.shape[1]):
+        raise ValueError(
+            f"states must hold one label from 0 to {unary.shape[1] - 1} for each of the {len(unary)} tokens"
+        )
+    if starts.ndim != 1 or starts.shape != ends.shape:
+        raise ValueError(
+            f"span_starts and span_ends must be lists of equal length, not {starts.shape} and {ends.shape}"
+        )
+    if not len(starts):
+        return np.empty(0)
+    home = np.searchsorted(offsets, starts, "right")
+    wrong = np.flatnonzero((starts < 0) | (starts >= len(unary)) | (ends <= starts))
+    if not len(wrong):
+        wrong = np.flatnonzero(ends > offsets[home])
+    if len(wrong):
+        k = wrong[0]
+        raise ValueError(f"span {k}, tokens {starts[k]} to {ends[k]} (exclusive), is empty or not inside one sequence")
+    order = np.argsort(starts, kind="stable")
+    out, result = np.empty(len(starts)), np.empty(len(starts))
+    failed = loops.span_log_probability(*arrays, labels, starts[order], ends[order], out)
+    _raise_if_impossible(failed, offsets)
+    result[order] = out
+    return result
+
+
+def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_table: ArrayLike | None):
+    """The four arrays as the loops want them, or a ValueError that says what is wrong."""
+    unary = np.ascontiguousarray(unary, np.float64)
+    tables = np.ascontiguousarray(transition, np.float64)
+    offsets = np.ascontiguousarray(offsets, np.int64)
+    if unary.ndim != 2 or not unary.shape[1]:
+        raise ValueError(f"unary must have shape [tokens, labels] with at least one label, not {unary.shape}")
+    n_tokens, n_labels = unary.shape
+    tables = tables[None] if tables.ndim == 2 else tables
+    if tables.ndim != 3 or tables.shape[1:] != (n_labels, n_labels) or not len(tables):
+        raise ValueError(
+            f"transition must have shape [{n_labels}, {n_labels}] as unary has {n_labels} labels, not {tables.shape}"
+        )
+    if (
+        offsets.ndim != 1
+        or not len(offsets)
+        or offsets[0] != 0
+        or offsets[-1] != n_tokens
+        or (np.diff(offsets) < 0).any()
+    ):
+        raise ValueError(f"offsets must rise from 0 to the number of tokens, {n_tokens}")
+    # One pass each: the sum is NaN or +inf if any entry is, as finite log-potentials do not overflow.
+    for name, array in (("unary", unary), ("transition", tables)):
+        with np.errstate(invalid="ignore"):
+            usable = array.sum() < np.inf
+        if not usable:
+            raise ValueError(f"{name} holds NaN or +inf; log-potentials are finite or -inf")
+    if edge_table is None:
+        if len(tables) > 1:
+            raise ValueError(f"edge_table must say which of the {len(tables)} transition tables each edge uses")
+        return unary, tables, offsets, None
+    edges = np.ascontiguousarray(edge_table, np.int32)
+    if edges.shape != (n_tokens,) or (n_tokens and not 0 <= edges.min() <= edges.max() < len(tables)):
+        raise ValueError(f"edge_table must name a table from 0 to {len(tables) - 1} for each of the {n_tokens} tokens")
+    return unary, tables, offsets, edges
+
+
+def _raise_if_impossible(sequence: int, offsets: NDArray[np.int64]) -> None:
+    if sequence >= 0:
+        raise ImpossibleChain(sequence, int(offsets[sequence]), int(offsets[sequence + 1]))
