@@ -235,7 +235,7 @@ cdef void edge_marginal(const Smoothed *c, int64_t t, int64_t table, double *out
 
 cdef void count_edges(const Smoothed *c, int64_t n, const int32_t *edge_table, double *outer, double *counts,
                       double *work) noexcept nogil:
-    """Adds a sequence's edge marginals: to ``counts`` [T, K, K] if they are logarithms, else to ``outer`` [T, K, stride]
+    """Adds a sequence's edge marginals: to ``counts`` [T, K, K] in the log domain, else to ``outer`` [T, K, stride]
     without their factor exp(table), which is the same for every token and is multiplied in once, at the end."""
     cdef int n_labels = c.scaled.n_labels, stride = c.scaled.stride, i, j
     cdef int64_t t, table = 0

@@ -3,8 +3,8 @@
 Arguments common to all functions: ``unary`` float64[N, K], the log-potentials of all tokens, sequence s being the rows
 ``offsets[s]`` to ``offsets[s + 1]`` (int64[S + 1], empty sequences allowed); ``transition`` float64[K, K], row = left
 label, tied over all edges; or float64[T, K, K] with ``edge_table`` int32[N] naming the table of the edge from token
-t - 1 to t (ignored at the first token of a sequence). Natural logarithms throughout. -inf forbids a label or a pair of labels; NaN
-and +inf are refused. A sequence in which every labelling is forbidden is an `ImpossibleChain`.
+t - 1 to t (ignored at the first token of a sequence). Natural logarithms throughout. -inf forbids a label or a pair of
+labels; NaN and +inf are refused. A sequence in which every labelling is forbidden is an `ImpossibleChain`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class ImpossibleChain(ValueError):
     def __init__(self, sequence: int, start: int, end: int) -> None:
         self.sequence = sequence
         super().__init__(
-            f"sequence {sequence} (tokens {start} to {end - 1}): every labelling is forbidden by -inf entries; allow a label"
-            " for each token and a transition between them"
+            f"sequence {sequence} (tokens {start} to {end - 1}): every labelling is forbidden by -inf entries;"
+            " allow a label for each token and a transition between them"
         )
 
 
@@ -90,10 +90,10 @@ def span_log_probability(
     span_ends: ArrayLike,
     edge_table: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
-    """float64[M]: for each span, the log-probability that its tokens take exactly the labels ``states`` int32[N] has there.
+    """float64[M]: the log-probability that each span's tokens take exactly the labels they have in ``states`` int32[N].
 
     Spans are token ranges start..end-1, not empty, in any order, each inside one sequence. Only sequences that
-    hold a span are worked on. With ``span`` = one entity this is the chain's confidence in that entity.
+    hold a span are worked on. For the span of an entity this is the chain's confidence in it.
     """
     arrays = unary, _, offsets, _ = _checked(unary, transition, offsets, edge_table)
     labels = np.ascontiguousarray(states, np.int32)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -33,7 +35,7 @@ def batches(draw, *, integers=False):
 
 
 def oracles(unary, tables, offsets, edge_table):
-    for a, b in zip(offsets[:-1], offsets[1:], strict=True):
+    for a, b in itertools.pairwise(offsets):
         edges = None if edge_table is None else edge_table[a:b]
         yield a, b, Oracle.of([unary.shape[1]] * (b - a), chain_factors(unary[a:b], tables, edges))
 
@@ -155,7 +157,7 @@ def test_sequences_of_a_batch_do_not_touch_each_other():
     unary[offsets[20] : offsets[21]] *= 1e4
     states, scores = viterbi(unary, table, offsets)
     result = forward_backward(unary, table, offsets)
-    for s, (a, b) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+    for s, (a, b) in enumerate(itertools.pairwise(offsets)):
         alone, score = viterbi(unary[a:b], table, [0, b - a])
         assert alone.tolist() == states[a:b].tolist()
         assert score[0] == scores[s]
@@ -176,7 +178,7 @@ def test_tied_and_untied_tables_give_the_same_bits():
     assert np.array_equal(a.nodes, b.nodes)
 
 
-GOOD = dict(unary=np.zeros((3, 2)), transition=np.zeros((2, 2)), offsets=[0, 3])
+GOOD = {"unary": np.zeros((3, 2)), "transition": np.zeros((2, 2)), "offsets": [0, 3]}
 
 
 @pytest.mark.parametrize(
