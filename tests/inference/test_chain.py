@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle import Oracle, chain_factors
 
 from herdner.inference.chain import ImpossibleChain, forward_backward, span_log_probability, viterbi
-from tests.oracle import Oracle, chain_factors
 
 INF = np.inf
 
