@@ -1,6 +1,7 @@
 """The registry of known corpora: what they are, where they come from, and how to get and check their files.
 
 The registry is data (``corpora/registry.toml``), so a new corpus needs no code; `fetch` takes the path of another one.
+Corpora that are read need not be registered: `parse_source`, `read` and `convert` take any file of a known format.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import importlib.resources
+import io
 import os
 import re
 import sys
@@ -15,16 +17,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import platformdirs
 
+from herdner.ner.document import Document
 from herdner.ner.download import TIMEOUT, DownloadError, check_url, download
+from herdner.ner.files import replacing
+from herdner.ner.io import FORMATS, read_documents, write_documents
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
 Use = Literal["train", "measure only"]
 Task = Literal["ner", "text", "images", "regression"]
@@ -287,3 +292,97 @@ def fetch(
         except DownloadError as problem:
             raise CorpusError(f"{name}: {problem}") from None
     return folder
+
+
+# --- reading and converting
+
+
+class SourceFile(NamedTuple):
+    """A file (or whatever else `herdner.ner.io.read_documents` reads) and its format."""
+
+    path: str
+    format: str
+
+
+EXTENSIONS = {".jsonl": "jsonl", ".txt": "text", ".conll": "conll", ".iob2": "uner"}
+
+
+def parse_source(argument: str) -> SourceFile:
+    """Take ``FILE:FORMAT`` apart; the format may be left out where the extension tells it (`EXTENSIONS`, also .gz).
+
+    A path may hold colons: what follows the last one is a format only if it has that form, and a file that exists under
+    the whole name is taken as it is. Raises ValueError with a line that names the formats.
+    """
+    head, colon, tail = argument.rpartition(":")
+    whole = Path(argument)
+    by_extension = EXTENSIONS.get(Path(whole.name.removesuffix(".gz")).suffix.lower())
+    formats = [name for name, entry in FORMATS.items() if entry.read is not None]
+    if colon and head and tail in formats and not (whole.exists() and not Path(head).exists()):
+        return SourceFile(head, tail)
+    if by_extension and (whole.exists() or not colon or not tail.isidentifier()):
+        return SourceFile(argument, by_extension)
+    known = f"expected FILE:FORMAT with one of {', '.join(formats)}"
+    if not argument or (colon and not head):
+        raise ValueError(f"{argument!r} names no file; {known}")
+    if colon and tail.isidentifier() and not whole.exists():
+        near = difflib.get_close_matches(tail.lower(), formats, n=1)
+        raise ValueError(
+            f"{argument!r}: unknown format {tail!r}{f' (did you mean {near[0]}?)' if near else ''}; {known}"
+        )
+    raise ValueError(f"{argument!r}: the extension does not tell the format; {known}")
+
+
+def label_map(format: str, registry: Mapping[str, Corpus] | None = None) -> dict[str, str | None] | None:
+    """How the registry maps the classes of the corpora of a format to PER, LOC and ORG; None for general formats.
+
+    A format belongs to a corpus where it has that corpus's name (``wnut17``), or serves only one annotated corpus.
+    """
+    corpora = (load_registry() if registry is None else registry).values()
+    owners = [corpus for corpus in corpora if corpus.task == "ner" and corpus.format == format]
+    general = format in EXTENSIONS.values() and format != "uner"
+    return None if general or len(owners) != 1 else owners[0].label_map
+
+
+def read(source: str | SourceFile, *, map_labels: bool = False, **options: Any) -> Iterator[Document]:
+    """The documents of ``FILE:FORMAT``, streaming; ``options`` are those of `herdner.ner.io.read_documents`.
+
+    With ``map_labels`` the classes of a registered corpus become PER, LOC and ORG and the others are dropped
+    (`label_map`); tags are then IOB2. Raises ValueError, or FormatError when iteration gets to the fault.
+    """
+    path, format = parse_source(source) if isinstance(source, str) else source
+    if map_labels and (labels := label_map(format)) is not None:
+        options.setdefault("labels", labels)
+    return read_documents(path, format, **options)
+
+
+def convert(
+    source: str | SourceFile,
+    target_format: str,
+    output: str | os.PathLike[str],
+    *,
+    map_labels: bool = False,
+    **options: Any,
+) -> int:
+    """Write the documents of ``FILE:FORMAT`` in another format, streaming, and return how many there were.
+
+    ``output`` is complete or is left as it was; ``"-"`` is standard output. Other arguments as for `read`; a column
+    format can only be written of text with a ``tokenizer``. Raises ValueError (FormatError among them) and OSError.
+    """
+    count = 0
+
+    def counted() -> Iterator[Document]:
+        nonlocal count
+        for document in read(source, map_labels=map_labels, **options):
+            count += 1
+            yield document
+
+    if str(output) == "-":
+        write_documents(counted(), sys.stdout, target_format)
+        return count
+    with replacing(output) as binary:
+        stream = io.TextIOWrapper(binary, encoding="utf-8", newline="\n")
+        try:
+            write_documents(counted(), stream, target_format)
+        finally:
+            stream.detach()  # flushes, and leaves the closing to its owner
+    return count

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any
 from urllib import error, request
 from urllib.parse import urlsplit
+
+from herdner.ner.files import replacing
 
 MAX_REDIRECTS = 5
 TIMEOUT = 30.0  # seconds
@@ -48,15 +48,10 @@ def download(
     ``progress(done, total)`` counts bytes. ``timeout`` is the longest silence of the server, in seconds. Nothing is
     resumed: what is left of an interrupted download is removed. Raises DownloadError.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with part.open("wb") as stream, closing(_blocks(url, size, timeout)) as blocks:
-                _store(stream, blocks, url, size, sha256, progress)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        with replacing(path) as stream, closing(_blocks(url, size, timeout)) as blocks:
+            _store(stream, blocks, url, size, sha256, progress)
     except OSError as problem:  # the disk's: those of the network are DownloadErrors already
         raise DownloadError(f"cannot write {path}: {problem.strerror or problem}; nothing was kept") from None
 
@@ -82,11 +77,9 @@ def _store(
         raise DownloadError(f"{url}: ended after {done} of {size} bytes; nothing was kept, try again")
     if digest.hexdigest() != sha256:
         raise DownloadError(f"{url}: SHA-256 is {digest.hexdigest()}, expected {sha256}; nothing was kept")
-    stream.flush()
-    os.fsync(stream.fileno())  # the name must never appear before the bytes
 
 
-def _blocks(url: str, size: int, timeout: float) -> Iterator[bytes]:
+def _blocks(url: str, size: int, timeout: float) -> Generator[bytes, None, None]:
     """The body of the answer. Whatever goes wrong with the network is a DownloadError, never an OSError."""
     try:
         with _opener().open(request.Request(url, headers={"User-Agent": "herdner"}), timeout=timeout) as answer:

@@ -17,8 +17,9 @@ from types import MappingProxyType
 import pytest
 from data import REPOSITORY, shared_data
 
-from herdner.ner import corpora, download
+from herdner.ner import corpora, download, files
 from herdner.ner.corpora import Corpus, CorpusError, CorpusFile
+from herdner.ner.io import FORMATS
 
 BODY = b"Ada\tB-PER\n" * 20_000  # several blocks
 SHA256 = hashlib.sha256(BODY).hexdigest()
@@ -203,7 +204,7 @@ def test_a_full_disk(server: ThreadingHTTPServer, tmp_path: Path, monkeypatch: p
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(download.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     message = fails("good", server, tmp_path)
     assert f"cannot write {tmp_path / 'toy.conll'}: No space left on device" in message
 
@@ -333,3 +334,94 @@ def test_a_broken_registry_says_what_is_wrong(tmp_path: Path, old: str, new: str
 def test_a_missing_registry(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="cannot read the registry: No such file"):
         corpora.load_registry(tmp_path / "registry.toml")
+
+
+# --- reading and converting
+
+
+@pytest.mark.parametrize(
+    ("argument", "path", "format"),
+    [
+        ("eng.train:conll2003", "eng.train", "conll2003"),
+        ("news.jsonl", "news.jsonl", "jsonl"),
+        ("news.TXT", "news.TXT", "text"),
+        ("news.conll.gz", "news.conll.gz", "conll"),
+        ("en_ewt-ud-dev.iob2", "en_ewt-ud-dev.iob2", "uner"),
+        ("en_ewt-ud-dev.iob2:conll", "en_ewt-ud-dev.iob2", "conll"),
+        (r"C:\news\today.conll", r"C:\news\today.conll", "conll"),
+        (r"C:\news\today:btc", r"C:\news\today", "btc"),
+        ("2026-11-21T10:30:00.jsonl", "2026-11-21T10:30:00.jsonl", "jsonl"),
+        ("a:b:text", "a:b", "text"),
+        ("folder/of:colons/x:ieer", "folder/of:colons/x", "ieer"),
+        ("-:jsonl", "-", "jsonl"),
+    ],
+)
+def test_parse_source(argument: str, path: str, format: str) -> None:
+    assert corpora.parse_source(argument) == (path, format)
+
+
+def test_parse_source_prefers_a_file_that_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("notes.txt:conll").touch()
+    with pytest.raises(ValueError, match="the extension does not tell the format"):
+        corpora.parse_source("notes.txt:conll")
+    Path("notes.txt").touch()
+    assert corpora.parse_source("notes.txt:conll") == ("notes.txt", "conll")
+    assert corpora.parse_source("notes.txt:conll:text") == ("notes.txt:conll", "text")
+
+
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        ("eng.train:conl2003", "unknown format 'conl2003' (did you mean conll2003?); expected FILE:FORMAT with one of"),
+        ("eng.train", "the extension does not tell the format"),
+        ("", "'' names no file"),
+        (":conll", "':conll' names no file"),
+        ("-", "the extension does not tell the format"),
+    ],
+)
+def test_parse_source_names_the_formats(argument: str, expected: str) -> None:
+    with pytest.raises(ValueError, match="expected FILE:FORMAT") as caught:
+        corpora.parse_source(argument)
+    assert expected in str(caught.value)
+    assert "conll2003" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_annotated_corpus_has_a_reader() -> None:
+    for corpus in corpora.load_registry().values():
+        if corpus.task in ("ner", "text"):
+            assert FORMATS[corpus.format].read is not None, corpus.name
+
+
+def test_label_maps_belong_to_corpora_and_not_to_general_formats() -> None:
+    worldwide = corpora.label_map("worldwide")
+    assert worldwide is not None
+    assert worldwide["Facility"] == "LOC"
+    assert worldwide["*"] is None
+    for general in ("conll", "jsonl", "text"):
+        assert corpora.label_map(general) is None
+
+
+def test_our_own_corpus_reads_as_the_registry_says() -> None:
+    corpus = corpora.info("herdner_news")
+    counts = {}
+    for file in corpus.files:
+        documents = list(corpora.read(f"{REPOSITORY / 'corpora' / file.name}:{corpus.format}"))
+        counts[file.split] = len(documents)
+        assert {entity.label for document in documents for entity in document.entities} == set(corpus.classes)
+    assert counts == {"train": 40, "dev": 20}
+
+
+@pytest.mark.parametrize("name", [name for name, folder in FOLDERS.items() if folder.startswith("ner/")])
+def test_the_classes_of_the_registry_are_those_of_the_shared_files(name: str) -> None:
+    corpus = corpora.info(name)
+    for file in corpus.files:
+        path = shared_data(FOLDERS[name]) / file.name
+        source = corpora.SourceFile(str(path), corpus.format)
+        options = {"labels": {}, "kinds": ("enamex", "numex", "timex")} if name == "ieer" else {}
+        found = {e.label for d in corpora.read(source, encoding=corpus.encoding, **options) for e in d.entities}
+        assert found <= set(corpus.classes)
+        if file.size > 100_000:  # a small file need not have them all
+            assert found >= set(corpus.labels)
+        assert {e.label for d in corpora.read(source, map_labels=True) for e in d.entities} == {"PER", "LOC", "ORG"}
