@@ -90,7 +90,7 @@ def _after_punctuation(
     starters = frozenset(rules.starters)
     spaced = np.append(starts[1:] > ends[:-1], True)
     found = []
-    for end in np.flatnonzero(np.isin(codes[ends - 1], ENDS)).tolist():
+    for end in map(int, np.flatnonzero(np.isin(codes[ends - 1], ENDS))):
         after = end + 1
         while after < len(tokens) and not spaced[after - 1] and tokens[after][0] in CLOSERS:
             after += 1
