@@ -121,7 +121,8 @@ def test_bilou_is_read_and_becomes_iobes():
     [
         ([["I-PER", "I-PER", "O"], ["I-LOC", "B-LOC"]], "iob1"),
         ([["B-PER", "I-PER", "O"], ["B-LOC"]], "iob2"),
-        ([["B-PER", "I-PER", "O"], ["O", "I-LOC"]], "iob2"),  # malformed, yet no IOB1: its B- is needless there
+        ([["B-PER", "I-PER", "O"], ["O", "I-LOC"]], "iob2"),  # a malformed span in IOB2
+        ([["I-PER", "O"], ["I-LOC"], ["O", "B-ORG", "I-ORG"]], "iob1"),  # a needless B-, as twice in eng.train
         ([["O", "S-PER"]], "iobes"),
         ([["O", "O"]], "iob2"),
         ([], "iob2"),

@@ -13,6 +13,7 @@ from herdner.ner.document import Document
 from herdner.ner.io.columns import Layout, read_columns
 from herdner.ner.io.ieer import read_ieer
 from herdner.ner.io.plain import read_jsonl, read_text
+from herdner.ner.io.write import write_conll, write_html, write_jsonl, write_spacy, write_text
 
 Reader = Callable[..., Iterator[Document]]
 Writer = Callable[..., None]
@@ -56,6 +57,7 @@ _FORMATS = [
         "*.conll",
         "*.iob2",
         "*.bio",
+        write=write_conll,
     ),
     _columns("conll2003", "CoNLL-2003: token, part of speech, chunk, tag (IOB1)", Layout(), "eng.*", "deu.*"),
     _columns("conll2002", "CoNLL-2002: token, part of speech, tag (IOB2)", Layout(), "esp.*", "ned.*"),
@@ -69,8 +71,15 @@ _FORMATS = [
     ),
     _columns("uner", "Universal NER: id, token, tag, -, annotator", Layout(token=1, tag=2, comments=True), "*.iob2"),
     Format("ieer", "NIST IE-ER 1999: SGML-like news stories; PER, LOC, ORG", read_ieer),
-    Format("text", "plain text, one document a file", read_text),
-    Format("jsonl", 'one object a line: {"id", "text", "entities": [{"start", "end", "label", ...}]}', read_jsonl),
+    Format("text", "plain text, one document a file; out: entities coloured or in brackets", read_text, write_text),
+    Format(
+        "jsonl",
+        'one object a line: {"id", "text", "entities": [{"start", "end", "label", ...}]}',
+        read_jsonl,
+        write_jsonl,
+    ),
+    Format("html", "a page of displaCy's entity view", write=write_html),
+    Format("spacy", "spaCy's DocBin (.spacy)", write=write_spacy),
 ]
 
 FORMATS: dict[str, Format] = {entry.name: entry for entry in _FORMATS}

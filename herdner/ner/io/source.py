@@ -65,9 +65,13 @@ def open_bytes(source: Source) -> Iterator[Any]:
     """The source's bytes, gunzipped where they are gzip. Errors of reading become a FormatError."""
     try:
         with _raw(source) as raw:
-            buffered: Any = io.BufferedReader(raw, CHUNK_BYTES) if isinstance(raw, io.RawIOBase) else raw
-            is_gzip = isinstance(buffered, io.BufferedReader) and buffered.peek(2)[:2] == b"\x1f\x8b"
-            yield gzip.GzipFile(fileobj=buffered) if is_gzip else buffered
+            buffered = raw if hasattr(raw, "peek") else io.BufferedReader(raw, CHUNK_BYTES)
+            is_gzip = buffered.peek(2)[:2] == b"\x1f\x8b"
+            try:
+                yield gzip.GzipFile(fileobj=buffered) if is_gzip else buffered
+            finally:
+                if buffered is not raw:
+                    buffered.detach()  # else it closes the caller's stream when it is collected
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise FormatError(f"{source.name}: damaged gzip file ({error}); fetch it again") from error
     except FileNotFoundError as error:

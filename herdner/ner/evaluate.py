@@ -1,0 +1,219 @@
+"""Scores of predicted entities: precision, recall and F1 by seqeval in strict mode, with bootstrap intervals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.ner.document import Document, document_spans
+from herdner.ner.tags import Span, detect_scheme, spans_from_tags, tags_from_spans
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_CELLS = 1 << 22  # numbers held at once while resampling
+
+
+@dataclass(frozen=True, slots=True)
+class ClassScores:
+    """One class, or all together ("micro"). Precision, recall and F1 lie in [0, 1], 0 where they are undefined."""
+
+    label: str
+    precision: float
+    recall: float
+    f1: float
+    support: int  # entities in the gold standard
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A percentile bootstrap interval of the micro F1."""
+
+    low: float
+    high: float
+    level: float
+    unit: str  # what was resampled: "document" or "sentence"
+    n_resamples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What an evaluation says."""
+
+    micro: ClassScores
+    classes: tuple[ClassScores, ...]
+    n_documents: int
+    n_sentences: int
+    n_tokens: int
+    interval: Interval | None = None
+    tokens_per_second: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def to_table(self) -> Table:
+        """A table for rich's console."""
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(caption=self.summary())
+        table.add_column("class")
+        for name in ("precision", "recall", "F1", "support"):
+            table.add_column(name, justify="right")
+        for row in (*self.classes, self.micro):
+            table.add_row(*map(Text, _cells(row)), end_section=row is self.classes[-1] if self.classes else False)
+        return table
+
+    def to_markdown(self) -> str:
+        """A table in Markdown, with a line below it."""
+        rows = [("class", "precision", "recall", "F1", "support"), ("---", "---:", "---:", "---:", "---:")]
+        rows += [_cells(row) for row in (*self.classes, self.micro)]
+        lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+        return "\n".join([*lines, "", self.summary()])
+
+    def summary(self) -> str:
+        """Sizes, interval and speed in one line."""
+        parts = [f"{self.n_documents:,} documents, {self.n_sentences:,} sentences, {self.n_tokens:,} tokens"]
+        if self.interval is not None:
+            low, high, level = self.interval.low, self.interval.high, self.interval.level
+            parts.append(f"{level:.0%} interval of F1 {low:.2%} to {high:.2%}, by bootstrap over {self.interval.unit}s")
+        if self.tokens_per_second is not None:
+            parts.append(f"{self.tokens_per_second:,.0f} tokens per second")
+        return "; ".join(parts)
+
+
+def _cells(row: ClassScores) -> tuple[str, ...]:
+    return row.label, f"{row.precision:.2%}", f"{row.recall:.2%}", f"{row.f1:.2%}", f"{row.support:,}"
+
+
+class Pair(NamedTuple):
+    """Gold and predicted token spans of one document."""
+
+    gold: list[Span]
+    predicted: list[Span]
+    sentence_offsets: NDArray[np.int64]
+
+
+def evaluate(
+    gold: Iterable[Document],
+    predicted: Iterable[Document],
+    *,
+    rng: np.random.Generator | None = None,
+    n_resamples: int = 1000,
+    level: float = 0.95,
+    tokens_per_second: float | None = None,
+) -> Scores:
+    """Scores of predicted documents against gold documents with the same tokens, in the same order.
+
+    An entity counts when both borders and the class are right (seqeval, ``mode="strict"``). The gold entities are those
+    of the gold documents, laid on tokens. Predicted tags are read strictly in their scheme: of malformed sequences only
+    the well-formed spans count, as in seqeval; IOB1 has no malformed sequences; without tags the entities count.
+
+    With ``rng``, the interval resamples documents (sentences, when there is only one document; an entity then belongs
+    to the sentence where it begins).
+
+    Raises ValueError where documents differ in number or tokens.
+    """
+    pairs = list(_pairs(list(gold), list(predicted)))
+    micro, classes = _seqeval(pairs)
+    interval = None if rng is None else bootstrap_interval(pairs, rng, n_resamples, level)
+    n_sentences = sum(len(pair.sentence_offsets) - 1 for pair in pairs)
+    n_tokens = sum(int(pair.sentence_offsets[-1]) for pair in pairs)
+    return Scores(micro, classes, len(pairs), n_sentences, n_tokens, interval, tokens_per_second)
+
+
+def _pairs(gold: Sequence[Document], predicted: Sequence[Document]) -> Iterator[Pair]:
+    if len(gold) != len(predicted):
+        raise ValueError(f"{len(gold)} gold documents but {len(predicted)} predicted; expected one for one")
+    scheme = detect_scheme(tags for document in predicted if document.tags for tags in document.sentence_tags())
+    strict = None if scheme == "iob1" else scheme
+    for right, guess in zip(gold, predicted, strict=True):
+        if list(right.tokens) != list(guess.tokens):
+            raise ValueError(f"document {right.id!r}: the predicted document has other tokens; expected the gold ones")
+        if guess.tags is None:
+            spans = document_spans(guess)
+        else:
+            spans = spans_from_tags(guess.tags, guess.sentence_offsets, strict=strict)
+        yield Pair(document_spans(right), spans, right.sentence_offsets)
+
+
+def _seqeval(pairs: Sequence[Pair]) -> tuple[ClassScores, tuple[ClassScores, ...]]:
+    """Micro scores and scores by class, from seqeval."""
+    from seqeval.metrics.v1 import precision_recall_fscore_support
+    from seqeval.scheme import IOB2
+
+    lengths = [int(pair.sentence_offsets[-1]) for pair in pairs]
+    gold = [tags_from_spans(pair.gold, n, "iob2") for pair, n in zip(pairs, lengths, strict=True)]
+    predicted = [tags_from_spans(pair.predicted, n, "iob2") for pair, n in zip(pairs, lengths, strict=True)]
+    labels = _labels(pairs)
+    if not labels:
+        return ClassScores("micro", 0.0, 0.0, 0.0, 0), ()
+
+    options: dict[str, Any] = {"scheme": IOB2, "zero_division": 0}
+
+    def scores(average: str | None) -> Any:
+        return precision_recall_fscore_support(gold, predicted, average=average, **options)
+
+    precision, recall, f1, support = scores("micro")
+    micro = ClassScores("micro", float(precision), float(recall), float(f1), int(support))
+    by_class = zip(labels, *(values.tolist() for values in scores(None)), strict=True)
+    return micro, tuple(ClassScores(*row) for row in by_class)
+
+
+def count_spans(pairs: Sequence[Pair], unit: str = "document") -> tuple[list[str], NDArray[np.int64]]:
+    """Labels (sorted), and ``int64[n_units, n_labels, 3]``: right, predicted and gold entities of each unit."""
+    labels = _labels(pairs)
+    index = {label: i for i, label in enumerate(labels)}
+    sizes = [1 if unit == "document" else len(pair.sentence_offsets) - 1 for pair in pairs]
+    counts = np.zeros((sum(sizes), len(labels), 3), np.int64)
+    first = 0
+    for pair, size in zip(pairs, sizes, strict=True):
+        found = set(pair.gold) & set(pair.predicted)
+        for column, spans in enumerate((found, pair.predicted, pair.gold)):
+            for span in spans:
+                inner = 0 if size == 1 else int(np.searchsorted(pair.sentence_offsets, span.start, side="right")) - 1
+                counts[first + inner, index[span.label], column] += 1
+        first += size
+    return labels, counts
+
+
+def _labels(pairs: Sequence[Pair]) -> list[str]:
+    return sorted({span.label for pair in pairs for spans in (pair.gold, pair.predicted) for span in spans})
+
+
+def bootstrap_interval(
+    pairs: Sequence[Pair], rng: np.random.Generator, n_resamples: int = 1000, level: float = 0.95
+) -> Interval | None:
+    """Percentile interval of the micro F1 over resampled documents (Efron & Tibshirani 1993, ch. 13).
+
+    One document alone is resampled by sentences. None where there are not two units to resample.
+    """
+    unit = "document" if len(pairs) > 1 else "sentence"
+    counts = count_spans(pairs, unit)[1].sum(axis=1)  # [n_units, 3]
+    n_units = len(counts)
+    if n_units < 2 or n_resamples < 1:
+        return None
+    shares = np.full(n_units, 1 / n_units)
+    batch = max(1, _CELLS // n_units)
+    f1 = np.concatenate(
+        [
+            _f1(rng.multinomial(n_units, shares, size=min(batch, n_resamples - done)) @ counts)
+            for done in range(0, n_resamples, batch)
+        ]
+    )
+    low, high = np.quantile(f1, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    return Interval(low, high, level, unit, n_resamples)
+
+
+def _f1(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """F1 of right, predicted and gold counts ``[..., 3]``; 0 where there is nothing."""
+    total = counts[..., 1] + counts[..., 2]
+    return 2 * counts[..., 0] / np.maximum(total, 1)
