@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.ner.document import Document, document_spans
-from herdner.ner.tags import Span, detect_scheme, spans_from_tags, tags_from_spans
+from herdner.ner.tags import Scheme, Span, detect_scheme, spans_from_tags, tags_from_spans
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -106,6 +106,7 @@ def evaluate(
     gold: Iterable[Document],
     predicted: Iterable[Document],
     *,
+    scheme: Scheme | None = None,
     rng: np.random.Generator | None = None,
     n_resamples: int = 1000,
     level: float = 0.95,
@@ -114,15 +115,16 @@ def evaluate(
     """Scores of predicted documents against gold documents with the same tokens, in the same order.
 
     An entity counts when both borders and the class are right (seqeval, ``mode="strict"``). The gold entities are those
-    of the gold documents, laid on tokens. Predicted tags are read strictly in their scheme: of malformed sequences only
-    the well-formed spans count, as in seqeval; IOB1 has no malformed sequences; without tags the entities count.
+    of the gold documents, laid on tokens. Predicted tags are read strictly in their ``scheme`` (None: as detected): of
+    malformed sequences only the well-formed spans count, as in seqeval; IOB1 has no malformed sequences. Where there are
+    no predicted tags, the predicted entities count.
 
     With ``rng``, the interval resamples documents (sentences, when there is only one document; an entity then belongs
     to the sentence where it begins).
 
     Raises ValueError where documents differ in number or tokens.
     """
-    pairs = list(_pairs(list(gold), list(predicted)))
+    pairs = list(_pairs(list(gold), list(predicted), scheme))
     micro, classes = _seqeval(pairs)
     interval = None if rng is None else bootstrap_interval(pairs, rng, n_resamples, level)
     n_sentences = sum(len(pair.sentence_offsets) - 1 for pair in pairs)
@@ -130,10 +132,11 @@ def evaluate(
     return Scores(micro, classes, len(pairs), n_sentences, n_tokens, interval, tokens_per_second)
 
 
-def _pairs(gold: Sequence[Document], predicted: Sequence[Document]) -> Iterator[Pair]:
+def _pairs(gold: Sequence[Document], predicted: Sequence[Document], scheme: Scheme | None = None) -> Iterator[Pair]:
     if len(gold) != len(predicted):
         raise ValueError(f"{len(gold)} gold documents but {len(predicted)} predicted; expected one for one")
-    scheme = detect_scheme(tags for document in predicted if document.tags for tags in document.sentence_tags())
+    if scheme is None:
+        scheme = detect_scheme(tags for document in predicted if document.tags for tags in document.sentence_tags())
     strict = None if scheme == "iob1" else scheme
     for right, guess in zip(gold, predicted, strict=True):
         if list(right.tokens) != list(guess.tokens):

@@ -195,7 +195,7 @@ def check_tags(tags: Iterable[str], scheme: Scheme) -> None:
 def detect_scheme(sequences: Iterable[Sequence[str]]) -> Scheme:
     """The scheme of some sentences' tags; IOB2 where nothing speaks against it.
 
-    E and S mean IOBES, L and U BILOU. An I- that opens a span speaks for IOB1 and a B- that does not follow its own label
+    E and S mean IOBES, L and U BILOU. An I- that opens a span speaks for IOB1, a B- that does not follow its own label
     for IOB2; the more frequent wins, since real files and predictions hold a few malformed spans.
     """
     opens_with_i = needless_b = 0

@@ -10,10 +10,10 @@ import pytest
 import spacy
 from data import shared_data
 from seqeval.metrics.sequence_labeling import get_entities
+from spaces import by_space
 
 from herdner.ner.document import Document, project
 from herdner.ner.io import read_documents, tokenized
-from spaces import by_space
 
 COLUMNS = [
     ("conll2003", "conll2003/eng.train", 946),

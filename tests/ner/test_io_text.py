@@ -9,9 +9,9 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from spaces import by_space
 
 from herdner.ner.io import FormatError, read_documents, tokenized
-from spaces import by_space
 
 STORY = """<IEER_DOC type="NEWSWIRE">
 <DOC>

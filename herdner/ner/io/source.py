@@ -65,7 +65,7 @@ def open_bytes(source: Source) -> Iterator[Any]:
     """The source's bytes, gunzipped where they are gzip. Errors of reading become a FormatError."""
     try:
         with _raw(source) as raw:
-            buffered = raw if hasattr(raw, "peek") else io.BufferedReader(raw, CHUNK_BYTES)
+            buffered: Any = raw if hasattr(raw, "peek") else io.BufferedReader(raw, CHUNK_BYTES)
             is_gzip = buffered.peek(2)[:2] == b"\x1f\x8b"
             try:
                 yield gzip.GzipFile(fileobj=buffered) if is_gzip else buffered
@@ -80,7 +80,7 @@ def open_bytes(source: Source) -> Iterator[Any]:
         raise FormatError(f"{source.name}: cannot be read ({error.strerror or error})") from error
 
 
-def _raw(source: Source) -> AbstractContextManager[IO[Any]]:
+def _raw(source: Source) -> AbstractContextManager[Any]:
     if source.path is not None:
         return source.path.open("rb")
     stream: Any = source.stream
@@ -101,7 +101,7 @@ def read_chunks(source: Source, encoding: str = "utf-8") -> Iterator[str]:
     n_bytes, n_lines, first = 0, 0, True
     with open_bytes(source) as stream:
         while True:
-            data = stream.read(CHUNK_BYTES)
+            data = stream.read1(CHUNK_BYTES)  # what is there: a pipe need not fill a chunk
             try:
                 text = decoder.decode(data, final=not data)
             except UnicodeError as error:
