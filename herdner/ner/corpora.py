@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import importlib.resources
-import io
 import os
 import re
 import sys
@@ -379,10 +378,6 @@ def convert(
     if str(output) == "-":
         write_documents(counted(), sys.stdout, target_format)
         return count
-    with replacing(output) as binary:
-        stream = io.TextIOWrapper(binary, encoding="utf-8", newline="\n")
-        try:
-            write_documents(counted(), stream, target_format)
-        finally:
-            stream.detach()  # flushes, and leaves the closing to its owner
+    with replacing(output) as stream:
+        write_documents(counted(), stream, target_format)
     return count
