@@ -84,6 +84,28 @@ class Document:
         return document if flat_tags is None else document.with_tags(flat_tags)
 
     @classmethod
+    def from_aligned(
+        cls,
+        text: str,
+        sentences: Iterable[Sequence[str]],
+        *,
+        id: str | None = None,
+        fields: Mapping[str, object] | None = None,
+    ) -> Document:
+        """A document of the text and its sentences' tokens, found in it one after the other.
+
+        Raises ValueError where they are not, or where something other than white space stands between them.
+        """
+        sentences = [sentence for sentence in sentences if len(sentence)]
+        tokens = [token for sentence in sentences for token in sentence]
+        starts = align_tokens(tokens, text)
+        if starts is None:
+            raise ValueError("the tokens are not those of the text; expected them in order, with white space between")
+        ends = starts + np.fromiter(map(len, tokens), np.int64, len(tokens))
+        offsets = offsets_from_lengths(map(len, sentences))
+        return cls(text, tokens, starts, ends, offsets, id=id, fields=dict(fields or {}))
+
+    @classmethod
     def from_text(cls, text: str, *, id: str | None = None, fields: Mapping[str, object] | None = None) -> Document:
         """A document without tokens, as the readers of running text give it where they have no tokenizer."""
         none = np.zeros(0, np.int64)
@@ -162,6 +184,19 @@ def project(entities: Sequence[Entity], document: Document) -> Projection:
         spans.append(Span(begin, end, entity.label))
         taken = end
     return Projection(spans, n_widened, n_dropped)
+
+
+def align_tokens(tokens: Sequence[str], text: str) -> NDArray[np.int64] | None:
+    """int64[n]: where each token begins in the text, with only white space around them; None where they do not fit."""
+    starts = np.zeros(len(tokens), np.int64)
+    end = 0
+    for i, token in enumerate(tokens):
+        start = text.find(token, end)
+        if start < 0 or not (start == end or text[end:start].isspace()):
+            return None
+        starts[i] = start
+        end = start + len(token)
+    return None if text[end:].strip() else starts
 
 
 def document_spans(document: Document) -> list[Span]:

@@ -116,8 +116,8 @@ def evaluate(
 
     An entity counts when both borders and the class are right (seqeval, ``mode="strict"``). The gold entities are those
     of the gold documents, laid on tokens. Predicted tags are read strictly in their ``scheme`` (None: as detected): of
-    malformed sequences only the well-formed spans count, as in seqeval; IOB1 has no malformed sequences. Where there are
-    no predicted tags, the predicted entities count.
+    malformed sequences only the well-formed spans count, as in seqeval; IOB1 has no malformed sequences. Without tags
+    the predicted entities count.
 
     With ``rng``, the interval resamples documents (sentences, when there is only one document; an entity then belongs
     to the sentence where it begins).

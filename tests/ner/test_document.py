@@ -42,6 +42,18 @@ def test_from_tokens(sentences, data):
     assert (document.id, document.fields) == ("x", {"a": 1})
 
 
+@given(sentences=SENTENCES)
+def test_from_aligned_finds_the_tokens(sentences):
+    expected = Document.from_tokens(sentences)
+    spaced = Document.from_aligned("\n" + expected.text.replace(" ", " \t ") + " ", sentences, id="x")
+    check(spaced)
+    assert spaced.tokens == expected.tokens
+    assert spaced.sentence_offsets.tolist() == expected.sentence_offsets.tolist()
+    for text in (expected.text + " §§", "§§§§§§ " + expected.text):
+        with pytest.raises(ValueError, match="not those of the text"):
+            Document.from_aligned(text, sentences)
+
+
 def test_offsets_count_characters():
     document = Document.from_tokens([["Zoë", "😀", "ﬁ"], ["São", "Paulo"]], [["B-PER", "O", "O"], ["B-LOC", "I-LOC"]])
     assert document.entities == (Entity(0, 3, "PER", "Zoë"), Entity(8, 17, "LOC", "São Paulo"))

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, get_args
 
-import numpy as np
-
-from herdner.ner.document import Document, offsets_from_lengths
-from herdner.ner.io.source import FormatError, Source, align, read_lines, rename, sources
-from herdner.ner.tags import Scheme, Span, spans_from_tags, split_tag, tags_from_spans
+from herdner.ner.document import Document, align_tokens
+from herdner.ner.io.labels import Labels, relabel
+from herdner.ner.io.source import FormatError, Source, read_lines, sources
+from herdner.ner.tags import Scheme, split_tag
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +51,7 @@ def read_columns(
     layout: Layout,
     patterns: tuple[str, ...],
     encoding: str = "utf-8",
-    labels: dict[str, str | None] | None = None,
+    labels: Labels | None = None,
     scheme: Scheme | None = None,
 ) -> Iterator[Document]:
     """The documents of the files, streaming. Tags stay as the file has them, unless ``labels`` or ``scheme`` is given.
@@ -68,7 +67,7 @@ def read_columns(
 
 
 def _documents(
-    source: Source, layout: Layout, encoding: str, labels: dict[str, str | None] | None, scheme: Scheme | None
+    source: Source, layout: Layout, encoding: str, labels: Labels | None, scheme: Scheme | None
 ) -> Iterator[Document]:
     many = layout.documents == "sentence"
     sentences: list[Sentence] = []
@@ -113,42 +112,19 @@ def _take_url(sentence: Sentence) -> tuple[dict[str, object], Sentence]:
 
 
 def _build(sentences: list[Sentence], id: str, fields: dict[str, object]) -> Document:
-    tagged = bool(sentences[0].tags)
+    tokens = [sentence.tokens for sentence in sentences]
+    tags = [sentence.tags for sentence in sentences] if sentences[0].tags else None
     if all(sentence.text is None for sentence in sentences):
-        tags = [sentence.tags for sentence in sentences] if tagged else None
-        return Document.from_tokens([sentence.tokens for sentence in sentences], tags, id=id, fields=fields)
-    starts: list[int] = []
-    texts: list[str] = []
-    position = 0
-    for tokens, _, text in sentences:
-        begins = None if text is None else align(tokens, text)
-        if text is None or begins is None:
-            text = " ".join(tokens)
-            begins = align(tokens, text) or []
-        starts.extend(position + begin for begin in begins)
-        texts.append(text)
-        position += len(text) + 1
-    all_tokens = [token for sentence in sentences for token in sentence.tokens]
-    begins = np.array(starts, np.int64)
-    document = Document(
-        text="\n".join(texts),
-        tokens=all_tokens,
-        token_starts=begins,
-        token_ends=begins + np.fromiter(map(len, all_tokens), np.int64, len(all_tokens)),
-        sentence_offsets=offsets_from_lengths(len(sentence.tokens) for sentence in sentences),
-        id=id,
-        fields=fields,
-    )
-    return document.with_tags([tag for sentence in sentences for tag in sentence.tags]) if tagged else document
+        return Document.from_tokens(tokens, tags, id=id, fields=fields)
+    text = "\n".join(_text(sentence) for sentence in sentences)
+    document = Document.from_aligned(text, tokens, id=id, fields=fields)
+    return document if tags is None else document.with_tags([tag for sentence in tags for tag in sentence])
 
 
-def relabel(document: Document, labels: dict[str, str | None] | None, scheme: Scheme) -> Document:
-    """The tags with renamed classes (see `rename`) in another scheme; a document without tags stays as it is."""
-    if document.tags is None:
-        return document
-    named = ((span, rename(span.label, labels)) for span in spans_from_tags(document.tags, document.sentence_offsets))
-    spans = [Span(span.start, span.end, label) for span, label in named if label is not None]
-    return document.with_tags(tags_from_spans(spans, document.n_tokens, scheme, document.sentence_offsets))
+def _text(sentence: Sentence) -> str:
+    """The sentence's own text where its tokens fit."""
+    fits = sentence.text is not None and align_tokens(sentence.tokens, sentence.text) is not None
+    return sentence.text if fits and sentence.text else " ".join(sentence.tokens)
 
 
 @dataclass
@@ -185,8 +161,9 @@ class _Rows:
         if tokens:
             yield Sentence(tokens, tags, text)
         if self.empty:
-            found = f"{len(self.empty)} lines without a token skipped, the first is line {self.empty[0]}"
-            logger.warning("%s: %s", self.source.name, found)
+            logger.warning(
+                "%s:%d: lines without a token skipped, %d in all", self.source.name, self.empty[0], len(self.empty)
+            )
 
     def row(self, number: int, line: str, tokens: list[str], tags: list[str]) -> None:
         tabs = "\t" in line

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from herdner.ner.document import Document, Entity
-from herdner.ner.io.source import FormatError, Source, read_lines, renamed, sources
+from herdner.ner.io.labels import Labels, renamed
+from herdner.ner.io.source import FormatError, Source, read_lines, sources
 
-LABELS: dict[str, str | None] = {"PERSON": "PER", "LOCATION": "LOC", "ORGANIZATION": "ORG"}
+LABELS: Labels = {"PERSON": "PER", "LOCATION": "LOC", "ORGANIZATION": "ORG"}
 
 _MARK = re.compile(r"<(b_|e_)(\w+)((?:\s+\w+=\"[^\"]*\")*)\s*>|</?ANNOTATION>|&(AMP|LT|GT|QUOT);", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"(\w+)=\"([^\"]*)\"")
@@ -30,7 +31,7 @@ def read_ieer(
     where: str | Path | IO[Any],
     *,
     encoding: str = "utf-8",
-    labels: dict[str, str | None] | None = None,
+    labels: Labels | None = None,
     kinds: tuple[str, ...] = ("enamex",),
     optional: bool = True,
 ) -> Iterator[Document]:
@@ -76,7 +77,7 @@ def _element(name: str, body: str) -> str | None:
     return None if found is None else found[1]
 
 
-def _document(body: str, labels: dict[str, str | None], kinds: tuple[str, ...], optional: bool, file: str) -> Document:
+def _document(body: str, labels: Labels, kinds: tuple[str, ...], optional: bool, file: str) -> Document:
     content = _element("TEXT", body)
     if content is None:
         raise ValueError("no <TEXT> element; expected one")
@@ -94,9 +95,7 @@ def _document(body: str, labels: dict[str, str | None], kinds: tuple[str, ...], 
     return Document.from_text(text, id=number or None, fields=fields).with_entities(entities)
 
 
-def _entities(
-    text: str, marked: list[Marked], labels: dict[str, str | None]
-) -> tuple[list[Entity], dict[int, dict[str, str]]]:
+def _entities(text: str, marked: list[Marked], labels: Labels) -> tuple[list[Entity], dict[int, dict[str, str]]]:
     entities: list[Entity] = []
     attributes: dict[int, dict[str, str]] = {}
     for mark in marked:

@@ -10,10 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, Literal
 
-import numpy as np
-
-from herdner.ner.document import Document, Entity, offsets_from_lengths
-from herdner.ner.io.source import FormatError, align, read_chunks, read_lines, renamed, sources
+from herdner.ner.document import Document, Entity
+from herdner.ner.io.labels import Labels, renamed
+from herdner.ner.io.source import FormatError, read_chunks, read_lines, sources
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +76,7 @@ def _cut(text: str, begin: int, limit: int) -> int:
 
 
 def read_jsonl(
-    where: str | Path | IO[Any], *, encoding: str = "utf-8", labels: dict[str, str | None] | None = None
+    where: str | Path | IO[Any], *, encoding: str = "utf-8", labels: Labels | None = None
 ) -> Iterator[Document]:
     """One JSON object a line: ``{"id", "text", "entities": [{"start", "end", "label"}], "tokens"}``, most optional.
 
@@ -118,7 +117,7 @@ def _mended(value: Any) -> Any:
     return json.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
 
 
-def _document(record: dict[str, Any], id: str, labels: dict[str, str | None] | None) -> Document:
+def _document(record: dict[str, Any], id: str, labels: Labels | None) -> Document:
     text, tokens, given = record.pop("text", None), record.pop("tokens", None), record.pop("entities", None)
     name = record.pop("id", None)
     id = id if name is None else str(name)
@@ -126,9 +125,12 @@ def _document(record: dict[str, Any], id: str, labels: dict[str, str | None] | N
         raise ValueError("no text; expected an object with a text, or with tokens")
     if text is not None and not isinstance(text, str):
         raise ValueError(f"text is {json.dumps(text)[:40]}; expected a string")
-    document = Document.from_text(text or "", id=id, fields=record)
-    if tokens is not None:
-        document = _with_tokens(text, _sentences(tokens), id, record)
+    if tokens is None:
+        document = Document.from_text(text or "", id=id, fields=record)
+    elif text is None:
+        document = Document.from_tokens(_sentences(tokens), id=id, fields=record)
+    else:
+        document = Document.from_aligned(text, _sentences(tokens), id=id, fields=record)
     if given is None:
         return document
     return document.with_entities(renamed(_entities(given, document.text), labels))
@@ -141,18 +143,6 @@ def _sentences(tokens: Any) -> list[list[str]]:
     if not all(isinstance(word, str) and word.split() == [word] for word in words):
         raise ValueError("tokens are not strings without white space; expected a list of them, or one list a sentence")
     return [sentence for sentence in sentences if sentence]
-
-
-def _with_tokens(text: str | None, sentences: list[list[str]], id: str, fields: dict[str, Any]) -> Document:
-    if text is None:
-        return Document.from_tokens(sentences, id=id, fields=fields)
-    tokens = [token for sentence in sentences for token in sentence]
-    starts = align(tokens, text)
-    if starts is None:
-        raise ValueError("the tokens are not those of the text; expected them in order, with white space between")
-    begins = np.array(starts, np.int64)
-    ends = begins + np.fromiter(map(len, tokens), np.int64, len(tokens))
-    return Document(text, tokens, begins, ends, offsets_from_lengths(map(len, sentences)), id=id, fields=fields)
 
 
 def _entities(given: Any, text: str) -> list[Entity]:

@@ -8,12 +8,10 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, NamedTuple
-
-from herdner.ner.document import Entity
 
 CHUNK_BYTES = 1 << 20
 MAX_LINE_CHARS = 1 << 26  # a longer line of records is no such file, and would not stream
@@ -143,26 +141,3 @@ def read_lines(source: Source, encoding: str = "utf-8") -> Iterator[tuple[int, s
             raise FormatError(f"{source.name}:{number + 1}: line of more than {MAX_LINE_CHARS} characters")
     if rest:
         yield number + 1, rest.removesuffix("\r")
-
-
-def rename(label: str, labels: dict[str, str | None] | None) -> str | None:
-    """The label's new name, None where it is dropped. ``"*"`` speaks for the labels not named; else they stay."""
-    return label if labels is None else labels.get(label, labels.get("*", label))
-
-
-def renamed(entities: Iterable[Entity], labels: dict[str, str | None] | None) -> list[Entity]:
-    """The entities with their new labels; those whose class is dropped are left out."""
-    pairs = ((entity, rename(entity.label, labels)) for entity in entities)
-    return [Entity(e.start, e.end, label, e.text, e.confidence) for e, label in pairs if label is not None]
-
-
-def align(tokens: Sequence[str], text: str, start: int = 0) -> list[int] | None:
-    """Where each token begins in the text, with nothing but white space between them; None where they do not fit."""
-    starts: list[int] = []
-    for token in tokens:
-        begin = text.find(token, start)
-        if begin < 0 or not (begin == start or text[start:begin].isspace()):
-            return None
-        starts.append(begin)
-        start = begin + len(token)
-    return starts
