@@ -1,1 +1,25 @@
+"""The core: domains, factors, factor graphs and their compiled forms."""
 
+from __future__ import annotations
+
+from herdner.graph.builders import boltzmann, chain, complete, from_joint, ising, potts
+from herdner.graph.domain import Domains, Labels
+from herdner.graph.factors import Factors, TableFactors
+from herdner.graph.graph import FactorGraph
+from herdner.graph.tables import TableGraph, compile_tables
+
+__all__ = [
+    "Domains",
+    "FactorGraph",
+    "Factors",
+    "Labels",
+    "TableFactors",
+    "TableGraph",
+    "boltzmann",
+    "chain",
+    "compile_tables",
+    "complete",
+    "from_joint",
+    "ising",
+    "potts",
+]

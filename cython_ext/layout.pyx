@@ -1,0 +1,83 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Laying out factor groups for the loops: one pass over their arrays each, all checked before."""
+
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t
+
+
+def add_unary(double[:, ::1] unary, const int32_t[:, ::1] scopes, const int32_t[::1] table_of_factor,
+              const double[::1] scale, const double[:, ::1] tables):
+    """Adds factors of one variable each, ``scopes`` [F, 1] and ``tables`` [T, k], to ``unary`` [V, K >= k]."""
+    cdef int64_t f, j
+    cdef const double *row
+    cdef double *to
+    with nogil:
+        for f in range(scopes.shape[0]):
+            row = &tables[table_of_factor[f], 0]
+            to = &unary[scopes[f, 0], 0]
+            for j in range(tables.shape[1]):
+                to[j] += scale[f] * row[j]
+
+
+def forward_paths(const int32_t[:, ::1] scopes, int64_t n_variables, int64_t[::1] offsets):
+    """Whether each factor, ``scopes`` [F, 2], joins a variable t - 1 to t, in rising order of t. Then ``offsets``
+    [V + 1] receives the start of each run of joined variables and, last, V; their number is returned, or -1."""
+    cdef int64_t f = 0, v, n_paths = 0
+    for v in range(n_variables):
+        if f < scopes.shape[0] and scopes[f, 0] == v - 1 and scopes[f, 1] == v:
+            f += 1
+        else:
+            offsets[n_paths] = v
+            n_paths += 1
+    offsets[n_paths] = n_variables
+    return n_paths if f == scopes.shape[0] else -1
+
+
+def order_paths(int64_t n_variables, const int64_t[:, ::1] edges, int64_t[::1] order, int64_t[::1] offsets):
+    """Lays out a graph whose components are all paths: ``order`` [V] lists the variables path by path, path s being
+    ``order[offsets[s]:offsets[s + 1]]``. Each path starts at the smaller of its ends, and paths come in
+    the order of their starts.
+
+    ``edges`` [E, 2] are distinct pairs of variables. Returns the number of paths; or, where the graph is no such
+    thing, -1 - e for an edge e that closes a cycle or gives a variable a third neighbour.
+    """
+    cdef int64_t[:, ::1] neighbours = np.full((n_variables, 2), -1, np.int64)
+    cdef int64_t e, side, here, there, v, at, previous, placed = 0, n_paths = 0
+    cdef signed char[::1] seen = np.zeros(n_variables, np.int8)
+    with nogil:
+        for e in range(edges.shape[0]):
+            for side in range(2):
+                here, there = edges[e, side], edges[e, 1 - side]
+                if neighbours[here, 1] >= 0:
+                    with gil:
+                        return -1 - e
+                neighbours[here, 0 if neighbours[here, 0] < 0 else 1] = there
+        offsets[0] = 0
+        for v in range(n_variables):
+            if seen[v] or neighbours[v, 1] >= 0:
+                continue
+            previous, at = -1, v
+            while at >= 0:
+                seen[at] = 1
+                order[placed] = at
+                placed += 1
+                there = neighbours[at, 1] if neighbours[at, 0] == previous else neighbours[at, 0]
+                previous, at = at, there
+            n_paths += 1
+            offsets[n_paths] = placed
+    for e in range(edges.shape[0]):
+        if not seen[edges[e, 0]]:
+            return -1 - e
+    return n_paths
+
+
+def add_rows(double[:, ::1] totals, const int32_t[::1] to, const double[::1] scale, const double[:, ::1] rows):
+    """``totals[to[f]] += scale[f] * rows[f]`` for each f in turn."""
+    cdef int64_t f, j
+    cdef double *total
+    with nogil:
+        for f in range(rows.shape[0]):
+            total = &totals[to[f], 0]
+            for j in range(rows.shape[1]):
+                total[j] += scale[f] * rows[f, j]

@@ -1,0 +1,17 @@
+import numpy as np
+from numpy.typing import NDArray
+
+def add_unary(
+    unary: NDArray[np.float64],
+    scopes: NDArray[np.int32],
+    table_of_factor: NDArray[np.int32],
+    scale: NDArray[np.float64],
+    tables: NDArray[np.float64],
+) -> None: ...
+def forward_paths(scopes: NDArray[np.int32], n_variables: int, offsets: NDArray[np.int64]) -> int: ...
+def order_paths(
+    n_variables: int, edges: NDArray[np.int64], order: NDArray[np.int64], offsets: NDArray[np.int64]
+) -> int: ...
+def add_rows(
+    totals: NDArray[np.float64], to: NDArray[np.int32], scale: NDArray[np.float64], rows: NDArray[np.float64]
+) -> None: ...

@@ -1,0 +1,167 @@
+"""Recognising chains, and laying them out for the chain loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner._ext import layout
+from herdner.graph.factors import TableFactors
+
+MOST_CELLS = 2**28  # of all edge tables together
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChainForm:
+    """A graph whose components are paths of variables, in the form of ``herdner.inference.chain``.
+
+    ``order`` int64[V]: the variables path by path, None where that is 0 .. V - 1; ``offsets`` int64[S + 1]: path s
+    holds the positions offsets[s] .. offsets[s + 1] - 1; ``unary`` float64[V, K]: the unary log-potentials by position;
+    ``tables`` float64[T, K, K] and ``edge_table`` int32[V]: the table of the edge from the position before, or None
+    where all edges use table 0; ``constant``: the factors of no variables. Labels that a variable has not are forbidden
+    by -inf.
+    """
+
+    order: NDArray[np.int64] | None
+    offsets: NDArray[np.int64]
+    unary: NDArray[np.float64]
+    tables: NDArray[np.float64]
+    edge_table: NDArray[np.int32] | None
+    constant: float
+
+    @property
+    def tied(self) -> bool:
+        """All edges share one table, so the expected counts of its cells can be summed in the loop."""
+        return self.edge_table is None
+
+
+def chain_form(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> ChainForm | str:
+    """The chain form of a graph; or, where it has none, the factor in the way."""
+    pairs, constant = [], 0.0
+    for g, group in enumerate(factors):
+        if group.arity > 2 and len(group):
+            return f"factor 0 of group {g} joins variables {_names(group.scopes[0])}"
+        if group.arity == 2 and len(group):
+            pairs.append((g, group))
+        elif group.arity == 0:
+            constant += float((group.scale * group.tables[group.table_of_factor]).sum())
+    n, n_labels = len(sizes), int(sizes.max(initial=1))
+    offsets = np.empty(n + 1, np.int64)
+    n_paths = layout.forward_paths(pairs[0][1].scopes, n, offsets) if len(pairs) == 1 else -1
+    order = None
+    if n_paths < 0:
+        order = np.empty(n, np.int64)
+        edges, factor_of_edge = _edges(pairs)
+        n_paths = layout.order_paths(n, edges, order, offsets)
+        if n_paths < 0:
+            return _factor(pairs, int(factor_of_edge[-1 - n_paths]))
+        if (order[1:] > order[:-1]).all():
+            order = None
+    tables, edge_table = _edge_tables([group for _, group in pairs], order, n - n_paths, n, n_labels)
+    unary = _unary(sizes, factors, n_labels)
+    if order is not None:
+        unary = unary[order]
+    return ChainForm(order, offsets[: n_paths + 1], unary, tables, edge_table, constant)
+
+
+def _unary(sizes: NDArray[np.int32], factors: Sequence[TableFactors], n_labels: int) -> NDArray[np.float64]:
+    """[V, K]: the unary factors of each variable added up in the order of their groups."""
+    unary = np.zeros((len(sizes), n_labels))
+    if len(sizes) and sizes.min() < n_labels:
+        unary[np.arange(n_labels) >= sizes[:, None]] = -np.inf
+    for group in factors:
+        if group.arity == 1:
+            layout.add_unary(unary, group.scopes, group.table_of_factor, group.scale, group.tables)
+    return unary
+
+
+def _edge_tables(
+    groups: Sequence[TableFactors], order: NDArray[np.int64] | None, n_edges: int, n_variables: int, n_labels: int
+) -> tuple[NDArray[np.float64], NDArray[np.int32] | None]:
+    """The tables of the edges, oriented along the paths, and which one each position's edge uses.
+
+    A factor is a term (group, table, scale, direction); edges with the same terms, in the order of the groups, share a
+    table. In the usual case there is nothing to do: one table, tied over all edges.
+    """
+    if not groups:
+        return np.zeros((1, n_labels, n_labels)), None
+    if len(groups) == 1 and len(groups[0]) == n_edges and order is None and _tied(groups[0], n_labels):
+        return groups[0].tables, None
+    position = np.arange(n_variables)
+    if order is not None:
+        position[order] = np.arange(n_variables)
+    edges, terms, kinds = [], [], []
+    for g, group in enumerate(groups):
+        left, right = position[group.scopes].T
+        edges.append(np.maximum(left, right))
+        key = np.empty(len(group), [("table", np.int32), ("scale", np.float64), ("reversed", np.bool_)])
+        key["table"], key["scale"], key["reversed"] = group.table_of_factor, group.scale, left > right
+        distinct, inverse = np.unique(key, return_inverse=True)
+        terms.append(inverse.reshape(-1) + len(kinds))
+        kinds.extend((g, *kind) for kind in distinct.tolist())
+    edge, term = np.concatenate(edges), np.concatenate(terms)
+    edge_table, recipes = _recipes(n_variables, edge, term)
+    if len(recipes) * n_labels**2 > MOST_CELLS:
+        gigabytes = len(recipes) * n_labels**2 / 2**27
+        raise ValueError(
+            f"{len(recipes)} different edge tables of {n_labels} x {n_labels} labels need {gigabytes:.0f} GB, more than"
+            " 2 GB: tie the tables of some edges, or split the graph into its components"
+        )
+    tables = np.zeros((len(recipes), n_labels, n_labels))
+    for target, recipe in zip(tables, recipes, strict=True):
+        for k in recipe:
+            g, table, scale, backwards = kinds[k]
+            values = groups[g].tables[table] * scale
+            values = values.T if backwards else values
+            target[: values.shape[0], : values.shape[1]] += values
+    return tables, (edge_table if len(tables) > 1 else None)
+
+
+def _tied(group: TableFactors, n_labels: int) -> bool:
+    """All factors are the one table itself, read from left to right."""
+    whole = group.tables.shape == (1, n_labels, n_labels) and group.unscaled
+    return whole and bool((group.scopes[:, 0] < group.scopes[:, 1]).all())
+
+
+def _recipes(
+    n_positions: int, edge: NDArray[np.int64], term: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], list[tuple[int, ...]]]:
+    """Which of the distinct lists of terms each edge adds up, and these lists."""
+    by_edge = np.argsort(edge, kind="stable")
+    edge, term = edge[by_edge], term[by_edge]
+    starts = np.flatnonzero(np.r_[True, edge[1:] != edge[:-1]])
+    edge_table = np.zeros(n_positions, np.int32)
+    if len(starts) == len(edge):
+        used, inverse = np.unique(term, return_inverse=True)
+        edge_table[edge] = inverse.reshape(-1)
+        return edge_table, [(int(k),) for k in used]
+    known: dict[tuple[int, ...], int] = {}
+    for at, terms in zip(edge[starts], np.split(term, starts[1:]), strict=True):
+        edge_table[at] = known.setdefault(tuple(terms.tolist()), len(known))
+    return edge_table, list(known)
+
+
+def _edges(pairs: Sequence[tuple[int, TableFactors]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct pairs of variables in the order of the factors, and the first factor of each."""
+    if not pairs:
+        return np.empty((0, 2), np.int64), np.empty(0, np.int64)
+    scopes = np.sort(np.concatenate([group.scopes for _, group in pairs]), axis=1)
+    factor = np.sort(np.unique(scopes, axis=0, return_index=True)[1])
+    return np.ascontiguousarray(scopes[factor], np.int64), factor
+
+
+def _factor(pairs: Sequence[tuple[int, TableFactors]], factor: int) -> str:
+    """A factor, counted over all groups of pairs, in words."""
+    for g, group in pairs:
+        if factor < len(group):
+            return f"factor {factor} of group {g} joins variables {_names(group.scopes[factor])}"
+        factor -= len(group)
+    raise AssertionError("every edge comes from a factor")
+
+
+def _names(variables: NDArray) -> str:
+    *most, last = [str(int(i)) for i in variables]
+    return f"{', '.join(most)} and {last}" if most else last

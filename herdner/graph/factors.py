@@ -1,0 +1,157 @@
+"""Factors: groups of log-potentials of one form, over scopes of one size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner._ext import factors as loops
+from herdner.graph.arrays import frozen
+from herdner.graph.domain import Domains, Labels
+
+
+class Factors(Protocol):
+    """A group of factors. FactorGraph asks no more of one than this, so it is blind to the kind of factor."""
+
+    @property
+    def scopes(self) -> NDArray[np.int32]:
+        """[F, a]: the a variables of each of the F factors."""
+        ...
+
+    def check(self, domains: Domains) -> None:
+        """ValueError where the factors do not fit variables with these domains."""
+        ...
+
+    def log_potential(self, points: NDArray) -> NDArray[np.float64]:
+        """[P]: the sum of the factors at each of the points [P, V]."""
+        ...
+
+    def condition(self, values: NDArray, observed: NDArray[np.bool_], renumber: NDArray[np.int32]) -> Sequence[Factors]:
+        """The factors with the ``observed`` [V] variables fixed at ``values`` [V], the others renumbered."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableFactors:
+    """F factors of a variables each: the log-potential of factor f is ``scale[f] * tables[table_of_factor[f]]``.
+
+    ``scopes`` int32[F, a], distinct variables; ``tables`` float64[T, K1, .., Ka] (natural logarithms), so that tied
+    factors share one; ``table_of_factor`` int32[F], by default table 0 for all or, where there are F tables, one each;
+    ``scale`` float64[F], finite, by default 1 (``unscaled`` says that all are). With a = 0 (``scopes`` of shape [F, 0])
+    the factors are constants.
+
+    A table entry of -inf forbids its labels whatever the scale is, so factors that use such a table need a scale
+    above 0. NaN and +inf are refused. All errors are ValueError, in one line.
+    """
+
+    scopes: NDArray[np.int32]
+    tables: NDArray[np.float64]
+    table_of_factor: NDArray[np.int32] = None  # type: ignore[assignment]
+    scale: NDArray[np.float64] = None  # type: ignore[assignment]
+    unscaled: bool = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        scopes = frozen(self.scopes, np.int32, "scopes")
+        tables = frozen(self.tables, np.float64, "tables")
+        if scopes.ndim != 2:
+            raise ValueError(f"scopes must have shape [factors, variables of a factor], not {scopes.shape}")
+        n, arity = scopes.shape
+        if tables.ndim != arity + 1:
+            raise ValueError(
+                f"factors of {arity} variables need tables of {arity + 1} axes (table, then a label of each variable),"
+                f" not of shape {tables.shape}"
+            )
+        chosen = _default_tables(n, len(tables)) if self.table_of_factor is None else self.table_of_factor
+        chosen = frozen(chosen, np.int32, "table_of_factor")
+        scale = frozen(np.ones(n) if self.scale is None else self.scale, np.float64, "scale")
+        for name, array in (("table_of_factor", chosen), ("scale", scale)):
+            if array.shape != (n,):
+                raise ValueError(f"{name} must have one entry for each of the {n} factors, not shape {array.shape}")
+        object.__setattr__(self, "unscaled", self.scale is None or bool((scale == 1.0).all()))
+        object.__setattr__(self, "scopes", scopes)
+        object.__setattr__(self, "tables", tables)
+        object.__setattr__(self, "table_of_factor", chosen)
+        object.__setattr__(self, "scale", scale)
+        fault = loops.find_fault(scopes, chosen, scale, self.rows)
+        if fault is not None:
+            raise ValueError(self._fault(*fault))
+
+    def __len__(self) -> int:
+        return len(self.scopes)
+
+    @property
+    def arity(self) -> int:
+        """The number of variables of each factor."""
+        return self.scopes.shape[1]
+
+    @property
+    def rows(self) -> NDArray[np.float64]:
+        """The tables as rows of cells, [T, K1 * .. * Ka]."""
+        return self.tables.reshape(len(self.tables), math.prod(self.tables.shape[1:]))
+
+    def _fault(self, kind: str, at: int) -> str:
+        """What ``find_fault`` found, in words."""
+        if kind == "entry":
+            return f"table {at} holds NaN or +inf; log-potentials are finite or -inf"
+        scope, table, scale = self.scopes[at].tolist(), int(self.table_of_factor[at]), float(self.scale[at])
+        words = {
+            "negative": f"factor {at} has the scope {scope}; variables count from 0",
+            "repeated": f"factor {at} has the scope {scope}, which names a variable twice",
+            "table": f"factor {at} uses table {table}, but the tables are 0 to {len(self.tables) - 1}",
+            "scale": f"factor {at} has scale {scale}, which is not a finite number",
+            "forbidding": f"factor {at} has scale {scale:g}, but its table {table} holds -inf, which needs a scale"
+            " above 0; keep the constraints in a group of their own",
+        }
+        return words[kind]
+
+    def check(self, domains: Domains) -> None:
+        """ValueError unless the scopes exist in ``domains`` and the tables have their numbers of labels."""
+        if not isinstance(domains, Labels):
+            raise ValueError(f"table factors need variables with labels, not {type(domains).__name__}")
+        misfit = loops.find_misfit(self.scopes, domains.sizes, self.tables.shape[1:])
+        if misfit is None:
+            return
+        f, a = misfit
+        i, width = int(self.scopes[f, a]), self.tables.shape[a + 1]
+        if i >= len(domains):
+            raise ValueError(f"factor {f} names variable {i}, but the graph's variables are 0 to {len(domains) - 1}")
+        raise ValueError(
+            f"factor {f}: variable {i} has {domains.sizes[i]} labels, but axis {a + 1} of its table has {width}"
+        )
+
+    def log_potential(self, points: NDArray) -> NDArray[np.float64]:
+        """[P]: the sum of the factors at each of the states ``points`` int[P, V]."""
+        cells = tuple(points[:, self.scopes[:, a]] for a in range(self.arity))
+        return (self.scale * self.tables[(self.table_of_factor, *cells)]).sum(axis=-1) * np.ones(len(points))
+
+    def condition(
+        self, values: NDArray, observed: NDArray[np.bool_], renumber: NDArray[np.int32]
+    ) -> list[TableFactors]:
+        """One group for each set of positions that are observed; equal slices of a table are stored once."""
+        fixed = observed[self.scopes]
+        groups = []
+        for pattern in np.unique(fixed, axis=0) if len(self) else []:
+            chosen = np.flatnonzero((fixed == pattern).all(axis=1))
+            scopes, at, free = self.scopes[chosen], np.flatnonzero(pattern), np.flatnonzero(~pattern)
+            slices = np.column_stack([self.table_of_factor[chosen], values[scopes[:, at]]])
+            slices, table_of_factor = np.unique(slices, axis=0, return_inverse=True)
+            tables = np.moveaxis(self.tables, [0, *(at + 1)], range(len(at) + 1))[tuple(slices.T)]
+            groups.append(
+                TableFactors(
+                    renumber[scopes[:, free]], tables, table_of_factor.reshape(-1).astype(np.int32), self.scale[chosen]
+                )
+            )
+        return groups
+
+
+def _default_tables(n_factors: int, n_tables: int) -> NDArray[np.int32]:
+    if n_tables == 1:
+        return np.zeros(n_factors, np.int32)
+    if n_tables == n_factors:
+        return np.arange(n_factors, dtype=np.int32)
+    raise ValueError(f"table_of_factor must say which of the {n_tables} tables each of the {n_factors} factors uses")

@@ -1,0 +1,30 @@
+"""The seam between graphs and the algorithms that work on them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from herdner.graph.graph import FactorGraph
+from herdner.graph.tables import TableGraph
+from herdner.sampling.result import Result
+
+
+class Backend(Protocol):
+    """An inference algorithm with its options: a frozen dataclass whose fields are the options, all with defaults."""
+
+    def infer(self, graph: FactorGraph | TableGraph, seed: int | np.random.Generator | None = None) -> Result:
+        """Works on one graph. The same ``seed`` gives the same result; deterministic backends ignore it.
+
+        Raises UnsupportedGraph where the algorithm does not fit, ImpossibleGraph where -inf entries forbid every state.
+        """
+        ...
+
+
+class UnsupportedGraph(ValueError):
+    """A backend cannot handle a graph: the message names the factor in the way and the way out."""
+
+
+class ImpossibleGraph(ValueError):
+    """No state of a graph has a log-potential above -inf."""

@@ -1,0 +1,150 @@
+"""Builders against their formulas, evaluated edge by edge."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from oracle import Oracle
+
+from herdner.graph import boltzmann, chain, complete, from_joint, ising, potts
+
+RNG = np.random.default_rng(3)
+
+
+def neighbours(shape, wrap):
+    """(axis, position, next position) for each undirected edge of a grid."""
+    for position in itertools.product(*map(range, shape)):
+        for axis, side in enumerate(shape):
+            if position[axis] + 1 < side or wrap:
+                step = list(position)
+                step[axis] = (step[axis] + 1) % side
+                yield axis, position, tuple(step)
+
+
+@pytest.mark.parametrize(
+    ("shape", "wrap"), [((3, 4), False), ((3, 3), True), ((5,), True), ((1, 4), False), ((2, 2, 3), False)]
+)
+@pytest.mark.parametrize("arrays", [False, True])
+def test_ising(shape, wrap, arrays):
+    h = RNG.normal(size=shape) if arrays else 0.3
+    J = 0.7
+    if arrays:
+        J = [RNG.normal(size=[n - (a == axis and not wrap) for a, n in enumerate(shape)]) for axis in range(len(shape))]
+    graph = ising(J, h, shape, wrap=wrap)
+    for _ in range(10):
+        x = RNG.integers(0, 2, shape)
+        s = 2 * x - 1
+        expected = (h * s).sum()
+        for axis, here, there in neighbours(shape, wrap):
+            expected += (J[axis][here] if arrays else J) * s[here] * s[there]
+        assert graph.log_potential(x.ravel()) == pytest.approx(expected)
+
+
+def test_an_ising_grid_takes_the_shape_of_its_fields():
+    assert ising(1.0, np.zeros((4, 6))).n_variables == 24
+    assert len(ising(1.0, np.zeros((4, 6))).factors[1].tables) == 1
+
+
+@pytest.mark.parametrize("states", [(0, 1), (-1, 1)])
+def test_boltzmann_counts_each_edge_once(states):
+    w = RNG.normal(size=(6, 6)) * (RNG.random((6, 6)) < 0.5)
+    w, b = np.triu(w, 1) + np.triu(w, 1).T, RNG.normal(size=6)
+    edges = np.argwhere(np.triu(w))
+    for graph in (boltzmann(w, b, states), boltzmann(w[tuple(edges.T)], b, states, edges)):
+        for _ in range(10):
+            x = RNG.integers(0, 2, 6)
+            v = np.array(states)[x]
+            assert graph.log_potential(x) == pytest.approx(v @ w @ v / 2 + b @ v)
+
+
+def test_the_two_kinds_of_boltzmann_machine_are_one_model():
+    """x = (1 + s) / 2 turns {0, 1} into {-1, 1}: couplings / 4, fields shifted; the joint stays the same."""
+    w, b = np.triu(RNG.normal(size=(5, 5)), 1), RNG.normal(size=5)
+    w = w + w.T
+    zero_one = Oracle.of_graph(boltzmann(w, b, (0, 1)))
+    spins = Oracle.of_graph(boltzmann(w / 4, b / 2 + w.sum(axis=1) / 4, (-1, 1)))
+    np.testing.assert_allclose(zero_one.probabilities, spins.probabilities, atol=1e-12)
+
+
+def test_complete_keeps_zero_couplings():
+    w = np.triu(RNG.normal(size=(5, 5)), 1)
+    w[0, 3] = 0
+    graph = complete(w + w.T, np.arange(5.0))
+    assert len(graph.factors[1]) == 10
+    assert graph.blanket(0).tolist() == [1, 2, 3, 4]
+    s = np.array([1, -1, 1, 1, -1])
+    assert graph.log_potential((s + 1) // 2) == pytest.approx(s @ w @ s + np.arange(5) @ s)
+    assert complete(0.1, n_variables=4).log_potential([1, 1, 1, 0]) == pytest.approx(0.0)
+
+
+def test_potts_on_a_grid_and_on_edges():
+    unary = RNG.normal(size=(3, 4, 5))
+    J = [RNG.normal(size=(2, 4)), RNG.normal(size=(3, 3))]
+    graph = potts(J, unary)
+    edges, scale = [], []
+    index = np.arange(12).reshape(3, 4)
+    for axis, here, there in neighbours((3, 4), False):
+        edges.append((index[there], index[here]))
+        scale.append(J[axis][here])
+    same = potts(scale, unary.reshape(12, 5), edges)
+    for _ in range(10):
+        x = RNG.integers(0, 5, (3, 4))
+        expected = sum(unary[p][x[p]] for p in np.ndindex(3, 4))
+        expected += sum(J[axis][p] * (x[p] == x[q]) for axis, p, q in neighbours((3, 4), False))
+        assert graph.log_potential(x.ravel()) == pytest.approx(expected)
+        assert same.log_potential(x.ravel()) == pytest.approx(expected)
+
+
+def test_chain_joins_tokens_inside_sequences_only():
+    unary, transition = RNG.normal(size=(7, 3)), RNG.normal(size=(3, 3))
+    start, end = RNG.normal(size=(2, 3))
+    graph = chain(unary, transition, [0, 2, 2, 3, 7], start=start, end=end)
+    for _ in range(10):
+        x = RNG.integers(0, 3, 7)
+        expected = sum(unary[t, x[t]] for t in range(7))
+        for a, b in [(0, 2), (2, 3), (3, 7)]:
+            expected += start[x[a]] + end[x[b - 1]] + sum(transition[x[t - 1], x[t]] for t in range(a + 1, b))
+        assert graph.log_potential(x) == pytest.approx(expected)
+    whole = chain(unary, transition)
+    assert len(whole.factors[1]) == 6
+    assert chain(np.empty((0, 3)), transition).n_variables == 0
+
+
+def test_from_joint():
+    p = RNG.random((2, 3, 2))
+    p[0, 1, 1] = 0
+    oracle = Oracle.of_graph(from_joint(p))
+    np.testing.assert_allclose(oracle.probabilities, (p / p.sum()).ravel(), atol=1e-12)
+    assert oracle.log_z == pytest.approx(np.log(p.sum()))
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: ising(1.0), "at least one axis"),
+        (lambda: ising(1.0, shape=(0, 3)), "sides of at least 1"),
+        (lambda: ising(1.0, shape=(2, 5), wrap=True), "sides of at least 3"),
+        (lambda: ising(1.0, np.zeros((2, 3)), (3, 2)), "h must be a number or have the grid's shape"),
+        (lambda: ising([np.zeros((2, 2)), np.zeros((2, 2))], np.zeros((2, 3))), r"of shapes \[\(1, 3\), \(2, 2\)\]"),
+        (lambda: boltzmann(np.triu(np.ones((3, 3)), 1), np.zeros(3)), "symmetric with a zero diagonal"),
+        (lambda: boltzmann(np.ones((3, 3)), np.zeros(3)), "symmetric with a zero diagonal"),
+        (lambda: boltzmann(np.zeros((3, 3)), np.zeros(4)), r"shape \(4, 4\)"),
+        (lambda: boltzmann(np.zeros((3, 3)), np.zeros(3), (1, 2)), r"\(0, 1\) or \(-1, 1\)"),
+        (lambda: boltzmann([1.0, 2.0], np.zeros(3), edges=[[0, 1], [1, 0]]), "twice"),
+        (lambda: boltzmann([1.0], np.zeros(3), edges=[[0.5, 1]]), "edges must hold integers"),
+        (lambda: boltzmann([1.0], np.zeros(3), edges=[[0, 7]]), "names variable 7"),
+        (lambda: complete(1.0), "n_variables is needed"),
+        (lambda: potts(1.0, np.zeros(3)), "unary must have shape"),
+        (lambda: potts([1.0], np.zeros((3, 2)), [[0, 1], [1, 2]]), "hold 2 of them"),
+        (lambda: from_joint([[0, 0]]), "not only zeros"),
+        (lambda: from_joint([1, -1]), "at least 0"),
+        (lambda: chain(np.zeros((3, 2)), np.zeros((2, 2)), [0, 2]), "rise from 0 to the number of tokens, 3"),
+        (lambda: chain(np.zeros((3, 2)), np.zeros((3, 3))), "axis 1 of its table has 3"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_one_line(build, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        build()
+    assert "\n" not in str(caught.value)

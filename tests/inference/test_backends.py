@@ -1,0 +1,237 @@
+"""The exact backends against the enumerated joint and against each other; the registry."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+import numpy as np
+import pytest
+from graphs import any_graphs, path_graphs
+from hypothesis import given, settings
+from oracle import Oracle
+
+from herdner.graph import FactorGraph, TableFactors, chain, compile_tables, ising
+from herdner.inference import BACKENDS, ImpossibleGraph, UnsupportedGraph, describe_backend, make_backend, registry
+
+
+def check_expectations(result, graph, oracle):
+    assert result.log_z == pytest.approx(oracle.log_z, abs=1e-9)
+    assert result.log_potential == pytest.approx(oracle.log_potentials.max(), abs=1e-9)
+    assert graph.log_potential(result.state) == pytest.approx(result.log_potential, abs=1e-9)
+    for i, size in enumerate(oracle.sizes):
+        np.testing.assert_allclose(result.marginals[i, :size], oracle.marginal(i), atol=1e-9)
+        assert not result.marginals[i, size:].any()
+    for ours, theirs in zip(result.table_counts, oracle.table_counts(graph), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-9)
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_graphs(forbidden=(0.0, 0.1, 0.3)))
+def test_exact_is_the_enumerated_joint(graph):
+    oracle = Oracle.of_graph(graph)
+    if oracle.impossible:
+        with pytest.raises(ImpossibleGraph, match="forbid every state"):
+            make_backend("exact").infer(graph)
+        return
+    check_expectations(make_backend("exact").infer(graph), graph, oracle)
+
+
+@settings(max_examples=250, deadline=None)
+@given(path_graphs(forbidden=(0.0, 0.1, 0.3)))
+def test_viterbi_is_the_enumerated_joint_on_any_paths(graph):
+    oracle = Oracle.of_graph(graph)
+    backend = make_backend("viterbi", marginals=True)
+    if oracle.impossible:
+        with pytest.raises(ImpossibleGraph, match="allow a label|no variables"):
+            backend.infer(graph)
+        return
+    check_expectations(backend.infer(graph), graph, oracle)
+
+
+@settings(max_examples=100, deadline=None)
+@given(path_graphs(integers=True, forbidden=(0.0,)))
+def test_ties_follow_the_stated_rule(graph):
+    """Integers add up without rounding, so ties are real; viterbi's rule is exact's where paths run forward."""
+    best = Oracle.of_graph(graph).best()
+    assert make_backend("exact").infer(graph).state.tolist() == best.tolist()
+    form = compile_tables(graph).structure
+    if form.order is None:
+        assert make_backend("viterbi").infer(graph).state.tolist() == best.tolist()
+
+
+def test_the_form_of_a_chain_changes_no_bit():
+    """Tied, one table per edge, factors in another order or direction, several factors per edge: the same chain."""
+    rng = np.random.default_rng(8)
+    unary, table = rng.normal(size=(50, 9)) * 3, rng.normal(size=(9, 9))
+    table[2, 5] = -np.inf
+    left = np.concatenate([np.arange(19), np.arange(20, 49)])
+    scopes = np.stack([left, left + 1], axis=1)
+    nodes = TableFactors(np.arange(50)[:, None], unary)
+    mixed = rng.permutation(len(left))
+    forms = [
+        [nodes, TableFactors(scopes, table[None])],
+        [nodes, TableFactors(scopes, np.repeat(table[None], len(left), axis=0))],
+        [TableFactors(scopes[mixed], table[None]), nodes],
+        [nodes, TableFactors(scopes[mixed, ::-1], table.T[None])],
+        [nodes, TableFactors(scopes, table[None] / 2), TableFactors(scopes[:, ::-1], table.T[None] / 2)],
+        [nodes, TableFactors(scopes, table[None] / 4, scale=np.full(len(left), 4))],
+    ]
+    results = [make_backend("viterbi", marginals=True).infer(FactorGraph(np.full(50, 9), form)) for form in forms]
+    assert compile_tables(FactorGraph(np.full(50, 9), forms[0])).structure.tables.shape == (1, 9, 9)
+    for result in results[1:]:
+        assert np.array_equal(result.state, results[0].state)
+        assert result.log_potential == results[0].log_potential
+        assert result.log_z == results[0].log_z
+        assert np.array_equal(result.marginals, results[0].marginals)
+
+
+def test_a_relabelled_chain_has_the_same_states():
+    rng = np.random.default_rng(4)
+    graph = chain(rng.normal(size=(40, 4)) * 3, rng.normal(size=(4, 4)), [0, 25, 40])
+    name = rng.permutation(40).astype(np.int32)
+    shuffled = FactorGraph(graph.domains, [dataclasses.replace(g, scopes=name[g.scopes]) for g in graph.factors])
+    backend = make_backend("viterbi", marginals=True)
+    one, other = backend.infer(graph), backend.infer(shuffled)
+    assert other.state[name].tolist() == one.state.tolist()
+    assert other.log_z == pytest.approx(one.log_z, rel=1e-12)
+    np.testing.assert_allclose(other.marginals[name], one.marginals, atol=1e-9)
+
+
+def test_a_compiled_graph_is_as_good_as_the_graph():
+    graph = ising(0.4, np.random.default_rng(0).normal(size=(3, 3)))
+    backend = make_backend("exact")
+    assert backend.infer(compile_tables(graph)).log_z == backend.infer(graph).log_z
+    assert compile_tables(compile_tables(graph)).structure is None
+
+
+PAIR = np.zeros((1, 2, 2))
+
+
+@pytest.mark.parametrize(
+    ("factors", "name"),
+    [
+        ([TableFactors([[0, 1], [1, 2], [3, 1]], PAIR)], "factor 2 of group 0 joins variables 3 and 1"),
+        (
+            [TableFactors([[0]], np.zeros((1, 2))), TableFactors([[0, 1], [1, 2], [2, 0]], PAIR)],
+            "factor 0 of group 1 joins",
+        ),
+        (
+            [TableFactors([[0, 1]], PAIR), TableFactors([[3, 1], [2, 1]], PAIR)],
+            "factor 1 of group 1 joins variables 2 and 1",
+        ),
+        ([TableFactors([[0, 1, 2]], PAIR[..., None].repeat(2, -1))], "factor 0 of group 0 joins variables 0, 1 and 2"),
+    ],
+)
+def test_viterbi_names_the_factor_in_the_way_and_the_way_out(factors, name):
+    with pytest.raises(UnsupportedGraph, match=rf"^{name}.*viterbi needs a chain.*use exact") as caught:
+        make_backend("viterbi").infer(FactorGraph([2, 2, 2, 2], factors))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_factor_that_closes_a_long_cycle_is_on_it():
+    scopes = [[i, i + 1] for i in range(5)] + [[6 + i, 6 + (i + 1) % 4] for i in range(4)]
+    with pytest.raises(UnsupportedGraph, match="^factor 5 of group 0 joins variables 6 and 7"):
+        make_backend("viterbi").infer(FactorGraph(np.full(10, 2), [TableFactors(scopes, PAIR)]))
+
+
+@pytest.mark.parametrize(
+    ("n", "about"), [(23, "8388608 states"), (100, r"about 10\^30"), (20_000, r"more than 10\^4000")]
+)
+def test_exact_states_its_limit(n, about):
+    with pytest.raises(UnsupportedGraph, match=about + ".*at most 4194304; raise max_states"):
+        make_backend("exact").infer(FactorGraph(np.full(n, 2), []))
+
+
+def test_exact_works_in_pieces_and_on_many_variables_of_one_label():
+    graph = FactorGraph(np.r_[np.ones(90, int), np.full(14, 2)], ising(0.2, shape=(1, 104)).condition({}).factors[:0])
+    result = make_backend("exact").infer(graph)
+    assert result.log_z == pytest.approx(14 * np.log(2))
+    grid = ising(0.3, np.random.default_rng(2).normal(size=(4, 4)))
+    result = make_backend("exact").infer(grid)
+    states = np.indices((2,) * 16).reshape(16, -1).T
+    values = grid.log_potential(states)
+    assert result.log_z == pytest.approx(np.logaddexp.reduce(values))
+    p = np.exp(values - result.log_z)
+    np.testing.assert_allclose(result.marginals[:, 1], p @ states, atol=1e-12)
+    assert result.table_counts[1][0, 1, 1] == pytest.approx(
+        0.3 * sum(p @ (states[:, a] * states[:, b]) for a, b in grid.factors[1].scopes)
+    )
+
+
+def test_fields_that_were_not_asked_for_are_none():
+    result = make_backend("viterbi").infer(chain(np.eye(3), np.zeros((3, 3))))
+    assert result.state.tolist() == [0, 1, 2]
+    assert result.state.dtype == np.int32
+    unasked = ("log_z", "marginals", "table_counts", "trace", "samples", "n_updates")
+    assert all(getattr(result, name) is None for name in unasked)
+    assert result.seconds > 0
+
+
+def test_the_impossible_chain_is_named():
+    unary = np.zeros((6, 2))
+    unary[4] = -np.inf
+    with pytest.raises(ImpossibleGraph, match="chain from variable 3 to 5"):
+        make_backend("viterbi").infer(chain(unary, np.zeros((2, 2)), [0, 3, 6]))
+
+
+def test_every_backend_is_described():
+    for name in BACKENDS:
+        description = describe_backend(name)
+        assert description.summary.endswith(".")
+        assert make_backend(name) == make_backend(name, **{o.name: o.default for o in description.options})
+    assert [dataclasses.astuple(o) for o in describe_backend("viterbi").options] == [
+        ("marginals", "true or false", False)
+    ]
+
+
+def test_options_may_be_text():
+    assert make_backend("viterbi", marginals="True") == make_backend("viterbi", marginals=True)
+    assert make_backend("exact", max_states="1000").max_states == 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("viterby", {}, "there is no backend 'viterby'; there is exact, viterbi"),
+        ("viterbi", {"marginal": True}, "backend viterbi has no option 'marginal'; it has marginals"),
+        ("viterbi", {"marginals": "yes"}, "backend viterbi: marginals must be true or false, not 'yes'"),
+        ("viterbi", {"marginals": 1}, "marginals must be true or false, not 1"),
+        ("exact", {"max_states": "many"}, "max_states must be a whole number, not 'many'"),
+        ("exact", {"max_states": 2.5}, "max_states must be a whole number, not 2.5"),
+        ("exact", {"max_states": True}, "max_states must be a whole number, not True"),
+        ("exact", {"max_states": 0}, "backend exact: max_states must be at least 1, not 0"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(name, options, message):
+    with pytest.raises(ValueError, match=f"{message}$") as caught:
+        make_backend(name, **options)
+    assert "\n" not in str(caught.value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampler:
+    """A backend with options of every type."""
+
+    n_sweeps: int | None = None
+    bound: float = 1.0
+    order: Literal["raster", "random"] = "raster"
+    note: str = ""
+
+
+@pytest.fixture
+def sampler(monkeypatch):
+    monkeypatch.setattr(registry, "BACKENDS", {"sampler": f"{__name__}:Sampler"})
+
+
+@pytest.mark.usefixtures("sampler")
+def test_options_of_every_type():
+    made = make_backend("sampler", n_sweeps="5", bound="2", order="random", note="7")
+    assert made == Sampler(5, 2.0, "random", "7")
+    assert make_backend("sampler", n_sweeps="none", bound=3) == Sampler(None, 3.0)
+    types = [option.type for option in describe_backend("sampler").options]
+    assert types == ["a whole number or none", "a number", "one of 'raster', 'random'", "text"]
+    with pytest.raises(ValueError, match="order must be one of 'raster', 'random', not 'up'"):
+        make_backend("sampler", order="up")
+    with pytest.raises(ValueError, match="bound must be a number, not 'nan'"):
+        make_backend("sampler", bound="nan")
