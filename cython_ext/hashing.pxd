@@ -1,9 +1,10 @@
-# The 64-bit hash of features and words. It is part of the model format: changing it makes old models tag differently.
-from libc.stdint cimport uint64_t
+# The 64-bit hashes of words and features, and look-ups in the tables keyed by them (built by hashing.pyx).
+# The hash is part of the model format: changing it makes old models tag differently.
+from libc.stdint cimport uint32_t, uint64_t
 
 
 cdef inline uint64_t mix(uint64_t h) noexcept nogil:
-    """Finaliser of MurmurHash3 (Appleby, public domain): a bijection; every input bit reaches every output bit."""
+    """Finaliser of MurmurHash3: a bijection in which every input bit reaches every output bit."""
     h ^= h >> 33
     h *= 0xFF51AFD7ED558CCDULL
     h ^= h >> 33
@@ -13,14 +14,30 @@ cdef inline uint64_t mix(uint64_t h) noexcept nogil:
 
 
 cdef inline uint64_t combine(uint64_t h, uint64_t value) noexcept nogil:
-    """Hash of the ordered pair (h, value)."""
-    return mix(h * 0x9E3779B97F4A7C15ULL + value + 0x2545F4914F6CDD1DULL)
+    """Hash of the ordered pair (h, value); one multiplication and a fold, because it runs for every feature."""
+    h = (h ^ value) * 0x9E3779B97F4A7C15ULL
+    return (h ^ (h >> 32)) * 0xD6E8FEB86659FD93ULL
 
 
-cdef inline uint64_t hash_bytes(const unsigned char* data, Py_ssize_t n, uint64_t seed) noexcept nogil:
-    """FNV-1a over the bytes, then mixed; the same on every machine."""
-    cdef uint64_t h = 0xCBF29CE484222325ULL ^ seed
-    cdef Py_ssize_t i
-    for i in range(n):
-        h = (h ^ data[i]) * 0x100000001B3ULL
-    return mix(h)
+cdef inline uint64_t hash_start() noexcept nogil:
+    return 0xCBF29CE484222325ULL
+
+
+cdef inline uint64_t hash_char(uint64_t h, uint32_t char) noexcept nogil:
+    """FNV-1a, a code point at a time: independent of how a string is stored."""
+    return (h ^ char) * 0x100000001B3ULL
+
+
+ctypedef struct Slot:
+    uint64_t key    # 0: the slot is empty; key 0 itself is never stored
+    uint64_t value
+
+
+cdef inline const Slot* find(const Slot* slots, uint64_t mask, uint64_t key) noexcept nogil:
+    """The slot of a key in a table of mask + 1 slots, or NULL."""
+    cdef uint64_t slot = (key ^ (key >> 32)) & mask
+    while slots[slot].key != 0:
+        if slots[slot].key == key:
+            return &slots[slot]
+        slot = (slot + 1) & mask
+    return NULL

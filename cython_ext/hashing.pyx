@@ -1,0 +1,53 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""Word hashes and the open-addressing tables that models are looked up in."""
+
+import numpy as np
+
+from libc.stdint cimport uint64_t
+
+from hashing cimport combine, hash_char, hash_start, mix
+
+
+def hash_string(str text):
+    """The 64-bit hash of a string (never 0), the same on every machine."""
+    cdef uint64_t h = hash_start()
+    cdef Py_UCS4 char
+    for char in text:
+        h = hash_char(h, char)
+    return mix(h) or 1
+
+
+def hash_strings(texts):
+    """`hash_string` of each: uint64[len(texts)]."""
+    return np.fromiter((hash_string(text) for text in texts), np.uint64, len(texts))
+
+
+def hash_phrase(words):
+    """Hash of a sequence of words, extended word by word: the hash of a phrase continues the hash of its beginning."""
+    cdef uint64_t h = hash_start()
+    for word in words:
+        h = combine(h, hash_string(word))
+    return h or 1
+
+
+def build_table(const uint64_t[::1] keys not None, const uint64_t[::1] values not None):
+    """Open-addressing table of distinct non-zero keys: uint64[m, 2], rows (key, value), m a power of two, at most half full."""
+    cdef Py_ssize_t n = keys.shape[0], i
+    cdef uint64_t capacity = 8, slot
+    if values.shape[0] != n:
+        raise ValueError(f"{n} keys but {values.shape[0]} values")
+    while capacity < 2 * <uint64_t> n:
+        capacity *= 2
+    table_array = np.zeros((capacity, 2), np.uint64)
+    cdef uint64_t[:, ::1] table = table_array
+    for i in range(n):
+        if keys[i] == 0:
+            raise ValueError("key 0 marks an empty slot and cannot be stored")
+        slot = (keys[i] ^ (keys[i] >> 32)) & (capacity - 1)
+        while table[slot, 0] != 0:
+            if table[slot, 0] == keys[i]:
+                raise ValueError(f"key {keys[i]} is given twice")
+            slot = (slot + 1) & (capacity - 1)
+        table[slot, 0] = keys[i]
+        table[slot, 1] = values[i]
+    return table_array

@@ -1,0 +1,128 @@
+"""Feature plans: which features a tagger reads, as data that a model file carries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from herdner._ext.features import POSITION_ATTRIBUTES, TYPE_ATTRIBUTES, Extractor, FeatureWeights
+from herdner._ext.hashing import hash_string
+from herdner.ner.lexicon import Lexicon
+
+MAX_OFFSET = 9
+_ITEM = re.compile(r"([a-z_0-9:]+)\[(-?\d+)\]")
+
+
+@dataclass(frozen=True)
+class FeaturePlan:
+    """Templates of features, written ``attribute[offset]`` and joined by ``|``: ``"word[0]"``, ``"lower[-1]|brief_shape[0]"``.
+
+    Attributes of words are `TYPE_ATTRIBUTES`, those of positions `POSITION_ATTRIBUTES` and ``gazetteer:NAME`` for each of
+    ``gazetteers``. ``elsewhere`` lists attributes of the words beside other occurrences of a capitalised word in its
+    document (context aggregation, Chieu and Ng 2003; Ratinov and Roth 2009), ``n_occurrences`` of them on either side.
+    """
+
+    templates: tuple[str, ...]
+    elsewhere: tuple[str, ...] = ()
+    n_occurrences: int = 0
+    gazetteers: tuple[str, ...] = ()
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> FeaturePlan:
+        """The inverse of `dataclasses.asdict`, from data that may come from a file."""
+        known = {name: values[name] for name in ("templates", "elsewhere", "n_occurrences", "gazetteers")}
+        if unknown := sorted(set(values) - set(known)):
+            raise ValueError(f"feature plan: unknown key {unknown[0]!r}")
+        n_occurrences = known.pop("n_occurrences")
+        if not isinstance(n_occurrences, int) or not 0 <= n_occurrences <= 100:
+            raise ValueError(f"feature plan: n_occurrences must be 0 to 100, not {n_occurrences!r}")
+        lists = {name: tuple(value) for name, value in known.items()}
+        return FeaturePlan(n_occurrences=n_occurrences, **lists)
+
+    def compile(self) -> dict[str, Any]:
+        """The arrays that `herdner._ext.features.Extractor` reads."""
+        attributes = {name: i for i, name in enumerate((*TYPE_ATTRIBUTES, *POSITION_ATTRIBUTES))}
+        attributes |= {f"gazetteer:{name}": len(attributes) + i for i, name in enumerate(self.gazetteers)}
+        singles, conjunctions = [], []
+        for template in self.templates:
+            items = self._parse(template, attributes)
+            (singles if len(items) == 1 and items[0][0] < len(TYPE_ATTRIBUTES) else conjunctions).append((template, items))
+        lengths = [len(items) for _, items in conjunctions]
+        offsets = [abs(offset) for _, items in singles for _, offset in items]
+        return {
+            "singles": _pairs([items[0] for _, items in singles]),
+            "single_seeds": _seeds([template for template, _ in singles]),
+            "conjunctions": _pairs([item for _, items in conjunctions for item in items]),
+            "conjunction_starts": np.cumsum([0, *lengths], dtype=np.int32),
+            "conjunction_seeds": _seeds([template for template, _ in conjunctions]),
+            "elsewhere": np.array([_word_attribute(name) for name in self.elsewhere], np.int32),
+            "elsewhere_seeds": _seeds([f"{side}:{name}" for name in self.elsewhere for side in ("left", "right")]).reshape(-1, 2),
+            "n_occurrences": self.n_occurrences,
+            "window": max(offsets, default=0),
+        }
+
+    @staticmethod
+    def _parse(template: str, attributes: Mapping[str, int]) -> list[tuple[int, int]]:
+        items = []
+        for item in template.split("|"):
+            match = _ITEM.fullmatch(item)
+            if match is None or match[1] not in attributes or abs(int(match[2])) > MAX_OFFSET:
+                raise ValueError(
+                    f"feature template {template!r}: {item!r} is not attribute[offset]"
+                    f" with an offset of at most {MAX_OFFSET} and one of {', '.join(attributes)}"
+                )
+            items.append((attributes[match[1]], int(match[2])))
+        return items
+
+
+def make_extractor(plan: FeaturePlan, lexicon: Lexicon, weights: FeatureWeights | None = None) -> Extractor:
+    """The compiled features of a plan; without weights it serves training only."""
+    gazetteers = lexicon.gazetteers
+    return Extractor(
+        plan.compile(),
+        lexicon.classes.table() if lexicon.classes is not None else None,
+        gazetteers.phrases.table() if gazetteers is not None else None,
+        len(plan.gazetteers),
+        weights,
+    )
+
+
+def _word_attribute(name: str) -> int:
+    if name not in TYPE_ATTRIBUTES:
+        raise ValueError(f"feature plan: {name!r} is no attribute of words; these are: {', '.join(TYPE_ATTRIBUTES)}")
+    return TYPE_ATTRIBUTES.index(name)
+
+
+def _pairs(items: list[tuple[int, int]]) -> np.ndarray:
+    return np.array(items, np.int32).reshape(-1, 2)
+
+
+def _seeds(names: list[str]) -> np.ndarray:
+    return np.array([hash_string(name) for name in names], np.uint64)
+
+
+def default_plan(gazetteers: Sequence[str] = ()) -> FeaturePlan:
+    """The features of a tagger for which nothing else is asked: words, shapes, affixes, word classes, windows, bigrams,
+    runs of capitals, casing elsewhere in the document, gazetteers, and the neighbours of other occurrences."""
+
+    def at(offsets: Sequence[int], *attributes: str) -> list[str]:
+        return [f"{attribute}[{offset}]" for attribute in attributes for offset in offsets]
+
+    templates = [
+        *at((-2, -1, 0, 1, 2), "word", "lower", "brief_shape", "class4", "class6", "class10", "class20"),
+        *at((-1, 0, 1), "shape", "prefix2", "prefix3", "suffix2", "suffix3", "casing"),
+        *at((0,), "digits", "prefix1", "prefix4", "prefix5", "suffix1", "suffix4", "suffix5"),
+        *at((0,), *POSITION_ATTRIBUTES[1:]),
+        "word[-1]|word[0]", "word[0]|word[1]", "lower[-1]|lower[1]", "lower[-2]|lower[-1]", "lower[1]|lower[2]",
+        "brief_shape[-1]|brief_shape[0]", "brief_shape[0]|brief_shape[1]", "brief_shape[-1]|brief_shape[0]|brief_shape[1]",
+        "class6[-1]|class6[0]", "class6[0]|class6[1]", "class10[-1]|brief_shape[0]", "brief_shape[0]|class10[1]",
+        "word[-1]|brief_shape[0]", "brief_shape[0]|word[1]", "casing[0]|brief_shape[0]", "word[0]|casing[0]",
+        "headline[0]|lower[0]", "run[0]|run_before[0]", "run[0]|run_after[0]", "run_last[0]|run[0]",
+    ]  # fmt: skip
+    for name in gazetteers:
+        templates += [*at((-1, 0, 1), f"gazetteer:{name}"), f"gazetteer:{name}[0]|casing[0]"]
+    return FeaturePlan(tuple(templates), ("lower", "class10", "brief_shape"), 3, tuple(gazetteers))

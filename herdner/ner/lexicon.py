@@ -1,0 +1,87 @@
+"""Word classes and gazetteers: what a tagger knows of words beyond its training text. Plain arrays inside a model file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner._ext.features import MAX_GAZETTEERS, MAX_PHRASE, PHRASE_GOES_ON, WordTable
+from herdner._ext.hashing import build_table, hash_phrase, hash_strings
+
+
+@dataclass(frozen=True)
+class WordValues:
+    """A value for each of n hashed words or phrases: keys uint64[n] ascending and distinct, values uint32[n]."""
+
+    keys: NDArray[np.uint64]
+    values: NDArray[np.uint32]
+
+    def table(self) -> WordTable:
+        return WordTable(build_table(self.keys, self.values.astype(np.uint64)))
+
+    @staticmethod
+    def of(keys: NDArray[np.uint64], values: NDArray[np.uint32]) -> WordValues:
+        """Sorted by key; the first of two words that share a hash is kept."""
+        distinct, first = np.unique(keys, return_index=True)
+        return WordValues(distinct, values[first])
+
+
+def word_classes(classes: Mapping[str, int]) -> WordValues:
+    """Brown word classes (Brown et al. 1992): word -> bit path, read as a little-endian integer of at most 20 bits."""
+    paths = np.fromiter(classes.values(), np.uint32, len(classes))
+    return WordValues.of(hash_strings(list(classes)), paths)
+
+
+@dataclass(frozen=True)
+class Gazetteers:
+    """Lists of names. The value of a phrase holds bit g where list g has it, and PHRASE_GOES_ON where a longer one begins so."""
+
+    names: tuple[str, ...]
+    phrases: WordValues
+
+    @staticmethod
+    def of(lists: Mapping[str, Iterable[Iterable[str]]]) -> Gazetteers:
+        """From tokenised phrases by list name. Case is not kept; phrases over MAX_PHRASE words are left out."""
+        if len(lists) > MAX_GAZETTEERS:
+            raise ValueError(f"{len(lists)} gazetteers are too many: at most {MAX_GAZETTEERS}")
+        values: dict[int, int] = {}
+        for g, phrases in enumerate(lists.values()):
+            for phrase in phrases:
+                words = [word.lower() for word in phrase]
+                if 0 < len(words) <= MAX_PHRASE:
+                    for n in range(1, len(words)):
+                        beginning = hash_phrase(words[:n])
+                        values[beginning] = values.get(beginning, 0) | PHRASE_GOES_ON
+                    whole = hash_phrase(words)
+                    values[whole] = values.get(whole, 0) | 1 << g
+        keys = np.fromiter(values, np.uint64, len(values))
+        return Gazetteers(tuple(lists), WordValues.of(keys, np.fromiter(values.values(), np.uint32, len(values))))
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Both, each of which may be missing."""
+
+    classes: WordValues | None = None
+    gazetteers: Gazetteers | None = None
+
+
+def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str, int]:
+    """The Brown classes of the package spacy-lookups-data (MIT): the ``n_words`` most frequent words, or all of its million."""
+    try:
+        import spacy_lookups_data
+    except ImportError:
+        raise ImportError("word classes need the package spacy-lookups-data: pip install 'herdner[train]'") from None
+    path = Path(spacy_lookups_data.__file__).parent / "data" / f"{language}_lexeme_cluster.json.gz"
+    if not path.exists():
+        raise ValueError(f"spacy-lookups-data has no word classes for {language!r}")
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        table = json.load(file)
+    frequent = list(table.items())[:n_words]  # the table is in order of frequency
+    return {word: path for word, path in frequent if path and not word.isspace()}
