@@ -1,0 +1,145 @@
+"""A trained tagger as a value: weights, feature plan, word knowledge, tokenizer settings and card; saved and loaded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner._ext.features import Extractor, FeatureWeights
+from herdner.crf.model import CRF
+from herdner.crf.training import ChainWeights
+from herdner.ner.features import FeaturePlan, make_extractor
+from herdner.ner.lexicon import Gazetteers, Lexicon, WordValues
+from herdner.ner.model_file import ModelError, read_model, write_model
+from herdner.ner.tags import SCHEMES, Scheme, allowed_transitions, check_tags
+from herdner.ner.tokenize import TokenizerSettings
+
+
+@dataclass(frozen=True)
+class Model:
+    """Everything that tagging depends on.
+
+    ``card`` says where the model comes from (corpora, licences, options, scores). With ``constrained``, tag sequences that
+    are not well formed in ``scheme`` have log-potential -inf.
+    """
+
+    weights: ChainWeights
+    plan: FeaturePlan
+    lexicon: Lexicon = Lexicon()
+    scheme: Scheme = "iobes"
+    constrained: bool = True
+    tokenizer: TokenizerSettings = TokenizerSettings()
+    card: Mapping[str, Any] = field(default_factory=dict)
+
+    def crf(self) -> CRF:
+        """The tied tables, with -inf for what the scheme forbids."""
+        transition = self.weights.transition
+        nothing = np.zeros(len(self.weights.labels))
+        if not self.constrained:
+            return CRF(transition, nothing, nothing)
+        allowed = allowed_transitions(self.weights.labels, self.scheme)
+        return CRF(
+            np.where(allowed.follow, transition, -np.inf),
+            np.where(allowed.start, nothing, -np.inf),
+            np.where(allowed.end, nothing, -np.inf),
+        )
+
+    def extractor(self) -> Extractor:
+        """The compiled features, with their weights."""
+        w = self.weights
+        table = FeatureWeights(w.keys, w.starts, w.entry_labels, w.entry_weights, len(w.labels))
+        return make_extractor(self.plan, self.lexicon, table)
+
+    def save(self, path: str | os.PathLike[str], *, weight_type: str = "float64") -> None:
+        """Write one file, atomically. ``weight_type`` float32 or float16 makes it smaller and rounds the weights."""
+        w = self.weights
+        arrays = {
+            "transition": w.transition,
+            "feature_keys": np.diff(w.keys, prepend=np.uint64(0)),  # differences of sorted keys are smaller, so pack better
+            "feature_sizes": np.diff(w.starts).astype(np.uint16),
+            "feature_labels": w.entry_labels,
+            "feature_weights": w.entry_weights.astype(weight_type),
+        }
+        if self.lexicon.classes is not None:
+            arrays |= _packed("classes", self.lexicon.classes)
+        if self.lexicon.gazetteers is not None:
+            arrays |= _packed("gazetteers", self.lexicon.gazetteers.phrases)
+        header = {
+            "labels": list(w.labels), "plan": asdict(self.plan), "scheme": self.scheme, "constrained": self.constrained,
+            "gazetteers": list(self.lexicon.gazetteers.names) if self.lexicon.gazetteers is not None else [],
+            "tokenizer": self.tokenizer.to_dict(), "card": dict(self.card),
+        }  # fmt: skip
+        write_model(path, header, arrays)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Model:
+        """Read a model file. Raises `ModelError` for anything that is not a whole, sound model."""
+        file = read_model(path)
+        try:
+            return _model(file.header, file.arrays)
+        except KeyError as error:
+            raise ModelError(f"{path}: damaged model ({error} is missing); train or copy it again") from None
+        except (ValueError, TypeError, OverflowError, AttributeError) as error:
+            raise ModelError(f"{path}: damaged model ({error}); train or copy it again") from None
+
+
+def _packed(name: str, table: WordValues) -> dict[str, NDArray[Any]]:
+    return {f"{name}_keys": np.diff(table.keys, prepend=np.uint64(0)), f"{name}_values": table.values}
+
+
+def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Model:
+    labels = tuple(header["labels"])
+    plan = FeaturePlan.from_dict(header["plan"])
+    scheme: Scheme = header["scheme"]
+    if scheme not in SCHEMES:
+        raise ValueError(f"unknown tag scheme {scheme!r}; known are {', '.join(SCHEMES)}")
+    check_tags(labels, scheme)
+    plan.compile()  # templates that do not exist are found here, not when the first text is tagged
+    classes = _unpacked("classes", arrays) if "classes_keys" in arrays else None
+    names = tuple(header["gazetteers"])
+    if plan.gazetteers != names:
+        raise ValueError(f"its plan reads the gazetteers {plan.gazetteers}, and it holds {names}")
+    return Model(
+        _weights(labels, arrays), plan, Lexicon(classes, Gazetteers(names, _unpacked("gazetteers", arrays)) if names else None),
+        scheme, bool(header["constrained"]), TokenizerSettings.from_dict(header["tokenizer"]), dict(header["card"]),
+    )  # fmt: skip
+
+
+def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> ChainWeights:
+    """The weights, checked so far that compiled loops can trust their indices."""
+    transition = arrays["transition"].astype(np.float64)
+    sizes, entry_labels = arrays["feature_sizes"].astype(np.int64), arrays["feature_labels"].astype(np.uint8)
+    entry_weights = arrays["feature_weights"].astype(np.float64)
+    keys = _ascending(arrays["feature_keys"])
+    starts = np.append(0, np.cumsum(sizes))
+    if not labels or len(labels) > 256 or len(set(labels)) != len(labels) or not all(isinstance(tag, str) for tag in labels):
+        raise ValueError("its tags are not 1 to 256 distinct strings")
+    if transition.shape != (len(labels), len(labels)) or not np.isfinite(transition).all():
+        raise ValueError("its transition table does not fit its tags")
+    if len(keys) != len(sizes) or starts[-1] != len(entry_labels) or len(entry_labels) != len(entry_weights):
+        raise ValueError("its feature arrays differ in length")
+    if len(entry_labels) and entry_labels.max() >= len(labels) or not np.isfinite(entry_weights).all():
+        raise ValueError("its feature weights name tags that it has not, or are not finite")
+    return ChainWeights(labels, transition, keys, starts.astype(np.uint32), entry_labels, entry_weights)
+
+
+def _unpacked(name: str, arrays: Mapping[str, NDArray[Any]]) -> WordValues:
+    keys, values = _ascending(arrays[f"{name}_keys"]), arrays[f"{name}_values"].astype(np.uint32)
+    if keys.shape != values.shape:
+        raise ValueError(f"its {name} differ in length")
+    return WordValues(keys, values)
+
+
+def _ascending(differences: NDArray[Any]) -> NDArray[np.uint64]:
+    """Keys from their differences; they must ascend, so that none is 0 and none stands twice."""
+    if differences.dtype != np.uint64 or differences.ndim != 1:
+        raise ValueError("its keys are not 64-bit numbers")
+    keys = np.cumsum(differences, dtype=np.uint64)
+    if len(keys) and (keys[0] == 0 or (keys[1:] <= keys[:-1]).any()):
+        raise ValueError("its keys do not ascend")
+    return keys

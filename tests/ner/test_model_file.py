@@ -1,0 +1,204 @@
+"""Model files: whole ones come back bit for bit; anything else is a `ModelError` that says what is wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from herdner.crf.training import ChainWeights
+from herdner.ner.features import FeaturePlan
+from herdner.ner.lexicon import Gazetteers, Lexicon, word_classes
+from herdner.ner.model import Model
+from herdner.ner.model_file import FORMAT_VERSION, ModelError
+from herdner.ner.models import load
+
+LABELS = ("O", "S-PER", "B-PER", "I-PER", "E-PER")
+
+
+@pytest.fixture
+def model() -> Model:
+    rng = np.random.default_rng(5)
+    keys = np.sort(rng.integers(1, 2**64, 40, np.uint64))
+    sizes = rng.integers(1, 4, 40)
+    starts = np.append(0, np.cumsum(sizes)).astype(np.uint32)
+    labels = rng.integers(0, 5, starts[-1]).astype(np.uint8)
+    weights = ChainWeights(LABELS, rng.normal(size=(5, 5)), keys, starts, labels, rng.normal(size=starts[-1]))
+    lexicon = Lexicon(word_classes({"Ada": 12, "of": 900_000}), Gazetteers.of({"city": [["New", "York"], ["Oslo"]]}))
+    return Model(weights, FeaturePlan(("word[0]", "gazetteer:city[0]"), gazetteers=("city",)), lexicon, card={"name": "tiny"})
+
+
+def assert_equal_models(a: Model, b: Model) -> None:
+    assert (a.plan, a.scheme, a.constrained, a.tokenizer, a.card) == (b.plan, b.scheme, b.constrained, b.tokenizer, b.card)
+    assert a.weights.labels == b.weights.labels
+    for name in ("transition", "keys", "starts", "entry_labels", "entry_weights"):
+        left, right = getattr(a.weights, name), getattr(b.weights, name)
+        assert left.dtype == right.dtype
+        np.testing.assert_array_equal(left, right)
+    np.testing.assert_array_equal(a.lexicon.classes.keys, b.lexicon.classes.keys)
+    np.testing.assert_array_equal(a.lexicon.gazetteers.phrases.values, b.lexicon.gazetteers.phrases.values)
+
+
+def test_a_saved_model_comes_back_bit_for_bit(model, tmp_path):
+    model.save(tmp_path / "m.herdner")
+    assert_equal_models(model, Model.load(tmp_path / "m.herdner"))
+
+
+def test_a_model_without_word_knowledge_comes_back(model, tmp_path):
+    bare = replace(model, lexicon=Lexicon(), plan=FeaturePlan(("word[0]",)))
+    bare.save(tmp_path / "m.herdner")
+    assert Model.load(tmp_path / "m.herdner").lexicon == Lexicon()
+
+
+def test_equal_models_are_equal_files(model, tmp_path):
+    for name in ("a", "b"):
+        model.save(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_half_precision_rounds_the_weights_only(model, tmp_path):
+    model.save(tmp_path / "m.herdner", weight_type="float16")
+    loaded = Model.load(tmp_path / "m.herdner").weights
+    np.testing.assert_array_equal(loaded.keys, model.weights.keys)
+    np.testing.assert_allclose(loaded.entry_weights, model.weights.entry_weights, rtol=1e-3, atol=1e-7)
+
+
+def test_every_truncation_is_an_error(model, tmp_path):
+    model.save(tmp_path / "whole")
+    data = (tmp_path / "whole").read_bytes()
+    for length in range(0, len(data), 7):
+        (tmp_path / "cut").write_bytes(data[:length])
+        with pytest.raises(ModelError):
+            Model.load(tmp_path / "cut")
+
+
+def test_a_flipped_bit_never_passes_as_another_model(model, tmp_path):
+    """Every byte in turn: the file is refused, or the byte was one that says nothing (dates, comments)."""
+    model.save(tmp_path / "whole")
+    data = bytearray((tmp_path / "whole").read_bytes())
+    refused = 0
+    for i in range(0, len(data), 3):
+        data[i] ^= 0x10
+        (tmp_path / "bad").write_bytes(data)
+        data[i] ^= 0x10
+        try:
+            assert_equal_models(model, Model.load(tmp_path / "bad"))
+        except ModelError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+            refused += 1
+    assert refused > len(data) / 3 / 2
+
+
+def rewrite(path, change) -> None:
+    """Apply ``change`` to the members of an archive (a dict of bytes)."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    change(members)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+
+
+def header_with(**values):
+    def change(members):
+        members["header.json"] = json.dumps({**json.loads(members["header.json"]), **values}).encode()
+
+    return change
+
+
+def array_as(name, array):
+    def change(members):
+        buffer = io.BytesIO()
+        np.lib.format.write_array(buffer, array, version=(1, 0))
+        members[name + ".npy"] = buffer.getvalue()
+
+    return change
+
+
+def array_that_claims(shape):
+    def change(members):
+        buffer = io.BytesIO()
+        np.lib.format.write_array_header_1_0(buffer, {"descr": "<f8", "fortran_order": False, "shape": shape})
+        members["transition.npy"] = buffer.getvalue() + b"\0" * 8
+
+    return change
+
+
+BREAKAGES = {
+    "newer format": (header_with(format_version=FORMAT_VERSION + 1, needs="3.2"), "needs herdner 3.2 or later"),
+    "other format": (header_with(format="something"), "not a herdner model"),
+    "no version": (header_with(format_version="one"), "format version"),
+    "no header": (lambda members: members.pop("header.json"), "header.json is missing"),
+    "header no JSON": (lambda members: members.update({"header.json": b"{"}), "not JSON"),
+    "header deeply nested": (lambda members: members.update({"header.json": b"[" * 100_000}), "header"),
+    "no labels": (header_with(labels=[]), "tags"),
+    "labels no tags": (header_with(labels=["O", "x", "y", "z", "u"]), "is not a tag"),
+    "labels numbers": (header_with(labels=[1, 2, 3, 4, 5]), "damaged"),
+    "unknown scheme": (header_with(scheme="iob9"), "scheme"),
+    "unknown template": (header_with(plan={"templates": ["no[0]"], "elsewhere": [], "n_occurrences": 0, "gazetteers": ["city"]}), "no"),
+    "other gazetteers": (header_with(gazetteers=["city", "river"]), "gazetteers"),
+    "unknown tokenizer": (header_with(tokenizer={"rules": 99}), "tokenizer"),
+    "array missing": (lambda members: members.pop("feature_keys.npy"), "arrays"),
+    "array renamed": (lambda members: members.update({"other.npy": members.pop("classes_keys.npy")}), "arrays"),
+    "array too large": (array_that_claims((10**6, 10**6)), "does not fit"),
+    "array negative": (array_that_claims((-1, 5)), "damaged"),
+    "array of objects": (lambda members: members.update({"transition.npy": b"\x93NUMPY\x01\x00" + b"v\x00" + b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }".ljust(117) + b"\n"}), "no place"),
+    "transition NaN": (array_as("transition", np.full((5, 5), np.nan)), "transition"),
+    "transition shape": (array_as("transition", np.zeros((4, 5))), "transition"),
+    "label out of range": (array_as("feature_labels", np.full(1, 9, np.uint8)), "differ in length"),
+    "keys repeat": (array_as("feature_keys", np.zeros(40, np.uint64)), "ascend"),
+    "keys wrap": (array_as("feature_keys", np.full(40, 2**63, np.uint64)), "ascend"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("breakage", BREAKAGES)
+def test_unsound_models_are_refused(model, tmp_path, breakage):
+    path = tmp_path / "m.herdner"
+    model.save(path)
+    change, words = BREAKAGES[breakage]
+    rewrite(path, change)
+    with pytest.raises(ModelError, match=words) as raised:
+        load(path)
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_foreign_files_are_refused(tmp_path):
+    for name, data in {"empty": b"", "text": b"hello\n" * 99, "nul": b"\0" * 5000}.items():
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(ModelError, match="not a herdner model"):
+            load(tmp_path / name)
+    with zipfile.ZipFile(tmp_path / "zip", "w") as archive:
+        archive.writestr("a.txt", "b")
+    with pytest.raises(ModelError, match="not a herdner model"):
+        load(tmp_path / "zip")
+    with pytest.raises(ModelError, match="directory"):
+        load(tmp_path)
+    with pytest.raises(ModelError, match="there is no model 'nowhere'"):
+        load("nowhere")
+
+
+def test_a_model_that_would_unpack_to_too_much_is_refused_before_it_is_unpacked(model, tmp_path, monkeypatch):
+    model.save(tmp_path / "m.herdner")
+    monkeypatch.setattr("herdner.ner.model_file.LARGEST", 1000)
+    with pytest.raises(ModelError, match="would unpack to"):
+        load(tmp_path / "m.herdner")
+
+
+def test_saving_that_fails_leaves_the_old_file(model, tmp_path, monkeypatch):
+    path = tmp_path / "m.herdner"
+    model.save(path)
+    before = path.read_bytes()
+
+    def fail(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("numpy.lib.format.write_array", fail)
+    with pytest.raises(KeyboardInterrupt):
+        model.save(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["m.herdner"]
