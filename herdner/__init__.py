@@ -1,3 +1,79 @@
-"""herdner: names tagged consistently across a document, fast, on a CPU."""
+"""herdner: names tagged consistently across a document, fast, on a CPU.
+
+    >>> import herdner
+    >>> tagger = herdner.load("en")
+    >>> [entity.text for entity in tagger.tag("Ada Lovelace met Charles Babbage in London.").entities]
+    ['Ada Lovelace', 'Charles Babbage', 'London']
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+# Imported when first used, so that what is not used costs no start-up time.
+_HOMES = {
+    "herdner.graph": (
+        "FactorGraph", "TableFactors", "TableGraph", "boltzmann", "chain", "compile_tables", "complete", "from_joint",
+        "ising", "potts",
+    ),
+    "herdner.inference": ("BACKENDS", "Backend", "ImpossibleGraph", "UnsupportedGraph", "make_backend"),
+    "herdner.sampling": ("Result",),
+    "herdner.ner.document": ("Document", "Entity"),
+    "herdner.ner.evaluate": ("evaluate",),
+    "herdner.ner.features": ("FeaturePlan",),
+    "herdner.ner.io": ("FormatError", "read_documents", "write_documents"),
+    "herdner.ner.lexicon": ("Gazetteers", "Lexicon"),
+    "herdner.ner.model_file": ("ModelError",),
+    "herdner.ner.models": ("load",),
+    "herdner.ner.tagger": ("Tagger",),
+    "herdner.ner.tokenize": ("Tokenizer",),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+if TYPE_CHECKING:
+    from herdner.graph import FactorGraph as FactorGraph
+    from herdner.graph import TableFactors as TableFactors
+    from herdner.graph import TableGraph as TableGraph
+    from herdner.graph import boltzmann as boltzmann
+    from herdner.graph import chain as chain
+    from herdner.graph import compile_tables as compile_tables
+    from herdner.graph import complete as complete
+    from herdner.graph import from_joint as from_joint
+    from herdner.graph import ising as ising
+    from herdner.graph import potts as potts
+    from herdner.inference import BACKENDS as BACKENDS
+    from herdner.inference import Backend as Backend
+    from herdner.inference import ImpossibleGraph as ImpossibleGraph
+    from herdner.inference import UnsupportedGraph as UnsupportedGraph
+    from herdner.inference import make_backend as make_backend
+    from herdner.ner.document import Document as Document
+    from herdner.ner.document import Entity as Entity
+    from herdner.ner.evaluate import evaluate as evaluate
+    from herdner.ner.features import FeaturePlan as FeaturePlan
+    from herdner.ner.io import FormatError as FormatError
+    from herdner.ner.io import read_documents as read_documents
+    from herdner.ner.io import write_documents as write_documents
+    from herdner.ner.lexicon import Gazetteers as Gazetteers
+    from herdner.ner.lexicon import Lexicon as Lexicon
+    from herdner.ner.model_file import ModelError as ModelError
+    from herdner.ner.models import load as load
+    from herdner.ner.tagger import Tagger as Tagger
+    from herdner.ner.tokenize import Tokenizer as Tokenizer
+    from herdner.sampling import Result as Result
+
+__all__ = sorted([*_HOME_OF, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'herdner' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *globals()]

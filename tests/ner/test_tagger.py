@@ -1,0 +1,220 @@
+"""The tagger as its users call it, against CRFsuite's own tagger, enumeration and scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pycrfsuite
+import pytest
+from data import shared_data
+
+import herdner
+from herdner.crf.crfsuite import read_crfsuite
+from herdner.crf.training import chain_weights, crfsuite_sequences, train_chain
+from herdner.ner.document import Document
+from herdner.ner.features import default_plan, make_extractor
+from herdner.ner.io import read_documents
+from herdner.ner.lexicon import Lexicon
+from herdner.ner.model import Model
+from herdner.ner.tagger import NotFittedError, Tagger
+from herdner.ner.tags import convert_tags, spans_from_tags
+
+CORPORA = Path(__file__).parents[2] / "corpora"
+
+
+def news(split: str) -> list[Document]:
+    return list(read_documents(CORPORA / f"herdner_news.{split}.conll", "conll"))
+
+
+@pytest.fixture(scope="module")
+def tagger() -> Tagger:
+    return Tagger(max_iterations=30).fit(news("train"))
+
+
+def test_it_learns(tagger):
+    assert tagger.score(news("train")) > 0.98
+    assert tagger.score(news("dev")) > 0.5
+
+
+def test_text_gives_entities_with_offsets_into_the_untouched_text(tagger):
+    text = "  \u201cAda Reyes\u201d\tof the Oslo Times\n\nmet Ada  Reyes in Kenya.\n"
+    document = tagger.tag(text)
+    assert document.text == text
+    assert document.entities
+    for entity in document.entities:
+        assert text[entity.start : entity.end] == entity.text
+        assert 0 < entity.confidence <= 1
+
+
+@pytest.mark.parametrize("text", ["", " \n\t ", "\u200b", "a", ".", "\x00", "\ud800 x", "A" * 300_000])
+def test_odd_texts_are_tagged(tagger, text):
+    assert tagger.tag(text).text == text
+
+
+def crfsuite_agrees(train: list[Document], test: list[Document], path: Path, **options) -> None:
+    plan = default_plan()
+    extractor = make_extractor(plan, Lexicon())
+    offsets = [d.sentence_offsets for d in train]
+    gold = [convert_tags(d.tags, None, "iobes", d.sentence_offsets) for d in train]
+    features = [extractor.keys(d.tokens, d.sentence_offsets) for d in train]
+    weights = train_chain(features, offsets, gold, model_path=path, **options)
+    crfsuite = pycrfsuite.Tagger()
+    crfsuite.open(str(path))
+    predicted = Tagger.from_model(Model(weights, plan, constrained=False)).predict(test)
+    for document, tags in zip(test, predicted, strict=True):
+        keys = extractor.keys(document.tokens, document.sentence_offsets)
+        expected = [crfsuite.tag(sentence) for sentence in crfsuite_sequences([keys], [document.sentence_offsets])]
+        assert tags == list(itertools.chain.from_iterable(expected))
+
+
+def test_tags_are_those_of_crfsuite(tmp_path):
+    crfsuite_agrees(news("train"), news("dev"), tmp_path / "m.crfsuite", max_iterations=20)
+
+
+def test_tags_are_those_of_crfsuite_on_the_whole_of_conll(tmp_path):
+    train = list(itertools.islice(read_documents(shared_data("ner/conll2003/eng.train"), "conll2003"), 60))
+    test = list(read_documents(shared_data("ner/conll2003/eng.testa"), "conll2003"))
+    crfsuite_agrees(train, test, tmp_path / "m.crfsuite", max_iterations=15)
+
+
+def test_crfsuite_weights_are_read_at_full_precision(tmp_path):
+    trainer = pycrfsuite.Trainer("lbfgs", {"max_iterations": 10}, verbose=False)
+    trainer.append([["1", "22"], ["1"], ["333"]], ["O", "B-PER", "O"])
+    trainer.append([["22"], ["333", "4444"]], ["B-PER", "I-PER"])
+    trainer.train(str(tmp_path / "m"))
+    crfsuite = pycrfsuite.Tagger()
+    crfsuite.open(str(tmp_path / "m"))
+    model, dump = read_crfsuite(tmp_path / "m"), crfsuite.info()
+    assert model.labels == crfsuite.labels()
+    names = [(model.attribute_names[a], model.labels[label]) for a, label in zip(model.attributes, model.state_labels, strict=True)]
+    assert dict(zip(names, model.state_weights, strict=True)) == pytest.approx(dump.state_features, abs=6e-7)
+    transitions = {(a, b): model.transition[i, j] for i, a in enumerate(model.labels) for j, b in enumerate(model.labels)}
+    assert {k: v for k, v in transitions.items() if v} == pytest.approx(dump.transitions, abs=6e-7)
+    assert chain_weights(model).keys.tolist() == [1, 22, 333, 4444]
+
+
+@pytest.mark.parametrize("data", [b"", b"lCRF", b"x" * 500, b"lCRF\0\0\0\0FOMC" + b"\xff" * 60])
+def test_what_is_no_crfsuite_model_is_refused(tmp_path, data):
+    (tmp_path / "m").write_bytes(data)
+    with pytest.raises(ValueError, match="not a linear-chain model of CRFsuite"):
+        read_crfsuite(tmp_path / "m")
+
+
+def joint(tagger: Tagger, document: Document) -> tuple[list[tuple[int, ...]], np.ndarray]:
+    """All states of a one-sentence document with their probabilities, by enumeration."""
+    model, crf = tagger.model_, tagger.model_.crf()
+    unary = model.extractor().scores(document.tokens, document.sentence_offsets)
+    states = list(itertools.product(range(len(model.weights.labels)), repeat=len(unary)))
+    scores = np.array(
+        [
+            sum(unary[t, k] for t, k in enumerate(x))
+            + sum(crf.transition[a, b] for a, b in itertools.pairwise(x))
+            + crf.start[x[0]] + crf.end[x[-1]]
+            for x in states
+        ]
+    )  # fmt: skip
+    weights = np.exp(scores - scores.max())
+    return states, weights / weights.sum()
+
+
+def test_confidences_and_marginals_are_those_of_the_enumerated_joint(tagger):
+    document = Document.from_tokens([["Ada", "Reyes", "of", "Oslo"]])
+    states, p = joint(tagger, document)
+    labels = tagger.labels
+    marginals = tagger.predict_marginals([document])[0]
+    for t, k in itertools.product(range(4), range(len(labels))):
+        assert marginals[t, k] == pytest.approx(sum(p[i] for i, x in enumerate(states) if x[t] == k), abs=1e-12)
+    tagged = tagger.tag(document)
+    assert tagged.tags == [labels[k] for k in states[int(p.argmax())]]
+    spans = spans_from_tags(tagged.tags)
+    assert spans
+    for span, entity in zip(spans, tagged.entities, strict=True):
+        expected = sum(p[i] for i, x in enumerate(states) if span in spans_from_tags([labels[k] for k in x]))
+        assert entity.confidence == pytest.approx(expected, abs=1e-12)
+
+
+def test_tags_are_well_formed_even_where_the_weights_are_not(tagger):
+    weights = tagger.model_.weights
+    from dataclasses import replace
+
+    wild = replace(weights, transition=np.random.default_rng(0).normal(size=weights.transition.shape, scale=9))
+    constrained = Tagger.from_model(replace(tagger.model_, weights=wild))
+    for document in constrained.pipe(news("dev")):
+        spans = spans_from_tags(document.tags, document.sentence_offsets, strict="iobes")
+        assert spans == spans_from_tags(document.tags, document.sentence_offsets)
+
+
+def test_saved_and_loaded_it_tags_the_same(tagger, tmp_path):
+    tagger.save(tmp_path / "m.herdner")
+    loaded = herdner.load(tmp_path / "m.herdner")
+    documents = [document.text for document in news("dev")]
+    for before, after in zip(tagger.pipe(documents), loaded.pipe(documents), strict=True):
+        assert (before.tags, before.entities) == (after.tags, after.entities)
+    assert loaded.card == tagger.card
+
+
+def test_pickled_it_tags_the_same(tagger):
+    copy = pickle.loads(pickle.dumps(tagger))
+    assert copy.predict(news("dev")) == tagger.predict(news("dev"))
+
+
+def test_it_is_a_scikit_learn_estimator(tagger):
+    from sklearn.base import clone
+    from sklearn.model_selection import cross_val_score
+
+    fresh = clone(tagger)
+    assert fresh is not tagger
+    assert fresh.get_params() == tagger.get_params()
+    assert not hasattr(fresh, "model_")
+    assert fresh.set_params(c2=1.0).get_params()["c2"] == 1.0
+    with pytest.raises(ValueError, match="unknown parameter 'c3'"):
+        fresh.set_params(c3=1.0)
+    documents = news("dev")
+    scores = cross_val_score(Tagger(max_iterations=3), documents, [d.tags for d in documents], cv=2)
+    assert ((scores >= 0) & (scores <= 1)).all()
+
+
+def test_pipe_is_lazy_and_keeps_the_order(tagger):
+    def endless():
+        for i in itertools.count():
+            yield f"Ada Reyes met {i} people."
+
+    tagged = list(itertools.islice(tagger.pipe(endless()), 3))
+    assert [document.text for document in tagged] == [f"Ada Reyes met {i} people." for i in range(3)]
+
+
+def test_progress_is_reported_and_ctrl_c_stops_training():
+    seen = []
+
+    def interrupt(number, report):
+        seen.append((number, report["loss"]))
+        if number == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Tagger(max_iterations=50).fit(news("dev"), progress=interrupt)
+    assert [number for number, _ in seen] == [1, 2]
+
+
+def test_misuse_is_told_in_one_line(tagger):
+    document = news("dev")[0]
+    with pytest.raises(NotFittedError, match="not trained"):
+        Tagger().tag("x")
+    with pytest.raises(ValueError, match="tokens but no tags to train on"):
+        Tagger().fit([Document.from_tokens([["a"]])])
+    with pytest.raises(ValueError, match="hold no entity"):
+        Tagger().fit([Document.from_tokens([["a"]], [["O"]])])
+    with pytest.raises(ValueError, match="1 documents but 0 tag sequences"):
+        Tagger().fit([document], [])
+    with pytest.raises(ValueError, match="no backend 'nothing'"):
+        tagger.tag("x", backend="nothing")
+    with pytest.raises(ValueError, match="no option 'sweeps'"):
+        tagger.tag("x", sweeps=3)
+
+
+def test_the_exact_backend_agrees_with_viterbi_on_short_sentences(tagger):
+    document = Document.from_tokens([["Ada", "met", "Kiptoo"], ["Oslo"]])
+    assert tagger.tag(document, backend="exact").tags == tagger.tag(document).tags
