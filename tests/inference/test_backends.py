@@ -43,7 +43,7 @@ def test_viterbi_is_the_enumerated_joint_on_any_paths(graph):
     oracle = Oracle.of_graph(graph)
     backend = make_backend("viterbi", marginals=True)
     if oracle.impossible:
-        with pytest.raises(ImpossibleGraph, match="allow a label|no variables"):
+        with pytest.raises(ImpossibleGraph, match=r"allow a label|no variables"):
             backend.infer(graph)
         return
     check_expectations(backend.infer(graph), graph, oracle)
@@ -131,7 +131,7 @@ def test_viterbi_names_the_factor_in_the_way_and_the_way_out(factors, name):
 
 def test_the_factor_that_closes_a_long_cycle_is_on_it():
     scopes = [[i, i + 1] for i in range(5)] + [[6 + i, 6 + (i + 1) % 4] for i in range(4)]
-    with pytest.raises(UnsupportedGraph, match="^factor 5 of group 0 joins variables 6 and 7"):
+    with pytest.raises(UnsupportedGraph, match=r"^factor 5 of group 0 joins variables 6 and 7"):
         make_backend("viterbi").infer(FactorGraph(np.full(10, 2), [TableFactors(scopes, PAIR)]))
 
 
@@ -139,13 +139,12 @@ def test_the_factor_that_closes_a_long_cycle_is_on_it():
     ("n", "about"), [(23, "8388608 states"), (100, r"about 10\^30"), (20_000, r"more than 10\^4000")]
 )
 def test_exact_states_its_limit(n, about):
-    with pytest.raises(UnsupportedGraph, match=about + ".*at most 4194304; raise max_states"):
+    with pytest.raises(UnsupportedGraph, match=about + r".*at most 4194304; raise max_states"):
         make_backend("exact").infer(FactorGraph(np.full(n, 2), []))
 
 
 def test_exact_works_in_pieces_and_on_many_variables_of_one_label():
-    graph = FactorGraph(np.r_[np.ones(90, int), np.full(14, 2)], ising(0.2, shape=(1, 104)).condition({}).factors[:0])
-    result = make_backend("exact").infer(graph)
+    result = make_backend("exact").infer(FactorGraph(np.r_[np.ones(90, int), np.full(14, 2)], []))
     assert result.log_z == pytest.approx(14 * np.log(2))
     grid = ising(0.3, np.random.default_rng(2).normal(size=(4, 4)))
     result = make_backend("exact").infer(grid)
