@@ -1,0 +1,5 @@
+"""``python -m herdner``: the command line."""
+
+from herdner.cli import main
+
+main()

@@ -1,0 +1,70 @@
+"""The command line: one file per command. Heavy modules are imported by the commands that use them."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from herdner import __version__
+from herdner.cli.backends import backends
+from herdner.cli.common import UsageError, complain, quiet_stdout
+from herdner.cli.corpora import corpora
+from herdner.cli.evaluate import evaluate
+from herdner.cli.tag import tag
+from herdner.cli.train import train
+
+app = typer.Typer(
+    name="herdner", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+)
+for command in (tag, train, evaluate, backends):
+    app.command()(command)
+app.add_typer(corpora, name="corpora")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"herdner {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def herdner(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Find the names in texts, consistently across each document.
+
+    Exit codes: 0 done, 1 something failed (the other files are still done), 2 wrong use.
+    """
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """One call of the command line; the exit code. Every failure that bad input can cause is one line on stderr."""
+    code: Any = 0
+    try:
+        code = app(arguments, prog_name="herdner", standalone_mode=False)
+        sys.stdout.flush()
+    except UsageError as error:
+        path = error.ctx.command_path if error.ctx is not None else "herdner"
+        complain(f"{error.format_message()} (see {path} --help)")
+        code = 2
+    except typer.Exit as exit:
+        code = exit.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        complain("interrupted")
+        code = 130
+    except BrokenPipeError:
+        quiet_stdout()
+    return code if isinstance(code, int) else 0
+
+
+def main() -> None:
+    """The console script."""
+    # A polite kill unwinds like Ctrl-C, so that no temporary file is left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.exit(run())

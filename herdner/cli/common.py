@@ -1,0 +1,140 @@
+"""What the commands share: errors as one line, options, standard streams, progress."""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from herdner import Tagger
+    from herdner.inference.backend import Backend
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Typer's own base class; it lives in click or inside Typer, depending on Typer's version.
+UsageError: Any = typer.BadParameter.__mro__[1]
+
+ModelOption = Annotated[str, typer.Option("--model", "-m", help="Name of a shipped model, or path of a model file.")]
+BackendOption = Annotated[
+    str | None,
+    typer.Option("--backend", "-b", help="Inference backend (see `herdner backends`) [default: the model's]."),
+]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the backend; may be repeated.")
+]
+SeedOption = Annotated[
+    int, typer.Option("--seed", min=0, help="Seed of the random numbers; equal seeds, equal results.")
+]
+EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of the input files.")]
+
+
+def complain(message: object) -> None:
+    """One line on stderr, whatever the message holds."""
+    line = " ".join(str(message).split())
+    print(f"herdner: {line}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
+
+
+def quiet_stdout() -> None:
+    """Nobody reads stdout any more (as in ``| head``): what is still buffered goes nowhere, without a complaint."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        sys.stdout = io.StringIO()
+
+
+def command(function: Callable[P, T]) -> Callable[P, T]:
+    """Turns what bad input, a full disk or a closed pipe raise into one line and an exit code."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+        from herdner.ner.corpora import CorpusError
+
+        try:
+            return function(*args, **kwargs)
+        except BrokenPipeError:
+            quiet_stdout()
+            raise typer.Exit(0) from None
+        except MemoryError:
+            complain("not enough memory; split the input into smaller documents")
+        except OSError as error:
+            complain(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error)
+        except (ValueError, CorpusError) as error:
+            complain(error)
+        raise typer.Exit(1)
+
+    return guarded
+
+
+def settings(pairs: Sequence[str] | None) -> dict[str, Any]:
+    """``--set key=value`` as options: numbers, true, false, none and words."""
+    options = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        if not equals or not key.isidentifier():
+            raise UsageError(f"--set {pair!r}: expected KEY=VALUE, as in --set n_sweeps=400")
+        options[key] = _value(value)
+    return options
+
+
+def _value(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def chosen_backend(name: str | None, pairs: Sequence[str] | None, tagger: Tagger) -> Backend:
+    """The backend asked for, else the tagger's own; wrong options are wrong use."""
+    from herdner.inference.registry import make_backend
+
+    options = settings(pairs)
+    try:
+        return make_backend(name or tagger.backend, **options)
+    except (ValueError, TypeError) as error:
+        raise UsageError(str(error)) from None
+
+
+@contextmanager
+def destination(output: str | None) -> Iterator[IO[Any]]:
+    """Standard output, or a text stream (with ``buffer``) on a file that appears when it is complete."""
+    if output is None or output == "-":
+        yield sys.stdout
+        return
+    from herdner.ner.files import replacing
+
+    with replacing(output) as binary:
+        stream = io.TextIOWrapper(binary, encoding="utf-8", newline="\n", write_through=True)
+        try:
+            yield stream
+        finally:
+            stream.detach()
+
+
+@contextmanager
+def progress(*columns: str, shown: bool = True) -> Iterator[Progress]:
+    """A progress display on stderr: only on a terminal, and not where it would mix with output on the same terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    texts = [TextColumn(column) for column in columns]
+    live = shown and sys.stderr.isatty()
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), *texts, TimeElapsedColumn(),
+        console=Console(stderr=True), transient=True, disable=not live,
+    ) as display:  # fmt: skip
+        yield display
