@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 from collections.abc import Sequence
@@ -45,6 +46,8 @@ def herdner(
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """One call of the command line; the exit code. Every failure that bad input can cause is one line on stderr."""
+    # Warnings of the library in the form of all other messages.
+    logging.basicConfig(format="herdner: %(message)s", level=logging.WARNING)
     code: Any = 0
     try:
         code = app(arguments, prog_name="herdner", standalone_mode=False)

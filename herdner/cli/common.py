@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import functools
 import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
@@ -61,6 +63,9 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
 
         try:
             return function(*args, **kwargs)
+        except KeyboardInterrupt:
+            complain("interrupted")
+            raise typer.Exit(130) from None
         except BrokenPipeError:
             quiet_stdout()
             raise typer.Exit(0) from None
@@ -107,6 +112,28 @@ def chosen_backend(name: str | None, pairs: Sequence[str] | None, tagger: Tagger
         return make_backend(name or tagger.backend, **options)
     except (ValueError, TypeError) as error:
         raise UsageError(str(error)) from None
+
+
+def check_writable(output: str | os.PathLike[str] | None) -> None:
+    """A place that cannot be written to is wrong use, found before any work is done."""
+    if output is None or output == "-":
+        return
+    path = Path(output)
+    folder = path.resolve().parent
+    if path.is_dir():
+        raise UsageError(f"--output {output}: is a folder; name a file in it")
+    if not folder.is_dir():
+        raise UsageError(f"--output {output}: there is no folder {folder}; make it first")
+    if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise UsageError(f"--output {output}: no permission to write there")
+
+
+def check_encoding(encoding: str) -> None:
+    """An encoding that Python does not know is wrong use."""
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        raise UsageError(f"--encoding {encoding!r}: unknown; expected e.g. utf-8 or latin-1") from None
 
 
 @contextmanager

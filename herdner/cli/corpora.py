@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from herdner.cli.common import EncodingOption, UsageError, command, progress
+from herdner.cli.common import UsageError, check_encoding, command, progress
 
 corpora = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Known corpora: list, describe, fetch and convert them."
@@ -85,7 +85,7 @@ def convert(
     map_labels: Annotated[
         bool, typer.Option("--map-labels", help="Map the corpus's classes to PER, LOC and ORG; drop the others.")
     ] = False,
-    encoding: Annotated[EncodingOption | None, typer.Option("--encoding", help="[default: the format's]")] = None,
+    encoding: Annotated[str | None, typer.Option("--encoding", help="[default: the format's]")] = None,
 ) -> None:
     """Convert an annotated corpus to another format."""
     from herdner.cli.tag import check_output
@@ -94,6 +94,8 @@ def convert(
     from herdner.ner.tokenize import Tokenizer
 
     check_output(to, None if output == "-" else output)
+    if encoding:
+        check_encoding(encoding)
     try:
         parsed = parse_source(source)
     except ValueError as error:

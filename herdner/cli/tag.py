@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -16,6 +16,8 @@ from herdner.cli.common import (
     SeedOption,
     SetOption,
     UsageError,
+    check_encoding,
+    check_writable,
     chosen_backend,
     command,
     complain,
@@ -43,7 +45,7 @@ class Report:
 
     documents: int = 0
     tokens: int = 0
-    failures: int = field(default=0)
+    failures: int = 0
 
     def fail(self, message: object) -> None:
         self.failures += 1
@@ -86,6 +88,7 @@ def tag(
     """
     inputs = expand(files or [], input_)
     check_output(format_, output)
+    check_encoding(encoding)
     import herdner
 
     tagger = herdner.load(model)
@@ -124,6 +127,7 @@ def check_output(format: str, output: str | None) -> None:
         raise UsageError(f"--format {format!r}: expected one of {', '.join(known)}")
     if format == "spacy" and output is None and sys.stdout.isatty():
         raise UsageError("--format spacy is binary: add --output FILE")
+    check_writable(output)
 
 
 def expand(files: list[str], format: str | None) -> list[Input]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from herdner.cli.common import UsageError, command, progress
+from herdner.cli.common import UsageError, check_writable, command, progress
 from herdner.cli.evaluate import bare, parse_sources, read_gold, show
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ def train(
     for name, value, known in (("--scheme", scheme, SCHEMES), ("--weights", weights, WEIGHTS)):
         if value not in known:
             raise UsageError(f"{name} {value!r}: expected one of {', '.join(known)}")
-    if not output.resolve().parent.is_dir():
-        raise UsageError(f"--output {output}: there is no folder {output.resolve().parent}")
+    check_writable(output)
     from herdner import Tagger
     from herdner.ner.sentences import ENGLISH, SentenceRules
     from herdner.ner.tokenize import Tokenizer, TokenizerSettings

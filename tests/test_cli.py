@@ -1,0 +1,378 @@
+"""The command line as its user meets it: results, exit codes, one line for every mistake, files left whole."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from data import REPOSITORY
+
+import herdner
+from herdner.cli import run
+
+NEWS = REPOSITORY / "corpora" / "herdner_news.train.conll"
+DEV = REPOSITORY / "corpora" / "herdner_news.dev.conll"
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Call = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A small real model, trained by the command itself."""
+    path = tmp_path_factory.mktemp("model") / "news.model"
+    arguments = ["train", "--train", f"{NEWS}:conll", "--dev", f"{DEV}:conll", "--iterations", "40"]
+    assert run([*arguments, "--output", str(path)]) == 0
+    return str(path)
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+    def invoke(*arguments: object, stdin: bytes = b"") -> Outcome:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capfd.readouterr()
+        code = run([str(argument) for argument in arguments])
+        sys.stdout.flush()
+        return Outcome(code, *capfd.readouterr())
+
+    return invoke
+
+
+def one_line(outcome: Outcome, code: int) -> str:
+    """The one line that a failure may say."""
+    assert outcome.code == code
+    assert outcome.err.startswith("herdner: ")
+    assert outcome.err.count("\n") == 1
+    assert "Traceback" not in outcome.err
+    return outcome.err
+
+
+def records(text: str) -> list[dict]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+# --- tagging
+
+
+def test_tags_the_article(call: Call, model: str) -> None:
+    path = REPOSITORY / "corpora" / "article.txt"
+    outcome = call("tag", path, "--model", model, "--format", "jsonl")
+    assert outcome.code == 0
+    (record,) = records(outcome.out)
+    text = path.read_text(encoding="utf-8")
+    assert record["text"] == text
+    assert len(record["entities"]) > 10
+    for entity in record["entities"]:
+        assert text[entity["start"] : entity["end"]] == entity["text"]
+        assert 0 < entity["confidence"] <= 1
+        assert entity["label"] in ("PER", "LOC", "ORG")
+
+
+def test_the_default_format_marks_names_in_the_text(call: Call, model: str) -> None:
+    outcome = call("tag", "-", "-m", model, stdin=b"He lives in Nairobi, Kenya.\n")
+    assert outcome.code == 0
+    assert outcome.out == "He lives in [Nairobi LOC], [Kenya LOC].\n"
+    assert outcome.err == ""
+
+
+@pytest.mark.parametrize("format", ["text", "jsonl", "conll", "html", "spacy"])
+def test_every_format_goes_to_a_file_as_to_a_pipe(call: Call, model: str, tmp_path: Path, format: str) -> None:
+    output = tmp_path / "out"
+    text = "Kenya’s president flew to Nairobi.\n\nHe left.".encode()
+    assert call("tag", "-m", model, "-f", format, "-o", output, stdin=text) == Outcome(0, "", "")
+    command = [sys.executable, "-m", "herdner", "tag", "-m", model, "-f", format]
+    piped = subprocess.run(command, input=text, capture_output=True, check=True, cwd=tmp_path)
+    assert output.read_bytes() == piped.stdout != b""
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_input_formats_are_known_by_extension_or_named(call: Call, model: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": "one", "text": "In Kenya."}\n{"text": "In Uganda."}\n')
+    (tmp_path / "b.conll").write_text("In\nKenya\n.\n")
+    (tmp_path / "c.weird").write_text("In Kenya.")
+    outcome = call("tag", tmp_path / "a.jsonl", tmp_path / "b.conll", tmp_path / "c.weird", "-m", model, "-f", "jsonl")
+    assert outcome.code == 0
+    assert [record["text"] for record in records(outcome.out)] == ["In Kenya.", "In Uganda.", "In Kenya .", "In Kenya."]
+    assert records(outcome.out)[0]["id"] == "one"
+    (tmp_path / "d.weird").write_text("In\nKenya\n.\n")
+    named = call("tag", tmp_path / "d.weird", "-m", model, "-f", "jsonl", "-i", "conll")
+    assert records(named.out)[0]["text"] == "In Kenya ."
+
+
+def test_a_folder_stands_for_its_files(call: Call, model: str, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    for name, text in (("b.txt", "In Kenya."), ("sub/a.txt", "In Uganda."), ("ignored.png", "x")):
+        (tmp_path / name).write_text(text)
+    outcome = call("tag", tmp_path, "-m", model, "-f", "jsonl")
+    assert [record["id"] for record in records(outcome.out)] == ["b.txt", "a.txt"]
+    assert one_line(call("tag", tmp_path / "sub", "-i", "jsonl", "-m", model), 1).count("no file named")
+
+
+def test_processes_give_the_results_of_one(call: Call, model: str, tmp_path: Path) -> None:
+    article = (REPOSITORY / "corpora" / "article.txt").read_text(encoding="utf-8")
+    (tmp_path / "many.jsonl").write_text("".join(json.dumps({"text": f"{i}. {article}"}) + "\n" for i in range(150)))
+    alone = call("tag", tmp_path / "many.jsonl", "-m", model, "-f", "jsonl")
+    shared = call("tag", tmp_path / "many.jsonl", "-m", model, "-f", "jsonl", "--jobs", 2)
+    assert alone.code == shared.code == 0
+    assert alone.out == shared.out
+    assert len(records(alone.out)) == 150
+
+
+def test_long_texts_come_in_pieces_that_cover_them(call: Call, model: str, tmp_path: Path) -> None:
+    text = "".join(f"Item {i} is in Kenya.\n\n" for i in range(60_000))
+    (tmp_path / "long.txt").write_text(text)
+    outcome = call("tag", tmp_path / "long.txt", "-m", model, "-f", "jsonl")
+    pieces = records(outcome.out)
+    assert len(pieces) == 2
+    assert "".join(piece["text"] for piece in pieces) == text
+    assert [piece["id"] for piece in pieces] == ["long.txt#1", "long.txt#2"]
+    assert sum(len(piece["entities"]) for piece in pieces) >= 60_000
+
+
+# --- bad input: the other files still get tagged
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("latin.txt", b"Ada in K\xf6ln.", "latin.txt:1: byte 0xf6"),
+        ("broken.jsonl", b"{oops\n", "broken.jsonl:1: not JSON"),
+        ("list.jsonl", b"[1]\n", "list.jsonl:1:"),
+        ("columns.conll", b"Ada\tO\nin\tO\tx\n", "columns.conll:2: 3 columns"),
+        ("gzip.txt", b"\x1f\x8b\x08\x00broken", "gzip.txt"),
+        ("missing.txt", None, "missing.txt: no such file"),
+    ],
+)
+def test_a_bad_file_is_one_line_and_the_others_are_tagged(
+    call: Call, model: str, tmp_path: Path, name: str, content: bytes | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "good.txt").write_text("In Kenya.")
+    outcome = call("tag", tmp_path / name, tmp_path / "good.txt", "-m", model)
+    assert message in one_line(outcome, 1)
+    assert outcome.out == "In [Kenya LOC].\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        ("empty.txt", b"", None),
+        ("blank.txt", b" \n\n\t", None),
+        ("nul.txt", b"\0In\0 Kenya\0.", "\0In\0 Kenya\0."),
+        ("bom.txt", b"\xef\xbb\xbfIn Kenya.", "In Kenya."),
+        ("crlf.txt", b"In Kenya.\r\n\r\nIn Uganda.\r\n", "In Kenya.\r\n\r\nIn Uganda.\r\n"),
+        ("line.txt", b"Kenya " * 850_000, None),
+        ("run.txt", b"a" * 900_000, "a" * 900_000),
+        ("emoji.txt", "Go \U0001f600Kenya\u200b!".encode(), "Go \U0001f600Kenya\u200b!"),
+        ("lone.jsonl", b'{"text": "In \\ud800 Kenya."}\n', "In \ufffd Kenya."),
+        ("escaped.jsonl", b'{"text": "In \\u0000\\u2028 Kenya."}\n', "In \0\u2028 Kenya."),
+    ],
+)
+def test_odd_texts_are_tagged(
+    call: Call, model: str, tmp_path: Path, name: str, content: bytes, text: str | None
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    outcome = call("tag", tmp_path / name, "-m", model, "-f", "jsonl")
+    assert outcome.code == 0
+    found = records(outcome.out)
+    if text is not None:
+        assert [record["text"] for record in found] == [text]
+    for record in found:
+        for entity in record["entities"]:
+            assert record["text"][entity["start"] : entity["end"]] == entity["text"]
+
+
+def test_an_older_output_survives_a_failure(call: Call, model: str, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    output.write_text("precious")
+    one_line(call("tag", tmp_path / "missing.txt", "-m", model, "-o", output), 1)
+    assert output.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [output]
+
+
+# --- wrong use
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tag", "--fromat", "x"], "--format"),
+        (["tga"], "tag"),
+        (["tag", "x.txt", "--format", "xml"], "jsonl"),
+        (["tag", "x.txt", "--input", "docx"], "conll2003"),
+        (["tag", "x.txt", "--jobs", "0"], "--jobs"),
+        (["tag", "x.txt", "--seed", "x"], "--seed"),
+        (["tag", "x.txt", "--encoding", "klingon"], "klingon"),
+        (["tag", "-", "-"], "only once"),
+        (["tag", "x.txt", "--output", "nowhere/out"], "no folder"),
+        (["tag", "x.txt", "--output", "."], "is a folder"),
+        (["evaluate"], "FILE:FORMAT"),
+        (["evaluate", "x.png"], "FILE:FORMAT"),
+        (["train", "--train", "x:conll"], "--output"),
+        (["train", "--train", "x:conll", "--output", "m", "--scheme", "bio"], "iob2"),
+        (["train", "--train", "x:colln", "--output", "m"], "did you mean conll"),
+        (["corpora", "convert", "x:conll", "--to", "pdf"], "jsonl"),
+        (["corpora", "lsit"], "list"),
+    ],
+)
+def test_wrong_use_is_one_line_that_names_the_remedy(call: Call, arguments: list[str], message: str) -> None:
+    assert message in one_line(call(*arguments), 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", "n_sweeps"], "KEY=VALUE"),
+        (["--set", "colour=red"], "colour"),
+        (["--backend", "viterbo"], "viterbi"),
+    ],
+)
+def test_backend_options_are_checked(call: Call, model: str, options: list[str], message: str) -> None:
+    assert message in one_line(call("tag", "-", "-m", model, *options), 2)
+
+
+def test_models_that_are_none(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "no.model").write_text("no model")
+    assert "not a herdner model" in one_line(call("tag", "-", "-m", tmp_path / "no.model"), 1)
+    one_line(call("tag", "-", "-m", tmp_path / "missing.model"), 1)
+
+
+# --- other commands
+
+
+def test_version_and_help(call: Call) -> None:
+    assert call("--version") == Outcome(0, f"herdner {herdner.__version__}\n", "")
+    for command in ("tag", "train", "evaluate", "backends", "corpora"):
+        assert command in call("--help").out
+        assert call(command, "--help").code == 0
+
+
+def test_evaluate_says_what_the_library_says(call: Call, model: str) -> None:
+    outcome = call("evaluate", f"{DEV}:conll", "-m", model, "--json")
+    assert outcome.code == 0
+    scores = json.loads(outcome.out)
+    assert {row["label"] for row in scores["classes"]} == {"PER", "LOC", "ORG"}
+    assert scores["micro"]["f1"] > 0.6
+    assert scores["interval"]["low"] < scores["micro"]["f1"] < scores["interval"]["high"]
+    assert scores["tokens_per_second"] > 0
+    table = call("evaluate", f"{DEV}:conll", "-m", model, "--resamples", "0").out
+    assert f"{scores['micro']['f1']:.2%}" in table
+
+
+def test_evaluate_needs_annotation(call: Call, model: str, tmp_path: Path) -> None:
+    (tmp_path / "plain.txt").write_text("In Kenya.")
+    (tmp_path / "empty.conll").write_text("")
+    assert "no annotation" in one_line(call("evaluate", tmp_path / "plain.txt", "-m", model), 1)
+    assert "no document" in one_line(call("evaluate", tmp_path / "empty.conll", "-m", model), 1)
+
+
+def test_training_leaves_an_older_model_when_it_fails(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "bad.conll").write_text("Ada\tB-PER\nin\tO\tx\n")
+    (tmp_path / "m").write_text("precious")
+    message = one_line(call("train", "--train", tmp_path / "bad.conll", "--output", tmp_path / "m"), 1)
+    assert "bad.conll:2" in message
+    assert (tmp_path / "m").read_text() == "precious"
+
+
+def test_training_writes_a_card_and_uses_gazetteers(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "cities.txt").write_text("Kisumu\nNew York\n")
+    path = tmp_path / "m"
+    outcome = call(
+        "train", "--train", f"{DEV}:conll", "--dev", f"{DEV}:conll", "--output", path, "--iterations", 5,
+        "--gazetteer", tmp_path / "cities.txt", "--scheme", "iob2",
+    )  # fmt: skip
+    assert outcome.code == 0
+    tagger = herdner.load(path)
+    assert tagger.card["training"] == [{"file": DEV.name, "format": "conll"}]
+    assert f"{tagger.card['scores']['micro']['f1']:.2%}" in outcome.out
+    assert not any(tag.startswith("S-") for tag in tagger.labels)
+
+
+def test_backends_are_listed_with_their_options(call: Call) -> None:
+    described = json.loads(call("backends", "--json").out)
+    assert "viterbi" in described
+    assert all(entry["description"] for entry in described.values())
+    assert "viterbi: " in call("backends").out
+
+
+def test_corpora(call: Call, tmp_path: Path) -> None:
+    assert "wnut17" in call("corpora", "list").out
+    assert "CC-BY" in call("corpora", "info", "wnut17").out
+    assert "wnut17" in one_line(call("corpora", "info", "wnut18"), 1)
+    output = tmp_path / "dev.jsonl"
+    assert "20 documents" in call("corpora", "convert", f"{DEV}:conll", "--to", "jsonl", "--output", output).err
+    assert len(records(output.read_text(encoding="utf-8"))) == 20
+    piped = call("corpora", "convert", f"{DEV}:conll", "--to", "jsonl")
+    assert piped.out == output.read_text(encoding="utf-8")
+
+
+# --- the process
+
+
+def herdner_process(*arguments: object, **options) -> subprocess.Popen:
+    command = [sys.executable, "-m", "herdner", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def test_a_closed_pipe_is_quiet(model: str, tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("In Kenya. " * 300_000)
+    process = herdner_process("tag", tmp_path / "long.txt", "-m", model)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.read(100)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(60) == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize(("number", "code", "said"), [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"")])
+def test_interrupted_work_leaves_the_older_output(
+    model: str, tmp_path: Path, number: int, code: int, said: bytes
+) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    output = folder / "out.jsonl"
+    output.write_text("precious")
+    process = herdner_process("tag", "-", "-m", model, "-f", "jsonl", "-o", output, stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write(b"In Kenya. " * 400_000)  # and never the end
+    process.stdin.flush()
+    deadline = time.monotonic() + 60
+    while len(list(folder.iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert said in errors
+    assert errors.count(b"\n") <= 1
+    assert output.read_text() == "precious"
+    assert list(folder.iterdir()) == [output]
+
+
+def test_starting_is_quick_because_heavy_modules_wait() -> None:
+    heavy = "numpy spacy rich sklearn seqeval herdner.ner.tagger"
+    program = f"""
+import sys
+from herdner.cli import run
+run(["--help"])
+print([name for name in {heavy.split()!r} if name in sys.modules], file=sys.stderr)
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stderr.strip() == "[]"
