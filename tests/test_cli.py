@@ -141,6 +141,9 @@ def test_long_texts_come_in_pieces_that_cover_them(call: Call, model: str, tmp_p
     assert len(pieces) == 2
     assert "".join(piece["text"] for piece in pieces) == text
     assert [piece["id"] for piece in pieces] == ["long.txt#1", "long.txt#2"]
+    assert [piece["offset"] for piece in pieces] == [0, len(pieces[0]["text"])]
+    plain = call("tag", tmp_path / "long.txt", "-m", model).out
+    assert plain.replace("[Kenya LOC]", "Kenya") == text.rstrip("\n") + "\n\n"
     assert sum(len(piece["entities"]) for piece in pieces) >= 60_000
 
 

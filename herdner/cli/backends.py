@@ -14,22 +14,22 @@ def backends(
     json_: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
 ) -> None:
     """List the inference backends and their options."""
-    import dataclasses
     import json
 
-    from herdner.inference.registry import BACKENDS, backend_class
+    from herdner.inference.registry import BACKENDS, describe_backend
 
-    described = {}
-    for name in BACKENDS:
-        kind = backend_class(name)
-        options = {
-            f.name: f.default if f.default is not dataclasses.MISSING else None for f in dataclasses.fields(kind)
-        }
-        described[name] = {"description": (kind.__doc__ or "").strip().split("\n")[0], "options": options}
+    described = [describe_backend(name) for name in BACKENDS]
     if json_:
-        print(json.dumps(described, default=str))
+        shown = {
+            entry.name: {
+                "description": entry.summary,
+                "options": {o.name: {"type": o.type, "default": o.default} for o in entry.options},
+            }
+            for entry in described
+        }
+        print(json.dumps(shown, default=str))
         return
-    for name, entry in described.items():
-        print(f"{name}: {entry['description']}")
-        for option, default in entry["options"].items():
-            print(f"    --set {option}={default}")
+    for entry in described:
+        print(f"{entry.name}: {entry.summary}")
+        for option in entry.options:
+            print(f"    --set {option.name}={option.default}  ({option.type})")

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from herdner import Tagger
-    from herdner.inference.backend import Backend
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -80,38 +79,24 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
     return guarded
 
 
-def settings(pairs: Sequence[str] | None) -> dict[str, Any]:
-    """``--set key=value`` as options: numbers, true, false, none and words."""
+def inference(backend: str | None, pairs: Sequence[str] | None, tagger: Tagger) -> dict[str, Any]:
+    """``--backend`` and ``--set`` as arguments of `Tagger.pipe`; wrong ones are wrong use."""
+    from herdner.inference.registry import make_backend
+
     options = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.isidentifier():
             raise UsageError(f"--set {pair!r}: expected KEY=VALUE, as in --set n_sweeps=400")
-        options[key] = _value(value)
-    return options
-
-
-def _value(text: str) -> Any:
-    words = {"true": True, "false": False, "none": None}
-    if text.lower() in words:
-        return words[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
-
-
-def chosen_backend(name: str | None, pairs: Sequence[str] | None, tagger: Tagger) -> Backend:
-    """The backend asked for, else the tagger's own; wrong options are wrong use."""
-    from herdner.inference.registry import make_backend
-
-    options = settings(pairs)
+        options[key] = value
+    if backend is None and not options:
+        return {}
+    name = backend or (tagger.backend if isinstance(tagger.backend, str) else "viterbi")
     try:
-        return make_backend(name or tagger.backend, **options)
-    except (ValueError, TypeError) as error:
+        make_backend(name, **options)
+    except ValueError as error:
         raise UsageError(str(error)) from None
+    return {"backend": name, **options}
 
 
 def check_writable(output: str | os.PathLike[str] | None) -> None:

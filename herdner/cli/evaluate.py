@@ -14,8 +14,8 @@ from herdner.cli.common import (
     SeedOption,
     SetOption,
     UsageError,
-    chosen_backend,
     command,
+    inference,
     progress,
 )
 
@@ -58,17 +58,17 @@ def evaluate(
 
     sources = parse_sources(files)
     tagger = herdner.load(model)
-    infer = chosen_backend(backend, set_, tagger)
+    options = inference(backend, set_, tagger)
     classes = {tag.partition("-")[2] for tag in tagger.labels if tag != "O"}
     mapped = map_labels if map_labels is not None else classes <= CORE_CLASSES
     gold = read_gold(sources, Tokenizer(tagger.model_.tokenizer), mapped)
     plain = [bare(document) for document in gold]
-    next(tagger.pipe(plain[:1], backend=infer, seed=seed))  # what is loaded or compiled on first use is not the speed
+    next(tagger.pipe(plain[:1], seed=seed, **options))  # what is loaded or compiled on first use is not the speed
     predicted, seconds = [], 0.0
     with progress("{task.completed:,} of {task.total:,} documents") as display:
         task = display.add_task("tagging", total=len(plain))
         begin = time.perf_counter()
-        for document in tagger.pipe(plain, backend=infer, seed=seed):
+        for document in tagger.pipe(plain, seed=seed, **options):
             predicted.append(document)
             display.advance(task)
         seconds = time.perf_counter() - begin

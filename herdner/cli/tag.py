@@ -18,10 +18,10 @@ from herdner.cli.common import (
     UsageError,
     check_encoding,
     check_writable,
-    chosen_backend,
     command,
     complain,
     destination,
+    inference,
     progress,
 )
 
@@ -95,7 +95,7 @@ def tag(
     from herdner.cli.tagging import tagged
     from herdner.ner.io import write_documents
 
-    infer = chosen_backend(backend, set_, tagger)
+    options = inference(backend, set_, tagger)
     report = Report()
     on_terminal = (output is None or output == "-") and sys.stdout.isatty()
     with progress("{task.fields[words]:,} tokens", shown=not on_terminal) as display:
@@ -109,7 +109,7 @@ def tag(
                 yield document
 
         sources = read(inputs, encoding, report, lambda: display.advance(task))
-        documents = tagged(tagger, sources, backend=infer, seed=seed, jobs=jobs, model=model, fail=report.fail)
+        documents = tagged(tagger, sources, inference=options, seed=seed, jobs=jobs, model=model, fail=report.fail)
         with destination(output) as stream:
             write_documents(counted(documents), stream, format_)
             if report.failures and not report.documents:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import multiprocessing
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from herdner.ner.document import Document
+from herdner.ner.io import tokenized
+from herdner.ner.tokenize import Tokenizer
 
 if TYPE_CHECKING:
     from herdner import Tagger
-    from herdner.inference.backend import Backend
 
 # A batch is sent to a process when it holds as many characters; large enough to hide the cost of sending.
 BATCH_CHARACTERS = 200_000
@@ -30,7 +31,7 @@ def tagged(
     tagger: Tagger,
     documents: Iterable[Document],
     *,
-    backend: Backend,
+    inference: Mapping[str, Any],
     seed: int,
     jobs: int = 1,
     model: str = "en",
@@ -38,14 +39,11 @@ def tagged(
 ) -> Iterator[Document]:
     """The documents with their names, in order. One that cannot be tagged is handed to ``fail`` and left out.
 
-    ``model`` is what further processes load. Document i has its own random numbers, however many processes there are.
+    ``inference`` holds the backend and its options, as `Tagger.pipe` takes them; ``model`` is what further processes
+    load. Document i has its own random numbers, however many processes there are.
     """
-    work = enumerate(documents)
-    results = (
-        (_tag(tagger, i, document, backend, seed) for i, document in work)
-        if jobs == 1
-        else _in_processes(work, jobs, model, backend, seed)
-    )
+    work = Work(tagger, Tokenizer(tagger.model_.tokenizer), dict(inference), seed)
+    results = work.results(documents, 0) if jobs == 1 else _in_processes(documents, jobs, model, dict(inference), seed)
     for result in results:
         if isinstance(result, Failure):
             fail(result.message)
@@ -53,22 +51,52 @@ def tagged(
             yield result
 
 
-def _tag(tagger: Tagger, i: int, document: Document, backend: Backend, seed: int) -> Document | Failure:
-    try:
-        return next(tagger.pipe([document], seed=seed, first=i, backend=backend))
-    except (ValueError, MemoryError) as error:
-        return Failure(f"{document.id or f'document {i + 1}'}: {str(error) or type(error).__name__}")
+class Handed(Iterator[Document]):
+    """Documents handed out, counted, the last one remembered."""
+
+    def __init__(self, documents: Iterable[Document], first: int) -> None:
+        self.documents, self.count = iter(documents), first
+        self.last: Document | None = None
+
+    def __next__(self) -> Document:
+        self.last = next(self.documents)
+        self.count += 1
+        return self.last
+
+
+class Work(NamedTuple):
+    """What tagging needs, in this process or in another."""
+
+    tagger: Tagger
+    tokenizer: Tokenizer
+    inference: dict[str, Any]
+    seed: int
+
+    def results(self, documents: Iterable[Document], first: int) -> Iterator[Document | Failure]:
+        """Tags the documents, the first of which is number ``first`` of all; goes on behind one that fails."""
+        handed = Handed(documents, first)
+        while True:
+            begin = handed.count
+            try:
+                split = tokenized(handed, self.tokenizer)
+                yield from self.tagger.pipe(split, seed=self.seed, first=begin, **self.inference)
+                return
+            except (ValueError, MemoryError) as error:
+                if handed.last is None or handed.count == begin:
+                    raise  # not the fault of a document
+                name = handed.last.id or f"document {handed.count}"
+                yield Failure(f"{name}: {str(error) or type(error).__name__}")
 
 
 def _in_processes(
-    work: Iterator[tuple[int, Document]], jobs: int, model: str, backend: Backend, seed: int
+    documents: Iterable[Document], jobs: int, model: str, inference: dict[str, Any], seed: int
 ) -> Iterator[Document | Failure]:
     context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads the libraries hold
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(model, backend, seed)) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(model, inference, seed)) as pool:
         waiting: deque[Future[list[Document | Failure]]] = deque()
         try:
-            for batch in _batches(work):
-                waiting.append(pool.submit(_tag_batch, batch))
+            for first, batch in _batches(documents):
+                waiting.append(pool.submit(_tag_batch, batch, first))
                 if len(waiting) >= jobs * BATCHES_IN_FLIGHT:
                     yield from waiting.popleft().result()
             while waiting:
@@ -78,30 +106,31 @@ def _in_processes(
                 future.cancel()
 
 
-def _batches(work: Iterator[tuple[int, Document]]) -> Iterator[list[tuple[int, Document]]]:
-    batch: list[tuple[int, Document]] = []
-    size = 0
-    for item in work:
-        batch.append(item)
-        size += len(item[1].text) + 100
+def _batches(documents: Iterable[Document]) -> Iterator[tuple[int, list[Document]]]:
+    """Lists of documents, each with the number of its first."""
+    batch: list[Document] = []
+    first = size = 0
+    for document in documents:
+        batch.append(document)
+        size += len(document.text) + 100
         if size >= BATCH_CHARACTERS:
-            yield batch
-            batch, size = [], 0
+            yield first, batch
+            first, batch, size = first + len(batch), [], 0
     if batch:
-        yield batch
+        yield first, batch
 
 
-# What a worker process holds: its tagger, backend and seed.
-_worker: list = []
+# What a worker process holds.
+_worker: list[Work] = []
 
 
-def _start(model: str, backend: Backend, seed: int) -> None:
+def _start(model: str, inference: dict[str, Any], seed: int) -> None:
     import herdner
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that reads and writes
-    _worker[:] = [herdner.load(model), backend, seed]
+    tagger = herdner.load(model)
+    _worker[:] = [Work(tagger, Tokenizer(tagger.model_.tokenizer), inference, seed)]
 
 
-def _tag_batch(batch: list[tuple[int, Document]]) -> list[Document | Failure]:
-    tagger, backend, seed = _worker
-    return [_tag(tagger, i, document, backend, seed) for i, document in batch]
+def _tag_batch(batch: list[Document], first: int) -> list[Document | Failure]:
+    return list(_worker[0].results(batch, first))

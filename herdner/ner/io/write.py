@@ -44,7 +44,7 @@ def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
     """One ``{"id", "text", "entities": [{"start", "end", "label", "text", "confidence"}]}`` a line.
 
     The text survives exactly. Confidences are rounded to six decimals, null where unknown. Whatever some reader takes
-    for a line break is escaped.
+    for a line break is escaped. A piece of a long text (`read_text`) has its ``"offset"`` in that text too.
     """
     put = _utf8(stream)
     for document in documents:
@@ -53,6 +53,8 @@ def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
             for e in document.entities
         ]
         record = {"id": document.id, "text": document.text, "entities": entities}
+        if "offset" in document.fields:
+            record["offset"] = document.fields["offset"]
         put(_json_line(record))
 
 
@@ -82,19 +84,21 @@ def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
 
 
 def write_text(documents: Iterable[Document], stream: IO[Any], *, color: bool | None = None) -> None:
-    """The text with its entities: coloured on a terminal, else as in ``[Ada Lovelace PER]``; documents apart.
+    """The text with its entities: coloured on a terminal, else as in ``[Ada Lovelace PER]``; documents apart, but
+    pieces of one long text (`read_text`) joined.
 
     ``color`` overrules the look at the stream. On a terminal, control characters of the text are replaced, so that no
     document drives the terminal.
     """
     use_color = stream.isatty() if color is None else color
     show = _terminal(stream) if use_color else _plain(stream)
-    separator = ""
+    ending: str | None = None  # of the document before
     for document in documents:
-        show([(separator, None)])
+        if ending is not None and not document.fields.get("offset"):
+            show([(ending + "\n", None)])
         show(_segments(document))
-        show([("" if document.text.endswith("\n") else "\n", None)])
-        separator = "\n"
+        ending = "" if document.text.endswith("\n") else "\n"
+    show([(ending or "", None)])
 
 
 def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
