@@ -1,9 +1,9 @@
 """herdner: names tagged consistently across a document, fast, on a CPU.
 
-    >>> import herdner
-    >>> tagger = herdner.load("en")
-    >>> [entity.text for entity in tagger.tag("Ada Lovelace met Charles Babbage in London.").entities]
-    ['Ada Lovelace', 'Charles Babbage', 'London']
+>>> import herdner
+>>> tagger = herdner.load("en")
+>>> [entity.text for entity in tagger.tag("Ada Lovelace met Charles Babbage in London.").entities]
+['Ada Lovelace', 'Charles Babbage', 'London']
 """
 
 from __future__ import annotations

@@ -15,18 +15,153 @@ from herdner.ner.tags import Span, spans_from_tags, tags_from_spans
 
 # An organisation that is only one of these belongs to the name before it.
 HEAD_NOUNS = frozenset(
-    """University College School Institute Academy Foundation Party Union Association Federation Bank Airways Airlines Airline
-    Times Post Herald Tribune Daily News Club Corporation Corp Inc Ltd Company Group Holdings Museum Hospital Council Commission
-    Committee Agency Authority Congress League Movement Front Network Society Centre Center Court Chamber Alliance Organization
-    Organisation Board Fund Trust Church United FC City Press Telegraph Guardian Star Journal Radio Television TV Media Motors
-    Energy Oil Mining Steel Insurance Investment Investments Development Research Studies""".split()
+    [
+        "University",
+        "College",
+        "School",
+        "Institute",
+        "Academy",
+        "Foundation",
+        "Party",
+        "Union",
+        "Association",
+        "Federation",
+        "Bank",
+        "Airways",
+        "Airlines",
+        "Airline",
+        "Times",
+        "Post",
+        "Herald",
+        "Tribune",
+        "Daily",
+        "News",
+        "Club",
+        "Corporation",
+        "Corp",
+        "Inc",
+        "Ltd",
+        "Company",
+        "Group",
+        "Holdings",
+        "Museum",
+        "Hospital",
+        "Council",
+        "Commission",
+        "Committee",
+        "Agency",
+        "Authority",
+        "Congress",
+        "League",
+        "Movement",
+        "Front",
+        "Network",
+        "Society",
+        "Centre",
+        "Center",
+        "Court",
+        "Chamber",
+        "Alliance",
+        "Organization",
+        "Organisation",
+        "Board",
+        "Fund",
+        "Trust",
+        "Church",
+        "United",
+        "FC",
+        "City",
+        "Press",
+        "Telegraph",
+        "Guardian",
+        "Star",
+        "Journal",
+        "Radio",
+        "Television",
+        "TV",
+        "Media",
+        "Motors",
+        "Energy",
+        "Oil",
+        "Mining",
+        "Steel",
+        "Insurance",
+        "Investment",
+        "Investments",
+        "Development",
+        "Research",
+        "Studies",
+    ]
 )
-ABBREVIATIONS = frozenset("Mr Mrs Ms Dr Prof Sen Rep Gov Gen Col Lt Sgt Capt Rev St Inc Corp Co Ltd Jr Sr Hon Adv".split())
+ABBREVIATIONS = frozenset(
+    [
+        "Mr",
+        "Mrs",
+        "Ms",
+        "Dr",
+        "Prof",
+        "Sen",
+        "Rep",
+        "Gov",
+        "Gen",
+        "Col",
+        "Lt",
+        "Sgt",
+        "Capt",
+        "Rev",
+        "St",
+        "Inc",
+        "Corp",
+        "Co",
+        "Ltd",
+        "Jr",
+        "Sr",
+        "Hon",
+        "Adv",
+    ]
+)
 TITLES = frozenset(
-    """Mr Mr. Mrs Mrs. Ms Ms. Dr Dr. President Prime Minister Prof Prof. Professor Sen. Rep. Gov. Gen. General Sheikh King Queen
-    Prince Princess Pope Lord Sir Judge Justice Senator Chief Captain Colonel Major Honourable Hon Hon.""".split()
+    [
+        "Mr",
+        "Mr.",
+        "Mrs",
+        "Mrs.",
+        "Ms",
+        "Ms.",
+        "Dr",
+        "Dr.",
+        "President",
+        "Prime",
+        "Minister",
+        "Prof",
+        "Prof.",
+        "Professor",
+        "Sen.",
+        "Rep.",
+        "Gov.",
+        "Gen.",
+        "General",
+        "Sheikh",
+        "King",
+        "Queen",
+        "Prince",
+        "Princess",
+        "Pope",
+        "Lord",
+        "Sir",
+        "Judge",
+        "Justice",
+        "Senator",
+        "Chief",
+        "Captain",
+        "Colonel",
+        "Major",
+        "Honourable",
+        "Hon",
+        "Hon.",
+    ]
 )
-TRAILING = frozenset([",", ".", "'s", "’s", "'", "’"])  # noqa: RUF001
+TRAILING = frozenset([",", ".", "'s", "’s", "'", "’"])
 LEADING = TRAILING | {"the", "The"}
 
 
@@ -86,7 +221,9 @@ def merge_organisations(tokens: Sequence[str], spans: list[Span], classes: Class
     for span in spans:
         before = merged[-1] if merged else None
         if before is not None and before.end == span.start:
-            is_head = span.label in classes.organisation and span.end - span.start <= 2 and tokens[span.start] in HEAD_NOUNS
+            is_head = (
+                span.label in classes.organisation and span.end - span.start <= 2 and tokens[span.start] in HEAD_NOUNS
+            )
             is_open = before.label in classes.organisation and tokens[before.end - 1].lower() in {"of", "for", "&"}
             if is_head or is_open:
                 merged[-1] = Span(before.start, span.end, span.label if is_head else before.label)

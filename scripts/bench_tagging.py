@@ -97,7 +97,9 @@ def main(
     if as_json:
         print(json.dumps(report, indent=1))
         return
-    print(f"{report['corpus']}: {len(gold)} documents, {n_tokens} tokens; one libm exp: {report['calibration_exp_ns']:.1f} ns")
+    print(
+        f"{report['corpus']}: {len(gold)} documents, {n_tokens} tokens; one libm exp: {report['calibration_exp_ns']:.1f} ns"
+    )
     for name, ns in report["ns_per_token"].items():
         print(f"{name:26}{ns:>9,} ns per token")
     print(f"tagging tokens: {report['times_python_crfsuite']:.1f} times python-crfsuite (target: 20)")

@@ -110,7 +110,9 @@ def casings(sentences: Sequence[Sequence[Word]], positions: Sequence[list[Attrib
     for sentence, places in zip(sentences, positions, strict=True):
         for i, word in enumerate(sentence):
             small[word.attributes["lower"]] += word.small
-            inside[word.attributes["lower"]] += word.capital and i > first_word(sentence) and "headline" not in places[i]
+            inside[word.attributes["lower"]] += (
+                word.capital and i > first_word(sentence) and "headline" not in places[i]
+            )
     for sentence, places in zip(sentences, positions, strict=True):
         for i, word in enumerate(sentence):
             lower, first, headline = word.attributes["lower"], i <= first_word(sentence), "headline" in places[i]
@@ -142,7 +144,8 @@ def features(
     elsewhere = neighbours(words, plan.elsewhere)
     return [
         [
-            token_features(templates, sentence, places, i) + elsewhere_features(elsewhere, s, i, word, plan.n_occurrences)
+            token_features(templates, sentence, places, i)
+            + elsewhere_features(elsewhere, s, i, word, plan.n_occurrences)
             for i, word in enumerate(sentence)
         ]
         for s, (sentence, places) in enumerate(zip(words, positions, strict=True))
@@ -171,7 +174,9 @@ def token_features(templates, sentence: Sequence[Word], places: Sequence[Attribu
     return found
 
 
-def neighbours(words: Sequence[Sequence[Word]], attributes: Sequence[str]) -> dict[str, list[tuple[int, int, list[str]]]]:
+def neighbours(
+    words: Sequence[Sequence[Word]], attributes: Sequence[str]
+) -> dict[str, list[tuple[int, int, list[str]]]]:
     """By small word: its occurrences (sentence, token) with the features of the words beside them."""
     occurrences: dict[str, list[tuple[int, int, list[str]]]] = defaultdict(list)
     for s, sentence in enumerate(words):

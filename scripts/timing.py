@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping
-
-import numpy as np
 
 
 def best_times(candidates: Mapping[str, Callable[[], object]], repeats: int = 5) -> dict[str, float]:

@@ -102,7 +102,10 @@ def main(
 ) -> None:
     console = Console(stderr=True)
     tokenizer = Tokenizer()
-    lexicon = Lexicon(word_classes(brown_classes("en", n_words)), Gazetteers.of({name: map(tokenizer.tokens, entries) for name, entries in gazetteer_lists().items()}))
+    lexicon = Lexicon(
+        word_classes(brown_classes("en", n_words)),
+        Gazetteers.of({name: map(tokenizer.tokens, entries) for name, entries in gazetteer_lists().items()}),
+    )
     documents = list(training_documents(data))
     tagger = Tagger(lexicon=lexicon, c1=c1, c2=c2, max_iterations=iterations)
     with Progress(console=console) as progress:
@@ -114,7 +117,9 @@ def main(
     console.print(scores)
     about = {**card(tagger, len(documents)), "f1": scores}
     replace(model, card=about).save(output, weight_type="float16")
-    console.print(f"{output}: {output.stat().st_size / 1e6:.1f} MB; saved model: {measure(Tagger.load(output), data, tokenizer)}")
+    console.print(
+        f"{output}: {output.stat().st_size / 1e6:.1f} MB; saved model: {measure(Tagger.load(output), data, tokenizer)}"
+    )
 
 
 if __name__ == "__main__":

@@ -73,7 +73,11 @@ def chain_weights(model: CRFsuiteWeights) -> ChainWeights:
         raise ValueError(f"{len(model.labels)} tags are too many: at most 256")
     keys = np.array([int(name) for name in model.attribute_names], np.uint64)
     return _grouped(
-        tuple(model.labels), model.transition, keys[model.attributes], model.state_labels.astype(np.uint8), model.state_weights
+        tuple(model.labels),
+        model.transition,
+        keys[model.attributes],
+        model.state_labels.astype(np.uint8),
+        model.state_weights,
     )
 
 
@@ -119,5 +123,10 @@ def _grouped(labels, transition, keys, entry_labels, entry_weights) -> ChainWeig
     order = np.argsort(keys, kind="stable")
     distinct, first = np.unique(keys[order], return_index=True)
     return ChainWeights(
-        labels, transition, distinct, np.append(first, len(keys)).astype(np.uint32), entry_labels[order], entry_weights[order]
+        labels,
+        transition,
+        distinct,
+        np.append(first, len(keys)).astype(np.uint32),
+        entry_labels[order],
+        entry_weights[order],
     )

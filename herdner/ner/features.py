@@ -50,7 +50,9 @@ class FeaturePlan:
         singles, conjunctions = [], []
         for template in self.templates:
             items = self._parse(template, attributes)
-            (singles if len(items) == 1 and items[0][0] < len(TYPE_ATTRIBUTES) else conjunctions).append((template, items))
+            (singles if len(items) == 1 and items[0][0] < len(TYPE_ATTRIBUTES) else conjunctions).append(
+                (template, items)
+            )
         lengths = [len(items) for _, items in conjunctions]
         offsets = [abs(offset) for _, items in singles for _, offset in items]
         return {
@@ -60,7 +62,9 @@ class FeaturePlan:
             "conjunction_starts": np.cumsum([0, *lengths], dtype=np.int32),
             "conjunction_seeds": _seeds([template for template, _ in conjunctions]),
             "elsewhere": np.array([_word_attribute(name) for name in self.elsewhere], np.int32),
-            "elsewhere_seeds": _seeds([f"{side}:{name}" for name in self.elsewhere for side in ("left", "right")]).reshape(-1, 2),
+            "elsewhere_seeds": _seeds(
+                [f"{side}:{name}" for name in self.elsewhere for side in ("left", "right")]
+            ).reshape(-1, 2),
             "n_occurrences": self.n_occurrences,
             "window": max(offsets, default=0),
         }

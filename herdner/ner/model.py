@@ -60,7 +60,9 @@ class Model:
         w = self.weights
         arrays = {
             "transition": w.transition,
-            "feature_keys": np.diff(w.keys, prepend=np.uint64(0)),  # differences of sorted keys are smaller, so pack better
+            "feature_keys": np.diff(
+                w.keys, prepend=np.uint64(0)
+            ),  # differences of sorted keys are smaller, so pack better
             "feature_sizes": np.diff(w.starts).astype(np.uint16),
             "feature_labels": w.entry_labels,
             "feature_weights": w.entry_weights.astype(weight_type),
@@ -117,13 +119,18 @@ def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> Cha
     entry_weights = arrays["feature_weights"].astype(np.float64)
     keys = _ascending(arrays["feature_keys"])
     starts = np.append(0, np.cumsum(sizes))
-    if not labels or len(labels) > 256 or len(set(labels)) != len(labels) or not all(isinstance(tag, str) for tag in labels):
+    if (
+        not labels
+        or len(labels) > 256
+        or len(set(labels)) != len(labels)
+        or not all(isinstance(tag, str) for tag in labels)
+    ):
         raise ValueError("its tags are not 1 to 256 distinct strings")
     if transition.shape != (len(labels), len(labels)) or not np.isfinite(transition).all():
         raise ValueError("its transition table does not fit its tags")
     if len(keys) != len(sizes) or starts[-1] != len(entry_labels) or len(entry_labels) != len(entry_weights):
         raise ValueError("its feature arrays differ in length")
-    if len(entry_labels) and entry_labels.max() >= len(labels) or not np.isfinite(entry_weights).all():
+    if (len(entry_labels) and entry_labels.max() >= len(labels)) or not np.isfinite(entry_weights).all():
         raise ValueError("its feature weights name tags that it has not, or are not finite")
     return ChainWeights(labels, transition, keys, starts.astype(np.uint32), entry_labels, entry_weights)
 

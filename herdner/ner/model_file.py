@@ -8,7 +8,6 @@ import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,7 +83,9 @@ def _read(archive: zipfile.ZipFile, path: str) -> ModelFile:
         if name.endswith(".npy")
     }
     if sorted(arrays) != header.get("arrays"):
-        raise ModelError(f"{path}: damaged model (its arrays are not those that its header names); train or copy it again")
+        raise ModelError(
+            f"{path}: damaged model (its arrays are not those that its header names); train or copy it again"
+        )
     return ModelFile(header, arrays)
 
 

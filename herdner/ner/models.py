@@ -29,5 +29,7 @@ def load(name_or_path: str | os.PathLike[str], **params: Any) -> Tagger:
     shipped = shipped_models()
     path = shipped.get(str(name_or_path), Path(name_or_path))
     if not path.exists():
-        raise ModelError(f"there is no model {str(name_or_path)!r}: give a file, or one of {', '.join(shipped) or 'none'}")
+        raise ModelError(
+            f"there is no model {str(name_or_path)!r}: give a file, or one of {', '.join(shipped) or 'none'}"
+        )
     return Tagger.from_model(Model.load(path), **params)

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.crf.training import Progress, train_chain
-from herdner.inference import chain
-from herdner.inference import Backend, make_backend
+from herdner.inference import Backend, chain, make_backend
 from herdner.ner.document import Document
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
-from herdner.ner.tags import Scheme, convert_tags, spans_from_tags
+from herdner.ner.tags import SCHEMES, Scheme, convert_tags, spans_from_tags
 from herdner.ner.tokenize import Tokenizer, TokenizerSettings
 
 Source = str | Document
@@ -62,7 +61,7 @@ class Tagger:
     ) -> None:
         self.plan = plan
         self.lexicon = lexicon
-        self.scheme = scheme
+        self.scheme: Scheme = scheme
         self.constrained = constrained
         self.c1 = c1
         self.c2 = c2
@@ -112,12 +111,20 @@ class Tagger:
             c1=self.c1, c2=self.c2, min_freq=self.min_freq, max_iterations=self.max_iterations, progress=progress,
         )  # fmt: skip
         self.model_ = Model(
-            weights, plan, lexicon, self.scheme, self.constrained, self.tokenizer or TokenizerSettings(), dict(card or {})
+            weights,
+            plan,
+            lexicon,
+            self.scheme,
+            self.constrained,
+            self.tokenizer or TokenizerSettings(),
+            dict(card or {}),
         )
         self._forget_compiled()
         return self
 
     def _training_data(self, documents, tags) -> tuple[list[Document], list[list[str]]]:
+        if self.scheme not in SCHEMES:
+            raise ValueError(f"unknown tag scheme {self.scheme!r}; known are {', '.join(SCHEMES)}")
         documents = list(documents)
         given = [document.tags for document in documents] if tags is None else list(tags)
         if len(given) != len(documents):
@@ -160,21 +167,29 @@ class Tagger:
         """Where the model comes from."""
         return self._model.card
 
-    def tag(self, source: Source, *, seed: int | None = 0, backend: str | Backend | None = None, **options: Any) -> Document:
+    def tag(
+        self, source: Source, *, seed: int | None = 0, backend: str | Backend | None = None, **options: Any
+    ) -> Document:
         """One text or tokenised document with its tags and entities; see `pipe`."""
         return next(self.pipe([source], seed=seed, backend=backend, **options))
 
     def pipe(
-        self, sources: Iterable[Source], *, seed: int | None = 0, backend: str | Backend | None = None, **options: Any
+        self,
+        sources: Iterable[Source],
+        *,
+        seed: int | None = 0,
+        first: int = 0,
+        backend: str | Backend | None = None,
+        **options: Any,
     ) -> Iterator[Document]:
         """Tag texts or tokenised documents one after the other; lazily, so that endless streams are fine.
 
-        ``backend`` and its ``options`` replace the tagger's own. Document i draws its random numbers from the i-th child
-        of ``seed``, so that results do not depend on how the work is shared out. The confidence of an entity is the
+        ``backend`` and its ``options`` replace the tagger's own. Document i, counted from ``first``, draws its random
+        numbers from the i-th child of ``seed``, so that results do not depend on how the work is shared out. The confidence of an entity is the
         probability, under the chain, that exactly its tokens carry its label.
         """
         infer = self._backend(backend or self.backend, options).infer
-        for i, source in enumerate(sources):
+        for i, source in enumerate(sources, first):
             document = self._tokenizer(source) if isinstance(source, str) else source
             yield self._tagged(document, infer, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,))))
 
@@ -206,7 +221,9 @@ class Tagger:
         )
 
     def _chain_marginals(self, document: Document) -> NDArray[np.float64]:
-        unary = self._crf.with_borders(self._extractor.scores(document.tokens, document.sentence_offsets), document.sentence_offsets)
+        unary = self._crf.with_borders(
+            self._extractor.scores(document.tokens, document.sentence_offsets), document.sentence_offsets
+        )
         nodes = chain.forward_backward(unary, self._crf.transition, document.sentence_offsets).nodes
         assert nodes is not None
         return nodes
@@ -243,7 +260,12 @@ class Tagger:
     def from_model(cls, model: Model, **params: Any) -> Tagger:
         """A tagger around a model that is already trained."""
         tagger = cls(
-            model.plan, model.lexicon, scheme=model.scheme, constrained=model.constrained, tokenizer=model.tokenizer, **params
+            model.plan,
+            model.lexicon,
+            scheme=model.scheme,
+            constrained=model.constrained,
+            tokenizer=model.tokenizer,
+            **params,
         )
         tagger.model_ = model
         return tagger

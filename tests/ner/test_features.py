@@ -19,14 +19,48 @@ from herdner.ner.io import read_documents
 from herdner.ner.lexicon import Gazetteers, Lexicon, word_classes
 
 CLASSES = {"Paris": 0b1011, "paris": 5, "the": 77, "said": 0b101010101010, "of": 1023, "new": 3}
-LISTS = {"city": [["New", "York"], ["New", "York", "City"], ["Paris"], ["York"]], "org": [["Bank", "of", "New", "York"]]}
+LISTS = {
+    "city": [["New", "York"], ["New", "York", "City"], ["Paris"], ["York"]],
+    "org": [["Bank", "of", "New", "York"]],
+}
 LEXICON = Lexicon(word_classes(CLASSES), Gazetteers.of(LISTS))
 PLAN = default_plan(tuple(LISTS))
-INDEX = feature_strings.index_phrases({name: [[w.lower() for w in p] for p in entries] for name, entries in LISTS.items()})
+INDEX = feature_strings.index_phrases(
+    {name: [[w.lower() for w in p] for p in entries] for name, entries in LISTS.items()}
+)
 EXTRACTOR = make_extractor(PLAN, LEXICON)
 
-WORDS = ["the", "The", "Paris", "PARIS", "paris", "Bank", "of", "New", "York", "City", "said", "U.S.", "1998", "12-34", "O'Neil"]
-WORDS += ["\u201c", "``", "_", "O\u2019Neil", "\u00c9cole", "stra\u00dfe", "\u4e2d\u56fd", "x", "(", "\U0001f600", "\u0130zmir", "Abcdefgh"]
+WORDS = [
+    "the",
+    "The",
+    "Paris",
+    "PARIS",
+    "paris",
+    "Bank",
+    "of",
+    "New",
+    "York",
+    "City",
+    "said",
+    "U.S.",
+    "1998",
+    "12-34",
+    "O'Neil",
+]
+WORDS += [
+    "\u201c",
+    "``",
+    "_",
+    "O\u2019Neil",
+    "\u00c9cole",
+    "stra\u00dfe",
+    "\u4e2d\u56fd",
+    "x",
+    "(",
+    "\U0001f600",
+    "\u0130zmir",
+    "Abcdefgh",
+]
 documents = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=8), min_size=1, max_size=6)
 
 
@@ -139,6 +173,8 @@ def test_a_plan_survives_json():
 
 
 def test_documents_of_typographic_variants_have_equal_features():
-    straight, curly = (Document.from_tokens([s]) for s in (['"', "Moi", "'s", '"'], ["\u201c", "Moi", "\u2019s", "\u201d"]))
+    straight, curly = (
+        Document.from_tokens([s]) for s in (['"', "Moi", "'s", '"'], ["\u201c", "Moi", "\u2019s", "\u201d"])
+    )
     keys = [make_extractor(PLAN, LEXICON).keys(d.tokens, d.sentence_offsets)[1] for d in (straight, curly)]
     np.testing.assert_array_equal(*keys)

@@ -29,11 +29,19 @@ def model() -> Model:
     labels = rng.integers(0, 5, starts[-1]).astype(np.uint8)
     weights = ChainWeights(LABELS, rng.normal(size=(5, 5)), keys, starts, labels, rng.normal(size=starts[-1]))
     lexicon = Lexicon(word_classes({"Ada": 12, "of": 900_000}), Gazetteers.of({"city": [["New", "York"], ["Oslo"]]}))
-    return Model(weights, FeaturePlan(("word[0]", "gazetteer:city[0]"), gazetteers=("city",)), lexicon, card={"name": "tiny"})
+    return Model(
+        weights, FeaturePlan(("word[0]", "gazetteer:city[0]"), gazetteers=("city",)), lexicon, card={"name": "tiny"}
+    )
 
 
 def assert_equal_models(a: Model, b: Model) -> None:
-    assert (a.plan, a.scheme, a.constrained, a.tokenizer, a.card) == (b.plan, b.scheme, b.constrained, b.tokenizer, b.card)
+    assert (a.plan, a.scheme, a.constrained, a.tokenizer, a.card) == (
+        b.plan,
+        b.scheme,
+        b.constrained,
+        b.tokenizer,
+        b.card,
+    )
     assert a.weights.labels == b.weights.labels
     for name in ("transition", "keys", "starts", "entry_labels", "entry_weights"):
         left, right = getattr(a.weights, name), getattr(b.weights, name)

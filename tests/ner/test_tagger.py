@@ -89,9 +89,14 @@ def test_crfsuite_weights_are_read_at_full_precision(tmp_path):
     crfsuite.open(str(tmp_path / "m"))
     model, dump = read_crfsuite(tmp_path / "m"), crfsuite.info()
     assert model.labels == crfsuite.labels()
-    names = [(model.attribute_names[a], model.labels[label]) for a, label in zip(model.attributes, model.state_labels, strict=True)]
+    names = [
+        (model.attribute_names[a], model.labels[label])
+        for a, label in zip(model.attributes, model.state_labels, strict=True)
+    ]
     assert dict(zip(names, model.state_weights, strict=True)) == pytest.approx(dump.state_features, abs=6e-7)
-    transitions = {(a, b): model.transition[i, j] for i, a in enumerate(model.labels) for j, b in enumerate(model.labels)}
+    transitions = {
+        (a, b): model.transition[i, j] for i, a in enumerate(model.labels) for j, b in enumerate(model.labels)
+    }
     assert {k: v for k, v in transitions.items() if v} == pytest.approx(dump.transitions, abs=6e-7)
     assert chain_weights(model).keys.tolist() == [1, 22, 333, 4444]
 
