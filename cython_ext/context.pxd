@@ -62,7 +62,9 @@ cdef inline bint is_headline(View* view, Py_ssize_t begin, Py_ssize_t end) noexc
 
 
 cdef inline void link_token(View* view, Py_ssize_t token, bint free_choice) noexcept nogil:
-    """Enter a token among the occurrences of its group. ``free_choice``: nothing but the word itself asks for a capital."""
+    """Enter a token among the occurrences of its group. ``free_choice``: nothing but the word itself asks for a
+    capital.
+    """
     cdef int32_t group = view.words[token].group
     cdef Py_ssize_t mask = view.n_slots - 1
     cdef Py_ssize_t slot = (<uint64_t> group * 0x9E3779B97F4A7C15ULL >> 20) & mask
@@ -141,7 +143,9 @@ cdef inline void describe_sentences(View* view, const int64_t* offsets, Py_ssize
 
 
 cdef inline void mark_phrase(View* view, Py_ssize_t begin, Py_ssize_t end, uint32_t lists) noexcept nogil:
-    """Give the tokens of a gazetteer entry their place in it (1 to 4: alone, first, inside, last); longer entries win."""
+    """Give the tokens of a gazetteer entry their place in it (1 to 4: alone, first, inside, last); longer entries
+    win.
+    """
     cdef Py_ssize_t list_index, k
     cdef uint64_t* value
     for list_index in range(view.n_position - N_POSITION_ATTRIBUTES):
@@ -154,7 +158,8 @@ cdef inline void mark_phrase(View* view, Py_ssize_t begin, Py_ssize_t end, uint3
             value[0] = 1 if end - begin == 1 else 2 if k == begin else 4 if k == end - 1 else 3
 
 
-cdef inline void mark_gazetteers(View* view, Py_ssize_t begin, Py_ssize_t end, const Slot* phrases, uint64_t mask) noexcept nogil:
+cdef inline void mark_gazetteers(View* view, Py_ssize_t begin, Py_ssize_t end, const Slot* phrases,
+                                 uint64_t mask) noexcept nogil:
     """Entries of the gazetteers, matched without regard to case, unless the text begins them with a small letter."""
     cdef Py_ssize_t i, j
     cdef uint64_t h

@@ -16,7 +16,8 @@ cdef struct Entry:
 
 
 cdef class FeatureWeights:
-    """Sparse weights of features, laid out so that a feature costs one cache line to find and mostly one to use; frozen.
+    """Sparse weights of features, laid out so that a feature costs one cache line to find and mostly one to use;
+    frozen.
 
     Parameters: as in `herdner.crf.training.ChainWeights`, whose row r has the entries ``starts[r]:starts[r + 1]``.
     """

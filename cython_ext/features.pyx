@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Features of tokens in their document, for training (keys) and for tagging (scores), from one enumeration.
 
-A feature is a 64-bit key: the seed of its template combined with the values of its attributes. Attributes of a word alone
-live in one record per distinct word, and the scores of their templates are summed once per word and offset. Attributes of
-a position (context.pxd) are found anew in each document.
+A feature is a 64-bit key: the seed of its template combined with the values of its attributes. Attributes of a word
+alone live in one record per distinct word, and the scores of their templates are summed once per word and offset.
+Attributes of a position (context.pxd) are found anew in each document.
 """
 
 import numpy as np
@@ -11,14 +11,14 @@ import numpy as np
 from herdner._ext.hashing import build_table
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from context cimport (
-    LONGEST_PHRASE, MOST_GAZETTEERS, N_POSITION_ATTRIBUTES, PHRASE_CONTINUES, Occurrences, View, beside, describe_sentences,
-    mark_gazetteers, position_of,
+    LONGEST_PHRASE, MOST_GAZETTEERS, N_POSITION_ATTRIBUTES, PHRASE_CONTINUES, Occurrences, View, beside,
+    describe_sentences, mark_gazetteers, position_of,
 )
 from hashing cimport Slot, combine, find, hash_start
-from words cimport (BRIEF, CAPITAL, DIGITS, HAS_LETTER, LOWER, N_TYPE_ATTRIBUTES, SHAPE, TypeRecord, WORD, classify,
+from words cimport (BRIEF, CAPITAL, DIGITS, LOWER, N_TYPE_ATTRIBUTES, SHAPE, TypeRecord, WORD, classify,
                     describe)
 
 cdef extern from *:
@@ -78,7 +78,8 @@ cdef class Context:
         self.types = np.empty(max(n, 1), np.int32)
         self.view.n, self.view.n_position, self.view.n_slots = n, n_position, n_slots
         self.view.words = <const TypeRecord**> &words_view[0]
-        self.view.previous, self.view.next, self.view.occurrence = &links_view[0, 0], &links_view[1, 0], &links_view[2, 0]
+        self.view.previous, self.view.next = &links_view[0, 0], &links_view[1, 0]
+        self.view.occurrence = &links_view[2, 0]
         self.view.sentence = &links_view[3, 0]
         self.view.occurrences = <Occurrences*> &occurrences_view[0, 0]
         self.view.position = &position_view[0, 0]
@@ -98,7 +99,8 @@ cdef class Extractor:
     singles: int32[n, 2], rows (type attribute, offset); single_seeds: uint64[n].
     conjunctions: int32[m, 2], rows (attribute, offset), attributes from N_TYPE_ATTRIBUTES on are those of positions;
         conjunction_starts: int32[c + 1]; conjunction_seeds: uint64[c].
-    elsewhere: int32[e] type attributes of the neighbours of other occurrences; elsewhere_seeds: uint64[e, 2] (left, right);
+    elsewhere: int32[e] type attributes of the neighbours of other occurrences; elsewhere_seeds: uint64[e, 2] (left,
+    right);
         n_occurrences: how many other occurrences are looked at on either side, nearest first.
     classes, gazetteers: word classes and phrases, or None; n_gazetteers: the number of lists.
     weights: to score with, or None for training.
@@ -114,7 +116,8 @@ cdef class Extractor:
     cdef const uint64_t[::1] nothing
     cdef Py_ssize_t n_occurrences, n_position, n_labels, window, reach, n_conjunctions, max_keys
 
-    def __init__(self, plan, WordTable classes, WordTable gazetteers, Py_ssize_t n_gazetteers, FeatureWeights weights=None):
+    def __init__(self, plan, WordTable classes, WordTable gazetteers, Py_ssize_t n_gazetteers,
+                 FeatureWeights weights=None):
         if n_gazetteers > MOST_GAZETTEERS:
             raise ValueError(f"{n_gazetteers} gazetteers are too many: at most {MOST_GAZETTEERS}")
         self.singles, self.single_seeds = plan["singles"], plan["single_seeds"]
@@ -149,7 +152,8 @@ cdef class Extractor:
             self.conjunctions[item, 0], self.conjunctions[item, 1] = source, attribute
 
     cdef TypeStore new_store(self, Py_ssize_t n_tokens):
-        cdef TypeStore store = TypeStore(max(2 * MANY_TYPES, MANY_TYPES + n_tokens), (2 * self.window + 3) * self.n_labels)
+        cdef Py_ssize_t n_places = 2 * self.window + 3
+        cdef TypeStore store = TypeStore(max(2 * MANY_TYPES, MANY_TYPES + n_tokens), n_places * self.n_labels)
         cdef Py_ssize_t type
         cdef int a
         for type in (BEFORE_SENTENCE, AFTER_SENTENCE):
@@ -162,7 +166,8 @@ cdef class Extractor:
     cdef void sum_singles(self, TypeStore store, Py_ssize_t type) noexcept:
         """The summed scores of what a word alone says, for each place at which it may stand from a token.
 
-        The places are the offsets of the window, then: beside another occurrence of the token, on its left, on its right.
+        The places are the offsets of the window, then: beside another occurrence of the token, on its left, on its
+        right.
         """
         cdef Py_ssize_t t, look_up, side
         cdef const uint64_t* attributes = store.record(type).attributes
@@ -222,7 +227,8 @@ cdef class Extractor:
             describe_sentences(&context.view, &offsets[0], offsets.shape[0] - 1)
             if self.gazetteers is not None:
                 for s in range(offsets.shape[0] - 1):
-                    mark_gazetteers(&context.view, offsets[s], offsets[s + 1], self.gazetteers.slots, self.gazetteers.mask)
+                    mark_gazetteers(&context.view, offsets[s], offsets[s + 1], self.gazetteers.slots,
+                                    self.gazetteers.mask)
         return context
 
     cdef void find_sources(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
@@ -234,7 +240,8 @@ cdef class Extractor:
             sources[offset + self.reach + n] = (position_of(&context.view, token + offset)
                                                 if begin <= token + offset < end else &self.nothing[0])
 
-    cdef Py_ssize_t conjunction_keys(self, const uint64_t** sources, uint64_t* keys, FeatureWeights known) noexcept nogil:
+    cdef Py_ssize_t conjunction_keys(self, const uint64_t** sources, uint64_t* keys,
+                                     FeatureWeights known) noexcept nogil:
         """Keys of the templates that read more than one word's own record; how many there are.
 
         Keys that are surely not ``known`` are left out (unless that is None).
@@ -256,11 +263,11 @@ cdef class Extractor:
 
     cdef Py_ssize_t other_occurrences(self, Context context, Py_ssize_t token, int32_t* places) noexcept nogil:
         """Nearest other occurrences of a capitalised token's group, on either side; how many there are."""
-        cdef Py_ssize_t k, n = 0
+        cdef Py_ssize_t _, n = 0
         cdef int32_t before = token, after = token
         if not context.view.words[token].case & CAPITAL:
             return 0
-        for k in range(self.n_occurrences):
+        for _ in range(self.n_occurrences):
             if before != -1:
                 before = context.view.previous[before]
             if before != -1:
@@ -290,7 +297,9 @@ cdef class Extractor:
         return n
 
     def keys(self, tokens, const int64_t[::1] sentence_offsets not None):
-        """Feature keys of each token: (starts int64[n + 1], keys uint64[starts[-1]]). A key may stand twice: it then counts twice."""
+        """Feature keys of each token: (starts int64[n + 1], keys uint64[starts[-1]]). A key may stand twice: it then
+        counts twice.
+        """
         cdef Context context = self.context(tokens, sentence_offsets)
         cdef Py_ssize_t n = context.view.n, s, i, t, k = 0, begin, end
         cdef uint64_t value
@@ -329,8 +338,8 @@ cdef class Extractor:
 
     cdef void score_sentence(self, Context context, Py_ssize_t begin, Py_ssize_t end, double* scores,
                              uint64_t[:, ::1] buffer) noexcept nogil:
-        """Three tokens are under way at a time, so that memory is asked for long before it is used: token i has its keys
-        made, token i - 1 has its features found, token i - 2 has their weights added."""
+        """Three tokens are under way at a time, so that memory is asked for long before it is used: token i has its
+        keys made, token i - 1 has its features found, token i - 2 has their weights added."""
         cdef Py_ssize_t i, k, n_keys[RING]
         cdef const uint64_t* sources[2 * (2 * FARTHEST + 1)]
         cdef uint64_t* row

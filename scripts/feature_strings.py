@@ -1,4 +1,5 @@
-"""The features of `herdner.ner.features` as strings, in plain Python: what a python-crfsuite pipeline computes per token.
+"""The features of `herdner.ner.features` as strings, in plain Python: what a python-crfsuite pipeline computes per
+token.
 
 It shares no code with the compiled extractor. The tests compare the two feature by feature, and the benchmark times it.
 """

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 
 
 def best_times(candidates: Mapping[str, Callable[[], object]], repeats: int = 5) -> dict[str, float]:
-    """Shortest of ``repeats`` runs of each, in seconds; the candidates take turns, so that a slow spell hits all of them."""
+    """Shortest of ``repeats`` runs of each, in seconds; the candidates take turns, so that a slow spell hits all of
+    them.
+    """
     best = dict.fromkeys(candidates, float("inf"))
     for _ in range(repeats):
         for name, run in candidates.items():

@@ -2,8 +2,9 @@
 
     python scripts/train_en.py --data ../shared/data/ner --output herdner/data/en.herdner
 
-needs ``pip install '.[train]'`` and a folder with the corpora worldwide, wnut17 and btc (`herdner corpora info NAME` says
-where they come from). What is measured on other corpora is written into the model's card; nothing is trained on them.
+needs ``pip install '.[train]'`` and a folder with the corpora worldwide, wnut17 and btc (`herdner corpora info NAME`
+says where they come from). What is measured on other corpora is written into the model's card; nothing is trained on
+them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from annotation_repairs import Classes, repaired
 from rich.console import Console
 from rich.progress import Progress
 
+import herdner
 from herdner.ner.corpora import info
 from herdner.ner.document import Document
 from herdner.ner.evaluate import evaluate
@@ -86,7 +88,8 @@ def card(tagger: Tagger, n_documents: int) -> dict[str, object]:
     }
     options = {name: getattr(tagger, name) for name in ("c1", "c2", "min_freq", "max_iterations", "scheme")}
     return {
-        "name": "en", "language": "English", "classes": ["PER", "LOC", "ORG"], "corpora": corpora, "n_documents": n_documents,
+        "name": "en", "language": "English", "classes": ["PER", "LOC", "ORG"],
+        "corpora": corpora, "n_documents": n_documents,
         "word_knowledge": word_knowledge, "options": options, "made_by": "scripts/train_en.py",
     }  # fmt: skip
 
@@ -117,9 +120,8 @@ def main(
     console.print(scores)
     about = {**card(tagger, len(documents)), "f1": scores}
     replace(model, card=about).save(output, weight_type="float16")
-    console.print(
-        f"{output}: {output.stat().st_size / 1e6:.1f} MB; saved model: {measure(Tagger.load(output), data, tokenizer)}"
-    )
+    console.print(f"{output}: {output.stat().st_size / 1e6:.1f} MB")
+    console.print({"as saved": measure(herdner.load(output), data, tokenizer)})
 
 
 if __name__ == "__main__":

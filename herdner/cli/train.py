@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from herdner.ner.document import Document
     from herdner.ner.evaluate import Scores
     from herdner.ner.lexicon import Lexicon
+    from herdner.ner.tags import Scheme
 
-SCHEMES = ("iobes", "iob2", "iob1")
 WEIGHTS = ("float64", "float32", "float16")
 
 
@@ -39,7 +39,7 @@ def train(
     min_freq: Annotated[int, typer.Option("--min-freq", min=1, help="Rarer features are left out.")] = 2,
     iterations: Annotated[int, typer.Option("--iterations", min=1, help="L-BFGS iterations, at most.")] = 80,
     scheme: Annotated[
-        str, typer.Option("--scheme", help=f"Tag scheme inside the model: {', '.join(SCHEMES)}.")
+        str, typer.Option("--scheme", help="Tag scheme inside the model: iobes, iob2, iob1 or bilou.")
     ] = "iobes",
     weights: Annotated[str, typer.Option("--weights", help=f"Stored as {', '.join(WEIGHTS)}.")] = "float32",
     language: Annotated[str, typer.Option("--language", help="Language of the tokenizer and the word classes.")] = "en",
@@ -52,9 +52,12 @@ def train(
     ] = None,
 ) -> None:
     """Train a model on annotated files, and score it on others."""
-    for name, value, known in (("--scheme", scheme, SCHEMES), ("--weights", weights, WEIGHTS)):
-        if value not in known:
-            raise UsageError(f"{name} {value!r}: expected one of {', '.join(known)}")
+    from herdner.ner.tags import SCHEMES
+
+    if scheme not in SCHEMES:
+        raise UsageError(f"--scheme {scheme!r}: expected one of {', '.join(SCHEMES)}")
+    if weights not in WEIGHTS:
+        raise UsageError(f"--weights {weights!r}: expected one of {', '.join(WEIGHTS)}")
     check_writable(output)
     from herdner import Tagger
     from herdner.ner.sentences import ENGLISH, SentenceRules
@@ -65,7 +68,8 @@ def train(
     tokenizer = Tokenizer(rules)
     documents = read_gold(sources, tokenizer, map_labels)
     tagger = Tagger(
-        lexicon=lexicon(language, classes, gazetteer or [], tokenizer), scheme=scheme, c1=c1, c2=c2, min_freq=min_freq,
+        lexicon=lexicon(language, classes, gazetteer or [], tokenizer), scheme=cast("Scheme", scheme), c1=c1, c2=c2,
+        min_freq=min_freq,
         max_iterations=iterations, tokenizer=rules,
     )  # fmt: skip
     with progress("{task.completed} of {task.total}", "{task.fields[loss]}") as display:

@@ -1,7 +1,7 @@
 """The weights inside a CRFsuite model file, at full precision.
 
-python-crfsuite's own dump prints six decimals; the file holds doubles. Layout: CRFsuite 0.12, ``lib/crf/src/crf1d_model.c``
-(header, features, labels, attributes) and ``lib/cqdb`` (the string tables).
+python-crfsuite's own dump prints six decimals; the file holds doubles. Layout: CRFsuite 0.12,
+``lib/crf/src/crf1d_model.c`` (header, features, labels, attributes) and ``lib/cqdb`` (the string tables).
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 _HEADER = np.dtype(
-    [("magic", "S4"), ("size", "<u4"), ("type", "S4"), ("version", "<u4"), ("n_features", "<u4"), ("n_labels", "<u4")]
-    + [("n_attributes", "<u4"), ("features", "<u4"), ("labels", "<u4"), ("attributes", "<u4"), ("refs", "<u4", 2)]
-)
+    [
+        ("magic", "S4"), ("size", "<u4"), ("type", "S4"), ("version", "<u4"),
+        ("n_features", "<u4"), ("n_labels", "<u4"), ("n_attributes", "<u4"),
+        ("features", "<u4"), ("labels", "<u4"), ("attributes", "<u4"), ("refs", "<u4", 2),
+    ]
+)  # fmt: skip
 _FEATURE = np.dtype([("type", "<u4"), ("source", "<u4"), ("target", "<u4"), ("weight", "<f8")])
 _STATE, _TRANSITION = 0, 1
 
@@ -56,7 +59,7 @@ def read_crfsuite(path: str | Path) -> CRFsuiteWeights:
 
 def _strings(data: bytes, start: int, count: int) -> list[str]:
     """The strings of a constant database in the order of their numbers, by its table of backward links."""
-    size, flag, byte_order, n_links, links_at = np.frombuffer(data, "<u4", 5, start + 4).tolist()
+    _size, _flag, byte_order, n_links, links_at = np.frombuffer(data, "<u4", 5, start + 4).tolist()
     if data[start : start + 4] != b"CQDB" or byte_order != 0x62445371 or n_links < count:
         raise ValueError("damaged table of strings")
     names = []

@@ -27,7 +27,9 @@ class CRF:
         return chain(unary, self.transition, sentence_offsets, start=self.start, end=self.end)
 
     def with_borders(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
-        """``unary`` with start and end added at the borders of sentences: the chain's log-potentials without those tables."""
+        """``unary`` with start and end added at the borders of sentences: the chain's log-potentials without those
+        tables.
+        """
         total = unary.copy()
         total[sentence_offsets[:-1]] += self.start
         total[sentence_offsets[1:] - 1] += self.end

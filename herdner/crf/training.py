@@ -23,8 +23,9 @@ Progress = Callable[[int, dict], None]
 class ChainWeights:
     """Weights of a linear-chain CRF (Lafferty, McCallum and Pereira 2001).
 
-    labels: the K tags. transition: float64[K, K], from row to column. Features are rows: ``keys`` uint64[n] ascending, the
-    entries of row r are ``starts[r]:starts[r + 1]`` of ``entry_labels`` uint8 and ``entry_weights`` float64.
+    labels: the K tags. transition: float64[K, K], from row to column. Features are rows: ``keys`` uint64[n]
+    ascending, the entries of row r are ``starts[r]:starts[r + 1]`` of ``entry_labels`` uint8 and ``entry_weights``
+    float64.
     """
 
     labels: tuple[str, ...]
@@ -57,8 +58,8 @@ def train_chain(
 ) -> ChainWeights:
     """Maximise the penalised likelihood of the tags of documents by CRFsuite's L-BFGS.
 
-    ``c1`` and ``c2`` weigh the L1 and the squared L2 norm; attributes met fewer than ``min_freq`` times with a tag are left
-    out. ``model_path`` keeps CRFsuite's own model file, whose attribute names are the decimal keys.
+    ``c1`` and ``c2`` weigh the L1 and the squared L2 norm; attributes met fewer than ``min_freq`` times with a tag
+    are left out. ``model_path`` keeps CRFsuite's own model file, whose attribute names are the decimal keys.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(model_path or Path(folder) / "chain.crfsuite")
@@ -103,7 +104,7 @@ def _estimator(path: Path, c1: float, c2: float, min_freq: int, max_iterations: 
     import pycrfsuite
     import sklearn_crfsuite
 
-    class Reporting(pycrfsuite.Trainer):
+    class Reporting(pycrfsuite.Trainer):  # pyright: ignore[reportAttributeAccessIssue]  # a compiled module
         def on_iteration(self, log, info):
             if progress is not None:
                 progress(info["num"], info)

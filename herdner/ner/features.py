@@ -19,11 +19,13 @@ _ITEM = re.compile(r"([a-z_0-9:]+)\[(-?\d+)\]")
 
 @dataclass(frozen=True)
 class FeaturePlan:
-    """Templates of features, written ``attribute[offset]`` and joined by ``|``: ``"word[0]"``, ``"lower[-1]|brief_shape[0]"``.
+    """Templates of features, written ``attribute[offset]`` and joined by ``|``: ``"word[0]"``,
+    ``"lower[-1]|brief_shape[0]"``.
 
-    Attributes of words are `TYPE_ATTRIBUTES`, those of positions `POSITION_ATTRIBUTES` and ``gazetteer:NAME`` for each of
-    ``gazetteers``. ``elsewhere`` lists attributes of the words beside other occurrences of a capitalised word in its
-    document (context aggregation, Chieu and Ng 2003; Ratinov and Roth 2009), ``n_occurrences`` of them on either side.
+    Attributes of words are `TYPE_ATTRIBUTES`, those of positions `POSITION_ATTRIBUTES` and ``gazetteer:NAME`` for
+    each of ``gazetteers``. ``elsewhere`` lists attributes of the words beside other occurrences of a capitalised word
+    in its document (context aggregation, Chieu and Ng 2003; Ratinov and Roth 2009), ``n_occurrences`` of them on
+    either side.
     """
 
     templates: tuple[str, ...]
@@ -122,7 +124,8 @@ def default_plan(gazetteers: Sequence[str] = ()) -> FeaturePlan:
         *at((0,), "digits", "prefix1", "prefix4", "prefix5", "suffix1", "suffix4", "suffix5"),
         *at((0,), *POSITION_ATTRIBUTES[1:]),
         "word[-1]|word[0]", "word[0]|word[1]", "lower[-1]|lower[1]", "lower[-2]|lower[-1]", "lower[1]|lower[2]",
-        "brief_shape[-1]|brief_shape[0]", "brief_shape[0]|brief_shape[1]", "brief_shape[-1]|brief_shape[0]|brief_shape[1]",
+        "brief_shape[-1]|brief_shape[0]", "brief_shape[0]|brief_shape[1]",
+        "brief_shape[-1]|brief_shape[0]|brief_shape[1]",
         "class6[-1]|class6[0]", "class6[0]|class6[1]", "class10[-1]|brief_shape[0]", "brief_shape[0]|class10[1]",
         "word[-1]|brief_shape[0]", "brief_shape[0]|word[1]", "casing[0]|brief_shape[0]", "word[0]|casing[0]",
         "headline[0]|lower[0]", "run[0]|run_before[0]", "run[0]|run_after[0]", "run_last[0]|run[0]",

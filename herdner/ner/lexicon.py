@@ -1,4 +1,6 @@
-"""Word classes and gazetteers: what a tagger knows of words beyond its training text. Plain arrays inside a model file."""
+"""Word classes and gazetteers: what a tagger knows of words beyond its training text. Plain arrays inside a model
+file.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def word_classes(classes: Mapping[str, int]) -> WordValues:
 
 @dataclass(frozen=True)
 class Gazetteers:
-    """Lists of names. The value of a phrase holds bit g where list g has it, and PHRASE_GOES_ON where a longer one begins so."""
+    """Lists of names. The value of a phrase holds bit g where list g has it, and PHRASE_GOES_ON where a longer one
+    begins so.
+    """
 
     names: tuple[str, ...]
     phrases: WordValues
@@ -73,7 +77,9 @@ class Lexicon:
 
 
 def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str, int]:
-    """The Brown classes of the package spacy-lookups-data (MIT): the ``n_words`` most frequent words, or all of its million."""
+    """The Brown classes of the package spacy-lookups-data (MIT): the ``n_words`` most frequent words, or all of its
+    million.
+    """
     try:
         import spacy_lookups_data
     except ImportError:

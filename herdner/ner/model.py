@@ -24,16 +24,16 @@ from herdner.ner.tokenize import TokenizerSettings
 class Model:
     """Everything that tagging depends on.
 
-    ``card`` says where the model comes from (corpora, licences, options, scores). With ``constrained``, tag sequences that
-    are not well formed in ``scheme`` have log-potential -inf.
+    ``card`` says where the model comes from (corpora, licences, options, scores). With ``constrained``, tag sequences
+    that are not well formed in ``scheme`` have log-potential -inf.
     """
 
     weights: ChainWeights
     plan: FeaturePlan
-    lexicon: Lexicon = Lexicon()
+    lexicon: Lexicon = field(default_factory=Lexicon)
     scheme: Scheme = "iobes"
     constrained: bool = True
-    tokenizer: TokenizerSettings = TokenizerSettings()
+    tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     card: Mapping[str, Any] = field(default_factory=dict)
 
     def crf(self) -> CRF:
@@ -106,10 +106,16 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Mod
     names = tuple(header["gazetteers"])
     if plan.gazetteers != names:
         raise ValueError(f"its plan reads the gazetteers {plan.gazetteers}, and it holds {names}")
+    gazetteers = Gazetteers(names, _unpacked("gazetteers", arrays)) if names else None
     return Model(
-        _weights(labels, arrays), plan, Lexicon(classes, Gazetteers(names, _unpacked("gazetteers", arrays)) if names else None),
-        scheme, bool(header["constrained"]), TokenizerSettings.from_dict(header["tokenizer"]), dict(header["card"]),
-    )  # fmt: skip
+        weights=_weights(labels, arrays),
+        plan=plan,
+        lexicon=Lexicon(classes, gazetteers),
+        scheme=scheme,
+        constrained=bool(header["constrained"]),
+        tokenizer=TokenizerSettings.from_dict(header["tokenizer"]),
+        card=dict(header["card"]),
+    )
 
 
 def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> ChainWeights:

@@ -116,7 +116,9 @@ def _bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: str) -> byte
 
 
 def _array(data: bytes, place: str) -> NDArray[Any]:
-    """An array that owns no more than ``data``: the declared shape is compared with the bytes before anything is allocated."""
+    """An array that owns no more than ``data``: the declared shape is compared with the bytes before anything is
+    allocated.
+    """
     stream = io.BytesIO(data)
     try:
         if np.lib.format.read_magic(stream) != (1, 0):

@@ -33,7 +33,8 @@ class Tagger:
 
     Parameters
     ----------
-    plan: the features (`FeaturePlan`), or None for `default_plan`; lexicon: word classes and gazetteers they read (`Lexicon`).
+    plan: the features (`FeaturePlan`), or None for `default_plan`; lexicon: word classes and gazetteers they read
+    (`Lexicon`).
     scheme: tag scheme of the chain's labels, whatever scheme the training data are written in.
     constrained: forbid tag sequences that are not well formed in the scheme.
     c1, c2, min_freq, max_iterations: CRFsuite's L-BFGS (`herdner.crf.training.train_chain`).
@@ -100,7 +101,9 @@ class Tagger:
         card: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
     ) -> Tagger:
-        """Train on tokenised documents with tags (their own, or ``tags``: one flat sequence per document, any scheme)."""
+        """Train on tokenised documents with tags (their own, or ``tags``: one flat sequence per document, any
+        scheme).
+        """
         documents, gold = self._training_data(documents, tags)
         lexicon = self.lexicon or Lexicon()
         plan = self.plan or default_plan(lexicon.gazetteers.names if lexicon.gazetteers else ())
@@ -185,8 +188,8 @@ class Tagger:
         """Tag texts or tokenised documents one after the other; lazily, so that endless streams are fine.
 
         ``backend`` and its ``options`` replace the tagger's own. Document i, counted from ``first``, draws its random
-        numbers from the i-th child of ``seed``, so that results do not depend on how the work is shared out. The confidence of an entity is the
-        probability, under the chain, that exactly its tokens carry its label.
+        numbers from the i-th child of ``seed``, so that results do not depend on how the work is shared out. The
+        confidence of an entity is the probability, under the chain, that exactly its tokens carry its label.
         """
         infer = self._backend(backend or self.backend, options).infer
         for i, source in enumerate(sources, first):

@@ -69,7 +69,9 @@ def offsets_of(sentences) -> np.ndarray:
 
 
 def assert_same_features(sentences, extractor) -> None:
-    """Equal features have equal keys and different features different ones, with the same multiplicity on every token."""
+    """Equal features have equal keys and different features different ones, with the same multiplicity on every
+    token.
+    """
     expected = [t for s in feature_strings.features(PLAN, sentences, CLASSES, INDEX, {}) for t in s]
     starts, keys = extractor.keys([t for s in sentences for t in s], offsets_of(sentences))
     assert np.diff(starts).tolist() == list(map(len, expected))

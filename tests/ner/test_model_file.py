@@ -136,6 +136,16 @@ def array_that_claims(shape):
     return change
 
 
+def array_header(text):
+    """An array that numpy would not write: its header as given, without data."""
+
+    def change(members):
+        members["transition.npy"] = b"\x93NUMPY\x01\x00v\x00" + text.ljust(117) + b"\n"
+
+    return change
+
+
+NO_PLAN = {"templates": ["no[0]"], "elsewhere": [], "n_occurrences": 0, "gazetteers": ["city"]}
 BREAKAGES = {
     "newer format": (header_with(format_version=FORMAT_VERSION + 1, needs="3.2"), "needs herdner 3.2 or later"),
     "other format": (header_with(format="something"), "not a herdner model"),
@@ -147,14 +157,14 @@ BREAKAGES = {
     "labels no tags": (header_with(labels=["O", "x", "y", "z", "u"]), "is not a tag"),
     "labels numbers": (header_with(labels=[1, 2, 3, 4, 5]), "damaged"),
     "unknown scheme": (header_with(scheme="iob9"), "scheme"),
-    "unknown template": (header_with(plan={"templates": ["no[0]"], "elsewhere": [], "n_occurrences": 0, "gazetteers": ["city"]}), "no"),
+    "unknown template": (header_with(plan=NO_PLAN), "no"),
     "other gazetteers": (header_with(gazetteers=["city", "river"]), "gazetteers"),
     "unknown tokenizer": (header_with(tokenizer={"rules": 99}), "tokenizer"),
     "array missing": (lambda members: members.pop("feature_keys.npy"), "arrays"),
     "array renamed": (lambda members: members.update({"other.npy": members.pop("classes_keys.npy")}), "arrays"),
     "array too large": (array_that_claims((10**6, 10**6)), "does not fit"),
     "array negative": (array_that_claims((-1, 5)), "damaged"),
-    "array of objects": (lambda members: members.update({"transition.npy": b"\x93NUMPY\x01\x00" + b"v\x00" + b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }".ljust(117) + b"\n"}), "no place"),
+    "array of objects": (array_header(b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }"), "no place"),
     "transition NaN": (array_as("transition", np.full((5, 5), np.nan)), "transition"),
     "transition shape": (array_as("transition", np.zeros((4, 5))), "transition"),
     "label out of range": (array_as("feature_labels", np.full(1, 9, np.uint8)), "differ in length"),
