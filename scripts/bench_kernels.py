@@ -1,0 +1,145 @@
+"""How fast the chain loops are, as ratios to python-crfsuite within one run.
+
+    python scripts/bench_kernels.py [--sentences 4000] [--labels 9] [--json]
+
+A small CRFsuite model is trained on random sentences; its weights, read from its file, give herdner's arrays. CRFsuite
+is timed for `tag()`, and for `marginal()` of one token (one forward-backward), alone, not for `set()`, which takes in the
+features of a sentence. The answers are compared. One core, best of several runs that take turns; ratios count.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pycrfsuite
+import typer
+from timing import best_times, calibration
+
+from herdner.crf.crfsuite import read_crfsuite
+from herdner.graph import chain as chain_graph
+from herdner.inference import chain, make_backend
+
+WORDS = 400
+
+
+def random_sentences(n: int, n_labels: int, rng: np.random.Generator) -> list[tuple[list[list[str]], list[str]]]:
+    """Sentences of 5 to 40 tokens whose words hint at their labels."""
+    sentences = []
+    for _ in range(n):
+        labels = rng.integers(0, n_labels, rng.integers(5, 41))
+        words = np.where(rng.random(len(labels)) < 0.6, labels, rng.integers(0, WORDS, len(labels)))
+        sentences.append(([[f"w={w}", f"m={w % 7}"] for w in words.tolist()], [f"{k:02d}" for k in labels.tolist()]))
+    return sentences
+
+
+def train(sentences: list, path: Path) -> pycrfsuite.Tagger:
+    trainer = pycrfsuite.Trainer(
+        "lbfgs", {"max_iterations": 30, "c2": 0.1, "feature.possible_transitions": True}, verbose=False
+    )
+    for words, labels in sentences[:1000]:
+        trainer.append(words, labels)
+    trainer.train(str(path))
+    tagger = pycrfsuite.Tagger()
+    tagger.open(str(path))
+    return tagger
+
+
+def unary_scores(sentences: list, path: Path) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """[N, K] and [K, K] log-potentials of all tokens under the weights of the CRFsuite file, and the labels."""
+    model = read_crfsuite(path)
+    table = np.zeros((len(model.attribute_names), len(model.labels)))
+    table[model.attributes, model.state_labels] = model.state_weights
+    number = {name: i for i, name in enumerate(model.attribute_names)}
+    tokens = [features for words, _ in sentences for features in words]
+    unary = np.array([sum((table[number[f]] for f in t if f in number), np.zeros(table.shape[1])) for t in tokens])
+    return unary, model.transition, model.labels
+
+
+class After:
+    """Times ``call`` alone for each sentence once CRFsuite's tagger has it; keeps the best total and the answers."""
+
+    def __init__(self, tagger: pycrfsuite.Tagger, sentences: list, call: Callable[[], Any]) -> None:
+        self.tagger, self.sentences, self.call = tagger, sentences, call
+        self.seconds, self.answers = float("inf"), []
+
+    def __call__(self) -> None:
+        total, answers = 0.0, []
+        for words, _ in self.sentences:
+            self.tagger.set(words)
+            began = time.perf_counter()
+            answer = self.call()
+            total += time.perf_counter() - began
+            answers.append(answer)
+        self.seconds, self.answers = min(total, self.seconds), answers
+
+
+def check(
+    tags: After, marginals: After, unary: np.ndarray, transition: np.ndarray, offsets: np.ndarray, labels: list
+) -> None:
+    """The two programs must agree before their speeds mean anything."""
+    states, _ = chain.viterbi(unary, transition, offsets)
+    theirs = [tag for answer in tags.answers for tag in answer]
+    assert [labels[k] for k in states] == theirs, "the best labellings differ"
+    nodes = chain.forward_backward(unary, transition, offsets).nodes
+    assert nodes is not None
+    np.testing.assert_allclose(nodes[offsets[:-1], 0], marginals.answers, atol=1e-6)
+
+
+def main(
+    sentences: int = 4000,
+    labels: int = 9,
+    repeats: int = 5,
+    as_json: Annotated[bool, typer.Option("--json")] = False,
+) -> None:
+    data = random_sentences(sentences, labels, np.random.default_rng(7))
+    offsets = np.cumsum([0] + [len(words) for words, _ in data])
+    with tempfile.TemporaryDirectory() as folder:
+        tagger = train(data, Path(folder, "model"))
+        unary, transition, names = unary_scores(data, Path(folder, "model"))
+        tags = After(tagger, data, tagger.tag)
+        marginals = After(tagger, data, lambda: tagger.marginal(names[0], 0))
+        best = make_backend("viterbi")
+        seconds = best_times(
+            {
+                "viterbi": lambda: chain.viterbi(unary, transition, offsets),
+                "viterbi, as a graph": lambda: best.infer(chain_graph(unary, transition, offsets)),
+                "forward-backward": lambda: chain.forward_backward(unary, transition, offsets),
+                "forward-backward with counts": lambda: chain.forward_backward(
+                    unary, transition, offsets, transition_counts=True
+                ),
+                "log-domain forward-backward": lambda: chain.forward_backward(
+                    unary[: offsets[200]], transition + np.diag(np.full(labels, 200.0)), offsets[:201]
+                ),
+                "tags": tags,
+                "marginals": marginals,
+            },
+            repeats,
+        )
+        check(tags, marginals, unary, transition, offsets, names)
+    seconds |= {"python-crfsuite tag()": tags.seconds, "python-crfsuite marginal()": marginals.seconds}
+    tokens = {"log-domain forward-backward": offsets[200]}
+    ns = {k: 1e9 * s / int(tokens.get(k, offsets[-1])) for k, s in seconds.items() if k not in ("tags", "marginals")}
+    report = {
+        "labels": labels, "sentences": sentences, "tokens": int(offsets[-1]), "calibration_exp_ns": calibration(),
+        "ns_per_token": ns,
+        "viterbi_times_crfsuite": ns["python-crfsuite tag()"] / ns["viterbi"],
+        "forward_backward_times_crfsuite": ns["python-crfsuite marginal()"] / ns["forward-backward"],
+    }  # fmt: skip
+    if as_json:
+        print(json.dumps(report, indent=1))
+        return
+    print(f"{report['tokens']} tokens, {labels} labels; one libm exp: {report['calibration_exp_ns']:.1f} ns")
+    for name, value in ns.items():
+        print(f"{name:30}{value:>9.1f} ns per token")
+    print(f"Viterbi: {report['viterbi_times_crfsuite']:.1f} times python-crfsuite's tag() alone (target: 4)")
+    print(f"forward-backward: {report['forward_backward_times_crfsuite']:.1f} times python-crfsuite's")
+
+
+if __name__ == "__main__":
+    typer.run(main)
