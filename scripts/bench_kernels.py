@@ -3,8 +3,8 @@
     python scripts/bench_kernels.py [--sentences 4000] [--labels 9] [--json]
 
 A small CRFsuite model is trained on random sentences; its weights, read from its file, give herdner's arrays. CRFsuite
-is timed for `tag()`, and for `marginal()` of one token (one forward-backward), alone, not for `set()`, which takes in the
-features of a sentence. The answers are compared. One core, best of several runs that take turns; ratios count.
+is timed for `tag()` and for `marginal()` of one token (one forward-backward) alone; `set()`, which takes in the features of
+a sentence, is not counted. The answers are compared. One core, best of several runs that take turns; ratios count.
 """
 
 from __future__ import annotations
