@@ -16,6 +16,7 @@ from herdner.crf.training import Progress, train_chain
 from herdner.inference import Backend, chain, make_backend
 from herdner.ner.document import Document
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
+from herdner.ner.io import tokenized
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
 from herdner.ner.tags import SCHEMES, Scheme, convert_tags, spans_from_tags
@@ -173,7 +174,7 @@ class Tagger:
     def tag(
         self, source: Source, *, seed: int | None = 0, backend: str | Backend | None = None, **options: Any
     ) -> Document:
-        """One text or tokenised document with its tags and entities; see `pipe`."""
+        """One text or document with its tags and entities; see `pipe`."""
         return next(self.pipe([source], seed=seed, backend=backend, **options))
 
     def pipe(
@@ -185,7 +186,7 @@ class Tagger:
         backend: str | Backend | None = None,
         **options: Any,
     ) -> Iterator[Document]:
-        """Tag texts or tokenised documents one after the other; lazily, so that endless streams are fine.
+        """Tag texts or documents one after the other; lazily, so that endless streams are fine.
 
         ``backend`` and its ``options`` replace the tagger's own. Document i, counted from ``first``, draws its random
         numbers from the i-th child of ``seed``, so that results do not depend on how the work is shared out. The
@@ -193,8 +194,14 @@ class Tagger:
         """
         infer = self._backend(backend or self.backend, options).infer
         for i, source in enumerate(sources, first):
-            document = self._tokenizer(source) if isinstance(source, str) else source
+            document = self._with_tokens(source)
             yield self._tagged(document, infer, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,))))
+
+    def _with_tokens(self, source: Source) -> Document:
+        """Texts, and documents that nobody has split yet, with their tokens."""
+        if isinstance(source, str):
+            return self._tokenizer(source)
+        return source if len(source.tokens) else next(tokenized([source], self._tokenizer))
 
     @staticmethod
     def _backend(backend: str | Backend, options: dict[str, Any]) -> Backend:

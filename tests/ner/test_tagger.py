@@ -191,6 +191,13 @@ def test_pipe_is_lazy_and_keeps_the_order(tagger):
     assert [document.text for document in tagged] == [f"Ada Reyes met {i} people." for i in range(3)]
 
 
+def test_documents_without_tokens_are_split_first(tagger):
+    text = "Charlotte Akinyi met Gideon Odera in Kisumu."
+    tagged = tagger.tag(Document.from_text(text, id="a"))
+    assert (tagged.id, tagged.entities) == ("a", tagger.tag(text).entities)
+    assert tagged.entities
+
+
 def test_progress_is_reported_and_ctrl_c_stops_training():
     seen = []
 
