@@ -3,9 +3,10 @@
 
 Arguments common to all: ``unary`` [N, K] log-potentials of all tokens, sequence s being the rows ``offsets[s]`` to
 ``offsets[s + 1]``; ``tables`` [T, K, K] pairwise log-potentials, the edge from token t - 1 to t using
-``tables[edge_table[t]]``, or ``tables[0]`` where ``edge_table`` is None. Entries are finite or -inf, unchecked here:
-``herdner.inference.chain`` checks. Outputs are allocated by the caller. Each function returns the index of the first
-sequence in which every labelling is impossible, and stops there, or -1.
+``tables[edge_table[t]]``, or ``tables[0]`` where ``edge_table`` is None. Entries are finite or -inf. Shapes and tables
+are checked before, by ``herdner.inference.chain``; the numbers in ``unary`` here, sequence by sequence, which brings
+them into the cache. Outputs are allocated by the caller. Each function stops at the first fault and returns the index
+of a sequence in which every labelling is impossible, or -2 if ``unary`` holds NaN or +inf; -1 is success.
 """
 
 import numpy as np
@@ -26,12 +27,25 @@ cdef extern from "chain.h" nogil:
         const double *tables
         const double *transposed
         const double *shifts
-    double chain_viterbi(const chain_tables *c, const double *unary, int64_t n, int64_t readable,
-                         const int32_t *edge_table, double *scores, int32_t *states)
+    ctypedef struct chain_trace:
+        const double *scores
+        const int32_t *edge_table
+        int32_t *states
+        int64_t t
+        int best
+    bint chain_has_bad_numbers(const double *values, int64_t n)
+    void chain_best_scores(const chain_tables *c, const double *unary, int64_t n, int64_t readable,
+                           const int32_t *edge_table, double *scores)
+    double chain_start_trace(const chain_tables *c, chain_trace *trace)
+    void chain_trace_back(const chain_tables *c, chain_trace *first, chain_trace *second)
     int chain_forward(const chain_tables *c, const double *unary, int64_t n, const int32_t *edge_table, double *x,
                       double *forward, double *norm)
     int chain_backward(const chain_tables *c, int64_t n, const int32_t *edge_table, const double *x,
                        double *backward, double *xb, double *scale)
+
+
+cdef enum:
+    BAD_NUMBERS = -2
 
 
 # One sequence after forward (and backward): rows are probabilities, or logarithms of them if log_domain.
@@ -73,8 +87,10 @@ def viterbi(const double[:, ::1] unary, const double[:, :, ::1] tables, const in
     """Fills ``states`` [N] with each sequence's best labelling and ``scores`` [S] with its log-potential."""
     cdef double[:, :, :, ::1] padded = pad(tables, -INFINITY)
     cdef chain_tables c
-    cdef int64_t s, start, n, n_values = unary.shape[0] * unary.shape[1], impossible = -1
-    cdef double[:, ::1] rows = np.empty((longest(offsets) + 1, padded.shape[3]))
+    cdef chain_trace pair[2]
+    cdef int64_t s, start, n, n_values = unary.shape[0] * unary.shape[1], fault = -1
+    cdef int waiting = 0
+    cdef double[:, :, ::1] rows = np.empty((2, longest(offsets) + 1, padded.shape[3]))
     c.n_labels = <int> unary.shape[1]
     c.stride = <int> padded.shape[3]
     c.tables = &padded[0, 0, 0, 0]
@@ -86,12 +102,24 @@ def viterbi(const double[:, ::1] unary, const double[:, :, ::1] tables, const in
             scores[s] = 0.0
             if n == 0:
                 continue
-            scores[s] = chain_viterbi(&c, &unary[start, 0], n, n_values - start * c.n_labels,
-                                      edges_from(edge_table, start), &rows[0, 0], &states[start])
-            if scores[s] == -INFINITY:
-                impossible = s
+            if chain_has_bad_numbers(&unary[start, 0], n * c.n_labels):
+                fault = BAD_NUMBERS
                 break
-    return impossible
+            pair[waiting] = chain_trace(&rows[waiting, 0, 0], edges_from(edge_table, start), &states[start], n - 1, 0)
+            chain_best_scores(&c, &unary[start, 0], n, n_values - start * c.n_labels, pair[waiting].edge_table,
+                              &rows[waiting, 0, 0])
+            scores[s] = chain_start_trace(&c, &pair[waiting])
+            if scores[s] == -INFINITY:
+                fault = s
+                break
+            waiting += 1
+            if waiting == 2:
+                chain_trace_back(&c, &pair[0], &pair[1])
+                waiting = 0
+        if waiting == 1 and fault == -1:
+            pair[1].t = 0
+            chain_trace_back(&c, &pair[0], &pair[1])
+    return fault
 
 
 cdef double log_sum_exp(const double *row, int n) noexcept nogil:
@@ -327,7 +355,7 @@ def forward_backward(const double[:, ::1] unary, const double[:, :, ::1] tables,
     cdef double[:, :, ::1] outer = None
     cdef double *outer_counts = NULL
     cdef const int32_t *edge
-    cdef int64_t s, start, n, t, impossible = -1
+    cdef int64_t s, start, n, t, fault = -1
     if counts is not None:
         outer = np.zeros((tables.shape[0], tables.shape[1], c.scaled.stride))
         outer_counts = &outer[0, 0, 0]
@@ -342,8 +370,11 @@ def forward_backward(const double[:, ::1] unary, const double[:, :, ::1] tables,
             if n == 0:
                 continue
             edge = edges_from(edge_table, start)
+            if chain_has_bad_numbers(&unary[start, 0], n * c.scaled.n_labels):
+                fault = BAD_NUMBERS
+                break
             if smooth(c, &unary[start, 0], n, edge, backward) != CHAIN_OK:
-                impossible = s
+                fault = s
                 break
             log_z[s] = total_log(c, n)
             if nodes is not None:
@@ -356,7 +387,7 @@ def forward_backward(const double[:, ::1] unary, const double[:, :, ::1] tables,
     if counts is not None:
         padded = space.kept[2]
         np.asarray(counts)[:] += (np.asarray(outer) * np.asarray(padded)[0])[:, :, :tables.shape[1]]
-    return impossible
+    return fault
 
 
 def span_log_probability(const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,
@@ -367,7 +398,7 @@ def span_log_probability(const double[:, ::1] unary, const double[:, :, ::1] tab
     cdef Workspace space = Workspace(tables, offsets)
     cdef Smoothed *c = &space.c
     cdef const int32_t *edge
-    cdef int64_t s, start, n, k = 0, impossible = -1
+    cdef int64_t s, start, n, k = 0, fault = -1
     with nogil:
         for s in range(offsets.shape[0] - 1):
             start = offsets[s]
@@ -377,11 +408,14 @@ def span_log_probability(const double[:, ::1] unary, const double[:, :, ::1] tab
             if span_starts[k] >= offsets[s + 1]:
                 continue
             edge = edges_from(edge_table, start)
+            if chain_has_bad_numbers(&unary[start, 0], n * c.scaled.n_labels):
+                fault = BAD_NUMBERS
+                break
             if smooth(c, &unary[start, 0], n, edge, True) != CHAIN_OK:
-                impossible = s
+                fault = s
                 break
             while k < span_starts.shape[0] and span_starts[k] < offsets[s + 1]:
                 out[k] = log_span(c, &unary[start, 0], &states[start], edge, span_starts[k] - start,
                                   span_ends[k] - start, &space.work[0])
                 k += 1
-    return impossible
+    return fault

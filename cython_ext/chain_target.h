@@ -35,28 +35,34 @@ ROW(max_sum_row, ADD, MAX, ADD)      /* out[j] = max_i(previous[i] + table[i, j]
 ROW(forward_row, MUL, ADD, MUL)      /* out[j] = sum_i(previous[i] * table[i, j]) * extra[j] */
 ROW(backward_row, MUL, ADD, KEEP)    /* out[j] = sum_i(previous[i] * table[i, j]) */
 
-/* Best labelling of one sequence, its score returned. `scores` [n + 1, stride] is scratch: no back-pointers are stored,
- * the trace back repeats the one maximisation it needs with the same operands, so it finds the same maximum. Ties go to
- * the smallest label, decided from the last token to the first. `readable` counts the doubles in memory from `unary`. */
-static TARGET double NAME(viterbi)(const chain_tables *c, const double *unary, int64_t n, int64_t readable,
-                                   const int32_t *edge_table, double *scores, int32_t *states) {
+/* Scores of the best labellings up to each token and label: `scores` [n + 1, stride], its last row being scratch.
+ * `readable` counts the doubles in memory from `unary` on. */
+static TARGET void NAME(best_scores)(const chain_tables *c, const double *unary, int64_t n, int64_t readable,
+                                     const int32_t *edge_table, double *scores) {
     const int n_labels = c->n_labels, stride = c->stride;
     const int64_t size = (int64_t)n_labels * stride;
     for (int j = 0; j < stride; j++) scores[j] = j < n_labels ? unary[j] : -INFINITY;
     for (int64_t t = 1; t < n; t++) {
         const double *extra = unary + t * n_labels;
+        double *row = scores + t * stride;
         if (t * n_labels + stride > readable) extra = memcpy(scores + n * stride, extra, n_labels * sizeof(double));
-        NAME(max_sum_row)(scores + t * stride, scores + (t - 1) * stride,
-                          c->tables + (edge_table ? edge_table[t] * size : 0), extra, n_labels, stride);
+        NAME(max_sum_row)(row, row - stride, c->tables + (edge_table ? edge_table[t] * size : 0), extra, n_labels, stride);
     }
-    int best = argmax(scores + (n - 1) * stride, n_labels);
-    const double score = scores[(n - 1) * stride + best];
-    states[n - 1] = best;
-    for (int64_t t = n - 1; t > 0; t--) {
-        const double *into = c->transposed + (edge_table ? edge_table[t] * size : 0) + (int64_t)best * stride;
-        states[t - 1] = best = argmax_sum(scores + (t - 1) * stride, into, n_labels);
+}
+
+/* The sum of n numbers that are finite or -inf is below +inf; NaN and +inf among them show in it. */
+static TARGET double NAME(sum)(const double *values, int64_t n) {
+    double lanes[LANES], total = 0.0;
+    int64_t i = 0;
+    VEC a = SPLAT(0.0), b = a;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        a = ADD(a, LOAD(values + i));
+        b = ADD(b, LOAD(values + i + LANES));
     }
-    return score;
+    STORE(lanes, ADD(a, b));
+    for (int v = 0; v < LANES; v++) total += lanes[v];
+    for (; i < n; i++) total += values[i];
+    return total;
 }
 
 /* Forward probabilities given the tokens so far: rows of `forward` sum to 1, `norm` [n] holds the logarithms that were

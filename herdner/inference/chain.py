@@ -52,7 +52,7 @@ def viterbi(
     """
     arrays = _checked(unary, transition, offsets, edge_table)
     states, scores = np.empty(len(arrays[0]), np.int32), np.empty(len(arrays[2]) - 1)
-    _raise_if_impossible(loops.viterbi(*arrays, states, scores), arrays[2])
+    _raise_on(loops.viterbi(*arrays, states, scores), arrays[2])
     return states, scores
 
 
@@ -75,7 +75,7 @@ def forward_backward(
         np.empty((len(unary), *tables.shape[1:])) if edges else None,
     )
     counts = result.transition_counts
-    _raise_if_impossible(loops.forward_backward(*arrays, result.log_z, result.nodes, counts, result.edges), offsets)
+    _raise_on(loops.forward_backward(*arrays, result.log_z, result.nodes, counts, result.edges), offsets)
     if counts is not None and np.ndim(transition) == 2:
         return ChainMarginals(result.log_z, result.nodes, counts[0], result.edges)
     return result
@@ -118,7 +118,7 @@ def span_log_probability(
     order = np.argsort(starts, kind="stable")
     out, result = np.empty(len(starts)), np.empty(len(starts))
     failed = loops.span_log_probability(*arrays, labels, starts[order], ends[order], out)
-    _raise_if_impossible(failed, offsets)
+    _raise_on(failed, offsets)
     result[order] = out
     return result
 
@@ -144,12 +144,8 @@ def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_t
         or (np.diff(offsets) < 0).any()
     ):
         raise ValueError(f"offsets must rise from 0 to the number of tokens, {n_tokens}")
-    # One pass each: the sum is NaN or +inf if any entry is, as finite log-potentials do not overflow.
-    for name, array in (("unary", unary), ("transition", tables)):
-        with np.errstate(invalid="ignore"):
-            usable = array.sum() < np.inf
-        if not usable:
-            raise ValueError(f"{name} holds NaN or +inf; log-potentials are finite or -inf")
+    if not (tables < np.inf).all():
+        raise ValueError("transition holds NaN or +inf; log-potentials are finite or -inf")
     if edge_table is None:
         if len(tables) > 1:
             raise ValueError(f"edge_table must say which of the {len(tables)} transition tables each edge uses")
@@ -160,6 +156,9 @@ def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_t
     return unary, tables, offsets, edges
 
 
-def _raise_if_impossible(sequence: int, offsets: NDArray[np.int64]) -> None:
-    if sequence >= 0:
-        raise ImpossibleChain(sequence, int(offsets[sequence]), int(offsets[sequence + 1]))
+def _raise_on(fault: int, offsets: NDArray[np.int64]) -> None:
+    """What a loop returned, as an error."""
+    if fault == -2:
+        raise ValueError("unary holds NaN or +inf; log-potentials are finite or -inf")
+    if fault >= 0:
+        raise ImpossibleChain(fault, int(offsets[fault]), int(offsets[fault + 1]))
