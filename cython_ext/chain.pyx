@@ -230,12 +230,13 @@ cdef double joined(const Smoothed *c, int64_t t, double *out) noexcept nogil:
 
 cdef void node_marginals(const Smoothed *c, int64_t n, double *out) noexcept nogil:
     cdef int n_labels = c.scaled.n_labels, j
-    cdef double total
+    cdef double total, share
     cdef int64_t t
     for t in range(n):
         total = joined(c, t, out)
+        share = 1.0 / total
         for j in range(n_labels):
-            out[j] = exp(out[j] - total) if c.log_domain else out[j] / total
+            out[j] = exp(out[j] - total) if c.log_domain else out[j] * share
         out += n_labels
 
 
