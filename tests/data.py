@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,7 @@ def shared_data(path: str) -> Path:
     if not found.exists():
         pytest.skip(f"needs the corpus {path}: set HERDNER_DATA to the folder of the shared data")
     return found
+
+
+# Where tests start another Python: in the repository it would import the sources, which have no compiled modules.
+ELSEWHERE = tempfile.gettempdir()

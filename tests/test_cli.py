@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from data import REPOSITORY
+from data import ELSEWHERE, REPOSITORY
 
 import herdner
 from herdner.cli import run
@@ -330,7 +330,7 @@ def test_corpora(call: Call, tmp_path: Path) -> None:
 
 def herdner_process(*arguments: object, **options) -> subprocess.Popen:
     command = [sys.executable, "-m", "herdner", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ELSEWHERE, **options)
 
 
 def test_a_closed_pipe_is_quiet(model: str, tmp_path: Path) -> None:
@@ -377,5 +377,5 @@ from herdner.cli import run
 run(["--help"])
 print([name for name in {heavy.split()!r} if name in sys.modules], file=sys.stderr)
 """
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ELSEWHERE)
     assert result.stderr.strip() == "[]"
