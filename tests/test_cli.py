@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -330,6 +331,8 @@ def test_corpora(call: Call, tmp_path: Path) -> None:
 
 def herdner_process(*arguments: object, **options) -> subprocess.Popen:
     command = [sys.executable, "-m", "herdner", *map(str, arguments)]
+    if os.name != "nt":  # tests that run in the background of a shell inherit a SIGINT that is ignored
+        options["preexec_fn"] = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ELSEWHERE, **options)
 
 

@@ -43,21 +43,23 @@ def train(
     ] = "iobes",
     weights: Annotated[str, typer.Option("--weights", help=f"Stored as {', '.join(WEIGHTS)}.")] = "float32",
     language: Annotated[str, typer.Option("--language", help="Language of the tokenizer and the word classes.")] = "en",
+    lexicon: Annotated[
+        str | None,
+        typer.Option(
+            "--lexicon",
+            metavar="MODEL",
+            help="Take the word classes and gazetteers of this model, or none [default: en for English, else none].",
+        ),
+    ] = None,
     classes: Annotated[
-        bool,
-        typer.Option("--classes/--no-classes", help="Use the Brown word classes of spacy-lookups-data (extra: train)."),
+        bool, typer.Option("--classes", help="Use the Brown word classes of spacy-lookups-data (extra: train) instead.")
     ] = False,
     gazetteer: Annotated[
         list[Path] | None, typer.Option("--gazetteer", help="File with one name a line; may be repeated.")
     ] = None,
 ) -> None:
     """Train a model on annotated files, and score it on others."""
-    from herdner.ner.tags import SCHEMES
-
-    if scheme not in SCHEMES:
-        raise UsageError(f"--scheme {scheme!r}: expected one of {', '.join(SCHEMES)}")
-    if weights not in WEIGHTS:
-        raise UsageError(f"--weights {weights!r}: expected one of {', '.join(WEIGHTS)}")
+    check_choices(scheme, weights)
     check_writable(output)
     from herdner import Tagger
     from herdner.ner.sentences import ENGLISH, SentenceRules
@@ -67,25 +69,23 @@ def train(
     rules = TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
     tokenizer = Tokenizer(rules)
     documents = read_gold(sources, tokenizer, map_labels)
+    dev_documents = read_gold(dev_sources, tokenizer, map_labels)  # now: a bad file must not cost a training run
     tagger = Tagger(
-        lexicon=lexicon(language, classes, gazetteer or [], tokenizer), scheme=cast("Scheme", scheme), c1=c1, c2=c2,
+        lexicon=word_knowledge(lexicon, language, classes, gazetteer or [], tokenizer),
+        scheme=cast("Scheme", scheme),
+        c1=c1,
+        c2=c2,
         min_freq=min_freq,
-        max_iterations=iterations, tokenizer=rules,
-    )  # fmt: skip
-    with progress("{task.completed} of {task.total}", "{task.fields[loss]}") as display:
-        task = display.add_task("L-BFGS", total=iterations, loss="")
-        tagger.fit(
-            documents,
-            progress=lambda i, log: display.update(
-                task, completed=i, loss=f"loss {log.get('loss', float('nan')):,.0f}"
-            ),
-        )
+        max_iterations=iterations,
+        tokenizer=rules,
+    )
+    fit(tagger, documents, iterations)
     card: dict[str, Any] = {
         "training": [{"file": Path(path).name, "format": format} for path, format in sources],
         "options": {"c1": c1, "c2": c2, "min_freq": min_freq, "iterations": iterations, "map_labels": map_labels},
         "training_documents": len(documents),
     }
-    scores = scored(tagger, read_gold(dev_sources, tokenizer, map_labels)) if dev_sources else None
+    scores = scored(tagger, dev_documents) if dev_documents else None
     if scores is not None:
         card["scores"] = {"files": [Path(path).name for path, _ in dev_sources], **scores.to_dict()}
     save(tagger, output, card, weights)
@@ -94,12 +94,36 @@ def train(
     print(f"model written to {output} ({output.stat().st_size / 1e6:.1f} MB)", file=sys.stderr)
 
 
-def lexicon(language: str, classes: bool, gazetteers: list[Path], tokenizer: Any) -> Lexicon:
-    """Word classes and gazetteers as asked for."""
+def check_choices(scheme: str, weights: str) -> None:
+    """Words that are not among the choices are wrong use."""
+    from herdner.ner.tags import SCHEMES
+
+    for name, value, known in (("--scheme", scheme, SCHEMES), ("--weights", weights, WEIGHTS)):
+        if value not in known:
+            raise UsageError(f"{name} {value!r}: expected one of {', '.join(known)}")
+
+
+def fit(tagger: Tagger, documents: list[Document], iterations: int) -> None:
+    """Train, with the loss beside the progress bar."""
+    with progress("{task.completed} of {task.total}", "{task.fields[loss]}") as display:
+        task = display.add_task("L-BFGS", total=iterations, loss="")
+        tagger.fit(
+            documents,
+            progress=lambda i, log: display.update(
+                task, completed=i, loss=f"loss {log.get('loss', float('nan')):,.0f}"
+            ),
+        )
+
+
+def word_knowledge(model: str | None, language: str, classes: bool, gazetteers: list[Path], tokenizer: Any) -> Lexicon:
+    """Word classes and gazetteers: those of a model, with what is given by hand in place of them or beside them."""
+    import herdner
     from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, word_classes
 
+    model = model or ("en" if language == "en" else "none")
+    base = Lexicon() if model == "none" else herdner.load(model).model_.lexicon
     try:
-        words = word_classes(brown_classes(language)) if classes else None
+        words = word_classes(brown_classes(language)) if classes else base.classes
     except ImportError as error:
         raise UsageError(str(error)) from None
     lists = {}
@@ -110,7 +134,10 @@ def lexicon(language: str, classes: bool, gazetteers: list[Path], tokenizer: Any
             lists[path.stem] = [tokenizer.tokens(line) for line in path.read_text(encoding="utf-8").splitlines()]
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: not UTF-8 (byte {error.start}); convert it first") from None
-    return Lexicon(words, Gazetteers.of(lists) if lists else None)
+    if not lists:
+        return Lexicon(words, base.gazetteers)
+    given = Gazetteers.of(lists)
+    return Lexicon(words, base.gazetteers.joined(given) if base.gazetteers is not None else given)
 
 
 def scored(tagger: Tagger, gold: list[Document]) -> Scores:

@@ -67,6 +67,19 @@ class Gazetteers:
         keys = np.fromiter(values, np.uint64, len(values))
         return Gazetteers(tuple(lists), WordValues.of(keys, np.fromiter(values.values(), np.uint32, len(values))))
 
+    def joined(self, other: Gazetteers) -> Gazetteers:
+        """These lists, then the other's. Raises ValueError where a name stands in both, or where they are too many."""
+        if both := set(self.names) & set(other.names):
+            raise ValueError(f"there are two gazetteers named {min(both)}; rename one")
+        if len(self.names) + len(other.names) > MAX_GAZETTEERS:
+            raise ValueError(f"{len(self.names) + len(other.names)} gazetteers are too many: at most {MAX_GAZETTEERS}")
+        lists = other.phrases.values & ~np.uint32(PHRASE_GOES_ON)
+        shifted = lists << np.uint32(len(self.names)) | other.phrases.values & np.uint32(PHRASE_GOES_ON)
+        keys, rows = np.unique(np.concatenate([self.phrases.keys, other.phrases.keys]), return_inverse=True)
+        values = np.zeros(len(keys), np.uint32)
+        np.bitwise_or.at(values, rows, np.concatenate([self.phrases.values, shifted]))
+        return Gazetteers((*self.names, *other.names), WordValues(keys, values))
+
 
 @dataclass(frozen=True)
 class Lexicon:
