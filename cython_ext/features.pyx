@@ -39,6 +39,7 @@ TYPE_ATTRIBUTES = (
 # Followed by one attribute for each gazetteer.
 POSITION_ATTRIBUTES = ("casing", "headline", "run", "run_first", "run_last", "run_before", "run_after", "bias")
 MAX_GAZETTEERS, MAX_PHRASE, PHRASE_GOES_ON = MOST_GAZETTEERS, LONGEST_PHRASE, PHRASE_CONTINUES
+MAX_OCCURRENCES, MAX_OFFSET = MOST_OCCURRENCES, FARTHEST
 assert len(TYPE_ATTRIBUTES) == N_TYPE_ATTRIBUTES and len(POSITION_ATTRIBUTES) == N_POSITION_ATTRIBUTES
 
 cdef enum:
@@ -118,8 +119,6 @@ cdef class Extractor:
 
     def __init__(self, plan, WordTable classes, WordTable gazetteers, Py_ssize_t n_gazetteers,
                  FeatureWeights weights=None):
-        if n_gazetteers > MOST_GAZETTEERS:
-            raise ValueError(f"{n_gazetteers} gazetteers are too many: at most {MOST_GAZETTEERS}")
         self.singles, self.single_seeds = plan["singles"], plan["single_seeds"]
         self.conjunction_starts, self.conjunctions = plan["conjunction_starts"], plan["conjunctions"].copy()
         self.conjunction_seeds = plan["conjunction_seeds"]
@@ -128,15 +127,11 @@ cdef class Extractor:
         self.classes, self.gazetteers, self.weights = classes, gazetteers, weights
         self.n_labels = weights.n_labels if weights is not None else 0
         self.n_position = N_POSITION_ATTRIBUTES + n_gazetteers
-        if self.n_occurrences > MOST_OCCURRENCES:
-            raise ValueError(f"n_occurrences must be at most {MOST_OCCURRENCES}, not {self.n_occurrences}")
         self.max_keys = (self.singles.shape[0] + self.conjunction_seeds.shape[0]
                          + 2 * 2 * self.n_occurrences * self.elsewhere.shape[0])
         self.nothing = np.zeros(self.n_position, np.uint64)
         self.n_conjunctions = self.conjunction_seeds.shape[0]
         self.reach = max([abs(offset) for _, offset in plan["conjunctions"]], default=0)
-        if max(self.reach, self.window) > FARTHEST:
-            raise ValueError(f"templates reach {max(self.reach, self.window)} tokens far: at most {FARTHEST}")
         self.name_sources()
         self.store = self.new_store(0)
 

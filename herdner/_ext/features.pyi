@@ -8,6 +8,8 @@ TYPE_ATTRIBUTES: tuple[str, ...]
 POSITION_ATTRIBUTES: tuple[str, ...]
 MAX_GAZETTEERS: int
 MAX_PHRASE: int
+MAX_OCCURRENCES: int
+MAX_OFFSET: int
 PHRASE_GOES_ON: int
 
 class WordTable:

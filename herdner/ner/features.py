@@ -9,12 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from herdner._ext.features import POSITION_ATTRIBUTES, TYPE_ATTRIBUTES, Extractor, FeatureWeights
+from herdner._ext.features import (
+    MAX_GAZETTEERS,
+    MAX_OCCURRENCES,
+    MAX_OFFSET,
+    POSITION_ATTRIBUTES,
+    TYPE_ATTRIBUTES,
+    Extractor,
+    FeatureWeights,
+)
 from herdner._ext.hashing import hash_string
 from herdner.ner.lexicon import Lexicon
 
-MAX_OFFSET = 9
-_ITEM = re.compile(r"([a-z_0-9:]+)\[(-?\d+)\]")
+_ITEM = re.compile(r"([^][|]+)\[(-?\d+)\]")
 
 
 @dataclass(frozen=True)
@@ -40,13 +47,15 @@ class FeaturePlan:
         if unknown := sorted(set(values) - set(known)):
             raise ValueError(f"feature plan: unknown key {unknown[0]!r}")
         n_occurrences = known.pop("n_occurrences")
-        if not isinstance(n_occurrences, int) or not 0 <= n_occurrences <= 100:
-            raise ValueError(f"feature plan: n_occurrences must be 0 to 100, not {n_occurrences!r}")
         lists = {name: tuple(value) for name, value in known.items()}
         return FeaturePlan(n_occurrences=n_occurrences, **lists)
 
     def compile(self) -> dict[str, Any]:
-        """The arrays that `herdner._ext.features.Extractor` reads."""
+        """The arrays that `herdner._ext.features.Extractor` reads. Raises ValueError for a plan that it cannot read."""
+        if not isinstance(self.n_occurrences, int) or not 0 <= self.n_occurrences <= MAX_OCCURRENCES:
+            raise ValueError(f"feature plan: n_occurrences must be 0 to {MAX_OCCURRENCES}, not {self.n_occurrences!r}")
+        if len(self.gazetteers) > MAX_GAZETTEERS or len(set(self.gazetteers)) < len(self.gazetteers):
+            raise ValueError(f"feature plan: gazetteers must be at most {MAX_GAZETTEERS} different names")
         attributes = {name: i for i, name in enumerate((*TYPE_ATTRIBUTES, *POSITION_ATTRIBUTES))}
         attributes |= {f"gazetteer:{name}": len(attributes) + i for i, name in enumerate(self.gazetteers)}
         singles, conjunctions = [], []

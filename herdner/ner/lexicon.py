@@ -5,10 +5,10 @@ file.
 from __future__ import annotations
 
 import gzip
+import importlib.resources
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,13 +94,11 @@ def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str,
     million.
     """
     try:
-        import spacy_lookups_data
-    except ImportError:
+        table = importlib.resources.files("spacy_lookups_data") / "data" / f"{language}_lexeme_cluster.json.gz"
+    except ModuleNotFoundError:
         raise ImportError("word classes need the package spacy-lookups-data: pip install 'herdner[train]'") from None
-    path = Path(spacy_lookups_data.__file__).parent / "data" / f"{language}_lexeme_cluster.json.gz"
-    if not path.exists():
+    if not table.is_file():
         raise ValueError(f"spacy-lookups-data has no word classes for {language!r}")
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        table = json.load(file)
-    frequent = list(table.items())[:n_words]  # the table is in order of frequency
+    words = json.loads(gzip.decompress(table.read_bytes()))
+    frequent = list(words.items())[:n_words]  # the table is in order of frequency
     return {word: path for word, path in frequent if path and not word.isspace()}

@@ -110,12 +110,12 @@ class Tokenizer:
         try:
             return list(chain.from_iterable([splits[run] for run in runs]))
         except KeyError:
+            if self._cached_characters > self._cache_characters:  # only here: below, runs are trusted to stay
+                self._splits.clear()
+                self._cached_characters = 0
             return list(chain.from_iterable(self._split_runs(runs)))
 
     def _split_runs(self, runs: list[str]) -> list[tuple[str, ...]]:
-        if self._cached_characters > self._cache_characters:
-            self._splits.clear()
-            self._cached_characters = 0
         new = list(dict.fromkeys(run for run in runs if run not in self._splits))
         short = [run for run in new if len(run) <= LONGEST_RUN]
         found = dict(zip(short, self._apply_rules(short), strict=True)) if short else {}

@@ -161,6 +161,20 @@ def test_templates_that_do_not_exist_are_refused(template):
         FeaturePlan((template,)).compile()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_occurrences": -1},
+        {"n_occurrences": 17},
+        {"gazetteers": ("a", "a")},
+        {"gazetteers": tuple(map(str, range(25)))},
+    ],
+)
+def test_plans_that_reach_too_far_are_refused(options):
+    with pytest.raises(ValueError, match="feature plan"):
+        FeaturePlan(("word[0]",), **options).compile()
+
+
 def test_every_word_attribute_can_stand_in_a_template():
     plan = FeaturePlan(tuple(f"{name}[0]" for name in TYPE_ATTRIBUTES))
     starts, _ = make_extractor(plan, LEXICON).keys(["Parisian"], np.array([0, 1]))
