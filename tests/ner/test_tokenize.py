@@ -278,11 +278,8 @@ def test_documents_streams() -> None:
     assert list(next(TOKENIZER.documents(texts())).tokens) == ["One", "."]
 
 
-def test_a_full_cache_does_not_lose_the_words_of_the_text_at_hand() -> None:
+def test_a_cache_that_fills_within_a_text_keeps_the_words_of_that_text() -> None:
     tokenizer = Tokenizer(cache_characters=100)
-    tokenizer.tokens("It was known. " + " ".join(f"new{i}" for i in range(60)))
-    text = "It was " + "ab," * 200 + " known."
+    tokenizer.tokens("It was known.")
+    text = "It was " + " ".join(f"new{i}" for i in range(60)) + " " + "ab," * 200 + " known."
     assert tokenizer.tokens(text) == Tokenizer().tokens(text)
-    for i in range(200):
-        text = f"It was word{i} " + f"ab{i}," * 90 + " known."
-        assert tokenizer.tokens(text) == Tokenizer().tokens(text) if i % 50 == 0 else tokenizer.tokens(text)
