@@ -348,15 +348,16 @@ def test_a_closed_pipe_is_quiet(model: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(("number", "code", "said"), [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"")])
 def test_interrupted_work_leaves_the_older_output(
-    model: str, tmp_path: Path, number: int, code: int, said: bytes
+    model: str, tmp_path: Path, jobs: int, number: int, code: int, said: bytes
 ) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     output = folder / "out.jsonl"
     output.write_text("precious")
-    process = herdner_process("tag", "-", "-m", model, "-f", "jsonl", "-o", output, stdin=subprocess.PIPE)
+    process = herdner_process("tag", "-", "-m", model, "-f", "jsonl", "-o", output, "-j", jobs, stdin=subprocess.PIPE)
     assert process.stdin is not None
     process.stdin.write(b"In Kenya. " * 400_000)  # and never the end
     process.stdin.flush()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -70,4 +72,13 @@ def main() -> None:
     """The console script."""
     # A polite kill unwinds like Ctrl-C, so that no temporary file is left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(run())
+    try:
+        code = run()
+    except SystemExit as exit:
+        code = exit.code
+    if code in (130, 143):
+        # All files are closed by now. Batches that no worker process will take any more must not keep this one waiting.
+        deadline = threading.Timer(1.0, os._exit, [code])
+        deadline.daemon = True
+        deadline.start()
+    sys.exit(code)

@@ -101,9 +101,13 @@ def _in_processes(
                     yield from waiting.popleft().result()
             while waiting:
                 yield from waiting.popleft().result()
-        finally:
+        except BaseException:
+            # Interrupted in the wrong moment, an executor waits for ever for workers that wait for work.
             for future in waiting:
                 future.cancel()
+            for worker in multiprocessing.active_children():
+                worker.terminate()
+            raise
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[tuple[int, list[Document]]]:
