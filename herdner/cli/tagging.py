@@ -7,6 +7,7 @@ import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from herdner.ner.document import Document
@@ -92,22 +93,28 @@ def _in_processes(
     documents: Iterable[Document], jobs: int, model: str, inference: dict[str, Any], seed: int
 ) -> Iterator[Document | Failure]:
     context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads the libraries hold
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(model, inference, seed)) as pool:
-        waiting: deque[Future[list[Document | Failure]]] = deque()
-        try:
-            for first, batch in _batches(documents):
-                waiting.append(pool.submit(_tag_batch, batch, first))
-                if len(waiting) >= jobs * BATCHES_IN_FLIGHT:
-                    yield from waiting.popleft().result()
-            while waiting:
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(model, inference, seed))
+    waiting: deque[Future[list[Document | Failure]]] = deque()
+    try:
+        for first, batch in _batches(documents):
+            waiting.append(pool.submit(_tag_batch, batch, first))
+            if len(waiting) >= jobs * BATCHES_IN_FLIGHT:
                 yield from waiting.popleft().result()
-        except BaseException:
-            # Interrupted in the wrong moment, an executor waits for ever for workers that wait for work.
-            for future in waiting:
-                future.cancel()
-            for worker in multiprocessing.active_children():
-                worker.terminate()
-            raise
+        while waiting:
+            yield from waiting.popleft().result()
+    except BaseException as error:
+        # Nobody wants the rest. Interrupted in the wrong moment, an executor waits for ever for workers that wait for
+        # work, and at exit for a queue that nobody empties; so the workers are ended, and nothing is waited for.
+        if (queue := getattr(pool, "_call_queue", None)) is not None:
+            queue.cancel_join_thread()
+        for worker in multiprocessing.active_children():
+            worker.terminate()
+        pool.shutdown(wait=False, cancel_futures=True)
+        if isinstance(error, BrokenProcessPool):
+            message = f"a process was killed, perhaps for want of memory; use less than {jobs} jobs"
+            raise ChildProcessError(message) from None
+        raise
+    pool.shutdown()
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[tuple[int, list[Document]]]:
