@@ -373,6 +373,15 @@ def test_interrupted_work_leaves_the_older_output(
     assert list(folder.iterdir()) == [output]
 
 
+@pytest.mark.parametrize("group", [[], ["corpora"]])
+def test_a_group_without_a_command_shows_its_help(group: list[str]) -> None:
+    process = herdner_process(*group)
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output) == (2, b"")
+    assert errors.count(b"\n") > 5
+    assert b"herdner: " not in errors
+
+
 def test_starting_is_quick_because_heavy_modules_wait() -> None:
     heavy = "numpy spacy rich sklearn seqeval herdner.ner.tagger"
     program = f"""

@@ -55,6 +55,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         code = app(arguments, prog_name="herdner", standalone_mode=False)
         sys.stdout.flush()
     except UsageError as error:
+        # A command group without a command shows its help; the class is click's or Typer's own.
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message(), file=sys.stderr)
+            return 2
         path = error.ctx.command_path if error.ctx is not None else "herdner"
         complain(f"{error.format_message()} (see {path} --help)")
         code = 2

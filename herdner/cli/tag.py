@@ -125,7 +125,7 @@ def check_output(format: str, output: str | None) -> None:
     known = [name for name, entry in FORMATS.items() if entry.write is not None]
     if format not in known:
         raise UsageError(f"--format {format!r}: expected one of {', '.join(known)}")
-    if format == "spacy" and output is None and sys.stdout.isatty():
+    if format == "spacy" and output in (None, "-") and sys.stdout.isatty():
         raise UsageError("--format spacy is binary: add --output FILE")
     check_writable(output)
 
