@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner.graph.chains import ChainForm, chain_form
+from herdner.graph.conditionals import Conditionals, conditionals
 from herdner.graph.domain import Labels
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TableGraph:
     """A graph of labels and tables: ``sizes`` int32[V], ``factors`` its groups of tables, ``graph`` their source.
 
@@ -25,6 +27,11 @@ class TableGraph:
     sizes: NDArray[np.int32]
     factors: tuple[TableFactors, ...]
     structure: ChainForm | None
+
+    @cached_property
+    def conditionals(self) -> Conditionals:
+        """The full conditionals; laid out when they are first asked for, as exact backends do without."""
+        return conditionals(self.sizes, self.factors)
 
 
 # In order of preference: each takes (sizes, factors) and returns a form, or why there is none.

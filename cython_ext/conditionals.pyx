@@ -1,0 +1,148 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Laying out the full conditionals of a graph: one pass over the factors each. ``herdner.graph.conditionals`` checks."""
+
+import numpy as np
+
+from libc.math cimport INFINITY, fabs, isinf
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport qsort
+
+
+def add_unary(double[::1] unary, const int64_t[::1] unary_at, const int32_t[:, ::1] scopes,
+              const int32_t[:] table_of_factor, const double[:] scale, const double[:, ::1] tables):
+    """Adds factors of one variable: to the log-odds of label 0 where there are two labels, else to each label's row."""
+    cdef int64_t f, j
+    cdef const double *row
+    cdef double *to
+    with nogil:
+        for f in range(scopes.shape[0]):
+            row = &tables[table_of_factor[f], 0]
+            to = &unary[unary_at[scopes[f, 0]]]
+            if tables.shape[1] == 2:
+                to[0] += scale[f] * row[0] - scale[f] * row[1]
+            else:
+                for j in range(tables.shape[1]):
+                    to[j] += scale[f] * row[j]
+
+
+def normalise(double[::1] rows, const int64_t[::1] row_at, const int32_t[::1] sizes, const int32_t[::1] widths,
+              double[::1] spread):
+    """Makes each row's largest entry 0 and its padding -inf (rows of two labels, which are log-odds, stay); ``spread``
+    [V] receives the largest finite distance between two labels. Returns a row that allows no label, or -1."""
+    cdef int64_t r, k, fault = -1
+    cdef double top, low
+    cdef double *row
+    with nogil:
+        for r in range(row_at.shape[0]):
+            row = &rows[row_at[r]]
+            if sizes[r] == 2:
+                if row[0] != row[0]:
+                    fault = r
+                    break
+                spread[r] = 0.0 if isinf(row[0]) else fabs(row[0])
+                continue
+            top = -INFINITY
+            for k in range(sizes[r]):
+                top = max(top, row[k])
+            if top == -INFINITY:
+                fault = r
+                break
+            low = 0.0
+            for k in range(sizes[r]):
+                row[k] -= top
+                if row[k] != -INFINITY:
+                    low = min(low, row[k])
+            for k in range(sizes[r], widths[r]):
+                row[k] = -INFINITY
+            spread[r] = -low
+    return fault
+
+
+def count_incidences(const int32_t[:, ::1] scopes, int64_t[::1] starts):
+    """Adds to ``starts[i + 1]`` the number of the factors of variable i."""
+    cdef int64_t f, a
+    with nogil:
+        for f in range(scopes.shape[0]):
+            for a in range(scopes.shape[1]):
+                starts[scopes[f, a] + 1] += 1
+
+
+def fill_incidences(const int32_t[:, ::1] scopes, const int32_t[:] term_of_factor, const int64_t[:, ::1] blocks,
+                    const int32_t[:, ::1] places, const double[:, ::1] spreads, int64_t[::1] cursor,
+                    int32_t[::1] row_at, int64_t[::1] others_at, int32_t[::1] others, int32_t[::1] all_places,
+                    double[::1] spread):
+    """Appends the factors of one group to the lists of their variables; ``cursor`` [V] is where each list stands.
+
+    For position a, ``blocks[a]`` is (where its rows start, doubles of one term), ``places[a, b]`` how many doubles one
+    label of position b moves, ``spreads[a, t]`` the spread of term t. ``others_at`` is None where each factor
+    has two variables; otherwise it starts as how many others each incidence has, in place: see `place_others`.
+    """
+    cdef int64_t f, a, b, e, at, arity = scopes.shape[1]
+    cdef int32_t i, term
+    with nogil:
+        for f in range(scopes.shape[0]):
+            term = term_of_factor[f]
+            for a in range(arity):
+                i = scopes[f, a]
+                e = cursor[i]
+                cursor[i] += 1
+                row_at[e] = <int32_t> (blocks[a, 0] + term * blocks[a, 1])
+                spread[i] += spreads[a, term]
+                at = e if others_at is None else others_at[e]
+                for b in range(arity):
+                    if b != a:
+                        others[at] = scopes[f, b]
+                        if all_places is not None:
+                            all_places[at] = places[a, b]
+                        at += 1
+
+
+def count_others(const int32_t[:, ::1] scopes, int64_t[::1] cursor, int64_t[::1] others_at):
+    """Sets ``others_at[e + 1]`` to the number of other variables of each incidence e, in the order of the lists."""
+    cdef int64_t f, a
+    with nogil:
+        for f in range(scopes.shape[0]):
+            for a in range(scopes.shape[1]):
+                others_at[cursor[scopes[f, a]] + 1] = scopes.shape[1] - 1
+                cursor[scopes[f, a]] += 1
+
+
+cdef int compare(const void *a, const void *b) noexcept nogil:
+    cdef int32_t left = (<const int32_t *> a)[0], right = (<const int32_t *> b)[0]
+    return (left > right) - (left < right)
+
+
+def sort_distinct(int64_t[::1] starts, int32_t[::1] members):
+    """Sorts each list ``members[starts[i]:starts[i + 1]]``, drops repetitions, closes the gaps; returns the length."""
+    cdef int64_t i, e, begin, end, to = 0
+    with nogil:
+        begin = 0
+        for i in range(starts.shape[0] - 1):
+            end = starts[i + 1]
+            qsort(&members[0] + begin, end - begin, sizeof(int32_t), compare)
+            starts[i] = to
+            for e in range(begin, end):
+                if e == begin or members[e] != members[e - 1]:
+                    members[to] = members[e]
+                    to += 1
+            begin = end
+        starts[starts.shape[0] - 1] = to
+    return to
+
+
+def colour(const int64_t[::1] starts, const int32_t[::1] members, int32_t[::1] colours):
+    """Greedy colouring in the order of the variables, the smallest free colour each; returns the number of colours."""
+    cdef int64_t i, e, n = starts.shape[0] - 1, n_colours = 0
+    cdef int64_t[::1] taken = np.full(n + 1, -1, np.int64)
+    cdef int32_t c
+    with nogil:
+        for i in range(n):
+            for e in range(starts[i], starts[i + 1]):
+                if members[e] < i:
+                    taken[colours[members[e]]] = i
+            c = 0
+            while taken[c] == i:
+                c += 1
+            colours[i] = c
+            n_colours = max(n_colours, c + 1)
+    return n_colours

@@ -1,0 +1,69 @@
+/* Uniform numbers that are a function of (key, number): update g of a run uses number g of its stream, whoever asks for
+ * it and whenever, so that results depend neither on threads nor on how a run is cut into pieces.
+ *
+ * Numbers come in blocks. Block b holds the outputs of LANES interleaved xoshiro256++ generators (Blackman and Vigna
+ * 2021) whose states are drawn by SplitMix64 from the key and b; compilers turn the inner loops into vector code. */
+#ifndef HERDNER_UNIFORMS_H
+#define HERDNER_UNIFORMS_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define UNIFORM_BLOCK 1024
+#define UNIFORM_LANES 8
+
+/* SplitMix64's output function: a bijection of 64 bits. */
+static inline uint64_t mix64(uint64_t z) {
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+#define GOLDEN UINT64_C(0x9e3779b97f4a7c15)
+
+/* A number of its own for each pair under a key. */
+static inline uint64_t mix_pair(uint64_t key, uint64_t a, uint64_t b) {
+    return mix64(mix64(mix64(key + GOLDEN * (a + 1)) + GOLDEN * (b + 1)));
+}
+
+static inline uint64_t rotated(uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
+
+/* The 64-bit numbers block * UNIFORM_BLOCK .. + UNIFORM_BLOCK - 1 of the stream `key`. */
+static inline void raw_block(uint64_t key, uint64_t block, uint64_t *restrict out) {
+    uint64_t s[4][UNIFORM_LANES], z = mix64(key ^ mix64(GOLDEN * (block + 1)));
+    for (int w = 0; w < 4; w++)
+        for (int l = 0; l < UNIFORM_LANES; l++) s[w][l] = mix64(z += GOLDEN);
+    for (int j = 0; j < UNIFORM_BLOCK; j += UNIFORM_LANES) {
+        for (int l = 0; l < UNIFORM_LANES; l++) {
+            out[j + l] = rotated(s[0][l] + s[3][l], 23) + s[0][l];
+            const uint64_t t = s[1][l] << 17;
+            s[2][l] ^= s[0][l];
+            s[3][l] ^= s[1][l];
+            s[1][l] ^= s[2][l];
+            s[0][l] ^= s[3][l];
+            s[2][l] ^= t;
+            s[3][l] = rotated(s[3][l], 45);
+        }
+    }
+}
+
+/* A number of 52 random bits in [0, 1). */
+static inline double as_uniform(uint64_t raw) {
+    const uint64_t bits = (raw >> 12) | UINT64_C(0x3ff0000000000000);
+    double u;
+    memcpy(&u, &bits, 8);
+    return u - 1.0;
+}
+
+static inline void uniform_block(uint64_t key, uint64_t block, double *restrict out) {
+    uint64_t raw[UNIFORM_BLOCK];
+    raw_block(key, block, raw);
+    for (int j = 0; j < UNIFORM_BLOCK; j++) out[j] = as_uniform(raw[j]);
+}
+
+/* raw as an integer 0 .. n - 1; its bias is below n / 2^64. */
+static inline uint64_t below(uint64_t raw, uint64_t n) {
+    return (uint64_t)(((unsigned __int128)raw * n) >> 64);
+}
+
+#endif
