@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from herdner.sampling.annealing import Annealing, as_annealing, geometric, linear
 from herdner.sampling.result import Result
 
-__all__ = ["Result"]
+__all__ = ["Annealing", "Result", "as_annealing", "geometric", "linear"]

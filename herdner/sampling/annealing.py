@@ -1,0 +1,117 @@
+"""Annealing: the inverse temperature beta of each sweep, by which the log-potentials are multiplied."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdner.graph.arrays import frozen
+from herdner.sampling.text import from_call
+
+
+class Annealing(ABC):
+    """How the inverse temperature goes from sweep to sweep; beta = 1 is the graph's own distribution."""
+
+    __slots__ = ()
+    WORDS: ClassVar[str] = "linear(start, end) or geometric(start, end)"
+
+    @abstractmethod
+    def betas(self, n_sweeps: int) -> NDArray[np.float64]:
+        """float64[n_sweeps], finite and at least 0. With one sweep it is the end's."""
+
+    @classmethod
+    def from_text(cls, text: str) -> Annealing:
+        """An annealing such as "linear(0.1, 1)" or "geometric(0.01, 5)"; "linear" alone has the defaults."""
+        return from_call(text, {"linear": linear, "geometric": geometric}, "annealing", cls.WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Linear(Annealing):
+    """Equal steps from ``start`` to ``end``, each finite and at least 0: the annealed Gibbs of HG16 Sec. 4.4."""
+
+    start: float = 0.1
+    end: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, beta in (("start", self.start), ("end", self.end)):
+            if not (math.isfinite(beta) and beta >= 0):
+                raise ValueError(f"linear: {name} must be a finite inverse temperature of at least 0, not {beta}")
+
+    def betas(self, n_sweeps: int) -> NDArray[np.float64]:
+        return np.linspace(self.start, self.end, n_sweeps) if n_sweeps > 1 else np.full(n_sweeps, float(self.end))
+
+
+@dataclass(frozen=True, slots=True)
+class Geometric(Annealing):
+    """Equal ratios from ``start`` to ``end``, each finite and above 0."""
+
+    start: float = 0.1
+    end: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, beta in (("start", self.start), ("end", self.end)):
+            if not (math.isfinite(beta) and beta > 0):
+                raise ValueError(
+                    f"geometric: {name} must be a finite inverse temperature above 0, not {beta}; linear may use 0"
+                )
+
+    def betas(self, n_sweeps: int) -> NDArray[np.float64]:
+        return np.geomspace(self.start, self.end, n_sweeps) if n_sweeps > 1 else np.full(n_sweeps, float(self.end))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given(Annealing):
+    """The inverse temperatures themselves: ``values`` float64[n_sweeps], finite and at least 0."""
+
+    values: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        values = frozen(self.values, np.float64, "annealing")
+        if values.ndim != 1:
+            raise ValueError(
+                f"annealing lists one inverse temperature for each sweep, not an array of shape {values.shape}"
+            )
+        wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+        if len(wrong):
+            raise ValueError(
+                f"annealing[{wrong[0]}] is {values[wrong[0]]}; inverse temperatures are finite and at least 0"
+            )
+        object.__setattr__(self, "values", values)
+
+    def betas(self, n_sweeps: int) -> NDArray[np.float64]:
+        if len(self.values) != n_sweeps:
+            raise ValueError(
+                f"annealing lists {len(self.values)} inverse temperatures for {n_sweeps} sweeps; give one for each,"
+                f" or set n_sweeps={len(self.values)}"
+            )
+        return self.values
+
+
+def linear(start: float = 0.1, end: float = 1.0) -> Linear:
+    """Inverse temperatures in equal steps from ``start`` to ``end``."""
+    return Linear(start, end)
+
+
+def geometric(start: float = 0.1, end: float = 1.0) -> Geometric:
+    """Inverse temperatures in equal ratios from ``start`` to ``end``, both above 0."""
+    return Geometric(start, end)
+
+
+def as_annealing(value: Annealing | ArrayLike | str | None) -> Annealing:
+    """An annealing from itself, its text, one constant beta, a list of betas [n_sweeps], or None, which is beta = 1.
+
+    ValueError, in one line, where it is none of these.
+    """
+    if isinstance(value, Annealing):
+        return value
+    if value is None:
+        return Linear(1.0, 1.0)
+    if isinstance(value, str):
+        return Annealing.from_text(value)
+    array = frozen(value, np.float64, "annealing")
+    return Given(array) if array.ndim else Linear(float(array), float(array))
