@@ -1,17 +1,20 @@
-"""The backends by name, and their options read off their fields."""
+"""The backends by name, and their options, read off their fields or, for a preset, off a function's parameters."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
+import inspect
 import math
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType, NoneType
 
 from herdner.inference.backend import Backend
 
-# A backend is one module and one line here; it is imported when it is first asked for.
+# A backend is one module and one line here, imported when it is first asked for: a class, or a preset, a function that
+# returns a backend. An option may be of a class with WORDS, which say how its values are written, and with
+# from_text(text), whose ValueError says what is wrong; str() of such a value is its text.
 BACKENDS: Mapping[str, str] = MappingProxyType(
     {
         "exact": "herdner.inference.exact:Exact",
@@ -44,38 +47,41 @@ def make_backend(name: str, **options: object) -> Backend:
     Text is accepted for any option ("400", "true", "none"), as a command line has nothing else. ValueError, in one
     line, where the name, an option or a value is wrong.
     """
-    cls, known = _backend_class(name), _options(name)
+    make, known = _maker(name), _options(name)
     values = {}
     for key, value in options.items():
         if key not in known:
             listed = f"it has {_listed(known)}" if known else "it has none"
             raise ValueError(f"backend {name} has no option {key!r}; {listed}")
-        values[key] = _converted(value, known[key], f"backend {name}: {key}")
+        values[key] = _converted(value, known[key][0], f"backend {name}", key)
     try:
-        return cls(**values)
+        return make(**values)
     except ValueError as error:
         raise ValueError(f"backend {name}: {error}") from None
 
 
 def describe_backend(name: str) -> Description:
     """What ``herdner backends`` shows of a backend."""
-    cls = _backend_class(name)
-    fields = {field.name: field for field in dataclasses.fields(cls)}
-    options = tuple(Option(key, _in_words(hint), fields[key].default) for key, hint in _options(name).items())
-    return Description(name, (cls.__doc__ or "").strip().splitlines()[0], options)
+    options = tuple(Option(key, _in_words(hint), default) for key, (hint, default) in _options(name).items())
+    return Description(name, (_maker(name).__doc__ or "").strip().splitlines()[0], options)
 
 
-def _backend_class(name: str) -> type:
+def _maker(name: str) -> Callable[..., Backend]:
     if name not in BACKENDS:
         raise ValueError(f"there is no backend {name!r}; there is {_listed(BACKENDS)}")
     module, _, attribute = BACKENDS[name].partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 
-def _options(name: str) -> dict[str, object]:
-    cls = _backend_class(name)
-    hints = typing.get_type_hints(cls)
-    return {field.name: hints[field.name] for field in dataclasses.fields(cls) if field.init}
+def _options(name: str) -> dict[str, tuple[object, object]]:
+    """The type and the default of each option."""
+    make = _maker(name)
+    hints = typing.get_type_hints(make)
+    if isinstance(make, type):
+        fields = [field for field in dataclasses.fields(make) if field.init]
+        factories = {f.name: f.default_factory for f in fields if f.default_factory is not dataclasses.MISSING}
+        return {f.name: (hints[f.name], factories[f.name]() if f.name in factories else f.default) for f in fields}
+    return {key: (hints[key], entry.default) for key, entry in inspect.signature(make).parameters.items()}
 
 
 def _listed(names: typing.Iterable[str]) -> str:
@@ -93,17 +99,18 @@ def _in_words(hint: object) -> str:
         if typing.get_origin(kind) is typing.Literal:
             parts.append("one of " + ", ".join(repr(value) for value in typing.get_args(kind)))
         else:
-            parts.append(words[kind])  # type: ignore[index]
+            parts.append(getattr(kind, "WORDS", None) or words[kind])  # type: ignore[index]
     return " or ".join(parts)
 
 
-def _converted(value: object, hint: object, where: str) -> object:
+def _converted(value: object, hint: object, where: str, name: str) -> object:
+    told = ""
     for kind in _alternatives(hint):
         try:
             return _as(value, kind)
-        except ValueError:
-            continue
-    raise ValueError(f"{where} must be {_in_words(hint)}, not {value!r}")
+        except ValueError as error:
+            told = told or (str(error) if hasattr(kind, "from_text") else "")
+    raise ValueError(f"{where}: {told or f'{name} must be {_in_words(hint)}, not {value!r}'}")
 
 
 def _as(value: object, kind: object) -> object:
@@ -118,10 +125,15 @@ def _as(value: object, kind: object) -> object:
     if kind is NoneType and (value is None or (isinstance(value, str) and value.lower() == "none")):
         return None
     if kind in (int, float) and not isinstance(value, bool) and isinstance(value, (str, int, float)):
+        if math.isnan(float(value)) or (kind is int and value in (math.inf, -math.inf)):
+            raise ValueError
         number = kind(value)  # type: ignore[operator]
-        if (isinstance(value, float) and number != value) or not math.isfinite(number):
+        if isinstance(value, float) and number != value:
             raise ValueError
         return number
-    if kind in (bool, str) and isinstance(value, kind):  # type: ignore[arg-type]
-        return value
+    if isinstance(kind, type) and (kind in (bool, str) or hasattr(kind, "from_text")):
+        if isinstance(value, kind):
+            return value
+        if isinstance(value, str) and kind is not bool:
+            return kind.from_text(value)  # type: ignore[attr-defined]
     raise ValueError

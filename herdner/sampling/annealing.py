@@ -42,6 +42,9 @@ class Linear(Annealing):
             if not (math.isfinite(beta) and beta >= 0):
                 raise ValueError(f"linear: {name} must be a finite inverse temperature of at least 0, not {beta}")
 
+    def __str__(self) -> str:
+        return f"linear({self.start}, {self.end})"
+
     def betas(self, n_sweeps: int) -> NDArray[np.float64]:
         return np.linspace(self.start, self.end, n_sweeps) if n_sweeps > 1 else np.full(n_sweeps, float(self.end))
 
@@ -59,6 +62,9 @@ class Geometric(Annealing):
                 raise ValueError(
                     f"geometric: {name} must be a finite inverse temperature above 0, not {beta}; linear may use 0"
                 )
+
+    def __str__(self) -> str:
+        return f"geometric({self.start}, {self.end})"
 
     def betas(self, n_sweeps: int) -> NDArray[np.float64]:
         return np.geomspace(self.start, self.end, n_sweeps) if n_sweeps > 1 else np.full(n_sweeps, float(self.end))

@@ -1,9 +1,8 @@
-"""The exact backends against the enumerated joint and against each other; the registry."""
+"""The exact backends against the enumerated joint and against each other."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from oracle import Oracle
 
 from herdner.graph import FactorGraph, TableFactors, chain, compile_tables, ising
-from herdner.inference import BACKENDS, ImpossibleGraph, UnsupportedGraph, describe_backend, make_backend, registry
+from herdner.inference import ImpossibleGraph, UnsupportedGraph, make_backend
 
 
 def check_expectations(result, graph, oracle):
@@ -172,65 +171,3 @@ def test_the_impossible_chain_is_named():
     unary[4] = -np.inf
     with pytest.raises(ImpossibleGraph, match="chain from variable 3 to 5"):
         make_backend("viterbi").infer(chain(unary, np.zeros((2, 2)), [0, 3, 6]))
-
-
-def test_every_backend_is_described():
-    for name in BACKENDS:
-        description = describe_backend(name)
-        assert description.summary.endswith(".")
-        assert make_backend(name) == make_backend(name, **{o.name: o.default for o in description.options})
-    assert [dataclasses.astuple(o) for o in describe_backend("viterbi").options] == [
-        ("marginals", "true or false", False)
-    ]
-
-
-def test_options_may_be_text():
-    assert make_backend("viterbi", marginals="True") == make_backend("viterbi", marginals=True)
-    assert make_backend("exact", max_states="1000").max_states == 1000
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("viterby", {}, "there is no backend 'viterby'; there is exact, viterbi"),
-        ("viterbi", {"marginal": True}, "backend viterbi has no option 'marginal'; it has marginals"),
-        ("viterbi", {"marginals": "yes"}, "backend viterbi: marginals must be true or false, not 'yes'"),
-        ("viterbi", {"marginals": 1}, "marginals must be true or false, not 1"),
-        ("exact", {"max_states": "many"}, "max_states must be a whole number, not 'many'"),
-        ("exact", {"max_states": 2.5}, "max_states must be a whole number, not 2.5"),
-        ("exact", {"max_states": True}, "max_states must be a whole number, not True"),
-        ("exact", {"max_states": 0}, "backend exact: max_states must be at least 1, not 0"),
-    ],
-)
-def test_wrong_options_are_refused_in_one_line(name, options, message):
-    with pytest.raises(ValueError, match=f"{message}$") as caught:
-        make_backend(name, **options)
-    assert "\n" not in str(caught.value)
-
-
-@dataclasses.dataclass(frozen=True)
-class Sampler:
-    """A backend with options of every type."""
-
-    n_sweeps: int | None = None
-    bound: float = 1.0
-    order: Literal["raster", "random"] = "raster"
-    note: str = ""
-
-
-@pytest.fixture
-def sampler(monkeypatch):
-    monkeypatch.setattr(registry, "BACKENDS", {"sampler": f"{__name__}:Sampler"})
-
-
-@pytest.mark.usefixtures("sampler")
-def test_options_of_every_type():
-    made = make_backend("sampler", n_sweeps="5", bound="2", order="random", note="7")
-    assert made == Sampler(5, 2.0, "random", "7")
-    assert make_backend("sampler", n_sweeps="none", bound=3) == Sampler(None, 3.0)
-    types = [option.type for option in describe_backend("sampler").options]
-    assert types == ["a whole number or none", "a number", "one of 'raster', 'random'", "text"]
-    with pytest.raises(ValueError, match="order must be one of 'raster', 'random', not 'up'"):
-        make_backend("sampler", order="up")
-    with pytest.raises(ValueError, match="bound must be a number, not 'nan'"):
-        make_backend("sampler", bound="nan")

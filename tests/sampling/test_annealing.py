@@ -38,6 +38,11 @@ def test_what_counts_as_an_annealing():
     assert Annealing.from_text("linear") == linear()
 
 
+@pytest.mark.parametrize("annealing", [linear(1 / 3, 2), geometric(1e-9, 5)])
+def test_the_text_of_an_annealing_is_its_value(annealing):
+    assert as_annealing(str(annealing)) == annealing
+
+
 def test_a_given_annealing_does_not_change_with_its_source():
     source = np.array([0.5, 1.0])
     annealing = as_annealing(source)

@@ -1,0 +1,128 @@
+"""Backends by name: what the registry reads off them, and how it converts options."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Literal
+
+import pytest
+
+from herdner.inference import BACKENDS, describe_backend, make_backend, registry
+from herdner.sampling import Annealing, as_annealing, linear
+from herdner.sampling.annealing import Linear
+
+
+def test_every_backend_is_described():
+    for name in BACKENDS:
+        description = describe_backend(name)
+        assert description.summary.endswith(".")
+        assert make_backend(name) == make_backend(name, **{o.name: o.default for o in description.options})
+    assert [dataclasses.astuple(o) for o in describe_backend("viterbi").options] == [
+        ("marginals", "true or false", False)
+    ]
+
+
+def test_options_may_be_text():
+    assert make_backend("viterbi", marginals="True") == make_backend("viterbi", marginals=True)
+    assert make_backend("exact", max_states="1000").max_states == 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("viterby", {}, "there is no backend 'viterby'; there is .*exact.*viterbi"),
+        ("viterbi", {"marginal": True}, "backend viterbi has no option 'marginal'; it has marginals"),
+        ("viterbi", {"marginals": "yes"}, "backend viterbi: marginals must be true or false, not 'yes'"),
+        ("viterbi", {"marginals": 1}, "marginals must be true or false, not 1"),
+        ("exact", {"max_states": "many"}, "max_states must be a whole number, not 'many'"),
+        ("exact", {"max_states": 2.5}, "max_states must be a whole number, not 2.5"),
+        ("exact", {"max_states": True}, "max_states must be a whole number, not True"),
+        ("exact", {"max_states": 0}, "backend exact: max_states must be at least 1, not 0"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(name, options, message):
+    with pytest.raises(ValueError, match=f"{message}$") as caught:
+        make_backend(name, **options)
+    assert "\n" not in str(caught.value)
+
+
+STEEP = linear(1, 3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampler:
+    """A backend with options of every type."""
+
+    n_sweeps: int | None = None
+    bound: float = 1.0
+    order: Literal["raster", "random"] = "raster"
+    note: str = ""
+    annealing: Annealing | None = None
+    start: Linear = dataclasses.field(default_factory=lambda: linear(0, 2))
+
+
+def cautious(n_sweeps: int = 7, *, bound: float = math.inf, annealing: Annealing = STEEP) -> Sampler:
+    """A preset that bounds nothing.
+
+    And more about it.
+    """
+    if n_sweeps < 0:
+        raise ValueError(f"n_sweeps must be at least 0, not {n_sweeps}")
+    return Sampler(n_sweeps, bound, annealing=annealing)
+
+
+@pytest.fixture(autouse=True)
+def sampler(monkeypatch):
+    entries = {"sampler": f"{__name__}:Sampler", "cautious": f"{__name__}:cautious"}
+    monkeypatch.setattr(registry, "BACKENDS", {**BACKENDS, **entries})
+
+
+def test_options_of_every_type():
+    made = make_backend("sampler", n_sweeps="5", bound="2", order="random", note="7", annealing="linear(0, 1)")
+    assert made == Sampler(5, 2.0, "random", "7", linear(0, 1))
+    assert make_backend("sampler", n_sweeps="none", bound=3, annealing="none") == Sampler(None, 3.0)
+    words = "linear(start, end) or geometric(start, end)"
+    described = {option.name: (option.type, option.default) for option in describe_backend("sampler").options}
+    assert described == {
+        "n_sweeps": ("a whole number or none", None),
+        "bound": ("a number", 1.0),
+        "order": ("one of 'raster', 'random'", "raster"),
+        "note": ("text", ""),
+        "annealing": (f"{words} or none", None),
+        "start": (words, linear(0, 2)),
+    }
+
+
+def test_a_preset_is_described_by_its_signature():
+    described = describe_backend("cautious")
+    assert described.summary == "A preset that bounds nothing."
+    assert [dataclasses.astuple(option)[::2] for option in described.options[:2]] == [
+        ("n_sweeps", 7),
+        ("bound", math.inf),
+    ]
+    assert described.options[2].default == linear(1, 3)
+    assert make_backend("cautious", n_sweeps="8", bound="inf") == Sampler(8, math.inf, annealing=linear(1, 3))
+
+
+def test_a_value_of_the_options_type_passes_unchanged():
+    schedule = as_annealing([0.5, 1.0])
+    assert make_backend("cautious", annealing=schedule).annealing is schedule
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("sampler", {"order": "up"}, "order must be one of 'raster', 'random', not 'up'"),
+        ("sampler", {"bound": "nan"}, "bound must be a number, not 'nan'"),
+        ("sampler", {"n_sweeps": "inf"}, "n_sweeps must be a whole number or none, not 'inf'"),
+        ("sampler", {"n_sweeps": math.inf}, "n_sweeps must be a whole number or none, not inf"),
+        ("cautious", {"order": "raster"}, "backend cautious has no option 'order'; it has annealing, bound, n_sweeps"),
+        ("cautious", {"n_sweeps": -1}, "backend cautious: n_sweeps must be at least 0, not -1"),
+        ("cautious", {"annealing": "fast"}, "backend cautious: annealing must be linear.* or geometric.*, not 'fast'"),
+        ("cautious", {"annealing": "geometric(0, 1)"}, "backend cautious: geometric: start must be .*may use 0"),
+        ("cautious", {"annealing": 3}, "annealing must be linear.* or geometric.*, not 3"),
+    ],
+)
+def test_wrong_options_of_every_type(name, options, message):
+    test_wrong_options_are_refused_in_one_line(name, options, message)
