@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
-import math
 import typing
 from collections.abc import Callable, Mapping
 from types import MappingProxyType, NoneType
@@ -125,10 +124,11 @@ def _as(value: object, kind: object) -> object:
     if kind is NoneType and (value is None or (isinstance(value, str) and value.lower() == "none")):
         return None
     if kind in (int, float) and not isinstance(value, bool) and isinstance(value, (str, int, float)):
-        if math.isnan(float(value)) or (kind is int and value in (math.inf, -math.inf)):
-            raise ValueError
-        number = kind(value)  # type: ignore[operator]
-        if isinstance(value, float) and number != value:
+        try:
+            number = kind(value)  # type: ignore[operator]
+        except OverflowError:
+            raise ValueError from None
+        if number != number or (isinstance(value, float) and number != value):
             raise ValueError
         return number
     if isinstance(kind, type) and (kind in (bool, str) or hasattr(kind, "from_text")):

@@ -117,6 +117,7 @@ def test_a_value_of_the_options_type_passes_unchanged():
         ("sampler", {"bound": "nan"}, "bound must be a number, not 'nan'"),
         ("sampler", {"n_sweeps": "inf"}, "n_sweeps must be a whole number or none, not 'inf'"),
         ("sampler", {"n_sweeps": math.inf}, "n_sweeps must be a whole number or none, not inf"),
+        ("sampler", {"bound": 10**400}, "bound must be a number, not 10+"),
         ("cautious", {"order": "raster"}, "backend cautious has no option 'order'; it has annealing, bound, n_sweeps"),
         ("cautious", {"n_sweeps": -1}, "backend cautious: n_sweeps must be at least 0, not -1"),
         ("cautious", {"annealing": "fast"}, "backend cautious: annealing must be linear.* or geometric.*, not 'fast'"),
