@@ -61,13 +61,13 @@ def chain_form(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> Cha
         if (order[1:] > order[:-1]).all():
             order = None
     tables, edge_table = _edge_tables([group for _, group in pairs], order, n - n_paths, n, n_labels)
-    unary = _unary(sizes, factors, n_labels)
+    unary = unary_table(sizes, factors, n_labels)
     if order is not None:
         unary = unary[order]
     return ChainForm(order, offsets[: n_paths + 1], unary, tables, edge_table, constant)
 
 
-def _unary(sizes: NDArray[np.int32], factors: Sequence[TableFactors], n_labels: int) -> NDArray[np.float64]:
+def unary_table(sizes: NDArray[np.int32], factors: Sequence[TableFactors], n_labels: int) -> NDArray[np.float64]:
     """[V, K]: the unary factors of each variable added up in the order of their groups."""
     unary = np.zeros((len(sizes), n_labels))
     if len(sizes) and sizes.min() < n_labels:
