@@ -17,6 +17,7 @@ from herdner.inference.backend import Backend
 BACKENDS: Mapping[str, str] = MappingProxyType(
     {
         "exact": "herdner.inference.exact:Exact",
+        "icm": "herdner.inference.icm:ICM",
         "mean-field": "herdner.inference.mean_field:MeanField",
         "viterbi": "herdner.inference.viterbi:Viterbi",
     }

@@ -1,0 +1,11 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.graph.conditionals import Conditionals
+
+class Ascent:
+    moved: int
+    gain: float
+    def __init__(self, conditionals: Conditionals, x: NDArray[np.int32]) -> None: ...
+    def climb(self, i: int) -> int: ...
+    def repair(self, i: int, key: int, sweep: int) -> int: ...
