@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from herdner.sampling.annealing import Annealing, as_annealing, geometric, linear
+from herdner.sampling.driving import LFSR, Driving, Sobol
 from herdner.sampling.result import Result
 
-__all__ = ["Annealing", "Result", "as_annealing", "geometric", "linear"]
+__all__ = ["LFSR", "Annealing", "Driving", "Result", "Sobol", "as_annealing", "geometric", "linear"]

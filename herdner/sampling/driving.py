@@ -1,0 +1,188 @@
+"""Driving sequences: where a quasi-random sampler ("MCQMC", HG16 Sec. 4.1, HGW19 Sec. 7) has its uniform numbers from.
+
+Such a sampler is an ordinary one whose generator is replaced by a sequence that fills the unit cube more evenly.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import gcd, log2
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.sampling.registers import (
+    MOST_DEGREE,
+    WORD,
+    Polynomial,
+    Words,
+    coprime_from,
+    parse_polynomial,
+    register,
+    show_polynomial,
+)
+from herdner.sampling.text import from_call
+
+_CHUNK = 2**18  # numbers made at a time
+
+
+class Uniforms(Protocol):
+    """The numbers of one run, for one thread."""
+
+    def __call__(self, first: int, last: int) -> NDArray[np.float64]:
+        """float64[last - first] in [0, 1): those of the updates first .. last - 1, counted through all sweeps."""
+        ...
+
+
+class Driving(ABC):
+    """A driving sequence. A run of ``n_sweeps`` sweeps of ``n_steps`` updates takes one number for each update."""
+
+    __slots__ = ()
+    WORDS: ClassVar[str] = "sobol, lfsr or lfsr(polynomial, offset) as in lfsr(1+x^3+x^5, 3)"
+
+    @abstractmethod
+    def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:
+        """The numbers of a run: update g is step g % n_steps of sweep g // n_steps.
+
+        The same state of ``rng`` gives the same numbers, in whatever pieces they are asked for.
+        """
+
+    @classmethod
+    def from_text(cls, text: str) -> Driving:
+        """A sequence such as "sobol", "lfsr" or "lfsr(1+x^3+x^5, 3)"."""
+        makers = {"sobol": Sobol, "lfsr": lambda polynomial=None, offset=None: LFSR(polynomial, offset)}
+        return from_call(text, makers, "driving sequence", cls.WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class LFSR(Driving):
+    """The numbers of a linear feedback shift register in their order, its whole period over and over.
+
+    ``polynomial``: a primitive polynomial of degree m from 2 to 32, "1+x^3+x^5" or its exponents (0, 3, 5); the bits
+    b_{i+5} = b_{i+3} + b_i then have the period N = 2^m - 1, and number i is 0.b_{gi} b_{gi+1} .. with 32 bits, g the
+    ``offset``, which has no factor in common with N. By default the degree is such that N is nearest to the number of
+    sweeps, with a tabled offset: choose 2^m - 1 sweeps to use the whole period in one run as HG16 does. An offset that
+    is left out is the least from m on.
+
+    Sweep t uses the numbers t n_steps, t n_steps + 1, .. modulo N. Where n_steps and N have a factor c in common, one
+    number is skipped after every N / c sweeps (Tribble 2007; Chen et al. 2012), so that N sweeps take every number of
+    the period at every step. ``rotate``: the numbers of each step are shifted modulo 1 by a uniform number
+    from the generator (Cranley-Patterson), so that each is uniform and runs can be repeated with another seed.
+    The point of zeros that Chen et al. put before the others is left out.
+    """
+
+    polynomial: str | Polynomial | None = None
+    offset: int | None = None
+    rotate: bool = True
+
+    def __post_init__(self) -> None:
+        if self.polynomial is None:
+            if self.offset is not None:
+                raise ValueError("lfsr: an offset needs its polynomial; give both, as in lfsr(1+x^3+x^5, 3)")
+            return
+        try:
+            polynomial = parse_polynomial(self.polynomial)
+        except ValueError as error:
+            raise ValueError(f"lfsr: {error}") from None
+        period = 2 ** polynomial[-1] - 1
+        offset = coprime_from(polynomial[-1], period) if self.offset is None else self.offset
+        if offset < 1 or gcd(offset, period) > 1:
+            raise ValueError(
+                f"lfsr: offset {offset} must be at least 1 and have no factor in common with the period {period};"
+                f" use {coprime_from(max(offset, 1), period)}"
+            )
+        object.__setattr__(self, "polynomial", polynomial)
+        object.__setattr__(self, "offset", offset)
+
+    def __str__(self) -> str:
+        if self.polynomial is None:
+            return "lfsr"
+        return f"lfsr({show_polynomial(parse_polynomial(self.polynomial))}, {self.offset})"
+
+    def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:
+        _check_steps(n_steps)
+        polynomial, offset = self._register(n_sweeps)
+        words = Words(polynomial, offset)
+        shared = gcd(n_steps, words.period)
+        lap = words.period // shared
+        rotation = rng.random(n_steps) if self.rotate else None
+        sequence = _Chunked(lambda n: words.between(n * _CHUNK, min((n + 1) * _CHUNK, words.period)), _CHUNK)
+
+        def uniforms(first: int, last: int) -> NDArray[np.float64]:
+            update = np.arange(first, last)
+            skipped = update // (lap * n_steps) if shared > 1 else 0
+            numbers = sequence.take((update + skipped) % words.period) * 2.0**-WORD
+            if rotation is not None:
+                numbers += rotation[update % n_steps]
+                numbers -= numbers >= 1
+            return numbers
+
+        return uniforms
+
+    def _register(self, n_sweeps: int) -> tuple[Polynomial, int]:
+        if self.polynomial is None or self.offset is None:
+            return register(min(MOST_DEGREE, max(2, round(log2(n_sweeps + 1)))))
+        return parse_polynomial(self.polynomial), self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class Sobol(Driving):
+    """Scrambled Sobol' points from SciPy, one for each sweep, with a dimension for each step: at most 21201 of them.
+
+    Most even where the number of sweeps is a power of 2.
+    """
+
+    def __str__(self) -> str:
+        return "sobol"
+
+    def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:
+        from scipy.stats import qmc
+
+        _check_steps(n_steps)
+        if n_steps > qmc.Sobol.MAXDIM:
+            raise ValueError(
+                f"sobol: {n_steps} updates a sweep are more dimensions than the {qmc.Sobol.MAXDIM} it has; use lfsr"
+            )
+        engine = qmc.Sobol(n_steps, scramble=True, bits=32, rng=rng)
+        n_points = 1 << max(0, (_CHUNK // n_steps).bit_length() - 1)
+
+        def points(chunk: int) -> NDArray[np.float64]:
+            if engine.num_generated != chunk * n_points:
+                engine.reset()
+                if chunk:  # SciPy cannot go forward by 0
+                    engine.fast_forward(chunk * n_points)
+            return engine.random(n_points).ravel()
+
+        sequence = _Chunked(points, n_points * n_steps)
+        return lambda first, last: sequence.take(np.arange(first, last))
+
+
+class _Chunked:
+    """A sequence that is made in chunks of ``size``, the last of which is kept."""
+
+    def __init__(self, make: Callable[[int], NDArray], size: int) -> None:
+        self._make, self._size = make, size
+        self._number, self._values = -1, np.empty(0)
+
+    def take(self, positions: NDArray[np.int64]) -> NDArray:
+        chunks = positions // self._size
+        if len(chunks) and (chunks == chunks[0]).all():
+            return self._chunk(int(chunks[0]))[positions - chunks[0] * self._size]
+        values = np.empty(len(positions))
+        for number in np.unique(chunks).tolist():
+            here = chunks == number
+            values[here] = self._chunk(number)[positions[here] - number * self._size]
+        return values
+
+    def _chunk(self, number: int) -> NDArray:
+        if number != self._number:
+            self._number, self._values = number, self._make(number)
+        return self._values
+
+
+def _check_steps(n_steps: int) -> None:
+    if n_steps < 1:
+        raise ValueError(f"a sweep needs at least one update, not {n_steps}")
