@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Laying out the full conditionals of a graph: one pass over the factors each. ``herdner.graph.conditionals`` checks."""
+"""Laying out the full conditionals of a graph: one pass over the factors each. ``herdner.graph.conditionals``
+checks.
+"""
 
 import numpy as np
 

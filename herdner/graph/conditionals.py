@@ -24,10 +24,11 @@ class Conditionals:
 
     ``sizes``, ``widths`` int32[V]: labels, and doubles of a row. ``unary`` float64: row i begins at ``unary_at``[i].
     ``starts`` int64[V + 1]: the factors of variable i are the incidences starts[i] .. starts[i + 1] - 1, in the order
-    of groups and factors. Incidence e takes its row from ``rows`` float64 at row_at[e] + the sum over its other variables
-    j of places[j] * x_j; these are entries others_at[e] .. others_at[e + 1] - 1 of ``others`` and ``places`` int32.
-    Where every factor joins two variables, ``others_at`` and ``places`` are None: entry e is the one other variable and
-    its place is ``widths`` of i. ``spread`` float64[V]: no two allowed labels ever differ by more.
+    of groups and factors. Incidence e takes its row from ``rows`` float64 at row_at[e] + the sum over its other
+    variables j of places[j] * x_j; these are entries others_at[e] .. others_at[e + 1] - 1 of ``others`` and
+    ``places`` int32. Where every factor joins two variables, ``others_at`` and ``places`` are None: entry e is the
+    one other variable and its place is ``widths`` of i. ``spread`` float64[V]: no two allowed labels ever differ by
+    more.
     """
 
     sizes: NDArray[np.int32]
@@ -44,7 +45,9 @@ class Conditionals:
 
     @cached_property
     def blankets(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """(starts int64[V + 1], members int32): the Markov blanket of variable i in rising order, each variable once."""
+        """(starts int64[V + 1], members int32): the Markov blanket of variable i in rising order, each variable
+        once.
+        """
         starts = self.starts.copy() if self.others_at is None else self.others_at[self.starts]
         members = self.others.copy()
         length = loops.sort_distinct(starts, members)
@@ -66,7 +69,9 @@ def joined(
 
 
 def colours(blankets: tuple[NDArray[np.int64], NDArray[np.int32]]) -> tuple[NDArray[np.int32], int]:
-    """A greedy colouring, int32[V] and the number of colours: neighbours differ, so one colour can be sampled at once."""
+    """A greedy colouring, int32[V] and the number of colours: neighbours differ, so one colour can be sampled at
+    once.
+    """
     starts, members = blankets
     found = np.empty(len(starts) - 1, np.int32)
     return found, loops.colour(starts, members, found)
@@ -142,7 +147,9 @@ class _Group:
         return cls(group, term_of_factor, tuple(blocks))
 
     def place(self, rows: list[NDArray[np.float64]], at: int) -> tuple[NDArray[np.int64], int]:
-        """Appends the blocks to ``rows``, which end ``at``: (where each begins, the doubles of one term), the new end."""
+        """Appends the blocks to ``rows``, which end ``at``: (where each begins, the doubles of one term), the new
+        end.
+        """
         begins: dict[int, int] = {}
         for block in self.blocks:
             if id(block) not in begins:

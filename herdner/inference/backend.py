@@ -28,3 +28,11 @@ class UnsupportedGraph(ValueError):
 
 class ImpossibleGraph(ValueError):
     """No state of a graph has a log-potential above -inf."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C stopped a run; ``result`` holds what was recorded until then."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        super().__init__(f"stopped after {result.n_updates} updates; what was recorded is in this exception's result")

@@ -16,8 +16,15 @@ from herdner.inference.backend import Backend
 # from_text(text), whose ValueError says what is wrong; str() of such a value is its text.
 BACKENDS: Mapping[str, str] = MappingProxyType(
     {
+        "annealed-gibbs": "herdner.inference.gibbs:annealed_gibbs",
+        "bounded-error": "herdner.inference.gibbs:bounded_error",
+        "dhg": "herdner.inference.gibbs:dhg",
         "exact": "herdner.inference.exact:Exact",
+        "gibbs": "herdner.inference.gibbs:gibbs",
+        "herded-gibbs": "herdner.inference.gibbs:herded_gibbs",
         "icm": "herdner.inference.icm:ICM",
+        "qmc-gibbs": "herdner.inference.gibbs:qmc_gibbs",
+        "rdhg": "herdner.inference.gibbs:rdhg",
         "mean-field": "herdner.inference.mean_field:MeanField",
         "viterbi": "herdner.inference.viterbi:Viterbi",
     }

@@ -1,0 +1,99 @@
+/* The loops: each updates n variables in turn, order[0] .. order[n - 1], or first .. first + n - 1 where order is NULL,
+ * taking one uniform number each. All give the same bits; which one is used is only a matter of speed. */
+#ifndef HERDNER_GIBBS_LOOPS_H
+#define HERDNER_GIBBS_LOOPS_H
+
+#include "gibbs_draw.h"
+
+typedef void (*stepper)(const sampler *, worker *, const int32_t *order, int64_t first, int64_t n, const double *u);
+
+enum { IMPOSSIBLE = -4 };
+
+static ALWAYS_INLINE void set_label(const sampler *s, worker *w, int64_t i, int x) {
+    const label old = s->x[i];
+    if (s->follow && x != old) w->gain += gain(&s->m, i, s->x, x);
+    if (s->place && s->x == s->y) *s->state_sum += s->place[i] * ((uint64_t)x - old);
+    s->y[i] = (label)x;
+}
+
+static ALWAYS_INLINE void update_two(const sampler *s, worker *w, int64_t i, double u, const int draw) {
+    const double odds = odds_of(&s->m, i, s->x);
+    if (s->conditional_sums) {
+        s->conditional_sums[s->m.unary_at[i]] += 1.0 / (1.0 + odds);
+        s->conditional_counts[i]++;
+    }
+    set_label(s, w, i, draw_two(s, w, i, odds, u, draw));
+}
+
+static ALWAYS_INLINE void update_labels(const sampler *s, worker *w, int64_t i, double u, int n_labels, int width,
+                                        const int draw) {
+    weights_of(&s->m, i, s->x, w->w, width);
+    const double total = cumulate(w->w, w->cumulative, n_labels);
+    if (!(total > 0.0)) {
+        w->fault = IMPOSSIBLE;
+        w->faulty = i;
+        return;
+    }
+    if (s->conditional_sums) {
+        double *to = s->conditional_sums + s->m.unary_at[i];
+        for (int k = 0; k < n_labels; k++) to[k] += w->w[k] / total;
+        s->conditional_counts[i]++;
+    }
+    set_label(s, w, i, draw_labels(s, w, i, n_labels, u, draw));
+}
+
+#define EACH_VARIABLE for (int64_t j = 0, i; j < n && (i = order ? order[j] : first + j, 1); j++)
+
+/* Anything. */
+static void step_any(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {
+    EACH_VARIABLE {
+        if (s->m.sizes[i] == 2) update_two(s, w, i, u[j], DRAW_ANY);
+        else update_labels(s, w, i, u[j], s->m.sizes[i], s->m.widths[i], DRAW_ANY);
+        if (w->fault) return;
+    }
+}
+
+/* Variables of two labels, joined in pairs or not at all. */
+#define STEP_TWO(NAME, DRAW)                                                                                           \
+    static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
+        EACH_VARIABLE {                                                                                                \
+            update_two(s, w, i, u[j], DRAW);                                                                           \
+            if (DRAW == DRAW_ANY && w->fault) return;                                                                  \
+        }                                                                                                              \
+    }
+STEP_TWO(step_two_random, DRAW_RANDOM)
+STEP_TWO(step_two_blanket, DRAW_BLANKET)
+STEP_TWO(step_two_sum, DRAW_SUM)
+STEP_TWO(step_two_bins, DRAW_BINS)
+STEP_TWO(step_two_any, DRAW_ANY)
+
+/* Variables of one number of labels above two, joined in pairs or not at all: rows of 4 to 16 doubles. */
+#define STEP_LABELS(NAME, DRAW)                                                                                        \
+    static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
+        const int n_labels = s->m.sizes[0], width = s->m.widths[0];                                                    \
+        EACH_VARIABLE {                                                                                                \
+            switch (width) {                                                                                           \
+                case 4: update_labels(s, w, i, u[j], n_labels, 4, DRAW); break;                                        \
+                case 8: update_labels(s, w, i, u[j], n_labels, 8, DRAW); break;                                        \
+                case 12: update_labels(s, w, i, u[j], n_labels, 12, DRAW); break;                                      \
+                default: update_labels(s, w, i, u[j], n_labels, width, DRAW);                                          \
+            }                                                                                                          \
+            if (w->fault) return;                                                                                      \
+        }                                                                                                              \
+    }
+STEP_LABELS(step_labels_random, DRAW_RANDOM)
+STEP_LABELS(step_labels_blanket, DRAW_BLANKET)
+STEP_LABELS(step_labels_sum, DRAW_SUM)
+STEP_LABELS(step_labels_bins, DRAW_BINS)
+STEP_LABELS(step_labels_any, DRAW_ANY)
+
+enum { LOOP_ANY, LOOP_TWO, LOOP_LABELS };
+
+static inline stepper choose_stepper(int loop, int draw) {
+    static const stepper two[] = {step_two_random, step_two_blanket, step_two_sum, step_two_bins, step_two_any};
+    static const stepper labels[] = {step_labels_random, step_labels_blanket, step_labels_sum, step_labels_bins,
+                                     step_labels_any};
+    return loop == LOOP_TWO ? two[draw] : loop == LOOP_LABELS ? labels[draw] : step_any;
+}
+
+#endif

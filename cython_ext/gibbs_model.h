@@ -1,0 +1,156 @@
+/* The full conditionals that every loop of the Gibbs family shares; arrays as in herdner.graph.conditionals.
+ *
+ * All loops multiply the rows of a variable in the order of its incidences and its unary row last, so that
+ * a specialised loop and the general one give the same bits. */
+#ifndef HERDNER_GIBBS_MODEL_H
+#define HERDNER_GIBBS_MODEL_H
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "uniforms.h"
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+typedef uint16_t label;
+
+enum { MOST_LABELS = 65535 };
+
+typedef struct {
+    int64_t n;
+    const int32_t *sizes, *widths;
+    const int64_t *unary_at, *starts, *others_at;
+    const int32_t *row_at, *others, *places;
+    const double *unary_log, *rows_log;
+    double *unary, *rows;    /* exp(beta * log), rewritten by heat() */
+    int64_t n_unary, n_rows;
+    const uint8_t *careful;  /* products of these variables' rows could leave the range of a double; may be NULL */
+    double beta;
+} model;
+
+/* exp(x), below 1.5 ulp off, 0 below -708 and infinite above 709: Cody and Waite's reduction and a polynomial. Its own so
+ * that it is vector code, and the same bits on every machine. */
+static ALWAYS_INLINE double fast_exp(double x) {
+    const double shift = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer */
+    const double bounded = x < -708.0 ? -708.0 : x > 709.0 ? 709.0 : x;
+    const double shifted = bounded * 1.4426950408889634 + shift;
+    const double n = shifted - shift;
+    const double r = (bounded - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
+    double p = 1.6059043836821613e-10;
+    p = p * r + 2.08767569878681e-09;
+    p = p * r + 2.505210838544172e-08;
+    p = p * r + 2.7557319223985893e-07;
+    p = p * r + 2.7557319223985893e-06;
+    p = p * r + 2.48015873015873e-05;
+    p = p * r + 1.984126984126984e-04;
+    p = p * r + 1.388888888888889e-03;
+    p = p * r + 8.333333333333333e-03;
+    p = p * r + 4.1666666666666664e-02;
+    p = p * r + 1.6666666666666666e-01;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    uint64_t bits;
+    memcpy(&bits, &shifted, 8);
+    bits = (bits + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, 8);
+    const double result = p * power;
+    return x < -708.0 ? 0.0 : x > 709.0 ? INFINITY : result;
+}
+
+/* to = exp(beta * from), where infinities stay what they are even at beta 0. */
+static inline void exp_scaled(const double *restrict from, double *restrict to, int64_t n, double beta) {
+    if (beta == 0.0)
+        for (int64_t j = 0; j < n; j++) to[j] = from[j] == -INFINITY ? 0.0 : from[j] == INFINITY ? INFINITY : 1.0;
+    else
+        for (int64_t j = 0; j < n; j++) to[j] = fast_exp(beta * from[j]);
+}
+
+static inline void heat(model *m, double beta) {
+    if (beta == m->beta) return;
+    m->beta = beta;
+    exp_scaled(m->unary_log, m->unary, m->n_unary, beta);
+    exp_scaled(m->rows_log, m->rows, m->n_rows, beta);
+}
+
+/* Where incidence e of a variable finds its row; width: of that variable. */
+static ALWAYS_INLINE int64_t row_of(const model *m, int64_t e, int width, const label *x) {
+    int64_t at = m->row_at[e];
+    if (!m->others_at) return at + (int64_t)width * x[m->others[e]];
+    for (int64_t k = m->others_at[e]; k < m->others_at[e + 1]; k++) at += (int64_t)m->places[k] * x[m->others[k]];
+    return at;
+}
+
+/* The sum of the logarithms: log odds of label 0 against label 1. Not a number where both are forbidden. */
+static inline double log_odds(const model *m, int64_t i, const label *x) {
+    double sum = m->unary_log[m->unary_at[i]];
+    for (int64_t e = m->starts[i]; e < m->starts[i + 1]; e++) sum += m->rows_log[row_of(m, e, 1, x)];
+    return sum;
+}
+
+static inline double careful_odds(const model *m, int64_t i, const label *x) {
+    const double sum = log_odds(m, i, x);
+    double odds;
+    exp_scaled(&sum, &odds, 1, m->beta);
+    return odds;
+}
+
+/* The odds of label 0 against label 1 given the other variables. */
+static ALWAYS_INLINE double odds_of(const model *m, int64_t i, const label *x) {
+    if (m->careful && m->careful[i]) return careful_odds(m, i, x);
+    double product = 1.0;
+    for (int64_t e = m->starts[i]; e < m->starts[i + 1]; e++) product *= m->rows[row_of(m, e, 1, x)];
+    return m->unary[m->unary_at[i]] * product;
+}
+
+/* log p of label k less that of another, up to one constant for all labels. */
+static inline double log_weight(const model *m, int64_t i, const label *x, int k) {
+    double sum = m->unary_log[m->unary_at[i] + k];
+    for (int64_t e = m->starts[i]; e < m->starts[i + 1]; e++) sum += m->rows_log[row_of(m, e, m->widths[i], x) + k];
+    return sum;
+}
+
+static inline void careful_weights(const model *m, int64_t i, const label *x, double *restrict w) {
+    const int n_labels = m->sizes[i];
+    double top = -INFINITY;
+    for (int k = 0; k < n_labels; k++) {
+        w[k] = log_weight(m, i, x, k);
+        if (w[k] > top) top = w[k];
+    }
+    for (int k = 0; k < n_labels; k++) w[k] = w[k] == -INFINITY ? 0.0 : fast_exp(m->beta * (w[k] - top));
+}
+
+/* w[k], k < width: the probabilities of the labels given the other variables, not normalised. */
+static ALWAYS_INLINE void weights_of(const model *m, int64_t i, const label *x, double *restrict w, int width) {
+    if (m->careful && m->careful[i]) {
+        careful_weights(m, i, x, w);
+        return;
+    }
+    const double *restrict unary = m->unary + m->unary_at[i];
+    const int64_t begin = m->starts[i], end = m->starts[i + 1];
+    if (begin == end) {
+        for (int k = 0; k < width; k++) w[k] = unary[k];
+        return;
+    }
+    const double *restrict row = m->rows + row_of(m, begin, width, x);
+    for (int k = 0; k < width; k++) w[k] = row[k];
+    for (int64_t e = begin + 1; e < end; e++) {
+        row = m->rows + row_of(m, e, width, x);
+        for (int k = 0; k < width; k++) w[k] *= row[k];
+    }
+    for (int k = 0; k < width; k++) w[k] *= unary[k];
+}
+
+/* What the log-potential gains when variable i goes from its label to `to`; both must be allowed. */
+static inline double gain(const model *m, int64_t i, const label *x, int to) {
+    if (m->sizes[i] == 2) {
+        const double l = log_odds(m, i, x);
+        return to ? -l : l;
+    }
+    return log_weight(m, i, x, to) - log_weight(m, i, x, x[i]);
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* Herding weights: where the weight of a (variable, key) lives, and how it starts.
+ *
+ * Two numeric forms. Fractions: one uint32 w / 2^32 for variables of two labels in the circular form (HG16 eq. 9).
+ * Signed: int64 in units of 2^-32, or double; one for a variable of two labels, one per label otherwise.
+ * Dense tables hold every key; beyond a budget a hash table holds the keys that were met. The start of a weight is drawn
+ * from a stream of its own by (variable, key), so it does not depend on the layout or on when the key is first met. */
+#ifndef HERDNER_GIBBS_WEIGHTS_H
+#define HERDNER_GIBBS_WEIGHTS_H
+
+#include "gibbs_model.h"
+
+#define ONE_FIXED INT64_C(4294967296) /* 1 in fixed point */
+#define UNBORN INT64_MIN
+
+/* Open addressing by a 64-bit hash of (variable, key): two pairs with one hash would share a weight, which among 10^8
+ * pairs happens with probability 0.0003. */
+typedef struct {
+    uint64_t *tags;   /* 0: free */
+    int64_t *values;  /* [slots, words] */
+    uint64_t mask;    /* slots - 1 */
+    int64_t count, words;
+} weight_table;
+
+enum { WEIGHTS_FULL = -2, NO_MEMORY = -3 };
+
+static inline void weight_table_free(weight_table *t) {
+    free(t->tags);
+    free(t->values);
+    t->tags = NULL;
+    t->values = NULL;
+}
+
+static int weight_table_resize(weight_table *t, uint64_t slots) {
+    weight_table bigger = {calloc(slots, 8), malloc(slots * 8 * t->words), slots - 1, t->count, t->words};
+    if (!bigger.tags || !bigger.values) {
+        weight_table_free(&bigger);
+        return NO_MEMORY;
+    }
+    for (uint64_t s = 0; t->tags && s <= t->mask; s++) {
+        if (!t->tags[s]) continue;
+        uint64_t to = t->tags[s] & bigger.mask;
+        while (bigger.tags[to]) to = (to + 1) & bigger.mask;
+        bigger.tags[to] = t->tags[s];
+        memcpy(bigger.values + to * t->words, t->values + s * t->words, 8 * t->words);
+    }
+    weight_table_free(t);
+    *t = bigger;
+    return 0;
+}
+
+/* The slot of a pair, new ones marked UNBORN; NULL with *fault set where the table may not grow beyond `most` bytes. */
+static int64_t *weight_slot(weight_table *t, int64_t i, uint64_t key, int64_t most, int64_t *fault) {
+    if (!t->tags || (uint64_t)t->count * 2 > t->mask) {
+        const uint64_t slots = t->tags ? (t->mask + 1) * 2 : 1024;
+        *fault = (int64_t)(slots * 8 * (t->words + 1)) > most ? WEIGHTS_FULL : weight_table_resize(t, slots);
+        if (*fault) return NULL;
+    }
+    uint64_t tag = mix64(mix64(key) + GOLDEN * (uint64_t)(i + 1));
+    tag += !tag;
+    uint64_t s = tag & t->mask;
+    while (t->tags[s] && t->tags[s] != tag) s = (s + 1) & t->mask;
+    int64_t *slot = t->values + s * t->words;
+    if (!t->tags[s]) {
+        t->tags[s] = tag;
+        t->count++;
+        slot[0] = UNBORN;
+    }
+    return slot;
+}
+
+#endif

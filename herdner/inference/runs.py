@@ -1,0 +1,309 @@
+"""Running a Gibbs plan: its arrays, its chains on threads, its results; what happens when it is interrupted."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdner._ext import gibbs as loops
+from herdner.graph.conditionals import Conditionals, colours
+from herdner.graph.tables import TableGraph
+from herdner.inference.backend import Interrupted
+from herdner.inference.start import given_start, random_start
+from herdner.inference.weights import Weights, dependencies, lay_out
+from herdner.sampling.annealing import Annealing
+from herdner.sampling.result import Result
+
+if TYPE_CHECKING:
+    from herdner.inference.gibbs import Gibbs
+
+_PIECE_SECONDS = 0.1  # between looks for Ctrl-C
+_SAFE = 690.0  # nats: the product of a variable's rows stays a normal double
+_MOST_JOINT = 2**24
+
+
+def run_chains(
+    plan: Gibbs, compiled: TableGraph, rng: np.random.Generator, start: ArrayLike | None, began: float
+) -> Result:
+    """All chains of a plan, and what they found together."""
+    sizes = compiled.sizes
+    if sizes.max() > loops.LABELS_LIMIT:
+        raise ValueError(
+            f"variable {sizes.argmax()} has {sizes.max()} labels; samplers take at most {loops.LABELS_LIMIT}"
+        )
+    shared = _Shared.of(plan, compiled)
+    first = None if start is None else given_start(compiled, start)
+    keys = rng.integers(0, 2**64, (plan.n_chains, 4), dtype=np.uint64)
+    drivers = [None] * plan.n_chains
+    if plan.driving is not None:
+        drivers = [plan.driving.begin(shared.n_steps, plan.n_sweeps, r) for r in rng.spawn(plan.n_chains)]
+    chains = [
+        Chain(shared, random_start(compiled, int(k[3])) if first is None else first.copy(), k, driver)
+        for k, driver in zip(keys, drivers, strict=True)
+    ]
+    try:
+        _run(plan, chains)
+    except KeyboardInterrupt:
+        raise Interrupted(gathered(shared, chains, began)) from None
+    return gathered(shared, chains, began)
+
+
+def _run(plan: Gibbs, chains: list[Chain]) -> None:
+    if len(chains) == 1:
+        chains[0].run(threading.Event(), plan.threads)
+        return
+    stop = threading.Event()
+    with ThreadPoolExecutor(plan.threads) as pool:
+        waiting = [pool.submit(chain.run, stop, 1) for chain in chains]
+        try:
+            for done in waiting:
+                done.result()
+        finally:
+            stop.set()
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """What all chains of a run have in common."""
+
+    plan: Gibbs
+    compiled: TableGraph
+    form: Conditionals
+    loop: str
+    weights: Weights
+    order: NDArray[np.int32] | None
+    colour_starts: NDArray[np.int64]
+    betas: NDArray[np.float64] | None
+    careful: NDArray[np.uint8] | None
+
+    @classmethod
+    def of(cls, plan: Gibbs, compiled: TableGraph) -> _Shared:
+        form = compiled.conditionals
+        loop = "any" if plan.loop == "general" else _loop(form)
+        betas = plan.annealing.betas(plan.n_sweeps) if isinstance(plan.annealing, Annealing) else None
+        hottest = 1.0 if betas is None else max(1.0, float(betas.max(initial=0.0)))
+        careful = (form.spread * hottest > _SAFE).astype(np.uint8)
+        order, starts = _order(plan, form)
+        weights = lay_out(plan, form, loop)
+        return cls(plan, compiled, form, loop, weights, order, starts, betas, careful if careful.any() else None)
+
+    @property
+    def n_steps(self) -> int:
+        """Updates of a sweep."""
+        return len(self.form.sizes) if self.order is None else len(self.order)
+
+
+def _loop(form: Conditionals) -> str:
+    """The fastest loop that fits."""
+    if form.others_at is not None or form.sizes.min() != form.sizes.max() or form.sizes[0] < 2:
+        return "any"
+    return "two" if form.sizes[0] == 2 else "labels"
+
+
+def _order(plan: Gibbs, form: Conditionals) -> tuple[NDArray[np.int32] | None, NDArray[np.int64]]:
+    """The order of a sweep, None for 0, 1, .., and where each colour begins."""
+    n = len(form.sizes)
+    if plan.scan.kind != "checkerboard":
+        return plan.scan.order, np.array([0, n])
+    if plan.herds and plan.sharing is not None and plan.sharing.kind == "complete":
+        return None, np.arange(n + 1)
+    colour, _ = colours(dependencies(plan, form))
+    order = np.argsort(colour, kind="stable").astype(np.int32)
+    return order, np.concatenate([[0], np.cumsum(np.bincount(colour))]).astype(np.int64)
+
+
+@dataclass
+class Chain:
+    """One chain: its state and what it records, advanced in pieces."""
+
+    shared: _Shared
+    state: NDArray[np.uint16]
+    keys: NDArray[np.uint64]
+    driver: object | None
+    done: int = 0
+    arrays: dict[str, NDArray] = field(default_factory=dict)
+    table_counts: tuple[NDArray[np.float64], ...] = ()
+
+    def __post_init__(self) -> None:
+        shared, plan, form = self.shared, self.shared.plan, self.shared.form
+        self.engine = loops.Run()
+        other = self.state.copy() if plan.scan.kind == "jacobi" else self.state
+        hot = np.empty_like(form.unary), np.empty_like(form.rows)
+        self.engine.set_model(form, self.state, other, *hot, shared.careful, shared.loop)
+        self.start_log_potential = self.engine.set_groups(shared.compiled.factors)
+        self._set_draws()
+        self.engine.set_scan(
+            shared.n_steps, shared.order, plan.scan.kind == "random", plan.scan.kind == "jacobi", self.keys[0],
+            self.keys[1], shared.betas, shared.colour_starts, plan.threads if plan.n_chains == 1 else 1,
+        )  # fmt: skip
+        self._set_record()
+
+    def _set_draws(self) -> None:
+        plan, w = self.shared.plan, self.shared.weights
+        sharing = plan.sharing
+        n = len(self.shared.form.sizes)
+        fractions, dense = w.arrays(int(self.keys[2]), n)
+        hashed = plan.herds and fractions is None and dense is None
+        own = plan.scan.kind in ("systematic", "checkerboard", "jacobi")
+        n_tables = (-(-self.shared.n_steps // loops.SHARD_SIZE) if own else 1) if hashed else 0
+        self.engine.set_draws(
+            w.draw, sharing.kind if sharing else "blanket", plan.numbers, plan.form == "circular",
+            sharing.n_bins if sharing else 1, min(plan.error_bound, 1e300), w.key_starts, w.key_members, w.long_keys,
+            w.place, self.keys[2], fractions, dense, w.weights_at, w.n_keys, w.words,
+            plan.weight_memory // max(n_tables, 1), n_tables,
+        )  # fmt: skip
+
+    def _set_record(self) -> None:
+        record, form, plan = self.shared.plan.record, self.shared.form, self.shared.plan
+        n, factors = len(form.sizes), self.shared.compiled.factors
+        if record.table_counts:
+            self.table_counts = tuple(np.zeros(group.tables.shape) for group in factors)
+        if record.marginals:
+            self.arrays["counts"] = np.zeros(len(form.unary), np.uint32)
+        if record.rao_blackwell:
+            self.arrays["conditional_sums"] = np.zeros(len(form.unary))
+            self.arrays["conditional_counts"] = np.zeros(n, np.uint32)
+        if record.joint:
+            n_states, self.arrays["joint_place"] = _joint_places(form.sizes)
+            self.arrays["joint"] = np.zeros(n_states, np.uint32)
+        if record.trace:
+            self.arrays["trace"] = np.full(plan.n_sweeps, np.nan)
+        if record.every:
+            n_samples = -(-(plan.n_sweeps - plan.burn_in) // record.every)
+            self.arrays["samples"] = np.empty((n_samples, n), np.uint16)
+        if record.best:
+            self.arrays["best"] = self.state.copy()
+        self.engine.set_record(record.follows, self.arrays, self.table_counts, max(record.every, 1), plan.burn_in)
+
+    def run(self, stop: threading.Event, n_threads: int) -> None:
+        """All updates, a piece at a time, until ``stop`` is set."""
+        n_steps, sweeps = self.shared.n_steps, self.shared.plan.n_sweeps
+        with ThreadPoolExecutor(n_threads) as pool:
+            piece = min(2**16, n_steps)
+            while self.done < n_steps * sweeps and not stop.is_set():
+                if n_threads > 1:
+                    piece = max(piece // n_steps, 1) * n_steps
+                end = min(self.done + piece, n_steps * sweeps)
+                began = perf_counter()
+                self._advance(end, pool if n_threads > 1 else None, n_threads)
+                self.done = end
+                seconds = max(perf_counter() - began, 1e-6)
+                piece = max(1, int(piece * min(4.0, _PIECE_SECONDS / seconds)))
+
+    def _advance(self, end: int, pool: ThreadPoolExecutor | None, n_threads: int) -> None:
+        n_steps = self.shared.n_steps
+        if self.driver is not None:
+            self.engine.drive(self.driver(self.done, end), self.done)  # type: ignore[operator]
+        if pool is None:
+            faults = [self.engine.advance(self.done, end)]
+        else:
+            sweeps = self.done // n_steps, end // n_steps
+            shares = [pool.submit(self.engine.advance_together, me, *sweeps) for me in range(n_threads)]
+            faults = [share.result() for share in shares]
+        for fault, variable in faults:
+            if fault:
+                raise self._error(fault, variable)
+
+    def _error(self, fault: int, variable: int) -> Exception:
+        plan = self.shared.plan
+        if fault == loops.FORBIDDEN:
+            return ValueError(
+                "the Jacobi scan left the states that -inf entries allow, as it updates all variables at once; use"
+                " scan=systematic or checkerboard"
+            )
+        if fault == loops.FULL:
+            degree = len(np.unique(self.shared.compiled.graph.blanket(variable)))
+            return ValueError(
+                f"the herding weights need more than weight_memory, {plan.weight_memory} bytes: variable {variable} has"
+                f" {degree} neighbours, whose states are its keys; raise weight_memory, or use dhg (sharing=bins(B)),"
+                " which needs one weight per bin"
+            )
+        return MemoryError("no memory is left for herding weights; use dhg (sharing=bins(B)), or fewer chains")
+
+
+def _joint_places(sizes: NDArray[np.int32]) -> tuple[int, NDArray[np.int64]]:
+    """The number of states and how far one label of each variable moves, the last variable fastest."""
+    states = float(np.prod(sizes.astype(np.float64)))
+    if states > _MOST_JOINT:
+        raise ValueError(
+            f"record.joint counts whole states, but this graph has {states:.3g} of them, more than {_MOST_JOINT};"
+            " record marginals, or every=K, instead"
+        )
+    places = np.concatenate([[1], np.cumprod(sizes[:0:-1], dtype=np.int64)])[::-1]
+    return int(states), np.ascontiguousarray(places)
+
+
+def gathered(shared: _Shared, chains: list[Chain], began: float) -> Result:
+    """The result of all chains together, so far."""
+    record = shared.plan.record
+    kept = sum(chain.engine.kept_sweeps[0] for chain in chains)
+    best = max(chains, key=lambda chain: chain.engine.best_log_potential) if record.best else chains[0]
+    state = best.arrays["best"] if record.best else best.engine.state
+    whole = best.engine.best_log_potential if record.best else best.engine.recomputed_log_potential()
+    return Result(
+        state=np.asarray(state, np.int32), log_potential=float(whole), n_updates=sum(chain.done for chain in chains),
+        seconds=perf_counter() - began, **(_averages(shared, chains, kept) if kept else {}), **_paths(shared, chains),
+    )  # fmt: skip
+
+
+def _averages(shared: _Shared, chains: list[Chain], kept: int) -> dict:
+    """What is averaged over the ``kept`` sweeps of all chains."""
+    record, form = shared.plan.record, shared.form
+    found: dict = {}
+    if record.marginals:
+        found["marginals"] = by_label(form, _total(chains, "counts") / kept)
+    if record.rao_blackwell:
+        counts = _total(chains, "conditional_counts")
+        means = (
+            _total(chains, "conditional_sums") / np.maximum(counts, 1)[np.repeat(np.arange(len(counts)), form.widths)]
+        )
+        found["rao_blackwell"] = by_label(form, means)
+        never = np.flatnonzero(counts == 0)  # of a given scan: these keep their labels
+        found["rao_blackwell"][never] = np.eye(form.sizes.max())[chains[0].engine.state[never]]
+    if record.table_counts:
+        groups = zip(*(chain.table_counts for chain in chains), strict=True)
+        found["table_counts"] = tuple(np.sum(parts, axis=0) / kept for parts in groups)
+    if record.joint:
+        found["joint"] = (_total(chains, "joint") / kept).reshape(form.sizes)
+    return found
+
+
+def _total(chains: list[Chain], name: str) -> NDArray[np.float64]:
+    return np.sum([chain.arrays[name] for chain in chains], axis=0, dtype=np.float64)
+
+
+def _paths(shared: _Shared, chains: list[Chain]) -> dict:
+    """What is kept sweep by sweep, as far as all chains have come."""
+    record = shared.plan.record
+    found: dict = {}
+    if record.trace:
+        ended = min(chain.done for chain in chains) // shared.n_steps
+        found["trace"] = np.stack([chain.arrays["trace"][:ended] for chain in chains])
+    if record.every:
+        n = min(chain.engine.kept_sweeps[1] for chain in chains)
+        found["samples"] = np.stack([chain.arrays["samples"][:n] for chain in chains]).astype(np.int32)
+        found["sample_sweeps"] = shared.plan.burn_in + record.every * np.arange(n)
+    return found
+
+
+def by_label(form: Conditionals, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[V, K] from the layout of the unary rows, in which two labels keep the second alone."""
+    n_labels = int(form.sizes.max())
+    result = np.zeros((len(form.sizes), n_labels))
+    if (form.sizes == 2).all():
+        result[:, 1] = rows
+        result[:, 0] = 1.0 - rows
+        return result
+    two = form.sizes == 2
+    result[two, 1] = rows[form.unary_at[two]]
+    result[two, 0] = 1.0 - result[two, 1]
+    for k in range(n_labels):
+        has = ~two & (form.sizes > k)
+        result[has, k] = rows[form.unary_at[has] + k]
+    return result

@@ -1,0 +1,154 @@
+"""Where the herding weights of a run live: what makes a key, how many there are, dense or hashed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner._ext import gibbs as loops
+from herdner.graph.conditionals import Conditionals, joined
+
+if TYPE_CHECKING:
+    from herdner.inference.gibbs import Gibbs
+
+_LONG = 62.0  # bits of the longest key that is a number; longer ones are hashes
+_DENSE_SIGNED = 8  # signed weights are dense up to this part of the memory: a hash table touches only what is met
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The arguments of ``Run.set_draws`` that depend on the graph; see gibbs_draw.h."""
+
+    draw: str
+    key_starts: NDArray[np.int64] | None = None
+    key_members: NDArray[np.int32] | None = None
+    long_keys: NDArray[np.uint8] | None = None
+    place: NDArray[np.uint64] | None = None
+    fractions: bool = False
+    dense: bool = False
+    weights_at: NDArray[np.int64] | None = None
+    n_keys: int = 0
+    n_slots: int = 0
+    words: int = 1
+
+    def arrays(self, key: int, n_variables: int) -> tuple[NDArray[np.uint32] | None, NDArray[np.int64] | None]:
+        """Dense fractions, or dense signed weights, at their starts in the stream ``key``; else None."""
+        if self.fractions:
+            fractions = np.empty(self.n_slots, np.uint32)
+            loops.start_fractions(key, fractions, self.weights_at, self.n_keys, n_variables)
+            return fractions, None
+        if not self.dense:
+            return None, None
+        weights = np.empty(self.n_slots * self.words, np.int64)
+        loops.unborn(weights)
+        return None, weights
+
+
+def lay_out(plan: Gibbs, form: Conditionals, loop: str) -> Weights:
+    """The weights that ``plan`` needs on a graph; ValueError where its sharing does not fit."""
+    if not plan.herds or plan.sharing is None:
+        return Weights("random")
+    kind = plan.sharing.kind
+    simple = plan.form == "circular" and plan.numbers == "fixed" and plan.error_bound == 0.0
+    keys = {"blanket": _blanket_keys, "neighbour-sum": _sum_keys, "complete": _complete_keys}
+    bits, found = keys[kind](plan, form) if kind in keys else (_bin_bits(plan.sharing.n_bins, kind, form), {})
+    words = 1 if form.sizes.max() <= 2 else int(form.sizes.max())
+    all_two = bool((form.sizes == 2).all())
+    n_keys, n_slots, weights_at = _slots(bits, plan.weight_memory // 4)
+    fractions = simple and all_two and 0 < n_slots * 4 <= plan.weight_memory
+    dense = not fractions and 0 < n_slots * words * 8 <= plan.weight_memory // _DENSE_SIGNED
+    fast = (
+        simple and kind in ("blanket", "neighbour-sum", "bins") and (loop == "labels" or (loop == "two" and fractions))
+    )
+    draw = kind if fast or (simple and kind != "random-bins") else "any"
+    return Weights(
+        draw if draw in loops.DRAWS else "any",
+        fractions=fractions, dense=dense, weights_at=weights_at, n_keys=n_keys, n_slots=n_slots, words=words, **found,
+    )  # fmt: skip
+
+
+def _slots(bits: NDArray[np.float64], most: int) -> tuple[int, int, NDArray[np.int64] | None]:
+    """(keys of each variable where that is one number, all slots, else where each begins); 0 slots: too many."""
+    widest, total = float(bits.max()), float(np.exp2(np.minimum(bits, _LONG)).sum())
+    if total > most:
+        return 0, 0, None
+    counts = np.rint(np.exp2(bits)).astype(np.int64)
+    if 2.0**widest * len(bits) <= 2 * total and 2.0**widest * len(bits) <= most:
+        return int(counts.max()), int(counts.max()) * len(bits), None
+    weights_at = np.concatenate([[0], np.cumsum(counts)])
+    return 0, int(weights_at[-1]), weights_at
+
+
+def _long_keys(bits: NDArray[np.float64]) -> NDArray[np.uint8] | None:
+    return (bits > _LONG).astype(np.uint8) if bits.max() > _LONG else None
+
+
+def _blanket_keys(plan: Gibbs, form: Conditionals) -> tuple[NDArray[np.float64], dict]:
+    starts, members = dependencies(plan, form)
+    sums = np.concatenate([[0.0], np.cumsum(np.log2(form.sizes[members].astype(np.float64)))])
+    bits = sums[starts[1:]] - sums[starts[:-1]]
+    return bits, {"key_starts": starts, "key_members": members, "long_keys": _long_keys(bits)}
+
+
+def _sum_keys(plan: Gibbs, form: Conditionals) -> tuple[NDArray[np.float64], dict]:
+    starts, members = form.blankets
+    _check_equal_couplings(form, len(members))
+    degrees = np.diff(starts).astype(np.float64)
+    owners = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    labels = np.ones(len(degrees), np.int32)
+    np.maximum.at(labels, owners, form.sizes[members])
+    bits = np.log2(degrees + 1.0) * (labels - 1.0)
+    return bits, {"key_starts": starts, "key_members": members, "long_keys": _long_keys(bits)}
+
+
+def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
+    """The sum of the neighbours says all only if every pair of a variable has the same rows."""
+    advice = "use sharing=blanket() or bins(B)"
+    if form.others_at is not None or n_neighbours < len(form.others):
+        raise ValueError(f"sharing=neighbour-sum needs variables joined in pairs, each pair by one factor; {advice}")
+    owners = np.repeat(np.arange(len(form.sizes)), np.diff(form.starts))
+    first = form.row_at[form.starts[owners]]
+    seen = set()
+    for e in np.flatnonzero(form.row_at != first).tolist():
+        i, j, a, b = int(owners[e]), int(form.others[e]), int(form.row_at[e]), int(first[e])
+        length = int(form.widths[i] * form.sizes[j])
+        if (a, b, length) in seen:
+            continue
+        seen.add((a, b, length))
+        if not np.array_equal(form.rows[a : a + length], form.rows[b : b + length]):
+            raise ValueError(
+                f"sharing=neighbour-sum needs equal couplings, but those of variable {i} differ (its pair with {j});"
+                f" {advice}"
+            )
+
+
+def _complete_keys(plan: Gibbs, form: Conditionals) -> tuple[NDArray[np.float64], dict]:
+    sizes = form.sizes.astype(np.float64)
+    whole = float(np.log2(sizes).sum())
+    if whole <= _LONG:
+        place = np.concatenate([[1], np.cumprod(form.sizes[:-1], dtype=np.uint64)]).astype(np.uint64)
+    else:  # a linear hash with odd random multipliers, the same in every run
+        place = np.random.default_rng(0).integers(0, 2**63, len(sizes), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    return np.full(len(sizes), whole if whole <= _LONG else 2 * _LONG), {"place": place}
+
+
+def _bin_bits(n_bins: int, kind: str, form: Conditionals) -> NDArray[np.float64]:
+    two = math.log2(n_bins + (kind == "random-bins"))
+    more = 0.0 if n_bins == 1 and kind == "bins" else 2 * _LONG  # hashed: the bins of all labels together
+    return np.where(form.sizes == 2, two, more)
+
+
+def dependencies(plan: Gibbs, form: Conditionals) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The variables on which the update of each variable depends, dummy edges included."""
+    if plan.dummy_edges is None:
+        return form.blankets
+    wrong = plan.dummy_edges[(plan.dummy_edges < 0) | (plan.dummy_edges >= len(form.sizes))]
+    if len(wrong):
+        raise ValueError(
+            f"dummy_edges name variable {wrong[0]}, but the graph's variables are 0 to {len(form.sizes) - 1}"
+        )
+    return joined(form.blankets, plan.dummy_edges)

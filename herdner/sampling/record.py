@@ -1,0 +1,57 @@
+"""What a sampler keeps of the states it visits."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What to keep; what is not asked for costs nothing.
+
+    best           the visited state of largest log-potential, compared at the end of every sweep
+    marginals      how often each variable had each label at the end of a sweep after the burn-in
+    rao_blackwell  the averages of the conditionals that were sampled from, over the whole run (HGW19 Sec. 6.6)
+    table_counts   the average counts of table cells after the burn-in, the expected statistics of learning
+    joint          the relative frequencies of whole states after the burn-in, for graphs of few states
+    trace          the log-potential after each sweep
+    every          keep each every-th state after the burn-in; 0 keeps none
+    """
+
+    best: bool = True
+    marginals: bool = True
+    rao_blackwell: bool = False
+    table_counts: bool = False
+    joint: bool = False
+    trace: bool = False
+    every: int = 0
+
+    WORDS: ClassVar[str] = (
+        "a list of best, marginals, rao-blackwell, table-counts, joint, trace, every=K (such as best,trace), or nothing"
+    )
+
+    def __post_init__(self) -> None:
+        if self.every < 0:
+            raise ValueError(f"every must be 0 (no samples) or the distance between kept states, not {self.every}")
+
+    @classmethod
+    def from_text(cls, text: str) -> Record:
+        """``best,trace,every=10``: just these; ``nothing``: none."""
+        chosen: dict[str, bool | int] = {field.name: False for field in fields(cls)} | {"every": 0}
+        for part in re.split(r"[,\s]+", text.strip().lower()):
+            name, _, number = part.partition("=")
+            name = name.replace("-", "_")
+            if name == "every" and number.isdecimal():
+                chosen["every"] = int(number)
+            elif name in chosen and name != "every" and not number:
+                chosen[name] = True
+            elif part not in ("", "nothing"):
+                raise ValueError(f"record must be {cls.WORDS}; {part!r} is none of them")
+        return cls(**chosen)  # type: ignore[arg-type]
+
+    @property
+    def follows(self) -> bool:
+        """The log-potential of the state is needed all along."""
+        return self.best or self.trace

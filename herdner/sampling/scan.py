@@ -1,0 +1,84 @@
+"""Scans: the order in which a sweep updates the variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdner.graph.arrays import frozen
+from herdner.sampling.text import from_call
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scan:
+    """One sweep's order; made by the functions below. ``order`` int32[n] is given for kind "given" alone."""
+
+    kind: Literal["systematic", "random", "checkerboard", "jacobi", "given"] = "systematic"
+    order: NDArray[np.int32] | None = None
+
+    WORDS: ClassVar[str] = "systematic, random, checkerboard, jacobi or a list of variables"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("systematic", "random", "checkerboard", "jacobi", "given"):
+            raise ValueError(f"scan must be {self.WORDS}, not {self.kind!r}")
+        if (self.kind == "given") != (self.order is not None):
+            raise ValueError("a given scan, and no other, has an order: use given(order)")
+        if self.order is not None:
+            order = frozen(self.order, np.int32, "a scan")
+            if order.ndim != 1 or not len(order):
+                raise ValueError(f"a scan is a list of at least one variable, not of shape {order.shape}")
+            object.__setattr__(self, "order", order)
+
+    @classmethod
+    def from_text(cls, text: str) -> Scan:
+        """``systematic``, ``random`` ..: ValueError where it is none of them."""
+        functions = {
+            "systematic": systematic, "random": random_scan, "checkerboard": checkerboard, "jacobi": jacobi,
+        }  # fmt: skip
+        return from_call(text, functions, "scan", cls.WORDS)
+
+    def check(self, n_variables: int) -> None:
+        """ValueError where the order names a variable that is not there."""
+        if self.order is not None:
+            wrong = self.order[(self.order < 0) | (self.order >= n_variables)]
+            if len(wrong):
+                raise ValueError(
+                    f"the scan names variable {wrong[0]}, but the graph's variables are 0 to {n_variables - 1}"
+                )
+
+    def __str__(self) -> str:
+        return self.kind if self.order is None else f"{len(self.order)} given updates"
+
+
+def systematic() -> Scan:
+    """The variables in their order: V updates."""
+    return Scan()
+
+
+def random_scan() -> Scan:
+    """V variables, each drawn uniformly from all."""
+    return Scan("random")
+
+
+def checkerboard() -> Scan:
+    """Colour by colour of a greedy colouring in which variables of one colour never depend on each other.
+
+    On a grid without wrapping these are the fields of a checkerboard. Several threads can share such a sweep.
+    """
+    return Scan("checkerboard")
+
+
+def jacobi() -> Scan:
+    """All variables at once, given the state before the sweep, as HG13 and HG16 discuss in their conclusions.
+
+    For study: it does not sample from the graph's distribution where variables depend on each other.
+    """
+    return Scan("jacobi")
+
+
+def given(order: ArrayLike) -> Scan:
+    """These variables in this order, each as often as it is named; variables that are not named keep their labels."""
+    return Scan("given", order)  # type: ignore[arg-type]

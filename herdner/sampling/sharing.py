@@ -1,0 +1,75 @@
+"""Sharing of herding weights: which weight draws a variable's next label (HGW19 Sec. 3 and Algorithm 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from herdner.sampling.text import from_call
+
+MOST_BINS = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What two updates of one variable must have in common to use one herding weight; made by the functions below."""
+
+    kind: Literal["complete", "blanket", "neighbour-sum", "bins", "random-bins"]
+    n_bins: int = 1
+
+    WORDS: ClassVar[str] = "complete, blanket, neighbour-sum, bins(B) or random-bins(B)"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("complete", "blanket", "neighbour-sum", "bins", "random-bins"):
+            raise ValueError(f"sharing must be {self.WORDS}, not {self.kind!r}")
+        whole = isinstance(self.n_bins, int) or getattr(self.n_bins, "is_integer", bool)()
+        if isinstance(self.n_bins, bool) or not whole or not 1 <= self.n_bins <= MOST_BINS:
+            raise ValueError(f"the number of bins must be a whole number from 1 to {MOST_BINS}, not {self.n_bins}")
+        object.__setattr__(self, "n_bins", int(self.n_bins))
+
+    @classmethod
+    def from_text(cls, text: str) -> Sharing:
+        """``blanket``, ``bins(64)`` ..: ValueError where it is none of them."""
+        functions = {
+            "complete": complete, "blanket": blanket, "neighbour-sum": neighbour_sum, "bins": bins,
+            "random-bins": random_bins,
+        }  # fmt: skip
+        return from_call(text, functions, "sharing", cls.WORDS)
+
+    def __str__(self) -> str:
+        return f"{self.kind}({self.n_bins})" if self.kind.endswith("bins") else self.kind
+
+
+def complete() -> Sharing:
+    """The state of all other variables: complete herded Gibbs (HGW19 Sec. 3.1), which converges like 1/T."""
+    return Sharing("complete")
+
+
+def blanket() -> Sharing:
+    """The state of the Markov blanket: herded Gibbs (HG16 Algorithm 1)."""
+    return Sharing("blanket")
+
+
+def neighbour_sum() -> Sharing:
+    """The sum of the neighbours (HG16 Sec. 4.3, "shared"); with more than two labels, how many neighbours have each.
+
+    Only where all pairs of a variable have one and the same table, which is checked: then the sum says all.
+    """
+    return Sharing("neighbour-sum")
+
+
+def bins(n_bins: int) -> Sharing:
+    """The bin of width 1 / ``n_bins`` of the probability of label 1: DHG (HGW19 Algorithm 5); one bin is HG-1bin.
+
+    With K > 2 labels, which the paper does not define: the bins of all K probabilities together.
+    """
+    return Sharing("bins", n_bins)
+
+
+def random_bins(n_bins: int) -> Sharing:
+    """A neighbouring multiple of 1 / ``n_bins``, drawn with the probability as its mean: RDHG (HGW19 Algorithm 9).
+
+    With K > 2 labels, which the paper does not define: the K probabilities are rounded together by systematic sampling,
+    whose means are the probabilities; for two labels that is the paper's algorithm.
+    """
+    return Sharing("random-bins", n_bins)
