@@ -284,7 +284,7 @@ cdef class Run:
             heat(&self.r.s.m, 1.0)
 
     def set_record(self, bint follow, dict arrays, table_counts, int64_t every, int64_t burn_in):
-        """What is kept: ``arrays`` by the names of fields of gibbs_record.h; ``table_counts``: one per group, or none."""
+        """What is kept: ``arrays`` by fields of gibbs_record.h; ``table_counts``: one for each group, or none."""
         cdef record *r = &self.r.r
         self.r.s.follow, r.conditional_sums = follow, <double *> self.at(arrays.get("conditional_sums"))
         self.r.s.conditional_counts = <uint32_t *> self.at(arrays.get("conditional_counts"))

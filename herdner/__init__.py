@@ -19,8 +19,11 @@ _HOMES = {
         "FactorGraph", "TableFactors", "TableGraph", "boltzmann", "chain", "compile_tables", "complete", "from_joint",
         "ising", "potts",
     ),
-    "herdner.inference": ("BACKENDS", "Backend", "ImpossibleGraph", "UnsupportedGraph", "make_backend"),
-    "herdner.sampling": ("Result",),
+    "herdner.inference": ("BACKENDS", "Backend", "ImpossibleGraph", "Interrupted", "UnsupportedGraph", "make_backend"),
+    "herdner.inference.gibbs": (
+        "Gibbs", "annealed_gibbs", "bounded_error", "dhg", "gibbs", "herded_gibbs", "qmc_gibbs", "rdhg",
+    ),
+    "herdner.sampling": ("Record", "Result", "bins", "blanket", "neighbour_sum", "random_bins"),
     "herdner.ner.document": ("Document", "Entity"),
     "herdner.ner.evaluate": ("evaluate",),
     "herdner.ner.features": ("FeaturePlan",),
@@ -47,8 +50,17 @@ if TYPE_CHECKING:
     from herdner.inference import BACKENDS as BACKENDS
     from herdner.inference import Backend as Backend
     from herdner.inference import ImpossibleGraph as ImpossibleGraph
+    from herdner.inference import Interrupted as Interrupted
     from herdner.inference import UnsupportedGraph as UnsupportedGraph
     from herdner.inference import make_backend as make_backend
+    from herdner.inference.gibbs import Gibbs as Gibbs
+    from herdner.inference.gibbs import annealed_gibbs as annealed_gibbs
+    from herdner.inference.gibbs import bounded_error as bounded_error
+    from herdner.inference.gibbs import dhg as dhg
+    from herdner.inference.gibbs import gibbs as gibbs
+    from herdner.inference.gibbs import herded_gibbs as herded_gibbs
+    from herdner.inference.gibbs import qmc_gibbs as qmc_gibbs
+    from herdner.inference.gibbs import rdhg as rdhg
     from herdner.ner.document import Document as Document
     from herdner.ner.document import Entity as Entity
     from herdner.ner.evaluate import evaluate as evaluate
@@ -62,7 +74,12 @@ if TYPE_CHECKING:
     from herdner.ner.models import load as load
     from herdner.ner.tagger import Tagger as Tagger
     from herdner.ner.tokenize import Tokenizer as Tokenizer
+    from herdner.sampling import Record as Record
     from herdner.sampling import Result as Result
+    from herdner.sampling import bins as bins
+    from herdner.sampling import blanket as blanket
+    from herdner.sampling import neighbour_sum as neighbour_sum
+    from herdner.sampling import random_bins as random_bins
 
 __all__ = sorted([*_HOME_OF, "__version__"])
 

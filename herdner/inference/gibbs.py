@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from herdner.graph.arrays import frozen
 from herdner.graph.graph import FactorGraph
@@ -31,7 +31,7 @@ __all__ = [
 _SYSTEMATIC, _BLANKET, _RECORD, _RISING, _REGISTER = systematic(), blanket(), Record(), linear(0.1, 4.0), LFSR()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Gibbs:
     """Gibbs sampling and herded Gibbs sampling in all their variants.
 
@@ -62,7 +62,7 @@ class Gibbs:
     error_bound: float = 0.0
     scan: Scan = field(default_factory=systematic)
     annealing: Annealing | ArrayLike | None = None
-    dummy_edges: NDArray[np.int32] | None = None
+    dummy_edges: ArrayLike | None = None
     form: Literal["circular", "threshold"] = "circular"
     numbers: Literal["fixed", "float64"] = "fixed"
     driving: Driving | None = None
@@ -98,7 +98,7 @@ class Gibbs:
                 raise ValueError("dummy_edges must be pairs [D, 2] of two different variables each")
             if self.sharing is None or self.sharing.kind != "blanket":
                 raise ValueError("dummy_edges widen the keys of sharing=blanket(); they have no meaning for others")
-            object.__setattr__(self, "dummy_edges", edges)
+            object.__setattr__(self, "dummy_edges", tuple(map(tuple, edges.tolist())))
         parallel = self.n_chains == 1 and (self.n_threads or 1) > 1
         if parallel and self.scan.kind not in ("checkerboard", "jacobi"):
             raise ValueError("threads can share a sweep only with scan=checkerboard (or jacobi); or set n_threads=1")

@@ -32,6 +32,6 @@ def repaired(compiled: TableGraph, state: NDArray[np.int32], key: int, who: str)
     if isinstance(compiled.structure, ChainForm):
         return Viterbi().infer(compiled).state
     raise UnsupportedGraph(
-        f"{who} found no state that the graph's -inf entries allow, in {_SWEEPS} sweeps of repairs: use exact (graphs of"
-        " few states), or large finite penalties in place of some -inf entries"
+        f"{who} found no state that the graph's -inf entries allow, in {_SWEEPS} sweeps of repairs: use exact (for"
+        " graphs of few states), or large finite penalties in place of some -inf entries"
     )

@@ -275,7 +275,7 @@ def _averages(shared: _Shared, chains: list[Chain], kept: int) -> dict:
 
 
 def _total(chains: list[Chain], name: str) -> NDArray[np.float64]:
-    return np.sum([chain.arrays[name] for chain in chains], axis=0, dtype=np.float64)
+    return np.asarray(np.sum([chain.arrays[name] for chain in chains], axis=0, dtype=np.float64))
 
 
 def _paths(shared: _Shared, chains: list[Chain]) -> dict:

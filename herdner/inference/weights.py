@@ -101,7 +101,7 @@ def _sum_keys(plan: Gibbs, form: Conditionals) -> tuple[NDArray[np.float64], dic
     owners = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     labels = np.ones(len(degrees), np.int32)
     np.maximum.at(labels, owners, form.sizes[members])
-    bits = np.log2(degrees + 1.0) * (labels - 1.0)
+    bits: NDArray[np.float64] = (np.log2(degrees + 1.0) * (labels - 1)).astype(np.float64)
     return bits, {"key_starts": starts, "key_members": members, "long_keys": _long_keys(bits)}
 
 
@@ -146,9 +146,10 @@ def dependencies(plan: Gibbs, form: Conditionals) -> tuple[NDArray[np.int64], ND
     """The variables on which the update of each variable depends, dummy edges included."""
     if plan.dummy_edges is None:
         return form.blankets
-    wrong = plan.dummy_edges[(plan.dummy_edges < 0) | (plan.dummy_edges >= len(form.sizes))]
+    edges = np.array(plan.dummy_edges, np.int32).reshape(-1, 2)
+    wrong = edges[(edges < 0) | (edges >= len(form.sizes))]
     if len(wrong):
         raise ValueError(
             f"dummy_edges name variable {wrong[0]}, but the graph's variables are 0 to {len(form.sizes) - 1}"
         )
-    return joined(form.blankets, plan.dummy_edges)
+    return joined(form.blankets, edges)

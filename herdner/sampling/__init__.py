@@ -4,6 +4,31 @@ from __future__ import annotations
 
 from herdner.sampling.annealing import Annealing, as_annealing, geometric, linear
 from herdner.sampling.driving import LFSR, Driving, Sobol
+from herdner.sampling.record import Record
 from herdner.sampling.result import Result
+from herdner.sampling.scan import Scan, checkerboard, given, jacobi, random_scan, systematic
+from herdner.sampling.sharing import Sharing, bins, blanket, complete, neighbour_sum, random_bins
 
-__all__ = ["LFSR", "Annealing", "Driving", "Result", "Sobol", "as_annealing", "geometric", "linear"]
+__all__ = [
+    "LFSR",
+    "Annealing",
+    "Driving",
+    "Record",
+    "Result",
+    "Scan",
+    "Sharing",
+    "Sobol",
+    "as_annealing",
+    "bins",
+    "blanket",
+    "checkerboard",
+    "complete",
+    "geometric",
+    "given",
+    "jacobi",
+    "linear",
+    "neighbour_sum",
+    "random_bins",
+    "random_scan",
+    "systematic",
+]

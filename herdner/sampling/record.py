@@ -51,6 +51,10 @@ class Record:
                 raise ValueError(f"record must be {cls.WORDS}; {part!r} is none of them")
         return cls(**chosen)  # type: ignore[arg-type]
 
+    def __str__(self) -> str:
+        flags = [f.name.replace("_", "-") for f in fields(self) if f.name != "every" and getattr(self, f.name)]
+        return ",".join(flags + [f"every={self.every}"] * bool(self.every)) or "nothing"
+
     @property
     def follows(self) -> bool:
         """The log-potential of the state is needed all along."""

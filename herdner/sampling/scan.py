@@ -49,6 +49,12 @@ class Scan:
                     f"the scan names variable {wrong[0]}, but the graph's variables are 0 to {n_variables - 1}"
                 )
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scan) and self.kind == other.kind and np.array_equal(self.order, other.order)  # type: ignore[arg-type]
+
+    def __hash__(self) -> int:
+        return hash((self.kind, None if self.order is None else self.order.tobytes()))
+
     def __str__(self) -> str:
         return self.kind if self.order is None else f"{len(self.order)} given updates"
 
