@@ -93,31 +93,55 @@ def _edge_tables(
     position = np.arange(n_variables)
     if order is not None:
         position[order] = np.arange(n_variables)
-    edges, terms, kinds = [], [], []
-    for g, group in enumerate(groups):
-        left, right = position[group.scopes].T
-        edges.append(np.maximum(left, right))
-        key = np.empty(len(group), [("table", np.int32), ("scale", np.float64), ("reversed", np.bool_)])
-        key["table"], key["scale"], key["reversed"] = group.table_of_factor, group.scale, left > right
+    ends = [position[group.scopes].T for group in groups]
+    edge_table, recipes = edge_recipes(
+        groups, [np.maximum(*both) for both in ends], [left > right for left, right in ends], n_variables
+    )
+    check_cells(len(recipes), n_labels)
+    tables = np.zeros((len(recipes), n_labels, n_labels))
+    for target, recipe in zip(tables, recipes, strict=True):
+        values = recipe_table(groups, recipe)
+        target[: values.shape[0], : values.shape[1]] = values
+    return tables, (edge_table if len(tables) > 1 else None)
+
+
+def check_cells(n_tables: int, n_labels: int) -> None:
+    """ValueError where tables made for edges would need too much memory."""
+    n_cells = n_tables * n_labels**2
+    if n_cells > MOST_CELLS:
+        raise ValueError(
+            f"{n_tables} different edge tables of {n_labels} x {n_labels} labels need {n_cells / 2**27:.0f} GB, more than"
+            " 2 GB: tie the tables of some edges, or split the graph into its components"
+        )
+
+
+# One factor of an edge: its group, table and scale, and whether its scope names the edge's second variable first.
+Term = tuple[int, int, float, bool]
+
+
+def edge_recipes(
+    groups: Sequence[TableFactors], edges: Sequence[NDArray], flipped: Sequence[NDArray[np.bool_]], n_edges: int
+) -> tuple[NDArray[np.int32], list[tuple[Term, ...]]]:
+    """Which factors of pairs each of ``n_edges`` edges adds up: which of the distinct recipes, and these.
+
+    Factor f of group g lies on edge ``edges[g][f]``, its scope turned round where ``flipped[g][f]``. Edges of the
+    same terms, in the order of the groups, have the same recipe, so that tied tables stay tied.
+    """
+    terms, kinds = [], []
+    for g, (group, turned) in enumerate(zip(groups, flipped, strict=True)):
+        key = np.empty(len(group), [("table", np.int32), ("scale", np.float64), ("flipped", np.bool_)])
+        key["table"], key["scale"], key["flipped"] = group.table_of_factor, group.scale, turned
         distinct, inverse = np.unique(key, return_inverse=True)
         terms.append(inverse.reshape(-1) + len(kinds))
         kinds.extend((g, *kind) for kind in distinct.tolist())
-    edge, term = np.concatenate(edges), np.concatenate(terms)
-    edge_table, recipes = _recipes(n_variables, edge, term)
-    if len(recipes) * n_labels**2 > MOST_CELLS:
-        gigabytes = len(recipes) * n_labels**2 / 2**27
-        raise ValueError(
-            f"{len(recipes)} different edge tables of {n_labels} x {n_labels} labels need {gigabytes:.0f} GB, more than"
-            " 2 GB: tie the tables of some edges, or split the graph into its components"
-        )
-    tables = np.zeros((len(recipes), n_labels, n_labels))
-    for target, recipe in zip(tables, recipes, strict=True):
-        for k in recipe:
-            g, table, scale, backwards = kinds[k]
-            values = groups[g].tables[table] * scale
-            values = values.T if backwards else values
-            target[: values.shape[0], : values.shape[1]] += values
-    return tables, (edge_table if len(tables) > 1 else None)
+    edge_table, recipes = _recipes(n_edges, np.concatenate(edges), np.concatenate(terms))
+    return edge_table, [tuple(kinds[k] for k in recipe) for recipe in recipes]
+
+
+def recipe_table(groups: Sequence[TableFactors], recipe: Sequence[Term]) -> NDArray[np.float64]:
+    """[K, L]: the log-potentials of an edge, its terms added up in their order."""
+    parts = [groups[g].tables[table] * scale for g, table, scale, _ in recipe]
+    return sum(part.T if term[3] else part for part, term in zip(parts, recipe, strict=True))  # type: ignore[return-value]
 
 
 def _tied(group: TableFactors, n_labels: int) -> bool:

@@ -23,9 +23,10 @@ BACKENDS: Mapping[str, str] = MappingProxyType(
         "gibbs": "herdner.inference.gibbs:gibbs",
         "herded-gibbs": "herdner.inference.gibbs:herded_gibbs",
         "icm": "herdner.inference.icm:ICM",
+        "max-product": "herdner.inference.max_product:MaxProduct",
+        "mean-field": "herdner.inference.mean_field:MeanField",
         "qmc-gibbs": "herdner.inference.gibbs:qmc_gibbs",
         "rdhg": "herdner.inference.gibbs:rdhg",
-        "mean-field": "herdner.inference.mean_field:MeanField",
         "viterbi": "herdner.inference.viterbi:Viterbi",
     }
 )

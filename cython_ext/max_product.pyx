@@ -1,0 +1,273 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Loopy max-product in the log domain, over factors of any number of variables.
+
+Position a of factor f is slot ``factor_at[f] + a``, and has the message that f sends to its variable there. -inf in
+a message says that no state in which the variable has this label is allowed; that is never taken back, so it needs no
+subtraction: what a variable tells a factor is its belief less the factor's own message, or -inf where the belief is.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, fabs
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport qsort
+
+from rows cimport BUDGET, MOST_VARIABLES
+
+
+cdef class MaxProduct:
+    """Messages and beliefs of a graph, as laid out by herdner.inference.max_product.
+
+    ``sizes`` [V]; ``unary`` [V, K] log-potentials; ``scope`` [S], the variable of each slot; ``factor_of`` [S];
+    ``factor_at`` [F + 1]; ``message_at`` [S + 1]; ``table_at`` [S], where the factor's table starts in ``tables``, row-
+    major over the positions, for factors of two variables with this slot's position last; ``scale`` [F]; ``starts``
+    [V + 1] and ``slots`` [S], the slots of each variable; ``order`` [V].
+    """
+    cdef const int32_t[::1] sizes, scope, factor_of, slots, order
+    cdef const int64_t[::1] factor_at, message_at, table_at, starts
+    cdef const double[::1] tables, scale
+    cdef const double[:, ::1] unary
+    cdef double damping
+    cdef double[::1] messages, new
+    cdef double[:, ::1] beliefs, told
+    cdef uint8_t[::1] decided
+    cdef readonly object state     # int32[V]: the best label of each belief, the smallest of equals; or the decoded one
+    cdef int32_t[::1] x
+    cdef readonly double change    # the largest distance of a message of this sweep from the message that replaces it
+    cdef readonly int64_t fault    # a variable whose labels are all impossible, or -1
+
+    def __cinit__(self, slots, const double[:, ::1] unary, double damping):
+        self.sizes, self.unary, self.damping = slots.sizes, unary, damping
+        self.scope, self.factor_of, self.factor_at = slots.scope, slots.factor_of, slots.factor_at
+        self.message_at, self.table_at, self.tables = slots.message_at, slots.table_at, slots.tables
+        self.scale, self.starts, self.slots, self.order = slots.scale, slots.starts, slots.slots, slots.order
+        self.messages = np.zeros(slots.message_at[-1])
+        self.beliefs = np.array(unary)
+        self.new = np.empty(unary.shape[1])
+        self.told = np.empty((max(2, np.max(np.diff(slots.factor_at), initial=0)), unary.shape[1]))
+        self.decided = np.zeros(unary.shape[0], np.uint8)
+        self.state = np.zeros(unary.shape[0], np.int32)
+        self.x = self.state
+        self.fault = -1
+
+    def sweep(self, int64_t at, bint backward):
+        """Takes new messages in to one variable after the other, along ``order`` or ``backward``, from position ``at``
+        on for a fraction of a second; returns where it stands, V at the end."""
+        cdef int64_t spent = 0, n = self.order.shape[0], i
+        if at == 0:
+            self.change = 0.0
+        with nogil:
+            while at < n and spent < BUDGET and self.fault < 0:
+                i = self.order[n - 1 - at if backward else at]
+                spent += self.receive(i)
+                self.x[i] = best_label(&self.beliefs[i, 0], self.sizes[i])
+                if self.beliefs[i, self.x[i]] == -INFINITY:
+                    self.fault = i
+                at += 1
+        return at
+
+    def decode(self, int64_t at):
+        """Decides one variable after the other along ``order``, given those decided before; pieces as in `sweep`. Where
+        they leave a variable no label, it takes that of its belief."""
+        cdef int64_t spent = 0, n = self.order.shape[0], i, j, k
+        cdef double[:, ::1] sums = np.empty((1, self.unary.shape[1]))
+        with nogil:
+            while at < n and spent < BUDGET:
+                i = self.order[at]
+                for k in range(self.sizes[i]):
+                    sums[0, k] = self.unary[i, k]
+                for j in range(self.starts[i], self.starts[i + 1]):
+                    spent += self.send(self.slots[j])
+                    for k in range(self.sizes[i]):
+                        sums[0, k] += self.new[k]
+                self.x[i] = best_label(&sums[0, 0], self.sizes[i])
+                if sums[0, self.x[i]] == -INFINITY:
+                    self.x[i] = best_label(&self.beliefs[i, 0], self.sizes[i])
+                self.decided[i] = 1
+                at += 1
+        return at
+
+    def log_potential(self):
+        """Of the state, but for factors of no variables."""
+        cdef double total = 0.0, lost = 0.0, term, after
+        cdef int64_t i, f, s, at
+        with nogil:
+            for i in range(self.unary.shape[0] + self.scale.shape[0]):
+                if i < self.unary.shape[0]:
+                    term = self.unary[i, self.x[i]]
+                else:
+                    f = i - self.unary.shape[0]
+                    s, at = self.factor_at[f], 0
+                    if self.factor_at[f + 1] - s == 2:  # the table of the second slot is the one over both in order
+                        at = <int64_t> self.x[self.scope[s]] * self.sizes[self.scope[s + 1]]
+                        at += self.table_at[s + 1] + self.x[self.scope[s + 1]]
+                    else:
+                        for s in range(s, self.factor_at[f + 1]):
+                            at = at * self.sizes[self.scope[s]] + self.x[self.scope[s]]
+                        at += self.table_at[self.factor_at[f]]
+                    term = self.scale[f] * self.tables[at]
+                if term == -INFINITY:
+                    total = term
+                    break
+                term -= lost
+                after = total + term
+                lost = (after - total) - term
+                total = after
+        return total
+
+    cdef int64_t receive(self, int64_t i) noexcept nogil:
+        """New messages from all factors of variable i, and its new belief."""
+        cdef int64_t spent = 1, j, s
+        cdef int k, n_labels = self.sizes[i]
+        cdef double *message
+        cdef double *belief = &self.beliefs[i, 0]
+        cdef double top
+        for j in range(self.starts[i], self.starts[i + 1]):
+            s = self.slots[j]
+            spent += self.send(s)
+            message = &self.messages[self.message_at[s]]
+            top = self.new[best_label(&self.new[0], n_labels)]
+            if top == -INFINITY:
+                self.fault = i
+                return spent
+            for k in range(n_labels):
+                if self.new[k] == -INFINITY:
+                    message[k] = -INFINITY
+                else:
+                    self.new[k] -= top
+                    self.change = max(self.change, fabs(self.new[k] - message[k]))
+                    message[k] += self.damping * (self.new[k] - message[k])
+        for k in range(n_labels):
+            belief[k] = self.unary[i, k]
+        for j in range(self.starts[i], self.starts[i + 1]):
+            message = &self.messages[self.message_at[self.slots[j]]]
+            for k in range(n_labels):
+                belief[k] += message[k]
+        return spent
+
+    cdef void listen(self, int64_t s, double *told) noexcept nogil:
+        """What the variable of slot s tells its factor about its labels."""
+        cdef int64_t j = self.scope[s]
+        cdef int k
+        cdef const double *message = &self.messages[self.message_at[s]]
+        cdef const double *belief = &self.beliefs[j, 0]
+        if self.decided[j]:
+            for k in range(self.sizes[j]):
+                told[k] = -INFINITY
+            told[self.x[j]] = 0.0
+            return
+        for k in range(self.sizes[j]):
+            told[k] = belief[k] - message[k] if belief[k] > -INFINITY else -INFINITY
+
+    cdef int64_t send(self, int64_t s) noexcept nogil:
+        """``new`` = the largest sums of the factor and what its other variables tell it, for each label of slot s;
+        returns the cells seen."""
+        cdef int64_t f = self.factor_of[s], first = self.factor_at[f], other
+        cdef int n_labels = self.sizes[self.scope[s]], n_others, j, k
+        cdef double *new = &self.new[0]
+        cdef const double *told = &self.told[0, 0]
+        cdef const double *row = &self.tables[self.table_at[s]]
+        cdef double scale = self.scale[f]
+        if self.factor_at[f + 1] - first > 2:
+            return self.send_of_many(s, f)
+        other = 2 * first + 1 - s
+        n_others = self.sizes[self.scope[other]]
+        self.listen(other, &self.told[0, 0])
+        if n_labels == 2 and n_others == 2:
+            new[0] = larger(scale * row[0] + told[0], scale * row[2] + told[1])
+            new[1] = larger(scale * row[1] + told[0], scale * row[3] + told[1])
+            return 4
+        for k in range(n_labels):
+            new[k] = -INFINITY
+        for j in range(n_others):
+            if told[j] > -INFINITY:
+                for k in range(n_labels):
+                    new[k] = larger(scale * row[k] + told[j], new[k])
+            row += n_labels
+        return n_labels * n_others
+
+    cdef int64_t send_of_many(self, int64_t s, int64_t f) noexcept nogil:
+        """`send` for factors of three or more variables: one pass over the table."""
+        cdef int64_t first = self.factor_at[f], spent = 0
+        cdef int arity = <int> (self.factor_at[f + 1] - first), own = <int> (s - first), last = arity - 1, d, k
+        cdef const double *row = &self.tables[self.table_at[s]]
+        cdef double scale = self.scale[f], value
+        cdef int32_t label
+        cdef int32_t x[MOST_VARIABLES]
+        cdef double sums[MOST_VARIABLES]  # of what the variables before each have told
+        for d in range(arity):
+            x[d] = 0
+            if d != own:
+                self.listen(first + d, &self.told[d, 0])
+            else:
+                for k in range(self.sizes[self.scope[s]]):
+                    self.told[d, k] = 0.0
+        for k in range(self.sizes[self.scope[s]]):
+            self.new[k] = -INFINITY
+        sums[0] = 0.0
+        d = 0
+        while d >= 0:
+            for d in range(d, last):
+                sums[d + 1] = sums[d] + self.told[d, x[d]]
+            for k in range(self.sizes[self.scope[first + last]]):
+                value = scale * row[k] + sums[last] + self.told[last, k]
+                label = k if own == last else x[own]
+                self.new[label] = larger(value, self.new[label])
+            row += self.sizes[self.scope[first + last]]
+            spent += self.sizes[self.scope[first + last]]
+            d = last - 1
+            while d >= 0:
+                x[d] += 1
+                if x[d] < self.sizes[self.scope[first + d]]:
+                    break
+                x[d] = 0
+                d -= 1
+        return spent
+
+
+cdef inline double larger(double a, double b) noexcept nogil:
+    return a if a > b else b
+
+
+cdef inline int32_t best_label(const double *values, int n) noexcept nogil:
+    cdef int32_t best = 0, k
+    for k in range(1, n):
+        if values[k] > values[best]:
+            best = k
+    return best
+
+
+def traverse(const int32_t[::1] scope, const int32_t[::1] factor_of, const int64_t[::1] factor_at,
+             const int64_t[::1] starts, const int32_t[::1] slots, int32_t[::1] order):
+    """``order`` [V]: one component after the other, trees breadth first from their largest variable on, others from
+    their largest variable down, which is kinder to the cache."""
+    cdef int64_t n = order.shape[0], root, begin, done = 0, found = 0, j, f, s, links
+    cdef uint8_t[::1] seen = np.zeros(n, np.uint8), used = np.zeros(factor_at.shape[0], np.uint8)
+    with nogil:
+        for root in range(n - 1, -1, -1):
+            if seen[root]:
+                continue
+            seen[root] = 1
+            begin, links = found, 0
+            order[found] = <int32_t> root
+            found += 1
+            while done < found:
+                for j in range(starts[order[done]], starts[order[done] + 1]):
+                    f = factor_of[slots[j]]
+                    if used[f]:
+                        continue
+                    used[f] = 1
+                    links += factor_at[f + 1] - factor_at[f] - 1
+                    for s in range(factor_at[f], factor_at[f + 1]):
+                        if not seen[scope[s]]:
+                            seen[scope[s]] = 1
+                            order[found] = scope[s]
+                            found += 1
+                done += 1
+            if links > found - begin - 1:
+                qsort(&order[begin], found - begin, sizeof(int32_t), descending)
+
+
+cdef int descending(const void *a, const void *b) noexcept nogil:
+    cdef int32_t left = (<const int32_t *> a)[0], right = (<const int32_t *> b)[0]
+    return (left < right) - (left > right)

@@ -1,0 +1,22 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.inference.max_product import Slots
+
+class MaxProduct:
+    state: NDArray[np.int32]
+    change: float
+    fault: int
+    def __init__(self, slots: Slots, unary: NDArray[np.float64], damping: float) -> None: ...
+    def sweep(self, at: int, backward: bool) -> int: ...
+    def decode(self, at: int) -> int: ...
+    def log_potential(self) -> float: ...
+
+def traverse(
+    scope: NDArray[np.int32],
+    factor_of: NDArray[np.int32],
+    factor_at: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    slots: NDArray[np.int32],
+    order: NDArray[np.int32],
+) -> None: ...
