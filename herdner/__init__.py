@@ -23,7 +23,9 @@ _HOMES = {
     "herdner.inference.gibbs": (
         "Gibbs", "annealed_gibbs", "bounded_error", "dhg", "gibbs", "herded_gibbs", "qmc_gibbs", "rdhg",
     ),
-    "herdner.sampling": ("Record", "Result", "bins", "blanket", "neighbour_sum", "random_bins"),
+    "herdner.sampling": (
+        "LFSR", "Record", "Result", "Sobol", "bins", "blanket", "geometric", "linear", "neighbour_sum", "random_bins",
+    ),
     "herdner.ner.document": ("Document", "Entity"),
     "herdner.ner.evaluate": ("evaluate",),
     "herdner.ner.features": ("FeaturePlan",),
@@ -34,9 +36,11 @@ _HOMES = {
     "herdner.ner.tagger": ("Tagger",),
     "herdner.ner.tokenize": ("Tokenizer",),
 }  # fmt: skip
+_MODULES = ("herding",)
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
+    from herdner import herding as herding
     from herdner.graph import FactorGraph as FactorGraph
     from herdner.graph import TableFactors as TableFactors
     from herdner.graph import TableGraph as TableGraph
@@ -74,17 +78,23 @@ if TYPE_CHECKING:
     from herdner.ner.models import load as load
     from herdner.ner.tagger import Tagger as Tagger
     from herdner.ner.tokenize import Tokenizer as Tokenizer
+    from herdner.sampling import LFSR as LFSR
     from herdner.sampling import Record as Record
     from herdner.sampling import Result as Result
+    from herdner.sampling import Sobol as Sobol
     from herdner.sampling import bins as bins
     from herdner.sampling import blanket as blanket
+    from herdner.sampling import geometric as geometric
+    from herdner.sampling import linear as linear
     from herdner.sampling import neighbour_sum as neighbour_sum
     from herdner.sampling import random_bins as random_bins
 
-__all__ = sorted([*_HOME_OF, "__version__"])
+__all__ = sorted([*_HOME_OF, *_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"herdner.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'herdner' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME_OF[name]), name)
