@@ -5,7 +5,7 @@ from libc.math cimport INFINITY, isfinite
 from libc.stdint cimport int32_t, int64_t
 
 
-def find_fault(const int32_t[:, ::1] scopes, const int32_t[::1] table_of_factor, const double[::1] scale,
+def find_fault(const int32_t[:, ::1] scopes, const int32_t[:] table_of_factor, const double[:] scale,
                const double[:, ::1] tables):
     """The first fault as (name, factor or table), or None.
 

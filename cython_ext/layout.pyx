@@ -6,8 +6,8 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t
 
 
-def add_unary(double[:, ::1] unary, const int32_t[:, ::1] scopes, const int32_t[::1] table_of_factor,
-              const double[::1] scale, const double[:, ::1] tables):
+def add_unary(double[:, ::1] unary, const int32_t[:, ::1] scopes, const int32_t[:] table_of_factor,
+              const double[:] scale, const double[:, ::1] tables):
     """Adds factors of one variable each, ``scopes`` [F, 1] and ``tables`` [T, k], to ``unary`` [V, K >= k]."""
     cdef int64_t f, j
     cdef const double *row
@@ -72,7 +72,7 @@ def order_paths(int64_t n_variables, const int64_t[:, ::1] edges, int64_t[::1] o
     return n_paths
 
 
-def add_rows(double[:, ::1] totals, const int32_t[::1] to, const double[::1] scale, const double[:, ::1] rows):
+def add_rows(double[:, ::1] totals, const int32_t[:] to, const double[:] scale, const double[:, ::1] rows):
     """``totals[to[f]] += scale[f] * rows[f]`` for each f in turn."""
     cdef int64_t f, j
     cdef double *total

@@ -225,7 +225,7 @@ cdef double weighted(const double *p, const double *row, int n, double share) no
 
 
 def expected(const double[:, ::1] q, const int32_t[::1] sizes, const int32_t[:, ::1] scopes,
-             const int32_t[::1] table_of_factor, const double[::1] scale, const double[:, ::1] tables, int64_t f):
+             const int32_t[:] table_of_factor, const double[:] scale, const double[:, ::1] tables, int64_t f):
     """The expected log-potential of factors from f on under independent distributions q [V, K], 0 * -inf being 0, for
     a fraction of a second: (their sum, the factor to go on from)."""
     cdef Total total = Total(0.0, 0.0)

@@ -20,6 +20,21 @@ def frozen(values: ArrayLike, dtype: type, name: str) -> NDArray:
     return array
 
 
+def constant(value: ArrayLike, n: int, dtype: type) -> NDArray:
+    """[n]: one number, stored once (the array has stride 0)."""
+    single = np.array(value, dtype)
+    single.flags.writeable = False
+    return np.broadcast_to(single, n)
+
+
+def frozen_or_constant(values: ArrayLike, dtype: type, name: str) -> NDArray:
+    """Like `frozen`, but a row that repeats one number by stride 0 stays so."""
+    array = np.asarray(values)
+    if array.ndim == 1 and array.size and array.strides == (0,):
+        return constant(frozen(array[0], dtype, name), len(array), dtype)
+    return frozen(array, dtype, name)
+
+
 def _owned(array: NDArray) -> bool:
     """No other array can change this one's memory."""
     base = array.base

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.graph.arrays import frozen
+from herdner.graph.arrays import constant, frozen
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
 
@@ -67,9 +68,9 @@ def ising(
     sides = _sides(scale.shape if shape is None else shape, wrap)
     if scale.shape not in ((), sides):
         raise ValueError(f"h must be a number or have the grid's shape {sides}, not {scale.shape}")
-    edges = _grid_edges(sides, wrap)
-    couplings = _couplings(J, [len(e) for e in edges], sides, wrap)
-    return _spins(np.concatenate(edges), couplings, np.broadcast_to(scale, sides).ravel(), SPINS)
+    nodes = _nodes(math.prod(sides))
+    edges, counts = _grid_edges(nodes, sides, wrap)
+    return _spins(nodes, edges, _couplings(J, counts, sides, wrap), np.broadcast_to(scale, sides), SPINS)
 
 
 def boltzmann(
@@ -97,7 +98,7 @@ def boltzmann(
         joined = _checked_edges(edges)
         if w.shape != (len(joined),):
             raise ValueError(f"weights must have one entry for each of the {len(joined)} edges, not shape {w.shape}")
-    return _spins(joined, w, bias, (float(states[0]), float(states[1])))
+    return _spins(_nodes(len(bias)), joined, w, bias, (float(states[0]), float(states[1])))
 
 
 def complete(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = None) -> FactorGraph:
@@ -124,6 +125,7 @@ def complete(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = None) -
         _check_symmetric(couplings, n, "J")
     left, right = np.triu_indices(n, 1)
     return _spins(
+        _nodes(n),
         np.stack([left, right], axis=1),
         np.broadcast_to(couplings, (n, n))[left, right],
         np.broadcast_to(fields, n),
@@ -141,10 +143,11 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
     if u.ndim < 2:
         raise ValueError(f"unary must have shape [variables, labels], or a grid's shape and then labels, not {u.shape}")
     n_labels = u.shape[-1]
+    nodes = _nodes(u[..., 0].size)
     if edges is None:
         sides = _sides(u.shape[:-1], wrap)
-        along = _grid_edges(sides, wrap)
-        joined, scale = np.concatenate(along), _couplings(J, [len(e) for e in along], sides, wrap)
+        joined, counts = _grid_edges(nodes, sides, wrap)
+        scale = _couplings(J, counts, sides, wrap)
     else:
         joined, scale = _checked_edges(edges), np.asarray(J, np.float64)
         if u.ndim != 2 or scale.shape not in ((), (len(joined),)):
@@ -152,12 +155,11 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
                 f"with edges, unary must have shape [V, K], not {u.shape}, and J be a number or hold {len(joined)} of"
                 f" them, not have shape {scale.shape}"
             )
-    nodes = np.arange(u[..., 0].size, dtype=np.int32)
     factors = [
         TableFactors(nodes[:, None], u.reshape(-1, n_labels)),
-        TableFactors(joined.astype(np.int32), np.eye(n_labels)[None], scale=np.broadcast_to(scale, len(joined))),
+        TableFactors(joined, np.eye(n_labels)[None], scale=np.broadcast_to(scale, len(joined))),
     ]
-    return FactorGraph(np.full(len(nodes), n_labels, np.int32), factors)
+    return FactorGraph(_filled(len(nodes), n_labels), factors)
 
 
 def from_joint(probabilities: ArrayLike) -> FactorGraph:
@@ -170,15 +172,34 @@ def from_joint(probabilities: ArrayLike) -> FactorGraph:
     return FactorGraph(np.array(table.shape, np.int32), [factor])
 
 
-def _spins(edges: NDArray, couplings: NDArray, fields: NDArray, states: tuple[float, float]) -> FactorGraph:
+def _spins(
+    nodes: NDArray[np.int32], edges: NDArray, couplings: NDArray, fields: NDArray, states: tuple[float, float]
+) -> FactorGraph:
     """Two-valued variables: one tied table of products and one of values, scaled by the couplings and the fields."""
     values = np.array(states)
-    nodes = np.arange(len(fields), dtype=np.int32)
+    fields = fields.reshape(-1) if any(fields.strides) else constant(fields.flat[0], fields.size, np.float64)
     factors = [
         TableFactors(nodes[:, None], values[None], scale=fields),
-        TableFactors(edges.astype(np.int32), np.outer(values, values)[None], scale=couplings),
+        TableFactors(edges, np.outer(values, values)[None], scale=couplings),
     ]
-    return FactorGraph(np.full(len(fields), 2, np.int32), factors)
+    return FactorGraph(_filled(len(nodes), 2), factors)
+
+
+def _nodes(n: int) -> NDArray[np.int32]:
+    """int32[n], read-only: the numbers of the variables."""
+    if n > np.iinfo(np.int32).max:
+        raise ValueError(f"{n} variables are more than the {np.iinfo(np.int32).max} that 32 bits can number")
+    return _sealed(np.arange(n, dtype=np.int32))
+
+
+def _filled(n: int, value: int) -> NDArray[np.int32]:
+    return _sealed(np.full(n, value, np.int32))
+
+
+def _sealed(array: NDArray) -> NDArray:
+    """The array itself, read-only from now on, so that factors keep it without a copy."""
+    array.flags.writeable = False
+    return array
 
 
 def _sides(shape: Sequence[int], wrap: bool) -> tuple[int, ...]:
@@ -194,29 +215,34 @@ def _sides(shape: Sequence[int], wrap: bool) -> tuple[int, ...]:
     return sides
 
 
-def _grid_edges(sides: tuple[int, ...], wrap: bool) -> list[NDArray[np.int64]]:
-    """For each axis the edges [E, 2] along it, in row-major order of their first variable."""
-    index = np.arange(int(np.prod(sides))).reshape(sides)
-    edges = []
-    for axis, side in enumerate(sides):
-        left, right = index, np.roll(index, -1, axis)
-        if not wrap:
-            left, right = (np.delete(a, side - 1, axis) for a in (left, right))
-        edges.append(np.stack([left.ravel(), right.ravel()], axis=1))
-    return edges
+def _grid_edges(nodes: NDArray[np.int32], sides: tuple[int, ...], wrap: bool) -> tuple[NDArray[np.int32], list[int]]:
+    """The edges [E, 2], axis by axis, each axis in row-major order of the first variables; how many each axis has."""
+    counts = [len(nodes) if wrap else len(nodes) // side * (side - 1) for side in sides]
+    edges, end = np.empty((sum(counts), 2), np.int32), 0
+    grid = nodes.reshape(sides)
+    for axis, (side, count) in enumerate(zip(sides, counts, strict=True)):
+        before, rows = (slice(None),) * axis, side if wrap else side - 1
+        step = math.prod(sides[axis + 1 :])
+        pairs = edges[end : end + count].reshape(*sides[:axis], rows, *sides[axis + 1 :], 2)
+        pairs[..., 0] = grid[(*before, slice(rows))]
+        np.add(pairs[..., 0], step, out=pairs[..., 1])
+        if wrap:
+            pairs[(*before, -1, ..., 1)] -= side * step
+        end += count
+    return _sealed(edges), counts
 
 
 def _couplings(J: ArrayLike, counts: list[int], sides: tuple[int, ...], wrap: bool) -> NDArray:
     """One coupling per edge, axis by axis."""
     if not isinstance(J, (list, tuple)) and np.ndim(J) == 0:
-        return np.full(sum(counts), J, np.float64)
+        return constant(J, sum(counts), np.float64)
     arrays = [np.asarray(part, np.float64) for part in J]  # type: ignore[union-attr]
     wanted = [tuple(n - (a == axis and not wrap) for a, n in enumerate(sides)) for axis in range(len(sides))]
     if [a.shape for a in arrays] != wanted:
         raise ValueError(
             f"J must be a number or one array per axis, of shapes {wanted}, not {[a.shape for a in arrays]}"
         )
-    return np.concatenate([a.ravel() for a in arrays])
+    return _sealed(np.concatenate([a.ravel() for a in arrays]))
 
 
 def _check_symmetric(matrix: NDArray, n: int, name: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import factors as loops
-from herdner.graph.arrays import frozen
+from herdner.graph.arrays import constant, frozen, frozen_or_constant
 from herdner.graph.domain import Domains, Labels
 
 
@@ -42,8 +42,8 @@ class TableFactors:
 
     ``scopes`` int32[F, a], distinct variables; ``tables`` float64[T, K1, .., Ka] (natural logarithms), so that tied
     factors share one; ``table_of_factor`` int32[F], by default table 0 for all or, where there are F tables, one each;
-    ``scale`` float64[F], finite, by default 1 (``unscaled`` says that all are). With a = 0 (``scopes`` of shape [F, 0])
-    the factors are constants.
+    ``scale`` float64[F], finite, by default 1 (``unscaled`` says that all are). Rows of one repeated number, default or
+    given by `numpy.broadcast_to`, take no memory. With a = 0 (``scopes`` of shape [F, 0]) the factors are constants.
 
     A table entry of -inf forbids its labels whatever the scale is, so factors that use such a table need a scale
     above 0. NaN and +inf are refused. All errors are ValueError, in one line.
@@ -67,12 +67,14 @@ class TableFactors:
                 f" not of shape {tables.shape}"
             )
         chosen = _default_tables(n, len(tables)) if self.table_of_factor is None else self.table_of_factor
-        chosen = frozen(chosen, np.int32, "table_of_factor")
-        scale = frozen(np.ones(n) if self.scale is None else self.scale, np.float64, "scale")
+        chosen = frozen_or_constant(chosen, np.int32, "table_of_factor")
+        scale = frozen_or_constant(
+            constant(1, n, np.float64) if self.scale is None else self.scale, np.float64, "scale"
+        )
         for name, array in (("table_of_factor", chosen), ("scale", scale)):
             if array.shape != (n,):
                 raise ValueError(f"{name} must have one entry for each of the {n} factors, not shape {array.shape}")
-        object.__setattr__(self, "unscaled", self.scale is None or bool((scale == 1.0).all()))
+        object.__setattr__(self, "unscaled", bool(((scale if scale.strides[0] else scale[:1]) == 1.0).all()))
         object.__setattr__(self, "scopes", scopes)
         object.__setattr__(self, "tables", tables)
         object.__setattr__(self, "table_of_factor", chosen)
@@ -151,7 +153,7 @@ class TableFactors:
 
 def _default_tables(n_factors: int, n_tables: int) -> NDArray[np.int32]:
     if n_tables == 1:
-        return np.zeros(n_factors, np.int32)
+        return constant(0, n_factors, np.int32)
     if n_tables == n_factors:
         return np.arange(n_factors, dtype=np.int32)
     raise ValueError(f"table_of_factor must say which of the {n_tables} tables each of the {n_factors} factors uses")

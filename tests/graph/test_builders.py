@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -45,6 +46,25 @@ def test_ising(shape, wrap, arrays):
 def test_an_ising_grid_takes_the_shape_of_its_fields():
     assert ising(1.0, np.zeros((4, 6))).n_variables == 24
     assert len(ising(1.0, np.zeros((4, 6))).factors[1].tables) == 1
+
+
+@pytest.mark.parametrize(
+    ("J", "h", "wrap", "most"), [(0.4, 0.1, False, 25), (0.4, None, True, 33), (None, None, False, 50)]
+)
+def test_a_large_grid_takes_few_bytes_per_variable(J, h, wrap, most):
+    """4 for its number of labels, 4 for the scope of its field, 16 for those of its edges; 8 for a field or a coupling.
+
+    This is the most that is in use while a grid of 10^6 is made, apart from the arrays given.
+    """
+    shape = (1000, 1000)
+    h = np.full(shape, 0.1) if h is None else h
+    J = [np.full((999, 1000), 0.4), np.full((1000, 999), 0.4)] if J is None else J
+    tracemalloc.start()
+    graph = ising(J, h, shape, wrap=wrap)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert graph.n_variables == 10**6
+    assert peak < most * 10**6
 
 
 @pytest.mark.parametrize("states", [(0, 1), (-1, 1)])
@@ -123,6 +143,7 @@ def test_from_joint():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
+        (lambda: ising(1.0, shape=(2**16, 2**16)), "4294967296 variables are more than the 2147483647"),
         (lambda: ising(1.0), "at least one axis"),
         (lambda: ising(1.0, shape=(0, 3)), "sides of at least 1"),
         (lambda: ising(1.0, shape=(2, 5), wrap=True), "sides of at least 3"),

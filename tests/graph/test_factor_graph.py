@@ -78,6 +78,21 @@ def test_values_are_frozen_and_apart_from_the_arrays_they_were_made_of():
     assert not again.tables.any()
 
 
+def test_a_repeated_number_is_stored_once_and_for_all():
+    source = np.array(0.5)
+    group = TableFactors([[0], [1]], np.zeros((1, 2)), scale=np.broadcast_to(source, 2))
+    source[...] = 7
+    assert group.scale.tolist() == [0.5, 0.5]
+    assert not group.unscaled
+    plain = TableFactors([[0], [1]], np.zeros((1, 2)))
+    assert plain.unscaled
+    assert plain.table_of_factor.tolist() == [0, 0]
+    for row in (group.scale, plain.scale, plain.table_of_factor):
+        assert row.strides == (0,)
+        with pytest.raises(ValueError, match="read-only"):
+            row[0] = 1
+
+
 def test_a_read_only_array_is_shared_not_copied():
     tables = TableFactors([[0]], np.zeros((1, 2))).tables
     assert TableFactors([[1]], tables).tables is tables
