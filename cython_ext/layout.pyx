@@ -25,7 +25,9 @@ def forward_paths(const int32_t[:, ::1] scopes, int64_t n_variables, int64_t[::1
     [V + 1] receives the start of each run of joined variables and, last, V; their number is returned, or -1."""
     cdef int64_t f = 0, v, n_paths = 0
     for v in range(n_variables):
-        if f < scopes.shape[0] and scopes[f, 0] == v - 1 and scopes[f, 1] == v:
+        if f < scopes.shape[0] and (scopes[f, 1] < v or scopes[f, 0] != scopes[f, 1] - 1):
+            return -1
+        if f < scopes.shape[0] and scopes[f, 1] == v:
             f += 1
         else:
             offsets[n_paths] = v
@@ -34,35 +36,35 @@ def forward_paths(const int32_t[:, ::1] scopes, int64_t n_variables, int64_t[::1
     return n_paths if f == scopes.shape[0] else -1
 
 
-def order_paths(int64_t n_variables, const int64_t[:, ::1] edges, int64_t[::1] order, int64_t[::1] offsets):
+def order_paths(int64_t n_variables, const int32_t[:, ::1] edges, int64_t[::1] order, int64_t[::1] offsets):
     """Lays out a graph whose components are all paths: ``order`` [V] lists the variables path by path, path s being
     ``order[offsets[s]:offsets[s + 1]]``. Each path starts at the smaller of its ends, and paths come in
     the order of their starts.
 
-    ``edges`` [E, 2] are distinct pairs of variables. Returns the number of paths; or, where the graph is no such
-    thing, -1 - e for an edge e that closes a cycle or gives a variable a third neighbour.
+    ``edges`` [E, 2] are pairs of variables, in either direction and repeated at will. Returns the number of paths; or,
+    where the graph is no such thing, -1 - e for the first edge e that gives a variable a third neighbour, or else that
+    lies on a cycle.
     """
-    cdef int64_t[:, ::1] neighbours = np.full((n_variables, 2), -1, np.int64)
-    cdef int64_t e, side, here, there, v, at, previous, placed = 0, n_paths = 0
+    # One more than the neighbour; 0 where there is none, which costs nothing for variables that are never reached.
+    cdef int32_t[:, ::1] neighbours = np.zeros((n_variables, 2), np.int32)
+    cdef int64_t e, v, at, previous, there, placed = 0, n_paths = 0
     cdef signed char[::1] seen = np.zeros(n_variables, np.int8)
     with nogil:
         for e in range(edges.shape[0]):
-            for side in range(2):
-                here, there = edges[e, side], edges[e, 1 - side]
-                if neighbours[here, 1] >= 0:
-                    with gil:
-                        return -1 - e
-                neighbours[here, 0 if neighbours[here, 0] < 0 else 1] = there
+            if not (add_neighbour(neighbours, edges[e, 0], edges[e, 1])
+                    and add_neighbour(neighbours, edges[e, 1], edges[e, 0])):
+                with gil:
+                    return -1 - e
         offsets[0] = 0
         for v in range(n_variables):
-            if seen[v] or neighbours[v, 1] >= 0:
+            if seen[v] or neighbours[v, 1]:
                 continue
             previous, at = -1, v
             while at >= 0:
                 seen[at] = 1
                 order[placed] = at
                 placed += 1
-                there = neighbours[at, 1] if neighbours[at, 0] == previous else neighbours[at, 0]
+                there = (neighbours[at, 1] if neighbours[at, 0] - 1 == previous else neighbours[at, 0]) - 1
                 previous, at = at, there
             n_paths += 1
             offsets[n_paths] = placed
@@ -70,6 +72,17 @@ def order_paths(int64_t n_variables, const int64_t[:, ::1] edges, int64_t[::1] o
         if not seen[edges[e, 0]]:
             return -1 - e
     return n_paths
+
+
+cdef inline bint add_neighbour(int32_t[:, ::1] neighbours, int64_t here, int32_t there) noexcept nogil:
+    """False where it is a third one."""
+    cdef int side
+    for side in range(2):
+        if neighbours[here, side] == 0:
+            neighbours[here, side] = there + 1
+        if neighbours[here, side] == there + 1:
+            return True
+    return False
 
 
 def add_rows(double[:, ::1] totals, const int32_t[:] to, const double[:] scale, const double[:, ::1] rows):

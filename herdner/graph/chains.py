@@ -54,10 +54,9 @@ def chain_form(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> Cha
     order = None
     if n_paths < 0:
         order = np.empty(n, np.int64)
-        edges, factor_of_edge = _edges(pairs)
-        n_paths = layout.order_paths(n, edges, order, offsets)
+        n_paths = layout.order_paths(n, _edges(pairs), order, offsets)
         if n_paths < 0:
-            return _factor(pairs, int(factor_of_edge[-1 - n_paths]))
+            return _factor(pairs, -1 - n_paths)
         if (order[1:] > order[:-1]).all():
             order = None
     tables, edge_table = _edge_tables([group for _, group in pairs], order, n - n_paths, n, n_labels)
@@ -110,8 +109,8 @@ def check_cells(n_tables: int, n_labels: int) -> None:
     n_cells = n_tables * n_labels**2
     if n_cells > MOST_CELLS:
         raise ValueError(
-            f"{n_tables} different edge tables of {n_labels} x {n_labels} labels need {n_cells / 2**27:.0f} GB, more than"
-            " 2 GB: tie the tables of some edges, or split the graph into its components"
+            f"{n_tables} different edge tables of {n_labels} x {n_labels} labels need {n_cells / 2**27:.0f} GB, more"
+            " than 2 GB: tie the tables of some edges, or split the graph into its components"
         )
 
 
@@ -168,13 +167,11 @@ def _recipes(
     return edge_table, list(known)
 
 
-def _edges(pairs: Sequence[tuple[int, TableFactors]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct pairs of variables in the order of the factors, and the first factor of each."""
-    if not pairs:
-        return np.empty((0, 2), np.int64), np.empty(0, np.int64)
-    scopes = np.sort(np.concatenate([group.scopes for _, group in pairs]), axis=1)
-    factor = np.sort(np.unique(scopes, axis=0, return_index=True)[1])
-    return np.ascontiguousarray(scopes[factor], np.int64), factor
+def _edges(pairs: Sequence[tuple[int, TableFactors]]) -> NDArray[np.int32]:
+    """[F, 2]: the scopes of all groups, one after the other."""
+    if len(pairs) == 1:
+        return pairs[0][1].scopes
+    return np.concatenate([np.empty((0, 2), np.int32), *(group.scopes for _, group in pairs)])
 
 
 def _factor(pairs: Sequence[tuple[int, TableFactors]], factor: int) -> str:
