@@ -12,14 +12,16 @@ from libc.stdlib cimport qsort
 
 def add_unary(double[::1] unary, const int64_t[::1] unary_at, const int32_t[:, ::1] scopes,
               const int32_t[:] table_of_factor, const double[:] scale, const double[:, ::1] tables):
-    """Adds factors of one variable: to the log-odds of label 0 where there are two labels, else to each label's row."""
+    """Adds factors of one variable: to the log-odds of label 0 where there are two labels, else to each label's row.
+
+    ``unary_at`` None: row i is number i."""
     cdef int64_t f, j
     cdef const double *row
     cdef double *to
     with nogil:
         for f in range(scopes.shape[0]):
             row = &tables[table_of_factor[f], 0]
-            to = &unary[unary_at[scopes[f, 0]]]
+            to = &unary[scopes[f, 0] if unary_at is None else unary_at[scopes[f, 0]]]
             if tables.shape[1] == 2:
                 to[0] += scale[f] * row[0] - scale[f] * row[1]
             else:
@@ -148,3 +150,45 @@ def colour(const int64_t[::1] starts, const int32_t[::1] members, int32_t[::1] c
             colours[i] = c
             n_colours = max(n_colours, c + 1)
     return n_colours
+
+
+def largest_odds(const double[::1] unary):
+    """(the largest finite size of log odds, a variable whose odds are not a number, or -1)."""
+    cdef int64_t i, fault = -1
+    cdef double size, largest = 0.0
+    with nogil:
+        for i in range(unary.shape[0]):
+            size = fabs(unary[i])
+            if size != size:
+                fault = i
+                break
+            if not isinf(size) and size > largest:
+                largest = size
+    return largest, fault
+
+
+def grid_columns(const int32_t[:, ::1] scopes, int64_t n_variables):
+    """(columns, wraps) where the pairs are those of a grid, each row's variables in turn: along columns, then along rows,
+    by their first variables; else (0, False)."""
+    cdef int64_t n_pairs = scopes.shape[0], columns, rows, r, c, f = 0
+    cdef bint wraps, fits
+    if not n_pairs:
+        return 0, False
+    columns = scopes[0, 1] - scopes[0, 0]
+    if columns < 3 or n_variables % columns or n_variables < 3 * columns:
+        return 0, False
+    rows = n_variables // columns
+    wraps = n_pairs == 2 * n_variables
+    if not wraps and n_pairs != (rows - 1) * columns + rows * (columns - 1):
+        return 0, False
+    with nogil:
+        fits = True
+        for r in range(rows if wraps else rows - 1):
+            for c in range(columns):
+                fits &= scopes[f, 0] == r * columns + c and scopes[f, 1] == (r + 1) % rows * columns + c
+                f += 1
+        for r in range(rows):
+            for c in range(columns if wraps else columns - 1):
+                fits &= scopes[f, 0] == r * columns + c and scopes[f, 1] == r * columns + (c + 1) % columns
+                f += 1
+    return (columns if fits else 0), fits and wraps

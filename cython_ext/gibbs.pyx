@@ -12,7 +12,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
 
-cdef extern from "gibbs_run.h" nogil:
+cdef extern from "gibbs_engine.h" nogil:
     enum:
         UNIFORM_BLOCK
         MOST_LABELS
@@ -32,12 +32,18 @@ cdef extern from "gibbs_run.h" nogil:
         LOOP_ANY
         LOOP_TWO
         LOOP_LABELS
+        LOOP_GRID
         WEIGHTS_FULL
         IMPOSSIBLE
     int64_t UNBORN
     ctypedef uint16_t label
+    ctypedef struct grid_model:
+        int64_t rows, columns
+        int wraps
+        double[4][2] log_ratio
     ctypedef struct model:
         int64_t n, n_unary, n_rows
+        const grid_model *grid
         const int32_t *sizes
         const int32_t *widths
         const int64_t *unary_at
@@ -111,11 +117,14 @@ cdef extern from "gibbs_run.h" nogil:
     ctypedef struct thread_state:
         worker w
         int64_t block, order_block
-    void heat(model *m, double beta)
+    ctypedef struct gibbs_engine:
+        void (*heat)(model *m, double beta) noexcept nogil
+        int64_t (*run_alone)(run *r, thread_state *t, int64_t start, int64_t stop) noexcept nogil
+        int64_t (*run_together)(run *r, thread_state *t, int me, int64_t first, int64_t last) noexcept nogil
+    const gibbs_engine *best_engine()
+    const gibbs_engine gibbs_engine_base
     void sum_state(run *r)
     double state_log_potential(const factor_group *groups, int n_groups, const label *x)
-    int64_t run_alone(run *r, thread_state *t, int64_t start, int64_t stop)
-    int64_t run_together(run *r, thread_state *t, int me, int64_t first, int64_t last)
     void weight_table_free(weight_table *t)
     uint64_t mix_pair(uint64_t key, uint64_t a, uint64_t b)
     uint32_t start_fraction(uint64_t key, int64_t i, uint64_t k)
@@ -131,7 +140,7 @@ SHARINGS = {
     "bins": SHARE_BINS, "random-bins": SHARE_RANDOM_BINS,
 }
 DRAWS = {"random": DRAW_RANDOM, "blanket": DRAW_BLANKET, "neighbour-sum": DRAW_SUM, "bins": DRAW_BINS, "any": DRAW_ANY}
-LOOPS = {"any": LOOP_ANY, "two": LOOP_TWO, "labels": LOOP_LABELS}
+LOOPS = {"any": LOOP_ANY, "two": LOOP_TWO, "labels": LOOP_LABELS, "grid": LOOP_GRID}
 NUMBERS = {"fixed": NUMBERS_FIXED, "float64": NUMBERS_DOUBLE}
 FULL, FORBIDDEN = WEIGHTS_FULL, IMPOSSIBLE
 
@@ -172,6 +181,8 @@ def log_potential(factors, label[::1] x):
 cdef class Run:
     """One run over one graph, advanced piece by piece; arrays are kept alive as long as it lives."""
     cdef run r
+    cdef grid_model grid
+    cdef const gibbs_engine *engine
     cdef thread_state *threads
     cdef list kept
     cdef uint64_t state_sum
@@ -181,6 +192,7 @@ cdef class Run:
     def __cinit__(self):
         self.kept = []
         self.threads = NULL
+        self.engine = best_engine()
 
     def __dealloc__(self):
         cdef int64_t k
@@ -219,6 +231,25 @@ cdef class Run:
         self.widest = max(4, int(c.widths.max(initial=1)))
         self.r.loop = LOOPS[loop]
         self.r.all_two = loop == "two"
+
+    def set_grid(self, g, label[::1] x, label[::1] y, double[::1] unary):
+        """``g`` is a GridForm; ``unary`` receives its heated log odds."""
+        cdef model *m = &self.r.s.m
+        cdef int side, k
+        self.grid.rows, self.grid.columns, self.grid.wraps = g.rows, g.columns, g.wraps
+        for side in range(4):
+            for k in range(2):
+                self.grid.log_ratio[side][k] = g.sides[side, k]
+        m.grid, m.n, m.n_unary = &self.grid, g.rows * g.columns, g.rows * g.columns
+        m.unary_log, m.unary = <const double *> self.at(g.unary), <double *> self.at(unary.base)
+        m.beta = -1.0
+        self.widest = 4
+        self.r.s.x, self.r.s.y = <const label *> self.at(x.base), <label *> self.at(y.base)
+        self.r.loop, self.r.all_two = LOOP_GRID, True
+
+    def use_plain_engine(self):
+        """Without AVX2, for tests and benchmarks: the same results."""
+        self.engine = &gibbs_engine_base
 
     def set_state(self, factors, label[::1] x):
         """Only what log-potentials need: `set_groups` for a state."""
@@ -281,7 +312,7 @@ cdef class Run:
         if self.r.s.place != NULL:
             sum_state(&self.r)
         if self.r.betas == NULL:
-            heat(&self.r.s.m, 1.0)
+            self.engine.heat(&self.r.s.m, 1.0)
 
     def set_record(self, bint follow, dict arrays, table_counts, int64_t every, int64_t burn_in):
         """What is kept: ``arrays`` by fields of gibbs_record.h; ``table_counts``: one for each group, or none."""
@@ -306,14 +337,14 @@ cdef class Run:
         """Updates number start .. stop - 1. Returns (fault, variable): fault 0 is success."""
         cdef int64_t fault
         with nogil:
-            fault = run_alone(&self.r, &self.threads[0], start, stop)
+            fault = self.engine.run_alone(&self.r, &self.threads[0], start, stop)
         return fault, self.threads[0].w.faulty
 
     def advance_together(self, int me, int64_t first, int64_t last):
         """Sweeps first .. last - 1 as thread ``me``; all threads must call this with the same sweeps."""
         cdef int64_t fault
         with nogil:
-            fault = run_together(&self.r, &self.threads[me], me, first, last)
+            fault = self.engine.run_together(&self.r, &self.threads[me], me, first, last)
         return fault, self.threads[me].w.faulty
 
     def recomputed_log_potential(self):

@@ -48,9 +48,28 @@ static ALWAYS_INLINE int64_t first_key(const sampler *s, int64_t i) {
     return s->weights_at ? s->weights_at[i] : i * s->n_keys;
 }
 
+/* The neighbours of variable i of a grid in rising order. */
+static inline int grid_members(const grid_model *g, int64_t i, int64_t *at) {
+    int side[4];
+    const int n = grid_neighbours(g, i, at, side);
+    for (int k = 1; k < n; k++)
+        for (int j = k; j > 0 && at[j] < at[j - 1]; j--) {
+            const int64_t t = at[j];
+            at[j] = at[j - 1];
+            at[j - 1] = t;
+        }
+    return n;
+}
+
 /* The state of the blanket: a mixed-radix number or, where that does not fit, a hash. */
 static ALWAYS_INLINE uint64_t blanket_key(const sampler *s, int64_t i, const label *x) {
     uint64_t key = 0;
+    if (s->m.grid) {
+        int64_t at[4];
+        const int n = grid_members(s->m.grid, i, at);
+        for (int k = 0; k < n; k++) key = key * 2 + x[at[k]];
+        return key;
+    }
     const int hashed = s->long_keys && s->long_keys[i];
     for (int64_t e = s->key_starts[i]; e < s->key_starts[i + 1]; e++) {
         const int32_t j = s->key_members[e];
@@ -61,8 +80,14 @@ static ALWAYS_INLINE uint64_t blanket_key(const sampler *s, int64_t i, const lab
 
 /* How many neighbours have each label, whoever they are; for two labels the sum of the neighbours (HG16 Sec. 4.3). */
 static ALWAYS_INLINE uint64_t sum_key(const sampler *s, int64_t i, const label *x) {
-    const int64_t begin = s->key_starts[i], end = s->key_starts[i + 1];
     uint64_t key = 0;
+    if (s->m.grid) {
+        int64_t at[4];
+        const int n = grid_members(s->m.grid, i, at);
+        for (int k = 0; k < n; k++) key += x[at[k]];
+        return key;
+    }
+    const int64_t begin = s->key_starts[i], end = s->key_starts[i + 1];
     for (int64_t e = begin; e < end; e++) {
         const label l = x[s->key_members[e]];
         if (s->long_keys && s->long_keys[i]) {
@@ -107,7 +132,12 @@ static ALWAYS_INLINE uint32_t start_fraction(uint64_t weight_key, int64_t i, uin
 }
 
 /* Probability of label 1 in 2^-32, to the nearest. */
-static ALWAYS_INLINE int64_t fixed_p(double odds) { return (int64_t)(4294967296.0 / (1.0 + odds) + 0.5); }
+static ALWAYS_INLINE int64_t fixed_p(double odds) {
+    const double shifted = 4294967296.0 / (1.0 + odds) + ROUNDING_SHIFT;
+    int64_t bits;
+    memcpy(&bits, &shifted, 8);
+    return bits - ROUNDING_BITS;
+}
 
 /* HG16 eq. 9: w += p; the carry is the label. */
 static ALWAYS_INLINE int herd_fraction(uint32_t *weight, int64_t p) {
@@ -238,13 +268,13 @@ static ALWAYS_INLINE int pick(const double *restrict w, const double *restrict c
 
 /* p[k] in 2^-32, adding up to 1: differences of rounded cumulative sums, so that what is 0 stays 0. */
 static ALWAYS_INLINE void fixed_labels_p(const double *restrict cumulative, int64_t *restrict p, int n) {
-    const double shift = 6755399441055744.0, scale = 4294967296.0 / cumulative[n - 1];
+    const double scale = 4294967296.0 / cumulative[n - 1];
     int64_t before = 0;
     for (int k = 0; k < n; k++) {
-        const double rounded = cumulative[k] * scale + shift;
+        const double rounded = cumulative[k] * scale + ROUNDING_SHIFT;
         int64_t bits;
         memcpy(&bits, &rounded, 8);
-        const int64_t c = bits - INT64_C(0x4338000000000000);
+        const int64_t c = bits - ROUNDING_BITS;
         p[k] = c - before;
         before = c;
     }

@@ -16,10 +16,10 @@ static ALWAYS_INLINE void set_label(const sampler *s, worker *w, int64_t i, int 
     s->y[i] = (label)x;
 }
 
-static ALWAYS_INLINE void update_two(const sampler *s, worker *w, int64_t i, double u, const int draw) {
-    const double odds = odds_of(&s->m, i, s->x);
+static ALWAYS_INLINE void update_two(const sampler *s, worker *w, int64_t i, double u, const int draw, const int grid) {
+    const double odds = grid ? grid_odds(&s->m, i, s->x) : odds_of(&s->m, i, s->x);
     if (s->conditional_sums) {
-        s->conditional_sums[s->m.unary_at[i]] += 1.0 / (1.0 + odds);
+        s->conditional_sums[unary_row(&s->m, i)] += 1.0 / (1.0 + odds);
         s->conditional_counts[i]++;
     }
     set_label(s, w, i, draw_two(s, w, i, odds, u, draw));
@@ -35,7 +35,7 @@ static ALWAYS_INLINE void update_labels(const sampler *s, worker *w, int64_t i, 
         return;
     }
     if (s->conditional_sums) {
-        double *to = s->conditional_sums + s->m.unary_at[i];
+        double *to = s->conditional_sums + unary_row(&s->m, i);
         for (int k = 0; k < n_labels; k++) to[k] += w->w[k] / total;
         s->conditional_counts[i]++;
     }
@@ -47,7 +47,7 @@ static ALWAYS_INLINE void update_labels(const sampler *s, worker *w, int64_t i, 
 /* Anything. */
 static void step_any(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {
     EACH_VARIABLE {
-        if (s->m.sizes[i] == 2) update_two(s, w, i, u[j], DRAW_ANY);
+        if (s->m.sizes[i] == 2) update_two(s, w, i, u[j], DRAW_ANY, 0);
         else update_labels(s, w, i, u[j], s->m.sizes[i], s->m.widths[i], DRAW_ANY);
         if (w->fault) return;
     }
@@ -57,7 +57,7 @@ static void step_any(const sampler *s, worker *w, const int32_t *order, int64_t 
 #define STEP_TWO(NAME, DRAW)                                                                                           \
     static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
         EACH_VARIABLE {                                                                                                \
-            update_two(s, w, i, u[j], DRAW);                                                                           \
+            update_two(s, w, i, u[j], DRAW, 0);                                                                           \
             if (DRAW == DRAW_ANY && w->fault) return;                                                                  \
         }                                                                                                              \
     }
@@ -87,12 +87,16 @@ STEP_LABELS(step_labels_sum, DRAW_SUM)
 STEP_LABELS(step_labels_bins, DRAW_BINS)
 STEP_LABELS(step_labels_any, DRAW_ANY)
 
-enum { LOOP_ANY, LOOP_TWO, LOOP_LABELS };
+#include "gibbs_grid.h"
+
+enum { LOOP_ANY, LOOP_TWO, LOOP_LABELS, LOOP_GRID };
 
 static inline stepper choose_stepper(int loop, int draw) {
     static const stepper two[] = {step_two_random, step_two_blanket, step_two_sum, step_two_bins, step_two_any};
     static const stepper labels[] = {step_labels_random, step_labels_blanket, step_labels_sum, step_labels_bins,
                                      step_labels_any};
+    static const stepper grid[] = {step_grid_random, step_grid_blanket, step_grid_sum, step_grid_bins, step_grid_any};
+    if (loop == LOOP_GRID) return grid[draw];
     return loop == LOOP_TWO ? two[draw] : loop == LOOP_LABELS ? labels[draw] : step_any;
 }
 

@@ -18,10 +18,22 @@ typedef uint16_t label;
 
 enum { MOST_LABELS = 65535 };
 
+/* A rectangular grid of variables of two labels, row by row, whose pairs along one axis are all alike. Its neighbours
+ * need no lists. log_ratio[side][label]: the log odds of label 0 against 1 that a neighbour on that side adds. */
+enum { UP, DOWN, LEFT, RIGHT };
+
+typedef struct {
+    int64_t rows, columns;
+    int wraps;
+    double log_ratio[4][2], ratio[4][2]; /* ratio: heated */
+} grid_model;
+
 typedef struct {
     int64_t n;
+    const grid_model *grid;  /* in place of starts .. rows; or NULL */
     const int32_t *sizes, *widths;
-    const int64_t *unary_at, *starts, *others_at;
+    const int64_t *unary_at; /* NULL: the unary row of variable i is number i */
+    const int64_t *starts, *others_at;
     const int32_t *row_at, *others, *places;
     const double *unary_log, *rows_log;
     double *unary, *rows;    /* exp(beta * log), rewritten by heat() */
@@ -30,13 +42,16 @@ typedef struct {
     double beta;
 } model;
 
+/* 1.5 * 2^52: adding it rounds to an integer, which is then in the low bits. */
+#define ROUNDING_SHIFT 6755399441055744.0
+#define ROUNDING_BITS INT64_C(0x4338000000000000)
+
 /* exp(x), below 1.5 ulp off, 0 below -708 and infinite above 709: Cody and Waite's reduction and a polynomial. Its own so
  * that it is vector code, and the same bits on every machine. */
 static ALWAYS_INLINE double fast_exp(double x) {
-    const double shift = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer */
     const double bounded = x < -708.0 ? -708.0 : x > 709.0 ? 709.0 : x;
-    const double shifted = bounded * 1.4426950408889634 + shift;
-    const double n = shifted - shift;
+    const double shifted = bounded * 1.4426950408889634 + ROUNDING_SHIFT;
+    const double n = shifted - ROUNDING_SHIFT;
     const double r = (bounded - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
     double p = 1.6059043836821613e-10;
     p = p * r + 2.08767569878681e-09;
@@ -73,7 +88,28 @@ static inline void heat(model *m, double beta) {
     if (beta == m->beta) return;
     m->beta = beta;
     exp_scaled(m->unary_log, m->unary, m->n_unary, beta);
-    exp_scaled(m->rows_log, m->rows, m->n_rows, beta);
+    if (m->grid) exp_scaled(m->grid->log_ratio[0], ((grid_model *)m->grid)->ratio[0], 8, beta);
+    else exp_scaled(m->rows_log, m->rows, m->n_rows, beta);
+}
+
+static ALWAYS_INLINE int64_t unary_row(const model *m, int64_t i) { return m->unary_at ? m->unary_at[i] : i; }
+
+/* The neighbours of variable i of a grid and their sides, in the order of its factors (first the pairs along columns, then
+ * those along rows, each by their first variable); returns how many there are. */
+static inline int grid_neighbours(const grid_model *g, int64_t i, int64_t *at, int *side) {
+    const int64_t r = i / g->columns, c = i % g->columns, whole = g->rows * g->columns;
+    const int top = r == 0, bottom = r == g->rows - 1, first = c == 0, last = c == g->columns - 1;
+    const int64_t where[4] = {top ? i - g->columns + whole : i - g->columns, bottom ? i + g->columns - whole : i + g->columns,
+                              first ? i + g->columns - 1 : i - 1, last ? i - g->columns + 1 : i + 1};
+    const int order[4] = {top ? DOWN : UP, top ? UP : DOWN, first ? RIGHT : LEFT, first ? LEFT : RIGHT};
+    const int absent[4] = {top, bottom, first, last};
+    int n = 0;
+    for (int k = 0; k < 4; k++) {
+        if (absent[order[k]] && !g->wraps) continue;
+        at[n] = where[order[k]];
+        side[n++] = order[k];
+    }
+    return n;
 }
 
 /* Where incidence e of a variable finds its row; width: of that variable. */
@@ -86,7 +122,14 @@ static ALWAYS_INLINE int64_t row_of(const model *m, int64_t e, int width, const 
 
 /* The sum of the logarithms: log odds of label 0 against label 1. Not a number where both are forbidden. */
 static inline double log_odds(const model *m, int64_t i, const label *x) {
-    double sum = m->unary_log[m->unary_at[i]];
+    double sum = m->unary_log[unary_row(m, i)];
+    if (m->grid) {
+        int64_t at[4];
+        int side[4];
+        const int n = grid_neighbours(m->grid, i, at, side);
+        for (int k = 0; k < n; k++) sum += m->grid->log_ratio[side[k]][x[at[k]]];
+        return sum;
+    }
     for (int64_t e = m->starts[i]; e < m->starts[i + 1]; e++) sum += m->rows_log[row_of(m, e, 1, x)];
     return sum;
 }
@@ -98,12 +141,21 @@ static inline double careful_odds(const model *m, int64_t i, const label *x) {
     return odds;
 }
 
+static ALWAYS_INLINE double grid_odds(const model *m, int64_t i, const label *x) {
+    int64_t at[4];
+    int side[4];
+    const int n = grid_neighbours(m->grid, i, at, side);
+    double product = 1.0;
+    for (int k = 0; k < n; k++) product *= m->grid->ratio[side[k]][x[at[k]]];
+    return m->unary[i] * product;
+}
+
 /* The odds of label 0 against label 1 given the other variables. */
 static ALWAYS_INLINE double odds_of(const model *m, int64_t i, const label *x) {
     if (m->careful && m->careful[i]) return careful_odds(m, i, x);
     double product = 1.0;
     for (int64_t e = m->starts[i]; e < m->starts[i + 1]; e++) product *= m->rows[row_of(m, e, 1, x)];
-    return m->unary[m->unary_at[i]] * product;
+    return m->unary[unary_row(m, i)] * product;
 }
 
 /* log p of label k less that of another, up to one constant for all labels. */
@@ -146,7 +198,7 @@ static ALWAYS_INLINE void weights_of(const model *m, int64_t i, const label *x, 
 
 /* What the log-potential gains when variable i goes from its label to `to`; both must be allowed. */
 static inline double gain(const model *m, int64_t i, const label *x, int to) {
-    if (m->sizes[i] == 2) {
+    if (m->grid || m->sizes[i] == 2) {
         const double l = log_odds(m, i, x);
         return to ? -l : l;
     }

@@ -61,8 +61,8 @@ static inline void count_labels(record *r, const model *m, const label *restrict
         for (int64_t i = begin; i < end; i++) counts[i] += x[i];
     else
         for (int64_t i = begin; i < end; i++) {
-            if (m->sizes[i] == 2) counts[m->unary_at[i]] += x[i];
-            else counts[m->unary_at[i] + x[i]]++;
+            if (m->sizes[i] == 2) counts[unary_row(m, i)] += x[i];
+            else counts[unary_row(m, i) + x[i]]++;
         }
 }
 

@@ -26,24 +26,30 @@ static inline uint64_t mix_pair(uint64_t key, uint64_t a, uint64_t b) {
     return mix64(mix64(mix64(key + GOLDEN * (a + 1)) + GOLDEN * (b + 1)));
 }
 
-static inline uint64_t rotated(uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
+typedef uint64_t lanes __attribute__((vector_size(32)));
+
+#define ROTATED_LANES(x, k) (((x) << (k)) | ((x) >> (64 - (k))))
 
 /* The 64-bit numbers block * UNIFORM_BLOCK .. + UNIFORM_BLOCK - 1 of the stream `key`. */
 static inline void raw_block(uint64_t key, uint64_t block, uint64_t *restrict out) {
-    uint64_t s[4][UNIFORM_LANES], z = mix64(key ^ mix64(GOLDEN * (block + 1)));
+    uint64_t seeds[4][UNIFORM_LANES], z = mix64(key ^ mix64(GOLDEN * (block + 1)));
     for (int w = 0; w < 4; w++)
-        for (int l = 0; l < UNIFORM_LANES; l++) s[w][l] = mix64(z += GOLDEN);
+        for (int l = 0; l < UNIFORM_LANES; l++) seeds[w][l] = mix64(z += GOLDEN);
+    lanes s[4][2];
+    memcpy(s, seeds, sizeof(seeds));
     for (int j = 0; j < UNIFORM_BLOCK; j += UNIFORM_LANES) {
-        for (int l = 0; l < UNIFORM_LANES; l++) {
-            out[j + l] = rotated(s[0][l] + s[3][l], 23) + s[0][l];
-            const uint64_t t = s[1][l] << 17;
-            s[2][l] ^= s[0][l];
-            s[3][l] ^= s[1][l];
-            s[1][l] ^= s[2][l];
-            s[0][l] ^= s[3][l];
-            s[2][l] ^= t;
-            s[3][l] = rotated(s[3][l], 45);
+        lanes result[2];
+        for (int h = 0; h < 2; h++) {
+            const lanes sum = s[0][h] + s[3][h], t = s[1][h] << 17;
+            result[h] = ROTATED_LANES(sum, 23) + s[0][h];
+            s[2][h] ^= s[0][h];
+            s[3][h] ^= s[1][h];
+            s[1][h] ^= s[2][h];
+            s[0][h] ^= s[3][h];
+            s[2][h] ^= t;
+            s[3][h] = ROTATED_LANES(s[3][h], 45);
         }
+        memcpy(out + j, result, sizeof(result));
     }
 }
 

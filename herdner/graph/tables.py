@@ -13,6 +13,7 @@ from herdner.graph.conditionals import Conditionals, conditionals
 from herdner.graph.domain import Labels
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
+from herdner.graph.grids import GridForm, grid_form
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,12 @@ class TableGraph:
     def conditionals(self) -> Conditionals:
         """The full conditionals; laid out when they are first asked for, as exact backends do without."""
         return conditionals(self.sizes, self.factors)
+
+    @cached_property
+    def grid(self) -> GridForm | None:
+        """The form of a grid of two labels whose pairs along one axis are all alike, looked for when first asked."""
+        form = grid_form(self.sizes, self.factors)
+        return None if isinstance(form, str) else form
 
 
 # In order of preference: each takes (sizes, factors) and returns a form, or why there is none.

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import gibbs as loops
 from herdner.graph.conditionals import Conditionals, colours
+from herdner.graph.grids import GridForm
 from herdner.graph.tables import TableGraph
 from herdner.inference.backend import Interrupted
 from herdner.inference.start import given_start, random_start
@@ -74,7 +75,7 @@ class _Shared:
 
     plan: Gibbs
     compiled: TableGraph
-    form: Conditionals
+    form: Conditionals | GridForm
     loop: str
     weights: Weights
     order: NDArray[np.int32] | None
@@ -84,36 +85,46 @@ class _Shared:
 
     @classmethod
     def of(cls, plan: Gibbs, compiled: TableGraph) -> _Shared:
-        form = compiled.conditionals
-        loop = "any" if plan.loop == "general" else _loop(form)
         betas = plan.annealing.betas(plan.n_sweeps) if isinstance(plan.annealing, Annealing) else None
         hottest = 1.0 if betas is None else max(1.0, float(betas.max(initial=0.0)))
-        careful = (form.spread * hottest > _SAFE).astype(np.uint8)
-        order, starts = _order(plan, form)
-        weights = lay_out(plan, form, loop)
-        return cls(plan, compiled, form, loop, weights, order, starts, betas, careful if careful.any() else None)
+        form, careful = compiled.grid, None
+        if form is None or form.spread * hottest > _SAFE or plan.loop == "general" or plan.dummy_edges is not None:
+            form = compiled.conditionals
+            careful = (form.spread * hottest > _SAFE).astype(np.uint8)
+        loop = "any" if plan.loop == "general" else _loop(form)
+        order, starts = _order(plan, compiled, form)
+        weights = lay_out(plan, compiled.sizes, form, loop)
+        careful = careful if careful is not None and careful.any() else None
+        return cls(plan, compiled, form, loop, weights, order, starts, betas, careful)
 
     @property
     def n_steps(self) -> int:
         """Updates of a sweep."""
-        return len(self.form.sizes) if self.order is None else len(self.order)
+        return len(self.compiled.sizes) if self.order is None else len(self.order)
 
 
-def _loop(form: Conditionals) -> str:
+def _loop(form: Conditionals | GridForm) -> str:
     """The fastest loop that fits."""
+    if isinstance(form, GridForm):
+        return "grid"
     if form.others_at is not None or form.sizes.min() != form.sizes.max() or form.sizes[0] < 2:
         return "any"
     return "two" if form.sizes[0] == 2 else "labels"
 
 
-def _order(plan: Gibbs, form: Conditionals) -> tuple[NDArray[np.int32] | None, NDArray[np.int64]]:
+def _order(
+    plan: Gibbs, compiled: TableGraph, form: Conditionals | GridForm
+) -> tuple[NDArray[np.int32] | None, NDArray[np.int64]]:
     """The order of a sweep, None for 0, 1, .., and where each colour begins."""
-    n = len(form.sizes)
+    n = len(compiled.sizes)
     if plan.scan.kind != "checkerboard":
         return plan.scan.order, np.array([0, n])
     if plan.herds and plan.sharing is not None and plan.sharing.kind == "complete":
         return None, np.arange(n + 1)
-    colour, _ = colours(dependencies(plan, form))
+    if isinstance(form, GridForm) and not (form.wraps and (form.rows % 2 or form.columns % 2)):
+        colour = np.add.outer(np.arange(form.rows) % 2, np.arange(form.columns) % 2).ravel() % 2
+    else:
+        colour, _ = colours(dependencies(plan, compiled.conditionals))
     order = np.argsort(colour, kind="stable").astype(np.int32)
     return order, np.concatenate([[0], np.cumsum(np.bincount(colour))]).astype(np.int64)
 
@@ -134,8 +145,11 @@ class Chain:
         shared, plan, form = self.shared, self.shared.plan, self.shared.form
         self.engine = loops.Run()
         other = self.state.copy() if plan.scan.kind == "jacobi" else self.state
-        hot = np.empty_like(form.unary), np.empty_like(form.rows)
-        self.engine.set_model(form, self.state, other, *hot, shared.careful, shared.loop)
+        unary = np.empty_like(form.unary)
+        if isinstance(form, GridForm):
+            self.engine.set_grid(form, self.state, other, unary)
+        else:
+            self.engine.set_model(form, self.state, other, unary, np.empty_like(form.rows), shared.careful, shared.loop)
         self.start_log_potential = self.engine.set_groups(shared.compiled.factors)
         self._set_draws()
         self.engine.set_scan(
@@ -147,7 +161,7 @@ class Chain:
     def _set_draws(self) -> None:
         plan, w = self.shared.plan, self.shared.weights
         sharing = plan.sharing
-        n = len(self.shared.form.sizes)
+        n = len(self.state)
         fractions, dense = w.arrays(int(self.keys[2]), n)
         hashed = plan.herds and fractions is None and dense is None
         own = plan.scan.kind in ("systematic", "checkerboard", "jacobi")
@@ -161,7 +175,7 @@ class Chain:
 
     def _set_record(self) -> None:
         record, form, plan = self.shared.plan.record, self.shared.form, self.shared.plan
-        n, factors = len(form.sizes), self.shared.compiled.factors
+        n, factors = len(self.state), self.shared.compiled.factors
         if record.table_counts:
             self.table_counts = tuple(np.zeros(group.tables.shape) for group in factors)
         if record.marginals:
@@ -170,7 +184,7 @@ class Chain:
             self.arrays["conditional_sums"] = np.zeros(len(form.unary))
             self.arrays["conditional_counts"] = np.zeros(n, np.uint32)
         if record.joint:
-            n_states, self.arrays["joint_place"] = _joint_places(form.sizes)
+            n_states, self.arrays["joint_place"] = _joint_places(self.shared.compiled.sizes)
             self.arrays["joint"] = np.zeros(n_states, np.uint32)
         if record.trace:
             self.arrays["trace"] = np.full(plan.n_sweeps, np.nan)
@@ -254,23 +268,22 @@ def gathered(shared: _Shared, chains: list[Chain], began: float) -> Result:
 
 def _averages(shared: _Shared, chains: list[Chain], kept: int) -> dict:
     """What is averaged over the ``kept`` sweeps of all chains."""
-    record, form = shared.plan.record, shared.form
+    record, form, sizes = shared.plan.record, shared.form, shared.compiled.sizes
     found: dict = {}
     if record.marginals:
-        found["marginals"] = by_label(form, _total(chains, "counts") / kept)
+        found["marginals"] = by_label(sizes, form, _total(chains, "counts") / kept)
     if record.rao_blackwell:
         counts = _total(chains, "conditional_counts")
-        means = (
-            _total(chains, "conditional_sums") / np.maximum(counts, 1)[np.repeat(np.arange(len(counts)), form.widths)]
-        )
-        found["rao_blackwell"] = by_label(form, means)
+        rows = np.arange(len(counts)) if isinstance(form, GridForm) else np.repeat(np.arange(len(counts)), form.widths)
+        means = _total(chains, "conditional_sums") / np.maximum(counts, 1)[rows]
+        found["rao_blackwell"] = by_label(sizes, form, means)
         never = np.flatnonzero(counts == 0)  # of a given scan: these keep their labels
-        found["rao_blackwell"][never] = np.eye(form.sizes.max())[chains[0].engine.state[never]]
+        found["rao_blackwell"][never] = np.eye(sizes.max())[chains[0].engine.state[never]]
     if record.table_counts:
         groups = zip(*(chain.table_counts for chain in chains), strict=True)
         found["table_counts"] = tuple(np.sum(parts, axis=0) / kept for parts in groups)
     if record.joint:
-        found["joint"] = (_total(chains, "joint") / kept).reshape(form.sizes)
+        found["joint"] = (_total(chains, "joint") / kept).reshape(sizes)
     return found
 
 
@@ -292,18 +305,19 @@ def _paths(shared: _Shared, chains: list[Chain]) -> dict:
     return found
 
 
-def by_label(form: Conditionals, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def by_label(
+    sizes: NDArray[np.int32], form: Conditionals | GridForm, rows: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """[V, K] from the layout of the unary rows, in which two labels keep the second alone."""
-    n_labels = int(form.sizes.max())
-    result = np.zeros((len(form.sizes), n_labels))
-    if (form.sizes == 2).all():
+    result = np.zeros((len(sizes), int(sizes.max())))
+    two = sizes == 2
+    if isinstance(form, GridForm) or two.all():
         result[:, 1] = rows
-        result[:, 0] = 1.0 - rows
+        np.subtract(1.0, rows, out=result[:, 0])
         return result
-    two = form.sizes == 2
     result[two, 1] = rows[form.unary_at[two]]
     result[two, 0] = 1.0 - result[two, 1]
-    for k in range(n_labels):
-        has = ~two & (form.sizes > k)
+    for k in range(result.shape[1]):
+        has = ~two & (sizes > k)
         result[has, k] = rows[form.unary_at[has] + k]
     return result

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from herdner._ext import gibbs as loops
 from herdner.graph.conditionals import Conditionals, joined
+from herdner.graph.grids import GridForm
 
 if TYPE_CHECKING:
     from herdner.inference.gibbs import Gibbs
@@ -48,39 +49,58 @@ class Weights:
         return None, weights
 
 
-def lay_out(plan: Gibbs, form: Conditionals, loop: str) -> Weights:
+def lay_out(plan: Gibbs, sizes: NDArray[np.int32], form: Conditionals | GridForm, loop: str) -> Weights:
     """The weights that ``plan`` needs on a graph; ValueError where its sharing does not fit."""
     if not plan.herds or plan.sharing is None:
         return Weights("random")
     kind = plan.sharing.kind
     simple = plan.form == "circular" and plan.numbers == "fixed" and plan.error_bound == 0.0
-    keys = {"blanket": _blanket_keys, "neighbour-sum": _sum_keys, "complete": _complete_keys}
-    bits, found = keys[kind](plan, form) if kind in keys else (_bin_bits(plan.sharing.n_bins, kind, form), {})
-    words = 1 if form.sizes.max() <= 2 else int(form.sizes.max())
-    all_two = bool((form.sizes == 2).all())
-    n_keys, n_slots, weights_at = _slots(bits, plan.weight_memory // 4)
+    all_two = bool((sizes == 2).all())
+    if kind.endswith("bins"):
+        bits, found = _bin_bits(plan.sharing.n_bins, kind, sizes[:1] if all_two else sizes), {}
+    elif kind == "complete":
+        bits, found = _complete_keys(sizes)
+    elif isinstance(form, GridForm):
+        bits, found = _grid_bits(kind, form), {}
+    else:
+        bits, found = (_blanket_keys if kind == "blanket" else _sum_keys)(plan, form)
+    words = 1 if all_two else max(int(sizes.max()), 1)
+    n_keys, n_slots, weights_at = _slots(bits, len(sizes), plan.weight_memory // 4)
     fractions = simple and all_two and 0 < n_slots * 4 <= plan.weight_memory
     dense = not fractions and 0 < n_slots * words * 8 <= plan.weight_memory // _DENSE_SIGNED
-    fast = (
-        simple and kind in ("blanket", "neighbour-sum", "bins") and (loop == "labels" or (loop == "two" and fractions))
-    )
-    draw = kind if fast or (simple and kind != "random-bins") else "any"
+    specialised = kind in ("blanket", "neighbour-sum", "bins") and (fractions or loop == "labels")
     return Weights(
-        draw if draw in loops.DRAWS else "any",
+        kind if simple and specialised else "any",
         fractions=fractions, dense=dense, weights_at=weights_at, n_keys=n_keys, n_slots=n_slots, words=words, **found,
     )  # fmt: skip
 
 
-def _slots(bits: NDArray[np.float64], most: int) -> tuple[int, int, NDArray[np.int64] | None]:
-    """(keys of each variable where that is one number, all slots, else where each begins); 0 slots: too many."""
-    widest, total = float(bits.max()), float(np.exp2(np.minimum(bits, _LONG)).sum())
+def _slots(bits: NDArray[np.float64], n_variables: int, most: int) -> tuple[int, int, NDArray[np.int64] | None]:
+    """(keys of each variable where that is one number, all slots, else where each begins); 0 slots: too many.
+
+    ``bits`` [V], or [1] where all variables have as many keys.
+    """
+    widest = float(bits.max())
+    total = float(np.exp2(np.minimum(bits, 2 * _LONG)).sum()) * (n_variables if len(bits) == 1 else 1)
     if total > most:
         return 0, 0, None
     counts = np.rint(np.exp2(bits)).astype(np.int64)
-    if 2.0**widest * len(bits) <= 2 * total and 2.0**widest * len(bits) <= most:
-        return int(counts.max()), int(counts.max()) * len(bits), None
+    if 2.0**widest * n_variables <= min(2 * total, most) or len(bits) == 1:
+        return int(counts.max()), int(counts.max()) * n_variables, None
     weights_at = np.concatenate([[0], np.cumsum(counts)])
     return 0, int(weights_at[-1]), weights_at
+
+
+def _grid_bits(kind: str, form: GridForm) -> NDArray[np.float64]:
+    """At most four neighbours: 16 states, or 5 sums where all four sides are alike."""
+    if kind == "blanket":
+        return np.array([4.0])
+    if (form.sides != form.sides[0]).any():
+        raise ValueError(
+            "sharing=neighbour-sum needs equal couplings, but those along columns and rows of the grid differ;"
+            " use sharing=blanket() or bins(B)"
+        )
+    return np.array([math.log2(5)])
 
 
 def _long_keys(bits: NDArray[np.float64]) -> NDArray[np.uint8] | None:
@@ -126,20 +146,20 @@ def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
             )
 
 
-def _complete_keys(plan: Gibbs, form: Conditionals) -> tuple[NDArray[np.float64], dict]:
-    sizes = form.sizes.astype(np.float64)
-    whole = float(np.log2(sizes).sum())
+def _complete_keys(sizes: NDArray[np.int32]) -> tuple[NDArray[np.float64], dict]:
+    whole = float(np.log2(sizes.astype(np.float64)).sum())
     if whole <= _LONG:
-        place = np.concatenate([[1], np.cumprod(form.sizes[:-1], dtype=np.uint64)]).astype(np.uint64)
-    else:  # a linear hash with odd random multipliers, the same in every run
-        place = np.random.default_rng(0).integers(0, 2**63, len(sizes), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    return np.full(len(sizes), whole if whole <= _LONG else 2 * _LONG), {"place": place}
+        place = np.concatenate([[1], np.cumprod(sizes[:-1], dtype=np.uint64)]).astype(np.uint64)
+        return np.array([whole]), {"place": place}
+    # A linear hash with odd random multipliers, the same in every run.
+    place = np.random.default_rng(0).integers(0, 2**63, len(sizes), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    return np.array([2 * _LONG]), {"place": place}
 
 
-def _bin_bits(n_bins: int, kind: str, form: Conditionals) -> NDArray[np.float64]:
+def _bin_bits(n_bins: int, kind: str, sizes: NDArray[np.int32]) -> NDArray[np.float64]:
     two = math.log2(n_bins + (kind == "random-bins"))
     more = 0.0 if n_bins == 1 and kind == "bins" else 2 * _LONG  # hashed: the bins of all labels together
-    return np.where(form.sizes == 2, two, more)
+    return np.where(sizes == 2, two, more)
 
 
 def dependencies(plan: Gibbs, form: Conditionals) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

@@ -1,0 +1,64 @@
+"""Recognising grids whose pairs along one axis are all alike: their neighbours need no lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner._ext import conditionals as loops
+from herdner.graph.factors import TableFactors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GridForm:
+    """A grid of variables of two labels, ``rows`` x ``columns`` in row-major order, ``wraps`` around or not.
+
+    ``unary`` float64[V]: the log odds of label 0 against label 1 of the unary factors. ``sides`` float64[4, 2]: those
+    that a neighbour above, below, to the left, to the right adds when it has label 0, 1. ``spread``: no log odds are
+    larger, infinite ones apart.
+    """
+
+    rows: int
+    columns: int
+    wraps: bool
+    unary: NDArray[np.float64]
+    sides: NDArray[np.float64]
+    spread: float
+
+
+def grid_form(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> GridForm | str:
+    """The grid form of a graph as `ising` builds it, of at least 3 x 3 variables; or why it has none.
+
+    ValueError where a variable's unary factors allow no label.
+    """
+    pairs = [group for group in factors if group.arity == 2 and len(group)]
+    if len(pairs) != 1 or any(group.arity > 2 and len(group) for group in factors) or not (sizes == 2).all():
+        return "a grid has two labels and one group of pairs"
+    (group,) = pairs
+    columns, wraps = loops.grid_columns(group.scopes, len(sizes))
+    if not columns:
+        return "the pairs are not those of a grid"
+    n_vertical = len(sizes) - (0 if wraps else columns)
+    along = [group.scale[:n_vertical], group.scale[n_vertical:]]
+    if len(group.tables) > 1 or any(scale.min() != scale.max() for scale in along):
+        return "the pairs along one axis differ"
+    sides = np.empty((4, 2))
+    for axis, scale in enumerate(along):
+        table = scale[0] * group.tables[0]
+        with np.errstate(invalid="ignore"):
+            sides[2 * axis] = table[:, 0] - table[:, 1]
+            sides[2 * axis + 1] = table[0] - table[1]
+    unary = np.zeros(len(sizes))
+    for part in factors:
+        if part.arity == 1:
+            loops.add_unary(unary, None, part.scopes, part.table_of_factor, part.scale, part.tables)
+    largest, fault = loops.largest_odds(unary)
+    if fault >= 0:
+        raise ValueError(f"variable {fault}: its unary factors forbid every label by -inf; allow at least one")
+    finite = np.abs(np.where(np.isfinite(sides), sides, 0.0))
+    return GridForm(
+        len(sizes) // columns, columns, wraps, unary, sides, largest + float(finite.max(axis=1).sum())
+    )
