@@ -168,8 +168,8 @@ def largest_odds(const double[::1] unary):
 
 
 def grid_columns(const int32_t[:, ::1] scopes, int64_t n_variables):
-    """(columns, wraps) where the pairs are those of a grid, each row's variables in turn: along columns, then along rows,
-    by their first variables; else (0, False)."""
+    """(columns, wraps) where the pairs are those of a grid in raster order: along columns, then along rows, each
+    by their first variables; otherwise (0, False)."""
     cdef int64_t n_pairs = scopes.shape[0], columns, rows, r, c, f = 0
     cdef bint wraps, fits
     if not n_pairs:

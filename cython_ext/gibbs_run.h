@@ -114,8 +114,11 @@ static int64_t run_alone(run *r, thread_state *t, int64_t from, int64_t to) {
         const int64_t sweep = from / r->n_steps, sweep_end = (sweep + 1) * r->n_steps;
         const int64_t stop = sweep_end < to ? sweep_end : to;
         if (from % r->n_steps == 0) begin_sweep(r, sweep);
-        advance(r, t, from, stop);
-        if (t->w.fault) return t->w.fault;
+        for (int64_t c = 0; c < r->n_colours; c++) { /* by colours as on several threads: sums are rounded alike */
+            const int64_t begin = sweep * r->n_steps + r->colour_starts[c], end = sweep * r->n_steps + r->colour_starts[c + 1];
+            advance(r, t, begin > from ? begin : from, end < stop ? end : stop);
+            if (t->w.fault) return t->w.fault;
+        }
         if (stop == sweep_end) {
             const int64_t fault = end_sweep(r, sweep);
             if (fault) return fault;

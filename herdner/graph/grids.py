@@ -59,6 +59,4 @@ def grid_form(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> Grid
     if fault >= 0:
         raise ValueError(f"variable {fault}: its unary factors forbid every label by -inf; allow at least one")
     finite = np.abs(np.where(np.isfinite(sides), sides, 0.0))
-    return GridForm(
-        len(sizes) // columns, columns, wraps, unary, sides, largest + float(finite.max(axis=1).sum())
-    )
+    return GridForm(len(sizes) // columns, columns, wraps, unary, sides, largest + float(finite.max(axis=1).sum()))

@@ -118,7 +118,7 @@ def _order(
     """The order of a sweep, None for 0, 1, .., and where each colour begins."""
     n = len(compiled.sizes)
     if plan.scan.kind != "checkerboard":
-        return plan.scan.order, np.array([0, n])
+        return plan.scan.order, np.array([0, n if plan.scan.order is None else len(plan.scan.order)])
     if plan.herds and plan.sharing is not None and plan.sharing.kind == "complete":
         return None, np.arange(n + 1)
     if isinstance(form, GridForm) and not (form.wraps and (form.rows % 2 or form.columns % 2)):
@@ -305,9 +305,7 @@ def _paths(shared: _Shared, chains: list[Chain]) -> dict:
     return found
 
 
-def by_label(
-    sizes: NDArray[np.int32], form: Conditionals | GridForm, rows: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def by_label(sizes: NDArray[np.int32], form: Conditionals | GridForm, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """[V, K] from the layout of the unary rows, in which two labels keep the second alone."""
     result = np.zeros((len(sizes), int(sizes.max())))
     two = sizes == 2
