@@ -26,7 +26,8 @@ def plot_trace(result: Result, ax: Axes | None = None) -> Axes:
     shown = np.arange(0, n_sweeps, max(1, -(-n_sweeps // _MOST_POINTS)))
     for number, chain in enumerate(result.trace):
         ax.plot(shown + 1, chain[shown], linewidth=0.8, label=f"chain {number}")
-    ax.axhline(result.log_potential, color="0.4", linewidth=0.8, linestyle=":", label="best state")
+    if result.log_potential >= result.trace.max(initial=-np.inf):  # not so where the best state was not recorded
+        ax.axhline(result.log_potential, color="0.4", linewidth=0.8, linestyle=":", label="best state")
     ax.set(xlabel="sweep", ylabel="log-potential")
     if n_chains <= 10:
         ax.legend(loc="lower right", fontsize="small")

@@ -90,6 +90,13 @@ def test_the_trace_is_thinned_but_whole(axes):
         assert len(sweeps) <= 4000
         assert np.array_equal(line.get_ydata(), chain[sweeps - 1])
         assert sweeps[-1] > 29_900
+    assert "best state" not in [line.get_label() for line in axes.get_lines()]  # the result's is not the best
+
+
+def test_the_best_state_is_a_line_above_the_trace(axes):
+    make_result(trace=np.full((1, 5), -1.0)).plot_trace(axes)
+    best = next(line for line in axes.get_lines() if line.get_label() == "best state")
+    assert list(best.get_ydata()) == [0, 0]
 
 
 def test_bars_are_stacked_to_one(axes):
