@@ -101,6 +101,15 @@ cdef extern from "gibbs_engine.h" nogil:
         label *best
         int64_t every, burn_in, n_kept, n_samples
         double best_log_potential, log_potential
+    ctypedef struct blocks:
+        const int32_t *first
+        const int32_t *edge_table
+        const double *tables_log
+        double *tables
+        int64_t n_tables, n_labels, stride
+        double range, beta
+        double *filter
+        double *row
     ctypedef struct run:
         sampler s
         record r
@@ -113,6 +122,7 @@ cdef extern from "gibbs_engine.h" nogil:
         const double *betas
         const int64_t *colour_starts
         weight_table *tables
+        blocks *blocks
         double *gains
     ctypedef struct thread_state:
         worker w
@@ -184,6 +194,7 @@ cdef class Run:
     cdef grid_model grid
     cdef const gibbs_engine *engine
     cdef thread_state *threads
+    cdef blocks blocks
     cdef list kept
     cdef uint64_t state_sum
     cdef object driving
@@ -327,6 +338,16 @@ cdef class Run:
             self.r.groups[k].counts = <double *> self.at(table_counts[k])
         r.samples, r.best = <label *> self.at(arrays.get("samples")), <label *> self.at(arrays.get("best"))
         r.every, r.burn_in, r.best_log_potential = every, burn_in, r.log_potential if follow else -INFINITY
+
+    def set_blocks(self, first, edge_table, tables, double range_of_tables, int64_t longest):
+        """Resamples blocks of variables together: arrays as in gibbs_blocks.h, ``tables`` [T, n_labels, stride]."""
+        cdef blocks *b = &self.blocks
+        b.first, b.edge_table = <const int32_t *> self.at(first), <const int32_t *> self.at(edge_table)
+        b.n_tables, b.n_labels, b.stride = tables.shape
+        b.tables_log, b.tables = <const double *> self.at(tables), <double *> self.at(np.empty(tables.shape))
+        b.filter, b.row = <double *> self.at(np.empty((longest, b.stride))), <double *> self.at(np.empty(2 * b.stride))
+        b.range, b.beta = range_of_tables, -1.0
+        self.r.blocks = b
 
     def drive(self, const double[::1] uniforms, int64_t first):
         """Takes the uniform numbers of update ``first`` and later from here."""

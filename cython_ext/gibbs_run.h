@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "gibbs_blocks.h"
 #include "gibbs_loops.h"
 #include "gibbs_record.h"
 
@@ -29,6 +30,7 @@ typedef struct {
     int64_t n_tables;
     double *gains;                /* [shards] */
     label *second;                /* Jacobi: the other state */
+    blocks *blocks;               /* variables resampled together, or NULL */
     atomic_int waiting, turn;
     int n_threads;
 } run;
@@ -77,6 +79,25 @@ static void advance(run *r, thread_state *t, int64_t from, int64_t to) {
     }
 }
 
+/* The same where the variables, in their order, are resampled block by block, each when its last variable's turn comes. */
+static void advance_blocks(run *r, thread_state *t, int64_t from, int64_t to) {
+    const int64_t sweep_start = from / r->n_steps * r->n_steps;
+    for (int64_t i = from - sweep_start; i < to - sweep_start; i++) {
+        if (!filter_next(r->blocks, &r->s.m, i, r->s.x)) {
+            t->w.fault = IMPOSSIBLE;
+            t->w.faulty = i;
+            return;
+        }
+        if (i + 1 < r->s.m.n && r->blocks->first[i + 1] == r->blocks->first[i]) continue;
+        for (int64_t j = i; j >= r->blocks->first[i]; j--) {
+            const int64_t block = (sweep_start + j) / UNIFORM_BLOCK;
+            if (t->block != block) uniform_block(r->draw_key, block, t->u);
+            t->block = block;
+            sample_back(r->blocks, &r->s, j, j == i, t->u[(sweep_start + j) % UNIFORM_BLOCK]);
+        }
+    }
+}
+
 static void sum_state(run *r) {
     *r->s.state_sum = 0;
     for (int64_t i = 0; i < r->s.m.n; i++) *r->s.state_sum += r->s.place[i] * r->s.x[i];
@@ -85,6 +106,7 @@ static void sum_state(run *r) {
 static void begin_sweep(run *r, int64_t sweep) {
     r->s.conditional_sums = sweep >= r->r.burn_in ? r->r.conditional_sums : NULL;
     if (r->betas) heat(&r->s.m, r->betas[sweep]);
+    if (r->blocks) heat_blocks(r->blocks, r->s.m.beta);
     if (r->jacobi) memcpy(r->s.y, r->s.x, r->s.m.n * sizeof(label));
 }
 
@@ -104,6 +126,10 @@ static int64_t end_sweep(run *r, int64_t sweep) {
         if (r->s.place) sum_state(r);
         if (r->r.log_potential == -INFINITY) return IMPOSSIBLE;
     }
+    if (r->blocks && r->s.follow) {
+        r->r.log_potential = state_log_potential(r->groups, r->n_groups, r->s.x);
+        r->r.carry = 0.0;
+    }
     record_sweep(&r->r, r->groups, r->n_groups, r->s.x, r->s.m.n, sweep);
     return 0;
 }
@@ -116,7 +142,7 @@ static int64_t run_alone(run *r, thread_state *t, int64_t from, int64_t to) {
         if (from % r->n_steps == 0) begin_sweep(r, sweep);
         for (int64_t c = 0; c < r->n_colours; c++) { /* by colours as on several threads: sums are rounded alike */
             const int64_t begin = sweep * r->n_steps + r->colour_starts[c], end = sweep * r->n_steps + r->colour_starts[c + 1];
-            advance(r, t, begin > from ? begin : from, end < stop ? end : stop);
+            (r->blocks ? advance_blocks : advance)(r, t, begin > from ? begin : from, end < stop ? end : stop);
             if (t->w.fault) return t->w.fault;
         }
         if (stop == sweep_end) {

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 
 def add_unary(double[:, ::1] unary, const int32_t[:, ::1] scopes, const int32_t[:] table_of_factor,
@@ -34,6 +34,34 @@ def forward_paths(const int32_t[:, ::1] scopes, int64_t n_variables, int64_t[::1
             n_paths += 1
     offsets[n_paths] = n_variables
     return n_paths if f == scopes.shape[0] else -1
+
+
+def mark_neighbours(const int32_t[:, ::1] scopes, int32_t[::1] nearest, uint8_t[::1] joined):
+    """For factors of pairs: whether a variable is ``joined`` to the one before it, and its ``nearest`` neighbour
+    further left than that, both [V]; ``nearest`` starts as -1, ``joined`` as 0."""
+    cdef int64_t f
+    cdef int32_t left, right
+    with nogil:
+        for f in range(scopes.shape[0]):
+            left, right = min(scopes[f, 0], scopes[f, 1]), max(scopes[f, 0], scopes[f, 1])
+            if left == right - 1:
+                joined[right] = 1
+            elif left > nearest[right]:
+                nearest[right] = left
+
+
+def cut_runs(const int32_t[::1] nearest, const uint8_t[::1] joined, int32_t[::1] first):
+    """``first`` [V]: where each variable's run starts. From left to right a run goes on as long as each variable is
+    joined to the one before it and to no other of the run. Returns the length of the longest."""
+    cdef int64_t v, longest = 0
+    cdef int32_t start = 0
+    with nogil:
+        for v in range(first.shape[0]):
+            if v > 0 and not (joined[v] and nearest[v] < start):
+                start = <int32_t> v
+            first[v] = start
+            longest = max(longest, v - start + 1)
+    return longest
 
 
 def order_paths(int64_t n_variables, const int32_t[:, ::1] edges, int64_t[::1] order, int64_t[::1] offsets):

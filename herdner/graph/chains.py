@@ -43,7 +43,7 @@ def chain_form(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> Cha
     pairs, constant = [], 0.0
     for g, group in enumerate(factors):
         if group.arity > 2 and len(group):
-            return f"factor 0 of group {g} joins variables {_names(group.scopes[0])}"
+            return factor_in_words(g, group)
         if group.arity == 2 and len(group):
             pairs.append((g, group))
         elif group.arity == 0:
@@ -178,11 +178,12 @@ def _factor(pairs: Sequence[tuple[int, TableFactors]], factor: int) -> str:
     """A factor, counted over all groups of pairs, in words."""
     for g, group in pairs:
         if factor < len(group):
-            return f"factor {factor} of group {g} joins variables {_names(group.scopes[factor])}"
+            return factor_in_words(g, group, factor)
         factor -= len(group)
     raise AssertionError("every edge comes from a factor")
 
 
-def _names(variables: NDArray) -> str:
-    *most, last = [str(int(i)) for i in variables]
-    return f"{', '.join(most)} and {last}" if most else last
+def factor_in_words(g: int, group: TableFactors, factor: int = 0) -> str:
+    """A factor of at least one variable, as errors name it."""
+    *most, last = [str(int(i)) for i in group.scopes[factor]]
+    return f"factor {factor} of group {g} joins variables {', '.join(most)} and {last}"

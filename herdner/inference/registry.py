@@ -17,6 +17,7 @@ from herdner.inference.backend import Backend
 BACKENDS: Mapping[str, str] = MappingProxyType(
     {
         "annealed-gibbs": "herdner.inference.gibbs:annealed_gibbs",
+        "blocked-gibbs": "herdner.inference.blocked_gibbs:BlockedGibbs",
         "bounded-error": "herdner.inference.gibbs:bounded_error",
         "dhg": "herdner.inference.gibbs:dhg",
         "exact": "herdner.inference.exact:Exact",

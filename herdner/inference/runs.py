@@ -22,6 +22,7 @@ from herdner.sampling.annealing import Annealing
 from herdner.sampling.result import Result
 
 if TYPE_CHECKING:
+    from herdner.inference.blocked_gibbs import Blocks
     from herdner.inference.gibbs import Gibbs
 
 _PIECE_SECONDS = 0.1  # between looks for Ctrl-C
@@ -30,15 +31,20 @@ _MOST_JOINT = 2**24
 
 
 def run_chains(
-    plan: Gibbs, compiled: TableGraph, rng: np.random.Generator, start: ArrayLike | None, began: float
+    plan: Gibbs,
+    compiled: TableGraph,
+    rng: np.random.Generator,
+    start: ArrayLike | None,
+    began: float,
+    blocks: Blocks | None = None,
 ) -> Result:
-    """All chains of a plan, and what they found together."""
+    """All chains of a plan, and what they found together; ``blocks`` of variables are resampled together."""
     sizes = compiled.sizes
     if sizes.max() > loops.LABELS_LIMIT:
         raise ValueError(
             f"variable {sizes.argmax()} has {sizes.max()} labels; samplers take at most {loops.LABELS_LIMIT}"
         )
-    shared = _Shared.of(plan, compiled)
+    shared = _Shared.of(plan, compiled, blocks)
     first = None if start is None else given_start(compiled, start)
     keys = rng.integers(0, 2**64, (plan.n_chains, 4), dtype=np.uint64)
     drivers = [None] * plan.n_chains
@@ -82,20 +88,22 @@ class _Shared:
     colour_starts: NDArray[np.int64]
     betas: NDArray[np.float64] | None
     careful: NDArray[np.uint8] | None
+    blocks: Blocks | None
 
     @classmethod
-    def of(cls, plan: Gibbs, compiled: TableGraph) -> _Shared:
+    def of(cls, plan: Gibbs, compiled: TableGraph, blocks: Blocks | None) -> _Shared:
         betas = plan.annealing.betas(plan.n_sweeps) if isinstance(plan.annealing, Annealing) else None
         hottest = 1.0 if betas is None else max(1.0, float(betas.max(initial=0.0)))
         form, careful = compiled.grid, None
-        if form is None or form.spread * hottest > _SAFE or plan.loop == "general" or plan.dummy_edges is not None:
+        general = plan.loop == "general" or plan.dummy_edges is not None or blocks is not None
+        if form is None or form.spread * hottest > _SAFE or general:
             form = compiled.conditionals
             careful = (form.spread * hottest > _SAFE).astype(np.uint8)
         loop = "any" if plan.loop == "general" else _loop(form)
         order, starts = _order(plan, compiled, form)
         weights = lay_out(plan, compiled.sizes, form, loop)
         careful = careful if careful is not None and careful.any() else None
-        return cls(plan, compiled, form, loop, weights, order, starts, betas, careful)
+        return cls(plan, compiled, form, loop, weights, order, starts, betas, careful, blocks)
 
     @property
     def n_steps(self) -> int:
@@ -156,6 +164,9 @@ class Chain:
             shared.n_steps, shared.order, plan.scan.kind == "random", plan.scan.kind == "jacobi", self.keys[0],
             self.keys[1], shared.betas, shared.colour_starts, plan.threads if plan.n_chains == 1 else 1,
         )  # fmt: skip
+        if shared.blocks is not None:
+            b = shared.blocks
+            self.engine.set_blocks(b.first, b.edge_table, b.tables, b.range, b.longest)
         self._set_record()
 
     def _set_draws(self) -> None:

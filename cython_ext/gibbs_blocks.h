@@ -1,0 +1,194 @@
+/* Blocks: runs of consecutive variables, each joined to the one before, resampled as one given all others by forward
+ * filtering and backward sampling (Scott 2002). Within a block every variable has no other neighbours than these two.
+ *
+ * The filter runs on exponentials where nothing can underflow, so that a zero always means "impossible": entries of
+ * edge tables and of the rows from outside are zero or within 1e-100 of their largest, and so is every row of the filter.
+ * A block in which they are not is done in the log domain. */
+#ifndef HERDNER_GIBBS_BLOCKS_H
+#define HERDNER_GIBBS_BLOCKS_H
+
+#include "gibbs_loops.h"
+
+#define FILTER_SMALLEST 1e-100
+#define FILTER_RANGE 230.0
+
+typedef struct {
+    const int32_t *first;      /* [V]: the first variable of each variable's block */
+    const int32_t *edge_table; /* [V]: the table of the edge to the variable before */
+    const double *tables_log;  /* [T, n_labels, stride]: log-potentials less the largest, label of the variable before first;
+                                * padded with -inf */
+    double *tables;            /* exp(beta * tables_log) */
+    int64_t n_tables, n_labels, stride;
+    double range;              /* the largest distance of two finite entries of a table */
+    double *filter;            /* [longest block, stride] */
+    double *row;               /* [2 * stride], scratch */
+    double beta;
+    int log_domain;            /* of the block at hand */
+} blocks;
+
+static inline void heat_blocks(blocks *b, double beta) {
+    if (beta == b->beta) return;
+    b->beta = beta;
+    exp_scaled(b->tables_log, b->tables, b->n_tables * b->n_labels * b->stride, beta);
+}
+
+static ALWAYS_INLINE double heated(double log_value, double beta) {
+    return log_value == -INFINITY ? log_value : beta * log_value;
+}
+
+static ALWAYS_INLINE int is_outside(const blocks *b, const model *m, int64_t i, int64_t e) {
+    return b->first[m->others[e]] != b->first[i];
+}
+
+/* Divides a row by `by`; false where an entry other than zero becomes too small. */
+static ALWAYS_INLINE int scale_row(double *restrict row, int n, double by) {
+    const double factor = 1.0 / by;
+    int small = 0;
+    for (int k = 0; k < n; k++) {
+        row[k] *= factor;
+        small |= (row[k] < FILTER_SMALLEST) & (row[k] > 0.0);
+    }
+    return !small;
+}
+
+/* u[k], k < stride: what its unary factors and the variables outside the block say of variable i, the largest being 1 and
+ * those above its labels 0; false where the entries lie too far apart. */
+static ALWAYS_INLINE int outside_row(const blocks *b, const model *m, int64_t i, const label *x, double *restrict u,
+                                     const int stride) {
+    const int64_t begin = m->starts[i], end = m->starts[i + 1];
+    const int width = m->widths[i];
+    if (m->careful && m->careful[i]) return 0;
+    memset(u, 0, stride * sizeof(double));
+    if (m->sizes[i] == 2) {
+        double odds = m->unary[m->unary_at[i]];
+        for (int64_t e = begin; e < end; e++)
+            if (is_outside(b, m, i, e)) odds *= m->rows[row_of(m, e, 1, x)];
+        u[0] = odds <= 1.0 ? odds : 1.0;
+        u[1] = odds <= 1.0 ? 1.0 : 1.0 / odds;
+        return scale_row(u, 2, 1.0);
+    }
+    memcpy(u, m->unary + m->unary_at[i], width * sizeof(double));
+    for (int64_t e = begin; e < end; e++) {
+        if (!is_outside(b, m, i, e)) continue;
+        const double *restrict row = m->rows + row_of(m, e, width, x);
+        for (int k = 0; k < width; k++) u[k] *= row[k];
+    }
+    double top = 0.0;
+    for (int k = 0; k < width; k++) top = u[k] > top ? u[k] : top;
+    return scale_row(u, width, top);
+}
+
+/* The same as logarithms, for any entries. */
+static inline void outside_row_log(const blocks *b, const model *m, int64_t i, const label *x, double *u) {
+    const int n_labels = m->sizes[i], width = m->widths[i];
+    for (int k = 0; k < width; k++) u[k] = m->unary_log[m->unary_at[i] + k];
+    for (int64_t e = m->starts[i]; e < m->starts[i + 1]; e++) {
+        if (!is_outside(b, m, i, e)) continue;
+        const double *row = m->rows_log + row_of(m, e, width, x);
+        for (int k = 0; k < width; k++) u[k] += row[k];
+    }
+    if (n_labels == 2) {
+        const double odds = u[0];
+        u[0] = odds < 0.0 ? odds : 0.0;
+        u[1] = odds > 0.0 ? -odds : 0.0;
+    }
+    for (int k = 0; k < b->stride; k++) u[k] = k < n_labels ? heated(u[k], b->beta) : -INFINITY;
+}
+
+static ALWAYS_INLINE int filter_exp(const blocks *b, const model *m, int64_t i, const label *x, const int stride) {
+    double *restrict to = b->filter + (i - b->first[i]) * stride;
+    if (!outside_row(b, m, i, x, to, stride)) return 0;
+    if (i != b->first[i]) {
+        double local[16], *restrict sums = stride <= 16 ? local : b->row; /* registers, where stride is a constant */
+        const double *restrict before = to - stride;
+        const double *restrict table = b->tables + b->edge_table[i] * b->n_labels * stride;
+        const int n_before = m->sizes[i - 1];
+        for (int k = 0; k < stride; k++) sums[k] = before[0] * table[k];
+        for (int l = 1; l < n_before; l++)
+            for (int k = 0; k < stride; k++) sums[k] += before[l] * table[l * stride + k];
+        for (int k = 0; k < stride; k++) to[k] *= sums[k];
+    }
+    double total[2] = {0.0, 0.0};
+    for (int k = 0; k < stride; k += 2)
+        for (int lane = 0; lane < 2; lane++) total[lane] += to[k + lane];
+    return total[0] + total[1] > 0.0 && scale_row(to, stride, total[0] + total[1]);
+}
+
+static inline double log_sum(const double *row, int n) {
+    double top = -INFINITY, total = 0.0;
+    for (int k = 0; k < n; k++) top = row[k] > top ? row[k] : top;
+    if (top == -INFINITY) return top;
+    for (int k = 0; k < n; k++) total += fast_exp(row[k] - top);
+    return top + log(total);
+}
+
+/* Row i of the filter in the log domain. */
+static inline int filter_log(const blocks *b, const model *m, int64_t i, const label *x) {
+    double *to = b->filter + (i - b->first[i]) * b->stride;
+    outside_row_log(b, m, i, x, to);
+    if (i != b->first[i]) {
+        const double *table = b->tables_log + b->edge_table[i] * b->n_labels * b->stride;
+        for (int k = 0; k < m->sizes[i]; k++) {
+            for (int l = 0; l < m->sizes[i - 1]; l++)
+                b->row[l] = (to - b->stride)[l] + heated(table[l * b->stride + k], b->beta);
+            to[k] += log_sum(b->row, m->sizes[i - 1]);
+        }
+    }
+    const double total = log_sum(to, m->sizes[i]);
+    for (int k = 0; k < m->sizes[i]; k++) to[k] -= total;
+    return total > -INFINITY;
+}
+
+/* Takes variable i into the filter of its block; false where every labelling so far is forbidden. */
+static inline int filter_next(blocks *b, const model *m, int64_t i, const label *x) {
+    int done = 0;
+    if (i == b->first[i]) b->log_domain = b->range * b->beta > FILTER_RANGE;
+    if (b->log_domain) return filter_log(b, m, i, x);
+    switch (b->stride) {
+        case 2: done = filter_exp(b, m, i, x, 2); break;
+        case 4: done = filter_exp(b, m, i, x, 4); break;
+        case 8: done = filter_exp(b, m, i, x, 8); break;
+        case 12: done = filter_exp(b, m, i, x, 12); break;
+        default: done = filter_exp(b, m, i, x, (int)b->stride);
+    }
+    if (done) return 1;
+    b->log_domain = 1;
+    for (int64_t j = b->first[i]; j <= i; j++)
+        if (!filter_log(b, m, j, x)) return 0;
+    return 1;
+}
+
+/* The probabilities of variable i given the variables up to it and, where `next` is not negative, the label after it. */
+static ALWAYS_INLINE void backward_row(const blocks *b, const model *m, int64_t i, int next, double *restrict w) {
+    const int n_labels = m->sizes[i];
+    const double *from = b->filter + (i - b->first[i]) * b->stride;
+    const int64_t at = next < 0 ? 0 : b->edge_table[i + 1] * b->n_labels * b->stride + next;
+    if (!b->log_domain) {
+        for (int k = 0; k < n_labels; k++) w[k] = next < 0 ? from[k] : from[k] * b->tables[at + k * b->stride];
+        return;
+    }
+    double top = -INFINITY;
+    for (int k = 0; k < n_labels; k++) {
+        w[k] = next < 0 ? from[k] : from[k] + heated(b->tables_log[at + k * b->stride], b->beta);
+        top = w[k] > top ? w[k] : top;
+    }
+    for (int k = 0; k < n_labels; k++) w[k] = fast_exp(w[k] - top);
+}
+
+/* Draws the label of variable i; those after it in its block have been drawn. */
+static inline void sample_back(const blocks *b, const sampler *s, int64_t i, int is_last, double u) {
+    const int n_labels = s->m.sizes[i];
+    double *w = b->row, *cumulative = b->row + b->stride;
+    backward_row(b, &s->m, i, is_last ? -1 : s->y[i + 1], w);
+    const double total = cumulate(w, cumulative, n_labels);
+    if (s->conditional_sums) {
+        double *to = s->conditional_sums + s->m.unary_at[i];
+        if (n_labels == 2) to[0] += w[1] / total;
+        else
+            for (int k = 0; k < n_labels; k++) to[k] += w[k] / total;
+        s->conditional_counts[i]++;
+    }
+    s->y[i] = (label)pick(w, cumulative, n_labels, u);
+}
+
+#endif
