@@ -199,6 +199,7 @@ cdef class Run:
     cdef uint64_t state_sum
     cdef object driving
     cdef int64_t widest
+    cdef readonly int64_t done  # updates so far
 
     def __cinit__(self):
         self.kept = []
@@ -359,6 +360,8 @@ cdef class Run:
         cdef int64_t fault
         with nogil:
             fault = self.engine.run_alone(&self.r, &self.threads[0], start, stop)
+        if not fault:
+            self.done = stop
         return fault, self.threads[0].w.faulty
 
     def advance_together(self, int me, int64_t first, int64_t last):
@@ -366,6 +369,8 @@ cdef class Run:
         cdef int64_t fault
         with nogil:
             fault = self.engine.run_together(&self.r, &self.threads[me], me, first, last)
+        if me == 0 and not fault:
+            self.done = last * self.r.n_steps
         return fault, self.threads[me].w.faulty
 
     def recomputed_log_potential(self):

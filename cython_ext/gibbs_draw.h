@@ -36,7 +36,7 @@ typedef struct {
 } sampler;
 
 typedef struct {
-    double gain;                /* of the log-potential, since it was last taken */
+    double gain;                /* of the log-potential since the sweep began, in the present shard */
     weight_table *table;
     int64_t fault;              /* 0, or one of the negative codes; then `faulty` is the variable */
     int64_t faulty;

@@ -31,7 +31,7 @@ typedef struct {
     double *gains;                /* [shards] */
     label *second;                /* Jacobi: the other state */
     blocks *blocks;               /* variables resampled together, or NULL */
-    atomic_int waiting, turn;
+    atomic_int waiting, turn, failed;
     int n_threads;
 } run;
 
@@ -71,10 +71,10 @@ static void advance(run *r, thread_state *t, int64_t from, int64_t to) {
             order = t->order + at;
         }
         if (r->n_tables) t->w.table = r->tables + (r->n_tables > 1 ? shard : 0);
+        t->w.gain = r->gains[shard]; /* goes on where it stood, so that the sum is the same however the run is cut */
         step(&r->s, &t->w, order, position, n, u);
+        r->gains[shard] = t->w.gain;
         if (t->w.fault) return;
-        r->gains[shard] += t->w.gain;
-        t->w.gain = 0.0;
         from += n;
     }
 }
@@ -140,11 +140,8 @@ static int64_t run_alone(run *r, thread_state *t, int64_t from, int64_t to) {
         const int64_t sweep = from / r->n_steps, sweep_end = (sweep + 1) * r->n_steps;
         const int64_t stop = sweep_end < to ? sweep_end : to;
         if (from % r->n_steps == 0) begin_sweep(r, sweep);
-        for (int64_t c = 0; c < r->n_colours; c++) { /* by colours as on several threads: sums are rounded alike */
-            const int64_t begin = sweep * r->n_steps + r->colour_starts[c], end = sweep * r->n_steps + r->colour_starts[c + 1];
-            (r->blocks ? advance_blocks : advance)(r, t, begin > from ? begin : from, end < stop ? end : stop);
-            if (t->w.fault) return t->w.fault;
-        }
+        (r->blocks ? advance_blocks : advance)(r, t, from, stop);
+        if (t->w.fault) return t->w.fault;
         if (stop == sweep_end) {
             const int64_t fault = end_sweep(r, sweep);
             if (fault) return fault;
@@ -177,7 +174,7 @@ static void share_of(int64_t begin, int64_t end, int me, int n_threads, int64_t 
 }
 
 /* Whole sweeps first .. last - 1 on n_threads threads, each calling this with its own number and state; the same
- * result as run_alone. Every thread runs to the end even where one has a fault, so that none waits for ever. */
+ * result as run_alone. Where one has a fault all end after that sweep, so that none waits for ever. */
 static int64_t run_together(run *r, thread_state *t, int me, int64_t first, int64_t last) {
     int64_t fault = 0;
     for (int64_t sweep = first; sweep < last; sweep++) {
@@ -187,10 +184,15 @@ static int64_t run_together(run *r, thread_state *t, int me, int64_t first, int6
             int64_t from, to;
             share_of(r->colour_starts[c], r->colour_starts[c + 1], me, r->n_threads, &from, &to);
             if (from < to && !t->w.fault) advance(r, t, sweep * r->n_steps + from, sweep * r->n_steps + to);
+            if (t->w.fault) atomic_store(&r->failed, 1);
             meet(r);
         }
-        if (me == 0 && !fault) fault = end_sweep(r, sweep);
+        if (me == 0) {
+            fault = end_sweep(r, sweep);
+            if (fault) atomic_store(&r->failed, 1);
+        }
         meet(r);
+        if (atomic_load(&r->failed)) break;
         const int64_t n = r->s.m.n;
         if (r->r.counts && sweep >= r->r.burn_in)
             count_labels(&r->r, &r->s.m, r->s.x, r->all_two, n * me / r->n_threads, n * (me + 1) / r->n_threads);

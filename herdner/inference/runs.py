@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from herdner.inference.gibbs import Gibbs
 
 _PIECE_SECONDS = 0.1  # between looks for Ctrl-C
-_SAFE = 690.0  # nats: the product of a variable's rows stays a normal double
+_SAFE = 680.0  # nats: the product of a variable's rows, and 2^32 divided by it, stay normal doubles
 _MOST_JOINT = 2**24
 
 
@@ -62,14 +62,14 @@ def run_chains(
 
 
 def _run(plan: Gibbs, chains: list[Chain]) -> None:
-    if len(chains) == 1:
-        chains[0].run(threading.Event(), plan.threads)
-        return
     stop = threading.Event()
-    with ThreadPoolExecutor(plan.threads) as pool:
-        waiting = [pool.submit(chain.run, stop, 1) for chain in chains]
+    if plan.threads == 1 and len(chains) == 1:
+        chains[0].run(stop, 1)
+        return
+    n_workers, n_threads = (plan.threads, 1) if len(chains) > 1 else (1, plan.threads)
+    with ThreadPoolExecutor(n_workers) as pool:  # Ctrl-C reaches the main thread alone, which only waits
         try:
-            for done in waiting:
+            for done in [pool.submit(chain.run, stop, n_threads) for chain in chains]:
                 done.result()
         finally:
             stop.set()
@@ -145,7 +145,6 @@ class Chain:
     state: NDArray[np.uint16]
     keys: NDArray[np.uint64]
     driver: object | None
-    done: int = 0
     arrays: dict[str, NDArray] = field(default_factory=dict)
     table_counts: tuple[NDArray[np.float64], ...] = ()
 
@@ -206,6 +205,11 @@ class Chain:
             self.arrays["best"] = self.state.copy()
         self.engine.set_record(record.follows, self.arrays, self.table_counts, max(record.every, 1), plan.burn_in)
 
+    @property
+    def done(self) -> int:
+        """Updates so far."""
+        return self.engine.done
+
     def run(self, stop: threading.Event, n_threads: int) -> None:
         """All updates, a piece at a time, until ``stop`` is set."""
         n_steps, sweeps = self.shared.n_steps, self.shared.plan.n_sweeps
@@ -217,7 +221,6 @@ class Chain:
                 end = min(self.done + piece, n_steps * sweeps)
                 began = perf_counter()
                 self._advance(end, pool if n_threads > 1 else None, n_threads)
-                self.done = end
                 seconds = max(perf_counter() - began, 1e-6)
                 piece = max(1, int(piece * min(4.0, _PIECE_SECONDS / seconds)))
 
@@ -235,6 +238,19 @@ class Chain:
             if fault:
                 raise self._error(fault, variable)
 
+    def _keys(self, variable: int) -> str:
+        """What the keys of a variable are, and how to have fewer."""
+        sharing = self.shared.plan.sharing
+        if sharing is not None and sharing.kind.endswith("bins"):
+            return f"{sharing.n_bins} bins are too many; raise weight_memory, or use fewer bins"
+        degree = len(self.shared.compiled.sizes) - 1
+        if sharing is None or sharing.kind != "complete":
+            degree = len(self.shared.compiled.graph.blanket(variable))
+        return (
+            f"variable {variable} has {degree} neighbours, whose states are its keys; raise weight_memory, or use dhg"
+            " (sharing=bins(B)), which needs one weight per bin"
+        )
+
     def _error(self, fault: int, variable: int) -> Exception:
         plan = self.shared.plan
         if fault == loops.FORBIDDEN:
@@ -243,11 +259,8 @@ class Chain:
                 " scan=systematic or checkerboard"
             )
         if fault == loops.FULL:
-            degree = len(np.unique(self.shared.compiled.graph.blanket(variable)))
             return ValueError(
-                f"the herding weights need more than weight_memory, {plan.weight_memory} bytes: variable {variable} has"
-                f" {degree} neighbours, whose states are its keys; raise weight_memory, or use dhg (sharing=bins(B)),"
-                " which needs one weight per bin"
+                f"the herding weights need more than weight_memory, {plan.weight_memory} bytes: {self._keys(variable)}"
             )
         return MemoryError("no memory is left for herding weights; use dhg (sharing=bins(B)), or fewer chains")
 
@@ -289,7 +302,8 @@ def _averages(shared: _Shared, chains: list[Chain], kept: int) -> dict:
         means = _total(chains, "conditional_sums") / np.maximum(counts, 1)[rows]
         found["rao_blackwell"] = by_label(sizes, form, means)
         never = np.flatnonzero(counts == 0)  # of a given scan: these keep their labels
-        found["rao_blackwell"][never] = np.eye(sizes.max())[chains[0].engine.state[never]]
+        labels = np.eye(sizes.max())
+        found["rao_blackwell"][never] = np.mean([labels[chain.engine.state[never]] for chain in chains], axis=0)
     if record.table_counts:
         groups = zip(*(chain.table_counts for chain in chains), strict=True)
         found["table_counts"] = tuple(np.sum(parts, axis=0) / kept for parts in groups)

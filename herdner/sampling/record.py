@@ -13,7 +13,7 @@ class Record:
 
     best           the visited state of largest log-potential, compared at the end of every sweep
     marginals      how often each variable had each label at the end of a sweep after the burn-in
-    rao_blackwell  the averages of the conditionals that were sampled from, over the whole run (HGW19 Sec. 6.6)
+    rao_blackwell  the averages of the conditionals that were sampled from after the burn-in (HGW19 Sec. 6.6)
     table_counts   the average counts of table cells after the burn-in, the expected statistics of learning
     joint          the relative frequencies of whole states after the burn-in, for graphs of few states
     trace          the log-potential after each sweep

@@ -1,0 +1,160 @@
+"""Plans that are one algorithm by definition give the same states, bit for bit, from the same seed."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from gibbs_families import EQUAL, FAMILIES, SHARED
+
+from herdner.graph import FactorGraph, TableFactors, compile_tables, ising, potts
+from herdner.inference.gibbs import Gibbs, bounded_error, dhg, gibbs, herded_gibbs
+from herdner.inference.runs import _Shared
+from herdner.sampling import (
+    Record,
+    bins,
+    blanket,
+    checkerboard,
+    complete,
+    jacobi,
+    linear,
+    neighbour_sum,
+    random_bins,
+    random_scan,
+)  # fmt: skip
+
+RECORD = Record(every=1, trace=True)
+BOTH = list(itertools.product(("circular", "threshold"), ("fixed", "float64")))
+
+
+def assert_equal_runs(one: Gibbs, other: Gibbs, graph: FactorGraph, seed: int = 1) -> None:
+    a, b = one.infer(graph, seed), other.infer(graph, seed)
+    assert np.array_equal(a.samples, b.samples)
+    assert np.array_equal(a.trace, b.trace), "the log-potentials differ in their last bits"
+    assert np.array_equal(a.state, b.state)
+    assert a.log_potential == b.log_potential
+
+
+@pytest.mark.parametrize(("family", "sharing"), SHARED, ids=str)
+def test_an_infinite_error_bound_is_gibbs(family, sharing):
+    plain = Gibbs(100, record=RECORD)
+    for form, numbers in BOTH:
+        infinite = Gibbs(100, sharing=sharing, error_bound=math.inf, form=form, numbers=numbers, record=RECORD)
+        assert_equal_runs(plain, infinite, FAMILIES[family])
+
+
+# RDHG draws which weight with the number that draws the label otherwise.
+@pytest.mark.parametrize(("family", "sharing"), [(f, s) for f, s in SHARED if s.kind != "random-bins"], ids=str)
+@pytest.mark.parametrize("bound", [1e12, 1e300])
+def test_a_bound_that_is_never_reached_is_gibbs(family, sharing, bound):
+    """Here the herding code decides, and always decides for the random draw."""
+    plain = Gibbs(100, record=RECORD)
+    for form, numbers in BOTH:
+        bounded = Gibbs(100, sharing=sharing, error_bound=bound, form=form, numbers=numbers, record=RECORD)
+        assert bounded.herds
+        assert_equal_runs(plain, bounded, FAMILIES[family])
+
+
+def test_a_bound_that_is_reached_is_not_gibbs():
+    graph = FAMILIES["binary_grid"]
+    plain, bounded = gibbs(100, record=RECORD), bounded_error(100, error_bound=1.0, record=RECORD)
+    assert not np.array_equal(plain.infer(graph, 1).samples, bounded.infer(graph, 1).samples)
+
+
+def unjoined(n_labels: list[int]) -> FactorGraph:
+    """Variables on their own: whatever is shared, each has one key."""
+    rng = np.random.default_rng(0)
+    return FactorGraph(n_labels, [TableFactors([[i]], rng.normal(size=(1, k))) for i, k in enumerate(n_labels)])
+
+
+@pytest.mark.parametrize("sizes", [[2] * 5, [3] * 4, [2, 3, 9, 1, 2]], ids=str)
+def test_one_bin_is_one_key(sizes):
+    """Without neighbours the blanket and the sum of the neighbours have one state. (With neighbours one bin is compared
+    with a plain implementation in test_reference.py.)"""
+    for form, numbers in BOTH:
+        one_bin = Gibbs(200, sharing=bins(1), form=form, numbers=numbers, record=RECORD)
+        for sharing in (blanket(), neighbour_sum()):
+            assert_equal_runs(one_bin, replace(one_bin, sharing=sharing), unjoined(sizes))
+
+
+GRIDS = ("ising", "torus")
+
+
+def loop(plan: Gibbs, graph: FactorGraph) -> str:
+    return _Shared.of(plan, compile_tables(graph), None).loop
+
+
+def large(family: str) -> FactorGraph:
+    """More variables than a block of uniform numbers and than a shard of a sweep."""
+    rng = np.random.default_rng(0)
+    if family in GRIDS:
+        return ising(0.3, rng.normal(size=(67, 83)), wrap=family == "torus")
+    if family == "couplings":
+        return ising([rng.normal(size=(66, 83)), rng.normal(size=(67, 82))], rng.normal(size=(67, 83)))
+    return potts(0.5, rng.normal(size=(61, 71, int(family))))
+
+
+@pytest.mark.parametrize("family", ["ising", "torus", "couplings", "3", "8", "9", "14"])
+@pytest.mark.parametrize("sharing", [None, blanket(), neighbour_sum(), bins(1), bins(16), random_bins(9)], ids=str)
+def test_the_fast_loop_is_the_general_one_on_many_variables(family, sharing):
+    graph = large(family)
+    if sharing == neighbour_sum() and family == "couplings":
+        pytest.skip("its couplings differ")
+    for scan in (Gibbs().scan, random_scan(), checkerboard(), jacobi()):
+        plan = Gibbs(3, sharing=sharing, scan=scan, record=replace(RECORD, rao_blackwell=True, table_counts=True))
+        general = replace(plan, loop="general")
+        assert loop(plan, graph) == ("two" if family == "couplings" else "grid" if family in GRIDS else "labels")
+        assert loop(general, graph) == "any"
+        assert_equal_runs(plan, general, graph)
+        a, b = plan.infer(graph, 2), general.infer(graph, 2)
+        assert np.array_equal(a.rao_blackwell, b.rao_blackwell)
+        assert all(map(np.array_equal, a.table_counts, b.table_counts))
+
+
+@pytest.mark.parametrize(("family", "sharing"), SHARED, ids=str)
+def test_the_fast_loop_is_the_general_one_under_heat(family, sharing):
+    for form, numbers in BOTH:
+        plan = Gibbs(60, sharing=sharing, form=form, numbers=numbers, annealing=linear(0.1, 2), record=RECORD)
+        assert_equal_runs(plan, replace(plan, loop="general"), FAMILIES[family])
+
+
+def layout(plan: Gibbs, graph: FactorGraph) -> str:
+    weights = _Shared.of(plan, compile_tables(graph), None).weights
+    return "fractions" if weights.fractions else "dense" if weights.dense else "hashed"
+
+
+@pytest.mark.parametrize(
+    ("family", "sharing", "memory", "dense"),
+    [
+        ("binary_hub", blanket(), 40_000, "fractions"),
+        ("binary_hub", complete(), 100_000, "fractions"),
+        ("binary_torus", complete(), 200_000, "fractions"),
+        ("nine_labels", blanket(), 2**19, "dense"),
+        ("five_labels", complete(), 2**21, "dense"),
+        ("mixed_labels", complete(), 2**18, "dense"),
+        ("higher_order", complete(), 2**18, "dense"),
+    ],
+    ids=str,
+)
+def test_hashed_weights_are_the_dense_ones(family, sharing, memory, dense):
+    """A budget that is too small for the dense table, but not for the keys that are met."""
+    graph = FAMILIES[family]
+    plan = herded_gibbs(40, sharing=sharing, record=RECORD)
+    assert layout(plan, graph) == dense
+    tight = replace(plan, weight_memory=memory)
+    assert layout(tight, graph) == "hashed"
+    assert_equal_runs(plan, tight, graph)
+    assert_equal_runs(plan, replace(tight, loop="general"), graph)
+    signed = replace(plan, form="threshold")
+    assert_equal_runs(signed, replace(signed, weight_memory=memory), graph)
+
+
+@pytest.mark.parametrize("family", sorted(EQUAL))
+def test_presets_are_their_plans(family):
+    graph, plan = FAMILIES[family], Gibbs(30, record=RECORD)
+    assert_equal_runs(plan, gibbs(30, record=RECORD), graph)
+    assert_equal_runs(replace(plan, sharing=bins(16)), dhg(30, record=RECORD), graph)
+    assert_equal_runs(replace(plan, sharing=blanket()), herded_gibbs(30, record=RECORD), graph)

@@ -1,0 +1,72 @@
+"""Every plan visits the states that a plain implementation of the papers visits, from the same random numbers."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from gibbs_families import FAMILIES, SHARED, sharings
+from reference_gibbs import Reference
+
+from herdner.graph import FactorGraph, TableFactors
+from herdner.inference.gibbs import Gibbs
+from herdner.sampling import Record, blanket, complete, given, jacobi, linear, neighbour_sum, random_scan
+
+RECORD = Record(every=1, marginals=False)
+
+
+def assert_same_states(plan: Gibbs, graph: FactorGraph, seed: int = 5) -> None:
+    expected = np.array(Reference(plan, graph, seed).states[1:])
+    assert len(np.unique(expected, axis=0)) > 1, "a chain that stands still compares nothing"
+    for loop in ("auto", "general"):
+        found = replace(plan, loop=loop).infer(graph, seed).samples[0]
+        assert np.array_equal(found, expected), f"{plan}, {loop}: first in sweep {(found != expected).argmax(axis=0)}"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gibbs(family):
+    graph = FAMILIES[family]
+    some = np.random.default_rng(0).integers(0, graph.n_variables, 2 * graph.n_variables)
+    for scan in (Gibbs().scan, random_scan(), given(some)):
+        assert_same_states(Gibbs(40, scan=scan, record=RECORD), graph)
+    assert_same_states(Gibbs(40, annealing=linear(0.0, 1.5), record=RECORD), graph)
+
+
+@pytest.mark.parametrize(("family", "sharing"), SHARED, ids=str)
+def test_herding(family, sharing):
+    for form, numbers, bound in itertools.product(("circular", "threshold"), ("fixed", "float64"), (0.0, 0.7)):
+        plan = Gibbs(20, sharing=sharing, form=form, numbers=numbers, error_bound=bound, record=RECORD)
+        assert_same_states(plan, FAMILIES[family])
+
+
+@pytest.mark.parametrize("family", ["binary_grid", "three_labels"])
+def test_herding_under_other_scans_and_temperatures(family):
+    for sharing in sharings(family):
+        for scan in (random_scan(), jacobi(), given([2, 5, 2, 7, 0])):
+            assert_same_states(Gibbs(15, sharing=sharing, scan=scan, record=RECORD), FAMILIES[family])
+        assert_same_states(Gibbs(15, sharing=sharing, annealing=linear(0.3, 2), record=RECORD), FAMILIES[family])
+
+
+def test_dummy_edges_widen_the_keys():
+    graph = FAMILIES["binary_ring"]
+    plan = Gibbs(40, sharing=blanket(), dummy_edges=[(0, 4), (4, 0), (8, 2), (0, 1)], record=RECORD)
+    assert_same_states(plan, graph)
+    without = replace(plan, dummy_edges=None).infer(graph, 5)
+    assert not np.array_equal(without.samples, plan.infer(graph, 5).samples)
+
+
+def hub(n_labels: int, n_neighbours: int) -> FactorGraph:
+    """Keys that do not fit 64 bits."""
+    rng = np.random.default_rng(0)
+    n = n_neighbours + 1
+    edges = np.array([[0, j] for j in range(1, n)], np.int32)
+    unary = TableFactors(np.arange(n, dtype=np.int32)[:, None], rng.normal(size=(n, n_labels)))
+    return FactorGraph(np.full(n, n_labels), [unary, TableFactors(edges, np.eye(n_labels)[None] / n)])
+
+
+@pytest.mark.parametrize("n_labels", [2, 3, 12])
+@pytest.mark.parametrize("sharing", [blanket(), complete(), neighbour_sum()], ids=str)
+def test_keys_too_long_for_a_number_are_hashed(n_labels, sharing):
+    assert_same_states(Gibbs(12, sharing=sharing, record=RECORD), hub(n_labels, 64))

@@ -1,0 +1,215 @@
+"""The Gibbs family once more, slow and plain: what compiled loops must give state by state.
+
+Conditionals come from whole tables, herding weights from a dictionary. Only the streams of random numbers and the first
+state are herdner's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from oracle import factors_of
+
+from herdner._ext.gibbs import uniforms
+from herdner.graph import FactorGraph, compile_tables
+from herdner.inference.gibbs import Gibbs
+from herdner.inference.start import random_start
+
+WORD = 2**64
+ONE = 2**32
+GOLDEN = 0x9E3779B97F4A7C15
+LONG = 2**62  # more keys than this are hashed
+
+
+def mix(z: int) -> int:
+    """SplitMix64's output function (Steele, Lea and Flood 2014)."""
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % WORD
+    z = (z ^ z >> 27) * 0x94D049BB133111EB % WORD
+    return z ^ z >> 31
+
+
+def chained(*numbers: int, start: int = 0) -> int:
+    for number in numbers:
+        start = mix((start + GOLDEN * (number + 1)) % WORD)
+    return start
+
+
+class Stream:
+    """Number g of a stream."""
+
+    def __init__(self, key: int) -> None:
+        self.key, self.blocks = key, {}
+
+    def __getitem__(self, g: int) -> float:
+        block = g // 1024
+        if block not in self.blocks:
+            self.blocks[block] = uniforms(self.key, block)
+        return float(self.blocks[block][g % 1024])
+
+
+@dataclass
+class Reference:
+    """One chain. ``states`` [T + 1, V]: the start and the state after each sweep; ``conditionals``: (variable, p) of
+    all updates, in their order."""
+
+    plan: Gibbs
+    graph: FactorGraph
+    seed: int
+    states: list = field(default_factory=list)
+    conditionals: list = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        keys = np.random.default_rng(self.seed).integers(0, WORD, (1, 4), dtype=np.uint64)[0].tolist()
+        self.uniform, self.choice, self.weight_key = Stream(keys[0]), Stream(keys[1]), keys[2]
+        self.sizes = self.graph.domains.sizes.tolist()
+        self.factors = factors_of(self.graph)
+        self.weights: dict = {}
+        self.places = [math.prod(self.sizes[:j]) for j in range(len(self.sizes))]
+        if math.prod(self.sizes) > LONG:
+            odd = np.random.default_rng(0).integers(0, 2**63, len(self.sizes), dtype=np.uint64)
+            self.places = [2 * int(place) + 1 for place in odd]
+        self.x = random_start(compile_tables(self.graph), keys[3]).astype(int).tolist()
+        self.blankets = [self.graph.blanket(i).tolist() for i in range(len(self.sizes))]
+        for i, j in self.plan.dummy_edges or ():
+            self.blankets[i], self.blankets[j] = sorted({*self.blankets[i], j}), sorted({*self.blankets[j], i})
+        self.run()
+
+    def run(self) -> None:
+        n = len(self.sizes)
+        kind, order = self.plan.scan.kind, self.plan.scan.order
+        betas = None if self.plan.annealing is None else self.plan.annealing.betas(self.plan.n_sweeps)
+        self.states.append(list(self.x))
+        g = 0
+        for t in range(self.plan.n_sweeps):
+            self.beta = 1.0 if betas is None else betas[t]
+            sweep = range(n) if order is None else order.tolist()
+            seen = list(self.x) if kind == "jacobi" else self.x
+            for i in sweep:
+                i = int(self.choice[g] * n) if kind == "random" else i
+                self.x[i] = self.drawn(i, seen, self.uniform[g])
+                g += 1
+            self.states.append(list(self.x))
+
+    def conditional(self, i: int, x: list) -> np.ndarray:
+        logs = np.zeros(self.sizes[i])
+        for scope, table in self.factors:
+            if i in scope:
+                logs += table[tuple(slice(None) if j == i else x[j] for j in scope)]
+        with np.errstate(invalid="ignore"):
+            weights = np.where(logs == -np.inf, 0.0, np.exp(self.beta * (logs - logs.max())))
+        return weights / weights.sum()
+
+    def drawn(self, i: int, x: list, u: float) -> int:
+        p = self.conditional(i, x)
+        self.conditionals.append((i, p))
+        if not self.plan.herds:
+            return at_random(p, u)
+        return self.herded(i, x, p, u)
+
+    def herded(self, i: int, x: list, p: np.ndarray, u: float) -> int:
+        fixed = fixed_point(p)
+        sharing, drawn = self.plan.sharing, at_random(p, u)
+        if sharing.kind == "random-bins":
+            key, fixed = rounded(fixed, sharing.n_bins, u)
+            p = np.array(fixed) / ONE
+            if len(p) == 2:
+                p = np.array([sharing.n_bins - key, key]) / sharing.n_bins
+            again = mix((np.float64(u).view(np.uint64).item() + GOLDEN) % WORD)
+            drawn = at_random(np.array(fixed) / ONE, (again >> 12) / 2.0**52)
+        else:
+            key = self.key_of(i, x, fixed)
+        numbers = fixed if self.plan.numbers == "fixed" else p.tolist()
+        one = ONE if self.plan.numbers == "fixed" else 1.0
+        return self.decided(i, key, numbers, one, drawn)
+
+    def key_of(self, i: int, x: list, fixed: list) -> int:
+        kind, n_bins = self.plan.sharing.kind, self.plan.sharing.n_bins
+        if kind == "complete":
+            return sum(x[j] * place for j, place in enumerate(self.places) if j != i) % WORD
+        if kind == "blanket":
+            if math.prod(self.sizes[j] for j in self.blankets[i]) > LONG:
+                return chained(*(x[j] for j in self.blankets[i]))
+            key = 0
+            for j in self.blankets[i]:
+                key = key * self.sizes[j] + x[j]
+            return key
+        if kind == "neighbour-sum":
+            base = len(self.blankets[i]) + 1
+            if base ** (max((self.sizes[j] for j in self.blankets[i]), default=1) - 1) > LONG:
+                return sum(chained(x[j]) for j in self.blankets[i]) % WORD
+            return sum(base ** (x[j] - 1) for j in self.blankets[i] if x[j])
+        bins = [max(p * n_bins - 1, 0) // ONE for p in fixed]
+        return bins[1] if len(fixed) == 2 else 0 if n_bins == 1 else chained(*bins)
+
+    def decided(self, i: int, key: int, p: list, one: float, drawn: int) -> int:
+        """HGW19 Algorithms 2 and 3, with a bound 7 and 8: weights in units of ``one``, as p is."""
+        bound, circular = self.plan.error_bound * one, self.plan.form == "circular"
+        decide = self.two if len(p) == 2 else self.several
+        if (i, key) not in self.weights:
+            self.weights[i, key] = self.born(mix(chained(i, key, start=self.weight_key)), p, one)
+            if not circular:
+                self.weights[i, key] = [w + q for w, q in zip(self.weights[i, key], p, strict=True)]
+        w = self.weights[i, key]
+        if circular:
+            w[:] = [a + q for a, q in zip(w, p, strict=True)]
+        label, size = decide(w, p, one)
+        if bound and size <= bound:
+            label = drawn
+        for k in range(len(p)):
+            w[k] += (0 if circular else p[k]) - (one if k == label else 0)
+        return label
+
+    @staticmethod
+    def two(w: list, p: list, one: float) -> tuple[int, float]:
+        """The label, and how large its weight is: that of label 1, as that of label 0 is its negative."""
+        return int(p[1] > 0 and (w[1] > 0 or p[1] >= one)), abs(w[1])
+
+    @staticmethod
+    def several(w: list, p: list, one: float) -> tuple[int, float]:
+        label = max((k for k in range(len(p)) if p[k] > 0), key=lambda k: (w[k], -k))
+        return label, w[label]
+
+    def born(self, raw: int, p: list, one: float) -> list:
+        """A weight of each label before its first p: uniform in (-1, 0], or for K labels a vertex drawn from p."""
+        at = (raw >> 12) / 2.0**52 * one
+        at = int(at) if one == ONE else at
+        if len(p) == 2:
+            fraction = self.plan.form == "circular" and one == ONE and self.plan.error_bound == 0
+            # A fraction in [0, 1) whose carry is the label: less 1, and more than 0 where it reaches 0.
+            return [0, (raw >> 32) - ONE + 0.5 if fraction else -at]
+        before = np.concatenate([[0], np.cumsum(p)[:-1]])
+        chosen = max(k for k in range(len(p)) if p[k] > 0 and (before[k] <= at or not any(p[:k])))
+        return [-one if k == chosen else 0 for k in range(len(p))]
+
+
+def at_random(p: np.ndarray, u: float) -> int:
+    """Label 1 of two where u < p; of more labels by the inverse of the cumulative sum."""
+    if len(p) == 2:
+        return int(u < p[1])
+    cumulative = np.cumsum(p)
+    x = int(np.searchsorted(cumulative, u * cumulative[-1], side="right"))
+    return min(x, int(np.flatnonzero(p)[-1]))
+
+
+def fixed_point(p: np.ndarray) -> list:
+    """Multiples of 2^-32 that add up to 1."""
+    if len(p) == 2:
+        one = math.floor(float(p[1]) * ONE + 0.5)
+        return [ONE - one, one]
+    cumulative = np.rint(np.cumsum(p) / p.sum() * ONE).astype(int).tolist()
+    return np.diff([0, *cumulative]).tolist()
+
+
+def rounded(fixed: list, n_bins: int, u: float) -> tuple[int, list]:
+    """HGW19 Algorithm 9 (two labels) and systematic sampling: the key, and the rounded probabilities."""
+    if len(fixed) == 2:
+        b, rest = divmod(fixed[1] * n_bins, ONE)
+        b += u * ONE < rest
+        return b, [ONE - b * ONE // n_bins, b * ONE // n_bins]
+    counts = [(sum(fixed[: k + 1]) * n_bins + int(u * ONE)) // ONE for k in range(len(fixed))]
+    key = chained(*(b - a for a, b in itertools.pairwise([0, *counts])))
+    cumulative = [0, *(c * ONE // n_bins for c in counts)]
+    return key, [b - a for a, b in itertools.pairwise(cumulative)]
