@@ -7,7 +7,7 @@ cdef enum:
     # No array of NumPy has more axes, so no factor more variables.
     MOST_VARIABLES = 64
     # Cells that one call works on: a fraction of a second, between two looks at Ctrl-C.
-    BUDGET = 1 << 26
+    BUDGET = 1 << 24
     # What an exp or log counts among them.
     EXP_CELLS = 8
 

@@ -14,7 +14,7 @@ from herdner.graph.chains import unary_table
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
 from herdner.inference.repair import repaired
-from herdner.inference.sweeps import check_options, constant
+from herdner.inference.sweeps import Interruptible, check_options, constant
 from herdner.sampling.result import Result
 
 
@@ -37,9 +37,7 @@ class ICM:
     start: Literal["unary", "random"] = "unary"
 
     def __post_init__(self) -> None:
-        check_options(n_sweeps=self.n_sweeps)
-        if self.n_starts < 1:
-            raise ValueError(f"n_starts must be at least 1, not {self.n_starts}")
+        check_options(n_sweeps=self.n_sweeps, n_starts=self.n_starts)
         if self.start not in ("unary", "random"):
             raise ValueError(f"start must be 'unary' or 'random', not {self.start!r}")
 
@@ -47,7 +45,8 @@ class ICM:
         """Time of a sweep O(factors x labels). ``seed`` matters to random starts only.
 
         trace [n_starts, n_sweeps]: the log-potential after each sweep, constant from where a run has stopped.
-        UnsupportedGraph where no state that is allowed was found to start from.
+        UnsupportedGraph where no state that is allowed was found to start from. Ctrl-C raises `Interrupted`, whose
+        ``result`` is what was reached until then.
         """
         began = perf_counter()
         compiled = compile_tables(graph)
@@ -55,35 +54,39 @@ class ICM:
         unary = unary_table(compiled.sizes, compiled.factors, int(compiled.sizes.max(initial=1)))
         compiled.conditionals  # noqa: B018 - refuses variables without an allowed label
         rng, traces, best, top = np.random.default_rng(seed), [], np.empty(0, np.int32), -np.inf
+        sweeps = Interruptible()
         for run in range(self.n_starts):
             by_unary = run == 0 and self.start == "unary"
             state = unary.argmax(axis=1) if by_unary else _drawn(unary, rng)
             state = repaired(compiled, state.astype(np.int32), 0 if by_unary else int(rng.integers(2**63)), "icm")
-            traces.append(self._climb(compiled, state))
-            reached = float(compiled.graph.log_potential(state))
-            if reached > top:
-                best, top = state, reached
+            traces.append(reached := [float(compiled.graph.log_potential(state))])
+            with sweeps:
+                self._climb(compiled, state, reached)
+            reached[-1] = float(compiled.graph.log_potential(state))
+            if reached[-1] > top:
+                best, top = state, reached[-1]
+            if sweeps.stopped:
+                break
         longest = max(map(len, traces))
-        return Result(
+        result = Result(
             state=best,
             log_potential=top,
-            trace=np.array([np.pad(trace, (0, longest - len(trace)), "edge") for trace in traces]),
-            n_updates=len(best) * sum(map(len, traces)),
+            trace=np.array([np.pad(trace, (0, longest - len(trace)), "edge") for trace in traces])[:, 1:],
+            n_updates=len(best) * sum(len(trace) - 1 for trace in traces),
             seconds=perf_counter() - began,
         )
+        return sweeps.give(result)
 
-    def _climb(self, compiled: TableGraph, state: NDArray[np.int32]) -> list[float]:
-        """Moves ``state`` uphill; the log-potentials after each sweep."""
-        loop, trace, reached = Ascent(compiled.conditionals, state), [], float(compiled.graph.log_potential(state))
+    def _climb(self, compiled: TableGraph, state: NDArray[np.int32], reached: list[float]) -> None:
+        """Moves ``state`` uphill; appends the log-potential after each sweep."""
+        loop = Ascent(compiled.conditionals, state)
         for _ in range(self.n_sweeps):
             at = 0
             while at < len(state):
                 at = loop.climb(at)
-            reached += loop.gain
-            trace.append(reached)
+            reached.append(reached[-1] + loop.gain)
             if not loop.moved:
                 break
-        return trace
 
 
 def _drawn(unary: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:

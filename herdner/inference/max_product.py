@@ -16,7 +16,7 @@ from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
 from herdner.inference.backend import ImpossibleGraph
 from herdner.inference.repair import repaired
-from herdner.inference.sweeps import check_options, constant
+from herdner.inference.sweeps import Interruptible, check_options, constant
 from herdner.sampling.result import Result
 
 
@@ -48,7 +48,8 @@ class MaxProduct:
 
         trace [1, n_sweeps]: the log-potential of the state that the beliefs gave after each sweep; shorter than the
         option where the messages have converged. ImpossibleGraph where messages show that no state is allowed,
-        UnsupportedGraph where none was found.
+        UnsupportedGraph where none was found. Ctrl-C raises `Interrupted`, whose ``result`` is what was reached
+        until then.
         """
         began = perf_counter()
         compiled = compile_tables(graph)
@@ -56,16 +57,17 @@ class MaxProduct:
         unary = unary_table(compiled.sizes, compiled.factors, int(compiled.sizes.max(initial=1)))
         loop = loops.MaxProduct(Slots.of(compiled.sizes, compiled.factors), unary, self.damping)
         n, trace, seen, best = len(unary), [], -np.inf, loop.state.copy()
-        for sweep in range(self.n_sweeps):
-            at = 0
-            while at < n:
-                at = loop.sweep(at, sweep % 2 == 0)
-                _check_possible(loop.fault)
-            trace.append(fixed + loop.log_potential())
-            if trace[-1] > seen:
-                seen, best = trace[-1], loop.state.copy()
-            if loop.change <= self.tolerance:
-                break
+        with Interruptible() as sweeps:
+            for sweep in range(self.n_sweeps):
+                at = 0
+                while at < n:
+                    at = loop.sweep(at, sweep % 2 == 0)
+                    _check_possible(loop.fault)
+                trace.append(fixed + loop.log_potential())
+                if trace[-1] > seen:
+                    seen, best = trace[-1], loop.state.copy()
+                if loop.change <= self.tolerance:
+                    break
         at = 0
         while at < n:
             at = loop.decode(at)
@@ -73,13 +75,14 @@ class MaxProduct:
             best = loop.state
         if compiled.graph.log_potential(best) == -np.inf:
             best = repaired(compiled, best, 0, "max-product")
-        return Result(
+        result = Result(
             state=best,
             log_potential=float(compiled.graph.log_potential(best)),
             trace=np.array([trace]),
             n_updates=n * len(trace),
             seconds=perf_counter() - began,
         )
+        return sweeps.give(result)
 
 
 def _check_possible(variable: int) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from herdner.graph.tables import TableGraph
-from herdner.inference.backend import ImpossibleGraph
+from herdner.inference.backend import ImpossibleGraph, Interrupted
+from herdner.sampling.result import Result
 
 
-def check_options(*, n_sweeps: int, tolerance: float = 0.0, damping: float = 1.0) -> None:
+def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int) -> None:
     """ValueError, in one line, for options that make no sense."""
-    if n_sweeps < 1:
-        raise ValueError(f"n_sweeps must be at least 1, not {n_sweeps}")
+    for name, value in counts.items():
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
     if not (math.isfinite(tolerance) and tolerance >= 0):
         raise ValueError(f"tolerance must be a number of at least 0, not {tolerance}")
     if not 0 < damping <= 1:
@@ -24,3 +28,22 @@ def constant(compiled: TableGraph) -> float:
     if total == -math.inf:
         raise ImpossibleGraph("a factor of no variables is -inf, so every state is forbidden; observe other labels")
     return total
+
+
+class Interruptible:
+    """A block of sweeps that Ctrl-C ends early; `give` then raises `Interrupted`, with the result so far in it."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+
+    def __enter__(self) -> Interruptible:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        self.stopped = kind is KeyboardInterrupt
+        return self.stopped
+
+    def give(self, result: Result) -> Result:
+        if self.stopped:
+            raise Interrupted(result)
+        return result

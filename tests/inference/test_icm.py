@@ -114,8 +114,8 @@ def test_no_start_is_an_error_in_one_line():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_starts": 0}, "n_starts must be at least 1, not 0"),
-        ({"n_sweeps": 0}, "n_sweeps must be at least 1, not 0"),
+        ({"n_starts": 0}, "n_starts must be a whole number of at least 1, not 0"),
+        ({"n_sweeps": 0}, "n_sweeps must be a whole number of at least 1, not 0"),
         ({"start": "uniform"}, "start must be one of 'unary', 'random', not 'uniform'"),
     ],
 )

@@ -184,7 +184,7 @@ def test_bad_graphs():
     [
         ({"damping": 0}, "damping must be above 0 and at most 1"),
         ({"damping": 1.5}, "damping must be above 0 and at most 1"),
-        ({"n_sweeps": 0}, "n_sweeps must be at least 1, not 0"),
+        ({"n_sweeps": 0}, "n_sweeps must be a whole number of at least 1, not 0"),
         ({"tolerance": -1}, "tolerance must be a number of at least 0"),
         ({"start": "mode"}, "start must be one of 'unary', 'uniform', 'random', not 'mode'"),
     ],
