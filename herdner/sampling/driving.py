@@ -27,6 +27,7 @@ from herdner.sampling.registers import (
 from herdner.sampling.text import from_call
 
 _CHUNK = 2**18  # numbers made at a time
+_SHUFFLED = 16  # chunks whose points are shuffled together
 
 
 class Uniforms(Protocol):
@@ -132,7 +133,10 @@ class LFSR(Driving):
 class Sobol(Driving):
     """Scrambled Sobol' points from SciPy, one for each sweep, with a dimension for each step: at most 21201 of them.
 
-    Most even where the number of sweeps is a power of 2.
+    They come in a random order (Liao 1998), which is what a Markov chain needs (Tribble & Owen 2008): in their own order
+    every second point is in the same half, and the chain goes to a wrong distribution. All points of a run are
+    shuffled together, or, where these are more than 2^22 numbers, each 2^22 numbers. Most even where the number of
+    sweeps is a power of 2.
     """
 
     def __str__(self) -> str:
@@ -146,15 +150,17 @@ class Sobol(Driving):
             raise ValueError(
                 f"sobol: {n_steps} updates a sweep are more dimensions than the {qmc.Sobol.MAXDIM} it has; use lfsr"
             )
-        engine = qmc.Sobol(n_steps, scramble=True, bits=32, rng=rng)
-        n_points = 1 << max(0, (_CHUNK // n_steps).bit_length() - 1)
+        engine, key = qmc.Sobol(n_steps, scramble=True, bits=32, rng=rng), int(rng.integers(2**63))
+        n_points = 1 << min((_SHUFFLED * _CHUNK // n_steps).bit_length() - 1, max(n_sweeps - 1, 0).bit_length())
 
         def points(chunk: int) -> NDArray[np.float64]:
             if engine.num_generated != chunk * n_points:
                 engine.reset()
                 if chunk:  # SciPy cannot go forward by 0
                     engine.fast_forward(chunk * n_points)
-            return engine.random(n_points).ravel()
+            order, n = np.arange(n_points), min(max(n_sweeps - chunk * n_points, 0), n_points)
+            order[:n] = np.random.default_rng([key, chunk]).permutation(n)
+            return engine.random(n_points)[order].ravel()
 
         sequence = _Chunked(points, n_points * n_steps)
         return lambda first, last: sequence.take(np.arange(first, last))
