@@ -1,4 +1,4 @@
-"""Set before NumPy is first imported: the tests' matrices are so small that threads of BLAS only wait for each other."""
+"""Set before NumPy is imported: the tests' matrices are so small that threads of BLAS only wait for each other."""
 
 import os
 

@@ -133,10 +133,10 @@ class LFSR(Driving):
 class Sobol(Driving):
     """Scrambled Sobol' points from SciPy, one for each sweep, with a dimension for each step: at most 21201 of them.
 
-    They come in a random order (Liao 1998), which is what a Markov chain needs (Tribble & Owen 2008): in their own order
-    every second point is in the same half, and the chain goes to a wrong distribution. All points of a run are
-    shuffled together, or, where these are more than 2^22 numbers, each 2^22 numbers. Most even where the number of
-    sweeps is a power of 2.
+    They come in a random order (Liao 1998), as a Markov chain needs (Tribble & Owen 2008): in their own order every
+    second point is in the same half, and the chain goes to a wrong distribution. All points of a run are shuffled
+    together, or, where these are more than 2^22 numbers, each 2^22 numbers. Most even where the number of sweeps is a
+    power of 2.
     """
 
     def __str__(self) -> str:
