@@ -1,147 +1,86 @@
-"""How fast the chain loops are, as ratios to python-crfsuite within one run.
+"""How fast the loops are, against what users write today and in units of one libm exp, within one run.
 
-    python scripts/bench_kernels.py [--sentences 4000] [--labels 9] [--json]
+    python scripts/bench_kernels.py [--only grid] [--only csr] [--json] [--quick]
 
-A small CRFsuite model is trained on random sentences; its weights, read from its file, give herdner's arrays. CRFsuite
-is timed for `tag()` and for `marginal()` of a token (one forward-backward) alone; `set()`, which takes a sentence's
-features in, is not counted. The answers are compared. One core, best of several runs that take turns; ratios count.
+Groups: ``memory``, ``chain`` (Viterbi and forward-backward against python-crfsuite), ``grid`` (Gibbs and herded Gibbs
+against numba and numpy), ``csr`` (binary graphs without order), ``skip`` (chains with skip edges, 9 labels) and
+``scaling``. One core, best of several runs that take turns; ratios count, times are of this machine and this moment.
+``--quick`` only shows that all of it runs. The peers need numba: pip install 'herdner[bench]'.
 """
 
 from __future__ import annotations
 
 import json
-import tempfile
-import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from importlib.util import find_spec
+from typing import Annotated
 
-import numpy as np
-import pycrfsuite
 import typer
-from timing import best_times, calibration
+from bench_chain import chain_rows
+from bench_gibbs import Effort, csr_rows, grid_rows, memory_rows, scaling_rows, skip_rows
+from timing import Row, calibration
 
-from herdner.crf.crfsuite import read_crfsuite
-from herdner.graph import chain as chain_graph
-from herdner.inference import chain, make_backend
-
-WORDS = 400
-
-
-def random_sentences(n: int, n_labels: int, rng: np.random.Generator) -> list[tuple[list[list[str]], list[str]]]:
-    """Sentences of 5 to 40 tokens with names: four tokens of five are outside, label 0; words hint at labels."""
-    sentences = []
-    for _ in range(n):
-        length = int(rng.integers(5, 41))
-        labels = np.zeros(length, int)
-        for start in np.flatnonzero(rng.random(length) < 0.1):
-            labels[start : start + rng.integers(1, 4)] = rng.integers(1, n_labels)
-        words = np.where(rng.random(length) < 0.7, labels, rng.integers(0, WORDS, length))
-        sentences.append(([[f"w={w}", f"m={w % 7}"] for w in words.tolist()], [f"{k:02d}" for k in labels.tolist()]))
-    return sentences
-
-
-def train(sentences: list, path: Path) -> pycrfsuite.Tagger:
-    trainer = pycrfsuite.Trainer(
-        "lbfgs", {"max_iterations": 30, "c2": 0.1, "feature.possible_transitions": True}, verbose=False
-    )
-    for words, labels in sentences[:1000]:
-        trainer.append(words, labels)
-    trainer.train(str(path))
-    tagger = pycrfsuite.Tagger()
-    tagger.open(str(path))
-    return tagger
-
-
-def unary_scores(sentences: list, path: Path) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """[N, K] and [K, K] log-potentials of all tokens under the weights of the CRFsuite file, and the labels."""
-    model = read_crfsuite(path)
-    table = np.zeros((len(model.attribute_names), len(model.labels)))
-    table[model.attributes, model.state_labels] = model.state_weights
-    number = {name: i for i, name in enumerate(model.attribute_names)}
-    tokens = [features for words, _ in sentences for features in words]
-    unary = np.array([sum((table[number[f]] for f in t if f in number), np.zeros(table.shape[1])) for t in tokens])
-    return unary, model.transition, model.labels
-
-
-class After:
-    """Times ``call`` alone for each sentence once CRFsuite's tagger has it; keeps the best total and the answers."""
-
-    def __init__(self, tagger: pycrfsuite.Tagger, sentences: list, call: Callable[[], Any]) -> None:
-        self.tagger, self.sentences, self.call = tagger, sentences, call
-        self.seconds, self.answers = float("inf"), []
-
-    def __call__(self) -> None:
-        total, answers = 0.0, []
-        for words, _ in self.sentences:
-            self.tagger.set(words)
-            began = time.perf_counter()
-            answer = self.call()
-            total += time.perf_counter() - began
-            answers.append(answer)
-        self.seconds, self.answers = min(total, self.seconds), answers
-
-
-def check(
-    tags: After, marginals: After, unary: np.ndarray, transition: np.ndarray, offsets: np.ndarray, labels: list
-) -> None:
-    """The two programs must agree before their speeds mean anything."""
-    states, _ = chain.viterbi(unary, transition, offsets)
-    theirs = [tag for answer in tags.answers for tag in answer]
-    assert [labels[k] for k in states] == theirs, "the best labellings differ"
-    nodes = chain.forward_backward(unary, transition, offsets).nodes
-    assert nodes is not None
-    np.testing.assert_allclose(nodes[offsets[:-1], 0], marginals.answers, atol=1e-6)
+# Memory first: what this process has taken by then counts in its child's.
+GROUPS: dict[str, Callable[[Effort], list[Row]]] = {
+    "memory": memory_rows,
+    "chain": lambda effort: chain_rows(4000 // effort.smaller, repeats=effort.repeats),
+    "grid": grid_rows,
+    "csr": csr_rows,
+    "skip": skip_rows,
+    "scaling": scaling_rows,
+}
 
 
 def main(
-    sentences: int = 4000,
-    labels: int = 9,
-    repeats: int = 5,
+    only: Annotated[list[str] | None, typer.Option(help="A group; may be given several times. Default: all.")] = None,
+    repeats: Annotated[int, typer.Option(help="Runs of each, of which the fastest counts.")] = 7,
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes: the numbers mean nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json")] = False,
 ) -> None:
-    data = random_sentences(sentences, labels, np.random.default_rng(7))
-    offsets = np.cumsum([0] + [len(words) for words, _ in data])
-    with tempfile.TemporaryDirectory() as folder:
-        tagger = train(data, Path(folder, "model"))
-        unary, transition, names = unary_scores(data, Path(folder, "model"))
-        tags = After(tagger, data, tagger.tag)
-        marginals = After(tagger, data, lambda: tagger.marginal(names[0], 0))
-        best = make_backend("viterbi")
-        seconds = best_times(
-            {
-                "viterbi": lambda: chain.viterbi(unary, transition, offsets),
-                "viterbi, as a graph": lambda: best.infer(chain_graph(unary, transition, offsets)),
-                "forward-backward": lambda: chain.forward_backward(unary, transition, offsets),
-                "forward-backward with counts": lambda: chain.forward_backward(
-                    unary, transition, offsets, transition_counts=True
-                ),
-                "log-domain forward-backward": lambda: chain.forward_backward(
-                    unary[: offsets[200]], transition + np.diag(np.full(labels, 200.0)), offsets[:201]
-                ),
-                "tags": tags,
-                "marginals": marginals,
-            },
-            repeats,
+    chosen = only or list(GROUPS)
+    unknown = sorted(set(chosen) - set(GROUPS))
+    if unknown:
+        raise SystemExit(f"there is no group {unknown[0]!r}; --only takes {', '.join(GROUPS)}")
+    if "grid" in chosen and find_spec("numba") is None:
+        raise SystemExit(
+            "the peers of the group grid need numba: pip install 'herdner[bench]', or choose others by --only"
         )
-        check(tags, marginals, unary, transition, offsets, names)
-    seconds |= {"python-crfsuite tag()": tags.seconds, "python-crfsuite marginal()": marginals.seconds}
-    tokens = {"log-domain forward-backward": offsets[200]}
-    ns = {k: 1e9 * s / int(tokens.get(k, offsets[-1])) for k, s in seconds.items() if k not in ("tags", "marginals")}
-    report = {
-        "labels": labels, "sentences": sentences, "tokens": int(offsets[-1]), "calibration_exp_ns": calibration(),
-        "ns_per_token": ns,
-        "viterbi_times_crfsuite": ns["python-crfsuite tag()"] / ns["viterbi"],
-        "forward_backward_times_crfsuite": ns["python-crfsuite marginal()"] / ns["forward-backward"],
-    }  # fmt: skip
+    effort = Effort(200_000, 4, 1, 20) if quick else Effort(repeats=repeats)
+    if not as_json:
+        print(f"one libm exp: {calibration():.2f} ns")
+        print(HEAD)
+    found: list[Row] = []
+    for group in (name for name in GROUPS if name in chosen):
+        rows = GROUPS[group](effort)
+        found += rows
+        if not as_json:
+            show(rows)
     if as_json:
-        print(json.dumps(report, indent=1))
-        return
-    print(f"{report['tokens']} tokens, {labels} labels; one libm exp: {report['calibration_exp_ns']:.1f} ns")
-    for name, value in ns.items():
-        print(f"{name:30}{value:>9.1f} ns per token")
-    print(f"Viterbi: {report['viterbi_times_crfsuite']:.1f} times python-crfsuite's tag() alone (target: 4)")
-    print(f"forward-backward: {report['forward_backward_times_crfsuite']:.1f} times python-crfsuite's")
+        rows_as_json = [asdict(row) | {"verdict": row.verdict} for row in found]
+        print(json.dumps({"quick": quick, "calibration_exp_ns": calibration(), "rows": rows_as_json}, indent=1))
+
+
+HEAD = f"{'':36}{'ns':>8}{'exps':>7}{'recorded':>10}{'set-up s':>10}  measure, target"
+
+
+def show(rows: Sequence[Row]) -> None:
+    """A line for each; ns and exps for each update or token."""
+    for row in rows:
+        numbers = ((row.ns, "8.2f"), (row.exps, "7.2f"), (row.recorded_ns, "10.2f"), (row.setup_seconds, "10.3f"))
+        cells = ["".rjust(int(form.split(".")[0])) if x is None else format(x, form) for x, form in numbers]
+        print(f"{row.what:36}{''.join(cells)}  {measure(row)}".rstrip(), flush=True)
+
+
+def measure(row: Row) -> str:
+    """What counts of a row, in words."""
+    if row.value is None:
+        return ""
+    text = f"{row.value:.4g} {row.unit}"
+    if row.target is None:
+        return text
+    stretch = f", stretch {row.stretch:g}" if row.stretch else ""
+    return f"{text} ({row.wanted} {row.target:g}{stretch}): {row.verdict}"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,241 @@
+"""How fast the Gibbs family's loops are: rows for `bench_kernels.py`.
+
+Time for each update without set-up, which is told apart (compilation of the graph included): with nothing recorded and,
+beside it, with the default Record. Against the peers of `gibbs_peers.py` on the same grid, or in units of one libm exp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from timing import Loop, Row, best_times, update_times
+
+from herdner import (
+    FactorGraph,
+    Gibbs,
+    Record,
+    TableFactors,
+    annealed_gibbs,
+    bins,
+    boltzmann,
+    compile_tables,
+    dhg,
+    gibbs,
+    herded_gibbs,
+    ising,
+    make_backend,
+    neighbour_sum,
+)
+
+NOTHING = Record(best=False, marginals=False)
+COUPLING = 0.3
+LABELS = 9
+SEED = 7
+
+
+@dataclass(frozen=True)
+class Effort:
+    """``updates`` of one timed run, ``sweeps`` at least, ``repeats`` of it; what the sizes of graphs are divided by."""
+
+    updates: int = 100_000_000
+    sweeps: int = 40
+    repeats: int = 7
+    smaller: int = 1
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Nanoseconds for each update of ours, bare and with the default Record, and of the peers; seconds of set-up."""
+
+    bare: dict[str, float]
+    recorded: dict[str, float]
+    peers: dict[str, float]
+    setup: dict[str, float]
+    exp: float
+
+    def row(self, group: str, name: str, **rest) -> Row:
+        ns = self.bare[name]
+        return Row(group, name, ns, ns / self.exp, self.recorded[name], self.setup[name], **rest)
+
+    def against(self, group: str, name: str, peer: str, target: float, stretch: float | None = None) -> Row:
+        value = self.peers[peer] / self.bare[name]
+        return self.row(group, name, value=value, unit=f"times {peer}", target=target, stretch=stretch)
+
+    def in_exps(self, group: str, name: str, target: float) -> Row:
+        return self.row(group, name, value=self.bare[name] / self.exp, unit="exps", target=target, wanted="at most")
+
+
+def measured(
+    cases: Mapping[str, tuple[Gibbs, FactorGraph]], effort: Effort, peers: Mapping[str, Loop] | None = None
+) -> Measured:
+    """All cases and peers in turn."""
+    peers = peers or {}
+    loops = dict(peers)
+    for name, (plan, graph) in cases.items():
+        sweeps = max(effort.sweeps, effort.updates // graph.n_variables)
+        loops[f"{name}, bare"] = _loop(replace(plan, record=NOTHING), graph, sweeps)
+        loops[f"{name}, recorded"] = _loop(plan, graph, sweeps // 2)
+    ns, exp = update_times(loops, effort.repeats)
+    setup = {
+        name: lambda plan=plan, graph=graph: replace(plan, n_sweeps=0).infer(graph, SEED)
+        for name, (plan, graph) in cases.items()
+    }
+    return Measured(
+        {name: ns[f"{name}, bare"] for name in cases}, {name: ns[f"{name}, recorded"] for name in cases},
+        {name: ns[name] for name in peers}, best_times(setup, min(3, effort.repeats)), exp,
+    )  # fmt: skip
+
+
+def _loop(plan: Gibbs, graph: FactorGraph, sweeps: int) -> Loop:
+    compiled = compile_tables(graph)
+    return Loop(lambda n: replace(plan, n_sweeps=n).infer(compiled, SEED), graph.n_variables, sweeps)
+
+
+def grid_rows(effort: Effort) -> list[Row]:
+    """A grid of 1000 x 1000 spins, each with a field of its own."""
+    from gibbs_peers import Checkerboard, Raster
+
+    check_grid(20_000 // effort.smaller)
+    side = 1000 // effort.smaller
+    field, rng = _field(side, side), np.random.default_rng(SEED)
+    graph = ising(COUPLING, field)
+    programs = {
+        "numba raster": Raster(field, COUPLING, rng),
+        "numpy checkerboard": Checkerboard(field, COUPLING, rng),
+        "numba herded": Raster(field, COUPLING, rng, herded=True),
+    }
+    found = measured(
+        {
+            "grid, Gibbs": (gibbs(), graph),
+            "grid, herded, blanket": (herded_gibbs(), graph),
+            "grid, herded, shared by sum": (herded_gibbs(sharing=neighbour_sum()), graph),
+            "grid, herded, one bin": (herded_gibbs(sharing=bins(1)), graph),
+        },
+        effort,
+        {name: Loop(run, side * side, max(1, effort.sweeps // 4)) for name, run in programs.items()},
+    )
+    ours = [
+        found.against("grid", "grid, Gibbs", "numba raster", 8.0, 20.0),
+        found.against("grid", "grid, herded, blanket", "numba herded", 4.0),
+        found.against("grid", "grid, herded, shared by sum", "numba herded", 6.0),
+        found.against("grid", "grid, herded, one bin", "numba herded", 6.0),
+    ]
+    return ours + [Row("grid", name, ns, ns / found.exp) for name, ns in found.peers.items()]
+
+
+def check_grid(sweeps: int) -> None:
+    """The marginals of ours and of the peers must be the exact ones before their speeds mean anything."""
+    from gibbs_peers import Checkerboard, Raster
+
+    field, rng = _field(4, 4), np.random.default_rng(SEED)
+    graph = ising(COUPLING, field)
+    exact = make_backend("exact").infer(graph).marginals
+    assert exact is not None
+    found = {}
+    for name, plan in {"gibbs": gibbs(sweeps), "herded": herded_gibbs(sweeps)}.items():
+        marginals = plan.infer(graph, SEED).marginals
+        assert marginals is not None
+        found[name] = marginals[:, 1]
+    for name, program in {
+        "numba raster": Raster(field, COUPLING, rng),
+        "numpy checkerboard": Checkerboard(field, COUPLING, rng),
+        "numba herded": Raster(field, COUPLING, rng, herded=True),
+    }.items():
+        total = np.zeros(field.shape)
+        for _ in range(sweeps):
+            program(1)
+            total += program.spins > 0
+        found[name] = total.ravel() / sweeps
+    for name, marginals in found.items():
+        np.testing.assert_allclose(marginals, exact[:, 1], atol=3.0 / np.sqrt(sweeps) + 0.01, err_msg=name)
+
+
+def csr_rows(effort: Effort) -> list[Row]:
+    """Boltzmann machines of 10,000 variables, a weight for each pair: whatever neighbours, and four for all."""
+    n, rng = 10_000 // effort.smaller, np.random.default_rng(SEED)
+    graphs = {"random graph": random_machine(n, rng), "4-regular graph": regular_machine(n, rng)}
+    plans = {"Gibbs": (gibbs(), 2.0), "DHG(16)": (dhg(), 2.7)}
+    targets = {f"{g}, {p}": target for g in graphs for p, (_, target) in plans.items()}
+    cases = {f"{g}, {p}": (plan, graph) for g, graph in graphs.items() for p, (plan, _) in plans.items()}
+    found = measured(cases, replace(effort, updates=effort.updates // 4))
+    return [found.in_exps("csr", name, target) for name, target in targets.items()]
+
+
+def skip_rows(effort: Effort) -> list[Row]:
+    """A document of 2,000 tokens with 9 labels, a tenth of them joined by skip edges to others."""
+    graph = skip_chain(2000 // effort.smaller, np.random.default_rng(SEED))
+    cases = {
+        "skip chain, Gibbs": (gibbs(), 6.5),
+        "skip chain, annealed": (annealed_gibbs(), 10.0),
+        "skip chain, herded, one bin": (herded_gibbs(sharing=bins(1)), 10.0),
+        "skip chain, herded, blanket": (herded_gibbs(), 10.0),
+    }
+    plans = {name: (plan, graph) for name, (plan, _) in cases.items()}
+    found = measured(plans, replace(effort, updates=effort.updates // 20))
+    return [found.in_exps("skip", name, target) for name, (_, target) in cases.items()]
+
+
+def scaling_rows(effort: Effort) -> list[Row]:
+    """Gibbs sampling as the number of variables grows, on grids; and a random graph of a million variables."""
+    cases = {}
+    for power in range(3, 8):
+        side = round((10**power / effort.smaller) ** 0.5)
+        cases[f"grid of 10^{power}, Gibbs"] = gibbs(), ising(COUPLING, _field(side, side))
+    grids = list(cases)
+    n = 1_000_000 // effort.smaller
+    cases["random graph of 10^6, Gibbs"] = gibbs(), random_machine(n, np.random.default_rng(SEED))
+    cases["random graph, one coupling, Gibbs"] = gibbs(), random_machine(n, np.random.default_rng(SEED), COUPLING)
+    found = measured(cases, effort)
+    rows = [found.row("scaling", name) for name in grids]
+    growth = found.bare[grids[-1]] / found.bare[grids[1]]
+    rows[-1] = replace(rows[-1], value=growth, unit="times 10^4", target=1.5, wanted="at most")
+    for name in list(cases)[len(grids) :]:
+        rows.append(found.row("scaling", name, value=found.bare[name], unit="ns", target=28.5, wanted="at most"))
+    return rows
+
+
+def memory_rows(effort: Effort) -> list[Row]:
+    """A grid of 10^7 variables, herded with weights shared by sum, the default Record."""
+    from bench_memory import VARIABLES, peak_megabytes
+
+    value = peak_megabytes(VARIABLES // effort.smaller**2)
+    what = "grid of 10^7, herded, shared by sum"
+    return [Row("memory", what, value=value, unit="MB", target=1000.0, wanted="at most")]
+
+
+def _field(rows: int, columns: int) -> np.ndarray:
+    return np.random.default_rng(SEED).normal(0.0, 0.5, (rows, columns))
+
+
+def random_machine(n: int, rng: np.random.Generator, coupling: float | None = None) -> FactorGraph:
+    """2 n random pairs, 4 neighbours on average; by default each with a weight of its own."""
+    pairs = np.sort(rng.integers(0, n, (2 * n, 2)), axis=1)
+    return _machine(n, pairs[pairs[:, 0] != pairs[:, 1]], rng, coupling)
+
+
+def regular_machine(n: int, rng: np.random.Generator) -> FactorGraph:
+    """Two random cycles through all variables: 4 neighbours for each, but where the cycles share a pair."""
+    cycles = [rng.permutation(n), rng.permutation(n)]
+    return _machine(n, np.concatenate([np.stack([c, np.roll(c, 1)], axis=1) for c in cycles]), rng)
+
+
+def _machine(n: int, pairs: np.ndarray, rng: np.random.Generator, coupling: float | None = None) -> FactorGraph:
+    edges = np.unique(np.sort(pairs, axis=1), axis=0).astype(np.int32)
+    weights = rng.normal(0.0, 0.5, len(edges)) if coupling is None else np.full(len(edges), coupling)
+    return boltzmann(weights, rng.normal(0.0, 0.5, n), edges=edges)
+
+
+def skip_chain(n: int, rng: np.random.Generator) -> FactorGraph:
+    """A chain; a tenth of its tokens are occurrences of names, four of each, and all pairs of these are joined."""
+    nodes = np.arange(n, dtype=np.int32)
+    occurrences = rng.choice(nodes, (n // 40, 4), replace=False)
+    first, second = np.triu_indices(4, 1)
+    skips = np.stack([occurrences[:, first].ravel(), occurrences[:, second].ravel()], axis=1)
+    factors = [
+        TableFactors(nodes[:, None], rng.normal(size=(n, LABELS))),
+        TableFactors(np.stack([nodes[:-1], nodes[1:]], axis=1), rng.normal(size=(1, LABELS, LABELS))),
+        TableFactors(skips, np.eye(LABELS)[None]),
+    ]
+    return FactorGraph(np.full(n, LABELS, np.int32), factors)
