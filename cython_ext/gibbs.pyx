@@ -27,15 +27,13 @@ cdef extern from "gibbs_engine.h" nogil:
         SHARE_SUM
         SHARE_BINS
         SHARE_RANDOM_BINS
-        NUMBERS_FIXED
-        NUMBERS_DOUBLE
         LOOP_ANY
         LOOP_TWO
         LOOP_LABELS
         LOOP_GRID
         WEIGHTS_FULL
         IMPOSSIBLE
-    int64_t UNBORN
+    double UNBORN
     ctypedef uint16_t label
     ctypedef struct grid_model:
         int64_t rows, columns
@@ -62,9 +60,10 @@ cdef extern from "gibbs_engine.h" nogil:
         model m
         const label *x
         label *y
-        int draw, sharing, numbers, circular, follow
+        int draw, sharing, circular, follow
         int64_t bins, n_keys, words, most_bytes
-        double error_bound
+        double error_bound, one
+        const uint64_t *bin_places
         const int64_t *key_starts
         const int32_t *key_members
         const uint8_t *long_keys
@@ -72,7 +71,7 @@ cdef extern from "gibbs_engine.h" nogil:
         uint64_t *state_sum
         uint64_t weight_key
         uint32_t *fractions
-        int64_t *dense
+        double *dense
         const int64_t *weights_at
         uint32_t *conditional_counts
     ctypedef struct weight_table:
@@ -81,7 +80,7 @@ cdef extern from "gibbs_engine.h" nogil:
         int64_t fault, faulty
         double *w
         double *cumulative
-        int64_t *p
+        double *p
     ctypedef struct factor_group:
         int64_t n, arity, cells, table_stride, scale_stride
         const int32_t *scopes
@@ -151,7 +150,6 @@ SHARINGS = {
 }
 DRAWS = {"random": DRAW_RANDOM, "blanket": DRAW_BLANKET, "neighbour-sum": DRAW_SUM, "bins": DRAW_BINS, "any": DRAW_ANY}
 LOOPS = {"any": LOOP_ANY, "two": LOOP_TWO, "labels": LOOP_LABELS, "grid": LOOP_GRID}
-NUMBERS = {"fixed": NUMBERS_FIXED, "float64": NUMBERS_DOUBLE}
 FULL, FORBIDDEN = WEIGHTS_FULL, IMPOSSIBLE
 
 
@@ -174,7 +172,7 @@ def start_fractions(uint64_t key, uint32_t[::1] fractions, const int64_t[::1] we
                 fractions[first + k] = start_fraction(key, i, k)
 
 
-def unborn(int64_t[::1] weights):
+def unborn(double[::1] weights):
     """Marks dense signed weights as not yet met."""
     cdef int64_t k
     with nogil:
@@ -288,17 +286,18 @@ cdef class Run:
         self.r.r.log_potential = state_log_potential(self.r.groups, self.r.n_groups, self.r.s.x)
         return self.r.r.log_potential
 
-    def set_draws(self, str draw, str sharing, str numbers, bint circular, int64_t bins, double error_bound,
-                  key_starts, key_members, long_keys, place, uint64_t weight_key, fractions, dense, weights_at,
+    def set_draws(self, str draw, str sharing, double one, bint circular, int64_t bins, double error_bound,
+                  key_starts, key_members, long_keys, place, bin_places, uint64_t weight_key, fractions, dense, weights_at,
                   int64_t n_keys, int64_t words, int64_t most_bytes, int64_t n_tables):
         """How labels are drawn, and the herding weights: dense ``fractions`` or ``dense``, or ``n_tables`` hashed."""
         cdef sampler *s = &self.r.s
         cdef int64_t k
-        s.draw, s.sharing, s.numbers, s.circular = DRAWS[draw], SHARINGS[sharing], NUMBERS[numbers], circular
+        s.draw, s.sharing, s.one, s.circular = DRAWS[draw], SHARINGS[sharing], one, circular
         s.bins, s.error_bound, s.weight_key = bins, error_bound, weight_key
         s.key_starts, s.key_members = <const int64_t *> self.at(key_starts), <const int32_t *> self.at(key_members)
         s.long_keys, s.place = <const uint8_t *> self.at(long_keys), <const uint64_t *> self.at(place)
-        s.fractions, s.dense = <uint32_t *> self.at(fractions), <int64_t *> self.at(dense)
+        s.bin_places = <const uint64_t *> self.at(bin_places)
+        s.fractions, s.dense = <uint32_t *> self.at(fractions), <double *> self.at(dense)
         s.weights_at, s.n_keys, s.words, s.most_bytes = <const int64_t *> self.at(weights_at), n_keys, words, most_bytes
         s.state_sum = &self.state_sum
         self.r.tables = <weight_table *> calloc(max(n_tables, 1), sizeof(weight_table))
@@ -320,7 +319,7 @@ cdef class Run:
             self.threads[k].block = self.threads[k].order_block = -1
             self.threads[k].w.w = <double *> malloc(3 * self.widest * 8)
             self.threads[k].w.cumulative = self.threads[k].w.w + self.widest
-            self.threads[k].w.p = <int64_t *> (self.threads[k].w.w + 2 * self.widest)
+            self.threads[k].w.p = self.threads[k].w.w + 2 * self.widest
         if self.r.s.place != NULL:
             sum_state(&self.r)
         if self.r.betas == NULL:

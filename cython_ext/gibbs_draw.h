@@ -7,7 +7,6 @@
 #include "gibbs_weights.h"
 
 enum { SHARE_COMPLETE, SHARE_BLANKET, SHARE_SUM, SHARE_BINS, SHARE_RANDOM_BINS };
-enum { NUMBERS_FIXED, NUMBERS_DOUBLE };
 
 /* How a loop draws, a constant in specialised loops. DRAW_ANY covers all cases. */
 enum { DRAW_RANDOM, DRAW_BLANKET, DRAW_SUM, DRAW_BINS, DRAW_ANY };
@@ -16,7 +15,8 @@ typedef struct {
     model m;
     const label *x;             /* the state that conditionals are taken of */
     label *y;                   /* the state that labels are written to: x itself, but for the Jacobi scan */
-    int draw, sharing, numbers, circular;
+    int draw, sharing, circular;
+    double one;                 /* what signed weights count as 1: 2^32, so that all are whole numbers, or 1.0 */
     int64_t bins;
     double error_bound;
     const int64_t *key_starts;  /* the variables whose labels make the key, in rising order */
@@ -24,9 +24,10 @@ typedef struct {
     const uint8_t *long_keys;   /* variables whose keys are hashes, as they do not fit 64 bits; may be NULL */
     const uint64_t *place;      /* complete sharing: the key is the sum of place * label over the other variables, */
     uint64_t *state_sum;        /* and this the sum over all */
+    const uint64_t *bin_places; /* of more than two labels: the key is the sum of place * bin over the labels */
     uint64_t weight_key;
     uint32_t *fractions;        /* dense weights of two labels in the circular form, or NULL */
-    int64_t *dense;             /* dense signed weights, or NULL */
+    double *dense;              /* dense signed weights, or NULL */
     const int64_t *weights_at;  /* first key of each variable in the dense table, or NULL: i * n_keys */
     int64_t n_keys, words;
     int64_t most_bytes;         /* of a hash table */
@@ -40,8 +41,7 @@ typedef struct {
     weight_table *table;
     int64_t fault;              /* 0, or one of the negative codes; then `faulty` is the variable */
     int64_t faulty;
-    double *w, *cumulative;     /* scratch of the widest row */
-    int64_t *p;
+    double *w, *cumulative, *p; /* scratch of the widest row */
 } worker;
 
 static ALWAYS_INLINE int64_t first_key(const sampler *s, int64_t i) {
@@ -115,15 +115,11 @@ static inline double next_uniform(double u) {
     return as_uniform(mix64(bits + GOLDEN));
 }
 
-static inline int64_t *signed_slot(const sampler *s, worker *w, int64_t i, uint64_t key) {
+static inline double *signed_slot(const sampler *s, worker *w, int64_t i, uint64_t key) {
     if (s->dense) return s->dense + (first_key(s, i) + key) * s->words;
-    int64_t *slot = weight_slot(w->table, i, key, s->most_bytes, &w->fault);
+    double *slot = weight_slot(w->table, i, key, s->most_bytes, &w->fault);
     if (!slot) w->faulty = i;
     return slot;
-}
-
-static ALWAYS_INLINE double start_uniform(const sampler *s, int64_t i, uint64_t key) {
-    return as_uniform(mix_pair(s->weight_key, i, key));
 }
 
 /* The start of a weight in the circular form does not depend on p: uniform on all fractions. */
@@ -146,50 +142,106 @@ static ALWAYS_INLINE int herd_fraction(uint32_t *weight, int64_t p) {
     return (int)(sum >> 32);
 }
 
-/* Signed herding in two number types: NUM with 1 = ONE. HGW19 Algorithms 2 and 3, within an error bound Algorithms 7 and 8
- * (`drawn` is the label drawn at random), and the circular form, which adds p before it decides. Herding never chooses a
- * label of probability 0; ties go to the smallest label. `start`: uniform, for weights that are not born yet. */
-#define SIGNED_HERDING(NAME, NUM, ONE)                                                                                 \
-    static ALWAYS_INLINE int NAME##_two(NUM *weight, NUM p, const int circular, double bound, int drawn,               \
-                                        int unborn, double start) {                                                    \
-        if (unborn) *weight = (circular ? 0 : p) - (NUM)(start * (double)(ONE));                                       \
-        if (circular) *weight += p;                                                                                    \
-        int x = p > 0 && (*weight > 0 || p >= (ONE));                                                                  \
-        if (bound > 0.0 && fabs((double)*weight) <= bound * (double)(ONE)) x = drawn;                                  \
-        *weight += (circular ? 0 : p) - (x ? (ONE) : 0);                                                               \
-        return x;                                                                                                      \
-    }                                                                                                                  \
-    static ALWAYS_INLINE int NAME##_labels(NUM *restrict weights, const NUM *restrict p, int n, const int circular,    \
-                                           double bound, int drawn, int unborn, double start) {                        \
-        if (unborn) {                                                                                                  \
-            NUM sum = 0;                                                                                               \
-            const NUM at = (NUM)(start * (double)(ONE));                                                               \
-            int chosen = -1;                                                                                           \
-            for (int k = 0; k < n; k++) {                                                                              \
-                weights[k] = circular ? 0 : p[k];                                                                      \
-                if (p[k] > 0 && (chosen < 0 || sum <= at)) chosen = k;                                                 \
-                sum += p[k];                                                                                           \
-            }                                                                                                          \
-            weights[chosen] -= (ONE);                                                                                  \
-        }                                                                                                              \
-        int best = -1;                                                                                                 \
-        NUM top = 0;                                                                                                   \
-        for (int k = 0; k < n; k++) {                                                                                  \
-            if (circular) weights[k] += p[k];                                                                          \
-            if (p[k] > 0 && (best < 0 || weights[k] > top)) {                                                          \
-                best = k;                                                                                              \
-                top = weights[k];                                                                                      \
-            }                                                                                                          \
-        }                                                                                                              \
-        if (bound > 0.0 && (double)top <= bound * (double)(ONE)) best = drawn;                                         \
-        if (!circular)                                                                                                 \
-            for (int k = 0; k < n; k++) weights[k] += p[k];                                                            \
-        weights[best] -= (ONE);                                                                                        \
-        return best;                                                                                                   \
-    }
+/* ---- signed herding ----
+ *
+ * Weights and probabilities p are doubles in units of 1 / one; with one = 2^32 all are whole numbers, so that every sum is
+ * exact. HGW19 Algorithms 2 and 3, within an error bound Algorithms 7 and 8 (`drawn` is the label drawn at random), and
+ * the circular form, which adds p before it decides. Herding never chooses a label of probability 0. */
 
-SIGNED_HERDING(fixed, int64_t, ONE_FIXED)
-SIGNED_HERDING(real, double, 1.0)
+/* The start of signed weights: a fraction of `one` from 32 random bits. */
+static ALWAYS_INLINE double start_fraction_of(double one, uint64_t random) {
+    return (double)(random >> 32) * (one / 4294967296.0);
+}
+
+/* The start is 0 within an error bound, else uniform on (p - 1, p]. */
+static ALWAYS_INLINE int herd_two(double *weight, double p, double one, int circular, double bound, int drawn, int unborn,
+                                  uint64_t start) {
+    if (unborn) *weight = bound > 0.0 ? 0.0 : (circular ? 0.0 : p) - start_fraction_of(one, start);
+    if (circular) *weight += p;
+    int x = p > 0.0 && (*weight > 0.0 || p >= one);
+    if (bound > 0.0 && fabs(*weight) <= bound * one) x = drawn;
+    *weight += (circular ? 0.0 : p) - (x ? one : 0.0);
+    return x;
+}
+
+/* The first label of new weights is drawn from p, and all others had their last turn a random part of a round ago. (The
+ * start p - e_k, k drawn from p, makes early labels depend on p in the wrong way: for p = 0.2, 0.8 the second label is
+ * 0 four times out of five.) Within an error bound all start at 0. Returns the first label. */
+static int start_labels(double *weights, const double *p, int n, double one, int circular, int bounded, int drawn,
+                        uint64_t start) {
+    if (bounded) {
+        memset(weights, 0, n * sizeof(double));
+        return drawn;
+    }
+    const double at = start_fraction_of(one, start);
+    double sum = 0.0, top = -INFINITY;
+    int chosen = -1;
+    for (int k = 0; k < n; k++) {
+        weights[k] = (circular ? 0.0 : p[k]) - start_fraction_of(one, mix64(start + GOLDEN * (k + 1)));
+        if (p[k] <= 0.0) continue;
+        if (chosen < 0 || sum <= at) chosen = k;
+        sum += p[k];
+        const double decides = circular ? weights[k] + p[k] : weights[k];
+        if (decides > top) top = decides;
+    }
+    weights[chosen] = circular ? top - p[chosen] : top;
+    return chosen;
+}
+
+/* Rows of four labels at a time; __builtin_shuffle takes lanes 0-3 of the first operand, 4-7 of the second. */
+typedef double quad __attribute__((vector_size(32)));
+typedef int64_t quad_mask __attribute__((vector_size(32)));
+#ifdef __clang__
+#define SHUFFLED(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+#define SHUFFLED(a, b, i, j, k, l) __builtin_shuffle(a, b, (quad_mask){i, j, k, l})
+#endif
+#define QUAD(x) ((quad){x, x, x, x})
+#define LOAD_QUAD(v, from) memcpy(&(v), from, sizeof(quad))
+#define STORE_QUAD(to, v) memcpy(to, &(v), sizeof(quad))
+#define SELECT(mask, a, b) ((quad)(((mask) & (quad_mask)(a)) | (~(mask) & (quad_mask)(b))))
+
+static ALWAYS_INLINE uint64_t mask_bits(quad_mask mask) {
+#ifdef __AVX2__
+    return (uint64_t)__builtin_ia32_movmskpd256((quad)mask);
+#else
+    return (mask[0] & 1) | (mask[1] & 2) | (mask[2] & 4) | (mask[3] & 8);
+#endif
+}
+
+/* The label of the largest weight among those of positive p, ties to the smallest; p is added to all weights, and 1 taken
+ * from the one chosen. width: n rounded up to a multiple of 4; p is 0 above n. */
+static ALWAYS_INLINE int herd_labels(double *restrict weights, const double *restrict p, int width, double one,
+                                     const int circular, const double bound, int drawn, double *restrict decides) {
+    quad tops = QUAD(-INFINITY);
+    for (int k = 0; k < width; k += 4) {
+        quad w, q, d;
+        LOAD_QUAD(w, weights + k);
+        LOAD_QUAD(q, p + k);
+        d = SELECT(q > 0.0, circular ? w + q : w, QUAD(-INFINITY));
+        tops = SELECT(d > tops, d, tops);
+        w += q;
+        STORE_QUAD(weights + k, w);
+        STORE_QUAD(decides + k, d);
+    }
+    quad other = SHUFFLED(tops, tops, 2, 3, 0, 1);
+    tops = SELECT(other > tops, other, tops);
+    other = SHUFFLED(tops, tops, 1, 0, 3, 2);
+    tops = SELECT(other > tops, other, tops);
+    int x = -1;
+    for (int from = 0; x < 0; from += 64) {
+        uint64_t bits = 0;
+        for (int k = from; k < width && k < from + 64; k += 4) {
+            quad d;
+            LOAD_QUAD(d, decides + k);
+            bits |= mask_bits(d == tops) << (k - from);
+        }
+        if (bits) x = from + __builtin_ctzll(bits);
+    }
+    if (bound > 0.0 && tops[0] <= bound * one) x = drawn;
+    weights[x] -= one;
+    return x;
+}
 
 /* ---- variables of two labels ---- */
 
@@ -202,8 +254,11 @@ static inline uint64_t key_of(const sampler *s, int64_t i) {
     }
 }
 
+/* The largest odds of label 0 at which u still draws label 1: u < 1 / (1 + odds), solved for the odds. */
+static ALWAYS_INLINE double odds_below(double u) { return 1.0 / u - 1.0; }
+
 static int draw_two_any(const sampler *s, worker *w, int64_t i, double odds, double u) {
-    int drawn = u * (1.0 + odds) < 1.0;
+    int drawn = odds < odds_below(u);
     if (s->draw == DRAW_RANDOM) return drawn;
     int64_t p = fixed_p(odds);
     double real = 1.0 / (1.0 + odds);
@@ -220,23 +275,22 @@ static int draw_two_any(const sampler *s, worker *w, int64_t i, double odds, dou
         key = key_of(s, i);
     }
     if (s->fractions) return herd_fraction(s->fractions + first_key(s, i) + key, p);
-    int64_t *slot = signed_slot(s, w, i, key);
+    double *slot = signed_slot(s, w, i, key);
     if (!slot) return s->x[i];
-    const int unborn = *slot == UNBORN;
-    if (s->circular && s->numbers == NUMBERS_FIXED && s->error_bound == 0.0) {
+    const int unborn = is_unborn(slot), fixed = s->one > 1.0;
+    if (s->circular && fixed && s->error_bound == 0.0) { /* what `fractions` would hold */
         uint32_t fraction = unborn ? start_fraction(s->weight_key, i, key) : (uint32_t)*slot;
         const int x = herd_fraction(&fraction, p);
         *slot = fraction;
         return x;
     }
-    const double start = unborn ? start_uniform(s, i, key) : 0.0;
-    if (s->numbers == NUMBERS_FIXED) return fixed_two(slot, p, s->circular, s->error_bound, drawn, unborn, start);
-    return real_two((double *)slot, real, s->circular, s->error_bound, drawn, unborn, start);
+    const uint64_t start = unborn ? mix_pair(s->weight_key, i, key) : 0;
+    return herd_two(slot, fixed ? (double)p : real, s->one, s->circular, s->error_bound, drawn, unborn, start);
 }
 
 static ALWAYS_INLINE int draw_two(const sampler *s, worker *w, int64_t i, double odds, double u, const int draw) {
     switch (draw) {
-        case DRAW_RANDOM: return u * (1.0 + odds) < 1.0;
+        case DRAW_RANDOM: return odds < u; /* an odds_below */
         case DRAW_BLANKET: return herd_fraction(s->fractions + first_key(s, i) + blanket_key(s, i, s->x), fixed_p(odds));
         case DRAW_SUM: return herd_fraction(s->fractions + first_key(s, i) + sum_key(s, i, s->x), fixed_p(odds));
         case DRAW_BINS: {
@@ -247,113 +301,133 @@ static ALWAYS_INLINE int draw_two(const sampler *s, worker *w, int64_t i, double
     }
 }
 
-/* ---- variables of any number of labels ---- */
+/* ---- variables of any number of labels; rows of `width`, a multiple of 4, whose padding is 0 ---- */
 
-/* Sums w[0] + .. + w[k], in this order. */
-static ALWAYS_INLINE double cumulate(const double *restrict w, double *restrict cumulative, int n) {
-    double sum = 0.0;
-    for (int k = 0; k < n; k++) cumulative[k] = sum += w[k];
-    return sum;
+/* Sums of w[0] .. w[k]: of four at a time, (a, a + b, (a + b) + c, (a + b) + (c + d)), added to those before. */
+static ALWAYS_INLINE double cumulate(const double *restrict w, double *restrict cumulative, int width) {
+    const quad zero = QUAD(0.0);
+    quad before = zero;
+    for (int k = 0; k < width; k += 4) {
+        quad v;
+        LOAD_QUAD(v, w + k);
+        v += SHUFFLED(v, zero, 4, 0, 4, 2);
+        v += SHUFFLED(v, zero, 4, 4, 1, 1);
+        v += before;
+        STORE_QUAD(cumulative + k, v);
+        before = SHUFFLED(v, v, 3, 3, 3, 3);
+    }
+    return before[0];
 }
 
 /* The smallest label whose cumulative weight exceeds u times the total; labels of weight 0 never are. */
-static ALWAYS_INLINE int pick(const double *restrict w, const double *restrict cumulative, int n, double u) {
-    const double at = u * cumulative[n - 1];
-    int x = 0;
-    for (int k = 0; k < n; k++) x += cumulative[k] <= at;
-    if (x < n) return x;
-    while (x > 0 && w[x - 1] == 0.0) x--; /* u * total was rounded up to the total */
-    return x - 1;
+static ALWAYS_INLINE int pick(const double *restrict w, const double *restrict cumulative, int width, double u) {
+    const quad at = QUAD(u * cumulative[width - 1]);
+    for (int from = 0; from < width; from += 64) {
+        uint64_t bits = 0;
+        for (int k = from; k < width && k < from + 64; k += 4) {
+            quad c;
+            LOAD_QUAD(c, cumulative + k);
+            bits |= mask_bits(c > at) << (k - from);
+        }
+        if (bits) return from + __builtin_ctzll(bits);
+    }
+    int x = width - 1; /* u * total was rounded up to the total */
+    while (x > 0 && w[x] == 0.0) x--;
+    return x;
 }
 
-/* p[k] in 2^-32, adding up to 1: differences of rounded cumulative sums, so that what is 0 stays 0. */
-static ALWAYS_INLINE void fixed_labels_p(const double *restrict cumulative, int64_t *restrict p, int n) {
-    const double scale = 4294967296.0 / cumulative[n - 1];
-    int64_t before = 0;
-    for (int k = 0; k < n; k++) {
-        const double rounded = cumulative[k] * scale + ROUNDING_SHIFT;
-        int64_t bits;
-        memcpy(&bits, &rounded, 8);
-        const int64_t c = bits - ROUNDING_BITS;
-        p[k] = c - before;
+/* p[k] in 2^-32, whole numbers that add up to 2^32: differences of rounded cumulative sums, so that what is 0 stays 0. */
+static ALWAYS_INLINE void fixed_labels_p(const double *restrict cumulative, double *restrict p, int width) {
+    const quad scale = QUAD(4294967296.0 / cumulative[width - 1]), shift = QUAD(ROUNDING_SHIFT);
+    quad before = QUAD(0.0);
+    for (int k = 0; k < width; k += 4) {
+        quad c;
+        LOAD_QUAD(c, cumulative + k);
+        c = (c * scale + shift) - shift;
+        const quad difference = c - SHUFFLED(c, before, 7, 0, 1, 2);
+        STORE_QUAD(p + k, difference);
         before = c;
     }
 }
 
-/* Bins of a vector of probabilities: floor(B p_k) of all labels together, hashed. An extension: HGW19 has two labels. */
-static inline uint64_t labels_bin(const int64_t *p, int n, int64_t bins) {
+/* Bins of a vector of probabilities: those of all labels together. An extension: HGW19 has two labels. */
+static ALWAYS_INLINE uint64_t labels_bin(const sampler *s, const double *p, int n) {
     uint64_t key = 0;
-    if (bins == 1) return 0;
-    for (int k = 0; k < n; k++) key = mix64(key + GOLDEN * (bin_of(p[k], bins) + 1));
+    if (s->bins == 1) return 0;
+    for (int k = 0; k < n; k++) key += s->bin_places[k] * bin_of((int64_t)p[k], s->bins);
     return key;
 }
 
 /* Random rounding of p to multiples of 1 / B whose mean is p: systematic sampling with one uniform number, which for two
  * labels is HGW19 Algorithm 9. Returns the key. */
-static inline uint64_t round_labels(int64_t *p, int n, int64_t bins, double u) {
-    const uint64_t offset = (uint64_t)(u * 4294967296.0);
+static inline uint64_t round_labels(const sampler *s, double *p, int n, double u) {
+    const uint64_t offset = (uint64_t)(u * 4294967296.0), bins = (uint64_t)s->bins;
     uint64_t key = 0, sum = 0, last = 0, before = 0;
     for (int k = 0; k < n; k++) {
         sum += (uint64_t)p[k];
-        const uint64_t count = (sum * (uint64_t)bins + offset) >> 32;
-        const uint64_t c = (count << 32) / (uint64_t)bins;
-        key = mix64(key + GOLDEN * (count - last + 1));
-        p[k] = (int64_t)(c - before);
+        const uint64_t count = (sum * bins + offset) >> 32, c = (count << 32) / bins;
+        key += s->bin_places[k] * (count - last);
+        p[k] = (double)(c - before);
         last = count;
         before = c;
     }
     return key;
 }
 
-/* The same u as `pick`, on probabilities in 2^-32. */
-static inline int pick_fixed(const int64_t *p, int n, double u) {
-    const double at = u * (double)ONE_FIXED;
+/* A label drawn from whole p in 2^-32. */
+static inline int pick_fixed(const double *p, int n, double u) {
+    const double at = u * 4294967296.0;
     double sum = 0.0;
     int x = 0;
     for (int k = 0; k < n; k++) {
-        if (p[k] > 0 && sum <= at) x = k;
-        sum += (double)p[k];
+        if (p[k] > 0.0 && sum <= at) x = k;
+        sum += p[k];
     }
     return x;
 }
 
-static int draw_labels_any(const sampler *s, worker *w, int64_t i, int n, double u) {
-    const double total = w->cumulative[n - 1];
-    const int random = pick(w->w, w->cumulative, n, u);
-    if (s->draw == DRAW_RANDOM) return random;
-    fixed_labels_p(w->cumulative, w->p, n);
+/* Herds with the weights of a key, whose start may be due. */
+static ALWAYS_INLINE int herd_key(const sampler *s, worker *w, int64_t i, uint64_t key, int n, int width, double one,
+                                  const int circular, const double bound, int drawn) {
+    double *slot = signed_slot(s, w, i, key);
+    if (!slot) return s->x[i];
+    if (is_unborn(slot)) {
+        const int x = start_labels(slot, w->p, n, one, circular, bound > 0.0, drawn, mix_pair(s->weight_key, i, key));
+        for (int k = 0; k < n; k++) slot[k] += w->p[k];
+        for (int k = n; k < width; k++) slot[k] = 0.0;
+        slot[x] -= one;
+        return x;
+    }
+    return herd_labels(slot, w->p, width, one, circular, bound, drawn, w->w);
+}
+
+static int draw_labels_any(const sampler *s, worker *w, int64_t i, int n, int width, double u) {
+    const double total = w->cumulative[width - 1];
+    int drawn = pick(w->w, w->cumulative, width, u);
+    if (s->draw == DRAW_RANDOM) return drawn;
+    fixed_labels_p(w->cumulative, w->p, width);
     uint64_t key;
-    int drawn = random;
     if (s->sharing == SHARE_BINS) {
-        key = labels_bin(w->p, n, s->bins);
+        key = labels_bin(s, w->p, n);
     } else if (s->sharing == SHARE_RANDOM_BINS) {
-        key = round_labels(w->p, n, s->bins, u);
+        key = round_labels(s, w->p, n, u);
         drawn = pick_fixed(w->p, n, next_uniform(u));
     } else {
         key = key_of(s, i);
     }
-    int64_t *slot = signed_slot(s, w, i, key);
-    if (!slot) return s->x[i];
-    const int unborn = *slot == UNBORN;
-    const double start = unborn ? start_uniform(s, i, key) : 0.0;
-    if (s->numbers == NUMBERS_FIXED)
-        return fixed_labels(slot, w->p, n, s->circular, s->error_bound, drawn, unborn, start);
-    double *real = (double *)w->p; /* the same 8 bytes per label */
-    for (int k = 0; k < n; k++)
-        real[k] = s->sharing == SHARE_RANDOM_BINS ? (double)w->p[k] / (double)ONE_FIXED : w->w[k] / total;
-    return real_labels((double *)slot, real, n, s->circular, s->error_bound, drawn, unborn, start);
+    if (s->one == 1.0)
+        for (int k = 0; k < n; k++)
+            w->p[k] = s->sharing == SHARE_RANDOM_BINS ? w->p[k] / 4294967296.0 : w->w[k] / total;
+    return herd_key(s, w, i, key, n, width, s->one, s->circular, s->error_bound, drawn);
 }
 
-static ALWAYS_INLINE int draw_labels(const sampler *s, worker *w, int64_t i, int n, double u, const int draw) {
-    if (draw == DRAW_RANDOM) return pick(w->w, w->cumulative, n, u);
-    if (draw == DRAW_ANY) return draw_labels_any(s, w, i, n, u);
-    fixed_labels_p(w->cumulative, w->p, n);
+static ALWAYS_INLINE int draw_labels(const sampler *s, worker *w, int64_t i, int n, int width, double u, const int draw) {
+    if (draw == DRAW_RANDOM) return pick(w->w, w->cumulative, width, u);
+    if (draw == DRAW_ANY) return draw_labels_any(s, w, i, n, width, u);
+    fixed_labels_p(w->cumulative, w->p, width);
     const uint64_t key = draw == DRAW_BLANKET ? blanket_key(s, i, s->x) : draw == DRAW_SUM ? sum_key(s, i, s->x)
-                                              : labels_bin(w->p, n, s->bins);
-    int64_t *slot = signed_slot(s, w, i, key);
-    if (!slot) return s->x[i];
-    const int unborn = *slot == UNBORN;
-    return fixed_labels(slot, w->p, n, 1, 0.0, 0, unborn, unborn ? start_uniform(s, i, key) : 0.0);
+                                              : labels_bin(s, w->p, n);
+    return herd_key(s, w, i, key, n, width, 4294967296.0, 1, 0.0, 0);
 }
 
 #endif

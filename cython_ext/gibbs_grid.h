@@ -12,7 +12,7 @@ typedef struct {
     uint32_t key[2][STRETCH];
 } stretch;
 
-/* odds[l][j] of variables i + j where the left neighbour has label l; products in the order up, down, left, right. */
+/* odds[l][j] of variables i + j where the left neighbour has label l; products in the order unary, right, left, down, up. */
 static ALWAYS_INLINE void stretch_odds(const model *m, const label *restrict x, int64_t i, int n, double *restrict odds0,
                                        double *restrict odds1) {
     const grid_model *g = m->grid;
@@ -21,9 +21,10 @@ static ALWAYS_INLINE void stretch_odds(const model *m, const label *restrict x, 
     const double right1 = g->ratio[RIGHT][1], *restrict unary = m->unary + i;
     const label *restrict up = x + i - g->columns, *restrict down = x + i + g->columns, *restrict right = x + i + 1;
     for (int j = 0; j < n; j++) {
-        const double vertical = (up[j] ? up1 : up0) * (down[j] ? down1 : down0), last = right[j] ? right1 : right0;
-        odds0[j] = unary[j] * (vertical * left0 * last);
-        odds1[j] = unary[j] * (vertical * left1 * last);
+        const double first = unary[j] * (right[j] ? right1 : right0);
+        const double below = down[j] ? down1 : down0, above = up[j] ? up1 : up0;
+        odds0[j] = first * left0 * below * above;
+        odds1[j] = first * left1 * below * above;
     }
 }
 
@@ -31,8 +32,8 @@ static ALWAYS_INLINE void stretch_odds(const model *m, const label *restrict x, 
 static ALWAYS_INLINE void stretch_random(const sampler *s, stretch *t, int64_t i, int n, const double *restrict u) {
     int64_t *restrict given0 = t->p[0], *restrict given1 = t->p[1];
     for (int j = 0; j < n; j++) {
-        given0[j] = u[j] * (1.0 + t->odds[0][j]) < 1.0;
-        given1[j] = u[j] * (1.0 + t->odds[1][j]) < 1.0;
+        given0[j] = t->odds[0][j] < u[j];
+        given1[j] = t->odds[1][j] < u[j];
     }
     int64_t left = s->y[i - 1];
     for (int j = 0; j < n; j++) {

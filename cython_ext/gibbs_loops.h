@@ -1,5 +1,5 @@
 /* The loops: each updates n variables in turn, order[0] .. order[n - 1], or first .. first + n - 1 where order is NULL,
- * taking one uniform number each. All give the same bits; which one is used is only a matter of speed. */
+ * taking one uniform number each (of DRAW_RANDOM for two labels: one `odds_below` of it). All give the same bits; which one is used is only a matter of speed. */
 #ifndef HERDNER_GIBBS_LOOPS_H
 #define HERDNER_GIBBS_LOOPS_H
 
@@ -28,7 +28,7 @@ static ALWAYS_INLINE void update_two(const sampler *s, worker *w, int64_t i, dou
 static ALWAYS_INLINE void update_labels(const sampler *s, worker *w, int64_t i, double u, int n_labels, int width,
                                         const int draw) {
     weights_of(&s->m, i, s->x, w->w, width);
-    const double total = cumulate(w->w, w->cumulative, n_labels);
+    const double total = cumulate(w->w, w->cumulative, width);
     if (!(total > 0.0)) {
         w->fault = IMPOSSIBLE;
         w->faulty = i;
@@ -39,7 +39,7 @@ static ALWAYS_INLINE void update_labels(const sampler *s, worker *w, int64_t i, 
         for (int k = 0; k < n_labels; k++) to[k] += w->w[k] / total;
         s->conditional_counts[i]++;
     }
-    set_label(s, w, i, draw_labels(s, w, i, n_labels, u, draw));
+    set_label(s, w, i, draw_labels(s, w, i, n_labels, width, u, draw));
 }
 
 #define EACH_VARIABLE for (int64_t j = 0, i; j < n && (i = order ? order[j] : first + j, 1); j++)
@@ -90,6 +90,9 @@ STEP_LABELS(step_labels_any, DRAW_ANY)
 #include "gibbs_grid.h"
 
 enum { LOOP_ANY, LOOP_TWO, LOOP_LABELS, LOOP_GRID };
+
+/* Whether the loop takes thresholds of odds in place of uniform numbers. */
+static inline int takes_odds(int loop, int draw) { return draw == DRAW_RANDOM && (loop == LOOP_TWO || loop == LOOP_GRID); }
 
 static inline stepper choose_stepper(int loop, int draw) {
     static const stepper two[] = {step_two_random, step_two_blanket, step_two_sum, step_two_bins, step_two_any};

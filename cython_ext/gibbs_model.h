@@ -1,7 +1,8 @@
 /* The full conditionals that every loop of the Gibbs family shares; arrays as in herdner.graph.conditionals.
  *
- * All loops multiply the rows of a variable in the order of its incidences and its unary row last, so that
- * a specialised loop and the general one give the same bits. */
+ * All loops multiply the unary row of a variable by the rows of its incidences from the last to the first, so that a
+ * specialised loop and the general one give the same bits. The first incidence of a variable in a chain is the pair with the
+ * variable before it, which was updated just now: taking it last leaves the rest to be computed ahead. */
 #ifndef HERDNER_GIBBS_MODEL_H
 #define HERDNER_GIBBS_MODEL_H
 
@@ -144,18 +145,17 @@ static inline double careful_odds(const model *m, int64_t i, const label *x) {
 static ALWAYS_INLINE double grid_odds(const model *m, int64_t i, const label *x) {
     int64_t at[4];
     int side[4];
-    const int n = grid_neighbours(m->grid, i, at, side);
-    double product = 1.0;
-    for (int k = 0; k < n; k++) product *= m->grid->ratio[side[k]][x[at[k]]];
-    return m->unary[i] * product;
+    double product = m->unary[i];
+    for (int k = grid_neighbours(m->grid, i, at, side) - 1; k >= 0; k--) product *= m->grid->ratio[side[k]][x[at[k]]];
+    return product;
 }
 
 /* The odds of label 0 against label 1 given the other variables. */
 static ALWAYS_INLINE double odds_of(const model *m, int64_t i, const label *x) {
     if (m->careful && m->careful[i]) return careful_odds(m, i, x);
-    double product = 1.0;
-    for (int64_t e = m->starts[i]; e < m->starts[i + 1]; e++) product *= m->rows[row_of(m, e, 1, x)];
-    return m->unary[unary_row(m, i)] * product;
+    double product = m->unary[unary_row(m, i)];
+    for (int64_t e = m->starts[i + 1] - 1; e >= m->starts[i]; e--) product *= m->rows[row_of(m, e, 1, x)];
+    return product;
 }
 
 /* log p of label k less that of another, up to one constant for all labels. */
@@ -173,27 +173,21 @@ static inline void careful_weights(const model *m, int64_t i, const label *x, do
         if (w[k] > top) top = w[k];
     }
     for (int k = 0; k < n_labels; k++) w[k] = w[k] == -INFINITY ? 0.0 : fast_exp(m->beta * (w[k] - top));
+    for (int k = n_labels; k < m->widths[i]; k++) w[k] = 0.0;
 }
 
-/* w[k], k < width: the probabilities of the labels given the other variables, not normalised. */
+/* w[k], k < width: the probabilities of the labels given the other variables, not normalised; the padding is 0. */
 static ALWAYS_INLINE void weights_of(const model *m, int64_t i, const label *x, double *restrict w, int width) {
     if (m->careful && m->careful[i]) {
         careful_weights(m, i, x, w);
         return;
     }
     const double *restrict unary = m->unary + m->unary_at[i];
-    const int64_t begin = m->starts[i], end = m->starts[i + 1];
-    if (begin == end) {
-        for (int k = 0; k < width; k++) w[k] = unary[k];
-        return;
-    }
-    const double *restrict row = m->rows + row_of(m, begin, width, x);
-    for (int k = 0; k < width; k++) w[k] = row[k];
-    for (int64_t e = begin + 1; e < end; e++) {
-        row = m->rows + row_of(m, e, width, x);
+    for (int k = 0; k < width; k++) w[k] = unary[k];
+    for (int64_t e = m->starts[i + 1] - 1; e >= m->starts[i]; e--) {
+        const double *restrict row = m->rows + row_of(m, e, width, x);
         for (int k = 0; k < width; k++) w[k] *= row[k];
     }
-    for (int k = 0; k < width; k++) w[k] *= unary[k];
 }
 
 /* What the log-potential gains when variable i goes from its label to `to`; both must be allowed. */

@@ -1,7 +1,7 @@
 /* Herding weights: where the weight of a (variable, key) lives, and how it starts.
  *
  * Two numeric forms. Fractions: one uint32 w / 2^32 for variables of two labels in the circular form (HG16 eq. 9).
- * Signed: int64 in units of 2^-32, or double; one for a variable of two labels, one per label otherwise.
+ * Signed: doubles, by default whole numbers in units of 2^-32; one for a variable of two labels, a padded row otherwise.
  * Dense tables hold every key; beyond a budget a hash table holds the keys that were met. The start of a weight is drawn
  * from a stream of its own by (variable, key), so it does not depend on the layout or on when the key is first met. */
 #ifndef HERDNER_GIBBS_WEIGHTS_H
@@ -9,14 +9,15 @@
 
 #include "gibbs_model.h"
 
-#define ONE_FIXED INT64_C(4294967296) /* 1 in fixed point */
-#define UNBORN INT64_MIN
+#define UNBORN -0.0 /* no sum of weights is ever a negative zero */
+
+static ALWAYS_INLINE int is_unborn(const double *slot) { return *slot == 0.0 && signbit(*slot); }
 
 /* Open addressing by a 64-bit hash of (variable, key): two pairs with one hash would share a weight, which among 10^8
  * pairs happens with probability 0.0003. */
 typedef struct {
     uint64_t *tags;   /* 0: free */
-    int64_t *values;  /* [slots, words] */
+    double *values;   /* [slots, words] */
     uint64_t mask;    /* slots - 1 */
     int64_t count, words;
 } weight_table;
@@ -49,7 +50,7 @@ static int weight_table_resize(weight_table *t, uint64_t slots) {
 }
 
 /* The slot of a pair, new ones marked UNBORN; NULL with *fault set where the table may not grow beyond `most` bytes. */
-static int64_t *weight_slot(weight_table *t, int64_t i, uint64_t key, int64_t most, int64_t *fault) {
+static double *weight_slot(weight_table *t, int64_t i, uint64_t key, int64_t most, int64_t *fault) {
     if (!t->tags || (uint64_t)t->count * 2 > t->mask) {
         const uint64_t slots = t->tags ? (t->mask + 1) * 2 : 1024;
         *fault = (int64_t)(slots * 8 * (t->words + 1)) > most ? WEIGHTS_FULL : weight_table_resize(t, slots);
@@ -59,7 +60,7 @@ static int64_t *weight_slot(weight_table *t, int64_t i, uint64_t key, int64_t mo
     tag += !tag;
     uint64_t s = tag & t->mask;
     while (t->tags[s] && t->tags[s] != tag) s = (s + 1) & t->mask;
-    int64_t *slot = t->values + s * t->words;
+    double *slot = t->values + s * t->words;
     if (!t->tags[s]) {
         t->tags[s] = tag;
         t->count++;

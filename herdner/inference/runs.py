@@ -177,9 +177,9 @@ class Chain:
         own = plan.scan.kind in ("systematic", "checkerboard", "jacobi")
         n_tables = (-(-self.shared.n_steps // loops.SHARD_SIZE) if own else 1) if hashed else 0
         self.engine.set_draws(
-            w.draw, sharing.kind if sharing else "blanket", plan.numbers, plan.form == "circular",
+            w.draw, sharing.kind if sharing else "blanket", 2.0**32 if plan.numbers == "fixed" else 1.0, plan.form == "circular",
             sharing.n_bins if sharing else 1, min(plan.error_bound, 1e300), w.key_starts, w.key_members, w.long_keys,
-            w.place, self.keys[2], fractions, dense, w.weights_at, w.n_keys, w.words,
+            w.place, w.bin_places, self.keys[2], fractions, dense, w.weights_at, w.n_keys, w.words,
             plan.weight_memory // max(n_tables, 1), n_tables,
         )  # fmt: skip
 

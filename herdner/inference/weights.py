@@ -29,6 +29,7 @@ class Weights:
     key_members: NDArray[np.int32] | None = None
     long_keys: NDArray[np.uint8] | None = None
     place: NDArray[np.uint64] | None = None
+    bin_places: NDArray[np.uint64] | None = None
     fractions: bool = False
     dense: bool = False
     weights_at: NDArray[np.int64] | None = None
@@ -36,7 +37,7 @@ class Weights:
     n_slots: int = 0
     words: int = 1
 
-    def arrays(self, key: int, n_variables: int) -> tuple[NDArray[np.uint32] | None, NDArray[np.int64] | None]:
+    def arrays(self, key: int, n_variables: int) -> tuple[NDArray[np.uint32] | None, NDArray[np.float64] | None]:
         """Dense fractions, or dense signed weights, at their starts in the stream ``key``; else None."""
         if self.fractions:
             fractions = np.empty(self.n_slots, np.uint32)
@@ -44,7 +45,7 @@ class Weights:
             return fractions, None
         if not self.dense:
             return None, None
-        weights = np.empty(self.n_slots * self.words, np.int64)
+        weights = np.empty(self.n_slots * self.words)
         loops.unborn(weights)
         return None, weights
 
@@ -57,14 +58,15 @@ def lay_out(plan: Gibbs, sizes: NDArray[np.int32], form: Conditionals | GridForm
     simple = plan.form == "circular" and plan.numbers == "fixed" and plan.error_bound == 0.0
     all_two = bool((sizes == 2).all())
     if kind.endswith("bins"):
-        bits, found = _bin_bits(plan.sharing.n_bins, kind, sizes[:1] if all_two else sizes), {}
+        bits = _bin_bits(plan.sharing.n_bins, kind, sizes[:1] if all_two else sizes)
+        found = {} if all_two else {"bin_places": _bin_places(plan.sharing.n_bins, int(sizes.max()))}
     elif kind == "complete":
         bits, found = _complete_keys(sizes)
     elif isinstance(form, GridForm):
         bits, found = _grid_bits(kind, form), {}
     else:
         bits, found = (_blanket_keys if kind == "blanket" else _sum_keys)(plan, form)
-    words = 1 if all_two else max(int(sizes.max()), 1)
+    words = 1 if all_two else (int(sizes.max()) + 3) // 4 * 4
     n_keys, n_slots, weights_at = _slots(bits, len(sizes), plan.weight_memory // 4)
     fractions = simple and all_two and 0 < n_slots * 4 <= plan.weight_memory
     dense = not fractions and 0 < n_slots * words * 8 <= plan.weight_memory // _DENSE_SIGNED
@@ -146,14 +148,24 @@ def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
             )
 
 
+def _bin_places(n_bins: int, n_labels: int) -> NDArray[np.uint64]:
+    """Keys of bins of all labels together: a number of base B + 1 where that fits, else a linear hash."""
+    if n_labels * math.log2(n_bins + 1) <= _LONG:
+        return np.array([(n_bins + 1) ** k for k in range(n_labels)], np.uint64)
+    return _odd_numbers(n_labels)
+
+
+def _odd_numbers(n: int) -> NDArray[np.uint64]:
+    """Odd multipliers of a linear hash, random but the same in every run."""
+    return np.random.default_rng(0).integers(0, 2**63, n, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+
+
 def _complete_keys(sizes: NDArray[np.int32]) -> tuple[NDArray[np.float64], dict]:
     whole = float(np.log2(sizes.astype(np.float64)).sum())
     if whole <= _LONG:
         place = np.concatenate([[1], np.cumprod(sizes[:-1], dtype=np.uint64)]).astype(np.uint64)
         return np.array([whole]), {"place": place}
-    # A linear hash with odd random multipliers, the same in every run.
-    place = np.random.default_rng(0).integers(0, 2**63, len(sizes), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    return np.array([2 * _LONG]), {"place": place}
+    return np.array([2 * _LONG]), {"place": _odd_numbers(len(sizes))}
 
 
 def _bin_bits(n_bins: int, kind: str, sizes: NDArray[np.int32]) -> NDArray[np.float64]:
