@@ -6,7 +6,7 @@ checks.
 import numpy as np
 
 from libc.math cimport INFINITY, fabs, isinf
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport qsort
 
 
@@ -99,6 +99,65 @@ def fill_incidences(const int32_t[:, ::1] scopes, const int32_t[:] term_of_facto
                         if all_places is not None:
                             all_places[at] = places[a, b]
                         at += 1
+
+
+cdef inline int64_t age(int64_t i, int64_t j, int64_t n) noexcept nogil:
+    """How long ago a sweep updated variable j when it comes to i."""
+    return i - j if j < i else i - j + n
+
+
+def sort_pairs(const int64_t[::1] starts, int32_t[::1] row_at, int32_t[::1] others):
+    """Sorts each variable's pairs: those with variables before it, the last first, then those after, the last first.
+    Lists of more than 64 stay as they are."""
+    cdef int64_t i, e, to, n = starts.shape[0] - 1
+    cdef int32_t row, other
+    with nogil:
+        for i in range(n):
+            if starts[i + 1] - starts[i] > 64:
+                continue
+            for e in range(starts[i] + 1, starts[i + 1]):
+                row, other, to = row_at[e], others[e], e
+                while to > starts[i] and age(i, others[to - 1], n) > age(i, other, n):
+                    row_at[to], others[to] = row_at[to - 1], others[to - 1]
+                    to -= 1
+                row_at[to], others[to] = row, other
+
+
+def pad_incidences(const int64_t[::1] starts, const int32_t[::1] row_at, const int32_t[::1] others,
+                   const double[::1] rows, const int64_t[::1] new_starts, int32_t[::1] new_row_at,
+                   int32_t[::1] new_others, double[::1] new_rows):
+    """Copies lists of pairs of two labels into longer ones, the rest of each filled with pairs that say nothing.
+
+    ``new_rows`` has a row of its own for each entry or, if it is two doubles longer than ``rows``, those and one
+    that says nothing."""
+    cdef int64_t i, e, to
+    cdef int32_t nothing = <int32_t> rows.shape[0]
+    cdef bint own = new_rows.shape[0] != rows.shape[0] + 2
+    with nogil:
+        for i in range(starts.shape[0] - 1):
+            e = starts[i]
+            for to in range(new_starts[i], new_starts[i + 1]):
+                new_others[to] = others[e] if e < starts[i + 1] else 0
+                new_row_at[to] = <int32_t> (2 * to) if own else (row_at[e] if e < starts[i + 1] else nothing)
+                if own and e < starts[i + 1]:
+                    new_rows[2 * to] = rows[row_at[e]]
+                    new_rows[2 * to + 1] = rows[row_at[e] + 1]
+                e += 1
+        if not own:
+            new_rows[:nothing] = rows
+
+
+def independent(const int64_t[::1] starts, const int32_t[::1] others, int64_t size, uint8_t[::1] flags):
+    """flags[b]: no two of the variables b * size .. (b + 1) * size - 1 are joined."""
+    cdef int64_t i, e, b
+    cdef uint8_t apart
+    with nogil:
+        for b in range(flags.shape[0]):
+            apart = 1
+            for i in range(b * size, (b + 1) * size):
+                for e in range(starts[i], starts[i + 1]):
+                    apart &= not (b * size <= others[e] < (b + 1) * size)
+            flags[b] = apart
 
 
 def count_others(const int32_t[:, ::1] scopes, int64_t[::1] cursor, int64_t[::1] others_at):

@@ -17,6 +17,7 @@ cdef extern from "gibbs_engine.h" nogil:
         UNIFORM_BLOCK
         MOST_LABELS
         SHARD
+        BATCH
         DRAW_RANDOM
         DRAW_BLANKET
         DRAW_SUM
@@ -73,6 +74,7 @@ cdef extern from "gibbs_engine.h" nogil:
         uint32_t *fractions
         double *dense
         const int64_t *weights_at
+        const uint8_t *independent
         uint32_t *conditional_counts
     ctypedef struct weight_table:
         int64_t words
@@ -143,7 +145,7 @@ cdef extern from "gibbs_engine.h" nogil:
 
 
 LABELS_LIMIT = MOST_LABELS
-SHARD_SIZE = SHARD
+SHARD_SIZE, BATCH_SIZE = SHARD, BATCH
 SHARINGS = {
     "complete": SHARE_COMPLETE, "blanket": SHARE_BLANKET, "neighbour-sum": SHARE_SUM,
     "bins": SHARE_BINS, "random-bins": SHARE_RANDOM_BINS,
@@ -225,8 +227,10 @@ cdef class Run:
         self.kept.append(array)
         return <void *> <size_t> array.ctypes.data
 
-    def set_model(self, c, label[::1] x, label[::1] y, double[::1] unary, double[::1] rows, careful, str loop):
-        """``c`` is a Conditionals; ``unary`` and ``rows`` receive its heated rows; ``careful`` uint8[V] or None."""
+    def set_model(self, c, label[::1] x, label[::1] y, double[::1] unary, double[::1] rows, careful, str loop,
+                  independent):
+        """``c`` is a Conditionals; ``unary`` and ``rows`` receive its heated rows; ``careful`` uint8[V] and
+        ``independent`` uint8[V // BATCH_SIZE] or None."""
         cdef model *m = &self.r.s.m
         m.n, m.n_unary, m.n_rows = len(c.sizes), len(c.unary), len(c.rows)
         m.sizes, m.widths = <const int32_t *> self.at(c.sizes), <const int32_t *> self.at(c.widths)
@@ -237,6 +241,7 @@ cdef class Run:
         m.unary, m.rows = <double *> self.at(unary.base), <double *> self.at(rows.base)
         m.careful = <const uint8_t *> self.at(careful)
         m.beta = -1.0
+        self.r.s.independent = <const uint8_t *> self.at(independent)
         self.r.s.x, self.r.s.y = <const label *> self.at(x.base), <label *> self.at(y.base)
         self.widest = max(4, int(c.widths.max(initial=1)))
         self.r.loop = LOOPS[loop]
@@ -287,8 +292,8 @@ cdef class Run:
         return self.r.r.log_potential
 
     def set_draws(self, str draw, str sharing, double one, bint circular, int64_t bins, double error_bound,
-                  key_starts, key_members, long_keys, place, bin_places, uint64_t weight_key, fractions, dense, weights_at,
-                  int64_t n_keys, int64_t words, int64_t most_bytes, int64_t n_tables):
+                  key_starts, key_members, long_keys, place, bin_places, uint64_t weight_key, fractions, dense,
+                  weights_at, int64_t n_keys, int64_t words, int64_t most_bytes, int64_t n_tables):
         """How labels are drawn, and the herding weights: dense ``fractions`` or ``dense``, or ``n_tables`` hashed."""
         cdef sampler *s = &self.r.s
         cdef int64_t k
@@ -345,7 +350,8 @@ cdef class Run:
         b.first, b.edge_table = <const int32_t *> self.at(first), <const int32_t *> self.at(edge_table)
         b.n_tables, b.n_labels, b.stride = tables.shape
         b.tables_log, b.tables = <const double *> self.at(tables), <double *> self.at(np.empty(tables.shape))
-        b.filter, b.row = <double *> self.at(np.empty((longest, b.stride))), <double *> self.at(np.empty(2 * b.stride))
+        b.filter = <double *> self.at(np.empty((longest, b.stride)))
+        b.row = <double *> self.at(np.empty(2 * max(4, b.stride)))
         b.range, b.beta = range_of_tables, -1.0
         self.r.blocks = b
 

@@ -21,7 +21,7 @@ typedef struct {
     int64_t n_tables, n_labels, stride;
     double range;              /* the largest distance of two finite entries of a table */
     double *filter;            /* [longest block, stride] */
-    double *row;               /* [2 * stride], scratch */
+    double *row;               /* [2 * (stride rounded up to a multiple of 4)], scratch */
     double beta;
     int log_domain;            /* of the block at hand */
 } blocks;
@@ -177,10 +177,11 @@ static ALWAYS_INLINE void backward_row(const blocks *b, const model *m, int64_t 
 
 /* Draws the label of variable i; those after it in its block have been drawn. */
 static inline void sample_back(const blocks *b, const sampler *s, int64_t i, int is_last, double u) {
-    const int n_labels = s->m.sizes[i];
-    double *w = b->row, *cumulative = b->row + b->stride;
+    const int n_labels = s->m.sizes[i], width = (n_labels + 3) / 4 * 4;
+    double *w = b->row, *cumulative = b->row + width;
     backward_row(b, &s->m, i, is_last ? -1 : s->y[i + 1], w);
-    const double total = cumulate(w, cumulative, n_labels);
+    for (int k = n_labels; k < width; k++) w[k] = 0.0;
+    const double total = cumulate(w, cumulative, width);
     if (s->conditional_sums) {
         double *to = s->conditional_sums + s->m.unary_at[i];
         if (n_labels == 2) to[0] += w[1] / total;
@@ -188,7 +189,7 @@ static inline void sample_back(const blocks *b, const sampler *s, int64_t i, int
             for (int k = 0; k < n_labels; k++) to[k] += w[k] / total;
         s->conditional_counts[i]++;
     }
-    s->y[i] = (label)pick(w, cumulative, n_labels, u);
+    s->y[i] = (label)pick(w, cumulative, width, u);
 }
 
 #endif

@@ -31,6 +31,7 @@ typedef struct {
     const int64_t *weights_at;  /* first key of each variable in the dense table, or NULL: i * n_keys */
     int64_t n_keys, words;
     int64_t most_bytes;         /* of a hash table */
+    const uint8_t *independent; /* which BATCHes of variables have no neighbours among themselves; or NULL */
     double *conditional_sums;   /* Rao-Blackwell: in the layout of the unary rows; may be NULL */
     uint32_t *conditional_counts; /* [V]: how many conditionals were added */
     int follow;                 /* keep the log-potential */

@@ -12,7 +12,7 @@ typedef struct {
     uint32_t key[2][STRETCH];
 } stretch;
 
-/* odds[l][j] of variables i + j where the left neighbour has label l; products in the order unary, right, left, down, up. */
+/* odds[l][j] of variables i + j where the left neighbour has label l; products in the order unary, right, down, up, left. */
 static ALWAYS_INLINE void stretch_odds(const model *m, const label *restrict x, int64_t i, int n, double *restrict odds0,
                                        double *restrict odds1) {
     const grid_model *g = m->grid;
@@ -21,10 +21,9 @@ static ALWAYS_INLINE void stretch_odds(const model *m, const label *restrict x, 
     const double right1 = g->ratio[RIGHT][1], *restrict unary = m->unary + i;
     const label *restrict up = x + i - g->columns, *restrict down = x + i + g->columns, *restrict right = x + i + 1;
     for (int j = 0; j < n; j++) {
-        const double first = unary[j] * (right[j] ? right1 : right0);
-        const double below = down[j] ? down1 : down0, above = up[j] ? up1 : up0;
-        odds0[j] = first * left0 * below * above;
-        odds1[j] = first * left1 * below * above;
+        const double known = unary[j] * (right[j] ? right1 : right0) * (down[j] ? down1 : down0) * (up[j] ? up1 : up0);
+        odds0[j] = known * left0;
+        odds1[j] = known * left1;
     }
 }
 
@@ -89,8 +88,8 @@ static ALWAYS_INLINE void stretch_record(const sampler *s, worker *w, const stre
     const grid_model *g = s->m.grid;
     for (int j = 0; s->follow && j < n; j++) {
         const double right = g->log_ratio[RIGHT][j + 1 < n ? old[j + 1] : x[j + 1]];
-        const double l = s->m.unary_log[i + j] + g->log_ratio[UP][x[j - g->columns]] + g->log_ratio[DOWN][x[j + g->columns]] +
-                         g->log_ratio[LEFT][x[j - 1]] + right;
+        const double l = s->m.unary_log[i + j] + g->log_ratio[LEFT][x[j - 1]] + g->log_ratio[UP][x[j - g->columns]] +
+                         g->log_ratio[DOWN][x[j + g->columns]] + right;
         w->gain += x[j] == old[j] ? 0.0 : x[j] ? -l : l;
     }
 }
@@ -118,7 +117,7 @@ static ALWAYS_INLINE void step_stretch(const sampler *s, worker *w, int64_t i, i
                 step_stretch(s, w, i, length, u + j, DRAW);                                                            \
                 j += length;                                                                                           \
             } else {                                                                                                   \
-                update_two(s, w, i, u[j], DRAW, 1);                                                                    \
+                update_two(s, w, i, u[j], DRAW, GRID);                                                                    \
                 if (DRAW == DRAW_ANY && w->fault) return;                                                              \
                 j++;                                                                                                   \
             }                                                                                                          \

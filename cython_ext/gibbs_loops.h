@@ -16,8 +16,12 @@ static ALWAYS_INLINE void set_label(const sampler *s, worker *w, int64_t i, int 
     s->y[i] = (label)x;
 }
 
-static ALWAYS_INLINE void update_two(const sampler *s, worker *w, int64_t i, double u, const int draw, const int grid) {
-    const double odds = grid ? grid_odds(&s->m, i, s->x) : odds_of(&s->m, i, s->x);
+enum { LISTS, LISTS_OF_FOURS, GRID }; /* how a variable's neighbours are found */
+
+static ALWAYS_INLINE void update_two(const sampler *s, worker *w, int64_t i, double u, const int draw, const int form) {
+    const double odds = form == GRID ? grid_odds(&s->m, i, s->x)
+                        : form == LISTS_OF_FOURS ? padded_odds(&s->m, i, s->x)
+                                                 : odds_of(&s->m, i, s->x);
     if (s->conditional_sums) {
         s->conditional_sums[unary_row(&s->m, i)] += 1.0 / (1.0 + odds);
         s->conditional_counts[i]++;
@@ -42,22 +46,52 @@ static ALWAYS_INLINE void update_labels(const sampler *s, worker *w, int64_t i, 
     set_label(s, w, i, draw_labels(s, w, i, n_labels, width, u, draw));
 }
 
+/* A loop works on a copy of the sampler, which stores to labels and weights cannot change: its fields stay in registers. */
+#define OWN_COPY(s) const sampler own = *(s), *restrict const s_ = &own
+
 #define EACH_VARIABLE for (int64_t j = 0, i; j < n && (i = order ? order[j] : first + j, 1); j++)
 
 /* Anything. */
 static void step_any(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {
     EACH_VARIABLE {
-        if (s->m.sizes[i] == 2) update_two(s, w, i, u[j], DRAW_ANY, 0);
+        if (s->m.sizes[i] == 2) update_two(s, w, i, u[j], DRAW_ANY, LISTS);
         else update_labels(s, w, i, u[j], s->m.sizes[i], s->m.widths[i], DRAW_ANY);
         if (w->fault) return;
     }
 }
 
-/* Variables of two labels, joined in pairs or not at all. */
+/* Variables of two labels, joined in pairs or not at all. Those of a batch that are no neighbours of each other are worked
+ * on together: all odds first, then all draws, so that the processor need not wait for one before it begins the next. */
+enum { BATCH = 16 };
+
+static ALWAYS_INLINE void update_batch(const sampler *s, worker *w, int64_t i, const double *restrict u, const int draw) {
+    double odds[BATCH];
+    int64_t p[BATCH];
+    for (int j = 0; j < BATCH; j++) odds[j] = padded_odds(&s->m, i + j, s->x);
+    if (draw == DRAW_RANDOM) {
+        for (int j = 0; j < BATCH; j++) set_label(s, w, i + j, odds[j] < u[j]);
+        return;
+    }
+    for (int j = 0; j < BATCH; j++) p[j] = fixed_p(odds[j]);
+    for (int j = 0; j < BATCH; j++) {
+        const uint64_t key = draw == DRAW_BLANKET ? blanket_key(s, i + j, s->x) : draw == DRAW_SUM ? sum_key(s, i + j, s->x)
+                                                  : bin_of(p[j], s->bins);
+        set_label(s, w, i + j, herd_fraction(s->fractions + first_key(s, i + j) + key, p[j]));
+    }
+}
+
 #define STEP_TWO(NAME, DRAW)                                                                                           \
     static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
-        EACH_VARIABLE {                                                                                                \
-            update_two(s, w, i, u[j], DRAW, 0);                                                                           \
+        OWN_COPY(s);                                                                                                   \
+        const int batches = DRAW != DRAW_ANY && !order && s->independent && !s->conditional_sums && s->x == s->y;      \
+        for (int64_t j = 0; j < n; j++) {                                                                              \
+            const int64_t i = order ? order[j] : first + j;                                                            \
+            if (batches && i % BATCH == 0 && j + BATCH <= n && s_->independent[i / BATCH]) {                           \
+                update_batch(s_, w, i, u + j, DRAW);                                                                   \
+                j += BATCH - 1;                                                                                        \
+                continue;                                                                                              \
+            }                                                                                                          \
+            update_two(s_, w, i, u[j], DRAW, LISTS_OF_FOURS);                                                          \
             if (DRAW == DRAW_ANY && w->fault) return;                                                                  \
         }                                                                                                              \
     }
@@ -71,12 +105,13 @@ STEP_TWO(step_two_any, DRAW_ANY)
 #define STEP_LABELS(NAME, DRAW)                                                                                        \
     static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
         const int n_labels = s->m.sizes[0], width = s->m.widths[0];                                                    \
+        OWN_COPY(s);                                                                                                   \
         EACH_VARIABLE {                                                                                                \
             switch (width) {                                                                                           \
-                case 4: update_labels(s, w, i, u[j], n_labels, 4, DRAW); break;                                        \
-                case 8: update_labels(s, w, i, u[j], n_labels, 8, DRAW); break;                                        \
-                case 12: update_labels(s, w, i, u[j], n_labels, 12, DRAW); break;                                      \
-                default: update_labels(s, w, i, u[j], n_labels, width, DRAW);                                          \
+                case 4: update_labels(s_, w, i, u[j], n_labels, 4, DRAW); break;                                        \
+                case 8: update_labels(s_, w, i, u[j], n_labels, 8, DRAW); break;                                        \
+                case 12: update_labels(s_, w, i, u[j], n_labels, 12, DRAW); break;                                      \
+                default: update_labels(s_, w, i, u[j], n_labels, width, DRAW);                                          \
             }                                                                                                          \
             if (w->fault) return;                                                                                      \
         }                                                                                                              \

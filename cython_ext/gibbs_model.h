@@ -1,8 +1,8 @@
 /* The full conditionals that every loop of the Gibbs family shares; arrays as in herdner.graph.conditionals.
  *
  * All loops multiply the unary row of a variable by the rows of its incidences from the last to the first, so that a
- * specialised loop and the general one give the same bits. The first incidence of a variable in a chain is the pair with the
- * variable before it, which was updated just now: taking it last leaves the rest to be computed ahead. */
+ * specialised loop and the general one give the same bits. The first is the pair with the nearest variable before, which
+ * in a sweep has been updated just now: taking it last leaves all else to be computed ahead. */
 #ifndef HERDNER_GIBBS_MODEL_H
 #define HERDNER_GIBBS_MODEL_H
 
@@ -95,20 +95,23 @@ static inline void heat(model *m, double beta) {
 
 static ALWAYS_INLINE int64_t unary_row(const model *m, int64_t i) { return m->unary_at ? m->unary_at[i] : i; }
 
-/* The neighbours of variable i of a grid and their sides, in the order of its factors (first the pairs along columns, then
- * those along rows, each by their first variable); returns how many there are. */
+/* The neighbours of variable i of a grid and their sides, in the order of incidence lists: those before i, the last
+ * first, then those after i, the last first; returns how many there are. */
 static inline int grid_neighbours(const grid_model *g, int64_t i, int64_t *at, int *side) {
     const int64_t r = i / g->columns, c = i % g->columns, whole = g->rows * g->columns;
-    const int top = r == 0, bottom = r == g->rows - 1, first = c == 0, last = c == g->columns - 1;
-    const int64_t where[4] = {top ? i - g->columns + whole : i - g->columns, bottom ? i + g->columns - whole : i + g->columns,
-                              first ? i + g->columns - 1 : i - 1, last ? i - g->columns + 1 : i + 1};
-    const int order[4] = {top ? DOWN : UP, top ? UP : DOWN, first ? RIGHT : LEFT, first ? LEFT : RIGHT};
-    const int absent[4] = {top, bottom, first, last};
+    const int absent[4] = {r == 0, r == g->rows - 1, c == 0, c == g->columns - 1};
+    const int64_t step[4] = {-g->columns, g->columns, -1, 1}, around[4] = {whole, -whole, g->columns, -g->columns};
     int n = 0;
     for (int k = 0; k < 4; k++) {
-        if (absent[order[k]] && !g->wraps) continue;
-        at[n] = where[order[k]];
-        side[n++] = order[k];
+        if (absent[k] && !g->wraps) continue;
+        const int64_t j = i + step[k] + (absent[k] ? around[k] : 0);
+        int to = n++;
+        for (; to > 0 && (j < i) + (double)j / whole > (at[to - 1] < i) + (double)at[to - 1] / whole; to--) {
+            at[to] = at[to - 1];
+            side[to] = side[to - 1];
+        }
+        at[to] = j;
+        side[to] = k;
     }
     return n;
 }
@@ -155,6 +158,16 @@ static ALWAYS_INLINE double odds_of(const model *m, int64_t i, const label *x) {
     if (m->careful && m->careful[i]) return careful_odds(m, i, x);
     double product = m->unary[unary_row(m, i)];
     for (int64_t e = m->starts[i + 1] - 1; e >= m->starts[i]; e--) product *= m->rows[row_of(m, e, 1, x)];
+    return product;
+}
+
+/* The same where the lists have multiples of four pairs of two labels. */
+static ALWAYS_INLINE double padded_odds(const model *m, int64_t i, const label *x) {
+    if (m->careful && m->careful[i]) return careful_odds(m, i, x);
+    const int64_t begin = m->starts[i];
+    double product = m->unary[i];
+    for (int64_t e = m->starts[i + 1] - 4; e >= begin; e -= 4)
+        for (int k = 3; k >= 0; k--) product *= m->rows[m->row_at[e + k] + x[m->others[e + k]]];
     return product;
 }
 

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 LABELS_LIMIT: int
 SHARD_SIZE: int
+BATCH_SIZE: int
 SHARINGS: dict[str, int]
 DRAWS: dict[str, int]
 LOOPS: dict[str, int]
@@ -17,7 +18,7 @@ def start_fractions(
     key: int, fractions: NDArray[np.uint32], weights_at: NDArray[np.int64] | None, n_keys: int, n_variables: int
 ) -> None: ...
 def log_potential(factors: Any, x: NDArray[np.uint16]) -> float: ...
-def unborn(weights: NDArray[np.int64]) -> None: ...
+def unborn(weights: NDArray[np.float64]) -> None: ...
 
 class Run:
     def set_model(self, *arguments: Any) -> None: ...

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import gibbs as loops
+from herdner._ext.conditionals import independent as mark_independent
 from herdner.graph.conditionals import Conditionals, colours
 from herdner.graph.grids import GridForm
 from herdner.graph.tables import TableGraph
@@ -156,7 +157,13 @@ class Chain:
         if isinstance(form, GridForm):
             self.engine.set_grid(form, self.state, other, unary)
         else:
-            self.engine.set_model(form, self.state, other, unary, np.empty_like(form.rows), shared.careful, shared.loop)
+            independent = None
+            if shared.loop == "two":
+                form, independent = form.padded, np.empty(len(self.state) // loops.BATCH_SIZE, np.uint8)
+                mark_independent(form.starts, form.others, loops.BATCH_SIZE, independent)
+            self.engine.set_model(
+                form, self.state, other, unary, np.empty_like(form.rows), shared.careful, shared.loop, independent
+            )
         self.start_log_potential = self.engine.set_groups(shared.compiled.factors)
         self._set_draws()
         self.engine.set_scan(
@@ -176,8 +183,9 @@ class Chain:
         hashed = plan.herds and fractions is None and dense is None
         own = plan.scan.kind in ("systematic", "checkerboard", "jacobi")
         n_tables = (-(-self.shared.n_steps // loops.SHARD_SIZE) if own else 1) if hashed else 0
+        one = 2.0**32 if plan.numbers == "fixed" else 1.0
         self.engine.set_draws(
-            w.draw, sharing.kind if sharing else "blanket", 2.0**32 if plan.numbers == "fixed" else 1.0, plan.form == "circular",
+            w.draw, sharing.kind if sharing else "blanket", one, plan.form == "circular",
             sharing.n_bins if sharing else 1, min(plan.error_bound, 1e300), w.key_starts, w.key_members, w.long_keys,
             w.place, w.bin_places, self.keys[2], fractions, dense, w.weights_at, w.n_keys, w.words,
             plan.weight_memory // max(n_tables, 1), n_tables,

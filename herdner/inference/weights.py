@@ -59,7 +59,7 @@ def lay_out(plan: Gibbs, sizes: NDArray[np.int32], form: Conditionals | GridForm
     all_two = bool((sizes == 2).all())
     if kind.endswith("bins"):
         bits = _bin_bits(plan.sharing.n_bins, kind, sizes[:1] if all_two else sizes)
-        found = {} if all_two else {"bin_places": _bin_places(plan.sharing.n_bins, int(sizes.max()))}
+        found: dict = {} if all_two else {"bin_places": _bin_places(plan.sharing.n_bins, int(sizes.max()))}
     elif kind == "complete":
         bits, found = _complete_keys(sizes)
     elif isinstance(form, GridForm):
