@@ -292,9 +292,12 @@ def gathered(shared: _Shared, chains: list[Chain], began: float) -> Result:
     best = max(chains, key=lambda chain: chain.engine.best_log_potential) if record.best else chains[0]
     state = best.arrays["best"] if record.best else best.engine.state
     whole = best.engine.best_log_potential if record.best else best.engine.recomputed_log_potential()
+    n_updates, paths = sum(chain.done for chain in chains), _paths(shared, chains)
+    for chain in chains:
+        del chain.engine  # its weights and heated rows make room for the averages
     return Result(
-        state=np.asarray(state, np.int32), log_potential=float(whole), n_updates=sum(chain.done for chain in chains),
-        seconds=perf_counter() - began, **(_averages(shared, chains, kept) if kept else {}), **_paths(shared, chains),
+        state=np.asarray(state, np.int32), log_potential=float(whole), n_updates=n_updates,
+        seconds=perf_counter() - began, **(_averages(shared, chains, kept) if kept else {}), **paths,
     )  # fmt: skip
 
 
@@ -303,15 +306,18 @@ def _averages(shared: _Shared, chains: list[Chain], kept: int) -> dict:
     record, form, sizes = shared.plan.record, shared.form, shared.compiled.sizes
     found: dict = {}
     if record.marginals:
-        found["marginals"] = by_label(sizes, form, _total(chains, "counts") / kept)
+        shares = _total(chains, "counts")
+        shares /= kept
+        found["marginals"] = by_label(sizes, form, shares)
     if record.rao_blackwell:
         counts = _total(chains, "conditional_counts")
-        rows = np.arange(len(counts)) if isinstance(form, GridForm) else np.repeat(np.arange(len(counts)), form.widths)
-        means = _total(chains, "conditional_sums") / np.maximum(counts, 1)[rows]
-        found["rao_blackwell"] = by_label(sizes, form, means)
         never = np.flatnonzero(counts == 0)  # of a given scan: these keep their labels
+        counts[never] = 1.0
+        means = _total(chains, "conditional_sums")
+        means /= counts if isinstance(form, GridForm) else np.repeat(counts, form.widths)
+        found["rao_blackwell"] = by_label(sizes, form, means)
         labels = np.eye(sizes.max())
-        found["rao_blackwell"][never] = np.mean([labels[chain.engine.state[never]] for chain in chains], axis=0)
+        found["rao_blackwell"][never] = np.mean([labels[chain.state[never]] for chain in chains], axis=0)
     if record.table_counts:
         groups = zip(*(chain.table_counts for chain in chains), strict=True)
         found["table_counts"] = tuple(np.sum(parts, axis=0) / kept for parts in groups)
@@ -321,7 +327,10 @@ def _averages(shared: _Shared, chains: list[Chain], kept: int) -> dict:
 
 
 def _total(chains: list[Chain], name: str) -> NDArray[np.float64]:
-    return np.asarray(np.sum([chain.arrays[name] for chain in chains], axis=0, dtype=np.float64))
+    total = chains[0].arrays[name].astype(np.float64)
+    for chain in chains[1:]:
+        total += chain.arrays[name]
+    return total
 
 
 def _paths(shared: _Shared, chains: list[Chain]) -> dict:

@@ -1,0 +1,27 @@
+"""The memory of a run: arrays of numpy as tracemalloc counts them, which is the same everywhere."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from herdner import blanket, herded_gibbs, ising, neighbour_sum
+
+# Bytes for each variable of a grid of two labels: 16 for its log odds and odds, 4 for the state and the best one, 4 for
+# counts, 4 for each weight. The averages come after the weights have gone, and take no more than five of these.
+RUN, WEIGHT, SLACK = 24, 4, 3
+
+
+@pytest.mark.parametrize(("sharing", "n_keys"), [(neighbour_sum(), 5), (blanket(), 16)])
+def test_a_grid_takes_no_more_than_its_arrays(sharing, n_keys) -> None:
+    graph = ising(0.3, np.random.default_rng(0).normal(size=(500, 500)))
+    plan = herded_gibbs(3, sharing=sharing)
+    plan.infer(graph, 0)  # what is imported and made once
+    tracemalloc.start()
+    result = plan.infer(graph, 0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert result.marginals is not None
+    assert peak / graph.n_variables < RUN + WEIGHT * n_keys + SLACK
