@@ -69,8 +69,7 @@ class Reference:
         self.weights: dict = {}
         self.places = [math.prod(self.sizes[:j]) for j in range(len(self.sizes))]
         if math.prod(self.sizes) > LONG:
-            odd = np.random.default_rng(0).integers(0, 2**63, len(self.sizes), dtype=np.uint64)
-            self.places = [2 * int(place) + 1 for place in odd]
+            self.places = odd_numbers(len(self.sizes))
         self.x = random_start(compile_tables(self.graph), keys[3]).astype(int).tolist()
         self.blankets = [self.graph.blanket(i).tolist() for i in range(len(self.sizes))]
         for i, j in self.plan.dummy_edges or ():
@@ -113,7 +112,7 @@ class Reference:
         fixed = fixed_point(p)
         sharing, drawn = self.plan.sharing, at_random(p, u)
         if sharing.kind == "random-bins":
-            key, fixed = rounded(fixed, sharing.n_bins, u)
+            key, fixed = rounded(fixed, sharing.n_bins, u, max(self.sizes))
             p = np.array(fixed) / ONE
             if len(p) == 2:
                 p = np.array([sharing.n_bins - key, key]) / sharing.n_bins
@@ -142,25 +141,26 @@ class Reference:
                 return sum(chained(x[j]) for j in self.blankets[i]) % WORD
             return sum(base ** (x[j] - 1) for j in self.blankets[i] if x[j])
         bins = [max(p * n_bins - 1, 0) // ONE for p in fixed]
-        return bins[1] if len(fixed) == 2 else 0 if n_bins == 1 else chained(*bins)
+        return bins[1] if len(fixed) == 2 else 0 if n_bins == 1 else bins_key(bins, n_bins, max(self.sizes))
 
     def decided(self, i: int, key: int, p: list, one: float, drawn: int) -> int:
         """HGW19 Algorithms 2 and 3, with a bound 7 and 8: weights in units of ``one``, as p is."""
-        bound, circular = self.plan.error_bound * one, self.plan.form == "circular"
-        decide = self.two if len(p) == 2 else self.several
+        circular, first = self.plan.form == "circular", None
         if (i, key) not in self.weights:
-            self.weights[i, key] = self.born(mix(chained(i, key, start=self.weight_key)), p, one)
-            if not circular:
-                self.weights[i, key] = [w + q for w, q in zip(self.weights[i, key], p, strict=True)]
+            raw = mix(chained(i, key, start=self.weight_key))
+            self.weights[i, key], first = self.born(raw, p, one, drawn)
         w = self.weights[i, key]
         if circular:
             w[:] = [a + q for a, q in zip(w, p, strict=True)]
-        label, size = decide(w, p, one)
-        if bound and size <= bound:
-            label = drawn
+        label = self.label_of(w, p, one, drawn) if first is None else first
         for k in range(len(p)):
             w[k] += (0 if circular else p[k]) - (one if k == label else 0)
         return label
+
+    def label_of(self, w: list, p: list, one: float, drawn: int) -> int:
+        label, size = (self.two if len(p) == 2 else self.several)(w, p, one)
+        bound = self.plan.error_bound * one
+        return drawn if bound and size <= bound else label
 
     @staticmethod
     def two(w: list, p: list, one: float) -> tuple[int, float]:
@@ -172,17 +172,27 @@ class Reference:
         label = max((k for k in range(len(p)) if p[k] > 0), key=lambda k: (w[k], -k))
         return label, w[label]
 
-    def born(self, raw: int, p: list, one: float) -> list:
-        """A weight of each label before its first p: uniform in (-1, 0], or for K labels a vertex drawn from p."""
-        at = (raw >> 12) / 2.0**52 * one
-        at = int(at) if one == ONE else at
+    def born(self, raw: int, p: list, one: float, drawn: int) -> tuple[list, int | None]:
+        """A weight of each label, to which the circular form will add p, and the first label where that is drawn."""
+        circular = self.plan.form == "circular"
+        if self.plan.error_bound:
+            return [0] * len(p), None if len(p) == 2 else drawn
+        base = [0] * len(p) if circular else p
         if len(p) == 2:
-            fraction = self.plan.form == "circular" and one == ONE and self.plan.error_bound == 0
-            # A fraction in [0, 1) whose carry is the label: less 1, and more than 0 where it reaches 0.
-            return [0, (raw >> 32) - ONE + 0.5 if fraction else -at]
+            # The fixed circular form is a fraction in [0, 1) whose carry is the label: less 1, positive from 0 on.
+            half = 0.5 - ONE if circular and one == ONE else None
+            return [0, part(raw, one) + half if half else base[1] - part(raw, one)], None
+        w = [base[k] - part(chained(k, start=raw), one) for k in range(len(p))]
         before = np.concatenate([[0], np.cumsum(p)[:-1]])
-        chosen = max(k for k in range(len(p)) if p[k] > 0 and (before[k] <= at or not any(p[:k])))
-        return [-one if k == chosen else 0 for k in range(len(p))]
+        first = max(k for k in range(len(p)) if p[k] > 0 and (before[k] <= part(raw, one) or not any(p[:k])))
+        top = max(w[k] + (p[k] if circular else 0) for k in range(len(p)) if p[k] > 0)
+        w[first] = top - (p[first] if circular else 0)
+        return w, first
+
+
+def part(raw: int, one: float) -> float:
+    """A fraction of ``one`` from the upper half of 64 random bits."""
+    return (raw >> 32) * (one / ONE)
 
 
 def at_random(p: np.ndarray, u: float) -> int:
@@ -203,13 +213,24 @@ def fixed_point(p: np.ndarray) -> list:
     return np.diff([0, *cumulative]).tolist()
 
 
-def rounded(fixed: list, n_bins: int, u: float) -> tuple[int, list]:
+def bins_key(bins: list, n_bins: int, most_labels: int) -> int:
+    """One number for the bins of all labels."""
+    if most_labels * math.log2(n_bins + 1) <= 62:
+        return sum(b * (n_bins + 1) ** k for k, b in enumerate(bins))
+    return sum(b * place for b, place in zip(bins, odd_numbers(most_labels), strict=False)) % WORD
+
+
+def odd_numbers(n: int) -> list:
+    return (2 * np.random.default_rng(0).integers(0, 2**63, n, dtype=np.uint64) + np.uint64(1)).tolist()
+
+
+def rounded(fixed: list, n_bins: int, u: float, most_labels: int) -> tuple[int, list]:
     """HGW19 Algorithm 9 (two labels) and systematic sampling: the key, and the rounded probabilities."""
     if len(fixed) == 2:
         b, rest = divmod(fixed[1] * n_bins, ONE)
         b += u * ONE < rest
         return b, [ONE - b * ONE // n_bins, b * ONE // n_bins]
     counts = [(sum(fixed[: k + 1]) * n_bins + int(u * ONE)) // ONE for k in range(len(fixed))]
-    key = chained(*(b - a for a, b in itertools.pairwise([0, *counts])))
+    key = bins_key([b - a for a, b in itertools.pairwise([0, *counts])], n_bins, most_labels)
     cumulative = [0, *(c * ONE // n_bins for c in counts)]
     return key, [b - a for a, b in itertools.pairwise(cumulative)]

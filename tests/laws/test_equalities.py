@@ -142,7 +142,7 @@ def layout(plan: Gibbs, graph: FactorGraph) -> str:
 def test_hashed_weights_are_the_dense_ones(family, sharing, memory, dense):
     """A budget that is too small for the dense table, but not for the keys that are met."""
     graph = FAMILIES[family]
-    plan = herded_gibbs(40, sharing=sharing, record=RECORD)
+    plan = herded_gibbs(40, sharing=sharing, weight_memory=2**31, record=RECORD)
     assert layout(plan, graph) == dense
     tight = replace(plan, weight_memory=memory)
     assert layout(tight, graph) == "hashed"
