@@ -1,0 +1,90 @@
+"""What -inf entries forbid is never visited, and the log-potential that is kept is the log-potential that is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from gibbs_families import FAMILIES, SHARED, sharings
+
+from herdner.graph import FactorGraph, TableFactors
+from herdner.inference.gibbs import Gibbs
+from herdner.sampling import Record, bins, blanket, checkerboard, jacobi, linear, random_bins, random_scan
+
+RECORD = Record(trace=True, every=1)
+FORBIDDING = [name for name, graph in FAMILIES.items() if any(np.isneginf(g.tables).any() for g in graph.factors)]
+FORMS = [("circular", "fixed"), ("circular", "float64"), ("threshold", "fixed"), ("threshold", "float64")]
+
+
+def assert_allowed(result, graph: FactorGraph) -> None:
+    values = graph.log_potential(result.samples[0])
+    assert (values > -np.inf).all()
+    assert result.trace[0] == pytest.approx(values, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize(("family", "sharing"), [(f, s) for f, s in SHARED if f in FORBIDDING], ids=str)
+def test_impossible_states_are_never_visited(family, sharing):
+    graph = FAMILIES[family]
+    for form, numbers in FORMS:
+        for bound in (0.0, 0.6):
+            plan = Gibbs(300, sharing=sharing, form=form, numbers=numbers, error_bound=bound, record=RECORD)
+            assert_allowed(plan.infer(graph, 1), graph)
+
+
+@pytest.mark.parametrize("family", FORBIDDING)
+def test_impossible_states_are_never_visited_in_any_order_or_heat(family):
+    graph = FAMILIES[family]
+    for sharing in (None, *sharings(family)):
+        for scan in (random_scan(), checkerboard()):
+            assert_allowed(Gibbs(100, sharing=sharing, scan=scan, record=RECORD).infer(graph, 2), graph)
+        assert_allowed(Gibbs(100, sharing=sharing, annealing=linear(0.0, 5.0), record=RECORD).infer(graph, 3), graph)
+
+
+def test_even_infinite_heat_keeps_the_support():
+    for family in FORBIDDING:
+        assert_allowed(Gibbs(300, annealing=0.0, record=RECORD).infer(FAMILIES[family], 4), FAMILIES[family])
+
+
+@pytest.mark.parametrize("sharing", [None, blanket(), bins(3), random_bins(3)], ids=str)
+@pytest.mark.parametrize("n_labels", [2, 3, 6])
+def test_labels_of_probability_zero_stay_out_though_neighbours_allow_them(n_labels, sharing):
+    """Unary -inf entries, among strong pulls to the labels they forbid."""
+    n = 30
+    rng = np.random.default_rng(n_labels)
+    unary = rng.normal(size=(n, n_labels))
+    impossible = rng.integers(0, n_labels, n)
+    unary[np.arange(n), impossible] = -np.inf
+    edges = np.array([[i, i + 1] for i in range(n - 1)], np.int32)
+    pull = TableFactors(edges, np.eye(n_labels)[None] * 300.0)
+    graph = FactorGraph(np.full(n, n_labels), [TableFactors(np.arange(n, dtype=np.int32)[:, None], unary), pull])
+    for form, numbers in FORMS:
+        plan = Gibbs(200, sharing=sharing, form=form, numbers=numbers, record=RECORD)
+        result = plan.infer(graph, 1)
+        assert not (result.samples[0] == impossible).any()
+        assert (result.marginals[np.arange(n), impossible] == 0).all()
+
+
+def test_a_jacobi_scan_that_leaves_the_support_says_so():
+    """It updates neighbours at once, so that each alone is allowed and both together are not."""
+    for n_threads in (1, 2):
+        for sharing in (None, blanket(), bins(4)):
+            plan = Gibbs(10_000, sharing=sharing, scan=jacobi(), n_threads=n_threads)
+            with pytest.raises(ValueError, match=r"Jacobi scan left the states .* use scan=systematic or checkerboard"):
+                plan.infer(FAMILIES["binary_hard"], 1)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("annealing", [None, linear(0.1, 3.0)], ids=["constant", "annealed"])
+def test_the_log_potential_is_right_after_a_million_updates(family, annealing):
+    graph = FAMILIES[family]
+    n_sweeps = 1_000_000 // graph.n_variables + 1
+    plan = Gibbs(n_sweeps, annealing=annealing, record=Record(trace=True, every=n_sweeps // 50))
+    for chosen in (plan, replace(plan, sharing=blanket())):
+        result = chosen.infer(graph, 1)
+        assert result.n_updates >= 1_000_000
+        values = graph.log_potential(result.samples[0])
+        scale = np.abs(values).max()
+        assert np.abs(result.trace[0, result.sample_sweeps] - values).max() <= 1e-9 * scale
+        assert abs(result.log_potential - graph.log_potential(result.state)) <= 1e-9 * scale
+        assert result.log_potential >= result.trace.max() - 1e-9 * scale
