@@ -189,19 +189,6 @@ static int start_labels(double *weights, const double *p, int n, double one, int
     return chosen;
 }
 
-/* Rows of four labels at a time; __builtin_shuffle takes lanes 0-3 of the first operand, 4-7 of the second. */
-typedef double quad __attribute__((vector_size(32)));
-typedef int64_t quad_mask __attribute__((vector_size(32)));
-#ifdef __clang__
-#define SHUFFLED(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
-#else
-#define SHUFFLED(a, b, i, j, k, l) __builtin_shuffle(a, b, (quad_mask){i, j, k, l})
-#endif
-#define QUAD(x) ((quad){x, x, x, x})
-#define LOAD_QUAD(v, from) memcpy(&(v), from, sizeof(quad))
-#define STORE_QUAD(to, v) memcpy(to, &(v), sizeof(quad))
-#define SELECT(mask, a, b) ((quad)(((mask) & (quad_mask)(a)) | (~(mask) & (quad_mask)(b))))
-
 static ALWAYS_INLINE uint64_t mask_bits(quad_mask mask) {
 #ifdef __AVX2__
     return (uint64_t)__builtin_ia32_movmskpd256((quad)mask);
@@ -219,16 +206,16 @@ static ALWAYS_INLINE int herd_labels(double *restrict weights, const double *res
         quad w, q, d;
         LOAD_QUAD(w, weights + k);
         LOAD_QUAD(q, p + k);
-        d = SELECT(q > 0.0, circular ? w + q : w, QUAD(-INFINITY));
-        tops = SELECT(d > tops, d, tops);
+        d = WHERE(q > 0.0, circular ? w + q : w, QUAD(-INFINITY));
+        tops = LARGER(d, tops);
         w += q;
         STORE_QUAD(weights + k, w);
         STORE_QUAD(decides + k, d);
     }
     quad other = SHUFFLED(tops, tops, 2, 3, 0, 1);
-    tops = SELECT(other > tops, other, tops);
+    tops = LARGER(other, tops);
     other = SHUFFLED(tops, tops, 1, 0, 3, 2);
-    tops = SELECT(other > tops, other, tops);
+    tops = LARGER(other, tops);
     int x = -1;
     for (int from = 0; x < 0; from += 64) {
         uint64_t bits = 0;
@@ -313,9 +300,9 @@ static ALWAYS_INLINE double cumulate(const double *restrict w, double *restrict 
         LOAD_QUAD(v, w + k);
         v += SHUFFLED(v, zero, 4, 0, 4, 2);
         v += SHUFFLED(v, zero, 4, 4, 1, 1);
-        v += before;
-        STORE_QUAD(cumulative + k, v);
-        before = SHUFFLED(v, v, 3, 3, 3, 3);
+        const quad sums = v + before;
+        STORE_QUAD(cumulative + k, sums);
+        before += SHUFFLED(v, v, 3, 3, 3, 3);
     }
     return before[0];
 }
@@ -337,17 +324,26 @@ static ALWAYS_INLINE int pick(const double *restrict w, const double *restrict c
     return x;
 }
 
-/* p[k] in 2^-32, whole numbers that add up to 2^32: differences of rounded cumulative sums, so that what is 0 stays 0. */
-static ALWAYS_INLINE void fixed_labels_p(const double *restrict cumulative, double *restrict p, int width) {
-    const quad scale = QUAD(4294967296.0 / cumulative[width - 1]), shift = QUAD(ROUNDING_SHIFT);
-    quad before = QUAD(0.0);
+/* The sum of a row. */
+static ALWAYS_INLINE double total_of(const double *restrict w, int width) {
+    quad sum, v;
+    LOAD_QUAD(sum, w);
+    for (int k = 4; k < width; k += 4) {
+        LOAD_QUAD(v, w + k);
+        sum += v;
+    }
+    sum += SHUFFLED(sum, sum, 2, 3, 0, 1);
+    return sum[0] + sum[1];
+}
+
+/* p[k] in 2^-32, to the nearest; what is 0 stays 0. Together they may miss 1 by some 2^-32, which shifts all weights alike. */
+static ALWAYS_INLINE void fixed_labels_p(const double *restrict w, double total, double *restrict p, int width) {
+    const quad scale = QUAD(4294967296.0 / total), shift = QUAD(ROUNDING_SHIFT);
     for (int k = 0; k < width; k += 4) {
-        quad c;
-        LOAD_QUAD(c, cumulative + k);
-        c = (c * scale + shift) - shift;
-        const quad difference = c - SHUFFLED(c, before, 7, 0, 1, 2);
-        STORE_QUAD(p + k, difference);
-        before = c;
+        quad v;
+        LOAD_QUAD(v, w + k);
+        v = (v * scale + shift) - shift;
+        STORE_QUAD(p + k, v);
     }
 }
 
@@ -388,25 +384,28 @@ static inline int pick_fixed(const double *p, int n, double u) {
 }
 
 /* Herds with the weights of a key, whose start may be due. */
-static ALWAYS_INLINE int herd_key(const sampler *s, worker *w, int64_t i, uint64_t key, int n, int width, double one,
-                                  const int circular, const double bound, int drawn) {
+static ALWAYS_INLINE int herd_key(const sampler *s, worker *w, int64_t i, uint64_t key, const double *p, double *decides,
+                                  int n, int width, double one, const int circular, const double bound, int drawn) {
     double *slot = signed_slot(s, w, i, key);
     if (!slot) return s->x[i];
     if (is_unborn(slot)) {
-        const int x = start_labels(slot, w->p, n, one, circular, bound > 0.0, drawn, mix_pair(s->weight_key, i, key));
-        for (int k = 0; k < n; k++) slot[k] += w->p[k];
+        const int x = start_labels(slot, p, n, one, circular, bound > 0.0, drawn, mix_pair(s->weight_key, i, key));
+        for (int k = 0; k < n; k++) slot[k] += p[k];
         for (int k = n; k < width; k++) slot[k] = 0.0;
         slot[x] -= one;
         return x;
     }
-    return herd_labels(slot, w->p, width, one, circular, bound, drawn, w->w);
+    return herd_labels(slot, p, width, one, circular, bound, drawn, decides);
 }
 
-static int draw_labels_any(const sampler *s, worker *w, int64_t i, int n, int width, double u) {
-    const double total = w->cumulative[width - 1];
-    int drawn = pick(w->w, w->cumulative, width, u);
+static int draw_labels_any(const sampler *s, worker *w, int64_t i, double total, int n, int width, double u) {
+    int drawn = 0;
+    if (s->draw == DRAW_RANDOM || s->error_bound > 0.0) {
+        cumulate(w->w, w->cumulative, width);
+        drawn = pick(w->w, w->cumulative, width, u);
+    }
     if (s->draw == DRAW_RANDOM) return drawn;
-    fixed_labels_p(w->cumulative, w->p, width);
+    fixed_labels_p(w->w, total, w->p, width);
     uint64_t key;
     if (s->sharing == SHARE_BINS) {
         key = labels_bin(s, w->p, n);
@@ -419,16 +418,20 @@ static int draw_labels_any(const sampler *s, worker *w, int64_t i, int n, int wi
     if (s->one == 1.0)
         for (int k = 0; k < n; k++)
             w->p[k] = s->sharing == SHARE_RANDOM_BINS ? w->p[k] / 4294967296.0 : w->w[k] / total;
-    return herd_key(s, w, i, key, n, width, s->one, s->circular, s->error_bound, drawn);
+    return herd_key(s, w, i, key, w->p, w->w, n, width, s->one, s->circular, s->error_bound, drawn);
 }
 
-static ALWAYS_INLINE int draw_labels(const sampler *s, worker *w, int64_t i, int n, int width, double u, const int draw) {
-    if (draw == DRAW_RANDOM) return pick(w->w, w->cumulative, width, u);
-    if (draw == DRAW_ANY) return draw_labels_any(s, w, i, n, width, u);
-    fixed_labels_p(w->cumulative, w->p, width);
+/* w: of the labels, and its total; scratch: a row. */
+static ALWAYS_INLINE int draw_labels(const sampler *s, worker *k, int64_t i, double *w, double total, double *scratch, int n,
+                                     int width, double u, const int draw) {
+    if (draw == DRAW_RANDOM) {
+        cumulate(w, scratch, width);
+        return pick(w, scratch, width, u);
+    }
+    fixed_labels_p(w, total, scratch, width);
     const uint64_t key = draw == DRAW_BLANKET ? blanket_key(s, i, s->x) : draw == DRAW_SUM ? sum_key(s, i, s->x)
-                                              : labels_bin(s, w->p, n);
-    return herd_key(s, w, i, key, n, width, 4294967296.0, 1, 0.0, 0);
+                                              : labels_bin(s, scratch, n);
+    return herd_key(s, k, i, key, scratch, w, n, width, 4294967296.0, 1, 0.0, 0);
 }
 
 #endif

@@ -31,8 +31,11 @@ static ALWAYS_INLINE void update_two(const sampler *s, worker *w, int64_t i, dou
 
 static ALWAYS_INLINE void update_labels(const sampler *s, worker *w, int64_t i, double u, int n_labels, int width,
                                         const int draw) {
-    weights_of(&s->m, i, s->x, w->w, width);
-    const double total = cumulate(w->w, w->cumulative, width);
+    double own[2][REGISTERS];
+    const int small = width <= REGISTERS && draw != DRAW_ANY;
+    double *weights = small ? own[0] : w->w, *scratch = small ? own[1] : w->p;
+    weights_of(&s->m, i, s->x, weights, width);
+    const double total = total_of(weights, width);
     if (!(total > 0.0)) {
         w->fault = IMPOSSIBLE;
         w->faulty = i;
@@ -40,10 +43,12 @@ static ALWAYS_INLINE void update_labels(const sampler *s, worker *w, int64_t i, 
     }
     if (s->conditional_sums) {
         double *to = s->conditional_sums + unary_row(&s->m, i);
-        for (int k = 0; k < n_labels; k++) to[k] += w->w[k] / total;
+        for (int k = 0; k < n_labels; k++) to[k] += weights[k] / total;
         s->conditional_counts[i]++;
     }
-    set_label(s, w, i, draw_labels(s, w, i, n_labels, width, u, draw));
+    const int x = draw == DRAW_ANY ? draw_labels_any(s, w, i, total, n_labels, width, u)
+                                   : draw_labels(s, w, i, weights, total, scratch, n_labels, width, u, draw);
+    set_label(s, w, i, x);
 }
 
 /* A loop works on a copy of the sampler, which stores to labels and weights cannot change: its fields stay in registers. */

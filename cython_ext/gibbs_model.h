@@ -178,6 +178,27 @@ static inline double log_weight(const model *m, int64_t i, const label *x, int k
     return sum;
 }
 
+/* Rows of four labels at a time; __builtin_shuffle takes lanes 0-3 of the first operand, 4-7 of the second. */
+typedef double quad __attribute__((vector_size(32)));
+typedef int64_t quad_mask __attribute__((vector_size(32)));
+#ifdef __clang__
+#define SHUFFLED(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+#define SHUFFLED(a, b, i, j, k, l) __builtin_shuffle(a, b, (quad_mask){i, j, k, l})
+#endif
+#define QUAD(x) ((quad){x, x, x, x})
+#define LOAD_QUAD(v, from) memcpy(&(v), from, sizeof(quad))
+#define STORE_QUAD(to, v) memcpy(to, &(v), sizeof(quad))
+#ifdef __AVX2__
+#define LARGER(a, b) __builtin_ia32_maxpd256(a, b)
+#define WHERE(mask, a, b) __builtin_ia32_blendvpd256(b, a, (quad)(mask))
+#else
+#define WHERE(mask, a, b) ((quad)(((mask) & (quad_mask)(a)) | (~(mask) & (quad_mask)(b))))
+#define LARGER(a, b) WHERE((a) > (b), a, b)
+#endif
+
+enum { REGISTERS = 16 }; /* labels of rows that are kept in registers */
+
 static inline void careful_weights(const model *m, int64_t i, const label *x, double *restrict w) {
     const int n_labels = m->sizes[i];
     double top = -INFINITY;
@@ -195,11 +216,19 @@ static ALWAYS_INLINE void weights_of(const model *m, int64_t i, const label *x, 
         careful_weights(m, i, x, w);
         return;
     }
-    const double *restrict unary = m->unary + m->unary_at[i];
-    for (int k = 0; k < width; k++) w[k] = unary[k];
-    for (int64_t e = m->starts[i + 1] - 1; e >= m->starts[i]; e--) {
-        const double *restrict row = m->rows + row_of(m, e, width, x);
-        for (int k = 0; k < width; k++) w[k] *= row[k];
+    const double *unary = m->unary + m->unary_at[i];
+    quad rows[REGISTERS / 4], factor;
+    for (int from = 0; from < width; from += REGISTERS) {
+        const int length = width - from < REGISTERS ? width - from : REGISTERS;
+        for (int k = 0; k < length; k += 4) LOAD_QUAD(rows[k / 4], unary + from + k);
+        for (int64_t e = m->starts[i + 1] - 1; e >= m->starts[i]; e--) {
+            const double *row = m->rows + row_of(m, e, width, x) + from;
+            for (int k = 0; k < length; k += 4) {
+                LOAD_QUAD(factor, row + k);
+                rows[k / 4] *= factor;
+            }
+        }
+        for (int k = 0; k < length; k += 4) STORE_QUAD(w + from + k, rows[k / 4]);
     }
 }
 
