@@ -55,6 +55,8 @@ cdef extern from "gibbs_engine.h" nogil:
         const double *rows_log
         double *unary
         double *rows
+        double *unary_step
+        double *rows_step
         const uint8_t *careful
         double beta
     ctypedef struct sampler:
@@ -130,6 +132,7 @@ cdef extern from "gibbs_engine.h" nogil:
         int64_t block, order_block
     ctypedef struct gibbs_engine:
         void (*heat)(model *m, double beta) noexcept nogil
+        void (*exp_scaled)(const double *start, double *to, int64_t n, double beta) noexcept nogil
         int64_t (*run_alone)(run *r, thread_state *t, int64_t start, int64_t stop) noexcept nogil
         int64_t (*run_together)(run *r, thread_state *t, int me, int64_t first, int64_t last) noexcept nogil
     const gibbs_engine *best_engine()
@@ -261,6 +264,14 @@ cdef class Run:
         self.widest = 4
         self.r.s.x, self.r.s.y = <const label *> self.at(x.base), <label *> self.at(y.base)
         self.r.loop, self.r.all_two = LOOP_GRID, True
+
+    def set_step(self, double[::1] unary_step, double[::1] rows_step, double step):
+        """Annealing rises by ``step`` from sweep to sweep: the arrays, like the rows, receive what they rise by."""
+        cdef model *m = &self.r.s.m
+        m.unary_step, m.rows_step = <double *> self.at(unary_step.base), <double *> self.at(rows_step.base)
+        self.engine.exp_scaled(m.unary_log, m.unary_step, m.n_unary, step)
+        if m.rows_step != NULL:
+            self.engine.exp_scaled(m.rows_log, m.rows_step, m.n_rows, step)
 
     def use_plain_engine(self):
         """Without AVX2, for tests and benchmarks: the same results."""

@@ -6,6 +6,7 @@
 
 typedef struct {
     void (*heat)(model *m, double beta);
+    void (*exp_scaled)(const double *from, double *to, int64_t n, double beta);
     int64_t (*run_alone)(run *r, thread_state *t, int64_t from, int64_t to);
     int64_t (*run_together)(run *r, thread_state *t, int me, int64_t first, int64_t last);
 } gibbs_engine;

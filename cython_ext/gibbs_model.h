@@ -39,6 +39,7 @@ typedef struct {
     const double *unary_log, *rows_log;
     double *unary, *rows;    /* exp(beta * log), rewritten by heat() */
     int64_t n_unary, n_rows;
+    double *unary_step, *rows_step; /* exp(step * log) where annealing rises in equal steps; else NULL */
     const uint8_t *careful;  /* products of these variables' rows could leave the range of a double; may be NULL */
     double beta;
 } model;
@@ -91,6 +92,15 @@ static inline void heat(model *m, double beta) {
     exp_scaled(m->unary_log, m->unary, m->n_unary, beta);
     if (m->grid) exp_scaled(m->grid->log_ratio[0], ((grid_model *)m->grid)->ratio[0], 8, beta);
     else exp_scaled(m->rows_log, m->rows, m->n_rows, beta);
+}
+
+/* One step further: a product in place of each exponential. Its rounding is within an ulp for each step taken. */
+static inline void heat_step(model *m, double beta) {
+    m->beta = beta;
+    for (int64_t j = 0; j < m->n_unary; j++) m->unary[j] *= m->unary_step[j];
+    if (m->grid) exp_scaled(m->grid->log_ratio[0], ((grid_model *)m->grid)->ratio[0], 8, beta);
+    else
+        for (int64_t j = 0; j < m->n_rows; j++) m->rows[j] *= m->rows_step[j];
 }
 
 static ALWAYS_INLINE int64_t unary_row(const model *m, int64_t i) { return m->unary_at ? m->unary_at[i] : i; }

@@ -12,6 +12,9 @@
 /* Positions of a sweep whose gains are summed, and whose hashed weights live, together: what threads share out. */
 enum { SHARD = 4096 };
 
+/* Sweeps after which annealing in steps takes exponentials anew. */
+enum { EXACT_HEAT = 32 };
+
 typedef struct {
     sampler s;
     record r;
@@ -109,7 +112,8 @@ static void sum_state(run *r) {
 
 static void begin_sweep(run *r, int64_t sweep) {
     r->s.conditional_sums = sweep >= r->r.burn_in ? r->r.conditional_sums : NULL;
-    if (r->betas) heat(&r->s.m, r->betas[sweep]);
+    if (r->betas && r->s.m.unary_step && sweep % EXACT_HEAT) heat_step(&r->s.m, r->betas[sweep]);
+    else if (r->betas) heat(&r->s.m, r->betas[sweep]);
     if (r->blocks) heat_blocks(r->blocks, r->s.m.beta);
     if (r->jacobi) memcpy(r->s.y, r->s.x, r->s.m.n * sizeof(label));
 }

@@ -138,6 +138,14 @@ def _order(
     return order, np.concatenate([[0], np.cumsum(np.bincount(colour))]).astype(np.int64)
 
 
+def _equal_step(betas: NDArray[np.float64] | None) -> float:
+    """By how much annealing rises from sweep to sweep, 0 where it does not rise or not in equal steps."""
+    if betas is None or len(betas) < 2 or betas[1] <= betas[0]:
+        return 0.0
+    steps = np.diff(betas)
+    return float(steps[0]) if np.ptp(steps) < 1e-12 * abs(betas).max() else 0.0
+
+
 @dataclass
 class Chain:
     """One chain: its state and what it records, advanced in pieces."""
@@ -164,6 +172,10 @@ class Chain:
             self.engine.set_model(
                 form, self.state, other, unary, np.empty_like(form.rows), shared.careful, shared.loop, independent
             )
+        step = _equal_step(shared.betas)
+        if step:
+            rows = np.empty(0) if isinstance(form, GridForm) else np.empty_like(form.rows)
+            self.engine.set_step(np.empty_like(form.unary), rows, step)
         self.start_log_potential = self.engine.set_groups(shared.compiled.factors)
         self._set_draws()
         self.engine.set_scan(
