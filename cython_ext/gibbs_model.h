@@ -197,8 +197,9 @@ typedef int64_t quad_mask __attribute__((vector_size(32)));
 #define SHUFFLED(a, b, i, j, k, l) __builtin_shuffle(a, b, (quad_mask){i, j, k, l})
 #endif
 #define QUAD(x) ((quad){x, x, x, x})
-#define LOAD_QUAD(v, from) memcpy(&(v), from, sizeof(quad))
-#define STORE_QUAD(to, v) memcpy(to, &(v), sizeof(quad))
+typedef double unaligned_quad __attribute__((vector_size(32), aligned(8), may_alias));
+#define LOAD_QUAD(v, from) ((v) = *(const unaligned_quad *)(from))
+#define STORE_QUAD(to, v) (*(unaligned_quad *)(to) = (v))
 #ifdef __AVX2__
 #define LARGER(a, b) __builtin_ia32_maxpd256(a, b)
 #define WHERE(mask, a, b) __builtin_ia32_blendvpd256(b, a, (quad)(mask))
