@@ -29,17 +29,18 @@ static ALWAYS_INLINE void update_two(const sampler *s, worker *w, int64_t i, dou
     set_label(s, w, i, draw_two(s, w, i, odds, u, draw));
 }
 
-static ALWAYS_INLINE void update_labels(const sampler *s, worker *w, int64_t i, double u, int n_labels, int width,
-                                        const int draw) {
+/* Returns the new label. */
+static ALWAYS_INLINE int update_labels(const sampler *s, worker *w, int64_t i, double u, int n_labels, int width,
+                                       const int draw, int64_t last, int last_label) {
     double own[2][REGISTERS];
     const int small = width <= REGISTERS && draw != DRAW_ANY;
     double *weights = small ? own[0] : w->w, *scratch = small ? own[1] : w->p;
-    weights_of(&s->m, i, s->x, weights, width);
+    weights_of(&s->m, i, s->x, weights, width, last, last_label);
     const double total = total_of(weights, width);
     if (!(total > 0.0)) {
         w->fault = IMPOSSIBLE;
         w->faulty = i;
-        return;
+        return 0;
     }
     if (s->conditional_sums) {
         double *to = s->conditional_sums + unary_row(&s->m, i);
@@ -49,6 +50,7 @@ static ALWAYS_INLINE void update_labels(const sampler *s, worker *w, int64_t i, 
     const int x = draw == DRAW_ANY ? draw_labels_any(s, w, i, total, n_labels, width, u)
                                    : draw_labels(s, w, i, weights, total, scratch, n_labels, width, u, draw);
     set_label(s, w, i, x);
+    return x;
 }
 
 /* A loop works on a copy of the sampler, which stores to labels and weights cannot change: its fields stay in registers. */
@@ -60,7 +62,7 @@ static ALWAYS_INLINE void update_labels(const sampler *s, worker *w, int64_t i, 
 static void step_any(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {
     EACH_VARIABLE {
         if (s->m.sizes[i] == 2) update_two(s, w, i, u[j], DRAW_ANY, LISTS);
-        else update_labels(s, w, i, u[j], s->m.sizes[i], s->m.widths[i], DRAW_ANY);
+        else update_labels(s, w, i, u[j], s->m.sizes[i], s->m.widths[i], DRAW_ANY, -1, 0);
         if (w->fault) return;
     }
 }
@@ -111,14 +113,18 @@ STEP_TWO(step_two_any, DRAW_ANY)
     static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
         const int n_labels = s->m.sizes[0], width = s->m.widths[0];                                                    \
         OWN_COPY(s);                                                                                                   \
+        const int64_t unknown = s->x == s->y ? 0 : -1; /* Jacobi: others keep their old labels */                      \
+        int64_t last = -1;                                                                                             \
+        int x = 0;                                                                                                     \
         EACH_VARIABLE {                                                                                                \
             switch (width) {                                                                                           \
-                case 4: update_labels(s_, w, i, u[j], n_labels, 4, DRAW); break;                                        \
-                case 8: update_labels(s_, w, i, u[j], n_labels, 8, DRAW); break;                                        \
-                case 12: update_labels(s_, w, i, u[j], n_labels, 12, DRAW); break;                                      \
-                default: update_labels(s_, w, i, u[j], n_labels, width, DRAW);                                          \
+                case 4: x = update_labels(s_, w, i, u[j], n_labels, 4, DRAW, last, x); break;                          \
+                case 8: x = update_labels(s_, w, i, u[j], n_labels, 8, DRAW, last, x); break;                          \
+                case 12: x = update_labels(s_, w, i, u[j], n_labels, 12, DRAW, last, x); break;                        \
+                default: x = update_labels(s_, w, i, u[j], n_labels, width, DRAW, last, x);                            \
             }                                                                                                          \
             if (w->fault) return;                                                                                      \
+            last = i | unknown;                                                                                        \
         }                                                                                                              \
     }
 STEP_LABELS(step_labels_random, DRAW_RANDOM)

@@ -221,8 +221,10 @@ static inline void careful_weights(const model *m, int64_t i, const label *x, do
     for (int k = n_labels; k < m->widths[i]; k++) w[k] = 0.0;
 }
 
-/* w[k], k < width: the probabilities of the labels given the other variables, not normalised; the padding is 0. */
-static ALWAYS_INLINE void weights_of(const model *m, int64_t i, const label *x, double *restrict w, int width) {
+/* w[k], k < width: the probabilities of the labels given the other variables, not normalised; the padding is 0. Variable
+ * `last` (or -1) is known to have `last_label`: in a chain that saves the wait until it can be read from memory. */
+static ALWAYS_INLINE void weights_of(const model *m, int64_t i, const label *x, double *restrict w, int width,
+                                     int64_t last, int last_label) {
     if (m->careful && m->careful[i]) {
         careful_weights(m, i, x, w);
         return;
@@ -233,7 +235,9 @@ static ALWAYS_INLINE void weights_of(const model *m, int64_t i, const label *x, 
         const int length = width - from < REGISTERS ? width - from : REGISTERS;
         for (int k = 0; k < length; k += 4) LOAD_QUAD(rows[k / 4], unary + from + k);
         for (int64_t e = m->starts[i + 1] - 1; e >= m->starts[i]; e--) {
-            const double *row = m->rows + row_of(m, e, width, x) + from;
+            const int64_t at = !m->others_at && m->others[e] == last ? m->row_at[e] + (int64_t)width * last_label
+                                                                     : row_of(m, e, width, x);
+            const double *row = m->rows + at + from;
             for (int k = 0; k < length; k += 4) {
                 LOAD_QUAD(factor, row + k);
                 rows[k / 4] *= factor;
