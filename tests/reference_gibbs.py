@@ -52,17 +52,19 @@ class Stream:
 
 @dataclass
 class Reference:
-    """One chain. ``states`` [T + 1, V]: the start and the state after each sweep; ``conditionals``: (variable, p) of
-    all updates, in their order."""
+    """Chain number ``chain`` of a run. ``states`` [T + 1, V]: the start and the state after each sweep;
+    ``conditionals``: (variable, p) of all updates, in their order."""
 
     plan: Gibbs
     graph: FactorGraph
     seed: int
+    chain: int = 0
     states: list = field(default_factory=list)
     conditionals: list = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        keys = np.random.default_rng(self.seed).integers(0, WORD, (1, 4), dtype=np.uint64)[0].tolist()
+        every_key = np.random.default_rng(self.seed).integers(0, WORD, (self.plan.n_chains, 4), dtype=np.uint64)
+        keys = every_key[self.chain].tolist()
         self.uniform, self.choice, self.weight_key = Stream(keys[0]), Stream(keys[1]), keys[2]
         self.sizes = self.graph.domains.sizes.tolist()
         self.factors = factors_of(self.graph)
