@@ -8,7 +8,7 @@ subtraction: what a variable tells a factor is its belief less the factor's own 
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport qsort
 
@@ -33,7 +33,9 @@ cdef class MaxProduct:
     cdef uint8_t[::1] decided
     cdef readonly object state     # int32[V]: the best label of each belief, the smallest of equals; or the decoded one
     cdef int32_t[::1] x
-    cdef readonly double change    # the largest distance of a message of this sweep from the message that replaces it
+    # The largest distance of a message of this sweep from the one that replaces it, as far as it matters: up to a
+    # constant, and at labels that are not yet ruled out.
+    cdef readonly double change
     cdef readonly int64_t fault    # a variable whose labels are all impossible, or -1
 
     def __cinit__(self, slots, const double[:, ::1] unary, double damping):
@@ -121,7 +123,7 @@ cdef class MaxProduct:
         cdef int k, n_labels = self.sizes[i]
         cdef double *message
         cdef double *belief = &self.beliefs[i, 0]
-        cdef double top
+        cdef double top, low, high
         for j in range(self.starts[i], self.starts[i + 1]):
             s = self.slots[j]
             spent += self.send(s)
@@ -130,13 +132,20 @@ cdef class MaxProduct:
             if top == -INFINITY:
                 self.fault = i
                 return spent
+            low, high = INFINITY, -INFINITY
             for k in range(n_labels):
+                if belief[k] > -INFINITY:
+                    if self.new[k] == -INFINITY and message[k] > -INFINITY:
+                        high = INFINITY
+                    else:
+                        low = min(low, self.new[k] - message[k])
+                        high = max(high, self.new[k] - message[k])
                 if self.new[k] == -INFINITY:
                     message[k] = -INFINITY
                 else:
-                    self.new[k] -= top
-                    self.change = max(self.change, fabs(self.new[k] - message[k]))
-                    message[k] += self.damping * (self.new[k] - message[k])
+                    message[k] += self.damping * (self.new[k] - top - message[k])
+            if high - low > self.change:
+                self.change = high - low
         for k in range(n_labels):
             belief[k] = self.unary[i, k]
         for j in range(self.starts[i], self.starts[i + 1]):

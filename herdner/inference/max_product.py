@@ -28,7 +28,8 @@ class MaxProduct:
     variables and labels. A sweep lets one variable after the other take in the messages of all its factors, towards the
     largest variable of each component in one sweep and away from it in the next, so that on trees two sweeps give
     the exact max-marginals. message <- (1 - damping) message + damping * new message; ``damping`` = 1 is undamped.
-    Stops after ``n_sweeps``, or when in a sweep no message was more than ``tolerance`` from the one that replaced it.
+    Stops after ``n_sweeps``, or when in a sweep no label was newly ruled out and no message was more than ``tolerance``
+    from the one that replaced it; constants added to a message, and labels that are ruled out, do not count.
 
     At the end the variables are decided one by one, away from the largest of each component, each by its belief given
     those decided before; ties go to the smallest label. On trees this is a best state, and on chains in

@@ -57,6 +57,28 @@ def test_trees_are_exact_after_two_sweeps(graph):
         assert result.trace.shape[1] <= 3
 
 
+def test_labels_ruled_out_late_do_not_count_as_change():
+    """On this path the second sweep rules a label out that had the largest entry of a message: the others move up."""
+    no = -np.inf
+    unary = TableFactors([[0], [1], [2]], [[2.0, -1.0], [5.0, -5.0], [-1.0, -2.0]])
+    tables = [[[-2.0, 0.0], [no, no]], [[no, 3.0], [-1.0, 0.0]]]
+    result = check_exact(FactorGraph([2] * 3, [unary, TableFactors([[2, 1], [0, 2]], tables)]))
+    assert result is not None
+    assert result.trace.shape == (1, 3)
+
+
+@pytest.mark.parametrize("n", [4, 6, 9])
+def test_what_is_ruled_out_travels_to_the_end(n):
+    """A ring of equals, where all entries are 0 or -inf: not converged while a label is still to be ruled out."""
+    equal = np.where(np.eye(2, dtype=bool), 0.0, -np.inf)[None]
+    name = np.random.default_rng(n).permutation(n)
+    ring = TableFactors(np.stack([name, np.roll(name, 1)], axis=1), equal)
+    for i in range(n):
+        result = make_backend("max-product").infer(FactorGraph([2] * n, [ring, TableFactors([[i]], [[-np.inf, 0.0]])]))
+        assert result.state.tolist() == [1] * n
+        assert result.trace[0, -1] == 0.0
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.one_of(trees(), path_graphs()))
 def test_damping_reaches_the_same_state(graph):
