@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, field
+from numbers import Real
 from time import perf_counter
 from typing import Literal
 
@@ -74,20 +75,15 @@ class Gibbs:
 
     def __post_init__(self) -> None:
         _check_counts(self)
-        if self.form not in ("circular", "threshold") or self.numbers not in ("fixed", "float64"):
-            raise ValueError(
-                f"form must be circular or threshold and numbers fixed or float64, not {self.form}, {self.numbers}"
-            )
-        if not self.error_bound >= 0:
-            raise ValueError(f"error_bound must be at least 0 (0 always herds), not {self.error_bound}")
-        for name, kind in (("sharing", Sharing), ("scan", Scan), ("record", Record)):
+        _check_words(self)
+        if not isinstance(self.error_bound, Real) or not self.error_bound >= 0:
+            raise ValueError(f"error_bound must be a number of at least 0 (0 always herds), not {self.error_bound!r}")
+        for name, kind in (("sharing", Sharing), ("scan", Scan), ("record", Record), ("driving", Driving)):
             value = getattr(self, name)
             if isinstance(value, str):
                 object.__setattr__(self, name, kind.from_text(value))
-            elif not isinstance(value, kind) and (name, value) != ("sharing", None):
+            elif not (isinstance(value, kind) or (value is None and name in ("sharing", "driving"))):
                 raise ValueError(f"{name} must be {kind.WORDS}, not {value!r}")
-        if isinstance(self.driving, str):
-            object.__setattr__(self, "driving", Driving.from_text(self.driving))
         if self.annealing is not None:
             schedule = as_annealing(self.annealing)
             schedule.betas(self.n_sweeps)
@@ -132,6 +128,14 @@ class Gibbs:
             raise ValueError("the graph has no variables; a sampler needs at least one")
         self.scan.check(len(compiled.sizes))
         return run_chains(self, compiled, np.random.default_rng(seed), start, began)
+
+
+def _check_words(plan: Gibbs) -> None:
+    wanted = {"form": ("circular", "threshold"), "numbers": ("fixed", "float64"), "loop": ("auto", "general")}
+    for name, words in wanted.items():
+        value = getattr(plan, name)
+        if value not in words:
+            raise ValueError(f"{name} must be {' or '.join(words)}, not {value!r}")
 
 
 def _check_counts(plan: Gibbs) -> None:

@@ -18,6 +18,7 @@ from herdner.graph.grids import GridForm
 from herdner.graph.tables import TableGraph
 from herdner.inference.backend import Interrupted
 from herdner.inference.start import given_start, random_start
+from herdner.inference.sweeps import constant
 from herdner.inference.weights import Weights, dependencies, lay_out
 from herdner.sampling.annealing import Annealing
 from herdner.sampling.result import Result
@@ -41,6 +42,7 @@ def run_chains(
 ) -> Result:
     """All chains of a plan, and what they found together; ``blocks`` of variables are resampled together."""
     sizes = compiled.sizes
+    constant(compiled)
     if sizes.max() > loops.LABELS_LIMIT:
         raise ValueError(
             f"variable {sizes.argmax()} has {sizes.max()} labels; samplers take at most {loops.LABELS_LIMIT}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
+from numbers import Integral
 from typing import ClassVar
 
 
@@ -33,8 +34,8 @@ class Record:
     )
 
     def __post_init__(self) -> None:
-        if self.every < 0:
-            raise ValueError(f"every must be 0 (no samples) or the distance between kept states, not {self.every}")
+        if not isinstance(self.every, Integral) or self.every < 0:
+            raise ValueError(f"every must be 0 (no samples) or the distance between kept states, not {self.every!r}")
 
     @classmethod
     def from_text(cls, text: str) -> Record:

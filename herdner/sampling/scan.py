@@ -19,7 +19,7 @@ class Scan:
     kind: Literal["systematic", "random", "checkerboard", "jacobi", "given"] = "systematic"
     order: NDArray[np.int32] | None = None
 
-    WORDS: ClassVar[str] = "systematic, random, checkerboard, jacobi or a list of variables"
+    WORDS: ClassVar[str] = "systematic, random, checkerboard, jacobi or an order such as given(0, 2, 1)"
 
     def __post_init__(self) -> None:
         if self.kind not in ("systematic", "random", "checkerboard", "jacobi", "given"):
@@ -34,9 +34,10 @@ class Scan:
 
     @classmethod
     def from_text(cls, text: str) -> Scan:
-        """``systematic``, ``random`` ..: ValueError where it is none of them."""
+        """``systematic``, ``given(0, 2, 1)`` ..: ValueError where it is none of them."""
         functions = {
             "systematic": systematic, "random": random_scan, "checkerboard": checkerboard, "jacobi": jacobi,
+            "given": lambda *order: given(order),
         }  # fmt: skip
         return from_call(text, functions, "scan", cls.WORDS)
 
@@ -56,7 +57,7 @@ class Scan:
         return hash((self.kind, None if self.order is None else self.order.tobytes()))
 
     def __str__(self) -> str:
-        return self.kind if self.order is None else f"{len(self.order)} given updates"
+        return self.kind if self.order is None else f"given({', '.join(map(str, self.order))})"
 
 
 def systematic() -> Scan:

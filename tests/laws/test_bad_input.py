@@ -1,0 +1,249 @@
+"""Whatever is wrong is said in one line, with the way out: never a traceback from inside, never a wrong result."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from data import ELSEWHERE
+
+from herdner.graph import FactorGraph, TableFactors, boltzmann, ising, potts
+from herdner.inference import BACKENDS, ImpossibleGraph, UnsupportedGraph, make_backend
+from herdner.inference.gibbs import Gibbs, qmc_gibbs
+from herdner.sampling import Record, Sobol, bins, blanket, complete, given, neighbour_sum
+
+INF = np.inf
+GRID = ising(0.3, np.zeros((4, 4)))
+GIBBS_FAMILY = ["annealed-gibbs", "bounded-error", "dhg", "gibbs", "herded-gibbs", "qmc-gibbs", "rdhg"]
+
+
+def assert_one_line(message: str, run, error: type[Exception] = ValueError) -> None:
+    """``message``: a regular expression for what is wrong and for the way out."""
+    with pytest.raises(error, match=message) as caught:
+        run()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_sweeps": -1}, "n_sweeps must be a whole number of at least 0, not -1"),
+        ({"n_sweeps": "-1"}, "n_sweeps must be a whole number of at least 0, not -1"),
+        ({"n_sweeps": "2.5"}, "n_sweeps must be a whole number, not '2.5'"),
+        ({"n_sweeps": True}, "n_sweeps must be a whole number"),
+        ({"n_chains": 0}, "n_chains must be a whole number of at least 1, not 0"),
+        ({"n_chains": "many"}, "n_chains must be a whole number, not 'many'"),
+        ({"n_threads": 0}, "n_threads must be a whole number of at least 1, not 0"),
+        (
+            {"n_threads": "2"},
+            r"threads can share a sweep only with scan=checkerboard \(or jacobi\); or set n_threads=1",
+        ),
+        ({"n_threads": 3, "scan": "random"}, "only with scan=checkerboard"),
+        ({"scan": "snake"}, r"scan must be systematic, random, .* given\(0, 2, 1\), not 'snake'"),
+        ({"scan": [0, 1]}, r"scan must be systematic, random, .* given\(0, 2, 1\), not \[0, 1\]"),
+        ({"scan": "given"}, "a scan is a list of at least one variable"),
+        ({"scan": "given(0.5)"}, "a scan must hold integers, not float64"),
+        ({"record": "best,traces"}, "record must be a list of best, marginals, .*; 'traces' is none of them"),
+        ({"record": "every=-2"}, "'every=-2' is none of them"),
+        ({"sweeps": 3}, "has no option 'sweeps'; it has .*n_sweeps"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", GIBBS_FAMILY)
+def test_options_of_every_preset(name, options, message):
+    assert_one_line(f"backend {name}:? .*{message}", lambda: make_backend(name, **options))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("gibbs", {"burn_in": 10, "n_sweeps": 10}, "burn_in, 10, leaves none of 10 sweeps .* raise n_sweeps or lower"),
+        ("gibbs", {"burn_in": -3}, "burn_in must be a whole number of at least 0, not -3"),
+        ("dhg", {"n_bins": 0}, "number of bins must be a whole number from 1 to 1073741824, not 0"),
+        ("dhg", {"n_bins": "0"}, "number of bins must be a whole number from 1 to 1073741824, not 0"),
+        ("dhg", {"n_bins": 2**31}, "number of bins must be a whole number from 1 to 1073741824, not 2147483648"),
+        ("rdhg", {"n_bins": -4}, "number of bins must be .* not -4"),
+        ("herded-gibbs", {"sharing": "bins(0)"}, "number of bins must be .* not 0"),
+        ("herded-gibbs", {"sharing": "bins(2.5)"}, "number of bins must be a whole number .* not 2.5"),
+        ("herded-gibbs", {"sharing": "bins"}, r"sharing must be complete, blanket, .* bins\(B\) .*, not 'bins'"),
+        ("herded-gibbs", {"sharing": "neighbours"}, "sharing must be complete, blanket, neighbour-sum"),
+        ("herded-gibbs", {"weight_memory": 0}, "weight_memory must be a whole number of at least 1, not 0"),
+        ("dhg", {"form": "round"}, "form must be one of 'circular', 'threshold', not 'round'"),
+        ("bounded-error", {"error_bound": "much"}, "error_bound must be a number, not 'much'"),
+        ("bounded-error", {"error_bound": "-2"}, r"error_bound must be a number of at least 0 \(0 always herds\)"),
+        ("bounded-error", {"error_bound": "nan"}, "error_bound must be a number"),
+        ("qmc-gibbs", {"driving": "halton"}, "driving sequence must be sobol, lfsr or lfsr.*not 'halton'"),
+        ("qmc-gibbs", {"driving": "lfsr(1+x^2+x^4)"}, "is not primitive.* use 1"),
+        ("annealed-gibbs", {"annealing": "cool"}, r"annealing must be linear\(start, end\) or geometric"),
+        ("annealed-gibbs", {"annealing": "linear(-1, 2)"}, "start must be a finite inverse temperature of at least 0"),
+        ("gibs", {}, "no backend 'gibs'; there is annealed-gibbs, .*gibbs"),
+    ],
+    ids=str,
+)
+def test_options_of_some(name, options, message):
+    assert_one_line(message, lambda: make_backend(name, **options))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Gibbs(numbers="int"), "numbers must be fixed or float64, not 'int'"),  # type: ignore[arg-type]
+        (lambda: Gibbs(form="round"), "form must be circular or threshold, not 'round'"),  # type: ignore[arg-type]
+        (lambda: Gibbs(loop="fast"), "loop must be auto or general, not 'fast'"),  # type: ignore[arg-type]
+        (lambda: Gibbs(error_bound="a"), "error_bound must be a number of at least 0"),  # type: ignore[arg-type]
+        (lambda: Gibbs(error_bound=float("nan")), "error_bound must be a number of at least 0 .* not nan"),
+        (lambda: Gibbs(sharing=3), "sharing must be complete, blanket"),  # type: ignore[arg-type]
+        (lambda: Gibbs(driving=3), "driving must be sobol, lfsr"),  # type: ignore[arg-type]
+        (lambda: Gibbs(record=3), "record must be a list of best"),  # type: ignore[arg-type]
+        (lambda: Record(every=-1), "every must be 0 .*not -1"),
+        (lambda: Record(every=2.5), "every must be 0 .*not 2.5"),  # type: ignore[arg-type]
+        (lambda: Record(every="3"), "every must be 0 .*not '3'"),  # type: ignore[arg-type]
+        (
+            lambda: Gibbs(5, annealing=[1, 2]),
+            "2 inverse temperatures for 5 sweeps; give one for each, or set n_sweeps=2",
+        ),
+        (lambda: Gibbs(2, annealing=[1, INF]), r"annealing\[1\] is inf; inverse temperatures are finite"),
+        (lambda: Gibbs(2, annealing=-1.0), "finite inverse temperature of at least 0, not -1"),
+        (lambda: Gibbs(dummy_edges=[(0, 1)]), r"dummy_edges widen the keys of sharing=blanket\(\)"),
+        (lambda: Gibbs(sharing=bins(2), dummy_edges=[(0, 1)]), r"dummy_edges widen the keys of sharing=blanket\(\)"),
+        (lambda: Gibbs(sharing=blanket(), dummy_edges=[(1, 1)]), r"pairs \[D, 2\] of two different variables"),
+        (lambda: Gibbs(sharing=blanket(), dummy_edges=[0, 1]), r"pairs \[D, 2\] of two different variables"),
+        (lambda: Gibbs(sharing=blanket(), dummy_edges=[(0.5, 1)]), "dummy_edges must hold integers"),
+        (lambda: given([]), "at least one variable"),
+        (lambda: given([[0, 1]]), "at least one variable, not of shape"),
+    ],
+)
+def test_plans(make, message):
+    assert_one_line(message, make)
+
+
+def pair(table) -> FactorGraph:
+    return FactorGraph([2, 2], [TableFactors([[0, 1]], [table])])
+
+
+def random_potts() -> FactorGraph:
+    return potts(0.4, np.random.default_rng(0).normal(size=(9, 9, 3)))
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (lambda: TableFactors([[0]], [[np.nan, 1.0]]), r"NaN or \+inf; log-potentials are finite or -inf"),
+        (lambda: TableFactors([[0]], [[INF, 1.0]]), r"NaN or \+inf; log-potentials are finite or -inf"),
+        (lambda: Gibbs().infer(FactorGraph([], [])), "no variables; a sampler needs at least one"),
+        (lambda: Gibbs(scan=given([0, 16])).infer(GRID), "scan names variable 16, .* variables are 0 to 15"),
+        (lambda: Gibbs(scan=given([-1])).infer(GRID), "scan names variable -1, .* variables are 0 to 15"),
+        (
+            lambda: Gibbs(sharing=blanket(), dummy_edges=[(0, 99)]).infer(GRID),
+            "dummy_edges name variable 99, .* 0 to 15",
+        ),
+        (
+            lambda: Gibbs().infer(pair([[0, 0], [0, -INF]]), start=[1, 1]),
+            "start is forbidden .* such as viterbi's, or none",
+        ),
+        (lambda: Gibbs().infer(GRID, start=[0, 1]), r"shape \[16\] .*, not \(2,\)"),
+        (lambda: Gibbs().infer(GRID, start=np.zeros((1, 16), int)), r"one state of shape \[16\], not \(1, 16\)"),
+        (lambda: Gibbs().infer(GRID, start=[2] * 16), "variable 0 has the labels 0 to 1, not 2"),
+        (lambda: Gibbs().infer(GRID, start=[0.5] * 16), "a state holds integers"),
+        (lambda: Gibbs(record=Record(joint=True)).infer(ising(0.1, np.zeros((6, 6)))), "record marginals, or every=K"),
+        (lambda: qmc_gibbs(driving=Sobol()).infer(FactorGraph([2] * 30_000, [])), "30000 updates .* use lfsr"),
+        (
+            lambda: Gibbs().infer(FactorGraph([2], [TableFactors([[0]], [[-INF, -INF]])])),
+            "variable 0.* allow at least one",
+        ),
+        (
+            lambda: Gibbs().infer(FactorGraph([3], [TableFactors([[0]], [[-INF] * 3])])),
+            "variable 0.* allow at least one",
+        ),
+    ],
+)
+def test_graphs_and_starts(run, message):
+    assert_one_line(message, run)
+
+
+def test_graphs_that_allow_nothing():
+    nothing = np.full((2, 2), -INF)
+    assert_one_line("forbid every labelling of the chain", lambda: Gibbs().infer(pair(nothing)), ImpossibleGraph)
+    constant = FactorGraph([2], [TableFactors(np.empty((1, 0), np.int32), [-INF])])
+    assert_one_line("every state is forbidden", lambda: Gibbs().infer(constant), ImpossibleGraph)
+    loop = TableFactors([[0, 1], [1, 2], [2, 0]], [[[-INF, 0.0], [0.0, -INF]]])  # three variables that all differ
+    found = r"no state that the graph's -inf entries allow.* use exact .* or large finite penalties"
+    assert_one_line(found, lambda: Gibbs().infer(FactorGraph([2] * 3, [loop])), UnsupportedGraph)
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (
+            ising([np.ones((3, 4)), 2 * np.ones((4, 3))], np.zeros((4, 4))),
+            r"equal couplings.* use sharing=blanket\(\) or bins\(B\)",
+        ),
+        (
+            boltzmann([1.0, 2.0], [0, 0, 0], edges=[[0, 1], [1, 2]]),
+            r"those of variable 1 differ \(its pair with 2\); use",
+        ),
+        (FactorGraph([2] * 3, [TableFactors([[0, 1, 2]], np.zeros((1, 2, 2, 2)))]), "needs variables joined in pairs"),
+        (FactorGraph([2] * 2, [TableFactors([[0, 1], [1, 0]], np.eye(2)[None])]), "each pair by one factor"),
+        (
+            FactorGraph([2] * 3, [TableFactors([[0, 1], [1, 2]], [[[0.0, 1.0], [2.0, 5.0]]])]),
+            "those of variable 1 differ",
+        ),
+    ],
+)
+def test_sums_of_neighbours_need_equal_couplings(graph, message):
+    assert_one_line(message, lambda: Gibbs(sharing=neighbour_sum()).infer(graph))
+
+
+@pytest.mark.parametrize(
+    ("sharing", "memory", "graph", "message"),
+    [
+        (blanket(), 10, GRID, "more than weight_memory, 10 bytes: variable . has . neighbours.* or use dhg"),
+        (
+            complete(),
+            20_000,
+            GRID,
+            "20000 bytes: variable .* has 15 neighbours, whose states are its keys; raise weight_memory",
+        ),
+        (blanket(), 50_000, random_potts(), "50000 bytes: variable .* neighbours.* use dhg .* one weight per bin"),
+        (bins(1000), 50_000, random_potts(), "1000 bins are too many; raise weight_memory, or use fewer bins"),
+    ],
+)
+@pytest.mark.parametrize("n_chains", [1, 2])
+def test_weights_beyond_their_memory(sharing, memory, graph, message, n_chains):
+    plan = Gibbs(20_000, sharing=sharing, weight_memory=memory, n_chains=n_chains)
+    assert_one_line(message, lambda: plan.infer(graph, 1))
+
+
+def test_weights_beyond_their_memory_on_threads():
+    plan = Gibbs(20_000, sharing=bins(1000), weight_memory=100_000, scan="checkerboard", n_threads=2)  # type: ignore[arg-type]
+    assert_one_line("1000 bins are too many", lambda: plan.infer(random_potts(), 1))
+
+
+def run_command(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "herdner", *arguments], capture_output=True, text=True, cwd=ELSEWHERE, timeout=60
+    )
+
+
+def test_the_command_line_lists_every_sampler_and_its_options():
+    listed = run_command("backends").stdout
+    assert set(GIBBS_FAMILY) <= set(BACKENDS)
+    for name in GIBBS_FAMILY:
+        assert f"\n{name}: " in "\n" + listed
+    assert "--set n_bins=16  (a whole number)" in listed
+    assert "--set sharing=blanket  (complete, blanket, neighbour-sum, bins(B) or random-bins(B))" in listed
+    assert "Traceback" not in listed
+
+
+def test_text_options_make_the_same_plans_as_values():
+    made = make_backend("herded-gibbs", sharing="bins(8)", n_sweeps="40", scan="given(3, 0)", record="trace, every=2")
+    assert made == make_backend(
+        "herded-gibbs",
+        sharing=bins(8),
+        n_sweeps=40,
+        scan=given([3, 0]),
+        record=Record(False, False, trace=True, every=2),
+    )
+    assert str(given([3, 0])) == "given(3, 0)"
