@@ -7,8 +7,8 @@
 enum { STRETCH = 256 };
 
 typedef struct {
-    double odds[2][STRETCH]; /* by the label of the left neighbour */
-    int64_t p[2][STRETCH];
+    double odds[2][STRETCH + 4]; /* by the label of the left neighbour; loops may read up to 3 more */
+    int64_t p[2][STRETCH + 4];
     uint32_t key[2][STRETCH];
 } stretch;
 
@@ -27,18 +27,81 @@ static ALWAYS_INLINE void stretch_odds(const model *m, const label *restrict x, 
     }
 }
 
-/* The labels from those that either label of the left neighbour would give, without branches, as they are unpredictable. */
+/* x_j = given0_j where x_(j-1) is 0, given1_j where it is 1, for 64 labels at once: x is x_(j-1), flipped where given0_j,
+ * as long as the two differ. So x is the parity of given0 up to j, P, but for what P was before the last j at which they
+ * agreed; and that bit is held along the bits in which they differ as a sum holds its carry. `before` is x_(-1). */
+static ALWAYS_INLINE uint64_t resolve(uint64_t given0, uint64_t given1, uint64_t before) {
+    const uint64_t differ = given0 ^ given1;
+    uint64_t parity = given0;
+    for (int k = 1; k < 64; k *= 2) parity ^= parity << k;
+    const uint64_t held = ~differ & (parity << 1), a = held | differ;
+    const uint64_t carries = (a + held + before) ^ a ^ held;
+    return parity ^ (held | (differ & carries));
+}
+
+typedef uint16_t sixteen __attribute__((vector_size(32)));
+typedef uint16_t unaligned_sixteen __attribute__((vector_size(32), aligned(2), may_alias));
+
+/* Stores n labels, bit j of each word[j / 64]. */
+static ALWAYS_INLINE void store_labels(label *restrict y, const uint64_t *words, int n) {
+    const sixteen bit = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768}, none = {0};
+    int j = 0;
+    for (; j + 16 <= n; j += 16)
+        *(unaligned_sixteen *)(y + j) = (sixteen)((((uint16_t)(words[j / 64] >> (j % 64)) + none) & bit) == bit) & 1;
+    for (; j < n; j++) y[j] = words[j / 64] >> (j % 64) & 1;
+}
+
+/* Labels from the two that either label of the left neighbour would give: bits of given0, given1; the padding is ignored. */
+static ALWAYS_INLINE void store_resolved(label *y, const uint64_t *given0, const uint64_t *given1, int n) {
+    uint64_t x[STRETCH / 64], before = y[-1];
+    for (int k = 0; k * 64 < n; k++) {
+        x[k] = resolve(given0[k], given1[k], before);
+        before = x[k] >> 63;
+    }
+    store_labels(y, x, n);
+}
+
+/* Bits of the comparisons a < b of n doubles, n rounded up to a multiple of 4. */
+static ALWAYS_INLINE void less_bits(const double *a, const double *b, int n, uint64_t *bits) {
+    for (int k = 0; k < n; k += 64) {
+        uint64_t word = 0;
+        for (int j = 0; j < 64 && k + j < n; j += 4) {
+            quad left, right;
+            LOAD_QUAD(left, a + k + j);
+            LOAD_QUAD(right, b + k + j);
+            word |= mask_bits(left < right) << j;
+        }
+        bits[k / 64] = word;
+    }
+}
+
 static ALWAYS_INLINE void stretch_random(const sampler *s, stretch *t, int64_t i, int n, const double *restrict u) {
-    int64_t *restrict given0 = t->p[0], *restrict given1 = t->p[1];
-    for (int j = 0; j < n; j++) {
-        given0[j] = t->odds[0][j] < u[j];
-        given1[j] = t->odds[1][j] < u[j];
+    uint64_t given[2][STRETCH / 64];
+    double own[STRETCH + 4];
+    if (n % 4) u = memcpy(own, u, n * sizeof(double)); /* not to read past the end */
+    less_bits(t->odds[0], u, n, given[0]);
+    less_bits(t->odds[1], u, n, given[1]);
+    store_resolved(s->y + i, given[0], given[1], n);
+}
+
+/* Herding with one weight for each variable: the carries of both sums, then the labels, then the sums that were meant. */
+static ALWAYS_INLINE void stretch_one_bin(const sampler *s, stretch *t, int64_t i, int n) {
+    uint64_t given[2][STRETCH / 64];
+    uint32_t *restrict weights = s->fractions + i;
+    for (int l = 0; l < 2; l++) {
+        for (int j = 0; j < n; j++) t->p[l][j] += weights[j];
+        for (int k = 0; k < n; k += 64) {
+            uint64_t word = 0;
+            for (int j = 0; j < 64 && k + j < n; j += 4) {
+                const quad_mask sums = *(const unaligned_mask *)(t->p[l] + k + j);
+                word |= mask_bits(sums << 31) << j;
+            }
+            given[l][k / 64] = word;
+        }
     }
-    int64_t left = s->y[i - 1];
-    for (int j = 0; j < n; j++) {
-        left = given0[j] ^ ((given0[j] ^ given1[j]) & -left);
-        s->y[i + j] = (label)left;
-    }
+    store_resolved(s->y + i, given[0], given[1], n);
+    const label *restrict left = s->y + i - 1;
+    for (int j = 0; j < n; j++) weights[j] = (uint32_t)(left[j] ? t->p[1][j] : t->p[0][j]);
 }
 
 static ALWAYS_INLINE void stretch_keys(const sampler *s, stretch *t, int64_t i, int n, const int draw) {
@@ -62,12 +125,15 @@ static ALWAYS_INLINE void stretch_keys(const sampler *s, stretch *t, int64_t i, 
 static ALWAYS_INLINE void stretch_herd(const sampler *s, stretch *t, int64_t i, int n, const int draw) {
     for (int l = 0; l < 2; l++)
         for (int j = 0; j < n; j++) t->p[l][j] = fixed_p(t->odds[l][j]);
-    const int one = draw == DRAW_BINS && s->bins == 1;
-    if (!one) stretch_keys(s, t, i, n, draw);
+    if (draw == DRAW_BINS && s->bins == 1) {
+        stretch_one_bin(s, t, i, n);
+        return;
+    }
+    stretch_keys(s, t, i, n, draw);
     uint64_t left = s->y[i - 1];
     uint32_t *weights = s->fractions + i * s->n_keys;
     for (int j = 0; j < n; j++, weights += s->n_keys) {
-        uint32_t *slot0 = weights + (one ? 0 : t->key[0][j]), *slot1 = weights + (one ? 0 : t->key[1][j]);
+        uint32_t *slot0 = weights + t->key[0][j], *slot1 = weights + t->key[1][j];
         const uint64_t sum0 = (uint64_t)*slot0 + (uint64_t)t->p[0][j], sum1 = (uint64_t)*slot1 + (uint64_t)t->p[1][j];
         const uint64_t sum = sum0 ^ ((sum0 ^ sum1) & -left);
         uint32_t *slot = (uint32_t *)((uintptr_t)slot0 ^ (((uintptr_t)slot0 ^ (uintptr_t)slot1) & -(uintptr_t)left));

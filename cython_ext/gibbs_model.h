@@ -198,6 +198,7 @@ typedef int64_t quad_mask __attribute__((vector_size(32)));
 #endif
 #define QUAD(x) ((quad){x, x, x, x})
 typedef double unaligned_quad __attribute__((vector_size(32), aligned(8), may_alias));
+typedef int64_t unaligned_mask __attribute__((vector_size(32), aligned(8), may_alias));
 #define LOAD_QUAD(v, from) ((v) = *(const unaligned_quad *)(from))
 #define STORE_QUAD(to, v) (*(unaligned_quad *)(to) = (v))
 #ifdef __AVX2__
