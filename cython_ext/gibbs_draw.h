@@ -242,11 +242,11 @@ static inline uint64_t key_of(const sampler *s, int64_t i) {
     }
 }
 
-/* The largest odds of label 0 at which u still draws label 1: u < 1 / (1 + odds), solved for the odds. */
-static ALWAYS_INLINE double odds_below(double u) { return 1.0 / u - 1.0; }
+/* u < 1 / (1 + odds) without the division. Odds may be infinite. */
+static ALWAYS_INLINE int draws_one(double odds, double u) { return u * (1.0 + odds) < 1.0; }
 
 static int draw_two_any(const sampler *s, worker *w, int64_t i, double odds, double u) {
-    int drawn = odds < odds_below(u);
+    int drawn = draws_one(odds, u);
     if (s->draw == DRAW_RANDOM) return drawn;
     int64_t p = fixed_p(odds);
     double real = 1.0 / (1.0 + odds);
@@ -278,7 +278,7 @@ static int draw_two_any(const sampler *s, worker *w, int64_t i, double odds, dou
 
 static ALWAYS_INLINE int draw_two(const sampler *s, worker *w, int64_t i, double odds, double u, const int draw) {
     switch (draw) {
-        case DRAW_RANDOM: return odds < u; /* an odds_below */
+        case DRAW_RANDOM: return draws_one(odds, u);
         case DRAW_BLANKET: return herd_fraction(s->fractions + first_key(s, i) + blanket_key(s, i, s->x), fixed_p(odds));
         case DRAW_SUM: return herd_fraction(s->fractions + first_key(s, i) + sum_key(s, i, s->x), fixed_p(odds));
         case DRAW_BINS: {

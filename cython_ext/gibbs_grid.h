@@ -61,15 +61,15 @@ static ALWAYS_INLINE void store_resolved(label *y, const uint64_t *given0, const
     store_labels(y, x, n);
 }
 
-/* Bits of the comparisons a < b of n doubles, n rounded up to a multiple of 4. */
-static ALWAYS_INLINE void less_bits(const double *a, const double *b, int n, uint64_t *bits) {
+/* Bits of `draws_one` for n variables, n rounded up to a multiple of 4. */
+static ALWAYS_INLINE void drawn_bits(const double *odds, const double *u, int n, uint64_t *bits) {
     for (int k = 0; k < n; k += 64) {
         uint64_t word = 0;
         for (int j = 0; j < 64 && k + j < n; j += 4) {
-            quad left, right;
-            LOAD_QUAD(left, a + k + j);
-            LOAD_QUAD(right, b + k + j);
-            word |= mask_bits(left < right) << j;
+            quad o, v;
+            LOAD_QUAD(o, odds + k + j);
+            LOAD_QUAD(v, u + k + j);
+            word |= mask_bits(v * (1.0 + o) < 1.0) << j;
         }
         bits[k / 64] = word;
     }
@@ -79,8 +79,8 @@ static ALWAYS_INLINE void stretch_random(const sampler *s, stretch *t, int64_t i
     uint64_t given[2][STRETCH / 64];
     double own[STRETCH + 4];
     if (n % 4) u = memcpy(own, u, n * sizeof(double)); /* not to read past the end */
-    less_bits(t->odds[0], u, n, given[0]);
-    less_bits(t->odds[1], u, n, given[1]);
+    drawn_bits(t->odds[0], u, n, given[0]);
+    drawn_bits(t->odds[1], u, n, given[1]);
     store_resolved(s->y + i, given[0], given[1], n);
 }
 

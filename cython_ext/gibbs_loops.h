@@ -1,5 +1,5 @@
 /* The loops: each updates n variables in turn, order[0] .. order[n - 1], or first .. first + n - 1 where order is NULL,
- * taking one uniform number each (of DRAW_RANDOM for two labels: one `odds_below` of it). All give the same bits; which one is used is only a matter of speed. */
+ * taking one uniform number each. All give the same bits; which one is used is only a matter of speed. */
 #ifndef HERDNER_GIBBS_LOOPS_H
 #define HERDNER_GIBBS_LOOPS_H
 
@@ -76,7 +76,7 @@ static ALWAYS_INLINE void update_batch(const sampler *s, worker *w, int64_t i, c
     int64_t p[BATCH];
     for (int j = 0; j < BATCH; j++) odds[j] = padded_odds(&s->m, i + j, s->x);
     if (draw == DRAW_RANDOM) {
-        for (int j = 0; j < BATCH; j++) set_label(s, w, i + j, odds[j] < u[j]);
+        for (int j = 0; j < BATCH; j++) set_label(s, w, i + j, draws_one(odds[j], u[j]));
         return;
     }
     for (int j = 0; j < BATCH; j++) p[j] = fixed_p(odds[j]);
@@ -136,9 +136,6 @@ STEP_LABELS(step_labels_any, DRAW_ANY)
 #include "gibbs_grid.h"
 
 enum { LOOP_ANY, LOOP_TWO, LOOP_LABELS, LOOP_GRID };
-
-/* Whether the loop takes thresholds of odds in place of uniform numbers. */
-static inline int takes_odds(int loop, int draw) { return draw == DRAW_RANDOM && (loop == LOOP_TWO || loop == LOOP_GRID); }
 
 static inline stepper choose_stepper(int loop, int draw) {
     static const stepper two[] = {step_two_random, step_two_blanket, step_two_sum, step_two_bins, step_two_any};

@@ -49,7 +49,6 @@ typedef struct {
 /* Updates number from .. to - 1, all of one sweep. */
 static void advance(run *r, thread_state *t, int64_t from, int64_t to) {
     const stepper step = choose_stepper(r->loop, r->s.draw);
-    const int odds = takes_odds(r->loop, r->s.draw);
     const int uses_u = r->s.draw == DRAW_RANDOM || r->s.draw == DRAW_ANY;
     const int64_t sweep_start = from / r->n_steps * r->n_steps;
     while (from < to) {
@@ -60,11 +59,8 @@ static void advance(run *r, thread_state *t, int64_t from, int64_t to) {
         const double *u = t->u + at;
         if (r->driving) {
             u = r->driving + (from - r->driving_from);
-            if (odds) u = memcpy(t->u, u, n * sizeof(double));
-            for (int64_t j = 0; odds && j < n; j++) t->u[j] = odds_below(t->u[j]);
         } else if (uses_u && t->block != block) {
             uniform_block(r->draw_key, block, t->u);
-            for (int j = 0; odds && j < UNIFORM_BLOCK; j++) t->u[j] = odds_below(t->u[j]);
             t->block = block;
         }
         const int32_t *order = r->order ? r->order + position : NULL;
