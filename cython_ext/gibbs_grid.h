@@ -6,10 +6,13 @@
 
 enum { STRETCH = 256 };
 
+/* So many variables ahead their weights, a cache line each, are fetched. */
+enum { AHEAD = 128 };
+
 typedef struct {
     double odds[2][STRETCH + 4]; /* by the label of the left neighbour; loops may read up to 3 more */
     int64_t p[2][STRETCH + 4];
-    uint32_t key[2][STRETCH];
+    uint32_t slot[2][STRETCH];
 } stretch;
 
 /* odds[l][j] of variables i + j where the left neighbour has label l; products in the order unary, right, down, up, left. */
@@ -104,20 +107,21 @@ static ALWAYS_INLINE void stretch_one_bin(const sampler *s, stretch *t, int64_t 
     for (int j = 0; j < n; j++) weights[j] = (uint32_t)(left[j] ? t->p[1][j] : t->p[0][j]);
 }
 
-static ALWAYS_INLINE void stretch_keys(const sampler *s, stretch *t, int64_t i, int n, const int draw) {
+/* Where the weights of a stretch are, from those of its first variable on, by the label of the left neighbour. */
+static ALWAYS_INLINE void stretch_slots(const sampler *s, stretch *t, int64_t i, int n, const int draw) {
     const label *restrict up = s->x + i - s->m.grid->columns, *restrict down = s->x + i + s->m.grid->columns;
     const label *restrict right = s->x + i + 1;
-    uint32_t *restrict key0 = t->key[0], *restrict key1 = t->key[1];
+    uint32_t *restrict slot0 = t->slot[0], *restrict slot1 = t->slot[1];
+    const uint32_t n_keys = (uint32_t)s->n_keys;
     for (int j = 0; j < n; j++) {
+        const uint32_t first = (uint32_t)j * n_keys;
         if (draw == DRAW_BLANKET) { /* in rising order: up, left, right, down */
-            key0[j] = (uint32_t)up[j] << 3 | (uint32_t)right[j] << 1 | down[j];
-            key1[j] = key0[j] | 4;
+            slot0[j] = first + ((uint32_t)up[j] << 3 | (uint32_t)right[j] << 1 | down[j]);
         } else if (draw == DRAW_SUM) {
-            key0[j] = (uint32_t)up[j] + right[j] + down[j];
-            key1[j] = key0[j] + 1;
+            slot0[j] = first + up[j] + right[j] + down[j];
         } else {
-            key0[j] = (uint32_t)bin_of(t->p[0][j], s->bins);
-            key1[j] = (uint32_t)bin_of(t->p[1][j], s->bins);
+            slot0[j] = first + (uint32_t)bin_of(t->p[0][j], s->bins);
+            slot1[j] = first + (uint32_t)bin_of(t->p[1][j], s->bins);
         }
     }
 }
@@ -129,42 +133,62 @@ static ALWAYS_INLINE void stretch_herd(const sampler *s, stretch *t, int64_t i, 
         stretch_one_bin(s, t, i, n);
         return;
     }
-    stretch_keys(s, t, i, n, draw);
-    uint64_t left = s->y[i - 1];
-    uint32_t *weights = s->fractions + i * s->n_keys;
-    for (int j = 0; j < n; j++, weights += s->n_keys) {
-        uint32_t *slot0 = weights + t->key[0][j], *slot1 = weights + t->key[1][j];
-        const uint64_t sum0 = (uint64_t)*slot0 + (uint64_t)t->p[0][j], sum1 = (uint64_t)*slot1 + (uint64_t)t->p[1][j];
-        const uint64_t sum = sum0 ^ ((sum0 ^ sum1) & -left);
-        uint32_t *slot = (uint32_t *)((uintptr_t)slot0 ^ (((uintptr_t)slot0 ^ (uintptr_t)slot1) & -(uintptr_t)left));
-        *slot = (uint32_t)sum;
+    stretch_slots(s, t, i, n, draw);
+    const uint32_t further = draw == DRAW_BLANKET ? 4 : 1; /* from slot[0] to slot[1] */
+    uint32_t *restrict weights = s->fractions + i * s->n_keys;
+    label *restrict y = s->y + i;
+    uint64_t left = y[-1];
+    for (int j = 0; j < n; j++) {
+        if (draw == DRAW_BLANKET) __builtin_prefetch(weights + (j + AHEAD) * 16, 1);
+        const uint32_t slot0 = t->slot[0][j], slot1 = draw == DRAW_BINS ? t->slot[1][j] : slot0 + further;
+        const uint64_t sum0 = weights[slot0] + (uint64_t)t->p[0][j], sum1 = weights[slot1] + (uint64_t)t->p[1][j];
+        const uint64_t sum = sum0 ^ ((sum0 ^ sum1) & -left); /* no branch, as it would be unpredictable */
+        weights[slot0 ^ ((slot0 ^ slot1) & -(uint32_t)left)] = (uint32_t)sum;
         left = sum >> 32;
-        s->y[i + j] = (label)left;
+        y[j] = (label)left;
     }
 }
 
-/* What is kept of a stretch whose labels were `old`: the conditionals, and what the log-potential gained. */
-static ALWAYS_INLINE void stretch_record(const sampler *s, worker *w, const stretch *t, const label *old, int64_t i, int n) {
-    const label *x = s->x + i;
+/* What is kept of a stretch whose labels, and that of the variable after it, were `old`: the conditionals, and what the
+ * log-potential gained. */
+static ALWAYS_INLINE void stretch_record(const sampler *s, worker *w, stretch *t, const label *restrict old, int64_t i, int n) {
+    const label *restrict x = s->x + i, *restrict left = x - 1;
     if (s->conditional_sums)
         for (int j = 0; j < n; j++) {
-            s->conditional_sums[i + j] += 1.0 / (1.0 + t->odds[x[j - 1]][j]);
+            s->conditional_sums[i + j] += 1.0 / (1.0 + (left[j] ? t->odds[1][j] : t->odds[0][j]));
             s->conditional_counts[i + j]++;
         }
+    if (!s->follow) return;
     const grid_model *g = s->m.grid;
-    for (int j = 0; s->follow && j < n; j++) {
-        const double right = g->log_ratio[RIGHT][j + 1 < n ? old[j + 1] : x[j + 1]];
-        const double l = s->m.unary_log[i + j] + g->log_ratio[LEFT][x[j - 1]] + g->log_ratio[UP][x[j - g->columns]] +
-                         g->log_ratio[DOWN][x[j + g->columns]] + right;
-        w->gain += x[j] == old[j] ? 0.0 : x[j] ? -l : l;
+    const label *restrict up = x - g->columns, *restrict down = x + g->columns;
+    const double *restrict unary = s->m.unary_log + i;
+    const double up0 = g->log_ratio[UP][0], up1 = g->log_ratio[UP][1], down0 = g->log_ratio[DOWN][0];
+    const double down1 = g->log_ratio[DOWN][1], left0 = g->log_ratio[LEFT][0], left1 = g->log_ratio[LEFT][1];
+    const double right0 = g->log_ratio[RIGHT][0], right1 = g->log_ratio[RIGHT][1];
+    double *restrict gains = t->odds[0];
+    for (int j = 0; j < n; j++) {
+        const double l = unary[j] + (left[j] ? left1 : left0) + (up[j] ? up1 : up0) + (down[j] ? down1 : down0) +
+                         (old[j + 1] ? right1 : right0);
+        const double turned = x[j] ? -l : l;
+        gains[j] = x[j] == old[j] ? 0.0 : turned;
     }
+    int j = 0;
+    for (; j < n && (i + j) % 4; j++) w->gain[(i + j) % 4] += gains[j];
+    quad sums, four;
+    LOAD_QUAD(sums, w->gain);
+    for (; j + 4 <= n; j += 4) {
+        LOAD_QUAD(four, gains + j);
+        sums += four;
+    }
+    STORE_QUAD(w->gain, sums);
+    for (; j < n; j++) w->gain[(i + j) % 4] += gains[j];
 }
 
 static ALWAYS_INLINE void step_stretch(const sampler *s, worker *w, int64_t i, int n, const double *u, const int draw) {
     stretch t;
-    label old[STRETCH];
+    label old[STRETCH + 1];
     const int recorded = s->follow || s->conditional_sums;
-    if (recorded) memcpy(old, s->x + i, n * sizeof(label));
+    if (recorded) memcpy(old, s->x + i, (n + 1) * sizeof(label));
     stretch_odds(&s->m, s->x, i, n, t.odds[0], t.odds[1]);
     if (draw == DRAW_RANDOM) stretch_random(s, &t, i, n, u);
     else stretch_herd(s, &t, i, n, draw);

@@ -11,7 +11,7 @@ enum { IMPOSSIBLE = -4 };
 
 static ALWAYS_INLINE void set_label(const sampler *s, worker *w, int64_t i, int x) {
     const label old = s->x[i];
-    if (s->follow && x != old) w->gain += gain(&s->m, i, s->x, x);
+    if (s->follow && x != old) w->gain[i % 4] += gain(&s->m, i, s->x, x);
     if (s->place && s->x == s->y) *s->state_sum += s->place[i] * ((uint64_t)x - old);
     s->y[i] = (label)x;
 }
