@@ -329,7 +329,7 @@ cdef class Run:
         self.r.random_scan, self.r.jacobi, self.r.draw_key, self.r.scan_key = random_scan, jacobi, draw_key, scan_key
         self.r.betas, self.r.colour_starts = <const double *> self.at(betas), <const int64_t *> self.at(colour_starts)
         self.r.n_colours, self.r.n_threads = len(colour_starts) - 1, n_threads
-        self.r.gains = <double *> calloc(n_steps // SHARD + 1, 8)
+        self.r.gains = <double *> calloc(n_steps // SHARD + 1, 32)
         self.threads = <thread_state *> calloc(n_threads, sizeof(thread_state))
         for k in range(n_threads):
             self.threads[k].block = self.threads[k].order_block = -1

@@ -38,7 +38,7 @@ typedef struct {
 } sampler;
 
 typedef struct {
-    double gain[4];             /* of the log-potential, since it was last taken, by i modulo 4 */
+    double gain[4];             /* of the log-potential, since it was last taken, in the present shard, by i modulo 4 */
     weight_table *table;
     int64_t fault;              /* 0, or one of the negative codes; then `faulty` is the variable */
     int64_t faulty;

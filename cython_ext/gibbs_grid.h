@@ -97,7 +97,7 @@ static ALWAYS_INLINE void stretch_one_bin(const sampler *s, stretch *t, int64_t 
             uint64_t word = 0;
             for (int j = 0; j < 64 && k + j < n; j += 4) {
                 const quad_mask sums = *(const unaligned_mask *)(t->p[l] + k + j);
-                word |= mask_bits(sums << 31) << j;
+                word |= mask_bits((sums >> 32) != 0) << j;
             }
             given[l][k / 64] = word;
         }

@@ -31,7 +31,7 @@ typedef struct {
     int64_t n_colours;
     weight_table *tables;         /* [n_tables], position / SHARD each; one alone where positions do not own variables */
     int64_t n_tables;
-    double *gains;                /* [shards] */
+    double *gains;                /* [shards, 4], as in `worker` */
     label *second;                /* Jacobi: the other state */
     blocks *blocks;               /* variables resampled together, or NULL */
     atomic_int waiting, turn, failed;
@@ -74,9 +74,10 @@ static void advance(run *r, thread_state *t, int64_t from, int64_t to) {
             order = t->order + at;
         }
         if (r->n_tables) t->w.table = r->tables + (r->n_tables > 1 ? shard : 0);
-        t->w.gain = r->gains[shard]; /* goes on where it stood, so that the sum is the same however the run is cut */
+        /* Goes on where it stood, so that the sum is the same however the run is cut. */
+        memcpy(t->w.gain, r->gains + 4 * shard, sizeof(t->w.gain));
         step(&r->s, &t->w, order, position, n, u);
-        r->gains[shard] = t->w.gain;
+        memcpy(r->gains + 4 * shard, t->w.gain, sizeof(t->w.gain));
         if (t->w.fault) return;
         from += n;
     }
@@ -118,8 +119,9 @@ static void begin_sweep(run *r, int64_t sweep) {
 static int64_t end_sweep(run *r, int64_t sweep) {
     const int64_t n_shards = (r->n_steps + SHARD - 1) / SHARD;
     for (int64_t k = 0; k < n_shards; k++) {
-        add_gain(&r->r, r->gains[k]);
-        r->gains[k] = 0.0;
+        double *g = r->gains + 4 * k;
+        add_gain(&r->r, (g[0] + g[1]) + (g[2] + g[3]));
+        memset(g, 0, 4 * sizeof(double));
     }
     if (r->jacobi) {
         label *swapped = r->s.y;
