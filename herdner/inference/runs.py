@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -66,16 +67,28 @@ def run_chains(
 
 def _run(plan: Gibbs, chains: list[Chain]) -> None:
     stop = threading.Event()
-    if plan.threads == 1 and len(chains) == 1:
-        chains[0].run(stop, 1)
+    n_workers, n_threads = (min(plan.threads, len(chains)), 1) if len(chains) > 1 else (1, plan.threads)
+    if n_workers == n_threads == 1:
+        _take_turns(chains, stop, 1)
         return
-    n_workers, n_threads = (plan.threads, 1) if len(chains) > 1 else (1, plan.threads)
     with ThreadPoolExecutor(n_workers) as pool:  # Ctrl-C reaches the main thread alone, which only waits
         try:
-            for done in [pool.submit(chain.run, stop, n_threads) for chain in chains]:
+            shares = [pool.submit(_take_turns, chains[w::n_workers], stop, n_threads) for w in range(n_workers)]
+            for done in shares:
                 done.result()
         finally:
             stop.set()
+
+
+def _take_turns(chains: list[Chain], stop: threading.Event, n_threads: int) -> None:
+    """A piece of each chain in turn: when ``stop`` is set, none has been left behind."""
+    running = deque(chain for chain in chains if not chain.ended)
+    with ThreadPoolExecutor(n_threads) as pool:
+        while running and not stop.is_set():
+            chain = running.popleft()
+            chain.advance(pool if n_threads > 1 else None, n_threads)
+            if not chain.ended:
+                running.append(chain)
 
 
 @dataclass(frozen=True)
@@ -156,11 +169,13 @@ class Chain:
     state: NDArray[np.uint16]
     keys: NDArray[np.uint64]
     driver: object | None
+    piece: int = 1
     arrays: dict[str, NDArray] = field(default_factory=dict)
     table_counts: tuple[NDArray[np.float64], ...] = ()
 
     def __post_init__(self) -> None:
         shared, plan, form = self.shared, self.shared.plan, self.shared.form
+        self.piece = min(2**16, shared.n_steps)
         self.engine = loops.Run()
         other = self.state.copy() if plan.scan.kind == "jacobi" else self.state
         unary = np.empty_like(form.unary)
@@ -232,19 +247,18 @@ class Chain:
         """Updates so far."""
         return self.engine.done
 
-    def run(self, stop: threading.Event, n_threads: int) -> None:
-        """All updates, a piece at a time, until ``stop`` is set."""
-        n_steps, sweeps = self.shared.n_steps, self.shared.plan.n_sweeps
-        with ThreadPoolExecutor(n_threads) as pool:
-            piece = min(2**16, n_steps)
-            while self.done < n_steps * sweeps and not stop.is_set():
-                if n_threads > 1:
-                    piece = max(piece // n_steps, 1) * n_steps
-                end = min(self.done + piece, n_steps * sweeps)
-                began = perf_counter()
-                self._advance(end, pool if n_threads > 1 else None, n_threads)
-                seconds = max(perf_counter() - began, 1e-6)
-                piece = max(1, int(piece * min(4.0, _PIECE_SECONDS / seconds)))
+    @property
+    def ended(self) -> bool:
+        return self.done == self.shared.n_steps * self.shared.plan.n_sweeps
+
+    def advance(self, pool: ThreadPoolExecutor | None, n_threads: int) -> None:
+        """The next piece, of about as many updates as fit between two looks for Ctrl-C."""
+        n_steps = self.shared.n_steps
+        piece = self.piece if pool is None else max(self.piece // n_steps, 1) * n_steps
+        began = perf_counter()
+        self._advance(min(self.done + piece, n_steps * self.shared.plan.n_sweeps), pool, n_threads)
+        seconds = max(perf_counter() - began, 1e-6)
+        self.piece = max(1, int(piece * min(4.0, _PIECE_SECONDS / seconds)))
 
     def _advance(self, end: int, pool: ThreadPoolExecutor | None, n_threads: int) -> None:
         n_steps = self.shared.n_steps

@@ -149,9 +149,14 @@ def test_pieces_change_nothing(monkeypatch, family, plan):
     """Pieces as long as time allows are what lets Ctrl-C in: here of one update each, and of any number."""
     graph = FAMILIES[family]
     whole = plan.infer(graph, 1)
+    ends, advance = [], runs.Chain._advance
+    monkeypatch.setattr(
+        runs.Chain, "_advance", lambda chain, end, *rest: (ends.append(end), advance(chain, end, *rest))
+    )
     for seconds in (0.0, 2e-5):
         monkeypatch.setattr(runs, "_PIECE_SECONDS", seconds)
         assert_same(whole, plan.infer(graph, 1))
+    assert len(ends) > whole.n_updates - graph.n_variables, "pieces of one update after the first sweep"
 
 
 def test_pieces_change_nothing_on_threads(monkeypatch):
