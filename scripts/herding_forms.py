@@ -2,7 +2,7 @@
 
     python scripts/herding_forms.py [--runs 40]
 
-Mean absolute error of the marginals, averaged over runs, on three graphs of 8 or 9 variables: a ring and a full graph with
+Mean absolute error of the marginals, over runs, on three graphs of 8 or 9 variables: a ring and a full graph with
 parameters as in HGW19 Sec. 5 and 6, and a 3 x 3 grid. With one weight for each state of the blanket the forms differ in
 their start alone; where a weight sees several probabilities (bins) they are different algorithms.
 """

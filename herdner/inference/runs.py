@@ -7,7 +7,6 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,15 +17,13 @@ from herdner.graph.conditionals import Conditionals, colours
 from herdner.graph.grids import GridForm
 from herdner.graph.tables import TableGraph
 from herdner.inference.backend import Interrupted
+from herdner.inference.blocks import Blocks
 from herdner.inference.start import given_start, random_start
 from herdner.inference.sweeps import constant
 from herdner.inference.weights import Weights, dependencies, lay_out
 from herdner.sampling.annealing import Annealing
+from herdner.sampling.plan import Plan
 from herdner.sampling.result import Result
-
-if TYPE_CHECKING:
-    from herdner.inference.blocked_gibbs import Blocks
-    from herdner.inference.gibbs import Gibbs
 
 _PIECE_SECONDS = 0.1  # between looks for Ctrl-C
 _SAFE = 680.0  # nats: the product of a variable's rows, and 2^32 divided by it, stay normal doubles
@@ -34,7 +31,7 @@ _MOST_JOINT = 2**24
 
 
 def run_chains(
-    plan: Gibbs,
+    plan: Plan,
     compiled: TableGraph,
     rng: np.random.Generator,
     start: ArrayLike | None,
@@ -65,7 +62,7 @@ def run_chains(
     return gathered(shared, chains, began)
 
 
-def _run(plan: Gibbs, chains: list[Chain]) -> None:
+def _run(plan: Plan, chains: list[Chain]) -> None:
     stop = threading.Event()
     n_workers, n_threads = (min(plan.threads, len(chains)), 1) if len(chains) > 1 else (1, plan.threads)
     if n_workers == n_threads == 1:
@@ -95,7 +92,7 @@ def _take_turns(chains: list[Chain], stop: threading.Event, n_threads: int) -> N
 class _Shared:
     """What all chains of a run have in common."""
 
-    plan: Gibbs
+    plan: Plan
     compiled: TableGraph
     form: Conditionals | GridForm
     loop: str
@@ -107,7 +104,7 @@ class _Shared:
     blocks: Blocks | None
 
     @classmethod
-    def of(cls, plan: Gibbs, compiled: TableGraph, blocks: Blocks | None) -> _Shared:
+    def of(cls, plan: Plan, compiled: TableGraph, blocks: Blocks | None) -> _Shared:
         betas = plan.annealing.betas(plan.n_sweeps) if isinstance(plan.annealing, Annealing) else None
         hottest = 1.0 if betas is None else max(1.0, float(betas.max(initial=0.0)))
         form, careful = compiled.grid, None
@@ -137,7 +134,7 @@ def _loop(form: Conditionals | GridForm) -> str:
 
 
 def _order(
-    plan: Gibbs, compiled: TableGraph, form: Conditionals | GridForm
+    plan: Plan, compiled: TableGraph, form: Conditionals | GridForm
 ) -> tuple[NDArray[np.int32] | None, NDArray[np.int64]]:
     """The order of a sweep, None for 0, 1, .., and where each colour begins."""
     n = len(compiled.sizes)

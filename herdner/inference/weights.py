@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +11,7 @@ from numpy.typing import NDArray
 from herdner._ext import gibbs as loops
 from herdner.graph.conditionals import Conditionals, joined
 from herdner.graph.grids import GridForm
-
-if TYPE_CHECKING:
-    from herdner.inference.gibbs import Gibbs
+from herdner.sampling.plan import Plan
 
 _LONG = 62.0  # bits of the longest key that is a number; longer ones are hashes
 _DENSE_SIGNED = 8  # signed weights are dense up to this part of the memory: a hash table touches only what is met
@@ -50,7 +47,7 @@ class Weights:
         return None, weights
 
 
-def lay_out(plan: Gibbs, sizes: NDArray[np.int32], form: Conditionals | GridForm, loop: str) -> Weights:
+def lay_out(plan: Plan, sizes: NDArray[np.int32], form: Conditionals | GridForm, loop: str) -> Weights:
     """The weights that ``plan`` needs on a graph; ValueError where its sharing does not fit."""
     if not plan.herds or plan.sharing is None:
         return Weights("random")
@@ -109,14 +106,14 @@ def _long_keys(bits: NDArray[np.float64]) -> NDArray[np.uint8] | None:
     return (bits > _LONG).astype(np.uint8) if bits.max() > _LONG else None
 
 
-def _blanket_keys(plan: Gibbs, form: Conditionals) -> tuple[NDArray[np.float64], dict]:
+def _blanket_keys(plan: Plan, form: Conditionals) -> tuple[NDArray[np.float64], dict]:
     starts, members = dependencies(plan, form)
     sums = np.concatenate([[0.0], np.cumsum(np.log2(form.sizes[members].astype(np.float64)))])
     bits = sums[starts[1:]] - sums[starts[:-1]]
     return bits, {"key_starts": starts, "key_members": members, "long_keys": _long_keys(bits)}
 
 
-def _sum_keys(plan: Gibbs, form: Conditionals) -> tuple[NDArray[np.float64], dict]:
+def _sum_keys(plan: Plan, form: Conditionals) -> tuple[NDArray[np.float64], dict]:
     starts, members = form.blankets
     _check_equal_couplings(form, len(members))
     degrees = np.diff(starts).astype(np.float64)
@@ -174,7 +171,7 @@ def _bin_bits(n_bins: int, kind: str, sizes: NDArray[np.int32]) -> NDArray[np.fl
     return np.where(sizes == 2, two, more)
 
 
-def dependencies(plan: Gibbs, form: Conditionals) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def dependencies(plan: Plan, form: Conditionals) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The variables on which the update of each variable depends, dummy edges included."""
     if plan.dummy_edges is None:
         return form.blankets

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from herdner.sampling.annealing import Annealing, as_annealing, geometric, linear
 from herdner.sampling.driving import LFSR, Driving, Sobol
+from herdner.sampling.plan import Plan
 from herdner.sampling.record import Record
 from herdner.sampling.result import Result
 from herdner.sampling.scan import Scan, checkerboard, given, jacobi, random_scan, systematic
@@ -13,6 +14,7 @@ __all__ = [
     "LFSR",
     "Annealing",
     "Driving",
+    "Plan",
     "Record",
     "Result",
     "Scan",
