@@ -380,8 +380,8 @@ def by_label(sizes: NDArray[np.int32], form: Conditionals | GridForm, rows: NDAr
         result[:, 1] = rows
         np.subtract(1.0, rows, out=result[:, 0])
         return result
-    result[two, 1] = rows[form.unary_at[two]]
-    result[two, 0] = 1.0 - result[two, 1]
+    result[two, 1:2] = rows[form.unary_at[two], None]
+    result[two, :1] = 1.0 - result[two, 1:2]
     for k in range(result.shape[1]):
         has = ~two & (sizes > k)
         result[has, k] = rows[form.unary_at[has] + k]
