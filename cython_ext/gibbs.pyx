@@ -270,7 +270,9 @@ cdef class Run:
         cdef model *m = &self.r.s.m
         m.unary_step, m.rows_step = <double *> self.at(unary_step.base), <double *> self.at(rows_step.base)
         self.engine.exp_scaled(m.unary_log, m.unary_step, m.n_unary, step)
-        if m.rows_step != NULL:
+        if m.grid != NULL:
+            self.engine.exp_scaled(&self.grid.log_ratio[0][0], m.rows_step, 8, step)
+        elif m.rows_step != NULL:
             self.engine.exp_scaled(m.rows_log, m.rows_step, m.n_rows, step)
 
     def use_plain_engine(self):

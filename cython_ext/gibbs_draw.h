@@ -360,8 +360,11 @@ static ALWAYS_INLINE uint64_t labels_bin(const sampler *s, const double *p, int 
 static inline uint64_t round_labels(const sampler *s, double *p, int n, double u) {
     const uint64_t offset = (uint64_t)(u * 4294967296.0), bins = (uint64_t)s->bins;
     uint64_t key = 0, sum = 0, last = 0, before = 0;
+    int end = n - 1; /* where the sum is 1: as a sum of rounded numbers it may miss it, and no label be left */
+    while (p[end] == 0.0) end--;
     for (int k = 0; k < n; k++) {
         sum += (uint64_t)p[k];
+        if (k >= end || sum > UINT64_C(4294967296)) sum = UINT64_C(4294967296);
         const uint64_t count = (sum * bins + offset) >> 32, c = (count << 32) / bins;
         key += s->bin_places[k] * (count - last);
         p[k] = (double)(c - before);

@@ -98,9 +98,9 @@ static inline void heat(model *m, double beta) {
 static inline void heat_step(model *m, double beta) {
     m->beta = beta;
     for (int64_t j = 0; j < m->n_unary; j++) m->unary[j] *= m->unary_step[j];
-    if (m->grid) exp_scaled(m->grid->log_ratio[0], ((grid_model *)m->grid)->ratio[0], 8, beta);
-    else
-        for (int64_t j = 0; j < m->n_rows; j++) m->rows[j] *= m->rows_step[j];
+    double *rows = m->grid ? ((grid_model *)m->grid)->ratio[0] : m->rows;
+    const int64_t n_rows = m->grid ? 8 : m->n_rows;
+    for (int64_t j = 0; j < n_rows; j++) rows[j] *= m->rows_step[j];
 }
 
 static ALWAYS_INLINE int64_t unary_row(const model *m, int64_t i) { return m->unary_at ? m->unary_at[i] : i; }

@@ -207,12 +207,11 @@ def at_random(p: np.ndarray, u: float) -> int:
 
 
 def fixed_point(p: np.ndarray) -> list:
-    """Multiples of 2^-32 that add up to 1."""
+    """To the nearest multiples of 2^-32; of two labels' they add up to 1."""
     if len(p) == 2:
         one = math.floor(float(p[1]) * ONE + 0.5)
         return [ONE - one, one]
-    cumulative = np.rint(np.cumsum(p) / p.sum() * ONE).astype(int).tolist()
-    return np.diff([0, *cumulative]).tolist()
+    return np.rint(p * ONE).astype(int).tolist()
 
 
 def bins_key(bins: list, n_bins: int, most_labels: int) -> int:
@@ -232,7 +231,9 @@ def rounded(fixed: list, n_bins: int, u: float, most_labels: int) -> tuple[int, 
         b, rest = divmod(fixed[1] * n_bins, ONE)
         b += u * ONE < rest
         return b, [ONE - b * ONE // n_bins, b * ONE // n_bins]
-    counts = [(sum(fixed[: k + 1]) * n_bins + int(u * ONE)) // ONE for k in range(len(fixed))]
+    last = max(k for k in range(len(fixed)) if fixed[k])
+    sums = [ONE if k >= last else min(sum(fixed[: k + 1]), ONE) for k in range(len(fixed))]
+    counts = [(total * n_bins + int(u * ONE)) // ONE for total in sums]
     key = bins_key([b - a for a, b in itertools.pairwise([0, *counts])], n_bins, most_labels)
     cumulative = [0, *(c * ONE // n_bins for c in counts)]
     return key, [b - a for a, b in itertools.pairwise(cumulative)]

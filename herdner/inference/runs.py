@@ -188,7 +188,7 @@ class Chain:
             )
         step = _equal_step(shared.betas)
         if step:
-            rows = np.empty(0) if isinstance(form, GridForm) else np.empty_like(form.rows)
+            rows = np.empty_like(form.sides.ravel() if isinstance(form, GridForm) else form.rows)
             self.engine.set_step(np.empty_like(form.unary), rows, step)
         self.start_log_potential = self.engine.set_groups(shared.compiled.factors)
         self._set_draws()
@@ -380,8 +380,9 @@ def by_label(sizes: NDArray[np.int32], form: Conditionals | GridForm, rows: NDAr
         result[:, 1] = rows
         np.subtract(1.0, rows, out=result[:, 0])
         return result
-    result[two, 1:2] = rows[form.unary_at[two], None]
-    result[two, :1] = 1.0 - result[two, 1:2]
+    if two.any():
+        result[two, 1] = rows[form.unary_at[two]]
+        result[two, 0] = 1.0 - result[two, 1]
     for k in range(result.shape[1]):
         has = ~two & (sizes > k)
         result[has, k] = rows[form.unary_at[has] + k]

@@ -81,7 +81,7 @@ def assert_same_runs(plan: Gibbs, graph: FactorGraph, seed: int) -> None:
         assert np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b, f"part {number}"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(grids(), PLANS, st.integers(0, 99))
 def test_grids(graph, plan, seed):
     assert _Shared.of(replace(plan, sharing=None), compile_tables(graph), None).loop == "grid"
@@ -103,13 +103,13 @@ def sparse_graphs(draw) -> FactorGraph:
     return FactorGraph(np.full(n, n_labels), [unary, TableFactors(pairs, tables, which)])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(sparse_graphs(), PLANS, st.integers(0, 99))
 def test_pairs(graph, plan, seed):
     assert_same_runs(plan, graph, seed)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(any_graphs(), PLANS, st.integers(0, 99))
 def test_anything_follows_the_reference(graph, plan, seed):
     """Factors of 0 to 3 variables of 1 to 3 labels: state by state like the plain implementation, and allowed."""

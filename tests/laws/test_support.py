@@ -10,7 +10,8 @@ from gibbs_families import FAMILIES, SHARED, sharings
 
 from herdner.graph import FactorGraph, TableFactors
 from herdner.inference.gibbs import Gibbs
-from herdner.sampling import Record, bins, blanket, checkerboard, jacobi, linear, random_bins, random_scan
+from herdner.sampling import Driving, Record, bins, blanket, checkerboard, jacobi, linear, random_bins, random_scan
+from herdner.sampling.driving import Uniforms
 
 RECORD = Record(trace=True, every=1)
 FORBIDDING = [name for name, graph in FAMILIES.items() if any(np.isneginf(g.tables).any() for g in graph.factors)]
@@ -63,6 +64,29 @@ def test_labels_of_probability_zero_stay_out_though_neighbours_allow_them(n_labe
         result = plan.infer(graph, 1)
         assert not (result.samples[0] == impossible).any()
         assert (result.marginals[np.arange(n), impossible] == 0).all()
+
+
+class Constant(Driving):
+    """The same uniform number over and over."""
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:
+        return lambda first, last: np.full(last - first, self.number)
+
+
+@pytest.mark.parametrize("number", [0.0, 2.0**-52, 0.5, 1 - 2.0**-52])
+@pytest.mark.parametrize("n_bins", [1, 2, 7])
+def test_extreme_uniform_numbers_keep_the_support(number, n_bins):
+    """Probabilities 1/3 in multiples of 2^-32 add up to a little less than 1; the first and last label have none."""
+    tables = np.array([[-np.inf, 0, 0, 0, -np.inf]])
+    for table in (tables, tables[:, ::-1], tables[:, 1:], tables[:, :4], tables[:, :2], tables[:, 3:]):
+        graph = FactorGraph([table.shape[1]] * 3, [TableFactors([[0], [1], [2]], table)])
+        for sharing in (None, random_bins(n_bins), bins(n_bins)):
+            for form, numbers in FORMS:
+                plan = Gibbs(20, sharing=sharing, form=form, numbers=numbers, driving=Constant(number), record=RECORD)
+                assert_allowed(plan.infer(graph, 1), graph)
 
 
 def test_a_jacobi_scan_that_leaves_the_support_says_so():
