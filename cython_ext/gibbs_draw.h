@@ -28,7 +28,7 @@ typedef struct {
     uint64_t weight_key;
     uint32_t *fractions;        /* dense weights of two labels in the circular form, or NULL */
     double *dense;              /* dense signed weights, or NULL */
-    const int64_t *weights_at;  /* first key of each variable in the dense table, or NULL: i * n_keys */
+    const int64_t *weights_at;  /* first key of each variable in the dense table, -1: hashed; or NULL: i * n_keys */
     int64_t n_keys, words;
     int64_t most_bytes;         /* of a hash table */
     const uint8_t *independent; /* which BATCHes of variables have no neighbours among themselves; or NULL */
@@ -117,7 +117,7 @@ static inline double next_uniform(double u) {
 }
 
 static inline double *signed_slot(const sampler *s, worker *w, int64_t i, uint64_t key) {
-    if (s->dense) return s->dense + (first_key(s, i) + key) * s->words;
+    if (s->dense && first_key(s, i) >= 0) return s->dense + (first_key(s, i) + key) * s->words;
     double *slot = weight_slot(w->table, i, key, s->most_bytes, &w->fault);
     if (!slot) w->faulty = i;
     return slot;

@@ -206,9 +206,8 @@ class Chain:
         sharing = plan.sharing
         n = len(self.state)
         fractions, dense = w.arrays(int(self.keys[2]), n)
-        hashed = plan.herds and fractions is None and dense is None
         own = plan.scan.kind in ("systematic", "checkerboard", "jacobi")
-        n_tables = (-(-self.shared.n_steps // loops.SHARD_SIZE) if own else 1) if hashed else 0
+        n_tables = (-(-self.shared.n_steps // loops.SHARD_SIZE) if own else 1) if w.hashed else 0
         one = 2.0**32 if plan.numbers == "fixed" else 1.0
         self.engine.set_draws(
             w.draw, sharing.kind if sharing else "blanket", one, plan.form == "circular",

@@ -33,6 +33,7 @@ class Weights:
     n_keys: int = 0
     n_slots: int = 0
     words: int = 1
+    hashed: bool = False  # of some variables, or all
 
     def arrays(self, key: int, n_variables: int) -> tuple[NDArray[np.uint32] | None, NDArray[np.float64] | None]:
         """Dense fractions, or dense signed weights, at their starts in the stream ``key``; else None."""
@@ -64,30 +65,43 @@ def lay_out(plan: Plan, sizes: NDArray[np.int32], form: Conditionals | GridForm,
     else:
         bits, found = (_blanket_keys if kind == "blanket" else _sum_keys)(plan, form)
     words = 1 if all_two else (int(sizes.max()) + 3) // 4 * 4
-    n_keys, n_slots, weights_at = _slots(bits, len(sizes), plan.weight_memory // 4)
-    fractions = simple and all_two and 0 < n_slots * 4 <= plan.weight_memory
-    dense = not fractions and 0 < n_slots * words * 8 <= plan.weight_memory // _DENSE_SIGNED
-    specialised = kind in ("blanket", "neighbour-sum", "bins") and (fractions or loop == "labels")
+    specialised = simple and kind in ("blanket", "neighbour-sum", "bins")
+    if simple and all_two:
+        n_keys, n_slots, weights_at = _slots(bits, len(sizes), plan.weight_memory // 4)
+        if n_slots:
+            draw = kind if specialised else "any"
+            return Weights(draw, fractions=True, weights_at=weights_at, n_keys=n_keys, n_slots=n_slots, **found)
+    n_keys, n_slots, weights_at = _slots(
+        bits, len(sizes), plan.weight_memory // _DENSE_SIGNED // (8 * words), some=True
+    )
     return Weights(
-        kind if simple and specialised else "any",
-        fractions=fractions, dense=dense, weights_at=weights_at, n_keys=n_keys, n_slots=n_slots, words=words, **found,
+        kind if specialised and loop == "labels" else "any",
+        dense=n_slots > 0, weights_at=weights_at, n_keys=n_keys, n_slots=n_slots, words=words,
+        hashed=not n_slots or (weights_at is not None and bool((weights_at < 0).any())), **found,
     )  # fmt: skip
 
 
-def _slots(bits: NDArray[np.float64], n_variables: int, most: int) -> tuple[int, int, NDArray[np.int64] | None]:
+def _slots(
+    bits: NDArray[np.float64], n_variables: int, most: int, some: bool = False
+) -> tuple[int, int, NDArray[np.int64] | None]:
     """(keys of each variable where that is one number, all slots, else where each begins); 0 slots: too many.
 
-    ``bits`` [V], or [1] where all variables have as many keys.
+    ``bits`` [V], or [1] where all variables have as many keys. With ``some``, the variables of the most keys begin at
+    -1, have no slots, where those of all are too many.
     """
-    widest = float(bits.max())
-    total = float(np.exp2(np.minimum(bits, 2 * _LONG)).sum()) * (n_variables if len(bits) == 1 else 1)
-    if total > most:
+    counts = np.rint(np.exp2(np.minimum(bits, 2 * _LONG)))
+    widest, total = float(counts.max()), float(counts.sum()) * (n_variables if len(bits) == 1 else 1)
+    if widest * n_variables <= min(2 * total, most):
+        return int(widest), int(widest) * n_variables, None
+    if len(bits) == 1 or (total > most and not some):
         return 0, 0, None
-    counts = np.rint(np.exp2(bits)).astype(np.int64)
-    if 2.0**widest * n_variables <= min(2 * total, most) or len(bits) == 1:
-        return int(counts.max()), int(counts.max()) * n_variables, None
-    weights_at = np.concatenate([[0], np.cumsum(counts)])
-    return 0, int(weights_at[-1]), weights_at
+    order = np.argsort(counts, kind="stable")
+    few = np.zeros(len(bits), bool)
+    few[order[: np.searchsorted(np.cumsum(counts[order]), most, "right")]] = True
+    ends = np.cumsum(np.where(few, counts, 0.0)).astype(np.int64)
+    weights_at = np.concatenate([[0], ends])
+    weights_at[:-1][~few] = -1
+    return 0, int(ends[-1]), weights_at
 
 
 def _grid_bits(kind: str, form: GridForm) -> NDArray[np.float64]:

@@ -123,7 +123,7 @@ def test_the_fast_loop_is_the_general_one_under_heat(family, sharing):
 
 def layout(plan: Gibbs, graph: FactorGraph) -> str:
     weights = _Shared.of(plan, compile_tables(graph), None).weights
-    return "fractions" if weights.fractions else "dense" if weights.dense else "hashed"
+    return "fractions" if weights.fractions else "hashed" if weights.hashed else "dense"
 
 
 @pytest.mark.parametrize(
