@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from oracle import Oracle
 
 from herdner.graph import FactorGraph, TableFactors, chain, compile_tables, ising, potts
-from herdner.inference import Interrupted, UnsupportedGraph, make_backend, runs
+from herdner.inference import Interrupted, UnsupportedGraph, make_backend
 from herdner.inference.blocked_gibbs import BlockedGibbs, Blocks
 from herdner.sampling import Record, linear
 
@@ -205,7 +205,7 @@ def test_the_result_depends_on_the_seed_alone(monkeypatch):
         assert np.array_equal(same.samples, one.samples)
         assert np.array_equal(same.trace, one.trace)
     assert not np.array_equal(backend.infer(graph, 2).samples, one.samples)
-    monkeypatch.setattr(runs, "_PIECE_SECONDS", 1e-5)
+    monkeypatch.setattr(markov_chain, "_PIECE_SECONDS", 1e-5)
     assert np.array_equal(backend.infer(graph, 1).samples, one.samples)
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from herdner.graph import FactorGraph, TableFactors, boltzmann, compile_tables, ising, potts
 from herdner.inference.gibbs import Gibbs
-from herdner.inference.runs import Chain, _Shared
+from herdner.inference.markov_chain import Chain
+from herdner.inference.setup import Setup
 from herdner.sampling import Record, bins, blanket, linear, neighbour_sum, random_bins
 
 
@@ -30,7 +31,7 @@ def test_instruction_sets_agree(kind, sharing) -> None:
     if sharing == neighbour_sum() and kind in ("two", "any"):
         pytest.skip("the sum of the neighbours needs equal couplings")
     plan = Gibbs(20, sharing=sharing, annealing=linear(0.2, 1.5), record=Record(rao_blackwell=True, trace=True))
-    shared = _Shared.of(plan, graph, None)
+    shared = Setup.of(plan, graph, None)
     runs = []
     for plain in (False, True):
         chain = Chain(shared, np.zeros(len(graph.sizes), np.uint16), np.arange(4, dtype=np.uint64), None)

@@ -12,7 +12,7 @@ from gibbs_families import EQUAL, FAMILIES, SHARED
 
 from herdner.graph import FactorGraph, TableFactors, compile_tables, ising, potts
 from herdner.inference.gibbs import Gibbs, bounded_error, dhg, gibbs, herded_gibbs
-from herdner.inference.runs import _Shared
+from herdner.inference.setup import Setup
 from herdner.sampling import (
     Record,
     bins,
@@ -84,7 +84,7 @@ GRIDS = ("ising", "torus")
 
 
 def loop(plan: Gibbs, graph: FactorGraph) -> str:
-    return _Shared.of(plan, compile_tables(graph), None).loop
+    return Setup.of(plan, compile_tables(graph), None).loop
 
 
 def large(family: str) -> FactorGraph:
@@ -122,7 +122,7 @@ def test_the_fast_loop_is_the_general_one_under_heat(family, sharing):
 
 
 def layout(plan: Gibbs, graph: FactorGraph) -> str:
-    weights = _Shared.of(plan, compile_tables(graph), None).weights
+    weights = Setup.of(plan, compile_tables(graph), None).weights
     return "fractions" if weights.fractions else "hashed" if weights.hashed else "dense"
 
 

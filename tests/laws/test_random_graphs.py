@@ -13,7 +13,7 @@ from reference_gibbs import Reference
 
 from herdner.graph import FactorGraph, TableFactors, compile_tables, ising
 from herdner.inference.gibbs import Gibbs
-from herdner.inference.runs import _Shared
+from herdner.inference.setup import Setup
 from herdner.sampling import (
     Record,
     bins,
@@ -84,7 +84,7 @@ def assert_same_runs(plan: Gibbs, graph: FactorGraph, seed: int) -> None:
 @settings(max_examples=200, deadline=None)
 @given(grids(), PLANS, st.integers(0, 99))
 def test_grids(graph, plan, seed):
-    assert _Shared.of(replace(plan, sharing=None), compile_tables(graph), None).loop == "grid"
+    assert Setup.of(replace(plan, sharing=None), compile_tables(graph), None).loop == "grid"
     assert_same_runs(plan, graph, seed)
 
 

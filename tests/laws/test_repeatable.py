@@ -9,7 +9,7 @@ import pytest
 from gibbs_families import FAMILIES, sharings
 
 from herdner.graph import FactorGraph, TableFactors, ising, potts
-from herdner.inference import runs
+from herdner.inference import markov_chain
 from herdner.inference.gibbs import Gibbs
 from herdner.sampling import (
     LFSR,
@@ -149,12 +149,12 @@ def test_pieces_change_nothing(monkeypatch, family, plan):
     """Pieces as long as time allows are what lets Ctrl-C in: here of one update each, and of any number."""
     graph = FAMILIES[family]
     whole = plan.infer(graph, 1)
-    ends, advance = [], runs.Chain._advance
+    ends, advance = [], markov_chain.Chain._advance
     monkeypatch.setattr(
-        runs.Chain, "_advance", lambda chain, end, *rest: (ends.append(end), advance(chain, end, *rest))
+        markov_chain.Chain, "_advance", lambda chain, end, *rest: (ends.append(end), advance(chain, end, *rest))
     )
     for seconds in (0.0, 2e-5):
-        monkeypatch.setattr(runs, "_PIECE_SECONDS", seconds)
+        monkeypatch.setattr(markov_chain, "_PIECE_SECONDS", seconds)
         assert_same(whole, plan.infer(graph, 1))
     assert len(ends) > whole.n_updates - graph.n_variables, "pieces of one update after the first sweep"
 
@@ -162,7 +162,7 @@ def test_pieces_change_nothing(monkeypatch, family, plan):
 def test_pieces_change_nothing_on_threads(monkeypatch):
     graph, plan = big_graph("grid"), Gibbs(6, sharing=blanket(), scan=checkerboard(), n_threads=2, record=RECORD)
     whole = plan.infer(graph, 1)
-    monkeypatch.setattr(runs, "_PIECE_SECONDS", 0.0)
+    monkeypatch.setattr(markov_chain, "_PIECE_SECONDS", 0.0)
     assert_same(whole, plan.infer(graph, 1))
 
 
