@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import herding as loops
+from herdner.sampling.seeds import generator
 
 _OPERATIONS = 2**26  # of a loop at a time, so that Ctrl-C is answered
 
@@ -49,7 +50,7 @@ def herd(
     if weights is not None:
         state = _row(weights, points.shape[1], "weights").copy()
     elif seed is not None:
-        state = wanted - points[np.random.default_rng(seed).integers(len(points))]
+        state = wanted - points[generator(seed).integers(len(points))]
     else:
         state = wanted.copy()
     samples = _in_pieces(n_samples, points.size, lambda piece: loops.herd(points, wanted, state, piece))
@@ -83,7 +84,7 @@ def herd_categorical(
             raise ValueError(f"weights must be between -1 and {n_labels - 1}, as a run ends with, not {start.tolist()}")
         state = np.rint(start * whole).astype(np.int64)
     else:
-        state = parts.copy() if seed is None else _random_weights(parts, whole, np.random.default_rng(seed))
+        state = parts.copy() if seed is None else _random_weights(parts, whole, generator(seed))
     samples = _in_pieces(n_samples, n_labels, lambda piece: loops.herd_categorical(parts, whole, state, piece))
     return Herded(samples, state / whole)
 

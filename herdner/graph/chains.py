@@ -86,6 +86,7 @@ def _edge_tables(
     table. In the usual case there is nothing to do: one table, tied over all edges.
     """
     if not groups:
+        check_cells(1, n_labels)
         return np.zeros((1, n_labels, n_labels)), None
     if len(groups) == 1 and len(groups[0]) == n_edges and order is None and _tied(groups[0], n_labels):
         return groups[0].tables, None

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from herdner._ext import conditionals as loops
 from herdner.graph.factors import TableFactors
+from herdner.graph.graph import ImpossibleGraph
 
 MOST_CELLS = 2**28  # doubles of all rows together
 _CACHED = 2**17  # doubles of rows that stay in a cache, where their order does not matter
@@ -144,7 +145,7 @@ def unary_rows(
             loops.add_unary(unary, unary_at, group.scopes, group.table_of_factor, group.scale, group.tables)
     row = loops.normalise(unary, unary_at[:-1], sizes, widths, spread)
     if row >= 0:
-        raise ValueError(f"variable {row}: its unary factors forbid every label by -inf; allow at least one")
+        raise ImpossibleGraph(f"variable {row}: its unary factors forbid every label by -inf; allow at least one")
     return unary, unary_at[:-1], spread
 
 

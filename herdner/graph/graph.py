@@ -12,6 +12,10 @@ from herdner.graph.domain import Domains, Labels
 from herdner.graph.factors import Factors
 
 
+class ImpossibleGraph(ValueError):
+    """No state of a graph has a log-potential above -inf."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FactorGraph:
     """log p(x) = the sum of all factors at x, less log Z.

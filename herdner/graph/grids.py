@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from herdner._ext import conditionals as loops
 from herdner.graph.factors import TableFactors
+from herdner.graph.graph import ImpossibleGraph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +58,6 @@ def grid_form(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> Grid
             loops.add_unary(unary, None, part.scopes, part.table_of_factor, part.scale, part.tables)
     largest, fault = loops.largest_odds(unary)
     if fault >= 0:
-        raise ValueError(f"variable {fault}: its unary factors forbid every label by -inf; allow at least one")
+        raise ImpossibleGraph(f"variable {fault}: its unary factors forbid every label by -inf; allow at least one")
     finite = np.abs(np.where(np.isfinite(sides), sides, 0.0))
     return GridForm(len(sizes) // columns, columns, wraps, unary, sides, largest + float(finite.max(axis=1).sum()))

@@ -49,6 +49,8 @@ def compile_tables(graph: FactorGraph | TableGraph) -> TableGraph:
     """Lays a graph out for the loops; ValueError where it has domains or factors other than labels and tables."""
     if isinstance(graph, TableGraph):
         return graph
+    if not isinstance(graph, FactorGraph):
+        raise TypeError(f"expected a FactorGraph, such as herdner.ising() makes, not {type(graph).__name__}")
     if not isinstance(graph.domains, Labels):
         raise ValueError(f"table loops need variables with labels, not {type(graph.domains).__name__}")
     factors = tuple(group for group in graph.factors if isinstance(group, TableFactors))

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from herdner.graph.graph import FactorGraph
+from herdner.graph.graph import ImpossibleGraph as ImpossibleGraph
 from herdner.graph.tables import TableGraph
 from herdner.sampling.result import Result
 
@@ -24,10 +25,6 @@ class Backend(Protocol):
 
 class UnsupportedGraph(ValueError):
     """A backend cannot handle a graph: the message names the factor in the way and the way out."""
-
-
-class ImpossibleGraph(ValueError):
-    """No state of a graph has a log-potential above -inf."""
 
 
 class Interrupted(KeyboardInterrupt):

@@ -16,6 +16,7 @@ from herdner.sampling.annealing import Annealing, as_annealing
 from herdner.sampling.plan import Plan
 from herdner.sampling.record import Record
 from herdner.sampling.result import Result
+from herdner.sampling.seeds import generator
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,4 +75,4 @@ class BlockedGibbs:
         compiled = compile_tables(graph)
         if not len(compiled.sizes):
             raise ValueError("the graph has no variables; a sampler needs at least one")
-        return run_chains(self._plan(), compiled, np.random.default_rng(seed), start, began, Blocks.of(compiled))
+        return run_chains(self._plan(), compiled, generator(seed), start, began, Blocks.of(compiled))

@@ -18,6 +18,7 @@ from herdner.sampling.plan import Plan
 from herdner.sampling.record import Record
 from herdner.sampling.result import Result
 from herdner.sampling.scan import Scan, systematic
+from herdner.sampling.seeds import generator
 from herdner.sampling.sharing import Sharing, bins, blanket, random_bins
 
 _SYSTEMATIC, _BLANKET, _RECORD, _RISING, _REGISTER = systematic(), blanket(), Record(), linear(0.1, 4.0), LFSR()
@@ -45,7 +46,7 @@ class Gibbs(Plan):
         if not len(compiled.sizes):
             raise ValueError("the graph has no variables; a sampler needs at least one")
         self.scan.check(len(compiled.sizes))
-        return run_chains(self, compiled, np.random.default_rng(seed), start, began)
+        return run_chains(self, compiled, generator(seed), start, began)
 
 
 def gibbs(

@@ -16,6 +16,7 @@ from herdner.graph.tables import TableGraph, compile_tables
 from herdner.inference.repair import repaired
 from herdner.inference.sweeps import Interruptible, check_options, constant
 from herdner.sampling.result import Result
+from herdner.sampling.seeds import generator
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class ICM:
         constant(compiled)
         unary = unary_table(compiled.sizes, compiled.factors, int(compiled.sizes.max(initial=1)))
         compiled.conditionals  # noqa: B018 - refuses variables without an allowed label
-        rng, traces, best, top = np.random.default_rng(seed), [], np.empty(0, np.int32), -np.inf
+        rng, traces, best, top = generator(seed), [], np.empty(0, np.int32), -np.inf
         sweeps = Interruptible()
         for run in range(self.n_starts):
             by_unary = run == 0 and self.start == "unary"

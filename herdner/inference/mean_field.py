@@ -16,6 +16,7 @@ from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
 from herdner.inference.sweeps import Interruptible, check_options, constant
 from herdner.sampling.result import Result
+from herdner.sampling.seeds import generator
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class MeanField:
         elif self.start == "uniform":
             q = (unary > -np.inf).astype(np.float64)
         else:
-            q = np.where(unary > -np.inf, np.random.default_rng(seed).exponential(size=unary.shape), 0.0)
+            q = np.where(unary > -np.inf, generator(seed).exponential(size=unary.shape), 0.0)
         return q / q.sum(axis=1, keepdims=True)
 
 

@@ -9,6 +9,8 @@ import typing
 from collections.abc import Callable, Mapping
 from types import MappingProxyType, NoneType
 
+import numpy as np
+
 from herdner.inference.backend import Backend
 
 # A backend is one module and one line here, imported when it is first asked for: a class, or a preset, a function that
@@ -134,12 +136,12 @@ def _as(value: object, kind: object) -> object:
         return value.lower() == "true"
     if kind is NoneType and (value is None or (isinstance(value, str) and value.lower() == "none")):
         return None
-    if kind in (int, float) and not isinstance(value, bool) and isinstance(value, (str, int, float)):
+    if kind in (int, float) and not isinstance(value, bool) and isinstance(value, str | int | float | np.number):
         try:
             number = kind(value)  # type: ignore[operator]
-        except OverflowError:
+        except (OverflowError, TypeError):
             raise ValueError from None
-        if number != number or (isinstance(value, float) and number != value):
+        if number != number or (not isinstance(value, str) and number != value):
             raise ValueError
         return number
     if isinstance(kind, type) and (kind in (bool, str) or hasattr(kind, "from_text")):

@@ -41,19 +41,31 @@ def run_chains(
         )
     shared = Setup.of(plan, compiled, blocks)
     first = None if start is None else given_start(compiled, start)
-    keys = rng.integers(0, 2**64, (plan.n_chains, 4), dtype=np.uint64)
-    drivers = [None] * plan.n_chains
-    if plan.driving is not None:
-        drivers = [plan.driving.begin(shared.n_steps, plan.n_sweeps, r) for r in rng.spawn(plan.n_chains)]
-    chains = [
-        Chain(shared, random_start(compiled, int(k[3])) if first is None else first.copy(), k, driver)
-        for k, driver in zip(keys, drivers, strict=True)
-    ]
+    try:
+        chains = _begun(shared, rng, first)
+    except MemoryError:
+        raise MemoryError(
+            f"no memory is left for {plan.n_chains} chains of {plan.n_sweeps} sweeps and records ({plan.record}):"
+            " use fewer chains, less weight_memory, or record less"
+        ) from None
     try:
         _run(plan, chains)
     except KeyboardInterrupt:
         raise Interrupted(gathered(shared, chains, began)) from None
     return gathered(shared, chains, began)
+
+
+def _begun(shared: _Shared, rng: np.random.Generator, first: NDArray[np.uint16] | None) -> list[Chain]:
+    """The chains before their first sweep."""
+    plan, compiled = shared.plan, shared.compiled
+    keys = rng.integers(0, 2**64, (plan.n_chains, 4), dtype=np.uint64)
+    drivers = [None] * plan.n_chains
+    if plan.driving is not None:
+        drivers = [plan.driving.begin(shared.n_steps, plan.n_sweeps, r) for r in rng.spawn(plan.n_chains)]
+    return [
+        Chain(shared, random_start(compiled, int(k[3])) if first is None else first.copy(), k, driver)
+        for k, driver in zip(keys, drivers, strict=True)
+    ]
 
 
 def _run(plan: Plan, chains: list[Chain]) -> None:

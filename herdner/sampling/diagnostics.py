@@ -54,7 +54,7 @@ def diagnose(result: Result, variables: ArrayLike | None = None) -> Diagnostics:
     samples, arviz = _samples(result), _arviz()
     _, n_draws, n_variables = samples.shape
     if n_draws < _LEAST_DRAWS:
-        raise ValueError(f"diagnostics need at least {_LEAST_DRAWS} recorded states, not {n_draws}; record more")
+        raise ValueError(f"diagnostics need at least {_LEAST_DRAWS} recorded states, not {n_draws}; run more sweeps")
     chosen = np.arange(n_variables) if variables is None else np.atleast_1d(np.asarray(variables, np.int64))
     wrong = chosen[(chosen < 0) | (chosen >= n_variables)]
     if len(wrong):
@@ -94,7 +94,7 @@ def _log_potentials(result: Result) -> NDArray[np.float64] | None:
 
 def _samples(result: Result) -> NDArray[np.int32]:
     if result.samples is None:
-        raise ValueError("no states were recorded; have the sampler record every k-th state")
+        raise ValueError("no states were recorded; ask the sampler for every k-th by record=Record(every=k)")
     return result.samples
 
 

@@ -86,6 +86,8 @@ class LFSR(Driving):
             return
         try:
             polynomial = parse_polynomial(self.polynomial)
+            if self.offset is not None and not isinstance(self.offset, int):
+                raise ValueError(f"offset must be a whole number, not {self.offset!r}")
         except ValueError as error:
             raise ValueError(f"lfsr: {error}") from None
         period = 2 ** polynomial[-1] - 1

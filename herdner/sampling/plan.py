@@ -18,6 +18,8 @@ from herdner.sampling.record import Record
 from herdner.sampling.scan import Scan, systematic
 from herdner.sampling.sharing import Sharing
 
+MOST_SWEEPS = 2**32 - 1  # counts have 32 bits
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -72,6 +74,10 @@ class Plan:
                 object.__setattr__(self, name, kind.from_text(value))
             elif not (isinstance(value, kind) or (value is None and name in ("sharing", "driving"))):
                 raise ValueError(f"{name} must be {kind.WORDS}, not {value!r}")
+        if self.error_bound and self.sharing is None:
+            raise ValueError("error_bound is about herding weights: give a sharing too, such as blanket()")
+        if self.driving is not None and not self.draws:
+            raise ValueError(f"driving feeds random draws, of which sharing={self.sharing} makes none; leave it out")
         if self.annealing is not None:
             schedule = as_annealing(self.annealing)
             schedule.betas(self.n_sweeps)
@@ -91,6 +97,11 @@ class Plan:
     def herds(self) -> bool:
         """Some update may be herded; otherwise this is plain Gibbs sampling."""
         return self.sharing is not None and self.error_bound < math.inf
+
+    @property
+    def draws(self) -> bool:
+        """Some update may take a uniform number."""
+        return self.sharing is None or self.error_bound > 0 or self.sharing.kind == "random-bins"
 
     @property
     def threads(self) -> int:
@@ -114,6 +125,8 @@ def _check_counts(plan: Plan) -> None:
         value = getattr(plan, name)
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if plan.n_sweeps > MOST_SWEEPS:
+        raise ValueError(f"n_sweeps must be at most {MOST_SWEEPS}, not {plan.n_sweeps}; run several chains (n_chains)")
     if plan.burn_in and plan.burn_in >= plan.n_sweeps:
         raise ValueError(
             f"burn_in, {plan.burn_in}, leaves none of {plan.n_sweeps} sweeps to record; raise n_sweeps or lower burn_in"

@@ -21,7 +21,7 @@ def plot_trace(result: Result, ax: Axes | None = None) -> Axes:
     """See `Result.plot_trace`. Long traces are thinned to every k-th sweep."""
     ax = _axes(ax)
     if result.trace is None:
-        raise ValueError("no trace was recorded; have the sampler record it")
+        raise ValueError("no trace was recorded; ask the sampler for it by record=Record(trace=True)")
     n_chains, n_sweeps = result.trace.shape
     shown = np.arange(0, n_sweeps, max(1, -(-n_sweeps // _MOST_POINTS)))
     for number, chain in enumerate(result.trace):
@@ -44,13 +44,15 @@ def plot_marginals(
     """See `Result.plot_marginals`."""
     marginals = result.marginals if result.rao_blackwell is None else result.rao_blackwell
     if marginals is None:
-        raise ValueError("the result holds no marginals; ask the backend for them")
+        raise ValueError("the result holds no marginals; ask for them, from samplers by record=Record(marginals=True)")
     if label is not None and not 0 <= label < marginals.shape[1]:
         raise ValueError(f"there is no label {label}: the labels are 0 to {marginals.shape[1] - 1}")
     if shape is None:
         return _bars(_axes(ax), marginals, variables, label)
     if variables is not None:
         raise ValueError("give either shape, for an image of all variables, or the variables to show as bars")
+    if np.shape(shape) != (2,):
+        raise ValueError(f"shape must be (rows, columns), not {shape!r}")
     rows, columns = shape
     if rows * columns != len(marginals):
         raise ValueError(f"an image of {rows} x {columns} variables does not fit the graph's {len(marginals)}")

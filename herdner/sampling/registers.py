@@ -70,7 +70,9 @@ def parse_polynomial(polynomial: str | Polynomial) -> Polynomial:
         if not all(re.fullmatch(r"1|x(\^[0-9]{1,4})?", term) for term in terms):
             raise ValueError(f"polynomial must be written like 1+x^3+x^5, not {polynomial!r}")
         polynomial = tuple(0 if term == "1" else int(term[2:] or 1) for term in terms)
-    exponents = tuple(sorted(int(e) for e in polynomial))
+    elif not isinstance(polynomial, tuple) or not all(isinstance(e, int) for e in polynomial):
+        raise ValueError(f"polynomial must be text such as 1+x^3+x^5, or its exponents (0, 3, 5), not {polynomial!r}")
+    exponents = tuple(sorted(polynomial))
     shown = show_polynomial(exponents)
     if len(set(exponents)) < len(exponents) or not exponents or exponents[0] != 0:
         raise ValueError(f"polynomial {shown} needs the term 1, and each term once, as in 1+x^3+x^5")

@@ -133,7 +133,7 @@ SAMPLES, MARGINALS = np.zeros((1, 9, 3), np.int32), np.full((3, 2), 0.5)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: make_result().to_arviz(), "no states were recorded; have the sampler record every k-th state"),
+        (lambda: make_result().to_arviz(), "no states were recorded; ask the sampler .* record=Record"),
         (lambda: make_result().diagnostics(), "no states were recorded"),
         (lambda: make_result(SAMPLES[:, :7]).diagnostics(), "at least 8 recorded states, not 7"),
         (lambda: make_result(SAMPLES).diagnostics(5), "no variable 5: the graph's variables are 0 to 2"),

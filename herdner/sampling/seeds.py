@@ -1,0 +1,15 @@
+"""Random numbers: seeds as generators."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def generator(seed: int | np.random.Generator | None) -> np.random.Generator:
+    """The generator of a seed, or the one that was given; None takes fresh entropy. ValueError for anything else."""
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"seed must be a whole number of at least 0, a numpy Generator, or None, not {seed!r}"
+        ) from None

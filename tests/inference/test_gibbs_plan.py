@@ -1,0 +1,64 @@
+"""Plans of the Gibbs family that make no sense, and graphs at the edge of what makes sense."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from herdner.graph import FactorGraph, TableFactors, compile_tables, ising
+from herdner.inference import ImpossibleGraph, make_backend
+from herdner.inference.gibbs import Gibbs, herded_gibbs, qmc_gibbs
+from herdner.sampling import LFSR, Record, Sobol, bins, blanket, random_bins
+
+GRID = ising(0.5, np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Gibbs(error_bound=1.0), r"give a sharing too, such as blanket\(\)"),
+        (lambda: Gibbs(sharing=bins(4), driving=Sobol()), r"of which sharing=bins\(4\) makes none; leave it out"),
+        (lambda: Gibbs(2**32), r"n_sweeps must be at most 4294967295, not 4294967296; run several chains"),
+        (lambda: LFSR(3), "polynomial must be text such as .*, not 3"),  # type: ignore[arg-type]
+        (lambda: LFSR((0, 2, "5")), "polynomial must be text such as"),  # type: ignore[arg-type]
+        (lambda: LFSR("1+x^2+x^5", "4"), "offset must be a whole number, not '4'"),  # type: ignore[arg-type]
+        (lambda: Gibbs().infer(GRID, "seven"), "seed must be a whole number of at least 0, .* not 'seven'"),  # type: ignore[arg-type]
+        (lambda: make_backend("icm").infer(GRID, -1), "seed must be a whole number of at least 0, .* not -1"),
+    ],
+)
+def test_what_makes_no_sense_is_said(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_driven_draws_of_every_kind_are_accepted():
+    for plan in (
+        qmc_gibbs(4, driving=Sobol()),
+        Gibbs(4, driving=Sobol(), sharing=random_bins(4)),
+        Gibbs(4, driving=Sobol(), sharing=blanket(), error_bound=1.0),
+    ):
+        assert plan.infer(GRID, 1).n_updates == 24
+
+
+def test_memory_that_there_is_not():
+    with pytest.raises(MemoryError, match=r"for 1000000000000 chains of 3 .*records \(best,trace\): use fewer chains"):
+        Gibbs(3, n_chains=10**12, record=Record(marginals=False, trace=True)).infer(GRID)
+
+
+@pytest.mark.parametrize("plan", [Gibbs(3), herded_gibbs(3), Gibbs(3, record=Record(rao_blackwell=True))])
+def test_variables_of_one_label(plan):
+    result = plan.infer(FactorGraph([1, 1], [TableFactors([[0, 1]], [[[0.5]]])]), 1)
+    assert result.state.tolist() == [0, 0]
+    assert result.marginals.tolist() == [[1.0], [1.0]]
+    assert result.log_potential == 0.5
+
+
+def test_a_variable_without_a_label_is_an_impossible_graph():
+    unary = TableFactors([[0], [1]], [[0.0, 0.0], [-np.inf, -np.inf]])
+    with pytest.raises(ImpossibleGraph, match="variable 1: its unary factors forbid every label"):
+        Gibbs(3).infer(FactorGraph([2, 2], [unary]), 1)
+
+
+def test_what_is_no_graph():
+    with pytest.raises(TypeError, match=r"expected a FactorGraph, such as herdner.ising\(\) makes, not list"):
+        compile_tables([1, 2])  # type: ignore[arg-type]
