@@ -83,7 +83,7 @@ def test_extreme_uniform_numbers_keep_the_support(number, n_bins):
     tables = np.array([[-np.inf, 0, 0, 0, -np.inf]])
     for table in (tables, tables[:, ::-1], tables[:, 1:], tables[:, :4], tables[:, :2], tables[:, 3:]):
         graph = FactorGraph([table.shape[1]] * 3, [TableFactors([[0], [1], [2]], table)])
-        for sharing in (None, random_bins(n_bins), bins(n_bins)):
+        for sharing in (None, random_bins(n_bins)):
             for form, numbers in FORMS:
                 plan = Gibbs(20, sharing=sharing, form=form, numbers=numbers, driving=Constant(number), record=RECORD)
                 assert_allowed(plan.infer(graph, 1), graph)
