@@ -55,7 +55,7 @@ def run_chains(
     return gathered(shared, chains, began)
 
 
-def _begun(shared: _Shared, rng: np.random.Generator, first: NDArray[np.uint16] | None) -> list[Chain]:
+def _begun(shared: Setup, rng: np.random.Generator, first: NDArray[np.uint16] | None) -> list[Chain]:
     """The chains before their first sweep."""
     plan, compiled = shared.plan, shared.compiled
     keys = rng.integers(0, 2**64, (plan.n_chains, 4), dtype=np.uint64)
