@@ -155,8 +155,12 @@ class Reference:
         if circular:
             w[:] = [a + q for a, q in zip(w, p, strict=True)]
         label = self.label_of(w, p, one, drawn) if first is None else first
-        for k in range(len(p)):
-            w[k] += (0 if circular else p[k]) - (one if k == label else 0)
+        more = [0] * len(p) if circular else p
+        if len(p) == 2:  # the order of the additions matters to doubles that tie
+            w[:] = [a + (q - (one if k == label else 0)) for k, (a, q) in enumerate(zip(w, more, strict=True))]
+        else:
+            w[:] = [a + q for a, q in zip(w, more, strict=True)]
+            w[label] -= one
         return label
 
     def label_of(self, w: list, p: list, one: float, drawn: int) -> int:
