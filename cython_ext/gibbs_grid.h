@@ -15,9 +15,10 @@ typedef struct {
     uint32_t slot[2][STRETCH];
 } stretch;
 
-/* odds[l][j] of variables i + j where the left neighbour has label l; products in the order unary, right, down, up, left. */
-static ALWAYS_INLINE void stretch_odds(const model *m, const label *restrict x, int64_t i, int n, double *restrict odds0,
-                                       double *restrict odds1) {
+/* Of variables i + j, where the left neighbour has label l: odds[l][j], in products unary, right, down, up, left; and, to
+ * herd, their p[l][j]. */
+static ALWAYS_INLINE void stretch_odds(const model *m, const label *restrict x, int64_t i, int n, stretch *restrict t,
+                                       const int herds, const int keeps_odds) {
     const grid_model *g = m->grid;
     const double up0 = g->ratio[UP][0], up1 = g->ratio[UP][1], down0 = g->ratio[DOWN][0], down1 = g->ratio[DOWN][1];
     const double left0 = g->ratio[LEFT][0], left1 = g->ratio[LEFT][1], right0 = g->ratio[RIGHT][0];
@@ -25,8 +26,14 @@ static ALWAYS_INLINE void stretch_odds(const model *m, const label *restrict x, 
     const label *restrict up = x + i - g->columns, *restrict down = x + i + g->columns, *restrict right = x + i + 1;
     for (int j = 0; j < n; j++) {
         const double known = unary[j] * (right[j] ? right1 : right0) * (down[j] ? down1 : down0) * (up[j] ? up1 : up0);
-        odds0[j] = known * left0;
-        odds1[j] = known * left1;
+        if (keeps_odds) {
+            t->odds[0][j] = known * left0;
+            t->odds[1][j] = known * left1;
+        }
+        if (herds) {
+            t->p[0][j] = fixed_p(known * left0);
+            t->p[1][j] = fixed_p(known * left1);
+        }
     }
 }
 
@@ -127,8 +134,6 @@ static ALWAYS_INLINE void stretch_slots(const sampler *s, stretch *t, int64_t i,
 }
 
 static ALWAYS_INLINE void stretch_herd(const sampler *s, stretch *t, int64_t i, int n, const int draw) {
-    for (int l = 0; l < 2; l++)
-        for (int j = 0; j < n; j++) t->p[l][j] = fixed_p(t->odds[l][j]);
     if (draw == DRAW_BINS && s->bins == 1) {
         stretch_one_bin(s, t, i, n);
         return;
@@ -189,7 +194,9 @@ static ALWAYS_INLINE void step_stretch(const sampler *s, worker *w, int64_t i, i
     label old[STRETCH + 1];
     const int recorded = s->follow || s->conditional_sums;
     if (recorded) memcpy(old, s->x + i, (n + 1) * sizeof(label));
-    stretch_odds(&s->m, s->x, i, n, t.odds[0], t.odds[1]);
+    if (draw == DRAW_RANDOM) stretch_odds(&s->m, s->x, i, n, &t, 0, 1);
+    else if (s->conditional_sums) stretch_odds(&s->m, s->x, i, n, &t, 1, 1);
+    else stretch_odds(&s->m, s->x, i, n, &t, 1, 0);
     if (draw == DRAW_RANDOM) stretch_random(s, &t, i, n, u);
     else stretch_herd(s, &t, i, n, draw);
     if (recorded) stretch_record(s, w, &t, old, i, n);
