@@ -24,12 +24,16 @@ class Model:
 
     def __init__(self, graph: FactorGraph) -> None:
         self.graph, self.oracle = graph, Oracle.of_graph(graph)
+        self.known: dict = {}
 
     def error(self, plan: Gibbs, n_sweeps: int, seeds: int = 1) -> float:
         """Total variation between the joint of the samples and the true one, the mean over ``seeds`` runs."""
-        plan = replace(plan, n_sweeps=n_sweeps, record=RECORD)
-        joints = [plan.infer(self.graph, seed).joint.ravel() for seed in range(seeds)]
-        return float(np.mean([np.abs(joint - self.oracle.probabilities).sum() / 2 for joint in joints]))
+        key = plan, n_sweeps, seeds
+        if key not in self.known:
+            plan = replace(plan, n_sweeps=n_sweeps, record=RECORD)
+            joints = [plan.infer(self.graph, seed).joint.ravel() for seed in range(seeds)]
+            self.known[key] = float(np.mean([np.abs(joint - self.oracle.probabilities).sum() / 2 for joint in joints]))
+        return self.known[key]
 
     def errors(self, plan: Gibbs, lengths: list[int], seeds: int = 1) -> np.ndarray:
         return np.array([self.error(plan, n, seeds) for n in lengths])

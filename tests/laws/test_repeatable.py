@@ -102,6 +102,17 @@ def test_threads_share_hashed_weights(form, error_bound):
         assert_same(alone, replace(plan, n_threads=n_threads).infer(graph, 1))
 
 
+def test_threads_share_a_sweep_with_dummy_edges():
+    """Variables that dummy edges join have different colours, as each is in the other's keys."""
+    graph = big_graph("grid")
+    dummies = np.random.default_rng(1).permutation(graph.n_variables)[:4000].reshape(-1, 2)
+    plan = Gibbs(8, sharing=blanket(), dummy_edges=dummies, scan=checkerboard(), record=RECORD)
+    alone = plan.infer(graph, 1)
+    for n_threads in (2, 3):
+        assert_same(alone, replace(plan, n_threads=n_threads).infer(graph, 1))
+    assert differ(alone, replace(plan, dummy_edges=None).infer(graph, 1))
+
+
 def test_threads_share_an_annealed_sweep_and_its_driving_sequence():
     graph = big_graph("grid")
     for plan in (
