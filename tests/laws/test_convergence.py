@@ -172,7 +172,7 @@ def test_dummy_edges_take_the_bias_away_step_by_step():
     assert last == sorted(last, reverse=True)
     assert slope(lengths, joints[3]) == pytest.approx(-1, abs=0.1)
     assert slope(lengths, ring().errors(COMPLETE, lengths)) == pytest.approx(-1, abs=0.1)
-    two, four, eight = ([mean_error(ring(), herding(n), t, ALL, 3) for t in (2**18, 2**20)] for n in (2, 4, 8))
+    two, four, eight = ([mean_error(ring(), herding(n), t, ALL, 2) for t in (2**18, 2**20)] for n in (2, 4, 8))
     assert two[1] == pytest.approx(two[0], rel=0.05)
     assert four[1] == pytest.approx(four[0], rel=0.2)
     assert two[1] > 3 * four[1] > 30 * eight[1]

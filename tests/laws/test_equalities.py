@@ -48,11 +48,10 @@ def test_an_infinite_error_bound_is_gibbs(family, sharing):
 
 # RDHG draws which weight with the number that draws the label otherwise.
 @pytest.mark.parametrize(("family", "sharing"), [(f, s) for f, s in SHARED if s.kind != "random-bins"], ids=str)
-@pytest.mark.parametrize("bound", [1e12, 1e300])
-def test_a_bound_that_is_never_reached_is_gibbs(family, sharing, bound):
+def test_a_bound_that_is_never_reached_is_gibbs(family, sharing):
     """Here the herding code decides, and always decides for the random draw."""
     plain = Gibbs(100, record=RECORD)
-    for form, numbers in BOTH:
+    for (form, numbers), bound in zip(BOTH, (1e12, 1e300, 1e300, 1e12), strict=True):
         bounded = Gibbs(100, sharing=sharing, error_bound=bound, form=form, numbers=numbers, record=RECORD)
         assert bounded.herds
         assert_equal_runs(plain, bounded, FAMILIES[family])
@@ -97,7 +96,7 @@ def large(family: str) -> FactorGraph:
     return potts(0.5, rng.normal(size=(61, 71, int(family))))
 
 
-@pytest.mark.parametrize("family", ["ising", "torus", "couplings", "3", "8", "9", "14"])
+@pytest.mark.parametrize("family", ["ising", "torus", "couplings", "3", "8", "14"])
 @pytest.mark.parametrize("sharing", [None, blanket(), neighbour_sum(), bins(1), bins(16), random_bins(9)], ids=str)
 def test_the_fast_loop_is_the_general_one_on_many_variables(family, sharing):
     graph = large(family)

@@ -81,7 +81,7 @@ def interrupted(plan: str, seconds: float) -> tuple[dict, float]:
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize("name", PLANS)
 def test_ctrl_c_keeps_what_was_recorded(name):
-    found, delay = interrupted(PLANS[name], 0.7)
+    found, delay = interrupted(PLANS[name], 0.4)
     assert delay < 1.0
     n_chains = 3 if name == "chains" else 1
     sweeps, kept, numbered = found["lengths"]

@@ -37,7 +37,7 @@ def test_gibbs(family):
 @pytest.mark.parametrize(("family", "sharing"), SHARED, ids=str)
 def test_herding(family, sharing):
     for form, numbers, bound in itertools.product(("circular", "threshold"), ("fixed", "float64"), (0.0, 0.7)):
-        plan = Gibbs(20, sharing=sharing, form=form, numbers=numbers, error_bound=bound, record=RECORD)
+        plan = Gibbs(14, sharing=sharing, form=form, numbers=numbers, error_bound=bound, record=RECORD)
         assert_same_states(plan, FAMILIES[family])
 
 
