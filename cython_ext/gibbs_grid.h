@@ -172,8 +172,8 @@ static ALWAYS_INLINE void stretch_record(const sampler *s, worker *w, stretch *t
     const double right0 = g->log_ratio[RIGHT][0], right1 = g->log_ratio[RIGHT][1];
     double *restrict gains = t->odds[0];
     for (int j = 0; j < n; j++) {
-        const double l = unary[j] + (left[j] ? left1 : left0) + (up[j] ? up1 : up0) + (down[j] ? down1 : down0) +
-                         (old[j + 1] ? right1 : right0);
+        const double l = unary[j] + (old[j + 1] ? right1 : right0) + (down[j] ? down1 : down0) + (up[j] ? up1 : up0) +
+                         (left[j] ? left1 : left0);
         const double turned = x[j] ? -l : l;
         gains[j] = x[j] == old[j] ? 0.0 : turned;
     }

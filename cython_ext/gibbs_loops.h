@@ -20,7 +20,7 @@ enum { LISTS, LISTS_OF_FOURS, GRID }; /* how a variable's neighbours are found *
 
 static ALWAYS_INLINE void update_two(const sampler *s, worker *w, int64_t i, double u, const int draw, const int form) {
     const double odds = form == GRID ? grid_odds(&s->m, i, s->x)
-                        : form == LISTS_OF_FOURS ? padded_odds(&s->m, i, s->x)
+                        : form == LISTS_OF_FOURS ? padded_odds(&s->m, i, s->x, NULL)
                                                  : odds_of(&s->m, i, s->x);
     if (s->conditional_sums) {
         s->conditional_sums[unary_row(&s->m, i)] += 1.0 / (1.0 + odds);
@@ -72,19 +72,31 @@ static void step_any(const sampler *s, worker *w, const int32_t *order, int64_t 
 enum { BATCH = 16 };
 
 static ALWAYS_INLINE void update_batch(const sampler *s, worker *w, int64_t i, const double *restrict u, const int draw) {
-    double odds[BATCH];
+    double odds[BATCH], logs[BATCH], gains[4];
     int64_t p[BATCH];
-    for (int j = 0; j < BATCH; j++) odds[j] = padded_odds(&s->m, i + j, s->x);
-    if (draw == DRAW_RANDOM) {
-        for (int j = 0; j < BATCH; j++) set_label(s, w, i + j, draws_one(odds[j], u[j]));
-        return;
-    }
-    for (int j = 0; j < BATCH; j++) p[j] = fixed_p(odds[j]);
+    memcpy(gains, w->gain, sizeof(gains));
+    if (s->follow)
+        for (int j = 0; j < BATCH; j++) odds[j] = padded_odds(&s->m, i + j, s->x, logs + j);
+    else
+        for (int j = 0; j < BATCH; j++) odds[j] = padded_odds(&s->m, i + j, s->x, NULL);
+    for (int j = 0; draw != DRAW_RANDOM && j < BATCH; j++) p[j] = fixed_p(odds[j]);
     for (int j = 0; j < BATCH; j++) {
-        const uint64_t key = draw == DRAW_BLANKET ? blanket_key(s, i + j, s->x) : draw == DRAW_SUM ? sum_key(s, i + j, s->x)
-                                                  : bin_of(p[j], s->bins);
-        set_label(s, w, i + j, herd_fraction(s->fractions + first_key(s, i + j) + key, p[j]));
+        int x;
+        if (draw == DRAW_RANDOM) {
+            x = draws_one(odds[j], u[j]);
+        } else {
+            const uint64_t key = draw == DRAW_BLANKET ? blanket_key(s, i + j, s->x)
+                                 : draw == DRAW_SUM   ? sum_key(s, i + j, s->x)
+                                                      : bin_of(p[j], s->bins);
+            x = herd_fraction(s->fractions + first_key(s, i + j) + key, p[j]);
+        }
+        if (s->follow) { /* whether a label turns is unpredictable: no branch */
+            const double turned = x ? -logs[j] : logs[j];
+            gains[j % 4] += x == s->x[i + j] ? 0.0 : turned;
+        }
+        s->y[i + j] = (label)x;
     }
+    memcpy(w->gain, gains, sizeof(gains));
 }
 
 #define STEP_TWO(NAME, DRAW)                                                                                           \

@@ -140,11 +140,10 @@ static inline double log_odds(const model *m, int64_t i, const label *x) {
     if (m->grid) {
         int64_t at[4];
         int side[4];
-        const int n = grid_neighbours(m->grid, i, at, side);
-        for (int k = 0; k < n; k++) sum += m->grid->log_ratio[side[k]][x[at[k]]];
+        for (int k = grid_neighbours(m->grid, i, at, side) - 1; k >= 0; k--) sum += m->grid->log_ratio[side[k]][x[at[k]]];
         return sum;
     }
-    for (int64_t e = m->starts[i]; e < m->starts[i + 1]; e++) sum += m->rows_log[row_of(m, e, 1, x)];
+    for (int64_t e = m->starts[i + 1] - 1; e >= m->starts[i]; e--) sum += m->rows_log[row_of(m, e, 1, x)];
     return sum;
 }
 
@@ -171,20 +170,25 @@ static ALWAYS_INLINE double odds_of(const model *m, int64_t i, const label *x) {
     return product;
 }
 
-/* The same where the lists have multiples of four pairs of two labels. */
-static ALWAYS_INLINE double padded_odds(const model *m, int64_t i, const label *x) {
-    if (m->careful && m->careful[i]) return careful_odds(m, i, x);
+/* The same where the lists have multiples of four pairs of two labels; and their logarithm, where `log` is not NULL. */
+static ALWAYS_INLINE double padded_odds(const model *m, int64_t i, const label *x, double *log) {
     const int64_t begin = m->starts[i];
-    double product = m->unary[i];
+    double product = m->unary[i], sum = log ? m->unary_log[i] : 0.0;
     for (int64_t e = m->starts[i + 1] - 4; e >= begin; e -= 4)
-        for (int k = 3; k >= 0; k--) product *= m->rows[m->row_at[e + k] + x[m->others[e + k]]];
-    return product;
+        for (int k = 3; k >= 0; k--) {
+            const int32_t at = m->row_at[e + k] + x[m->others[e + k]];
+            product *= m->rows[at];
+            if (log) sum += m->rows_log[at];
+        }
+    if (log) *log = sum;
+    return m->careful && m->careful[i] ? careful_odds(m, i, x) : product;
 }
 
 /* log p of label k less that of another, up to one constant for all labels. */
 static inline double log_weight(const model *m, int64_t i, const label *x, int k) {
     double sum = m->unary_log[m->unary_at[i] + k];
-    for (int64_t e = m->starts[i]; e < m->starts[i + 1]; e++) sum += m->rows_log[row_of(m, e, m->widths[i], x) + k];
+    for (int64_t e = m->starts[i + 1] - 1; e >= m->starts[i]; e--)
+        sum += m->rows_log[row_of(m, e, m->widths[i], x) + k];
     return sum;
 }
 
