@@ -49,6 +49,8 @@ def chain_form(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> Cha
         elif group.arity == 0:
             constant += float((group.scale * group.tables[group.table_of_factor]).sum())
     n, n_labels = len(sizes), int(sizes.max(initial=1))
+    if not pairs and n_labels**2 > MOST_CELLS:  # the loops want a table of pairs even where there are none
+        return f"variable {int(sizes.argmax())} has {n_labels} labels, too many for a table of pairs"
     offsets = np.empty(n + 1, np.int64)
     n_paths = layout.forward_paths(pairs[0][1].scopes, n, offsets) if len(pairs) == 1 else -1
     order = None
@@ -59,7 +61,10 @@ def chain_form(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> Cha
             return _factor(pairs, -1 - n_paths)
         if (order[1:] > order[:-1]).all():
             order = None
-    tables, edge_table = _edge_tables([group for _, group in pairs], order, n - n_paths, n, n_labels)
+    try:
+        tables, edge_table = _edge_tables([group for _, group in pairs], order, n - n_paths, n, n_labels)
+    except ValueError as error:
+        return str(error)
     unary = unary_table(sizes, factors, n_labels)
     if order is not None:
         unary = unary[order]
@@ -86,7 +91,6 @@ def _edge_tables(
     table. In the usual case there is nothing to do: one table, tied over all edges.
     """
     if not groups:
-        check_cells(1, n_labels)
         return np.zeros((1, n_labels, n_labels)), None
     if len(groups) == 1 and len(groups[0]) == n_edges and order is None and _tied(groups[0], n_labels):
         return groups[0].tables, None
