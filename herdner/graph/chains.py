@@ -49,8 +49,9 @@ def chain_form(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> Cha
         elif group.arity == 0:
             constant += float((group.scale * group.tables[group.table_of_factor]).sum())
     n, n_labels = len(sizes), int(sizes.max(initial=1))
-    if not pairs and n_labels**2 > MOST_CELLS:  # the loops want a table of pairs even where there are none
-        return f"variable {int(sizes.argmax())} has {n_labels} labels, too many for a table of pairs"
+    if (not pairs and n_labels**2 > MOST_CELLS) or n * n_labels > max(MOST_CELLS, 2 * sizes.sum(dtype=np.int64)):
+        # The loops want rows of the most labels for every variable, and a table of pairs even where there are none.
+        return f"variable {int(sizes.argmax())} has {n_labels} labels, too many for tables of all variables"
     offsets = np.empty(n + 1, np.int64)
     n_paths = layout.forward_paths(pairs[0][1].scopes, n, offsets) if len(pairs) == 1 else -1
     order = None
