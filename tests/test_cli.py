@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from data import ELSEWHERE, REPOSITORY
 
 import herdner
 from herdner.cli import run
+from herdner.inference import make_backend
 
 NEWS = REPOSITORY / "corpora" / "herdner_news.train.conll"
 DEV = REPOSITORY / "corpora" / "herdner_news.dev.conll"
@@ -134,6 +136,19 @@ def test_processes_give_the_results_of_one(call: Call, model: str, tmp_path: Pat
     assert len(records(alone.out)) == 150
 
 
+def test_processes_sample_like_one(call: Call, model: str, tmp_path: Path) -> None:
+    article = (REPOSITORY / "corpora" / "article.txt").read_text(encoding="utf-8")
+    (tmp_path / "many.jsonl").write_text("".join(json.dumps({"text": f"{i}. {article}"}) + "\n" for i in range(150)))
+    sampling = ["-b", "rdhg", "--set", "n_sweeps=5", "--set", "record=nothing"]
+    arguments = ["tag", tmp_path / "many.jsonl", "-m", model, "-f", "jsonl", *sampling]
+    alone, shared, other = (
+        call(*arguments, *more) for more in (["--seed", 3], ["--seed", 3, "--jobs", 2], ["--seed", 4])
+    )
+    assert alone.code == shared.code == other.code == 0
+    assert alone.out == shared.out
+    assert alone.out != other.out
+
+
 def test_long_texts_come_in_pieces_that_cover_them(call: Call, model: str, tmp_path: Path) -> None:
     text = "".join(f"Item {i} is in Kenya.\n\n" for i in range(60_000))
     (tmp_path / "long.txt").write_text(text)
@@ -245,6 +260,8 @@ def test_wrong_use_is_one_line_that_names_the_remedy(call: Call, arguments: list
         (["--set", "n_sweeps"], "KEY=VALUE"),
         (["--set", "colour=red"], "colour"),
         (["--backend", "viterbo"], "viterbi"),
+        (["--backend", ""], "there is no backend ''"),
+        (["--backend", "gibbs", "--set", "sharing=blanket"], "(see herdner backends gibbs)"),
     ],
 )
 def test_backend_options_are_checked(call: Call, model: str, options: list[str], message: str) -> None:
@@ -308,11 +325,25 @@ def test_training_writes_a_card_and_uses_gazetteers(call: Call, tmp_path: Path) 
     assert not any(tag.startswith("S-") for tag in tagger.labels)
 
 
-def test_backends_are_listed_with_their_options(call: Call) -> None:
+def test_backends_are_listed_a_line_each_and_one_with_its_options(call: Call) -> None:
     described = json.loads(call("backends", "--json").out)
-    assert "viterbi" in described
+    assert set(described) == set(herdner.BACKENDS)
     assert all(entry["description"] for entry in described.values())
-    assert "viterbi: " in call("backends").out
+    lines = call("backends").out.splitlines()
+    assert [line.partition(": ")[0] for line in lines[: len(described)]] == sorted(described)
+    assert not any("--set" in line for line in lines)
+    one, *options = call("backends", "dhg").out.splitlines()
+    assert one.startswith("dhg: ")
+    assert "    --set n_bins=16  (a whole number)" in options
+    assert len(options) == len(described["dhg"]["options"])
+    assert list(json.loads(call("backends", "rdhg", "--json").out)) == ["rdhg"]
+    assert "there is annealed-gibbs" in one_line(call("backends", "dgh"), 2)
+
+
+@pytest.mark.parametrize("name", herdner.BACKENDS)
+def test_defaults_are_shown_as_they_are_set(call: Call, name: str) -> None:
+    options = [shlex.split(line)[1] for line in call("backends", name).out.splitlines()[1:]]
+    assert make_backend(name, **dict(option.split("=", 1) for option in options)) == make_backend(name)
 
 
 def test_corpora(call: Call, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             print(error.format_message(), file=sys.stderr)
             return 2
         path = error.ctx.command_path if error.ctx is not None else "herdner"
-        complain(f"{error.format_message()} (see {path} --help)")
+        complain(f"{error.format_message()} (see {getattr(error, 'see', f'{path} --help')})")
         code = 2
     except typer.Exit as exit:
         code = exit.exit_code

@@ -6,19 +6,25 @@ from typing import Annotated
 
 import typer
 
-from herdner.cli.common import command
+from herdner.cli.common import UsageError, command
 
 
 @command
 def backends(
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Show this backend alone, with its options.")
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object, with all options, instead of text.")] = False,
 ) -> None:
-    """List the inference backends and their options."""
+    """List the inference backends; of one of them, the options for --set and their defaults."""
     import json
 
     from herdner.inference.registry import BACKENDS, describe_backend
 
-    described = [describe_backend(name) for name in BACKENDS]
+    try:
+        described = [describe_backend(each) for each in ([name] if name is not None else BACKENDS)]
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     if json_:
         shown = {
             entry.name: {
@@ -31,5 +37,14 @@ def backends(
         return
     for entry in described:
         print(f"{entry.name}: {entry.summary}")
-        for option in entry.options:
-            print(f"    --set {option.name}={option.default}  ({option.type})")
+    if name is None:
+        print("\nherdner backends NAME shows the options of one.")
+        return
+    for option in described[0].options:
+        print(f"    --set {option.name}={_text(option.default)}  ({option.type})")
+
+
+def _text(default: object) -> str:
+    """A default as --set takes it."""
+    text = str(default).lower() if default is None or isinstance(default, bool) else str(default)
+    return f"'{text}'" if set(text) & set(" ()") else text

@@ -81,7 +81,7 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
 
 def inference(backend: str | None, pairs: Sequence[str] | None, tagger: Tagger) -> dict[str, Any]:
     """``--backend`` and ``--set`` as arguments of `Tagger.pipe`; wrong ones are wrong use."""
-    from herdner.inference.registry import make_backend
+    from herdner.inference.registry import BACKENDS, make_backend
 
     options = {}
     for pair in pairs or ():
@@ -91,11 +91,13 @@ def inference(backend: str | None, pairs: Sequence[str] | None, tagger: Tagger) 
         options[key] = value
     if backend is None and not options:
         return {}
-    name = backend or (tagger.backend if isinstance(tagger.backend, str) else "viterbi")
+    name = backend if backend is not None else tagger.backend if isinstance(tagger.backend, str) else "viterbi"
     try:
         make_backend(name, **options)
     except ValueError as error:
-        raise UsageError(str(error)) from None
+        wrong = UsageError(str(error))
+        wrong.see = f"herdner backends {name}" if name in BACKENDS else "herdner backends"
+        raise wrong from None
     return {"backend": name, **options}
 
 

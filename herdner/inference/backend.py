@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +22,11 @@ class Backend(Protocol):
         Raises UnsupportedGraph where the algorithm does not fit, ImpossibleGraph where -inf entries forbid every state.
         """
         ...
+
+
+def takes_start(backend: Backend) -> bool:
+    """Whether ``infer`` takes ``start``, the state that a sampler begins with."""
+    return "start" in inspect.signature(backend.infer).parameters
 
 
 class UnsupportedGraph(ValueError):

@@ -38,7 +38,9 @@ class Gibbs(Plan):
         """Runs the plan on one graph; time O(n_sweeps x factors).
 
         ``start`` int[V]: the first state, of log-potential above -inf; None draws one, and looks for one that no -inf
-        forbids. Ctrl-C raises `Interrupted`, a KeyboardInterrupt whose ``result`` is what was recorded until then.
+        forbids. Entries of -inf, as of tag schemes, can cut the states into parts between which no change of one
+        variable leads: a run stays in the part of its start, and its marginals are of that part. Ctrl-C raises
+        `Interrupted`, a KeyboardInterrupt whose ``result`` is what was recorded until then.
         ValueError where the start or an option does not fit the graph, or where the weights need too much memory.
         """
         began = perf_counter()

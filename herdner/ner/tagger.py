@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.crf.training import Progress, train_chain
+from herdner.graph import compile_tables
 from herdner.inference import Backend, chain, make_backend
+from herdner.inference.backend import takes_start
+from herdner.inference.viterbi import Viterbi
 from herdner.ner.document import Document
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
 from herdner.ner.io import tokenized
@@ -21,6 +24,7 @@ from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
 from herdner.ner.tags import SCHEMES, Scheme, convert_tags, spans_from_tags
 from herdner.ner.tokenize import Tokenizer, TokenizerSettings
+from herdner.sampling.seeds import child
 
 Source = str | Document
 
@@ -189,13 +193,15 @@ class Tagger:
         """Tag texts or documents one after the other; lazily, so that endless streams are fine.
 
         ``backend`` and its ``options`` replace the tagger's own. Document i, counted from ``first``, draws its random
-        numbers from the i-th child of ``seed``, so that results do not depend on how the work is shared out. The
-        confidence of an entity is the probability, under the chain, that exactly its tokens carry its label.
+        numbers from the i-th child of ``seed``, so that results do not depend on how the work is shared out. Samplers
+        begin with the best state of the chain: tag schemes forbid most of the steps that change one tag alone, so that
+        from elsewhere they would hardly come there. Whatever backend chose the tags, the confidence of an entity
+        is the probability, under the chain, that exactly its tokens carry its label.
         """
-        infer = self._backend(backend or self.backend, options).infer
+        chosen = self._backend(self.backend if backend is None else backend, options)
         for i, source in enumerate(sources, first):
             document = self._with_tokens(source)
-            yield self._tagged(document, infer, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,))))
+            yield self._tagged(document, chosen, child(seed, i))
 
     def _with_tokens(self, source: Source) -> Document:
         """Texts, and documents that nobody has split yet, with their tokens."""
@@ -211,12 +217,13 @@ class Tagger:
             raise ValueError(f"options {', '.join(options)} belong to a backend given by name; {backend!r} has its own")
         return backend
 
-    def _tagged(self, document: Document, infer: Callable[..., Any], rng: np.random.Generator) -> Document:
+    def _tagged(self, document: Document, backend: Backend, rng: np.random.Generator) -> Document:
         if not len(document.tokens):
             return replace(document, tags=[], entities=())
         unary = self._extractor.scores(document.tokens, document.sentence_offsets)
-        graph = self._crf.unroll(unary, document.sentence_offsets)
-        states = infer(graph, rng).state
+        graph = compile_tables(self._crf.unroll(unary, document.sentence_offsets))
+        start: dict[str, Any] = {"start": Viterbi().infer(graph).state} if takes_start(backend) else {}
+        states = backend.infer(graph, rng, **start).state
         labels = self.labels
         tags = [labels[state] for state in states.tolist()]
         spans = spans_from_tags(tags, document.sentence_offsets)

@@ -13,3 +13,11 @@ def generator(seed: int | np.random.Generator | None) -> np.random.Generator:
         raise ValueError(
             f"seed must be a whole number of at least 0, a numpy Generator, or None, not {seed!r}"
         ) from None
+
+
+def child(seed: int | None, number: int) -> np.random.Generator:
+    """The generator of child ``number`` of a seed: its numbers depend on these two alone."""
+    try:
+        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+    except (TypeError, ValueError):
+        raise ValueError(f"seed must be a whole number of at least 0, or None, not {seed!r}") from None

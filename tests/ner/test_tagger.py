@@ -225,8 +225,54 @@ def test_misuse_is_told_in_one_line(tagger):
         tagger.tag("x", backend="nothing")
     with pytest.raises(ValueError, match="no option 'sweeps'"):
         tagger.tag("x", sweeps=3)
+    with pytest.raises(ValueError, match="seed must be a whole number of at least 0, or None, not 'a'"):
+        tagger.tag("x", seed="a")
 
 
 def test_the_exact_backend_agrees_with_viterbi_on_short_sentences(tagger):
     document = Document.from_tokens([["Ada", "met", "Kiptoo"], ["Oslo"]])
     assert tagger.tag(document, backend="exact").tags == tagger.tag(document).tags
+
+
+SAMPLERS = [
+    "annealed-gibbs", "blocked-gibbs", "bounded-error", "dhg", "gibbs", "herded-gibbs", "qmc-gibbs", "rdhg"
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_samplers_begin_with_the_best_state_of_the_chain(tagger, name):
+    """Changes of one tag at a time would not come there from elsewhere: the scheme forbids the states between."""
+    for document in news("dev")[:5]:
+        best, sampled = tagger.tag(document), tagger.tag(document, backend=name, n_sweeps=4)
+        assert sampled.tags == best.tags
+        assert sampled.entities == best.entities
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_samples_repeat_by_seed_and_number_of_the_document(tagger, name):
+    options = {"backend": name, "n_sweeps": 30, "record": "nothing"}  # the last state, not the best
+
+    def tags(sources, **more):
+        return [document.tags for document in tagger.pipe(sources, **options, **more)]
+
+    sources = news("dev")
+    whole = tags(sources, seed=5)
+    assert tags(sources[:7], seed=5) + tags(sources[7:], seed=5, first=7) == whole
+    assert tags(sources, seed=6) != whole
+
+
+@pytest.mark.parametrize("name", [*SAMPLERS, "icm", "max-product", "mean-field"])
+def test_documents_without_a_token_have_no_names_by_any_backend(tagger, name):
+    sources = ["", " \n", Document.from_tokens([]), "Ada Reyes met Gideon Odera in Kisumu."]
+    tagged = list(tagger.pipe(sources, backend=name, n_sweeps=5))
+    assert [document.tags for document in tagged[:3]] == [[], [], []]
+    assert [document.entities for document in tagged[:3]] == [(), (), ()]
+    assert len(tagged[3].tags) == len(tagged[3].tokens)
+
+
+def test_a_plan_of_ones_own_is_a_backend_too(tagger):
+    plan = herdner.Gibbs(50, sharing=herdner.bins(16), annealing=herdner.linear(0.5, 2.0))
+    document = news("dev")[0]
+    assert tagger.tag(document, backend=plan) == tagger.tag(document)
+    with pytest.raises(ValueError, match="options n_sweeps belong to a backend given by name"):
+        tagger.tag(document, backend=plan, n_sweeps=3)
