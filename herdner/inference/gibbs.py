@@ -26,7 +26,10 @@ _SYSTEMATIC, _BLANKET, _RECORD, _RISING, _REGISTER = systematic(), blanket(), Re
 
 @dataclass(frozen=True, slots=True)
 class Gibbs(Plan):
-    """Gibbs sampling and herded Gibbs sampling in all their variants: a `Plan` that can be run."""
+    """Gibbs sampling and herded Gibbs sampling in all their variants: a plan that can be run.
+
+    The options are those of `herdner.sampling.Plan`, which describes them.
+    """
 
     def infer(
         self,

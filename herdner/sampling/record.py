@@ -12,7 +12,8 @@ from typing import ClassVar
 class Record:
     """What to keep; what is not asked for costs nothing.
 
-    best           the visited state of largest log-potential, compared at the end of every sweep
+    best           the visited state of largest log-potential, compared at the end of every sweep; without it the
+                   result's state is the last one of the first chain
     marginals      how often each variable had each label at the end of a sweep after the burn-in
     rao_blackwell  the averages of the conditionals that were sampled from after the burn-in (HGW19 Sec. 6.6)
     table_counts   the average counts of table cells after the burn-in, the expected statistics of learning
