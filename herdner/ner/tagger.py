@@ -213,6 +213,10 @@ class Tagger:
     def _backend(backend: str | Backend, options: dict[str, Any]) -> Backend:
         if isinstance(backend, str):
             return make_backend(backend, **options)
+        if isinstance(backend, type) or not hasattr(backend, "infer"):
+            raise ValueError(
+                f"backend must be a name, as `herdner backends` lists, or such as Gibbs(), not {backend!r}"
+            )
         if options:
             raise ValueError(f"options {', '.join(options)} belong to a backend given by name; {backend!r} has its own")
         return backend

@@ -225,6 +225,9 @@ def test_misuse_is_told_in_one_line(tagger):
         tagger.tag("x", backend="nothing")
     with pytest.raises(ValueError, match="no option 'sweeps'"):
         tagger.tag("x", sweeps=3)
+    for nothing in (3, herdner.gibbs, herdner.Gibbs):
+        with pytest.raises(ValueError, match=r"backend must be a name, .* or such as Gibbs\(\)"):
+            tagger.tag("x", backend=nothing)
     with pytest.raises(ValueError, match="seed must be a whole number of at least 0, or None, not 'a'"):
         tagger.tag("x", seed="a")
 
