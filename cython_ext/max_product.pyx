@@ -43,7 +43,7 @@ cdef class MaxProduct:
         self.scope, self.factor_of, self.factor_at = slots.scope, slots.factor_of, slots.factor_at
         self.message_at, self.table_at, self.tables = slots.message_at, slots.table_at, slots.tables
         self.scale, self.starts, self.slots, self.order = slots.scale, slots.starts, slots.slots, slots.order
-        self.messages = np.zeros(slots.message_at[-1])
+        self.messages = np.zeros(slots.message_at.take(-1))  # negative indices are off in this file
         self.beliefs = np.array(unary)
         self.new = np.empty(unary.shape[1])
         self.told = np.empty((max(2, np.max(np.diff(slots.factor_at), initial=0)), unary.shape[1]))
