@@ -276,6 +276,6 @@ def test_documents_without_a_token_have_no_names_by_any_backend(tagger, name):
 def test_a_plan_of_ones_own_is_a_backend_too(tagger):
     plan = herdner.Gibbs(50, sharing=herdner.bins(16), annealing=herdner.linear(0.5, 2.0))
     document = news("dev")[0]
-    assert tagger.tag(document, backend=plan) == tagger.tag(document)
+    assert tagger.tag(document, backend=plan).entities == tagger.tag(document).entities
     with pytest.raises(ValueError, match="options n_sweeps belong to a backend given by name"):
         tagger.tag(document, backend=plan, n_sweeps=3)
