@@ -140,11 +140,8 @@ cdef extern from "gibbs_engine.h" nogil:
     void sum_state(run *r)
     double state_log_potential(const factor_group *groups, int n_groups, const label *x)
     void weight_table_free(weight_table *t)
-    uint64_t mix_pair(uint64_t key, uint64_t a, uint64_t b)
     uint32_t start_fraction(uint64_t key, int64_t i, uint64_t k)
-    void raw_block(uint64_t key, uint64_t block, uint64_t *out)
     void uniform_block(uint64_t key, uint64_t block, double *out)
-    uint64_t below(uint64_t raw, uint64_t n)
 
 
 LABELS_LIMIT = MOST_LABELS

@@ -32,7 +32,6 @@ typedef struct {
     weight_table *tables;         /* [n_tables], position / SHARD each; one alone where positions do not own variables */
     int64_t n_tables;
     double *gains;                /* [shards, 4], as in `worker` */
-    label *second;                /* Jacobi: the other state */
     blocks *blocks;               /* variables resampled together, or NULL */
     atomic_int waiting, turn, failed;
     int n_threads;

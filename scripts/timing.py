@@ -79,7 +79,7 @@ def update_times(loops: Mapping[str, Loop], repeats: int) -> tuple[dict[str, flo
     return ns, 1e9 * (best["exp"] - best["fabs"]) / EXPS
 
 
-def calibration(repeats: int = 7) -> float:
+def calibration(repeats: int = 31) -> float:
     """Nanoseconds of one libm exp: what mapping it over numbers takes longer than mapping fabs."""
     best = best_times(_calibration_runs(), repeats)
     return 1e9 * (best["exp"] - best["fabs"]) / EXPS

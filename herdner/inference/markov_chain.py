@@ -58,7 +58,7 @@ class Chain:
         if step:
             rows = np.empty_like(form.sides.ravel() if isinstance(form, GridForm) else form.rows)
             self.engine.set_step(np.empty_like(form.unary), rows, step)
-        self.start_log_potential = self.engine.set_groups(shared.compiled.factors)
+        self.engine.set_groups(shared.compiled.factors)
         self._set_draws()
         self.engine.set_scan(
             shared.n_steps, shared.order, plan.scan.kind == "random", plan.scan.kind == "jacobi", self.keys[0],
