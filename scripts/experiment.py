@@ -1,0 +1,137 @@
+"""The harness of the experiments: the options they share, seeds, repeats, the time a run will take, JSON and a figure.
+
+A script's command is one function with the options ``Quick``, ``Seed`` and ``Out``, handed to ``typer.run``:
+
+    def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
+        experiment = Experiment("hgw19_fig3", "HGW19 Fig. 3: ..", quick, seed, out)
+        n_sweeps = experiment.size(quick=2**16, full=2**24)
+        experiment.announce(lambda: run(n_sweeps // 64), share=1 / 64)
+        figure, (left, right) = experiment.axes(2)
+        ..
+        experiment.finish({"ring": errors}, figure)
+
+Python, numpy and matplotlib (extra ``plot``) are all it needs.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import numpy as np
+import typer
+from numpy.typing import ArrayLike, NDArray
+
+import herdner
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+T = TypeVar("T")
+Quick = Annotated[bool, typer.Option("--quick", help="A smaller run of the same, within a minute.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder for NAME.json and NAME.png; it is made.")]
+
+
+class Experiment:
+    """One run of one experiment: ``name`` names its files, ``title`` says what it reproduces."""
+
+    def __init__(self, name: str, title: str, quick: bool, seed: int, out: Path) -> None:
+        self.name, self.title, self.quick, self.seed, self.out = name, title, quick, seed, out
+        out.mkdir(parents=True, exist_ok=True)
+        self.began = time.perf_counter()
+        print(f"{title}{' (quick)' if quick else ''}", flush=True)
+
+    def size(self, quick: T, full: T) -> T:
+        """The one of two sizes that this run takes."""
+        return quick if self.quick else full
+
+    def seeds(self, n: int, stream: int = 0) -> list[int]:
+        """n seeds that depend on the experiment's seed and on ``stream`` alone."""
+        return np.random.SeedSequence(self.seed, spawn_key=(stream,)).generate_state(n, np.uint64).tolist()
+
+    def rng(self, stream: int = 0) -> np.random.Generator:
+        """A generator of its own for each ``stream``: graphs, images, noise."""
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(1000 + stream,)))
+
+    def announce(self, probe: Callable[[], object], share: float) -> float:
+        """Prints, before it begins, what the run will take: ``probe`` does ``share`` of its work and is timed."""
+        probe()  # what is done once, such as imports, is not counted
+        began = time.perf_counter()
+        probe()
+        seconds = (time.perf_counter() - began) / share
+        print(f"this run will take about {_in_words(seconds)}", flush=True)
+        self.began = time.perf_counter()
+        return seconds
+
+    def repeat(self, run: Callable[[int], ArrayLike], n: int, stream: int = 0) -> NDArray:
+        """[n, ..]: ``run(seed)`` for n seeds."""
+        return np.array([run(seed) for seed in self.seeds(n, stream)])
+
+    def axes(self, columns: int, rows: int = 1, width: float = 4.6, height: float = 3.6) -> tuple[Figure, list[Axes]]:
+        """A figure and its panels, row by row."""
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+
+        figure, panels = pyplot.subplots(rows, columns, figsize=(width * columns, height * rows), squeeze=False)
+        return figure, list(panels.ravel())
+
+    def finish(self, results: dict[str, Any], figure: Figure | None = None) -> None:
+        """Writes NAME.json and NAME.png and says where they are."""
+        seconds = time.perf_counter() - self.began
+        written = {
+            "experiment": self.name, "title": self.title, "quick": self.quick, "seed": self.seed,
+            "seconds": round(seconds, 2), "herdner": herdner.__version__, "python": platform.python_version(),
+            "numpy": np.__version__, "results": results,
+        }  # fmt: skip
+        paths = [self.out / f"{self.name}.json"]
+        paths[0].write_text(json.dumps(written, default=_plain, indent=1) + "\n", encoding="utf-8")
+        if figure is not None:
+            figure.suptitle(self.title, fontsize=11)
+            figure.tight_layout()
+            paths.append(self.out / f"{self.name}.png")
+            figure.savefig(paths[-1], dpi=110)
+        print(f"{', '.join(map(str, paths))}: {_in_words(seconds)}")
+
+
+def powers(first: int, last: int, step: int = 1) -> list[int]:
+    """2^first, 2^(first + step), .. up to 2^last."""
+    return [2**k for k in range(first, last + 1, step)]
+
+
+def slope(x: Sequence[float] | NDArray, y: Sequence[float] | NDArray) -> float:
+    """Of log y against log x, by least squares."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def envelope(errors: ArrayLike) -> NDArray[np.float64]:
+    """max over later times of the errors [.., T], as HG16 draws errors that drop to almost 0 and jump back."""
+    return np.flip(np.maximum.accumulate(np.flip(np.asarray(errors, np.float64), -1), -1), -1)
+
+
+def summary(values: ArrayLike) -> dict[str, NDArray]:
+    """Over the first axis: mean, sd (of a sample), quartiles and median."""
+    a = np.asarray(values, np.float64)
+    low, median, high = np.quantile(a, [0.25, 0.5, 0.75], axis=0)
+    sd = a.std(axis=0, ddof=1) if len(a) > 1 else np.zeros(a.shape[1:])
+    return {"mean": a.mean(axis=0), "sd": sd, "low": low, "median": median, "high": high}
+
+
+def _in_words(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
+
+
+def _plain(value: object) -> object:
+    """What json cannot write by itself."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"no JSON for {type(value).__name__}")
