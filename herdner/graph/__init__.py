@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from herdner.graph.builders import boltzmann, chain, complete, from_joint, ising, potts
+from herdner.graph.density import DensityFactors, DensityGraph, Reals, compile_density
 from herdner.graph.domain import Domains, Labels
 from herdner.graph.factors import Factors, TableFactors
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
 
 __all__ = [
+    "DensityFactors",
+    "DensityGraph",
     "Domains",
     "FactorGraph",
     "Factors",
     "Labels",
+    "Reals",
     "TableFactors",
     "TableGraph",
     "boltzmann",
     "chain",
+    "compile_density",
     "compile_tables",
     "complete",
     "from_joint",
