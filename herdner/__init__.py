@@ -26,6 +26,7 @@ _HOMES = {
     "herdner.sampling": (
         "LFSR", "Record", "Result", "Sobol", "bins", "blanket", "geometric", "linear", "neighbour_sum", "random_bins",
     ),
+    "herdner.ner.compare": ("compare",),
     "herdner.ner.document": ("Document", "Entity"),
     "herdner.ner.evaluate": ("evaluate",),
     "herdner.ner.features": ("FeaturePlan",),
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from herdner.inference.gibbs import herded_gibbs as herded_gibbs
     from herdner.inference.gibbs import qmc_gibbs as qmc_gibbs
     from herdner.inference.gibbs import rdhg as rdhg
+    from herdner.ner.compare import compare as compare
     from herdner.ner.document import Document as Document
     from herdner.ner.document import Entity as Entity
     from herdner.ner.evaluate import evaluate as evaluate

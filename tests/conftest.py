@@ -1,5 +1,26 @@
-"""Set before NumPy is imported: the tests' matrices are so small that threads of BLAS only wait for each other."""
+"""What tests share: the number of threads, and the command line."""
 
+import io
 import os
+import sys
 
+# Set before NumPy is imported: the tests' matrices are so small that threads of BLAS only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import pytest
+from commands import Call, Outcome
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+    """``call("tag", "-", stdin=b"...")``: one command in this process."""
+    from herdner.cli import run
+
+    def invoke(*arguments: object, stdin: bytes = b"") -> Outcome:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capfd.readouterr()
+        code = run([str(argument) for argument in arguments])
+        sys.stdout.flush()
+        return Outcome(code, *capfd.readouterr())
+
+    return invoke

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shlex
@@ -10,12 +9,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from commands import Call, Outcome, one_line
 from data import ELSEWHERE, REPOSITORY
 
 import herdner
@@ -26,15 +24,6 @@ NEWS = REPOSITORY / "corpora" / "herdner_news.train.conll"
 DEV = REPOSITORY / "corpora" / "herdner_news.dev.conll"
 
 
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Call = Callable[..., Outcome]
-
-
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A small real model, trained by the command itself."""
@@ -42,27 +31,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     arguments = ["train", "--train", f"{NEWS}:conll", "--dev", f"{DEV}:conll", "--iterations", "40"]
     assert run([*arguments, "--output", str(path)]) == 0
     return str(path)
-
-
-@pytest.fixture
-def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
-    def invoke(*arguments: object, stdin: bytes = b"") -> Outcome:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        capfd.readouterr()
-        code = run([str(argument) for argument in arguments])
-        sys.stdout.flush()
-        return Outcome(code, *capfd.readouterr())
-
-    return invoke
-
-
-def one_line(outcome: Outcome, code: int) -> str:
-    """The one line that a failure may say."""
-    assert outcome.code == code
-    assert outcome.err.startswith("herdner: ")
-    assert outcome.err.count("\n") == 1
-    assert "Traceback" not in outcome.err
-    return outcome.err
 
 
 def records(text: str) -> list[dict]:

@@ -79,15 +79,17 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
     return guarded
 
 
-def inference(backend: str | None, pairs: Sequence[str] | None, tagger: Tagger) -> dict[str, Any]:
-    """``--backend`` and ``--set`` as arguments of `Tagger.pipe`; wrong ones are wrong use."""
+def inference(
+    backend: str | None, pairs: Sequence[str] | None, tagger: Tagger, option: str = "--set"
+) -> dict[str, Any]:
+    """A backend and KEY=VALUE pairs (given by ``option``) as arguments of `Tagger.pipe`; wrong ones are wrong use."""
     from herdner.inference.registry import BACKENDS, make_backend
 
     options = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.isidentifier():
-            raise UsageError(f"--set {pair!r}: expected KEY=VALUE, as in --set n_sweeps=400")
+            raise UsageError(f"{option} {pair!r}: expected KEY=VALUE, as in n_sweeps=400")
         options[key] = value
     if backend is None and not options:
         return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,19 +21,33 @@ from herdner.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from herdner import Tagger
+    from herdner.ner.compare import Comparison
     from herdner.ner.document import Document
+    from herdner.ner.evaluate import Scores
 
 CORE_CLASSES = {"PER", "LOC", "ORG"}
+MAX_RESAMPLES = 10_000_000
 
 
 @command
 def evaluate(
+    context: typer.Context,
     files: Annotated[
         list[str], typer.Argument(metavar="FILE:FORMAT...", help="Annotated files, as in dev.conll:conll.")
     ],
     model: ModelOption = "en",
     backend: BackendOption = None,
     set_: SetOption = None,
+    compare: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--compare",
+            metavar="A B",
+            help="Is B better than A? Each is MODEL, MODEL@BACKEND, MODEL@BACKEND:KEY=VALUE:..., or FILE:FORMAT of "
+            "predictions.",
+        ),
+    ] = None,
     seed: SeedOption = 0,
     map_labels: Annotated[
         bool | None,
@@ -42,45 +57,85 @@ def evaluate(
         ),
     ] = None,
     resamples: Annotated[
-        int, typer.Option("--resamples", min=0, help="Bootstrap samples for the interval; 0: none.")
-    ] = 1000,
+        int | None,
+        typer.Option(
+            "--resamples",
+            min=0,
+            max=MAX_RESAMPLES,
+            help="Bootstrap samples for the interval; 0: none [default: 1000, with --compare 10000].",
+        ),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option("--unit", help="With --compare: resample each document or sentence [default: document]."),
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
 ) -> None:
     """Score a model on annotated files: per class and micro precision, recall and F1 (seqeval, strict), and the speed.
 
     The speed counts tagging alone, from tokens to names, in one process. The model's tokenizer splits running text.
+
+    With --compare, two models, backends or files of predictions meet on the same documents: both F1, the difference
+    with its interval, and p-values by approximate randomisation and paired bootstrap.
     """
+    sources = parse_sources(files)
+    if compare is None:
+        if unit is not None:
+            raise UsageError("--unit goes with --compare")
+        scores = scored(sources, model, backend, set_, seed, map_labels, 1000 if resamples is None else resamples)
+    else:
+        from herdner.cli.compare import compared
+
+        for name in ("model", "backend", "set_"):
+            if getattr(context.get_parameter_source(name), "name", "DEFAULT") != "DEFAULT":
+                raise UsageError(f"--{name.strip('_')}: with --compare, A and B say so: MODEL@BACKEND:KEY=VALUE")
+        scores = compared(sources, compare, seed, map_labels, 10_000 if resamples is None else resamples, unit)
+    if json_:
+        print(scores.to_json())
+    else:
+        show(scores)
+
+
+def scored(
+    sources: list, model: str, backend: str | None, set_: list[str] | None, seed: int, map_labels: bool | None,
+    resamples: int,
+) -> Scores:  # fmt: skip
+    """The scores of one model."""
     import numpy as np
 
     import herdner
     from herdner.ner.evaluate import evaluate as score
     from herdner.ner.tokenize import Tokenizer
 
-    sources = parse_sources(files)
     tagger = herdner.load(model)
     options = inference(backend, set_, tagger)
-    classes = {tag.partition("-")[2] for tag in tagger.labels if tag != "O"}
-    mapped = map_labels if map_labels is not None else classes <= CORE_CLASSES
+    mapped = map_labels if map_labels is not None else classes_of(tagger.labels) <= CORE_CLASSES
     gold = read_gold(sources, Tokenizer(tagger.model_.tokenizer), mapped)
+    predicted, speed = timed(tagger, gold, options, seed)
+    rng = np.random.default_rng(seed) if resamples else None
+    return score(gold, predicted, rng=rng, n_resamples=resamples or 1, tokens_per_second=speed)
+
+
+def timed(
+    tagger: Tagger, gold: list[Document], options: dict[str, Any], seed: int, title: str = "tagging"
+) -> tuple[list[Document], float]:
+    """What the tagger makes of the documents without their tags, and its tokens per second."""
     plain = [bare(document) for document in gold]
     next(tagger.pipe(plain[:1], seed=seed, **options))  # what is loaded or compiled on first use is not the speed
-    predicted, seconds = [], 0.0
+    predicted = []
     with progress("{task.completed:,} of {task.total:,} documents") as display:
-        task = display.add_task("tagging", total=len(plain))
+        task = display.add_task(title, total=len(plain))
         begin = time.perf_counter()
         for document in tagger.pipe(plain, seed=seed, **options):
             predicted.append(document)
             display.advance(task)
         seconds = time.perf_counter() - begin
-    rng = np.random.default_rng(seed) if resamples else None
-    n_tokens = sum(len(document.tokens) for document in gold)
-    scores = score(
-        gold, predicted, rng=rng, n_resamples=resamples or 1, tokens_per_second=n_tokens / max(seconds, 1e-9)
-    )
-    if json_:
-        print(scores.to_json())
-    else:
-        show(scores)
+    return predicted, sum(len(document.tokens) for document in gold) / max(seconds, 1e-9)
+
+
+def classes_of(tags: Iterable[str]) -> set[str]:
+    """The classes that tags speak of."""
+    return {tag.partition("-")[2] for tag in tags if tag != "O"}
 
 
 def parse_sources(files: list[str]) -> list:
@@ -114,7 +169,7 @@ def bare(document: Document) -> Document:
     return replace(document, tags=None, entities=())
 
 
-def show(scores) -> None:
+def show(scores: Scores | Comparison) -> None:
     """A table for a terminal, Markdown for a file or pipe."""
     if not sys.stdout.isatty():
         print(scores.to_markdown())

@@ -32,7 +32,7 @@ class ClassScores:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A percentile bootstrap interval of the micro F1."""
+    """A percentile bootstrap interval of the micro F1, or of the difference between two."""
 
     low: float
     high: float
@@ -61,23 +61,11 @@ class Scores:
 
     def to_table(self) -> Table:
         """A table for rich's console."""
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(caption=self.summary())
-        table.add_column("class")
-        for name in ("precision", "recall", "F1", "support"):
-            table.add_column(name, justify="right")
-        for row in (*self.classes, self.micro):
-            table.add_row(*map(Text, _cells(row)), end_section=row is self.classes[-1] if self.classes else False)
-        return table
+        return rich_table(_HEADER, [_cells(row) for row in (*self.classes, self.micro)], self.summary())
 
     def to_markdown(self) -> str:
         """A table in Markdown, with a line below it."""
-        rows = [("class", "precision", "recall", "F1", "support"), ("---", "---:", "---:", "---:", "---:")]
-        rows += [_cells(row) for row in (*self.classes, self.micro)]
-        lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-        return "\n".join([*lines, "", self.summary()])
+        return markdown_table(_HEADER, [_cells(row) for row in (*self.classes, self.micro)], self.summary())
 
     def summary(self) -> str:
         """Sizes, interval and speed in one line."""
@@ -90,8 +78,31 @@ class Scores:
         return "; ".join(parts)
 
 
+_HEADER = ("class", "precision", "recall", "F1", "support")
+
+
 def _cells(row: ClassScores) -> tuple[str, ...]:
     return row.label, f"{row.precision:.2%}", f"{row.recall:.2%}", f"{row.f1:.2%}", f"{row.support:,}"
+
+
+def rich_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> Table:
+    """A table for rich's console: names in the first column, figures in the others, the last row apart."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(caption=Text(caption))
+    for i, name in enumerate(header):
+        table.add_column(name, justify="right" if i else "left")
+    for i, row in enumerate(rows, 1):
+        table.add_row(*map(Text, row), end_section=i == len(rows) - 1)
+    return table
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
+    """The same in Markdown."""
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (header, rule, *rows)]
+    return "\n".join([*lines, "", caption])
 
 
 class Pair(NamedTuple):
@@ -124,7 +135,7 @@ def evaluate(
 
     Raises ValueError where documents differ in number or tokens.
     """
-    pairs = list(_pairs(list(gold), list(predicted), scheme))
+    pairs = list(pair_up(list(gold), list(predicted), scheme))
     micro, classes = _seqeval(pairs)
     interval = None if rng is None else bootstrap_interval(pairs, rng, n_resamples, level)
     n_sentences = sum(len(pair.sentence_offsets) - 1 for pair in pairs)
@@ -132,7 +143,8 @@ def evaluate(
     return Scores(micro, classes, len(pairs), n_sentences, n_tokens, interval, tokens_per_second)
 
 
-def _pairs(gold: Sequence[Document], predicted: Sequence[Document], scheme: Scheme | None = None) -> Iterator[Pair]:
+def pair_up(gold: Sequence[Document], predicted: Sequence[Document], scheme: Scheme | None = None) -> Iterator[Pair]:
+    """Gold and predicted spans of each document, read as `evaluate` says. ValueError where documents do not match."""
     if len(gold) != len(predicted):
         raise ValueError(f"{len(gold)} gold documents but {len(predicted)} predicted; expected one for one")
     if scheme is None:
@@ -201,22 +213,40 @@ def bootstrap_interval(
     """
     unit = "document" if len(pairs) > 1 else "sentence"
     counts = count_spans(pairs, unit)[1].sum(axis=1)  # [n_units, 3]
-    n_units = len(counts)
-    if n_units < 2 or n_resamples < 1:
+    if len(counts) < 2 or n_resamples < 1:
         return None
-    shares = np.full(n_units, 1 / n_units)
-    batch = max(1, _CELLS // n_units)
-    f1 = np.concatenate(
-        [
-            _f1(rng.multinomial(n_units, shares, size=min(batch, n_resamples - done)) @ counts)
-            for done in range(0, n_resamples, batch)
-        ]
-    )
+    f1 = np.concatenate([f1_of_counts(sums) for sums in bootstrap_sums(counts, rng, n_resamples)])
     low, high = np.quantile(f1, [(1 - level) / 2, (1 + level) / 2]).tolist()
     return Interval(low, high, level, unit, n_resamples)
 
 
-def _f1(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def bootstrap_sums(
+    counts: NDArray[np.int64], rng: np.random.Generator, n_resamples: int
+) -> Iterator[NDArray[np.int64]]:
+    """Sums over units drawn with replacement, from counts ``[n_units, columns]``: batches of ``[resamples, columns]``.
+
+    Units of equal counts are drawn together, which is the same in law and cheap even for very many units.
+    """
+    kinds, copies = distinct_rows(counts)
+    batch = batch_size(len(kinds))
+    for done in range(0, n_resamples, batch):
+        size = min(batch, n_resamples - done)
+        yield rng.multinomial(len(counts), copies / len(counts), size=size) @ kinds
+
+
+def distinct_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct rows, in the order in which they first appear, and how often each does."""
+    kinds, first, copies = np.unique(rows, axis=0, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    return kinds[order], copies[order]
+
+
+def batch_size(width: int) -> int:
+    """Resamples that are held at once when each needs ``width`` numbers."""
+    return max(1, _CELLS // max(1, width))
+
+
+def f1_of_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """F1 of right, predicted and gold counts ``[..., 3]``; 0 where there is nothing."""
     total = counts[..., 1] + counts[..., 2]
     return 2 * counts[..., 0] / np.maximum(total, 1)

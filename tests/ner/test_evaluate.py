@@ -16,7 +16,7 @@ from seqeval.metrics import classification_report
 from seqeval.scheme import IOB2, IOBES
 
 from herdner.ner.document import Document, Entity
-from herdner.ner.evaluate import Scores, _pairs, bootstrap_interval, count_spans, evaluate
+from herdner.ner.evaluate import Scores, bootstrap_interval, count_spans, evaluate, pair_up
 from herdner.ner.tags import convert_tags
 
 IOB2_TAGS = ["O", "O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
@@ -64,7 +64,7 @@ def test_scores_are_seqevals_strict_scores_of_the_raw_tags(tags, scheme, data):
 def test_counts_for_the_bootstrap_give_the_same_figures(case):
     gold, predicted = map(documents, case)
     scores = evaluate(gold, predicted)
-    pairs = list(_pairs(gold, predicted))
+    pairs = list(pair_up(gold, predicted))
     labels, by_document = count_spans(pairs)
     assert (count_spans(pairs, "sentence")[1].sum(axis=0) == by_document.sum(axis=0)).all()
     assert len(by_document) == len(gold)
@@ -117,7 +117,7 @@ def test_interval_holds_the_mean_of_a_slow_bootstrap():
 
 def test_interval_is_a_function_of_the_generator(monkeypatch):
     gold, predicted = documents([[["B-PER"], ["O"], ["B-LOC"]]]), documents([[["B-PER"], ["O"], ["O"]]])
-    pairs = list(_pairs(gold, predicted))
+    pairs = list(pair_up(gold, predicted))
     one, two = (bootstrap_interval(pairs, np.random.default_rng(5), 300) for _ in range(2))
     assert one == two
     assert one.unit == "sentence"  # only one document

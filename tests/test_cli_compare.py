@@ -1,0 +1,177 @@
+"""``herdner evaluate --compare A B`` as its user meets it."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import Call, one_line
+from data import REPOSITORY
+
+import herdner
+from herdner.cli.compare import Side, parse_side
+from herdner.cli.evaluate import bare
+
+DEV = REPOSITORY / "corpora" / "herdner_news.dev.conll"
+
+
+@pytest.fixture
+def odd_model(tmp_path: Path) -> Path:
+    """The shipped model under a path with a colon and an @."""
+    path = tmp_path / ("me@home" if os.name == "nt" else "me@home:1") / "b@gibbs.model"
+    path.parent.mkdir()
+    with importlib.resources.as_file(importlib.resources.files("herdner") / "data" / "en.herdner") as shipped:
+        shutil.copy(shipped, path)
+    return path
+
+
+@pytest.fixture
+def cut(tmp_path: Path) -> Path:
+    """The gold file without the last person of each document, as predictions."""
+    documents = []
+    for document in herdner.read_documents(DEV, "conll"):
+        persons = [entity for entity in document.entities if entity.label == "PER"]
+        documents.append(document.with_entities(entity for entity in document.entities if entity not in persons[-1:]))
+    path = tmp_path / "cut.conll"
+    with path.open("w", encoding="utf-8") as stream:
+        herdner.write_documents(documents, stream, "conll")
+    return path
+
+
+def compared(call: Call, *arguments: object) -> dict:
+    outcome = call("evaluate", f"{DEV}:conll", "--json", "--compare", *arguments)
+    assert (outcome.code, outcome.err) == (0, "")
+    return json.loads(outcome.out)
+
+
+def test_two_backends_as_the_library_compares_them(call: Call) -> None:
+    gold = list(herdner.read_documents(DEV, "conll"))
+    tagger = herdner.load("en")
+    a = list(tagger.pipe(map(bare, gold), seed=3))
+    b = list(tagger.pipe(map(bare, gold), seed=3, backend="gibbs", n_sweeps=5, record="nothing"))
+    expected = herdner.compare(
+        gold, a, b, rng=np.random.default_rng(3), n_resamples=400, names=("en", "en@gibbs:n_sweeps=5:record=nothing")
+    )
+    found = compared(call, expected.name_a, expected.name_b, "--seed", 3, "--resamples", 400)
+    speeds = {key: found[key] for key in ("tokens_per_second_a", "tokens_per_second_b")}
+    assert min(speeds.values()) > 0
+    assert found == json.loads(replace(expected, **speeds).to_json())
+    assert found["micro"]["difference"] != 0
+
+
+def test_predictions_in_a_file_count_as_the_tagger_that_wrote_them(call: Call, tmp_path: Path) -> None:
+    for format in ("conll", "jsonl"):
+        path = tmp_path / f"predictions.{format}"
+        assert call("tag", DEV, "-i", "conll", "-f", format, "-o", path).code == 0
+        for side in (path, f"{path}:{format}"):
+            found = compared(call, "en", side)
+            assert found["tokens_per_second_a"] > 0
+            assert found["tokens_per_second_b"] is None
+            assert (found["randomisation_p"], found["micro"]["only_a"], found["micro"]["only_b"]) == (1, 0, 0)
+            assert 0.5 < found["micro"]["f1_a"] == found["micro"]["f1_b"] < 1
+
+
+def test_two_files_need_no_model(call: Call, cut: Path) -> None:
+    found = compared(call, cut, f"{DEV}:conll", "--unit", "sentence")
+    assert found["micro"]["f1_a"] < found["micro"]["f1_b"] == 1
+    assert (found["micro"]["only_a"], found["interval"]["unit"]) == (0, "sentence")
+    by_class = {row["label"]: row["only_b"] for row in found["classes"]}
+    assert by_class["PER"] == found["micro"]["only_b"] > 5
+    assert found["randomisation_p"] < 0.01
+    markdown = call("evaluate", f"{DEV}:conll", "--compare", cut, f"{DEV}:conll").out
+    assert markdown.startswith("| class | F1 of A | F1 of B | B - A |")
+    assert f"A is {cut}, B is {DEV}:conll; B - A is +" in markdown
+
+
+def test_running_text_is_split_once_for_both(call: Call, tmp_path: Path) -> None:
+    article = REPOSITORY / "corpora" / "article.txt"
+    gold = tmp_path / "gold.jsonl"
+    assert call("tag", article, "-f", "jsonl", "-o", gold).code == 0
+    outcome = call("evaluate", gold, "--compare", gold, "en@mean-field", "--json")
+    found = json.loads(outcome.out)
+    assert found["interval"]["unit"] == "sentence"
+    assert found["micro"]["f1_b"] < found["micro"]["f1_a"] == 1
+    assert found["n_units"] > 5
+
+
+@pytest.mark.parametrize(
+    ("text", "side"),
+    [
+        ("en", Side("en", "en")),
+        ("en@dhg", Side("en@dhg", "en", "dhg")),
+        ("my.model@dhg", Side("my.model@dhg", "my.model", "dhg")),
+        ("en@x:a=1:b=f(0.1, 4)", Side("en@x:a=1:b=f(0.1, 4)", "en", "x", ["a=1", "b=f(0.1, 4)"])),
+        ("C:\\me@home\\a.model", Side("C:\\me@home\\a.model", "C:\\me@home\\a.model")),
+        ("C:\\me@home\\a@dhg:a=1", Side("C:\\me@home\\a@dhg:a=1", "C:\\me@home\\a", "dhg", ["a=1"])),
+        ("me@home/a.model", Side("me@home/a.model", "me@home/a.model")),
+        ("./me@home.model@icm", Side("./me@home.model@icm", "./me@home.model", "icm")),
+    ],
+)
+def test_sides_are_told_apart(text: str, side: Side) -> None:
+    assert parse_side(text) == side
+
+
+@pytest.mark.parametrize(
+    "text", ["p.conll", "p:conll", "me@home/p.jsonl.gz", "a@dhg:jsonl", "C:\\me@home\\p.txt:conll"]
+)
+def test_predictions_are_known_by_extension_or_format(text: str) -> None:
+    side = parse_side(text)
+    assert side.predictions is not None
+    assert (side.name, side.model, side.backend) == (text, "", None)
+
+
+def test_a_file_that_exists_is_taken_as_it_is(call: Call, odd_model: Path) -> None:
+    assert parse_side(str(odd_model)) == Side(str(odd_model), str(odd_model))
+    side = parse_side(f"{odd_model}@icm")
+    assert (side.model, side.backend) == (str(odd_model), "icm")
+    assert compared(call, "en", odd_model, "--resamples", 10)["micro"]["difference"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--compare", "en"], 2, "2 arguments"),
+        (["--compare", "en", ""], 2, "MODEL@BACKEND:KEY=VALUE"),
+        (["--compare", "en", "en@"], 2, "MODEL@BACKEND:KEY=VALUE"),
+        (["--compare", "@dhg", "en"], 2, "MODEL@BACKEND:KEY=VALUE"),
+        (["--compare", "en", "en@gibs"], 2, "there is no backend 'gibs'"),
+        (["--compare", "en", "en@gibbs:n_sweeps"], 2, "--compare en@gibbs:n_sweeps: 'n_sweeps': expected KEY=VALUE"),
+        (["--compare", "en", "en@gibbs:colour=red"], 2, "(see herdner backends gibbs)"),
+        (["--compare", "en", "en@gibbs:n_sweeps=x"], 2, "a whole number"),
+        (["--compare", "en", "en", "--model", "en"], 2, "--model: with --compare"),
+        (["--compare", "en", "en", "--backend", "dhg"], 2, "--backend: with --compare"),
+        (["--compare", "en", "en", "--set", "n_sweeps=3"], 2, "--set: with --compare"),
+        (["--compare", "en", "en", "--resamples", "0"], 2, "give 1 or more"),
+        (["--compare", "en", "en", "--resamples", "99999999999"], 2, "10000000"),
+        (["--compare", "en", "en", "--unit", "token"], 2, "document or sentence"),
+        (["--unit", "document"], 2, "goes with --compare"),
+        (["--compare", "en", "nowhere.model"], 1, "FILE:FORMAT"),
+        (["--compare", "en", "en:gibbs"], 1, "MODEL@BACKEND"),
+        (["--compare", "en", "nowhere.conll"], 1, "nowhere.conll"),
+        (["--compare", "en", "en@exact"], 1, "en@exact: "),
+    ],
+)
+def test_wrong_use_is_one_line(call: Call, arguments: list[str], code: int, message: str) -> None:
+    assert message in one_line(call("evaluate", f"{DEV}:conll", *arguments), code)
+
+
+def test_predictions_that_do_not_fit(call: Call, cut: Path, tmp_path: Path) -> None:
+    def message(text: str, name: str = "other.conll") -> str:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return one_line(call("evaluate", cut, "--compare", cut, tmp_path / name), 1)
+
+    text = cut.read_text(encoding="utf-8")
+    assert "20 gold documents but 1 predicted" in message("Ada\tB-PER\n")
+    assert "other.conll: document" in message(text.replace("Kenya", "Uganda"))
+    assert "no document" in message("")
+    assert "other.conll:1: " in message("Ada\tPERSON\n")
+    assert "no annotation" in message("Ada", "other.txt")
+    one = tmp_path / "one.conll"
+    one.write_text("Ada\tB-PER\n", encoding="utf-8")
+    assert "two sentences or more" in one_line(call("evaluate", one, "--compare", one, "en"), 1)
