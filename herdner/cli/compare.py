@@ -75,10 +75,8 @@ def compared(
     sides = [parse_side(name) for name in names]
     taggers = load_taggers(sides)
     options = [
-        {}
-        if side.predictions
-        else inference(side.backend, side.options, taggers[side.model], f"--compare {side.name}:")
-        for side in sides
+        {} if s.predictions else inference(s.backend, s.options, taggers[s.model], f"--compare {s.name}:")
+        for s in sides
     ]
     tokenizer = shared_tokenizer(sides, taggers)
     # What is predicted is read before the tagging, which may take long.
@@ -87,8 +85,8 @@ def compared(
     known += [tag for documents in read for document in documents or () for tag in document.tags or ()]
     gold = read_gold(sources, tokenizer, map_labels if map_labels is not None else classes_of(known) <= CORE_CLASSES)
     results = [
-        (documents, None) if documents is not None else tagged(side, taggers[side.model], gold, given, seed)
-        for side, documents, given in zip(sides, read, options, strict=True)
+        (documents, None) if documents is not None else tagged(letter, side, taggers[side.model], gold, given, seed)
+        for letter, side, documents, given in zip("AB", sides, read, options, strict=True)
     ]
     (a, speed_a), (b, speed_b) = results
     return compare(
@@ -125,10 +123,10 @@ def shared_tokenizer(sides: list[Side], taggers: dict[str, Tagger]) -> Tokenizer
 
 
 def tagged(
-    side: Side, tagger: Tagger, gold: list[Document], options: dict[str, Any], seed: int
+    letter: str, side: Side, tagger: Tagger, gold: list[Document], options: dict[str, Any], seed: int
 ) -> tuple[list[Document], float]:
     """What a side's tagger makes of the documents, and its tokens per second; errors name the side."""
     try:
-        return timed(tagger, gold, options, seed, side.name)
+        return timed(tagger, gold, options, seed, f"tagging {letter}")
     except ValueError as error:
         raise ValueError(f"{side.name}: {error}") from None

@@ -67,7 +67,9 @@ def evaluate(
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option("--unit", help="With --compare: resample each document or sentence [default: document]."),
+        typer.Option(
+            "--unit", help="With --compare: resample by document or sentence [default: document, if there are two]."
+        ),
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
 ) -> None:
