@@ -8,7 +8,7 @@ The algorithm is in the headers: gibbs_model.h (conditionals), gibbs_weights.h a
 import numpy as np
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
 
@@ -143,8 +143,26 @@ cdef extern from "gibbs_engine.h" nogil:
     uint32_t start_fraction(uint64_t key, int64_t i, uint64_t k)
     void uniform_block(uint64_t key, uint64_t block, double *out)
 
+cdef extern from "gibbs_count.h" nogil:
+    enum:
+        MOST_COUNTED
+    ctypedef struct counting:
+        double *odds
+        int64_t *p
+        int64_t *keys
+        double *upper
+        int64_t *aims
+        int64_t focus
+        uint64_t *visits
+        uint64_t *returns
+        const int32_t *groups
+        int8_t *last
+    void tabulate(run *r, const counting *c)
+    int64_t count_sweeps(run *r, thread_state *t, const counting *c, int64_t first, int64_t last)
+
 
 LABELS_LIMIT = MOST_LABELS
+COUNTED_LIMIT = MOST_COUNTED
 SHARD_SIZE, BATCH_SIZE = SHARD, BATCH
 SHARINGS = {
     "complete": SHARE_COMPLETE, "blanket": SHARE_BLANKET, "neighbour-sum": SHARE_SUM,
@@ -195,6 +213,7 @@ cdef class Run:
     cdef const gibbs_engine *engine
     cdef thread_state *threads
     cdef blocks blocks
+    cdef counting counting
     cdef list kept
     cdef uint64_t state_sum
     cdef object driving
@@ -387,6 +406,23 @@ cdef class Run:
         if me == 0 and not fault:
             self.done = last * self.r.n_steps
         return fault, self.threads[me].w.faulty
+
+    def set_counting(self, odds, p, keys, int64_t focus, visits, returns, groups, last):
+        """Fills the tables ``odds``, ``p``, ``keys`` [V, 2^V]; the others, for `count`, as in gibbs_count.h."""
+        upper, aims = np.empty(odds.shape), np.empty(self.r.s.bins + 1, np.int64)
+        cdef counting *c = &self.counting
+        c.odds, c.p, c.keys = <double *> self.at(odds), <int64_t *> self.at(p), <int64_t *> self.at(keys)
+        c.upper, c.aims = <double *> self.at(upper), <int64_t *> self.at(aims)
+        c.visits, c.returns, c.focus = <uint64_t *> self.at(visits), <uint64_t *> self.at(returns), focus
+        c.groups, c.last = <const int32_t *> self.at(groups), <int8_t *> self.at(last)
+        tabulate(&self.r, c)
+
+    def count(self, int64_t first, int64_t last):
+        """Sweeps first .. last - 1 of a small graph, counted. Returns (fault, variable)."""
+        cdef int64_t fault
+        with nogil:
+            fault = count_sweeps(&self.r, &self.threads[0], &self.counting, first, last)
+        return fault, self.threads[0].w.faulty
 
     def recomputed_log_potential(self):
         """The log-potential of the present state, added up anew."""

@@ -159,9 +159,10 @@ static ALWAYS_INLINE int herd_two(double *weight, double p, double one, int circ
                                   uint64_t start) {
     if (unborn) *weight = bound > 0.0 ? 0.0 : (circular ? 0.0 : p) - start_fraction_of(one, start);
     if (circular) *weight += p;
-    int x = p > 0.0 && (*weight > 0.0 || p >= one);
-    if (bound > 0.0 && fabs(*weight) <= bound * one) x = drawn;
-    *weight += (circular ? 0.0 : p) - (x ? one : 0.0);
+    int x = (p > 0.0) & ((*weight > 0.0) | (p >= one));
+    const int random = bound > 0.0 && fabs(*weight) <= bound * one;
+    x ^= (x ^ drawn) & -random; /* no branch, as it would be unpredictable */
+    *weight += (circular ? 0.0 : p) - x * one;
     return x;
 }
 
@@ -245,23 +246,20 @@ static inline uint64_t key_of(const sampler *s, int64_t i) {
 /* u < 1 / (1 + odds) without the division. Odds may be infinite. */
 static ALWAYS_INLINE int draws_one(double odds, double u) { return u * (1.0 + odds) < 1.0; }
 
-static int draw_two_any(const sampler *s, worker *w, int64_t i, double odds, double u) {
-    int drawn = draws_one(odds, u);
-    if (s->draw == DRAW_RANDOM) return drawn;
-    int64_t p = fixed_p(odds);
-    double real = 1.0 / (1.0 + odds);
-    uint64_t key;
-    if (s->sharing == SHARE_BINS) {
-        key = bin_of(p, s->bins);
-    } else if (s->sharing == SHARE_RANDOM_BINS) { /* HGW19 Algorithm 9: b or b + 1, so that the mean is p */
-        const uint64_t scaled = (uint64_t)p * (uint64_t)s->bins;
-        key = (scaled >> 32) + (u * 4294967296.0 < (double)(uint32_t)scaled);
-        p = (int64_t)((key << 32) / (uint64_t)s->bins);
-        real = (double)key / (double)s->bins;
-        drawn = next_uniform(u) * 4294967296.0 < (double)p;
-    } else {
-        key = key_of(s, i);
-    }
+/* The key b or b + 1 of HGW19 Algorithm 9, so that the mean of key / B is p, which becomes that multiple; `drawn` a label
+ * drawn from it. */
+static ALWAYS_INLINE uint64_t random_bin(const sampler *s, double u, int64_t *p, double *real, int *drawn) {
+    const uint64_t scaled = (uint64_t)*p * (uint64_t)s->bins;
+    const uint64_t key = (scaled >> 32) + (u * 4294967296.0 < (double)(uint32_t)scaled);
+    *p = (int64_t)((key << 32) / (uint64_t)s->bins);
+    *real = (double)key / (double)s->bins;
+    *drawn = next_uniform(u) * 4294967296.0 < (double)*p;
+    return key;
+}
+
+/* The label that the weight of a key decides on; `drawn` is the one drawn at random, for an error bound. */
+static ALWAYS_INLINE int herd_two_key(const sampler *s, worker *w, int64_t i, uint64_t key, int64_t p, double real,
+                                      int drawn) {
     if (s->fractions) return herd_fraction(s->fractions + first_key(s, i) + key, p);
     double *slot = signed_slot(s, w, i, key);
     if (!slot) return s->x[i];
@@ -274,6 +272,17 @@ static int draw_two_any(const sampler *s, worker *w, int64_t i, double odds, dou
     }
     const uint64_t start = unborn ? mix_pair(s->weight_key, i, key) : 0;
     return herd_two(slot, fixed ? (double)p : real, s->one, s->circular, s->error_bound, drawn, unborn, start);
+}
+
+static int draw_two_any(const sampler *s, worker *w, int64_t i, double odds, double u) {
+    int drawn = draws_one(odds, u);
+    if (s->draw == DRAW_RANDOM) return drawn;
+    int64_t p = fixed_p(odds);
+    double real = 1.0 / (1.0 + odds);
+    const uint64_t key = s->sharing == SHARE_BINS          ? bin_of(p, s->bins)
+                         : s->sharing == SHARE_RANDOM_BINS ? random_bin(s, u, &p, &real, &drawn)
+                                                           : key_of(s, i);
+    return herd_two_key(s, w, i, key, p, real, drawn);
 }
 
 static ALWAYS_INLINE int draw_two(const sampler *s, worker *w, int64_t i, double odds, double u, const int draw) {

@@ -37,10 +37,11 @@ _HOMES = {
     "herdner.ner.tagger": ("Tagger",),
     "herdner.ner.tokenize": ("Tokenizer",),
 }  # fmt: skip
-_MODULES = ("herding",)
+_MODULES = ("convergence", "herding")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
+    from herdner import convergence as convergence
     from herdner import herding as herding
     from herdner.graph import FactorGraph as FactorGraph
     from herdner.graph import TableFactors as TableFactors

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LABELS_LIMIT: int
+COUNTED_LIMIT: int
 SHARD_SIZE: int
 BATCH_SIZE: int
 SHARINGS: dict[str, int]
@@ -41,6 +42,18 @@ class Run:
     def drive(self, uniforms: NDArray[np.float64], first: int) -> None: ...
     def advance(self, start: int, stop: int) -> tuple[int, int]: ...
     def advance_together(self, me: int, first: int, last: int) -> tuple[int, int]: ...
+    def set_counting(
+        self,
+        odds: NDArray[np.float64],
+        p: NDArray[np.int64],
+        keys: NDArray[np.int64],
+        focus: int,
+        visits: NDArray[np.uint64],
+        returns: NDArray[np.uint64] | None,
+        groups: NDArray[np.int32] | None,
+        last: NDArray[np.int8] | None,
+    ) -> None: ...
+    def count(self, first: int, last: int) -> tuple[int, int]: ...
     def recomputed_log_potential(self) -> float: ...
     @property
     def state(self) -> NDArray[np.int32]: ...

@@ -136,7 +136,7 @@ class Chain:
             faults = [share.result() for share in shares]
         for fault, variable in faults:
             if fault:
-                raise self._error(fault, variable)
+                raise self.error(fault, variable)
 
     def _keys(self, variable: int) -> str:
         """What the keys of a variable are, and how to have fewer."""
@@ -151,7 +151,7 @@ class Chain:
             " (sharing=bins(B)), which needs one weight per bin"
         )
 
-    def _error(self, fault: int, variable: int) -> Exception:
+    def error(self, fault: int, variable: int) -> Exception:
         plan = self.shared.plan
         if fault == loops.FORBIDDEN:
             return ValueError(

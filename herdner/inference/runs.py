@@ -42,7 +42,7 @@ def run_chains(
     shared = Setup.of(plan, compiled, blocks)
     first = None if start is None else given_start(compiled, start)
     try:
-        chains = _begun(shared, rng, first)
+        chains = begun(shared, rng, first)
     except MemoryError:
         raise MemoryError(
             f"no memory is left for {plan.n_chains} chains of {plan.n_sweeps} sweeps and records ({plan.record}):"
@@ -55,7 +55,7 @@ def run_chains(
     return gathered(shared, chains, began)
 
 
-def _begun(shared: Setup, rng: np.random.Generator, first: NDArray[np.uint16] | None) -> list[Chain]:
+def begun(shared: Setup, rng: np.random.Generator, first: NDArray[np.uint16] | None) -> list[Chain]:
     """The chains before their first sweep."""
     plan, compiled = shared.plan, shared.compiled
     keys = rng.integers(0, 2**64, (plan.n_chains, 4), dtype=np.uint64)

@@ -1,0 +1,71 @@
+"""Small graphs in full: their joint distribution, full conditionals and the kernel of a Gibbs sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.graph.domain import Labels
+from herdner.graph.graph import FactorGraph, ImpossibleGraph
+from herdner.graph.tables import TableGraph, compile_tables
+
+MOST_STATES = 2**16
+MOST_KERNEL = 2**11  # states of a kernel, a matrix of doubles
+
+
+def joint(graph: FactorGraph | TableGraph) -> NDArray[np.float64]:
+    """[K1, .., KV]: the probability of every state, by enumeration; ValueError beyond 2^16 states."""
+    compiled = compile_tables(graph)
+    sizes = Labels(compiled.sizes).sizes
+    n_states = float(np.prod(sizes.astype(np.float64)))
+    if n_states > MOST_STATES:
+        raise ValueError(f"the graph has {n_states:.3g} states, more than the {MOST_STATES} that can be enumerated")
+    states = np.indices(tuple(sizes)).reshape(len(sizes), -1).T
+    log_potentials = compiled.graph.log_potential(states)
+    top = log_potentials.max()
+    if top == -np.inf:
+        raise ImpossibleGraph("-inf entries forbid every state of the graph; allow at least one")
+    weights = np.exp(log_potentials - top)
+    return (weights / weights.sum()).reshape(tuple(sizes))
+
+
+def full_conditional(whole: NDArray[np.float64], variable: int) -> NDArray[np.float64]:
+    """[K1, .., KV]: pi(x_i | the others) of a joint; where the others are impossible, uniform (never visited)."""
+    total = whole.sum(axis=variable, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(total > 0, whole / total, 1.0 / whole.shape[variable])
+
+
+def gibbs_kernel(graph: FactorGraph | TableGraph, order: Sequence[int] | None = None) -> NDArray[np.float64]:
+    """[S, S]: the transition probabilities of one Gibbs sweep between all S states, the last variable fastest.
+
+    ``order``: the variables that are updated, by default all in their order. ValueError beyond 2^11 states.
+    """
+    whole = joint(graph)
+    if whole.size > MOST_KERNEL:
+        raise ValueError(f"the graph has {whole.size} states; a kernel is made for at most {MOST_KERNEL}")
+    return sweep_kernel(whole, range(whole.ndim) if order is None else order)
+
+
+def sweep_kernel(whole: NDArray[np.float64], order: Sequence[int]) -> NDArray[np.float64]:
+    """`gibbs_kernel` of a joint."""
+    n = whole.size
+    rows = np.eye(n).reshape(n, *whole.shape)
+    for i in order:
+        rows = rows.sum(axis=i + 1, keepdims=True) * full_conditional(whole, i)
+    return rows.reshape(n, n)
+
+
+def dobrushin_coefficient(kernel: NDArray[np.float64]) -> float:
+    """max over x, y of the total variation between rows x and y of a transition matrix [S, S] (HG16 Sec. 3.3).
+
+    For a graph with impossible states give the rows and columns of the possible ones. Time O(S^3).
+    """
+    from scipy.spatial.distance import pdist
+
+    rows = np.asarray(kernel, np.float64)
+    if rows.ndim != 2 or rows.shape[0] != rows.shape[1] or not np.allclose(rows.sum(axis=1), 1.0) or rows.min() < 0:
+        raise ValueError("a kernel is a square matrix of probabilities whose rows sum to 1, as gibbs_kernel() makes")
+    return float(pdist(rows, "cityblock").max(initial=0.0) / 2)

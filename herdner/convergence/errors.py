@@ -1,0 +1,127 @@
+"""The parts of the integration error of herded samplers, and their bounds (HGW19 Sec. 4 and 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdner.convergence.focus import Focus, conditional
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """The parts of the error of T samples, taken right after the update of X (HGW19 Sec. 4.3, 6.5).
+
+    ``cor``: X and Z depend on each other given the weight Y. ``herding``: a weight has not yet given X the frequency
+    that it aims at. ``approx``: it aims at another than pi(x | z), as z's share it. ``bin``: weights were drawn for a
+    z with other frequencies than they should be (RDHG alone). ``z``: the distribution of Z; ``all``: of X and Z.
+    ``all`` is at most the sum of the others.
+    """
+
+    cor: float
+    herding: float
+    approx: float
+    bin: float
+    z: float
+    all: float
+
+    @classmethod
+    def of(cls, visits: ArrayLike, focus: Focus) -> Errors:
+        """``visits`` [L, Z, 2]: how often x, z came with the first (second) weight of z; L = 1 may be left out."""
+        counts = np.asarray(visits, np.float64).reshape(*focus.keys.shape, 2)
+        total = counts.sum()
+        if not total > 0:
+            raise ValueError("there are no samples to count errors of")
+        p = counts / total
+        of_yz, of_z, truth = p.sum(axis=2), p.sum(axis=(0, 2)), conditional(focus.target)
+        sums, aims = np.zeros((focus.n_weights, 2)), np.zeros((focus.n_weights, 2))
+        np.add.at(sums, focus.keys, p)
+        of_y = sums.sum(axis=1, keepdims=True)
+        if focus.aims is None:
+            np.add.at(aims, focus.keys, of_yz[..., None] * truth)
+        else:
+            aims = of_y * np.stack([1 - focus.aims, focus.aims], axis=1)
+        never = of_y == 0
+        given_y, aim = (np.where(never, 0.5, part / np.where(never, 1.0, of_y)) for part in (sums, aims))
+        hoped = (focus.chances[..., None] * aim[focus.keys]).sum(axis=0)
+        drawn = np.abs(of_yz - focus.chances * of_z).sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(of_z > 0, drawn / of_z, 0.0)
+        return cls(
+            cor=float(np.abs(p - given_y[focus.keys] * of_yz[..., None]).sum()),
+            herding=float(np.abs(sums - aims).sum()),
+            approx=float((of_z[:, None] * np.abs(hoped - truth)).sum()),
+            bin=float((focus.target.sum(axis=1) * share).sum()),
+            z=float(np.abs(of_z - focus.target.sum(axis=1)).sum()),
+            all=float(np.abs(p.sum(axis=0) - focus.target).sum()),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Lambdas:
+    """How much each part of the error can weigh in that of the expectation of one function f(x, z) (HGW19 eq. 8)."""
+
+    cor: float
+    herding: float
+    approx: float
+    bin: float
+    z: float
+
+    @classmethod
+    def of(cls, f: ArrayLike, focus: Focus) -> Lambdas:
+        """``f`` [Z, 2], split into a function of x, one of z, a constant and a rest by its means over each.
+
+        Norms are halves of ranges where a constant does not matter. As P(z | y) is not known beforehand, the norm of
+        the rest stands for that of its conditional expectation: the bound holds for any samples.
+        """
+        values = np.asarray(f, np.float64).reshape(focus.target.shape)
+        by_x = values.mean(axis=0)
+        rest = values - by_x - values.mean(axis=1, keepdims=True) + values.mean()
+        own, left = float(np.ptp(by_x)) / 2, float(np.abs(rest).max())
+        over_x = (conditional(focus.target) * values).sum(axis=1)
+        return cls(left, left + own, left + own, left + own, float(np.ptp(over_x)) / 2)
+
+    def bound(self, errors: Errors) -> float:
+        """|mean of f over the samples - E f| is at most this (HGW19 eq. 8)."""
+        parts = ("cor", "herding", "approx", "bin", "z")
+        return sum(getattr(self, part) * getattr(errors, part) for part in parts)
+
+
+def expectation_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
+    """The mean of f [Z, 2] over the samples less its expectation."""
+    counts = np.asarray(visits, np.float64).reshape(*focus.keys.shape, 2).sum(axis=0)
+    values = np.asarray(f, np.float64).reshape(focus.target.shape)
+    return float((values * (counts / counts.sum() - focus.target)).sum())
+
+
+def herding_bound(n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0) -> NDArray[np.float64]:
+    """2 c B / T, which D^herding never exceeds (HGW19 eq. 10): B weights; c = 1 + the error bound of the plan."""
+    return 2.0 * (1.0 + error_bound) * n_weights / np.asarray(n_sweeps, np.float64)
+
+
+def approx_bound(n_bins: int) -> float:
+    """2 / B, which D^approx of DHG(B) never exceeds (HGW19 eq. 11)."""
+    return 2.0 / n_bins
+
+
+def best_bins(n_sweeps: float, error_bound: float = 0.0, ratio: float = 1.0) -> float:
+    """B = sqrt(T ratio / c), where the sum of the two bounds, weighed, is least (HGW19 Sec. 6.4); c = 1 + error bound.
+
+    ``ratio``: lambda_approx / lambda_herding of the function whose expectation is wanted, 1 for functions of one
+    variable, such as marginals.
+    """
+    for name, value, low in (("n_sweeps", n_sweeps, 1.0), ("error_bound", error_bound, 0.0), ("ratio", ratio, 0.0)):
+        if not low <= value < np.inf:
+            raise ValueError(f"{name} must be a finite number of at least {low:g}, not {value}")
+    return float(np.sqrt(n_sweeps * ratio / (1.0 + error_bound)))
+
+
+def choose_bins(n_sweeps: int, error_bound: float = 0.0, ratio: float = 1.0, most: int = 2**16) -> int:
+    """How many bins DHG should have for a run of T sweeps: `best_bins` as a whole number, 1 to ``most``.
+
+    It weighs the bounds of two parts of the error and leaves the others aside; where conditionals hardly vary, fewer
+    bins are better. On a graph of d neighbours more than 2^d bins have nothing more to tell apart.
+    """
+    return int(np.clip(round(best_bins(n_sweeps, error_bound, ratio)), 1, most))
