@@ -9,9 +9,12 @@ two tokens add up.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections import defaultdict, deque
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cache, lru_cache
+from threading import Lock
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
@@ -21,6 +24,10 @@ from numpy.typing import NDArray
 from herdner._ext.links import capitalised, nearest_links
 
 MOST_BULLETS = 3  # tokens without letters before the first word of a sentence: "1 .", "--", "(4)"
+LONGEST_NAME = 4  # words of a full name, with titles
+LONGEST_ACRONYM = 6
+LONGEST_SKIPPED, MOST_SKIPPED = 4, 2  # letters and number of the small words inside an expansion: "of the"
+LONGEST_STEMMED = 64  # longer words are not words, and stemming takes more than linear time
 MOST_LINKS = 100  # links of one mention to earlier ones: a rule may come out of a file that nobody has checked
 # Behind these a capital may be that of a sentence inside a sentence: "said: `` The ...", bullets, three full stops.
 OPENINGS = ".!?\u2026:;\"'`\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u00a1\u00bf\u2022*\u2014"
@@ -51,6 +58,8 @@ class SameWord:
     A capital that its place asks for says nothing: at the beginning of a sentence, behind a quotation mark or a colon,
     in a headline in capitals. There a word is left out if the document has it in small letters too, which takes out
     "The" and "In" in any language, without a list of words; elsewhere "May" and "Bush" stay in.
+
+    Source: Sutton and McCallum 2004, who link all pairs of mentions; here only the nearest, and without such words.
     """
 
     name: ClassVar[str] = "same-word"
@@ -73,12 +82,130 @@ class SameWord:
         return nearest_links(_int32(mentions), _int32(groups), len(numbers), self.nearest)
 
 
-RULES: Mapping[str, type[Rule]] = MappingProxyType({rule.name: rule for rule in (SameWord,)})
+@dataclass(frozen=True)
+class SameStem:
+    """Links capitalised words with one stem that are not the same word: "Russian" - "Russians", "Treasury" -
+    "Treasuries".
+
+    nearest: each mention is linked to so many earlier ones, 1 to 100.
+    language: of the Snowball stemmer (Porter 2001; package snowballstemmer), "english", "spanish", "dutch" ...
+
+    Snowball strips endings by rule and knows no words: "Iraq" and "Iraqi" stay apart, "Iraqi" and "Iraqis" meet, as do
+    "House" and "Housing". Words in small letters take no part: in news, hardly any of them is a name.
+    Pairs that `SameWord` links, the same but for case, are left to it.
+    """
+
+    name: ClassVar[str] = "same-stem"
+
+    nearest: int = 3
+    language: str = "english"
+
+    def __post_init__(self) -> None:
+        _check(self)
+        _stemmer(self.language)
+
+    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+        """int32[F, 2], see `Rule`. Linear in the number of tokens, as no stem has many words."""
+        tokens = list(tokens)
+        stem = _stemmer(self.language)
+        families: defaultdict[str, dict[str, deque[int]]] = defaultdict(dict)  # the latest mentions by stem and word
+        pairs = []
+        for token in _names(tokens, sentence_offsets, 2):
+            word = tokens[token].casefold()
+            family = families[stem(word)]
+            if word not in family:
+                family[word] = deque(maxlen=self.nearest)
+            if len(family) > 1:
+                others = [earlier for other, mentions in family.items() if other != word for earlier in mentions]
+                pairs += [(earlier, token) for earlier in sorted(others)[-self.nearest :]]
+            family[word].append(token)
+        return _rows(pairs)
 
 
-def rule_to_dict(rule: Rule) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Acronym:
+    """Links an acronym to each word of an expansion that gives it a letter: "IMF" - "International Monetary Fund".
+
+    nearest: an acronym is linked to so many earlier expansions, and an expansion to so many earlier acronyms, 1 to 100.
+    min_length: letters of an acronym; at most they are six.
+
+    An acronym is a word in capitals, with or without full stops ("U.N.", "OPEC"). Its expansion is in one sentence:
+    capitalised words whose initials spell it (of "Asia-Pacific" both), with two short words in small letters in between
+    at most ("Bank of the West"), up to the end of a run of capitalised words. To an acronym of two letters, which many
+    words spell by chance, only a whole run is an expansion.
+    """
+
+    name: ClassVar[str] = "acronym"
+
+    nearest: int = 3
+    min_length: int = 2
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+        """int32[F, 2], see `Rule`. Linear in the number of tokens."""
+        tokens = list(tokens)
+        mentions: defaultdict[str, list[int]] = defaultdict(list)
+        initials = {}
+        for token in _names(tokens, sentence_offsets, 2):
+            acronym = _acronym(tokens[token])
+            if len(acronym) >= self.min_length:
+                mentions[acronym].append(token)
+            else:
+                initials[token] = _initials(tokens[token])
+        pairs = []
+        for acronym, expansions in _expansions(tokens, sentence_offsets.tolist(), initials, mentions).items():
+            ends = [expansion[-1] for expansion in expansions]
+            for token in mentions[acronym]:
+                past = bisect_left(ends, token)
+                near = expansions[max(past - self.nearest, 0) : past]
+                pairs += [(word, token) for expansion in near for word in expansion]
+            for expansion in expansions:
+                past = bisect_left(mentions[acronym], expansion[0])
+                near = mentions[acronym][max(past - self.nearest, 0) : past]
+                pairs += [(token, word) for token in near for word in expansion]
+        return _rows(pairs)
+
+
+@dataclass(frozen=True)
+class LastName:
+    """Links a capitalised word that stands alone to the last word of earlier runs of two to four capitalised words:
+    "Clinton" to "President Bill Clinton".
+
+    nearest: each mention is linked to so many earlier ones, 1 to 100.
+
+    `SameWord` links the same pairs where the nearest mentions are such runs; as a rule of its own it has a table of its
+    own, and reaches past other mentions to those that say more.
+    """
+
+    name: ClassVar[str] = "last-name"
+
+    nearest: int = 3
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+        """int32[F, 2], see `Rule`. Linear in the number of tokens."""
+        tokens = list(tokens)
+        full: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=self.nearest))
+        pairs = []
+        for begin, end in _runs(_names(tokens, sentence_offsets, 1), set(sentence_offsets.tolist())):
+            last = tokens[end - 1].casefold()
+            if end - begin == 1 and last in full:
+                pairs += [(earlier, begin) for earlier in full[last]]
+            elif 2 <= end - begin <= LONGEST_NAME and capitalised([tokens[end - 1]], 2):
+                full[last].append(end - 1)
+        return _rows(pairs)
+
+
+RULES: Mapping[str, type[Any]] = MappingProxyType({rule.name: rule for rule in (SameWord, SameStem, Acronym, LastName)})
+
+
+def rule_to_dict(rule: Any) -> dict[str, Any]:
     """Plain data for JSON: the rule's name and its options."""
-    return {"name": rule.name, **asdict(rule)}  # type: ignore[call-overload]
+    return {"name": rule.name, **asdict(rule)}
 
 
 def rule_from_dict(values: Mapping[str, Any]) -> Rule:
@@ -109,7 +236,7 @@ def rule_from_text(text: str) -> Rule:
 def _made(name: str, options: Mapping[str, Any]) -> Rule:
     if name not in RULES:
         raise ValueError(f"there is no rule {name!r:.80}; there is {', '.join(RULES)}")
-    known = [field.name for field in fields(RULES[name])]  # type: ignore[arg-type]
+    known = [field.name for field in fields(RULES[name])]
     for key in options:
         if key not in known:
             raise ValueError(f"rule {name} has no option {key!r:.80}; it has {', '.join(known)}")
@@ -132,8 +259,15 @@ def _check(rule: Any) -> None:
         elif isinstance(field.default, int):
             whole = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_LINKS
             wanted = "" if whole else f"a whole number from 1 to {MOST_LINKS}"
+        elif not isinstance(value, str):
+            wanted = "text"
         if wanted:
             raise ValueError(f"rule {rule.name}: {field.name} must be {wanted}, not {value!r:.80}")
+
+
+def _rows(pairs: list[tuple[int, int]]) -> NDArray[np.int32]:
+    """int32[F, 2]: the pairs, ascending, none twice."""
+    return np.array(sorted(set(pairs)), np.int32).reshape(-1, 2)
 
 
 def _int32(values: list[int]) -> NDArray[np.int32]:
@@ -180,3 +314,81 @@ def _is_headline(sentence: Sequence[str]) -> bool:
 
 def _has_letter(word: str) -> bool:
     return any(map(str.isalpha, word))
+
+
+def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]]:
+    """Begin and end of each run of names within a sentence."""
+    begin = end = -1
+    for token in names:
+        if token != end or token in borders:
+            if end > 0:
+                yield begin, end
+            begin = token
+        end = token + 1
+    if end > 0:
+        yield begin, end
+
+
+@cache
+def _stemmer(language: str) -> Callable[[str], str]:
+    """The stem of a lower-cased word, remembered."""
+    import snowballstemmer
+
+    if language not in snowballstemmer.algorithms():
+        known = ", ".join(snowballstemmer.algorithms())
+        raise ValueError(f"rule same-stem: language must be one of {known}, not {language!r:.80}")
+    stemmer, lock = snowballstemmer.stemmer(language), Lock()
+
+    @lru_cache(maxsize=1 << 16)
+    def stem(word: str) -> str:
+        if len(word) > LONGEST_STEMMED:
+            return word
+        with lock:  # a stemmer keeps the word it works on
+            return stemmer.stemWord(word)
+
+    return stem
+
+
+def _acronym(word: str) -> str:
+    """The letters of an acronym, or nothing where the word is none."""
+    if len(word) > 2 * LONGEST_ACRONYM:
+        return ""
+    letters = word.replace(".", "")
+    dotted = len(word) - len(letters) >= len(letters) - 1
+    fits = len(letters) <= LONGEST_ACRONYM and letters.isalpha() and letters.isupper()
+    return letters if fits and (dotted or letters == word) else ""
+
+
+def _initials(word: str) -> str:
+    """The first letter, or those of the capitalised parts of "Asia-Pacific"."""
+    if "-" not in word:
+        return word[0]
+    return "".join(part[0] for part in word.split("-", LONGEST_ACRONYM) if part[:1].isupper())
+
+
+def _expansions(
+    tokens: list[str], borders: list[int], initials: Mapping[int, str], wanted: Iterable[str]
+) -> dict[str, list[list[int]]]:
+    """The expansions of each wanted acronym, as the tokens that give it letters: ascending, as are their ends."""
+    wanted = set(wanted)
+    beginnings = {acronym[:n] for acronym in wanted for n in range(1, len(acronym) + 1)}
+    found: defaultdict[str, list[list[int]]] = defaultdict(list)
+    for start in initials:
+        if initials[start][0] not in beginnings:
+            continue
+        sentence = bisect_right(borders, start)
+        opens = start == borders[sentence - 1] or start - 1 not in initials
+        text, words, skipped = "", [], 0
+        for token in range(start, borders[sentence]):
+            if token in initials:
+                text, words, skipped = text + initials[token], [*words, token], 0
+                closes = token + 1 == borders[sentence] or token + 1 not in initials
+                if text not in beginnings:
+                    break
+                if text in wanted and len(words) > 1 and closes and (opens or len(text) > 2):
+                    found[text].append(words)
+            elif skipped < MOST_SKIPPED and tokens[token].islower() and len(tokens[token]) <= LONGEST_SKIPPED:
+                skipped += 1
+            else:
+                break
+    return found

@@ -3,22 +3,48 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import fields, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
+import snowballstemmer
 from data import shared_data
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from herdner.crf.rules import MOST_LINKS, RULES, SameWord, rule_from_dict, rule_from_text, rule_to_dict
+from herdner.crf.rules import (
+    MOST_LINKS,
+    RULES,
+    Acronym,
+    LastName,
+    SameStem,
+    SameWord,
+    rule_from_dict,
+    rule_from_text,
+    rule_to_dict,
+)
 
 WORDS = ["Clinton", "CLINTON", "clinton", "JAPAN", "U.S.", "The", "the", "THE", "May", "may", "I", "says", "1996"]
 WORDS += ["``", ".", ","]
 STRANGE = ["", "\x00", "A\u0301", "\u0301", "\u01c5a", "\u0130stanbul", "istanbul", "Stra\u00dfe", "STRASSE"]
 STRANGE += ["\U00010400a", "\U00010428a"]  # capital and small, beyond 16 bits
+STEMS = ["Russian", "Russians", "RUSSIAN", "russians", "Treasury", "Treasuries", "Iraqi", "Iraq", "said"]
+NAMES = ["Bill", "Clinton", "CLINTON", "clinton", "J.", "Mr.", "said", ","]
+PHRASES = [
+    "IMF",
+    "I.M.F.",
+    "UN",
+    "U.N.",
+    "United Nations",
+    "Unit of the North",
+    "International Monetary Fund",
+    "of",
+    "the",
+]
+PHRASES += ["In-Motion Fund", "United", "Nations", "IN", "in", "FUND", "fully"]
 MARKS = ".!?\u2026:;\"'`\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u00a1\u00bf\u2022*\u2014"
 
 
@@ -26,6 +52,12 @@ def documents(words: st.SearchStrategy[str], max_size: int = 24):
     """Tokens and sentence offsets."""
     sentences = st.lists(st.lists(words, min_size=1, max_size=8), max_size=max_size // 4)
     return sentences.map(document)
+
+
+def phrased():
+    """Documents of acronyms and the words that spell them."""
+    sentences = st.lists(st.lists(st.sampled_from(PHRASES), min_size=1, max_size=6), max_size=4)
+    return sentences.map(lambda sentences: document([" ".join(phrases).split() for phrases in sentences]))
 
 
 def document(sentences):
@@ -36,6 +68,7 @@ def document(sentences):
 def rules():
     """Any rule with any options."""
     options = {"nearest": st.integers(1, 4), "min_length": st.integers(1, 3), "fold_case": st.booleans()}
+    options["language"] = st.sampled_from(["english", "spanish", "dutch", "turkish", "arabic"])
     made = []
     for rule in RULES.values():
         named = {field.name: options[field.name] for field in fields(rule) if field.name in options}
@@ -66,21 +99,86 @@ def own_capital(tokens, offsets, i, min_length=2):
     return not (headline or quoted or (len(before) <= 3 and not any(map(n_letters, before))))
 
 
-def same_word(rule, tokens, offsets):
+def nearest_pairs(n, nearest, linked):
+    """Each token with the last ``nearest`` earlier ones to which ``linked(earlier, later)`` holds."""
     rows = []
-    for later in range(len(tokens)):
-        partners = [
-            earlier
-            for earlier in range(later)
-            if all(own_capital(tokens, offsets, i, rule.min_length) for i in (earlier, later))
-            and (
-                tokens[earlier].casefold() == tokens[later].casefold()
-                if rule.fold_case
-                else tokens[earlier] == tokens[later]
-            )
-        ]
-        rows += [(earlier, later) for earlier in partners[-rule.nearest :]]
+    for later in range(n):
+        partners = [earlier for earlier in range(later) if linked(earlier, later)]
+        rows += [[earlier, later] for earlier in partners[-nearest:]]
     return sorted(rows)
+
+
+def same_word(rule, tokens, offsets):
+    own = [own_capital(tokens, offsets, i, rule.min_length) for i in range(len(tokens))]
+    keys = [token.casefold() if rule.fold_case else token for token in tokens]
+    return nearest_pairs(len(tokens), rule.nearest, lambda i, j: own[i] and own[j] and keys[i] == keys[j])
+
+
+def same_stem(rule, tokens, offsets):
+    stemmer = snowballstemmer.stemmer(rule.language)
+    own = [own_capital(tokens, offsets, i) for i in range(len(tokens))]
+    keys = [token.casefold() for token in tokens]
+    stems = [stemmer.stemWord(key) for key in keys]
+    return nearest_pairs(
+        len(tokens),
+        rule.nearest,
+        lambda i, j: own[i] and own[j] and keys[i] != keys[j] and stems[i] == stems[j],
+    )
+
+
+def last_name(rule, tokens, offsets):
+    own = [own_capital(tokens, offsets, i, 1) for i in range(len(tokens))]
+    begins = set(offsets.tolist())
+
+    def run(i):
+        """Length of the run of capitalised words that ends with token i, or 0 where none does."""
+        if not own[i] or (i + 1 < len(tokens) and own[i + 1] and i + 1 not in begins):
+            return 0
+        length = 1
+        while i - length + 1 not in begins and own[i - length]:
+            length += 1
+        return length
+
+    runs = [run(i) for i in range(len(tokens))]
+    keys = [token.casefold() for token in tokens]
+    runs = [length if n_letters(token) > 1 else 0 for length, token in zip(runs, tokens, strict=True)]
+    return nearest_pairs(
+        len(tokens), rule.nearest, lambda i, j: keys[i] == keys[j] and runs[j] == 1 and 2 <= runs[i] <= 4
+    )
+
+
+def acronym(rule, tokens, offsets):
+    own = [own_capital(tokens, offsets, i) for i in range(len(tokens))]
+    letters = {}
+    for i, token in enumerate(tokens):
+        match = re.fullmatch(r"[A-Z]{2,6}|([A-Z]\.)+[A-Z]\.?|[A-Z]{2}\.", token)
+        if own[i] and match and n_letters(token) >= rule.min_length:
+            letters[i] = token.replace(".", "")
+    capital = [own[i] and i not in letters for i in range(len(tokens))]
+    found = []
+    for begin, end in pairwise(offsets.tolist()):
+        for a, b in combinations(range(begin, end + 1), 2):
+            words = [i for i in range(a, b) if capital[i]]
+            between = "".join(
+                "X" if capital[i] else "x" if re.fullmatch("[a-z]{1,4}", tokens[i]) else "." for i in range(a, b)
+            )
+            if not re.fullmatch("X(x{0,2}X)+", between) or (b < end and capital[b]):
+                continue
+            text = "".join(part[0] for i in words for part in tokens[i].split("-") if part[0].isupper())
+            if len(text) > 2 or a == begin or not capital[a - 1]:
+                found.append((a, b, text, words))
+    found.sort()
+    rows = set()
+    for i, text in letters.items():
+        rows |= {
+            (w, i)
+            for _, b, t, words in [x for x in found if x[1] <= i and x[2] == text][-rule.nearest :]
+            for w in words
+        }
+    for a, _, text, words in found:
+        mentions = [i for i, t in letters.items() if t == text and i < a]
+        rows |= {(i, w) for i in mentions[-rule.nearest :] for w in words}
+    return sorted(map(list, rows))
 
 
 def pairs(rule, *sentences):
@@ -98,7 +196,22 @@ ANY_WORD = st.one_of(st.sampled_from(WORDS + STRANGE), st.text(max_size=4))
 )
 def test_same_word_is_its_definition(case, rule):
     tokens, offsets = case
-    assert rule.links(tokens, offsets).tolist() == [list(row) for row in same_word(rule, tokens, offsets)]
+    assert rule.links(tokens, offsets).tolist() == same_word(rule, tokens, offsets)
+
+
+@given(documents(st.sampled_from(STEMS)), st.builds(SameStem, st.integers(1, 3)))
+def test_same_stem_is_its_definition(case, rule):
+    assert rule.links(*case).tolist() == same_stem(rule, *case)
+
+
+@given(documents(st.sampled_from(NAMES)), st.builds(LastName, st.integers(1, 3)))
+def test_last_name_is_its_definition(case, rule):
+    assert rule.links(*case).tolist() == last_name(rule, *case)
+
+
+@given(phrased(), st.builds(Acronym, st.integers(1, 3), st.integers(1, 3)))
+def test_acronym_is_its_definition(case, rule):
+    assert rule.links(*case).tolist() == acronym(rule, *case)
 
 
 @given(documents(ANY_WORD), rules())
@@ -115,12 +228,25 @@ def test_links_are_a_sorted_set_of_pairs_of_tokens(case, rule):
     assert np.array_equal(rule.links(tokens, offsets.astype(np.int32)), links)
 
 
-@given(documents(st.sampled_from(WORDS)), st.integers(1, 4))
-def test_a_mention_is_linked_to_so_many_earlier_ones_at_most(case, nearest):
-    links = SameWord(nearest=nearest).links(*case)
-    assert np.bincount(links[:, 1], minlength=1).max() <= nearest
-    more = SameWord(nearest=nearest + 1).links(*case)
+@given(st.one_of(phrased(), documents(st.sampled_from(WORDS + STEMS + NAMES))), rules())
+def test_a_mention_is_linked_to_so_many_earlier_ones_at_most(case, rule):
+    links = rule.links(*case)
+    most = rule.nearest * (30 if isinstance(rule, Acronym) else 1)  # expansions of up to six words, up to five each
+    assert np.bincount(links[:, 1], minlength=1).max() <= most
+    more = replace(rule, nearest=rule.nearest + 1).links(*case)
     assert {tuple(row) for row in links.tolist()} <= {tuple(row) for row in more.tolist()}
+
+
+@given(documents(st.sampled_from(WORDS + STEMS)))
+def test_words_and_stems_never_link_the_same_tokens(case):
+    words, stems = (rule.links(*case).tolist() for rule in (SameWord(nearest=100), SameStem(nearest=100)))
+    assert not {tuple(row) for row in words} & {tuple(row) for row in stems}
+
+
+@given(documents(st.sampled_from(NAMES)))
+def test_last_names_are_mentions_of_the_same_word(case):
+    words, names = (rule.links(*case).tolist() for rule in (SameWord(nearest=100), LastName(nearest=100)))
+    assert {tuple(row) for row in names} <= {tuple(row) for row in words}
 
 
 @given(documents(st.sampled_from(["Anna", "Boris", "goes", "Clara", "clara", "."])))
@@ -141,10 +267,64 @@ def test_a_capital_at_the_beginning_of_a_sentence_is_doubted():
     ]
 
 
+def test_two_words_in_capitals_are_no_headline():
+    assert pairs(SameWord(), "JAPAN FOR", "to FOR", "for all") == [(1, 3, "FOR", "FOR")]
+    assert pairs(SameWord(), "JAPAN FOR BUSH", "to FOR", "for all") == []
+
+
 def test_a_headline_is_linked_to_the_text_where_case_is_folded():
     text = "CLINTON VISITS CHINA", "President Clinton came"
     assert pairs(SameWord(), *text) == [(0, 4, "CLINTON", "Clinton")]
     assert pairs(SameWord(fold_case=False), *text) == []
+
+
+def test_stems():
+    text = "Some Russians met a Russian", "Then RUSSIANS and the russian Treasury met Treasuries"
+    assert pairs(SameStem(), *text) == [
+        (1, 4, "Russians", "Russian"),
+        (4, 6, "Russian", "RUSSIANS"),
+        (10, 12, "Treasury", "Treasuries"),
+    ]
+    assert pairs(SameStem(language="dutch"), "een Prijs en twee Prijzen") == [(1, 4, "Prijs", "Prijzen")]
+
+
+def test_a_last_name_that_stands_alone_is_linked_to_the_full_name():
+    text = "President Bill Clinton spoke", "Hillary Clinton and Clinton left", "Smith saw CLINTON"
+    assert pairs(LastName(), *text) == [
+        (2, 7, "Clinton", "Clinton"),
+        (2, 11, "Clinton", "CLINTON"),
+        (5, 7, "Clinton", "Clinton"),
+        (5, 11, "Clinton", "CLINTON"),
+    ]
+    assert pairs(LastName(nearest=1), *text) == [(5, 7, "Clinton", "Clinton"), (5, 11, "Clinton", "CLINTON")]
+    assert pairs(LastName(), "One Two Three Four Clinton spoke", "so Clinton said") == []
+
+
+def test_an_acronym_is_linked_to_the_words_that_spell_it():
+    text = "the International Monetary Fund ( IMF ) and IMF again"
+    expansion = [(1, "International"), (2, "Monetary"), (3, "Fund")]
+    assert pairs(Acronym(), text) == [(i, j, word, "IMF") for i, word in expansion for j in (5, 8)]
+    assert pairs(Acronym(), "OPEC , the Organization of the Petroleum Exporting Countries") == [
+        (0, i, "OPEC", word) for i, word in [(3, "Organization"), (6, "Petroleum"), (7, "Exporting"), (8, "Countries")]
+    ]
+    assert [row[2:] for row in pairs(Acronym(), "in the United Nations", "the U.N. and UN said")] == [
+        ("United", "U.N."),
+        ("United", "UN"),
+        ("Nations", "U.N."),
+        ("Nations", "UN"),
+    ]
+    assert pairs(Acronym(), "the Asia-Pacific Economic Cooperation", "an APEC summit") == [
+        (1, 5, "Asia-Pacific", "APEC"),
+        (2, 5, "Economic", "APEC"),
+        (3, 5, "Cooperation", "APEC"),
+    ]
+
+
+def test_words_that_spell_an_acronym_by_chance():
+    assert pairs(Acronym(), "all from Unions in Big United Steel", "the US said") == []
+    assert pairs(Acronym(), "the International Monetary", "Fund of IMF") == []
+    assert pairs(Acronym(), "the Inter without any other Money Fund and IMF") == []
+    assert pairs(Acronym(), "the Internal Money Fund Group of IMF") == []
 
 
 def test_initials_take_part_on_request_only():
@@ -195,6 +375,8 @@ def test_rules_survive_json_and_the_command_line(rule):
         ({"name": "same-word", "nearest": True}, "nearest must be a whole number"),
         ({"name": "same-word", "nearest": 2.0}, "nearest must be a whole number"),
         ({"name": "same-word", "nearest": 10**9}, "nearest must be a whole number"),
+        ({"name": "same-stem", "language": "klingon"}, "language must be one of arabic, .*, not 'klingon'"),
+        ({"name": "same-stem", "language": ["english"]}, "language must be text, not"),
         ({"name": "same-word", "fold_case": 1}, "fold_case must be true or false, not 1"),
     ],
 )
@@ -245,11 +427,18 @@ def linked_labels(rule, path, format):
 
 
 @pytest.mark.parametrize(
-    ("path", "format", "share"),
-    [("ner/conll2003/eng.testa", "conll2003", 0.92), ("ner/conll2002/ned.testa", "conll2002", 0.94)],
+    ("rule", "path", "format", "share", "links"),
+    [
+        (SameWord(), "ner/conll2003/eng.testa", "conll2003", 0.92, 5000),
+        (SameWord(), "ner/conll2002/ned.testa", "conll2002", 0.94, 2000),
+        (SameStem(), "ner/conll2003/eng.testa", "conll2003", 0.85, 100),
+        (Acronym(), "ner/conll2003/eng.testa", "conll2003", 0.93, 300),
+        (Acronym(), "ner/conll2002/ned.testa", "conll2002", 0.96, 250),
+        (LastName(), "ner/conll2003/eng.testa", "conll2003", 0.95, 500),
+    ],
 )
-def test_mentions_of_a_word_have_one_label_in_news(path, format, share):
-    equal, different, outside = linked_labels(SameWord(), path, format)
-    assert equal > 2000
+def test_linked_names_have_one_label_in_news(rule, path, format, share, links):
+    equal, different, outside = linked_labels(rule, path, format)
+    assert equal + different >= links
     assert equal / (equal + different) > share
     assert outside < 0.15 * equal
