@@ -1,0 +1,48 @@
+"""Dobrushin influence, what it certifies of a scan, and scans that are optimised by it (Mitliagkas & Mackey 2017)."""
+
+from __future__ import annotations
+
+from herdner.dobrushin.influence import (
+    Influence,
+    TotalInfluence,
+    binary_bound,
+    binary_pairwise_bound,
+    exact_influence,
+    pairwise_bound,
+    tightest,
+)
+from herdner.dobrushin.optimise import OptimisedScan, Search, optimise_scan, shortest_scan
+from herdner.dobrushin.variation import (
+    Importance,
+    Steps,
+    coupling_bounds,
+    dobrushin_variation,
+    importance_of,
+    marginal_bound,
+    targets,
+    variation_curve,
+    weighted_bound,
+)
+
+__all__ = [
+    "Importance",
+    "Influence",
+    "OptimisedScan",
+    "Search",
+    "Steps",
+    "TotalInfluence",
+    "binary_bound",
+    "binary_pairwise_bound",
+    "coupling_bounds",
+    "dobrushin_variation",
+    "exact_influence",
+    "importance_of",
+    "marginal_bound",
+    "optimise_scan",
+    "pairwise_bound",
+    "shortest_scan",
+    "targets",
+    "tightest",
+    "variation_curve",
+    "weighted_bound",
+]

@@ -1,0 +1,299 @@
+"""Dobrushin's influence matrix: how much one variable can change the full conditional of another (DoGS17 Sec. 3, 4.1).
+
+C_ij, the influence of variable j on variable i, is the largest total variation distance between two conditionals of i
+whose conditions differ at j alone (Definition 6). What is computed here are entrywise upper bounds of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdner._ext import dobrushin as loops
+from herdner.dobrushin.exact import exact_entries
+from herdner.dobrushin.strengths import binary_fields, interactions, log_ranges, pair_couplings
+from herdner.graph.arrays import frozen
+from herdner.graph.graph import FactorGraph
+from herdner.graph.tables import TableGraph, compile_tables
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+_POWER_STEPS = 100
+_POWER_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Influence:
+    """An upper bound of Dobrushin's matrix C, row by row: ``sources[starts[i] : starts[i + 1]]`` are the variables j
+    that C_ij is given for, in ``values``; all others do not influence i.
+
+    ``starts`` int64[V + 1], ``sources`` int32[nnz], ``values`` float64[nnz], at least 0. Entry (i, j) is there where
+    (j, i) is (it may be 0), and no variable influences itself. ``theorem``: where the bound comes from.
+    """
+
+    starts: NDArray[np.int64]
+    sources: NDArray[np.int32]
+    values: NDArray[np.float64]
+    theorem: str
+
+    @classmethod
+    def of_matrix(cls, matrix: ArrayLike | csr_array, theorem: str = "given") -> Influence:
+        """A matrix of one's own, [V, V], dense or sparse: entry [i, j] bounds the influence of j on i."""
+        from scipy.sparse import coo_array, issparse
+
+        given: Any = coo_array(matrix if issparse(matrix) else np.asarray(matrix, np.float64))
+        if given.ndim != 2 or given.shape[0] != given.shape[1]:
+            raise ValueError(f"an influence matrix has as many rows as columns, not the shape {given.shape}")
+        given.sum_duplicates()
+        if given.nnz and not (given.data.min() >= 0 and given.data.max() < np.inf):
+            raise ValueError("an influence matrix holds finite numbers of at least 0")
+        rows, columns = (axis.astype(np.int64) for axis in given.coords)
+        if (given.data[rows == columns] != 0).any():
+            raise ValueError("an influence matrix has a zero diagonal: no variable influences itself")
+        apart = rows != columns
+        return cls._of_entries(given.shape[0], rows[apart], columns[apart], given.data[apart], theorem)
+
+    @classmethod
+    def _of_entries(
+        cls, n: int, rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[np.float64], theorem: str
+    ) -> Influence:
+        """The entries of a matrix, all different, and 0 for those whose mirror image alone is there."""
+        keys = np.concatenate([rows, columns]) * n + np.concatenate([columns, rows])
+        keys, at = np.unique(keys, return_inverse=True)
+        complete = np.zeros(len(keys))
+        complete[at.reshape(-1)[: len(rows)]] = values
+        owners, sources = np.divmod(keys, max(n, 1))
+        starts = np.searchsorted(owners, np.arange(n + 1)).astype(np.int64)
+        return cls(starts, sources.astype(np.int32), complete, theorem)
+
+    def _keys(self) -> NDArray[np.int64]:
+        """A number for each entry, the same wherever the same two variables meet."""
+        owners = np.repeat(np.arange(self.n_variables), np.diff(self.starts))
+        return owners * self.n_variables + self.sources
+
+    def __post_init__(self) -> None:
+        for name, kind in (("starts", np.int64), ("sources", np.int32), ("values", np.float64)):
+            object.__setattr__(self, name, frozen(getattr(self, name), kind, name))
+
+    @property
+    def n_variables(self) -> int:
+        """V."""
+        return len(self.starts) - 1
+
+    def to_scipy(self) -> csr_array:
+        """The matrix [V, V] as a SciPy sparse array."""
+        from scipy.sparse import csr_array
+
+        return csr_array((self.values, self.sources, self.starts), (self.n_variables, self.n_variables))
+
+    def scaled(self, factor: float) -> Influence:
+        """The same matrix times a number: a looser bound where it is above 1 (DoGS17 Sec. 5.6), none where below."""
+        if not (np.isfinite(factor) and factor >= 0):
+            raise ValueError(f"an influence matrix is scaled by a number of at least 0, not {factor}")
+        return Influence(self.starts, self.sources, self.values * factor, f"{factor:g} x {self.theorem}")
+
+    @cached_property
+    def total(self) -> TotalInfluence:
+        """Its norms."""
+        return TotalInfluence(self._largest_sum(False), self._largest_sum(True), self._spectral())
+
+    def _largest_sum(self, of_rows: bool) -> float:
+        sums, ones = np.empty(self.n_variables), np.ones(self.n_variables)
+        multiply = loops.multiply if of_rows else loops.multiply_transposed
+        multiply(self.starts, self.sources, self.values, ones, sums)
+        return float(sums.max(initial=0.0))
+
+    def _spectral(self) -> float:
+        """An upper bound of the spectral norm: the largest (C^T C x)_i / x_i bounds the eigenvalues of C^T C for any
+        x > 0 (Collatz and Wielandt), and power iteration brings it down.
+        """
+        x, y, z = np.ones(self.n_variables), np.empty(self.n_variables), np.empty(self.n_variables)
+        largest = np.inf
+        for _ in range(_POWER_STEPS):
+            loops.multiply(self.starts, self.sources, self.values, x, y)
+            loops.multiply_transposed(self.starts, self.sources, self.values, y, z)
+            positive = x > 0  # the others influence nothing
+            before, largest = largest, min(largest, float((z[positive] / x[positive]).max(initial=0.0)))
+            if not largest or before - largest <= _POWER_TOLERANCE * largest:
+                break
+            x, z = z / z.max(), x
+        return float(np.sqrt(largest))
+
+
+@dataclass(frozen=True, slots=True)
+class TotalInfluence:
+    """Norms of an influence matrix: the largest column sum, the largest row sum, the largest singular value (that from
+    above, to about 1e-4). Where one of them is below 1, the Dobrushin variation of systematic and uniform random scans
+    goes to 0 (DoGS17 Proposition 9, after Hayes 2006).
+    """
+
+    one: float
+    infinity: float
+    spectral: float
+
+    @property
+    def smallest(self) -> float:
+        """The smallest of them."""
+        return min(self.one, self.infinity, self.spectral)
+
+    def __str__(self) -> str:
+        norms = f"1-norm {self.one:.4g}, infinity norm {self.infinity:.4g}, spectral norm {self.spectral:.4g}"
+        if self.smallest < 1:
+            return f"total influence is below 1 ({norms}): systematic and uniform random scans converge geometrically"
+        return f"total influence is not below 1 ({norms}): no scan is sure to converge by this bound"
+
+
+def pairwise_bound(graph: FactorGraph | TableGraph) -> Influence:
+    """Theorem 10: C_ij <= tanh(R / 4), R = the largest (t[a, x] - t[a, y]) - (t[b, x] - t[b, y]) of the table t.
+
+    For any numbers of labels. Factors of more than two variables, which the theorem leaves out, are taken at the labels
+    of their other variables that make R largest, and the R of all factors of a pair are added up: the proof is the
+    same. Where a factor of a pair holds -inf the bound is 1. Time O(factors + cells of the tables x labels).
+    """
+    compiled = compile_tables(graph)
+    starts, sources, values = _rows(len(compiled.sizes), *log_ranges(compiled.factors))
+    loops.bound_pairwise(values)
+    return _sealed(starts, sources, values, "Theorem 10")
+
+
+def binary_pairwise_bound(graph: FactorGraph | TableGraph) -> Influence:
+    """Theorem 11: the influences of a graph of two labels and pairs; exact where the b of the theorem is not 1.
+
+    Pair tables of any form are taken apart into couplings and fields of the states -1 (label 0) and +1 (label 1).
+    ValueError for any other graph. Time O(factors), one exponential for each entry.
+    """
+    compiled = compile_tables(graph)
+    _check_binary(compiled)
+    wide = next((g for g in compiled.factors if g.arity > 2 and len(g)), None)
+    if wide is not None:
+        raise ValueError(
+            f"Theorem 11 is about factors of two variables, not of {wide.arity}; use binary_bound or tightest"
+        )
+    starts, sources, values = _rows(len(compiled.sizes), *pair_couplings(compiled.factors))
+    loops.bound_binary(starts, values, binary_fields(compiled), False)
+    return _sealed(starts, sources, values, "Theorem 11")
+
+
+def binary_bound(graph: FactorGraph | TableGraph, *, as_printed: bool = True) -> Influence:
+    """Theorem 12: a graph of two labels with factors of any arity.
+
+    ``as_printed`` False leaves out the last step of the theorem's proof, which puts both factors of its denominator at
+    their smallest: the bound is then never larger, and that of Theorem 11 where all factors are pairs.
+    ValueError for other numbers of labels.
+    """
+    compiled = compile_tables(graph)
+    _check_binary(compiled)
+    starts, sources, values, fields = _interaction_rows(compiled)
+    loops.bound_binary(starts, values, fields, as_printed)
+    return _sealed(starts, sources, values, "Theorem 12" if as_printed else "Theorem 12, sharpened")
+
+
+def exact_influence(graph: FactorGraph | TableGraph, max_states: int = 2**16) -> Influence:
+    """Definition 6 itself, by enumeration of each variable's blanket; ValueError where one has more states.
+
+    Conditions under which no label is possible count as different from all others (influence 1): with hard constraints
+    the bounds of scans need it, as their proof walks through such conditions.
+    """
+    compiled = compile_tables(graph)
+    starts, sources, _ = _rows(len(compiled.sizes), *log_ranges(compiled.factors))
+    values = np.zeros(len(sources))
+    left = exact_entries(compiled, starts, sources, values, max_states)
+    if left >= 0:
+        raise ValueError(
+            f"the blanket of variable {left} has more than {max_states} states; raise max_states or use a bound"
+        )
+    return Influence(starts, sources, values, "Definition 6")
+
+
+def tightest(graph: FactorGraph | TableGraph, exact_states: int = 0) -> Influence:
+    """Entry by entry the smallest of all bounds that fit the graph.
+
+    ``exact_states``: variables whose blanket has at most so many states are enumerated, which takes about as many
+    steps each; 0 enumerates none.
+    """
+    compiled = compile_tables(graph)
+    binary = bool((compiled.sizes == 2).all())
+    if binary and all(g.arity <= 2 or not len(g) for g in compiled.factors):
+        best = binary_pairwise_bound(compiled)  # never above Theorem 10
+    else:
+        best = pairwise_bound(compiled)
+        if binary:
+            best = _smaller(best, binary_bound(compiled, as_printed=False))
+    if exact_states:
+        values = best.values.copy()
+        exact_entries(compiled, best.starts, best.sources, values, exact_states)
+        values = np.minimum(values, best.values)
+        best = Influence(best.starts, best.sources, values, f"{best.theorem}, Definition 6")
+    return best
+
+
+def _smaller(one: Influence, other: Influence) -> Influence:
+    """The smaller of two bounds of one graph, which may name the variables of a row in different orders; an entry that
+    one of them has not is 0.
+    """
+    keys, a, b = np.intersect1d(one._keys(), other._keys(), return_indices=True)
+    rows, columns = np.divmod(keys, max(one.n_variables, 1))
+    values = np.minimum(one.values[a], other.values[b])
+    return Influence._of_entries(one.n_variables, rows, columns, values, f"{one.theorem}, {other.theorem}")
+
+
+def _sealed(
+    starts: NDArray[np.int64], sources: NDArray[np.int32], values: NDArray[np.float64], theorem: str
+) -> Influence:
+    """Of arrays that nobody else has, which need no copy."""
+    for array in (starts, sources, values):
+        array.flags.writeable = False
+    return Influence(starts, sources, values, theorem)
+
+
+def _check_binary(compiled: TableGraph) -> None:
+    other = np.flatnonzero(compiled.sizes != 2)
+    if len(other):
+        i = int(other[0])
+        raise ValueError(
+            f"Theorems 11 and 12 are about two labels, but variable {i} has {compiled.sizes[i]}; use pairwise_bound"
+        )
+
+
+def _rows(
+    n: int, pairs: NDArray[np.int32], strength: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    """The symmetric matrix of these pairs, row by row; the strengths of a pair that comes again are added up."""
+    starts = np.zeros(n + 1, np.int64)
+    loops.count_pairs(pairs, starts)
+    np.cumsum(starts, out=starts)
+    sources, values = np.empty(int(starts[-1]), np.int32), np.empty(int(starts[-1]))
+    loops.place_pairs(pairs, strength, starts[:-1].copy(), sources, values)
+    left = loops.merge_repeated(starts, sources, values)
+    return (starts, sources, values) if left == len(sources) else (starts, sources[:left].copy(), values[:left].copy())
+
+
+def _interaction_rows(
+    compiled: TableGraph,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+    """For Theorem 12: for each pair the sum of |theta_S| of the sets S with both, and the fields.
+
+    A bound over S with i but not j is over the difference of what i is in, in all, and what it is in with j. The loop
+    takes the former to be the sum of the row, which is right for pairs; the difference is put into the fields.
+    """
+    sets, fields = interactions(compiled)
+    pairs = [np.empty((0, 2), np.int32)]
+    strength, within, counted = [np.empty(0)], np.zeros(len(fields)), np.zeros(len(fields))
+    for scopes, theta in sets:
+        arity = scopes.shape[1]
+        size = np.abs(theta)
+        for a in range(arity):
+            within += np.bincount(scopes[:, a], size, len(fields))
+            counted += np.bincount(scopes[:, a], size * (arity - 1), len(fields))
+            for b in range(a):
+                pairs.append(scopes[:, [b, a]])
+                strength.append(size)
+    starts, sources, values = _rows(len(fields), np.concatenate(pairs), np.concatenate(strength))
+    with np.errstate(invalid="ignore"):
+        fields = np.abs(fields) + (counted - within)  # infinity less infinity makes b = 1
+    return starts, sources, values, fields

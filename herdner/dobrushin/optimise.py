@@ -1,0 +1,254 @@
+"""DoGS: scans optimised for a number of steps and for the variables that matter (DoGS17 Sec. 4, Algorithm 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdner._ext import dobrushin as loops
+from herdner.dobrushin.influence import Influence
+from herdner.dobrushin.variation import Importance, Steps, dobrushin_variation, importance_of, sparse_importance
+from herdner.sampling.scan import Scan, systematic
+
+_CONVERGED = 1e-9  # relative gain of a run of Algorithm 2 below which it is not repeated
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OptimisedScan:
+    """A scan and what is known of it.
+
+    order        int32[T]: the variable of each step
+    n_random     steps before those that draw their variables as the input scan does: where that draws them, and the
+                 goal was reached before Algorithm 2 came to its first steps
+    bound        its Dobrushin variation
+    input_bound  that of the scan it was made of, at the same number of steps
+    n_runs       runs of Algorithm 2
+    seconds      wall time
+    """
+
+    order: NDArray[np.int32]
+    n_random: int
+    bound: float
+    input_bound: float
+    n_runs: int
+    seconds: float
+
+    @property
+    def n_steps(self) -> int:
+        """T."""
+        return self.n_random + len(self.order)
+
+
+def optimise_scan(
+    influence: Influence,
+    scan: Scan | ArrayLike | None = None,
+    importance: Importance = None,
+    n_steps: int | None = None,
+    *,
+    epsilon: float = 0.0,
+    iterations: int = 1,
+) -> OptimisedScan:
+    """Algorithm 2: coordinate descent on the Dobrushin variation, the last step first.
+
+    ``scan``, ``n_steps``: the scan to improve, see `Steps.of`; systematic by default. ``importance``: d, see
+    `importance_of`. ``epsilon``: steps before those that bring the bound to epsilon stay as they are. ``iterations``:
+    runs, each on the outcome of the one before, at most, until they gain nothing ("iterated DoGS").
+
+    The bound of the outcome is never above that of the input. Of variables that are as good the smallest index is
+    taken. Time O(m log V + m^2) for a step, m the entries of a row, whatever V is; O(V + entries) where the input draws
+    its variables.
+    """
+    began = perf_counter()
+    search, steps = Search(influence, importance), Steps.of(_or_systematic(scan), influence, n_steps)
+    _check_goal(epsilon)
+    if iterations < 1:
+        raise ValueError(f"iterations must be a whole number of at least 1, not {iterations}")
+    if steps.distributions is not None:
+        d = importance_of(influence.n_variables, importance)
+        return _from_random(search, steps.distributions, d, epsilon, iterations, began)
+    assert steps.order is not None
+    return _iterated(search, steps.order, epsilon, iterations, began)
+
+
+def shortest_scan(
+    influence: Influence,
+    epsilon: float,
+    scan: Scan | ArrayLike | None = None,
+    importance: Importance = None,
+    n_steps: int = 2**20,
+    *,
+    refine: bool = False,
+) -> OptimisedScan | None:
+    """The length-doubling search of Sec. 5.2: Algorithm 2 on the first 2, 4, 8, .. steps of a scan, until the outcome's
+    Dobrushin variation is at most ``epsilon``; None where that takes more than ``n_steps``.
+
+    Steps that change no variable of importance before it is drawn anew are left out of the outcome: its bound is the
+    same without them. ``refine``: looks between the last two lengths for a shorter one, by bisection. Other arguments
+    as of `optimise_scan`. The search visits the variables that its steps and importances come near, and no others; only
+    arrays over all variables that are given have to be read.
+    """
+    began = perf_counter()
+    start = _or_systematic(scan)
+    _check_goal(epsilon)
+    search, n_runs = Search(influence, importance), 0
+    tried, found, length = 0, None, min(2, n_steps)
+    while found is None:
+        steps = Steps.of(start, influence, length)
+        found, n_runs = _reaching(search, steps, importance, epsilon), n_runs + 1
+        if found is None and length >= n_steps:
+            return None
+        if found is None:
+            tried, length = length, min(2 * length, n_steps)
+    while refine and length - tried > 1:
+        middle = (tried + length) // 2
+        shorter = _reaching(search, Steps.of(start, influence, middle), importance, epsilon)
+        n_runs += 1
+        if shorter is None:
+            tried = middle
+        else:
+            found, length = shorter, middle
+    return OptimisedScan(found.order, found.n_random, found.bound, found.input_bound, n_runs, perf_counter() - began)
+
+
+class Search:
+    """Runs of Algorithm 2 on one influence matrix for one importance; what they have in common is set up once.
+
+    ``visited``: how many variables the last of them came near.
+    """
+
+    def __init__(self, influence: Influence, importance: Importance) -> None:
+        self.influence, self.visited = influence, 0
+        self._important = sparse_importance(influence.n_variables, importance)
+        self._descent = loops.Descent(influence.starts, influence.sources, influence.values)
+
+    def run(self, order: NDArray[np.int32], epsilon: float) -> tuple[NDArray[np.int32], float, int]:
+        """Algorithm 2 once: the new order, the bound of the old one, and how many first steps were left as they are."""
+        new = np.array(order, np.int32)
+        before, left = self._descent.run(new, *self._important, epsilon, np.empty(len(new)))
+        self.visited = self._descent.reset()
+        return new, before, left
+
+    def bound(self, order: NDArray[np.int32]) -> float:
+        """The Dobrushin variation of an order."""
+        bound = self._descent.variation(order, *self._important)
+        self._descent.reset()
+        return bound
+
+    def without_idle_steps(self, order: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The order without the steps that its bound does not depend on: those whose variable is drawn anew before it
+        influences one of importance.
+        """
+        reach = np.empty(len(order), np.uint8)
+        self._descent.mark_reaching(order, *self._important, reach)
+        self._descent.reset()
+        return order[reach.view(bool)]
+
+
+def _iterated(search: Search, order: NDArray[np.int32], epsilon: float, iterations: int, began: float) -> OptimisedScan:
+    """Runs Algorithm 2 until nothing is gained; the best order of all, so that rounding cannot make it worse."""
+    first = best = search.bound(order)
+    n_runs = 0
+    while n_runs < iterations and best > epsilon:
+        new, _, _ = search.run(order, epsilon)
+        bound = search.bound(new)
+        n_runs += 1
+        if not bound < best:
+            break
+        gain, order, best = best - bound, new, bound
+        if gain <= _CONVERGED * bound:
+            break
+    return OptimisedScan(order, 0, best, first, n_runs, perf_counter() - began)
+
+
+def _from_random(
+    search: Search,
+    q: NDArray[np.float64],
+    d: NDArray[np.float64],
+    epsilon: float,
+    iterations: int,
+    began: float,
+) -> OptimisedScan:
+    """Algorithm 2 on a scan that draws its variables; later runs, if any, on its outcome."""
+    influence = search.influence
+    first = dobrushin_variation(influence, q, d)
+    order, left = _descend_random(influence, q, d.copy(), epsilon)
+    b = _coupled(influence, q[:left])
+    loops.walk(influence.starts, influence.sources, influence.values, order[left:], b)
+    once = OptimisedScan(order[left:], left, float(d @ b), first, 1, perf_counter() - began)
+    if once.bound > first:  # by rounding, where nothing can be gained
+        return OptimisedScan(order[:0], len(q), first, first, 1, perf_counter() - began)
+    if left or iterations == 1:
+        return once
+    more = _iterated(search, order, epsilon, iterations - 1, began)
+    if more.bound >= once.bound:
+        return once
+    return OptimisedScan(more.order, 0, more.bound, first, 1 + more.n_runs, more.seconds)
+
+
+def _descend_random(
+    influence: Influence, q: NDArray[np.float64], d: NDArray[np.float64], epsilon: float
+) -> tuple[NDArray[np.int32], int]:
+    """(order, how many first steps of it were left). ``d`` is overwritten.
+
+    b before each step is wanted from the last to the first; it is kept at every 'length'-th and walked anew from there,
+    which takes the memory of 2 sqrt(T) of them instead of T.
+    """
+    n, n_steps = influence.n_variables, len(q)
+    length = max(1, int(np.sqrt(n_steps)))
+    marks = [np.ones(n)]
+    rows = np.empty((length + 1, n))
+    for at in range(0, n_steps - length, length):
+        rows[0] = marks[-1]
+        loops.walk_random(influence.starts, influence.sources, influence.values, q[at : at + length], rows)
+        marks.append(rows[-1].copy())
+    order, w = np.empty(n_steps, np.int32), np.empty(n)
+    for k in reversed(range(len(marks))):
+        part = q[k * length : (k + 1) * length if k + 1 < len(marks) else n_steps]
+        rows = np.empty((len(part) + 1, n))
+        rows[0] = marks[k]
+        loops.walk_random(influence.starts, influence.sources, influence.values, part, rows)
+        place = order[k * length : k * length + len(part)]
+        left = loops.choose_dense(
+            influence.starts, influence.sources, influence.values, part, rows[:-1], d, epsilon, place, w
+        )
+        if left:
+            return order, k * length + left
+    return order, 0
+
+
+def _reaching(search: Search, steps: Steps, importance: Importance, epsilon: float) -> OptimisedScan | None:
+    """Algorithm 2 once on these steps, if it brings the bound to epsilon."""
+    if steps.distributions is not None:
+        d = importance_of(search.influence.n_variables, importance)
+        found = _from_random(search, steps.distributions, d, epsilon, 1, perf_counter())
+        if found.n_random:
+            return found if found.bound <= epsilon else None
+        new, before = found.order, found.input_bound
+    else:
+        assert steps.order is not None
+        new, before, _ = search.run(steps.order, epsilon)
+    new = search.without_idle_steps(new)
+    bound = search.bound(new)
+    return OptimisedScan(new, 0, bound, before, 1, 0.0) if bound <= epsilon else None
+
+
+def _coupled(influence: Influence, q: NDArray[np.float64]) -> NDArray[np.float64]:
+    """b after the steps of a scan that draws its variables."""
+    rows = np.empty((2, influence.n_variables))
+    rows[0] = 1.0
+    for at in range(len(q)):
+        loops.walk_random(influence.starts, influence.sources, influence.values, q[at : at + 1], rows)
+        rows[0] = rows[1]
+    return rows[0].copy()
+
+
+def _or_systematic(scan: Scan | ArrayLike | None) -> Scan | ArrayLike:
+    return systematic() if scan is None else scan
+
+
+def _check_goal(epsilon: float) -> None:
+    if not epsilon >= 0:
+        raise ValueError(f"epsilon must be a number of at least 0, not {epsilon!r}")

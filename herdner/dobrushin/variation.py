@@ -1,0 +1,218 @@
+"""Dobrushin variation: how far a scan may still be from its target (DoGS17 Sec. 3, Theorem 8).
+
+The law pi_T of a Gibbs sampler's state after T steps, wherever it started, is within d^T B(q_T) .. B(q_1) 1 of the
+target pi in d-weighted total variation, where B(q) = I - diag(q)(I - C), d are the importances of the variables and q_t
+the distribution that step t draws its variable from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Union
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdner._ext import dobrushin as loops
+from herdner.dobrushin.influence import Influence
+from herdner.graph.conditionals import colours
+from herdner.sampling.scan import Scan
+
+_CHUNK = 2**20  # numbers of a piece of a random scan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """A scan step by step. Either ``order`` int32[T] names the variable of each step, or step t draws it from row t of
+    ``distributions`` float64[T, V] (`numpy.broadcast_to` repeats one row without memory).
+    """
+
+    order: NDArray[np.int32] | None = None
+    distributions: NDArray[np.float64] | None = None
+
+    def __len__(self) -> int:
+        steps = self.distributions if self.order is None else self.order
+        return 0 if steps is None else len(steps)
+
+    @classmethod
+    def of(cls, scan: Scan | ArrayLike, influence: Influence, n_steps: int | None = None) -> Steps:
+        """The first ``n_steps`` steps of a scan, by default one sweep, or all of a list.
+
+        A `Scan`; integers [T], one variable after the other; or numbers [V] or [T, V] of at least 0 that add up to 1
+        along the last axis. Lists that are too short are taken again from their start. ValueError for what fits none.
+        """
+        n = influence.n_variables
+        if n_steps is not None and n_steps < 0:
+            raise ValueError(f"a scan has a whole number of steps of at least 0, not {n_steps}")
+        if isinstance(scan, Scan):
+            return cls._of_scan(scan, influence, n if n_steps is None else n_steps)
+        given = np.asarray(scan)
+        if given.dtype.kind in "iu" and given.ndim == 1:
+            wrong = given[(given < 0) | (given >= n)]
+            if len(wrong):
+                raise ValueError(f"the scan names variable {wrong[0]}, but the variables are 0 to {n - 1}")
+            return cls(order=_repeated(np.ascontiguousarray(given, np.int32), n_steps))
+        if given.dtype.kind != "f" or given.ndim not in (1, 2) or given.shape[-1] != n:
+            raise ValueError(
+                f"a scan is a list of variables, or distributions of shape [{n}] or [T, {n}], not {given.dtype} of"
+                f" shape {given.shape}"
+            )
+        rows = given.reshape(-1, n).astype(np.float64)
+        if not (rows.min(initial=0.0) >= 0 and np.allclose(rows.sum(axis=1), 1, rtol=0, atol=1e-9)):
+            raise ValueError("the distributions of a scan hold numbers of at least 0 that add up to 1")
+        if given.ndim == 1:
+            return cls(distributions=np.broadcast_to(rows, (n if n_steps is None else n_steps, n)))
+        return cls(distributions=_repeated(rows, n_steps))
+
+    @classmethod
+    def _of_scan(cls, scan: Scan, influence: Influence, n_steps: int) -> Steps:
+        n = influence.n_variables
+        scan.check(n)
+        if scan.kind == "random":
+            return cls(distributions=np.broadcast_to(np.full(n, 1 / n), (n_steps, n)))
+        if scan.kind == "jacobi":
+            raise ValueError("jacobi updates all variables at once and has no Dobrushin variation; use checkerboard")
+        order = np.arange(min(n, n_steps), dtype=np.int32) if scan.order is None else scan.order
+        if scan.kind == "checkerboard":
+            order = np.argsort(colours((influence.starts, influence.sources))[0], kind="stable").astype(np.int32)
+        return cls(order=_repeated(order, n_steps))
+
+
+# The importance d of the variables: a number for each of them, or for those alone that have one; None is 1 for all.
+Importance = Union[ArrayLike, Mapping[int, float], None]  # noqa: UP007 - evaluated when imported
+
+
+def importance_of(n_variables: int, importance: Importance = None) -> NDArray[np.float64]:
+    """d as float64[V]; ValueError unless it is finite, at least 0, and about variables that are there."""
+    variables, weights = sparse_importance(n_variables, importance)
+    d = np.zeros(n_variables)
+    d[variables] = weights
+    return d
+
+
+def sparse_importance(n_variables: int, importance: Importance) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """The variables whose d is not 0, and d of each, as `importance_of` has it; without looking at the others."""
+    if importance is None:
+        return np.arange(n_variables, dtype=np.int32), np.ones(n_variables)
+    if isinstance(importance, Mapping):
+        variables, d = np.array(list(importance), np.int64), np.array(list(importance.values()), np.float64)
+        wrong = variables[(variables < 0) | (variables >= n_variables)]
+        if len(wrong):
+            raise ValueError(f"there is no variable {wrong[0]}: the graph's variables are 0 to {n_variables - 1}")
+        d, variables = d[np.argsort(variables)], np.sort(variables)
+    else:
+        d, variables = np.array(importance, np.float64), np.arange(n_variables)
+        if d.shape != (n_variables,):
+            raise ValueError(f"importance must be {n_variables} numbers, one for each variable, not shape {d.shape}")
+    if not ((d >= 0) & (d < np.inf)).all():
+        raise ValueError("importance must be finite numbers of at least 0")
+    there = np.flatnonzero(d)
+    return variables[there].astype(np.int32), d[there]
+
+
+def targets(n_variables: int, variables: Iterable[int | slice]) -> dict[int, float]:
+    """The importance 1 of these variables, and of no others; a ``slice`` is a run of them, such as an entity."""
+    chosen: dict[int, float] = {}
+    for one in variables:
+        run = range(*one.indices(n_variables)) if isinstance(one, slice) else (int(one),)
+        chosen.update(dict.fromkeys(run, 1.0))
+    sparse_importance(n_variables, chosen)
+    return chosen
+
+
+def dobrushin_variation(
+    influence: Influence,
+    scan: Scan | ArrayLike,
+    importance: Importance = None,
+    n_steps: int | None = None,
+) -> float:
+    """V(q_1, .., q_T; d, C) of Definition 7: a bound of the d-weighted total variation after ``n_steps`` of the scan.
+
+    ``scan`` and ``n_steps``: see `Steps.of`; ``importance``: see `Importance`. Above the sum of the importances, the
+    bound says nothing. Time O(T x entries of a row); of scans that draw their variables O(T x entries).
+    """
+    steps, d = Steps.of(scan, influence, n_steps), importance_of(influence.n_variables, importance)
+    b = np.ones(influence.n_variables)
+    if steps.order is not None:
+        loops.walk(influence.starts, influence.sources, influence.values, steps.order, b)
+        return float(d @ b)
+    for rows in _coupling_rows(influence, steps):
+        b = rows[-1]
+    return float(d @ b)
+
+
+def variation_curve(
+    influence: Influence,
+    scan: Scan | ArrayLike,
+    importance: Importance = None,
+    n_steps: int | None = None,
+) -> NDArray[np.float64]:
+    """float64[T + 1]: the Dobrushin variation after 0, 1, .., T steps; arguments as of `dobrushin_variation`."""
+    steps, d = Steps.of(scan, influence, n_steps), importance_of(influence.n_variables, importance)
+    curve = np.empty(len(steps) + 1)
+    if steps.order is not None:
+        b, support = np.ones(influence.n_variables), np.flatnonzero(d).astype(np.int32)
+        loops.walk_recorded(influence.starts, influence.sources, influence.values, steps.order, b, d, support, curve)
+        return curve
+    at = 0
+    curve[0] = d.sum()
+    for rows in _coupling_rows(influence, steps):
+        curve[at : at + len(rows)] = rows @ d
+        at += len(rows) - 1
+    return curve
+
+
+def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int | None = None) -> NDArray[np.float64]:
+    """b_T, float64[V]: bounds of the probability that variable i is not yet coupled with the target, and so of the
+    total variation distance of its marginal (DoGS17 Sec. 4), at most 1 each.
+    """
+    steps, b = Steps.of(scan, influence, n_steps), np.ones(influence.n_variables)
+    if steps.order is not None:
+        loops.walk(influence.starts, influence.sources, influence.values, steps.order, b)
+    else:
+        for rows in _coupling_rows(influence, steps):
+            b = rows[-1]
+    return np.minimum(b, 1.0)
+
+
+def marginal_bound(
+    influence: Influence, scan: Scan | ArrayLike, variables: Iterable[int], n_steps: int | None = None
+) -> float:
+    """A bound of the total variation distance of the joint marginal of these variables (Definition 2), at most 1."""
+    d = importance_of(influence.n_variables, targets(influence.n_variables, variables))
+    return min(1.0, float(d @ coupling_bounds(influence, scan, n_steps)))
+
+
+def weighted_bound(
+    influence: Influence, scan: Scan | ArrayLike, importance: Importance, n_steps: int | None = None
+) -> float:
+    """A bound of the d-weighted total variation (Definition 4), at most the sum of d: how far the mean of a function
+    may be off that changes by at most d_i where variable i changes.
+    """
+    return float(importance_of(influence.n_variables, importance) @ coupling_bounds(influence, scan, n_steps))
+
+
+def _coupling_rows(influence: Influence, steps: Steps) -> Iterator[NDArray[np.float64]]:
+    """b after each step of a scan that draws its variables, piece by piece; a piece begins with the last one's end."""
+    assert steps.distributions is not None
+    length = max(1, _CHUNK // max(1, influence.n_variables))
+    b = np.ones(influence.n_variables)
+    for at in range(0, len(steps), length):
+        q = steps.distributions[at : at + length]
+        rows = np.empty((len(q) + 1, influence.n_variables))
+        rows[0] = b
+        loops.walk_random(influence.starts, influence.sources, influence.values, q, rows)
+        b = rows[-1]
+        yield rows
+
+
+def _repeated(rows: NDArray, n: int | None) -> NDArray:
+    """The first ``n`` of rows that are taken again from their start when they end."""
+    if n is None or n == len(rows):
+        return rows
+    if n < len(rows):
+        return rows[:n]
+    if not len(rows):
+        raise ValueError(f"an empty scan has no {n} steps")
+    return np.resize(rows, (n, *rows.shape[1:]))
