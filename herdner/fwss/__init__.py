@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
+from herdner.fwss.chains import hmc, sgld
+from herdner.fwss.diagnostics import effective_sample_size, mmd2
+from herdner.fwss.kernels import MixtureMean, SampleMean, median_bandwidth
+from herdner.fwss.lazy import lazy_fwss
+from herdner.fwss.optimisers import Adam, Diverged, GradientAscent
+from herdner.fwss.quadrature import quadrature_weights, stein_weights
 from herdner.fwss.regression import LogisticRegression, NeuralRegression
+from herdner.fwss.sample import block_fwss, cached_fwss, fwss
+from herdner.fwss.stein import SteinField, ksd, ksd_bandwidth, stein_kernel
+from herdner.fwss.stein_points import stein_points
+from herdner.fwss.svgd import svgd
 from herdner.fwss.targets import Target, eleven_gaussians, gaussian_mixture, target
 
 __all__ = [
+    "Adam",
+    "Diverged",
+    "GradientAscent",
     "LogisticRegression",
+    "MixtureMean",
     "NeuralRegression",
+    "SampleMean",
+    "SteinField",
     "Target",
+    "block_fwss",
+    "cached_fwss",
+    "effective_sample_size",
     "eleven_gaussians",
+    "fwss",
     "gaussian_mixture",
+    "hmc",
+    "ksd",
+    "ksd_bandwidth",
+    "lazy_fwss",
+    "median_bandwidth",
+    "mmd2",
+    "quadrature_weights",
+    "sgld",
+    "stein_kernel",
+    "stein_points",
+    "stein_weights",
+    "svgd",
     "target",
 ]

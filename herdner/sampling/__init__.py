@@ -5,6 +5,7 @@ from __future__ import annotations
 from herdner.sampling.annealing import Annealing, as_annealing, geometric, linear
 from herdner.sampling.driving import LFSR, Driving, Sobol
 from herdner.sampling.plan import Plan
+from herdner.sampling.points import Points
 from herdner.sampling.record import Record
 from herdner.sampling.result import Result
 from herdner.sampling.scan import Scan, checkerboard, given, jacobi, random_scan, systematic
@@ -15,6 +16,7 @@ __all__ = [
     "Annealing",
     "Driving",
     "Plan",
+    "Points",
     "Record",
     "Result",
     "Scan",

@@ -1,0 +1,147 @@
+"""Frank-Wolfe Stein sampling and its block and cached variants (FWSS18 Alg. 3 to 5, 7 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdner.fwss.common import given_points, whole
+from herdner.fwss.growing import Floats, Growing, Plan, Step, approximate_lmo, ascend, block_field, grow
+from herdner.fwss.kernels import KernelMean
+from herdner.fwss.optimisers import Adam, Optimiser
+from herdner.fwss.targets import Target
+from herdner.sampling import Points
+
+Seed = int | np.random.Generator | None
+
+
+def fwss(
+    target: Target,
+    n_particles: int,
+    *,
+    step: Step = "line-search",
+    init: Literal["prior", "map"] | ArrayLike = "prior",
+    n_steps: int = 50,
+    optimiser: Optimiser = Adam(),  # noqa: B008 (frozen)
+    bandwidth: float | Literal["median", "ksd"] = "median",
+    kernel_mean: KernelMean | ArrayLike | Literal["stein"] | None = None,
+    batch_size: int | None = None,
+    at_once: int = 1,
+    start: Points | None = None,
+    seed: Seed = None,
+) -> Points:
+    """Frank-Wolfe Stein sampling: each new particle is moved along `SteinField`, the others stay where they are.
+
+    target       a `Target`, or a factor graph over `Reals`
+    n_particles  in all, those of ``start`` included
+    step         the step rule: equal weights, line search (eq. 10), or Bayesian quadrature weights (eq. 11)
+    init         where each particle starts: a draw of the prior; "map": the first at the mode, the others at a particle
+                 moved by N(0, h^2 / d); points [M, d]: these first, then draws of the prior
+    n_steps      L, moves of each particle
+    bandwidth    h; a rule is applied anew whenever the particles have grown by a quarter (the paper: for each)
+    kernel_mean  what line search and correction know of mu_p: a kernel mean, samples [M, d], or "stein": estimated from
+                 the scores of the particles. By default the target's own, where it is known, otherwise "stein"
+    batch_size   observations in each gradient while a particle moves; the score it keeps is of all data
+    at_once      B: so many new particles are moved together, each along the field of the others too; they are added one
+                 after the other. 1 is the paper's algorithm, ``n_particles`` is SVGD; between them, fewer and larger
+                 matrix products for almost the same points
+    start        particles to go on from, as a run returned them
+    seed         or a generator; a run continued with the same generator is the run that was not interrupted
+
+    The particle's own score takes part with weight 1 / (n + 1). With quadrature weights it is moved by the field of
+    equal weights: where the weights are good, the field of particles so weighted is almost 0 wherever there are any,
+    and each new one would go to a mode. history: seconds, bandwidth, step, gap (the duality gap at the particle before
+    it was added; NaN with equal weights) and jitter (added to the diagonal of the Gram matrix), for each particle.
+    ValueError for arguments that do not fit, `Diverged` where numbers leave the finite ones.
+    """
+    plan = Plan(
+        step=step, init=init, n_steps=n_steps, optimiser=optimiser, bandwidth=bandwidth, kernel_mean=kernel_mean,
+        batch_size=batch_size, at_once=at_once,
+    )  # fmt: skip
+    return grow(Growing(target, plan, start, n_particles, seed), n_particles, approximate_lmo)
+
+
+def block_fwss(
+    target: Target,
+    n_particles: int,
+    *,
+    blocks: int | Sequence[ArrayLike] = 2,
+    workers: int = 1,
+    start: Points | None = None,
+    seed: Seed = None,
+    **options: Any,
+) -> Points:
+    """PBC-FWSS (Alg. 4): the blocks of a particle's variables are moved apart, in ``workers`` threads, and joined.
+
+    ``blocks``: a number of blocks of neighbouring variables, or lists of variables that together are all of them. While
+    a block moves, the kernel's factor of the other variables stays what it was at the start (App. F), and so do they in
+    the gradient, of which only the factors that touch the block are computed. The number of workers changes nothing in
+    the result. All ``options`` are those of `fwss`, which this is where there is one block.
+    """
+    if "at_once" in options:
+        raise ValueError("block_fwss moves one particle at a time; at_once is an option of fwss")
+    run = Growing(target, Plan(**options), start, n_particles, seed)
+    parts = _partition(blocks, run.target.dim)
+    with ThreadPoolExecutor(whole(workers, "workers")) as pool:
+
+        def oracle(run: Growing, x: Floats, seed: int) -> Floats:
+            done = list(pool.map(lambda block: ascend(run, x, seed, block_field(run, x, block), block), parts))
+            moved = x.copy()
+            for block, (part, n_gradients) in zip(parts, done, strict=True):
+                moved[:, block] = part
+                run.batches.n_gradients += n_gradients
+            return moved
+
+        return grow(run, n_particles, oracle)
+
+
+def cached_fwss(
+    target: Target,
+    n_particles: int,
+    *,
+    cache: Points | ArrayLike,
+    start: Points | None = None,
+    seed: Seed = None,
+    **options: Any,
+) -> Points:
+    """Cache-FWSS (Alg. 7 and 8): each particle starts at the point of ``cache`` where the field is smallest.
+
+    ``cache`` [M, d]: points of another sampler, such as `svgd`; each is used once, and then ``init`` applies. A few
+    ``n_steps`` (10 in the paper) are enough from there. All ``options`` are those of `fwss`.
+    """
+    run = Growing(target, Plan(**{"n_steps": 10, **options}), start, n_particles, seed)
+    left = given_points(cache.x if isinstance(cache, Points) else cache, run.target, "cache")
+    scores = run.batches.exact(left)
+
+    def start_at(run: Growing, n_new: int) -> Floats:
+        nonlocal left, scores
+        order = np.argsort(field_norms(run, left, scores), kind="stable")
+        taken, rest = np.sort(order[:n_new]), np.sort(order[n_new:])
+        x, left, scores = left[taken], left[rest], scores[rest]
+        return np.concatenate([x, run.starting_points(n_new - len(x))]) if len(x) < n_new else x
+
+    return grow(run, n_particles, approximate_lmo, start_at)
+
+
+def field_norms(run: Growing, x: Floats, scores: Floats) -> Floats:
+    """[M]: squared lengths of what a particle would first be moved along at points [M, d] with scores [M, d]."""
+    field, own = run.field(1), 1 / (run.n + 1)
+    moves = own * scores if field is None else field(x) + own * scores
+    return (moves * moves).sum(axis=1)
+
+
+def _partition(blocks: int | Sequence[ArrayLike], dim: int) -> list[NDArray[np.intp]]:
+    """Lists of variables that together are all, each once; ValueError otherwise."""
+    if isinstance(blocks, int | np.integer):
+        if not 1 <= whole(blocks, "blocks") <= dim:
+            raise ValueError(f"blocks must be at most the number of variables, {dim}, not {blocks}")
+        return np.array_split(np.arange(dim), blocks)
+    parts = [np.asarray(block, np.intp).ravel() for block in blocks]
+    together = np.sort(np.concatenate([np.empty(0, np.intp), *parts]))
+    if not all(len(part) for part in parts) or not np.array_equal(together, np.arange(dim)):
+        raise ValueError(f"blocks must name each of the variables 0 to {dim - 1} once, and none may be empty")
+    return parts
