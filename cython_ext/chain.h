@@ -185,4 +185,8 @@ static int chain_backward(const chain_tables *c, int64_t n, const int32_t *edge_
     return DISPATCH(backward, c, n, edge_table, x, backward, xb, scale);
 }
 
+static void chain_product(double *out, const double *row, const double *table, int n_labels, int stride) {
+    DISPATCH(product, out, row, table, n_labels, stride);
+}
+
 #endif

@@ -35,6 +35,11 @@ ROW(max_sum_row, ADD, MAX, ADD)      /* out[j] = max_i(previous[i] + table[i, j]
 ROW(forward_row, MUL, ADD, MUL)      /* out[j] = sum_i(previous[i] * table[i, j]) * extra[j] */
 ROW(backward_row, MUL, ADD, KEEP)    /* out[j] = sum_i(previous[i] * table[i, j]) */
 
+/* out [stride] = row [n_labels] times table [n_labels, stride]. */
+static TARGET void NAME(product)(double *out, const double *row, const double *table, int n_labels, int stride) {
+    NAME(backward_row)(out, row, table, table, n_labels, stride);
+}
+
 /* Scores of the best labellings up to each token and label: `scores` [n + 1, stride], its last row being scratch.
  * `readable` counts the doubles in memory from `unary` on. */
 static TARGET void NAME(best_scores)(const chain_tables *c, const double *unary, int64_t n, int64_t readable,

@@ -63,7 +63,7 @@ def chain_form(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> Cha
         if (order[1:] > order[:-1]).all():
             order = None
     try:
-        tables, edge_table = _edge_tables([group for _, group in pairs], order, n - n_paths, n, n_labels)
+        tables, edge_table = edge_tables([group for _, group in pairs], order, n - n_paths, n, n_labels)
     except ValueError as error:
         return str(error)
     unary = unary_table(sizes, factors, n_labels)
@@ -83,7 +83,7 @@ def unary_table(sizes: NDArray[np.int32], factors: Sequence[TableFactors], n_lab
     return unary
 
 
-def _edge_tables(
+def edge_tables(
     groups: Sequence[TableFactors], order: NDArray[np.int64] | None, n_edges: int, n_variables: int, n_labels: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int32] | None]:
     """The tables of the edges, oriented along the paths, and which one each position's edge uses.

@@ -30,6 +30,7 @@ BACKENDS: Mapping[str, str] = MappingProxyType(
         "mean-field": "herdner.inference.mean_field:MeanField",
         "qmc-gibbs": "herdner.inference.gibbs:qmc_gibbs",
         "rdhg": "herdner.inference.gibbs:rdhg",
+        "sum-product": "herdner.inference.sum_product:SumProduct",
         "viterbi": "herdner.inference.viterbi:Viterbi",
     }
 )

@@ -46,44 +46,61 @@ class Viterbi:
         _check_possible(form, loops.viterbi(*arrays, states, scores))
         found = {"state": _by_variable(form, states), "log_potential": float(scores.sum()) + form.constant}
         if self.marginals:
-            found |= _expectations(compiled, form)
+            found |= expectations(compiled, form)
         return Result(**found, seconds=perf_counter() - began)
 
 
-def _expectations(compiled: TableGraph, form: ChainForm) -> dict:
+def expectations(compiled: TableGraph, form: ChainForm, table_counts: bool = True) -> dict:
+    """log_z and marginals of a `Result` by forward-backward and, if asked, table_counts."""
     n, n_labels = form.unary.shape
     log_z, nodes = np.empty(len(form.offsets) - 1), np.empty((n, n_labels))
     counts = edges = None
     # A single group of pairs whose one table is the loop's: the loop can add its counts up.
     pairs = [group for group in compiled.factors if group.arity == 2 and len(group)]
-    if form.edge_table is None and len(pairs) == 1 and pairs[0].tables is form.tables:
+    if not table_counts:
+        pass
+    elif form.edge_table is None and len(pairs) == 1 and pairs[0].tables is form.tables:
         counts = np.empty(form.tables.shape)
     elif pairs:
         edges = np.empty((n, n_labels, n_labels))
     loops.forward_backward(form.unary, form.tables, form.offsets, form.edge_table, log_z, nodes, counts, edges)
     marginals = _by_variable(form, nodes)
+    found = {"log_z": float(log_z.sum()) + form.constant, "marginals": marginals}
+    if not table_counts:
+        return found
     position = np.arange(n)
     if form.order is not None:
         position[form.order] = np.arange(n)
-    table_counts = tuple(
-        counts if group.arity == 2 and counts is not None and len(group) else _counts(group, marginals, edges, position)
-        for group in compiled.factors
-    )
-    return {"log_z": float(log_z.sum()) + form.constant, "marginals": marginals, "table_counts": table_counts}
+    totals = []
+    for group in compiled.factors:
+        if counts is not None and group.arity == 2 and len(group):
+            totals.append(counts)
+        elif group.arity == 2 and len(group):
+            left, right = position[group.scopes].T
+            totals.append(group_counts(group, marginals, edges, np.maximum(left, right), left > right))
+        else:
+            totals.append(group_counts(group, marginals))
+    return found | {"table_counts": tuple(totals)}
 
 
-def _counts(
-    group: TableFactors, marginals: NDArray[np.float64], edges: NDArray[np.float64] | None, position: NDArray[np.int64]
+def group_counts(
+    group: TableFactors,
+    marginals: NDArray[np.float64],
+    edges: NDArray[np.float64] | None = None,
+    edge: NDArray[np.int64] | None = None,
+    turned: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
-    """The scaled probabilities of a group's labels, added up by table."""
+    """The scaled probabilities of a group's labels, added up by table.
+
+    Pairs: factor f has the joint distribution ``edges[edge[f]]`` [K, K], or where ``turned[f]`` its transpose.
+    """
     if group.arity == 0:
         rows = np.ones((len(group), 1))
     elif group.arity == 1:
         rows = marginals[group.scopes[:, 0], : group.tables.shape[1]]
-    elif edges is not None and len(group):
-        left, right = position[group.scopes].T
-        pairs = edges[np.maximum(left, right)]
-        pairs = np.where((left < right)[:, None, None], pairs, pairs.swapaxes(1, 2))
+    elif edges is not None and edge is not None and turned is not None:
+        pairs = edges[edge]
+        pairs = np.where(turned[:, None, None], pairs.swapaxes(1, 2), pairs)
         rows = pairs[:, : group.tables.shape[1], : group.tables.shape[2]]
     else:
         return np.zeros(group.tables.shape)

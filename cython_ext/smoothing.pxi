@@ -1,0 +1,278 @@
+# Included by chain.pyx and sum_product.pyx: forward and backward over one sequence. ``tables`` [T, K, K] are the
+# log-potentials of pairs, finite or -inf; ``offsets`` [S + 1] the starts of the sequences and, last, their end.
+
+import numpy as np
+
+from libc.math cimport INFINITY, exp, log
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+
+cdef extern from "chain.h" nogil:
+    enum:
+        CHAIN_OK
+        CHAIN_IMPOSSIBLE
+        CHAIN_EXTREME
+    double CHAIN_TABLE_RANGE
+    ctypedef struct chain_tables:
+        int n_labels
+        int stride
+        const double *tables
+        const double *transposed
+        const double *shifts
+    ctypedef struct chain_trace:
+        const double *scores
+        const int32_t *edge_table
+        int32_t *states
+        int64_t t
+        int best
+    bint chain_has_bad_numbers(const double *values, int64_t n)
+    void chain_best_scores(const chain_tables *c, const double *unary, int64_t n, int64_t readable,
+                           const int32_t *edge_table, double *scores)
+    double chain_start_trace(const chain_tables *c, chain_trace *trace)
+    void chain_trace_back(const chain_tables *c, chain_trace *first, chain_trace *second)
+    int chain_forward(const chain_tables *c, const double *unary, int64_t n, const int32_t *edge_table, double *x,
+                      double *forward, double *norm)
+    int chain_backward(const chain_tables *c, int64_t n, const int32_t *edge_table, const double *x,
+                       double *backward, double *xb, double *scale)
+    void chain_product(double *out, const double *row, const double *table, int n_labels, int stride)
+
+
+cdef enum:
+    BAD_NUMBERS = -2
+
+
+# One sequence after forward (and backward): rows are probabilities, or logarithms of them if log_domain.
+cdef struct Smoothed:
+    chain_tables scaled       # exp(table - shift), for the scaled loops
+    const double *tables      # [T, K, K] log-potentials
+    bint scalable             # the tables allow the scaled loops
+    bint log_domain
+    double *x                 # these are [longest, stride]
+    double *forward
+    double *backward
+    double *xb                # unary and backward together
+    double *norm              # [longest]: log Z of the tokens up to t less that of the tokens before
+    double *scale             # [longest]: what backward rows were divided by
+
+
+cdef int64_t longest(const int64_t[::1] offsets) noexcept nogil:
+    cdef int64_t s, n = 1
+    for s in range(offsets.shape[0] - 1):
+        n = max(n, offsets[s + 1] - offsets[s])
+    return n
+
+
+cdef const int32_t* edges_from(const int32_t[::1] edge_table, int64_t start) noexcept nogil:
+    return NULL if edge_table is None else &edge_table[0] + start
+
+
+cdef object pad(const double[:, :, ::1] tables, double filler):
+    """The tables and their transposes, rows padded to a multiple of 4: [2, T, K, stride]."""
+    cdef Py_ssize_t n_tables = tables.shape[0], n_labels = tables.shape[1]
+    padded = np.full((2, n_tables, n_labels, (n_labels + 3) // 4 * 4), filler)
+    padded[0, :, :, :n_labels] = tables
+    padded[1, :, :, :n_labels] = np.swapaxes(tables, 1, 2)
+    return padded
+
+
+cdef double log_sum_exp(const double *row, int n) noexcept nogil:
+    cdef double top = -INFINITY, total = 0.0
+    cdef int j
+    for j in range(n):
+        top = max(top, row[j])
+    if top == -INFINITY:
+        return top
+    for j in range(n):
+        total += exp(row[j] - top)
+    return top + log(total)
+
+
+cdef int log_forward(Smoothed *c, const double *unary, int64_t n, const int32_t *edge_table) noexcept nogil:
+    """The forward pass in the log domain; rows and ``norm`` mean the logarithms of what the scaled pass gives."""
+    cdef int n_labels = c.scaled.n_labels, stride = c.scaled.stride, i, j
+    cdef const double *table = c.tables
+    cdef double *row
+    cdef int64_t t
+    for t in range(n):
+        row = c.forward + t * stride
+        if edge_table != NULL:
+            table = c.tables + <int64_t> edge_table[t] * n_labels * n_labels
+        for j in range(n_labels):
+            row[j] = unary[t * n_labels + j]
+            if t > 0 and row[j] > -INFINITY:
+                for i in range(n_labels):
+                    c.x[i] = row[i - stride] + table[i * n_labels + j]
+                row[j] += log_sum_exp(c.x, n_labels)
+        c.norm[t] = log_sum_exp(row, n_labels)
+        if c.norm[t] == -INFINITY:
+            return CHAIN_IMPOSSIBLE
+        for j in range(n_labels):
+            row[j] -= c.norm[t]
+    return CHAIN_OK
+
+
+cdef void log_backward(Smoothed *c, const double *unary, int64_t n, const int32_t *edge_table) noexcept nogil:
+    cdef int n_labels = c.scaled.n_labels, stride = c.scaled.stride, i, j
+    cdef const double *table = c.tables
+    cdef double *row = c.backward + (n - 1) * stride
+    cdef double *xb
+    cdef double top
+    cdef int64_t t
+    for j in range(n_labels):
+        row[j] = 0.0
+    for t in range(n - 1, 0, -1):
+        row = c.backward + t * stride
+        xb = c.xb + t * stride
+        if edge_table != NULL:
+            table = c.tables + <int64_t> edge_table[t] * n_labels * n_labels
+        for j in range(n_labels):
+            xb[j] = unary[t * n_labels + j] + row[j]
+        row -= stride
+        for i in range(n_labels):
+            for j in range(n_labels):
+                c.x[j] = table[i * n_labels + j] + xb[j]
+            row[i] = log_sum_exp(c.x, n_labels)
+        top = log_sum_exp(row, n_labels)
+        for i in range(n_labels):
+            row[i] -= top
+
+
+cdef int smooth(Smoothed *c, const double *unary, int64_t n, const int32_t *edge_table, bint backward) noexcept nogil:
+    """Forward and, if asked, backward: scaled where that is safe, else in the log domain."""
+    cdef int status = CHAIN_EXTREME
+    c.log_domain = False
+    if c.scalable:
+        status = chain_forward(&c.scaled, unary, n, edge_table, c.x, c.forward, c.norm)
+        if status == CHAIN_OK and backward:
+            status = chain_backward(&c.scaled, n, edge_table, c.x, c.backward, c.xb, c.scale)
+    if status == CHAIN_EXTREME:
+        c.log_domain = True
+        status = log_forward(c, unary, n, edge_table)
+        if status == CHAIN_OK and backward:
+            log_backward(c, unary, n, edge_table)
+    return status
+
+
+cdef double total_log(const Smoothed *c, int64_t n) noexcept nogil:
+    """log Z: the sum of ``norm``, compensated (Kahan) so that long sequences lose no digits."""
+    cdef double total = 0.0, lost = 0.0, term, after
+    cdef int64_t t
+    for t in range(n):
+        term = c.norm[t] - lost
+        after = total + term
+        lost = (after - total) - term
+        total = after
+    return total
+
+
+cdef double joined(const Smoothed *c, int64_t t, double *out) noexcept nogil:
+    """``out`` = forward and backward of token t joined, unnormalised; its sum (its logarithm in the log domain)."""
+    cdef const double *f = c.forward + t * c.scaled.stride
+    cdef const double *b = c.backward + t * c.scaled.stride
+    cdef double total = 0.0
+    cdef int j
+    if c.log_domain:
+        for j in range(c.scaled.n_labels):
+            out[j] = f[j] + b[j]
+        return log_sum_exp(out, c.scaled.n_labels)
+    for j in range(c.scaled.n_labels):
+        out[j] = f[j] * b[j]
+        total += out[j]
+    return total
+
+
+cdef void node_marginals(const Smoothed *c, int64_t n, double *out) noexcept nogil:
+    cdef int n_labels = c.scaled.n_labels, j
+    cdef double total, share
+    cdef int64_t t
+    for t in range(n):
+        total = joined(c, t, out)
+        share = 1.0 / total
+        for j in range(n_labels):
+            out[j] = exp(out[j] - total) if c.log_domain else out[j] * share
+        out += n_labels
+
+
+cdef void edge_marginal(const Smoothed *c, int64_t t, int64_t table, double *out) noexcept nogil:
+    """``out`` [K, K] = P(token t - 1 has label i and token t has label j)."""
+    cdef int n_labels = c.scaled.n_labels, stride = c.scaled.stride, i, j
+    cdef const double *f = c.forward + (t - 1) * stride
+    cdef const double *xb = c.xb + t * stride
+    cdef const double *log_table = c.tables + table * n_labels * n_labels
+    cdef const double *exp_table = c.scaled.tables + table * n_labels * stride
+    cdef int64_t size = <int64_t> n_labels * n_labels, k
+    cdef double total = 0.0
+    for i in range(n_labels):
+        for j in range(n_labels):
+            if c.log_domain:
+                out[i * n_labels + j] = f[i] + log_table[i * n_labels + j] + xb[j]
+            else:
+                out[i * n_labels + j] = f[i] * exp_table[i * stride + j] * xb[j]
+                total += out[i * n_labels + j]
+    if c.log_domain:
+        total = log_sum_exp(out, n_labels * n_labels)
+    for k in range(size):
+        out[k] = exp(out[k] - total) if c.log_domain else out[k] / total
+
+
+cdef void count_edges(const Smoothed *c, int64_t n, const int32_t *edge_table, double *outer, double *counts,
+                      double *work) noexcept nogil:
+    """Adds a sequence's edge marginals: to ``counts`` [T, K, K] in the log domain, else to ``outer`` [T, K, stride]
+    without their factor exp(table), which is the same for every token and is multiplied in once, at the end."""
+    cdef int n_labels = c.scaled.n_labels, stride = c.scaled.stride, i, j
+    cdef int64_t t, table = 0
+    cdef double total, weight
+    cdef double *to
+    cdef const double *xb
+    for t in range(1, n):
+        if edge_table != NULL:
+            table = edge_table[t]
+        if c.log_domain:
+            edge_marginal(c, t, table, work)
+            for i in range(n_labels * n_labels):
+                counts[table * n_labels * n_labels + i] += work[i]
+            continue
+        to = outer + table * n_labels * stride
+        xb = c.xb + t * stride
+        total = joined(c, t - 1, work) * c.scale[t]
+        for i in range(n_labels):
+            weight = c.forward[(t - 1) * stride + i] / total
+            for j in range(stride):
+                to[i * stride + j] += weight * xb[j]
+
+
+cdef object scaled_tables(const double[:, :, ::1] tables, double[::1] shifts):
+    """exp(table - its largest entry), padded with 0, and whether all their finite entries lie close enough together."""
+    top = np.max(np.asarray(tables), axis=(1, 2))
+    top[top == -np.inf] = 0.0
+    relative = np.asarray(tables) - top[:, None, None]
+    np.asarray(shifts)[:] = top
+    return pad(np.exp(relative), 0.0), not np.any((relative < -CHAIN_TABLE_RANGE) & (relative > -np.inf))
+
+
+cdef class Workspace:
+    """Scratch memory for sequences of up to ``longest`` tokens, allocated once per call."""
+    cdef Smoothed c
+    cdef object kept
+    cdef double[::1] work
+
+    def __cinit__(self, const double[:, :, ::1] tables, const int64_t[::1] offsets):
+        cdef int64_t n = longest(offsets)
+        cdef double[::1] shifts = np.empty(tables.shape[0])
+        cdef double[:, :, :, ::1] padded
+        cdef double[:, :, ::1] rows
+        cdef double[:, ::1] norms = np.empty((2, n))
+        padded, scalable = scaled_tables(tables, shifts)
+        rows = np.zeros((4, n, padded.shape[3]))
+        self.work = np.empty(max(padded.shape[2] * tables.shape[1], padded.shape[3]))
+        self.kept = (tables, shifts, padded, rows, norms)
+        self.c.scaled.n_labels = <int> tables.shape[1]
+        self.c.scaled.stride = <int> padded.shape[3]
+        self.c.scaled.tables = &padded[0, 0, 0, 0]
+        self.c.scaled.transposed = &padded[1, 0, 0, 0]
+        self.c.scaled.shifts = &shifts[0]
+        self.c.tables = &tables[0, 0, 0]
+        self.c.scalable = scalable
+        self.c.x, self.c.forward = &rows[0, 0, 0], &rows[1, 0, 0]
+        self.c.backward, self.c.xb = &rows[2, 0, 0], &rows[3, 0, 0]
+        self.c.norm, self.c.scale = &norms[0, 0], &norms[1, 0]

@@ -1,0 +1,363 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Sum-product over chains joined by skip edges: each chain by forward-backward, messages along the skip edges.
+
+Edge e has two slots, one at each end; a slot holds the message that its variable receives from the other end, as
+numbers (the largest is 1) and as their logarithms, both at labels of the receiver. -inf says that no state with
+this label is allowed; that is never taken back. What a variable tells the other end is its belief without what it heard
+from there, the cavity belief. Numbers are multiplied where nothing can underflow, as in chain.h; everything
+else is done in logarithms.
+"""
+
+include "smoothing.pxi"
+
+from libc.math cimport fabs, fmax, fmin
+
+from rows cimport BUDGET
+
+
+cdef enum:
+    LOG_CELLS = 24  # what the logarithms and exponentials of a label cost, in products
+
+
+cdef double FAINT = 1e-100  # a message whose numbers are 0 or at least this is told by them, without logarithms
+cdef double MOST_PENDING = 1.0
+
+
+cdef class SumProduct:
+    """Messages and beliefs of a graph, as laid out by herdner.inference.sum_product: see `SkipChains` there."""
+    cdef Workspace space
+    cdef chain_tables skip          # exp(table - shift) of the skip edges
+    cdef bint skip_scalable         # these never underflow
+    cdef object kept
+    cdef const double[:, ::1] unary
+    cdef const int64_t[::1] offsets, slot_starts
+    cdef const int32_t[::1] edge_table, variable, partner, table, run_of
+    cdef const uint8_t[::1] second
+    cdef const double[:, :, ::1] skip_tables
+    cdef double damping, tolerance
+    cdef double[:, ::1] told        # [slots, stride]: the messages
+    cdef double[:, ::1] log_told    # [slots, K]: where the numbers are not enough
+    cdef uint8_t[::1] plain         # [slots]: the numbers are enough
+    cdef double[:, ::1] log_heard   # [slots, K]: the messages at the last forward-backward of the slot's chain
+    cdef double[:, ::1] cavity      # [slots, stride]: by the last forward-backward of the slot's chain
+    cdef uint8_t[::1] in_logs       # [slots]: the cavity belief is one of logarithms
+    cdef uint8_t[::1] seen          # [chains]: has beliefs
+    cdef uint8_t[::1] stale         # [chains]: was sent messages that make a difference
+    cdef double[::1] pending        # [chains]: by how many nats all messages since may have changed its odds
+    cdef double[:, ::1] work, scratch
+    cdef readonly object unaries    # float64[V, K]: the unary log-potentials with the messages heard
+    cdef readonly object marginals  # float64[V, K]: the beliefs
+    cdef readonly object log_zs     # float64[S]: log Z of each chain, with these unaries
+    cdef double[:, ::1] heard, nodes
+    cdef double[::1] log_z
+    cdef readonly int64_t n_stale
+    cdef readonly int64_t n_updates  # variables whose beliefs were computed
+    cdef readonly int64_t fault      # a variable in a chain that -inf entries leave no labelling, or -1
+
+    def __cinit__(self, chains, double damping, double tolerance):
+        cdef double[::1] shifts
+        cdef double[:, :, :, ::1] padded
+        form = chains.form
+        self.unary, self.offsets, self.edge_table = form.unary, form.offsets, form.edge_table
+        self.variable, self.partner, self.second = chains.variable, chains.partner, chains.second
+        self.table, self.skip_tables = chains.table, chains.tables
+        self.slot_starts, self.run_of = chains.slot_starts, chains.run_of
+        self.space = Workspace(form.tables, form.offsets)
+        self.damping, self.tolerance, self.fault = damping, tolerance, -1
+        shifts = np.empty(self.skip_tables.shape[0])
+        padded, self.skip_scalable = scaled_tables(self.skip_tables, shifts)
+        self.kept = (shifts, padded)
+        self.skip.n_labels, self.skip.stride = <int> padded.shape[2], <int> padded.shape[3]
+        self.skip.tables, self.skip.transposed = &padded[0, 0, 0, 0], &padded[1, 0, 0, 0]
+        self.skip.shifts = &shifts[0]
+        n_slots, n_labels, n_runs = self.variable.shape[0], self.unary.shape[1], self.offsets.shape[0] - 1
+        self.told = np.ones((n_slots, padded.shape[3]))
+        self.log_told, self.log_heard = np.zeros((2, n_slots, n_labels))
+        self.cavity = np.empty((n_slots, padded.shape[3]))
+        self.plain = np.ones(n_slots, np.uint8)
+        self.in_logs = np.zeros(n_slots, np.uint8)
+        self.seen, self.stale = np.zeros(n_runs, np.uint8), np.ones(n_runs, np.uint8)
+        self.pending = np.zeros(n_runs)
+        self.n_stale, self.n_updates = n_runs, 0
+        self.work = np.empty((n_labels, n_labels))
+        self.scratch = np.empty((4, padded.shape[3]))
+        self.unaries, self.marginals, self.log_zs = np.array(form.unary), np.empty(form.unary.shape), np.empty(n_runs)
+        self.heard, self.nodes, self.log_z = self.unaries, self.marginals, self.log_zs
+
+    def advance(self, int64_t at, bint backward, bint send):
+        """Forward-backward in one stale chain after the other, from place ``at`` of their order (``backward``: from the
+        last to the first) on, for a fraction of a second; then, with ``send``, its messages to the others. Returns
+        the place to go on from, S at the end."""
+        cdef int64_t spent = 0, n_runs = self.offsets.shape[0] - 1, s, a, n, n_slots, size
+        cdef int n_labels = self.skip.n_labels
+        with nogil:
+            while at < n_runs and spent < BUDGET and self.fault < 0:
+                s = n_runs - 1 - at if backward else at
+                at += 1
+                if not self.stale[s]:
+                    continue
+                n = self.offsets[s + 1] - self.offsets[s]
+                n_slots = self.slot_starts[s + 1] - self.slot_starts[s]
+                size = n_labels * (<int64_t> n_labels + LOG_CELLS)
+                spent += (2 * n + n_slots) * size
+                if not self.smooth_run(s):
+                    break
+                for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
+                    if not send or not self.send(a):
+                        break
+        return at
+
+    cdef bint smooth_run(self, int64_t s) noexcept nogil:
+        """The beliefs of a chain given the messages; false where there is no labelling."""
+        cdef Smoothed *c = &self.space.c
+        cdef int64_t start = self.offsets[s], n = self.offsets[s + 1] - start, a, v, last = -1
+        cdef int k
+        for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
+            v = self.variable[a]
+            for k in range(self.skip.n_labels):
+                self.log_heard[a, k] = log(self.told[a, k]) if self.plain[a] else self.log_told[a, k]
+                self.heard[v, k] = (self.heard[v, k] if v == last else self.unary[v, k]) + self.log_heard[a, k]
+            last = v
+        if smooth(c, &self.heard[start, 0], n, edges_from(self.edge_table, start), True) != CHAIN_OK:
+            self.fault = start
+            return False
+        self.log_z[s] = total_log(c, n)
+        node_marginals(c, n, &self.nodes[start, 0])
+        for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
+            self.leave_out(a, self.variable[a] - start)
+        self.n_updates += n
+        self.n_stale -= 1
+        self.stale[s], self.seen[s], self.pending[s] = 0, 1, 0.0
+        return True
+
+    cdef void leave_out(self, int64_t a, int64_t t) noexcept nogil:
+        """The cavity belief of a slot at token t of the chain that was just smoothed."""
+        cdef Smoothed *c = &self.space.c
+        cdef double *cavity = &self.cavity[a, 0]
+        cdef double total = joined(c, t, cavity), share = 1.0 / total
+        cdef int k
+        self.in_logs[a] = c.log_domain or not self.plain[a]
+        for k in range(self.skip.n_labels):
+            if self.log_heard[a, k] == -INFINITY:  # no state has this label: what it would tell makes no difference
+                cavity[k] = -INFINITY if self.in_logs[a] else 0.0
+            elif c.log_domain:
+                cavity[k] -= total + self.log_heard[a, k]
+            elif self.in_logs[a]:
+                cavity[k] = log(cavity[k] * share) - self.log_heard[a, k]
+            else:
+                cavity[k] *= share / self.told[a, k]
+
+    cdef bint send(self, int64_t a) noexcept nogil:
+        """Sends the other end of a slot's edge its message, false where that leaves no label. The chain there becomes
+        stale if the message makes a difference."""
+        cdef int64_t to = self.partner[a]
+        cdef double *new = &self.scratch[0, 0]
+        cdef double *log_new = &self.scratch[1, 0]
+        cdef int k
+        cdef bint logs = self.in_logs[a] or not self.skip_scalable, plain, moves
+        if not (self.message_in_logs(a, to, log_new) if logs else self.message(a, to, new)):
+            self.fault = self.variable[to]
+            return False
+        plain = numbers(new, log_new, self.skip.n_labels, logs)
+        moves = self.moves(to, new, log_new, plain)
+        if moves:
+            self.make_stale(self.run_of[to])
+        if self.damping < 1.0:
+            plain = self.damp(to, new, log_new, plain)
+            if moves:  # only a part of it is sent, so more is to come
+                self.make_stale(self.run_of[a])
+        for k in range(self.skip.n_labels):
+            self.told[to, k], self.log_told[to, k] = new[k], log_new[k]
+        self.plain[to] = plain
+        return True
+
+    cdef void make_stale(self, int64_t s) noexcept nogil:
+        self.n_stale += 1 - self.stale[s]
+        self.stale[s] = 1
+
+    cdef bint message(self, int64_t a, int64_t to, double *new) noexcept nogil:
+        """``new`` = what slot a tells slot ``to``, its largest number 1; false where all are 0."""
+        cdef const double *tables = self.skip.transposed if self.second[a] else self.skip.tables
+        cdef int n_labels = self.skip.n_labels, stride = self.skip.stride, k
+        cdef double top = 0.0
+        chain_product(new, &self.cavity[a, 0], tables + <int64_t> self.table[a] * n_labels * stride, n_labels, stride)
+        for k in range(n_labels):
+            if self.ruled_out(to, k):
+                new[k] = 0.0
+            top = fmax(top, new[k])
+        if top == 0.0:
+            return False
+        for k in range(n_labels):
+            new[k] /= top
+        return True
+
+    cdef bint message_in_logs(self, int64_t a, int64_t to, double *log_new) noexcept nogil:
+        """The same in logarithms."""
+        cdef int n_labels = self.skip.n_labels, k
+        cdef double top = -INFINITY
+        cdef double *mine = &self.scratch[2, 0]
+        cdef double *terms = &self.scratch[3, 0]
+        cdef int i
+        self.log_cavity(a, mine)
+        for k in range(n_labels):
+            for i in range(n_labels):
+                terms[i] = mine[i] + self.potential(a, i, k)
+            log_new[k] = -INFINITY if self.ruled_out(to, k) else log_sum_exp(terms, n_labels)
+            top = fmax(top, log_new[k])
+        if top == -INFINITY:
+            return False
+        for k in range(n_labels):
+            log_new[k] -= top
+        return True
+
+    cdef bint ruled_out(self, int64_t to, int k) noexcept nogil:
+        return self.told[to, k] == 0.0 if self.plain[to] else self.log_told[to, k] == -INFINITY
+
+    cdef double potential(self, int64_t a, int mine, int theirs) noexcept nogil:
+        """The log-potential of a slot's edge for labels at its own and at the other end."""
+        if self.second[a]:
+            return self.skip_tables[self.table[a], theirs, mine]
+        return self.skip_tables[self.table[a], mine, theirs]
+
+    cdef void log_cavity(self, int64_t a, double *out) noexcept nogil:
+        cdef int k
+        for k in range(self.skip.n_labels):
+            out[k] = self.cavity[a, k] if self.in_logs[a] else log(self.cavity[a, k])
+
+    cdef bint moves(self, int64_t to, const double *new, const double *log_new, bint plain) noexcept nogil:
+        """Whether a message rules a label out, changes the receiver's belief by more than the tolerance or, with
+        others since the last beliefs, the odds of any two labellings of its chain by more than MOST_PENDING: what
+        makes no difference alone could do so together with them."""
+        cdef double *before = &self.scratch[2, 0]
+        cdef double *after = &self.scratch[3, 0]
+        cdef double total = 0.0
+        cdef int64_t s = self.run_of[to]
+        cdef int k
+        if not self.seen[s]:
+            return True
+        self.pending[s] += self.log_range(to, new, log_new, plain)
+        if not self.pending[s] <= MOST_PENDING:
+            return True
+        if plain and not self.in_logs[to]:
+            for k in range(self.skip.n_labels):
+                before[k] = self.nodes[self.variable[to], k]
+                after[k] = self.cavity[to, k] * new[k]
+                total += after[k]
+        else:
+            self.log_cavity(to, before)
+            for k in range(self.skip.n_labels):
+                after[k] = before[k] + (log(new[k]) if plain else log_new[k])
+                before[k] += self.log_heard[to, k]
+            soft_max(before, self.skip.n_labels)
+            soft_max(after, self.skip.n_labels)
+            total = 1.0
+        for k in range(self.skip.n_labels):
+            if not fabs(after[k] / total - before[k]) <= self.tolerance:
+                return True
+        return False
+
+    cdef double log_range(self, int64_t to, const double *new, const double *log_new, bint plain) noexcept nogil:
+        """By how much more a message raises one label than another, in nats; inf where it rules one out."""
+        cdef bint numbers_do = plain and self.plain[to]
+        cdef double least = INFINITY, most = 0.0 if numbers_do else -INFINITY, change
+        cdef int k
+        for k in range(self.skip.n_labels):
+            if self.ruled_out(to, k):
+                continue
+            if numbers_do:
+                change = new[k] / self.told[to, k]
+            else:
+                change = log(new[k]) if plain else log_new[k]
+                change -= log(self.told[to, k]) if self.plain[to] else self.log_told[to, k]
+            least, most = fmin(least, change), fmax(most, change)
+        return log(most / least) if numbers_do else most - least
+
+    cdef bint damp(self, int64_t to, double *new, double *log_new, bint plain) noexcept nogil:
+        """Moves the message back towards the one it replaces."""
+        cdef int k
+        cdef double top = -INFINITY, old
+        for k in range(self.skip.n_labels):
+            if plain:
+                log_new[k] = log(new[k])
+            if log_new[k] > -INFINITY:
+                old = log(self.told[to, k]) if self.plain[to] else self.log_told[to, k]
+                log_new[k] = (1.0 - self.damping) * old + self.damping * log_new[k]
+            top = fmax(top, log_new[k])
+        for k in range(self.skip.n_labels):
+            log_new[k] -= top
+        return numbers(new, log_new, self.skip.n_labels, True)
+
+    def log_corrections(self):
+        """The sum of log sum_ij cavity[i] exp(table[i, j]) cavity[j] over the skip edges: -inf where one allows no
+        pair of labels."""
+        cdef int64_t a, table
+        cdef double total = 0.0, value
+        cdef int k
+        with nogil:
+            for a in range(self.variable.shape[0]):
+                if self.second[a]:
+                    continue
+                value = 0.0
+                if self.skip_scalable and not (self.in_logs[a] or self.in_logs[self.partner[a]]):
+                    table = self.table[a]
+                    chain_product(&self.scratch[0, 0], &self.cavity[a, 0],
+                                  self.skip.tables + table * self.skip.n_labels * self.skip.stride,
+                                  self.skip.n_labels, self.skip.stride)
+                    for k in range(self.skip.n_labels):
+                        value += self.scratch[0, k] * self.cavity[self.partner[a], k]
+                    if 1e-200 < value < INFINITY:
+                        total += log(value) + self.skip.shifts[table]
+                        continue
+                self.log_pairs(a, &self.work[0, 0])
+                total += log_sum_exp(&self.work[0, 0], self.skip.n_labels * self.skip.n_labels)
+        return total
+
+    cdef void log_pairs(self, int64_t a, double *out) noexcept nogil:
+        """``out`` [K, K]: the logarithms of the belief of a slot's edge, not normalised, its own label first."""
+        cdef double *mine = &self.scratch[2, 0]
+        cdef double *theirs = &self.scratch[3, 0]
+        cdef int n_labels = self.skip.n_labels, i, j
+        self.log_cavity(a, mine)
+        self.log_cavity(self.partner[a], theirs)
+        for i in range(n_labels):
+            for j in range(n_labels):
+                out[i * n_labels + j] = mine[i] + self.potential(a, i, j) + theirs[j]
+
+    def pairs(self, const int32_t[::1] edge, double[:, :, ::1] out):
+        """Fills ``out`` [E, K, K] with the beliefs of the skip edges, each slot's being row ``edge`` [slots]."""
+        cdef int n_cells = self.skip.n_labels * self.skip.n_labels, k
+        cdef int64_t a
+        cdef double total
+        cdef double *row
+        with nogil:
+            for a in range(self.variable.shape[0]):
+                if not self.second[a]:
+                    row = &out[edge[a], 0, 0]
+                    self.log_pairs(a, row)
+                    total = log_sum_exp(row, n_cells)
+                    for k in range(n_cells):
+                        row[k] = exp(row[k] - total)
+
+
+cdef bint numbers(double *new, double *log_new, int n, bint from_logs) noexcept nogil:
+    """Completes a message: its numbers and, where these are not enough, its logarithms. True where they are."""
+    cdef double smallest = 1.0
+    cdef int k
+    for k in range(n):
+        if from_logs:
+            new[k] = exp(log_new[k])
+            smallest = fmin(smallest, new[k] if log_new[k] > -INFINITY else 1.0)
+        else:
+            smallest = fmin(smallest, new[k] if new[k] > 0.0 else 1.0)
+    if smallest < FAINT and not from_logs:
+        for k in range(n):
+            log_new[k] = log(new[k])
+    return smallest >= FAINT
+
+
+cdef void soft_max(double *row, int n) noexcept nogil:
+    """A row of logarithms as probabilities."""
+    cdef double total = log_sum_exp(row, n)
+    cdef int k
+    for k in range(n):
+        row[k] = exp(row[k] - total)
