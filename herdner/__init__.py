@@ -20,6 +20,7 @@ _HOMES = {
         "ising", "potts",
     ),
     "herdner.inference": ("BACKENDS", "Backend", "ImpossibleGraph", "Interrupted", "UnsupportedGraph", "make_backend"),
+    "herdner.inference.dogs": ("DoGS",),
     "herdner.inference.gibbs": (
         "Gibbs", "annealed_gibbs", "bounded_error", "dhg", "gibbs", "herded_gibbs", "qmc_gibbs", "rdhg",
     ),
@@ -37,11 +38,12 @@ _HOMES = {
     "herdner.ner.tagger": ("Tagger",),
     "herdner.ner.tokenize": ("Tokenizer",),
 }  # fmt: skip
-_MODULES = ("convergence", "herding")
+_MODULES = ("dobrushin", "convergence", "herding")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
     from herdner import convergence as convergence
+    from herdner import dobrushin as dobrushin
     from herdner import herding as herding
     from herdner.graph import FactorGraph as FactorGraph
     from herdner.graph import TableFactors as TableFactors
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from herdner.inference import Interrupted as Interrupted
     from herdner.inference import UnsupportedGraph as UnsupportedGraph
     from herdner.inference import make_backend as make_backend
+    from herdner.inference.dogs import DoGS as DoGS
     from herdner.inference.gibbs import Gibbs as Gibbs
     from herdner.inference.gibbs import annealed_gibbs as annealed_gibbs
     from herdner.inference.gibbs import bounded_error as bounded_error

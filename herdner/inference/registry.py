@@ -22,6 +22,7 @@ BACKENDS: Mapping[str, str] = MappingProxyType(
         "blocked-gibbs": "herdner.inference.blocked_gibbs:BlockedGibbs",
         "bounded-error": "herdner.inference.gibbs:bounded_error",
         "dhg": "herdner.inference.gibbs:dhg",
+        "dogs": "herdner.inference.dogs:DoGS",
         "exact": "herdner.inference.exact:Exact",
         "gibbs": "herdner.inference.gibbs:gibbs",
         "herded-gibbs": "herdner.inference.gibbs:herded_gibbs",

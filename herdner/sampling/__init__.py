@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from herdner.sampling.annealing import Annealing, as_annealing, geometric, linear
+from herdner.sampling.certificate import Certificate
 from herdner.sampling.driving import LFSR, Driving, Sobol
 from herdner.sampling.plan import Plan
 from herdner.sampling.points import Points
@@ -10,10 +11,12 @@ from herdner.sampling.record import Record
 from herdner.sampling.result import Result
 from herdner.sampling.scan import Scan, checkerboard, given, jacobi, random_scan, systematic
 from herdner.sampling.sharing import Sharing, bins, blanket, complete, neighbour_sum, random_bins
+from herdner.sampling.targets import Targets, everything, uncertain, variables
 
 __all__ = [
     "LFSR",
     "Annealing",
+    "Certificate",
     "Driving",
     "Plan",
     "Points",
@@ -22,11 +25,13 @@ __all__ = [
     "Scan",
     "Sharing",
     "Sobol",
+    "Targets",
     "as_annealing",
     "bins",
     "blanket",
     "checkerboard",
     "complete",
+    "everything",
     "geometric",
     "given",
     "jacobi",
@@ -35,4 +40,6 @@ __all__ = [
     "random_bins",
     "random_scan",
     "systematic",
+    "uncertain",
+    "variables",
 ]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.sampling.certificate import Certificate
+
 if TYPE_CHECKING:
     from arviz import InferenceData
     from matplotlib.axes import Axes
@@ -36,6 +38,7 @@ class Result:
     sample_sweeps  int64[S]: the sweep, counted from 0, after which each of them was recorded
     n_updates      single variables drawn anew
     seconds        wall time, compilation of the graph included
+    certificate    what is guaranteed of the state after each sweep (`dogs`)
     """
 
     state: NDArray[np.int32]
@@ -50,6 +53,7 @@ class Result:
     sample_sweeps: NDArray[np.int64] | None = None
     n_updates: int | None = None
     seconds: float = 0.0
+    certificate: Certificate | None = None
 
     def to_arviz(self) -> InferenceData:
         """The samples for ArviZ (extra ``arviz``): posterior variable "x" [chain, draw, variable].
