@@ -49,7 +49,8 @@ class DoGS:
     burn_in, n_chains, n_threads, record  as of `herdner.Gibbs`
 
     Where the bounds of influence do not add up to less than 1, as those of hard constraints, nothing is guaranteed. The
-    scan is then optimised as if all influences were smaller by one factor, which is a rule of thumb.
+    scan is then optimised as if all influences were smaller by one factor, which is a rule of thumb. The input of
+    Algorithm 2 is the systematic scan or one of the targets in turn, whichever leads to the better scan.
     """
 
     n_sweeps: int = 100
@@ -116,9 +117,13 @@ class DoGS:
     def _scan(self, influence: Influence, d: NDArray[np.float64]) -> tuple[NDArray[np.int32], Certificate]:
         n_steps = self.steps_per_target * np.count_nonzero(d) if self.n_steps is None else self.n_steps
         n_steps = n_steps if d.any() else 0
-        total = influence.total.smallest
-        working = influence if total < 1 else influence.scaled(_SHRUNK / total)
-        order = optimise_scan(working, None, d, n_steps, iterations=self.iterations).order
+        total = influence.total
+        working = influence if total.smallest < 1 else influence.scaled(_SHRUNK / total.infinity)
+        # Coordinate descent finds the best scan near its input: near a systematic one, and near one of the targets.
+        targets = np.flatnonzero(d)
+        inputs = [systematic(), *([given(targets)] if 0 < len(targets) < len(d) else [])]
+        tried = [optimise_scan(working, scan, d, n_steps, iterations=self.iterations) for scan in inputs]
+        order = min(tried, key=lambda found: found.bound).order
         broken = () if self.annealing is None else ("the inverse temperature is not 1 throughout (annealing)",)
         if d.any() and not self.n_sweeps:
             broken += ("the scan was not run (n_sweeps=0)",)
@@ -127,7 +132,7 @@ class DoGS:
             trivial=float(d.sum()),
             n_steps=n_steps,
             theorem=influence.theorem,
-            total_influence=total,
+            total_influence=total.smallest,
             systematic=dobrushin_variation(influence, systematic(), d, n_steps),
             broken=broken,
         )
