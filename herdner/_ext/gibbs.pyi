@@ -48,7 +48,7 @@ class Run:
         p: NDArray[np.int64],
         keys: NDArray[np.int64],
         focus: int,
-        visits: NDArray[np.uint64],
+        visits: NDArray[np.uint64] | None,
         returns: NDArray[np.uint64] | None,
         groups: NDArray[np.int32] | None,
         last: NDArray[np.int8] | None,

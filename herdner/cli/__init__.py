@@ -16,6 +16,7 @@ from herdner import __version__
 from herdner.cli.backends import backends
 from herdner.cli.common import UsageError, complain, quiet_stdout
 from herdner.cli.corpora import corpora
+from herdner.cli.denoise import denoise
 from herdner.cli.evaluate import evaluate
 from herdner.cli.tag import tag
 from herdner.cli.train import train
@@ -23,7 +24,7 @@ from herdner.cli.train import train
 app = typer.Typer(
     name="herdner", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-for command in (tag, train, evaluate, backends):
+for command in (tag, train, evaluate, backends, denoise):
     app.command()(command)
 app.add_typer(corpora, name="corpora")
 

@@ -85,12 +85,7 @@ def inference(
     """A backend and KEY=VALUE pairs (given by ``option``) as arguments of `Tagger.pipe`; wrong ones are wrong use."""
     from herdner.inference.registry import BACKENDS, make_backend
 
-    options = {}
-    for pair in pairs or ():
-        key, equals, value = pair.partition("=")
-        if not equals or not key.isidentifier():
-            raise UsageError(f"{option} {pair!r}: expected KEY=VALUE, as in n_sweeps=400")
-        options[key] = value
+    options = options_of(pairs, option)
     if backend is None and not options:
         return {}
     name = backend if backend is not None else tagger.backend if isinstance(tagger.backend, str) else "viterbi"
@@ -101,6 +96,17 @@ def inference(
         wrong.see = f"herdner backends {name}" if name in BACKENDS else "herdner backends"
         raise wrong from None
     return {"backend": name, **options}
+
+
+def options_of(pairs: Sequence[str] | None, option: str = "--set") -> dict[str, str]:
+    """KEY=VALUE pairs, given by ``option``, as a mapping; what is none is wrong use."""
+    options = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        if not equals or not key.isidentifier():
+            raise UsageError(f"{option} {pair!r}: expected KEY=VALUE, as in n_sweeps=400")
+        options[key] = value
+    return options
 
 
 def check_writable(output: str | os.PathLike[str] | None) -> None:

@@ -52,8 +52,8 @@ class Correlation:
         totals = np.stack([np.bincount(y, row, focus.n_weights) for row in found])
         with np.errstate(invalid="ignore", divide="ignore"):
             transition = np.where(totals[:, y] > 0, found / totals[:, y], 0.0)
-        depend = np.bincount(y, np.abs(transition[0] - transition[1]), focus.n_weights)
-        depend[(totals == 0).any(axis=0)] = 0.0
+        moved = np.bincount(y, np.abs(transition[0] - transition[1]), focus.n_weights)
+        depend = np.where((totals == 0).any(axis=0), 0.0, moved)
         of_y = np.stack([np.bincount(y, column, focus.n_weights) for column in focus.target.T])
         chances = of_y.sum(axis=0)
         return cls(chances, of_y.min(axis=0) / np.where(chances > 0, chances, 1.0), depend)

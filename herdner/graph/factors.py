@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from herdner._ext import factors as loops
 from herdner.graph.arrays import constant, frozen, frozen_or_constant
-from herdner.graph.domain import Domains, Labels
+from herdner.graph.domain import Domains
 
 
 class Factors(Protocol):
@@ -113,21 +113,22 @@ class TableFactors:
 
     def check(self, domains: Domains) -> None:
         """ValueError unless the scopes exist in ``domains`` and the tables have their numbers of labels."""
-        if not isinstance(domains, Labels):
+        sizes = getattr(domains, "sizes", None)
+        if sizes is None:
             raise ValueError(f"table factors need variables with labels, not {type(domains).__name__}")
-        misfit = loops.find_misfit(self.scopes, domains.sizes, self.tables.shape[1:])
+        misfit = loops.find_misfit(self.scopes, sizes, self.tables.shape[1:])
         if misfit is None:
             return
         f, a = misfit
         i, width = int(self.scopes[f, a]), self.tables.shape[a + 1]
         if i >= len(domains):
             raise ValueError(f"factor {f} names variable {i}, but the graph's variables are 0 to {len(domains) - 1}")
-        raise ValueError(
-            f"factor {f}: variable {i} has {domains.sizes[i]} labels, but axis {a + 1} of its table has {width}"
-        )
+        raise ValueError(f"factor {f}: variable {i} has {sizes[i]} labels, but axis {a + 1} of its table has {width}")
 
     def log_potential(self, points: NDArray) -> NDArray[np.float64]:
         """[P]: the sum of the factors at each of the states ``points`` int[P, V]."""
+        if points.dtype.kind == "f":  # of mixed domains
+            points = points.astype(np.int64)
         cells = tuple(points[:, self.scopes[:, a]] for a in range(self.arity))
         return (self.scale * self.tables[(self.table_of_factor, *cells)]).sum(axis=-1) * np.ones(len(points))
 
@@ -135,20 +136,33 @@ class TableFactors:
         self, values: NDArray, observed: NDArray[np.bool_], renumber: NDArray[np.int32]
     ) -> list[TableFactors]:
         """One group for each set of positions that are observed; equal slices of a table are stored once."""
-        fixed = observed[self.scopes]
+        if not len(self):
+            return []
+        pattern_of = observed[self.scopes] @ (1 << np.arange(self.arity))
         groups = []
-        for pattern in np.unique(fixed, axis=0) if len(self) else []:
-            chosen = np.flatnonzero((fixed == pattern).all(axis=1))
-            scopes, at, free = self.scopes[chosen], np.flatnonzero(pattern), np.flatnonzero(~pattern)
-            slices = np.column_stack([self.table_of_factor[chosen], values[scopes[:, at]]])
-            slices, table_of_factor = np.unique(slices, axis=0, return_inverse=True)
-            tables = np.moveaxis(self.tables, [0, *(at + 1)], range(len(at) + 1))[tuple(slices.T)]
-            groups.append(
-                TableFactors(
-                    renumber[scopes[:, free]], tables, table_of_factor.reshape(-1).astype(np.int32), self.scale[chosen]
-                )
-            )
+        for code in np.flatnonzero(np.bincount(pattern_of)):
+            if not code:
+                groups.append(self._renumbered(np.flatnonzero(pattern_of == 0), renumber))
+                continue
+            pattern = code >> np.arange(self.arity) & 1
+            chosen, at, free = np.flatnonzero(pattern_of == code), np.flatnonzero(pattern), np.flatnonzero(1 - pattern)
+            scopes, sizes = self.scopes[chosen], (len(self.tables), *(self.tables.shape[a + 1] for a in at))
+            labels = [values[scopes[:, a]].astype(np.int64) for a in at]
+            slices = np.ravel_multi_index([self.table_of_factor[chosen], *labels], sizes)
+            distinct, table_of_factor = _distinct(slices, math.prod(sizes))
+            moved = np.moveaxis(self.tables, [0, *(at + 1)], range(len(at) + 1))
+            tables = moved[np.unravel_index(distinct, sizes)]
+            groups.append(TableFactors(renumber[scopes[:, free]], tables, table_of_factor, self.scale[chosen]))
         return groups
+
+    def _renumbered(self, chosen: NDArray[np.int64], renumber: NDArray[np.int32]) -> TableFactors:
+        """The ``chosen`` factors with their variables renumbered; this very group where nothing changes."""
+        last = int(self.scopes.max(initial=-1))
+        if len(chosen) == len(self) and (last < 0 or renumber[last] == last):
+            return self
+        return TableFactors(
+            renumber[self.scopes[chosen]], self.tables, self.table_of_factor[chosen], self.scale[chosen]
+        )
 
 
 def _default_tables(n_factors: int, n_tables: int) -> NDArray[np.int32]:
@@ -157,3 +171,13 @@ def _default_tables(n_factors: int, n_tables: int) -> NDArray[np.int32]:
     if n_tables == n_factors:
         return np.arange(n_factors, dtype=np.int32)
     raise ValueError(f"table_of_factor must say which of the {n_tables} tables each of the {n_factors} factors uses")
+
+
+def _distinct(codes: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The codes, 0 to n - 1, that occur, and which of them each one is: without sorting where they are few."""
+    if n > 4 * len(codes) + 1024:
+        distinct, which = np.unique(codes, return_inverse=True)
+        return distinct, which.reshape(-1).astype(np.int32)
+    occurs = np.zeros(n, bool)
+    occurs[codes] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1).astype(np.int32)[codes]

@@ -1,0 +1,186 @@
+"""``herdner denoise``: a noisy picture of two, or a few, levels in, a clean one out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from herdner.cli.common import SeedOption, SetOption, UsageError, check_writable, command, complain, options_of
+
+if TYPE_CHECKING:
+    from herdner.denoising.noise import Noise
+    from herdner.denoising.pictures import Observation
+    from herdner.inference.backend import Backend
+
+
+@command
+def denoise(
+    picture: Annotated[Path, typer.Argument(metavar="IN", help="The noisy picture, in any format Pillow reads.")],
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write; its ending says the format.")],
+    noise: Annotated[
+        Literal["gaussian", "flip"] | None,
+        typer.Option(help="What the noise did to each pixel [default: flip if the picture has few enough values]."),
+    ] = None,
+    sigma: Annotated[
+        float | None,
+        typer.Option(
+            help="Of Gaussian noise, where black is -1 and white +1 (64 greys of 255 are 0.5) [default: estimated]."
+        ),
+    ] = None,
+    p: Annotated[float | None, typer.Option("--p", help="Of flips: their probability [default: estimated].")] = None,
+    coupling: Annotated[
+        float | None,
+        typer.Option(help="J of J s s' over neighbours, s = -1, 1; below 0 they tend to differ [default: estimated]."),
+    ] = None,
+    labels: Annotated[int, typer.Option(help="Levels, or colours of a palette, of the true picture.")] = 2,
+    backend: Annotated[
+        str | None,
+        typer.Option(
+            "--backend", "-b", help="See `herdner backends` [default: dhg with one bin; for map annealed-gibbs]."
+        ),
+    ] = None,
+    set_: SetOption = None,
+    sweeps: Annotated[int, typer.Option(min=1, help="Sweeps of the backend.")] = 30,
+    estimate: Annotated[
+        Literal["mean", "map"],
+        typer.Option(help="mean: each pixel's most probable label; map: the best picture that is found."),
+    ] = "mean",
+    soft: Annotated[bool, typer.Option("--soft", help="Write the posterior mean as greys.")] = False,
+    compare: Annotated[
+        Path | None, typer.Option(help="Write a picture too that shows other methods and where they err or change.")
+    ] = None,
+    truth: Annotated[
+        Path | None, typer.Option(help="The clean picture: errors are told, and shown by --compare.")
+    ] = None,
+    seed: SeedOption = 0,
+) -> None:
+    """Denoise a picture of two levels, or of a few, by sampling a Markov random field.
+
+    Noise and coupling are estimated from the picture where they are not given. OUT appears when it is complete.
+    """
+    from herdner.denoising.model import denoise as run
+    from herdner.denoising.pictures import encoded, image_of, observation, read_picture
+
+    _check_options(noise, sigma, p, coupling, soft, estimate)
+    formats = _formats([path for path in (output, compare) if path is not None])
+    chosen = _backend(backend, set_, sweeps, estimate)
+    flips = None if noise is None and sigma is None and p is None else noise == "flip" or p is not None
+    seen = observation(read_picture(picture), flips, labels, str(picture))
+    fitted, strength = _parameters(seen, sigma, p, coupling, seed)
+    found = run(seen.y, fitted, strength, chosen, estimate, seed)
+    shown = seen.picture(found.labels, fitted) if not soft else seen.soft_picture(found.mean, fitted)
+    clean = None if truth is None else _truth(truth, seen, fitted)
+    files = {output: encoded(image_of(shown), formats[output])}
+    if compare is not None:
+        from herdner.denoising.comparison import compared, comparison_image
+
+        tiles = compared(seen, fitted, strength, sweeps, clean, seed)
+        files[compare] = encoded(comparison_image(seen, fitted, tiles), formats[compare])
+    _write(files)
+    told = "" if clean is None else f", {100 * float((found.labels != clean).mean()):.2f}% of the pixels wrong"
+    rows, columns = seen.y.shape
+    print(f"{output}: {columns} x {rows} pixels, {fitted}, coupling {strength:.3g}, {found.result.seconds:.2g} s{told}")
+
+
+def _formats(paths: list[Path]) -> dict[Path, str]:
+    """The formats of files that can be written."""
+    from herdner.denoising.pictures import format_of
+
+    for path in paths:
+        check_writable(path)
+    return {path: format_of(path) for path in paths}
+
+
+def _check_options(
+    noise: str | None, sigma: float | None, p: float | None, coupling: float | None, soft: bool, estimate: str
+) -> None:
+    """What makes no sense whatever the picture is."""
+    from herdner.denoising.noise import Flip, Gaussian
+
+    if sigma is not None and (p is not None or noise == "flip"):
+        raise UsageError("--sigma is of Gaussian noise, --p of flips; give the one of your --noise")
+    if p is not None and noise == "gaussian":
+        raise UsageError("--p is of flips; give --sigma for Gaussian noise, or --noise flip")
+    if soft and estimate == "map":
+        raise UsageError("--soft shows posterior means; leave out --estimate map")
+    try:
+        if sigma is not None:
+            Gaussian(sigma)
+        if p is not None:
+            Flip(p)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from None
+    if coupling is not None and not abs(coupling) < float("inf"):
+        raise UsageError(f"--coupling must be a finite number, not {coupling}")
+    if coupling is not None and coupling < 0:
+        complain(
+            f"coupling {coupling:g} is below 0: neighbours are taken to differ, as on a checkerboard; areas roughen"
+        )
+
+
+def _backend(name: str | None, pairs: list[str] | None, sweeps: int, estimate: Literal["mean", "map"]) -> Backend:
+    """The backend, whose sweeps are those asked for, recording only what the estimate needs."""
+    from herdner.denoising.model import default_backend
+    from herdner.inference.registry import BACKENDS, describe_backend, make_backend
+    from herdner.sampling.record import Record
+
+    options = options_of(pairs)
+    if name is None and not options:
+        return default_backend(estimate, sweeps)
+    if name is None:
+        name = "dhg" if estimate == "mean" else "annealed-gibbs"
+        options = {"n_bins": 1, **options} if estimate == "mean" else options
+    try:
+        known = {option.name for option in describe_backend(name).options}
+        mine = {"n_sweeps": sweeps, "record": Record(best=estimate == "map", marginals=estimate == "mean")}
+        return make_backend(name, **{**{key: value for key, value in mine.items() if key in known}, **options})
+    except ValueError as error:
+        wrong = UsageError(str(error))
+        wrong.see = f"herdner backends {name}" if name in BACKENDS else "herdner backends"
+        raise wrong from None
+
+
+def _parameters(
+    seen: Observation, sigma: float | None, p: float | None, coupling: float | None, seed: int
+) -> tuple[Noise, float]:
+    """The noise and the coupling, estimated as far as they are not given."""
+    from herdner.denoising.estimation import estimate_parameters
+    from herdner.denoising.noise import Flip, Gaussian
+
+    given = sigma if seen.looks is None else p
+    if given is not None and coupling is not None and seen.n_labels == 2:
+        return (Gaussian(given) if seen.looks is None else Flip(given)), coupling
+    first = seen.first_noise()
+    if given is not None:
+        first = Gaussian(given, first.levels) if isinstance(first, Gaussian) else Flip(given, first.n_labels)
+    more = {"refit_noise": given is None, "refit_levels": seen.looks is None and seen.n_labels > 2}
+    return estimate_parameters(seen.y, first, coupling, seed=seed, **more)
+
+
+def _truth(path: Path, seen: Observation, noise: Noise):
+    """The labels of the clean picture."""
+    import numpy as np
+
+    from herdner.denoising.noise import Gaussian
+    from herdner.denoising.pictures import read_picture
+
+    clean = read_picture(path)
+    if clean.values.shape != seen.y.shape:
+        rows, columns = clean.values.shape
+        raise ValueError(f"--truth {path}: has {columns} x {rows} pixels, not {seen.y.shape[1]} x {seen.y.shape[0]}")
+    if seen.looks is None:
+        assert isinstance(noise, Gaussian)
+        return noise.most_likely(2 * clean.grey - 1)
+    values = clean.values if seen.palette is not None else clean.grey
+    return np.abs(values[..., None] - seen.looks).argmin(axis=-1).astype(np.int32)
+
+
+def _write(files: dict[Path, bytes]) -> None:
+    """Each file appears when it is complete."""
+    from herdner.ner.files import replacing
+
+    for path, content in files.items():
+        with replacing(path) as stream:
+            stream.write(content)

@@ -1,0 +1,127 @@
+"""The Markov random field of a noisy picture, and its denoising (HG16 Sec. 4.3, HGW19 Sec. 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdner.denoising.noise import Flip, Gaussian, Noise
+from herdner.graph.arrays import constant
+from herdner.graph.builders import ising, potts
+from herdner.graph.factors import Factors, TableFactors
+from herdner.graph.graph import FactorGraph
+from herdner.graph.mixed import LikelihoodFactors, Mixed
+from herdner.inference.backend import Backend, takes_start
+from herdner.inference.registry import make_backend
+from herdner.sampling.record import Record
+from herdner.sampling.result import Result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Denoised:
+    """``labels`` int32[rows, columns]; ``mean`` float64[rows, columns]: the posterior mean of what the labels look like
+    (levels, or label numbers where the noise flips), None without marginals; ``result``: what the backend returned."""
+
+    labels: NDArray[np.int32]
+    mean: NDArray[np.float64] | None
+    noise: Noise
+    coupling: float
+    result: Result
+
+
+def joint_graph(shape: tuple[int, int], noise: Noise, coupling: float) -> FactorGraph:
+    """Labels x_0 .. x_(V-1) of the pixels, row by row, and their observations, the variables V .. 2 V - 1.
+
+    log p = ``coupling`` * sum over neighbours of (1 where their labels are equal, else -1) + sum of log p(y_i | x_i).
+    With two labels that is the Ising model J s_i s_j with s = -1, 1, each pair counted once; HG16's J of eq. 17, whose
+    sum has a half before it, is this coupling where the sum goes over pairs in both orders, twice it where over each
+    pair once. With a negative coupling neighbours tend to differ. Observations are real variables (`Gaussian`) or
+    labels (`Flip`).
+    """
+    n, k = shape[0] * shape[1], noise.n_labels
+    scopes = np.empty((n, 2), np.int32)
+    scopes[:, 0] = np.arange(n)
+    scopes[:, 1] = scopes[:, 0] + n
+    scopes.flags.writeable = False
+    if isinstance(noise, Gaussian):
+        sizes, seen = np.repeat(np.array([k, 0], np.int32), n), LikelihoodFactors(scopes, noise.log_likelihood)
+        return FactorGraph(Mixed(sizes), [*_prior(shape, k, coupling), seen])
+    sizes, seen = np.full(2 * n, k, np.int32), TableFactors(scopes, noise.table[None])
+    return FactorGraph(sizes, [*_prior(shape, k, coupling), seen])
+
+
+def posterior(observed: ArrayLike, noise: Noise, coupling: float) -> FactorGraph:
+    """The graph of the labels given what was observed, [rows, columns]: `joint_graph` with its observations clamped."""
+    y = checked(observed, noise)
+    n = y.size
+    return joint_graph(y.shape, noise, coupling).condition(np.arange(n, 2 * n), y.ravel())
+
+
+def checked(observed: ArrayLike, noise: Noise) -> NDArray:
+    """The observation [rows, columns] as numbers, or labels, that the noise can give; ValueError otherwise."""
+    y = np.asarray(observed)
+    if y.ndim != 2 or not y.size:
+        raise ValueError(f"a picture has shape [rows, columns], at least one pixel, not {y.shape}")
+    if isinstance(noise, Flip):
+        if y.dtype.kind not in "iub" or int(y.min()) < 0 or int(y.max()) >= noise.n_labels:
+            raise ValueError(f"the observed labels must be whole numbers 0 to {noise.n_labels - 1}")
+        return y.astype(np.int32)
+    y = y.astype(np.float64)
+    if not np.isfinite(y).all():
+        raise ValueError("the picture holds pixels that are no finite numbers; replace them first")
+    return y
+
+
+def default_backend(estimate: Literal["mean", "map"] = "mean", n_sweeps: int = 30) -> Backend:
+    """Herded Gibbs with one weight for each pixel, the best in HGW19 Fig. 11; annealed Gibbs for the best state."""
+    if estimate == "map":
+        return make_backend("annealed-gibbs", n_sweeps=n_sweeps, record=Record(marginals=False))
+    return make_backend("dhg", n_bins=1, n_sweeps=n_sweeps, record=Record(best=False))
+
+
+def denoise(
+    observed: ArrayLike,
+    noise: Noise,
+    coupling: float,
+    backend: Backend | None = None,
+    estimate: Literal["mean", "map"] = "mean",
+    seed: int | np.random.Generator | None = None,
+) -> Denoised:
+    """Denoises one picture [rows, columns] of numbers, or of labels where the noise flips.
+
+    ``estimate``: "mean" takes for each pixel the label of largest marginal, which for two labels is the sample average
+    against a half (HGW19 Sec. 7); "map" the best state that the backend finds. Samplers start at the most likely label
+    of each pixel by itself. ValueError where the backend gives no marginals, or does not fit.
+    """
+    if not np.isfinite(coupling):
+        raise ValueError(f"coupling must be a finite number, not {coupling}")
+    y = checked(observed, noise)
+    graph = posterior(y, noise, coupling)
+    backend = default_backend(estimate) if backend is None else backend
+    more = {"start": noise.most_likely(y).ravel()} if takes_start(backend) else {}
+    result = backend.infer(graph, seed, **more)
+    if estimate == "map":
+        return Denoised(result.state.reshape(y.shape), None, noise, coupling, result)
+    if result.marginals is None:
+        raise ValueError("this backend gives no marginals, which the mean needs; use --estimate map, or a sampler")
+    if noise.n_labels == 2:
+        labels = (result.marginals[:, 1] > 0.5).astype(np.int32)
+    else:
+        labels = result.marginals.argmax(axis=1).astype(np.int32)
+    levels = noise.levels if isinstance(noise, Gaussian) else np.arange(noise.n_labels)
+    mean = result.marginals @ np.array(levels, np.float64)
+    return Denoised(labels.reshape(y.shape), mean.reshape(y.shape), noise, coupling, result)
+
+
+def _prior(shape: tuple[int, int], n_labels: int, coupling: float) -> list[Factors]:
+    """The pairs of neighbours, with one tied table."""
+    if n_labels == 2:
+        return [ising(coupling, 0.0, shape).factors[1]]
+    pairs = potts(0.0, np.broadcast_to(np.zeros(n_labels), (*shape, n_labels))).factors[1]
+    assert isinstance(pairs, TableFactors)
+    return [
+        TableFactors(pairs.scopes, 2 * np.eye(n_labels)[None] - 1, scale=constant(coupling, len(pairs), np.float64))
+    ]

@@ -1,0 +1,153 @@
+"""What noise does to the labels of a picture: likelihoods of what is observed, and their estimation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+BLACK_AND_WHITE = (-1.0, 1.0)
+_LEAST_SIGMA, _LEAST_P = 1e-3, 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian:
+    """Normal noise: a pixel with label k is observed as levels[k] + sigma * a standard normal number (HG16 eq. 19).
+
+    ``sigma`` > 0 and ``levels`` [K] in one unit; by default black is -1 and white +1, as in HG16 and HGW19.
+    """
+
+    sigma: float
+    levels: tuple[float, ...] = BLACK_AND_WHITE
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.sigma, int | float) and 0 < self.sigma < math.inf):
+            raise ValueError(
+                f"sigma must be a finite number above 0, not {self.sigma}; a picture without noise needs no denoising"
+            )
+        levels = tuple(float(level) for level in self.levels)
+        if len(levels) < 2 or not np.isfinite(levels).all() or len(set(levels)) < len(levels):
+            raise ValueError(f"levels must be at least two different finite numbers, not {self.levels}")
+        object.__setattr__(self, "levels", levels)
+
+    def __str__(self) -> str:
+        return f"Gaussian noise of sigma {self.sigma:.4g}"
+
+    @property
+    def n_labels(self) -> int:
+        """K."""
+        return len(self.levels)
+
+    def log_likelihood(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """float64[P, K]: log p(y | label), natural logarithms."""
+        table = np.subtract.outer(y, np.array(self.levels))
+        np.square(table, out=table)
+        table *= -0.5 / self.sigma**2
+        table -= math.log(self.sigma) + 0.5 * math.log(2 * math.pi)
+        return table
+
+    def most_likely(self, y: NDArray[np.float64]) -> NDArray[np.int32]:
+        """int32, like ``y``: the label whose level is nearest."""
+        levels = np.array(self.levels)
+        order = np.argsort(levels)
+        return order[np.searchsorted((levels[order][1:] + levels[order][:-1]) / 2, y)].astype(np.int32)
+
+    def observe(self, labels: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.float64]:
+        """A noisy observation of ``labels``."""
+        return np.array(self.levels)[labels] + rng.normal(0.0, self.sigma, labels.shape)
+
+    def refitted(self, y: NDArray[np.float64], q: NDArray[np.float64], levels_too: bool) -> Gaussian:
+        """The noise that explains y [P] best, where label k has the probability q [P, K]."""
+        levels = np.array(self.levels)
+        if levels_too:
+            weights = q.sum(axis=0)
+            levels = np.where(weights > 0.5, (q * y[:, None]).sum(axis=0) / np.maximum(weights, 0.5), levels)
+            levels = levels + 1e-9 * np.arange(len(levels)) * (len(set(levels.tolist())) < len(levels))
+        squared = (q * (y[:, None] - levels) ** 2).sum() / len(y)
+        return Gaussian(max(_LEAST_SIGMA, math.sqrt(squared)), tuple(levels.tolist()))
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A pixel is observed with a wrong label, each of the others alike, with probability ``p`` (HGW19 Sec. 7)."""
+
+    p: float
+    n_labels: int = 2
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.p, int | float) and 0 < self.p < 1):
+            raise ValueError(
+                f"p must be between 0 and 1, both left out, not {self.p}; a picture without noise needs no denoising"
+            )
+        if not 2 <= self.n_labels <= 2**15:
+            raise ValueError(f"a picture needs 2 to {2**15} labels, not {self.n_labels}")
+
+    def __str__(self) -> str:
+        return f"flips with probability {self.p:.4g}"
+
+    @property
+    def table(self) -> NDArray[np.float64]:
+        """[K, K]: log p(observed label | true label), row = true."""
+        table = np.full((self.n_labels, self.n_labels), math.log(self.p / (self.n_labels - 1)))
+        np.fill_diagonal(table, math.log1p(-self.p))
+        return table
+
+    def log_likelihood(self, y: NDArray[np.integer]) -> NDArray[np.float64]:
+        """float64[P, K]: log p(observed | label)."""
+        return self.table.T[y]
+
+    def most_likely(self, y: NDArray[np.integer]) -> NDArray[np.int32]:
+        """int32, like ``y``: what was observed."""
+        return np.asarray(y, np.int32)
+
+    def observe(self, labels: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int32]:
+        """A noisy observation of ``labels``."""
+        moved = labels + rng.integers(1, self.n_labels, labels.shape)
+        return np.where(rng.random(labels.shape) < self.p, moved % self.n_labels, labels).astype(np.int32)
+
+    def refitted(self, y: NDArray[np.integer], q: NDArray[np.float64], levels_too: bool) -> Flip:
+        """The noise that explains y [P] best, where label k has the probability q [P, K]."""
+        wrong = 1.0 - float(q[np.arange(len(y)), y].mean())
+        return replace(self, p=min(max(wrong, _LEAST_P), 1 - 1 / self.n_labels))
+
+
+Noise = Gaussian | Flip
+
+
+def first_gaussian(y: ArrayLike, n_labels: int, levels: tuple[float, ...] | None) -> Gaussian:
+    """Gaussian noise by EM for a mixture of normal distributions, which takes pixels as independent.
+
+    ``levels`` None: they are found too, from quantiles on. At most 2^16 pixels, evenly spaced, are looked at.
+    """
+    values = np.asarray(y, np.float64).ravel()
+    values = values[:: max(1, len(values) >> 16)]
+    if levels is None:
+        middle = np.quantile(values, (np.arange(n_labels) + 0.5) / n_labels)
+        spread = np.ptp(values) or 1.0
+        start = middle + 1e-3 * spread * np.arange(n_labels)
+    else:
+        start = np.array(levels)
+    sigma = max(_LEAST_SIGMA, float(values.std()) / n_labels)
+    noise, weights = Gaussian(sigma, tuple(start.tolist())), np.full(n_labels, 1.0 / n_labels)
+    for _ in range(60):
+        logs = noise.log_likelihood(values) + np.log(np.maximum(weights, 1e-300))
+        q = np.exp(logs - logs.max(axis=1, keepdims=True))
+        q /= q.sum(axis=1, keepdims=True)
+        weights = q.mean(axis=0)
+        fitted = noise.refitted(values, q, levels is None)
+        if abs(fitted.sigma - noise.sigma) < 1e-6 * noise.sigma:
+            break
+        noise = fitted
+    return noise
+
+
+def first_flip(y: NDArray[np.integer], n_labels: int) -> Flip:
+    """Flip noise from neighbours that differ, as if the true picture had none."""
+    pairs = [y[:, 1:] != y[:, :-1], y[1:] != y[:-1]]
+    n = sum(part.size for part in pairs)
+    differ = sum(int(part.sum()) for part in pairs) / n if n else 0.0
+    most = 1 - 1 / n_labels
+    p = most * (1 - math.sqrt(max(0.0, 1 - differ / most)))
+    return Flip(min(max(p, 0.01), 0.9 * most), n_labels)
