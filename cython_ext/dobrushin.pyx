@@ -10,6 +10,9 @@ import numpy as np
 from libc.math cimport exp, fabs, isnan
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+cdef enum:
+    BITS = 4  # of the number of leaves in a group of a tournament
+
 cdef double LARGEST = 1e150  # of b and of d, where C says nothing: products stay finite
 
 
@@ -226,99 +229,129 @@ def choose_dense(const int64_t[::1] starts, const int32_t[::1] sources, const do
 cdef class Descent:
     """Algorithm 2 of DoGS17 on scans that name a variable for each step: forward, then backward with early stopping.
 
-    All arrays over the variables begin as untouched zero pages, which stand for b = 1, d = 0 and w = 0, so that a run
-    costs what it visits and no more; `reset` puts back what was visited. The derivatives w are never carried
+    All arrays over the variables begin as untouched zero pages, which stand for d = 0, w = 0 and nothing seen, so that
+    a run costs what it visits and no more; `reset` puts back what was visited. The derivatives w are never carried
     along by differences: w_i = d_i ((C b)_i - b_i) is taken anew, in the order of the row, whenever a part of it
     changes, so that equal states have equal derivatives and ties are ties, whatever came before. The
-    smallest is found by a tournament: a node keeps its winner as the distance from its first leaf, so that
-    zero pages are a tournament of zeros, in which the first leaf wins.
+    smallest is found by a tournament: leaves in groups of 2^BITS, these in groups again, to the top. A group keeps
+    its winner as the distance from its first leaf, so that zero pages are a tournament of zeros, in which the first
+    leaf wins. Most changes of a leaf end at the first group, which it neither had won nor wins.
     """
 
     cdef const int64_t[::1] starts
     cdef const int32_t[::1] sources
     cdef const double[::1] values
-    cdef double[::1] b, d, w
-    cdef uint8_t[::1] seen, weighed
+    cdef double[::1] b, d, w, pulls
+    cdef uint8_t[::1] seen, ready, weighed
     cdef int32_t[::1] winners
     cdef int32_t[::1] visited, support
-    cdef int64_t n, leaves, n_visited, n_support
+    cdef int64_t n, n_visited, n_support
+    cdef int64_t levels[17]
     cdef int height
 
     def __init__(self, const int64_t[::1] starts, const int32_t[::1] sources, const double[::1] values):
         self.starts, self.sources, self.values = starts, sources, values
         self.n = starts.shape[0] - 1
-        self.leaves, self.height = 1, 0
-        while self.leaves < self.n:
-            self.leaves *= 2
+        self.height = 0
+        size = 0
+        while self.n > 1 and (self.n - 1) >> (BITS * self.height):
             self.height += 1
-        self.b, self.d, self.w = np.zeros(self.n), np.zeros(self.n), np.zeros(self.n)
-        self.seen, self.weighed = np.zeros(self.n, np.uint8), np.zeros(self.n, np.uint8)
-        self.winners = np.zeros(self.leaves, np.int32)
+            self.levels[self.height] = size
+            size += ((self.n - 1) >> (BITS * self.height)) + 1
+        self.b, self.d, self.w, self.pulls = np.zeros(self.n), np.zeros(self.n), np.zeros(self.n), np.empty(self.n)
+        self.seen, self.ready = np.zeros(self.n, np.uint8), np.zeros(self.n, np.uint8)
+        self.weighed = np.zeros(self.n, np.uint8)
+        self.winners = np.zeros(size, np.int32)
         self.visited, self.support = np.empty(self.n, np.int32), np.empty(self.n, np.int32)
         self.n_visited = self.n_support = 0
 
-    cdef inline double at(self, int64_t i) noexcept nogil:
-        return self.b[i] if self.seen[i] else 1.0
+    cdef inline void see(self, int64_t i) noexcept nogil:
+        """Sets b_i = 1 if that has not been done yet."""
+        if not self.seen[i]:
+            self.seen[i], self.b[i] = 1, 1.0
+            self.visited[self.n_visited] = <int32_t> i
+            self.n_visited += 1
 
     cdef inline double pull(self, int64_t i) noexcept nogil:
         """(C b)_i"""
         cdef int64_t e
         cdef double total = 0.0
+        if not self.ready[i]:
+            self.ready[i] = 1
+            self.see(i)
+            for e in range(self.starts[i], self.starts[i + 1]):
+                self.see(self.sources[e])
         for e in range(self.starts[i], self.starts[i + 1]):
-            total += self.values[e] * self.at(self.sources[e])
+            total += self.values[e] * self.b[self.sources[e]]
         return min(total, LARGEST)
 
-    cdef inline void put(self, int64_t i, double value) noexcept nogil:
-        if not self.seen[i]:
-            self.seen[i] = 1
-            self.visited[self.n_visited] = <int32_t> i
-            self.n_visited += 1
-        self.b[i] = value
-
     cdef inline void weigh(self, int64_t i, double value) noexcept nogil:
+        self.d[i] = min(value, LARGEST)
         if not self.weighed[i]:
             self.weighed[i] = 1
             self.support[self.n_support] = <int32_t> i
             self.n_support += 1
-        self.d[i] = min(value, LARGEST)
+            self.pulls[i] = self.pull(i)
 
-    cdef inline int64_t winner(self, int64_t node, int height) noexcept nogil:
-        """The winning leaf below a node, or a number >= n where it has none."""
-        cdef int64_t first = (node << height) - self.leaves
-        return first + self.winners[node] if height and first < self.n else first
+    cdef inline int64_t winner(self, int64_t group, int height) noexcept nogil:
+        """The leaf that won in a group of a height; a group of height 0 is a leaf."""
+        return (group << (BITS * height)) + (self.winners[self.levels[height] + group] if height else 0)
+
+    cdef inline int64_t match(self, int64_t group, int height) noexcept nogil:
+        """The leaf that wins in a group, of the winners of its members."""
+        cdef int64_t member = group << BITS, end = (group + 1) << BITS
+        cdef int64_t last = ((self.n - 1) >> (BITS * (height - 1))) + 1
+        cdef int64_t leaf, best = self.winner(member, height - 1)
+        cdef double least = self.w[best]
+        for member in range(member + 1, min(end, last)):
+            leaf = self.winner(member, height - 1)
+            if self.w[leaf] < least:
+                best, least = leaf, self.w[leaf]
+        return best
 
     cdef inline void play(self, int64_t i, double value) noexcept nogil:
-        """w_i = value; the matches of leaf i, upwards until one neither had nor has it as its winner."""
-        cdef int64_t node = self.leaves + i, left, right, best, first
+        """w_i = value, and what follows in the groups that leaf i is in, the smallest first, until one does not
+        change."""
+        cdef double before = self.w[i]
+        cdef int64_t group = i, best = i, now
+        cdef bint won
         cdef int height
-        if self.w[i] == value:
+        if before == value:
             return
         self.w[i] = value
-        for height in range(self.height):
-            node >>= 1
-            left, right = self.winner(2 * node, height), self.winner(2 * node + 1, height)
-            best = left if right >= self.n or self.w[left] <= self.w[right] else right
-            first = (node << (height + 1)) - self.leaves
-            if best != i and first + self.winners[node] == best:
+        for height in range(1, self.height + 1):
+            now = self.winner(group >> BITS, height)
+            won = now >> (BITS * (height - 1)) == group  # by way of the member that has changed
+            group >>= BITS
+            if won:
+                if value > before:
+                    best = self.match(group, height)
+            elif self.w[best] > self.w[now] or (self.w[best] == self.w[now] and best > now):
                 return
-            self.winners[node] = <int32_t> (best - first)
+            self.winners[self.levels[height] + group] = <int32_t> (best - (group << (BITS * height)))
 
     cdef inline void refresh(self, int64_t i) noexcept nogil:
+        """After d_i has changed."""
+        self.play(i, self.d[i] * (self.pulls[i] - self.b[i]) if self.d[i] else 0.0)
+
+    cdef inline void refresh_pull(self, int64_t i) noexcept nogil:
+        """After b of a neighbour has changed; those without d wait until they get one."""
         if self.weighed[i]:
-            self.play(i, self.d[i] * (self.pull(i) - self.at(i)) if self.d[i] else 0.0)
+            self.pulls[i] = self.pull(i)
+            self.refresh(i)
 
     cdef double bound(self) noexcept nogil:
         """d^T b"""
         cdef int64_t k
         cdef double total = 0.0
         for k in range(self.n_support):
-            total += self.d[self.support[k]] * self.at(self.support[k])
+            total += self.d[self.support[k]] * self.b[self.support[k]]
         return total
 
     cdef void walk(self, const int32_t[::1] order) noexcept nogil:
         cdef int64_t t
         for t in range(order.shape[0]):
-            self.put(order[t], self.pull(order[t]))
+            self.b[order[t]] = self.pull(order[t])
 
     def run(self, int32_t[::1] order, const int32_t[::1] important, const double[::1] importance, double goal,
             double[::1] before):
@@ -332,8 +365,9 @@ cdef class Descent:
         with nogil:
             for t in range(order.shape[0]):
                 i = order[t]
-                before[t] = self.at(i)
-                self.put(i, self.pull(i))
+                self.see(i)
+                before[t] = self.b[i]
+                self.b[i] = self.pull(i)
             for k in range(important.shape[0]):
                 self.weigh(important[k], importance[k])
             for k in range(important.shape[0]):
@@ -347,11 +381,12 @@ cdef class Descent:
                     break
                 since += 1
                 i = order[t]
-                self.put(i, before[t])
-                self.refresh(i)
+                self.b[i] = before[t]
+                if self.weighed[i]:
+                    self.refresh(i)
                 for e in range(self.starts[i], self.starts[i + 1]):
-                    self.refresh(self.sources[e])
-                best = self.winner(1, self.height)
+                    self.refresh_pull(self.sources[e])
+                best = self.winner(0, self.height)
                 now += self.w[best] - self.w[i]
                 order[t] = <int32_t> best
                 left = t
@@ -372,7 +407,8 @@ cdef class Descent:
         with nogil:
             self.walk(order)
             for k in range(important.shape[0]):
-                total += importance[k] * self.at(important[k])
+                self.see(important[k])
+                total += importance[k] * self.b[important[k]]
         return total
 
     def mark_reaching(self, const int32_t[::1] order, const int32_t[::1] important, const double[::1] importance,
@@ -395,17 +431,15 @@ cdef class Descent:
 
     def reset(self):
         """Puts back what runs have visited; returns how many variables that were."""
-        cdef int64_t k, i, node, n = self.n_visited
+        cdef int64_t k, i, n = self.n_visited
+        cdef int height
         for k in range(self.n_visited):
             i = self.visited[k]
-            self.seen[i], self.b[i] = 0, 0.0
+            self.seen[i], self.ready[i] = 0, 0
         for k in range(self.n_support):
             i = self.support[k]
-            n += not self.seen[i]
             self.weighed[i], self.d[i], self.w[i] = 0, 0.0, 0.0
-            node = (self.leaves + i) >> 1
-            while node:
-                self.winners[node] = 0
-                node >>= 1
+            for height in range(1, self.height + 1):
+                self.winners[self.levels[height] + (i >> (BITS * height))] = 0
         self.n_visited = self.n_support = 0
         return n
