@@ -175,14 +175,25 @@ static void chain_best_scores(const chain_tables *c, const double *unary, int64_
     DISPATCH(best_scores, c, unary, n, readable, edge_table, scores);
 }
 
-static int chain_forward(const chain_tables *c, const double *unary, int64_t n, const int32_t *edge_table, double *x,
-                         double *forward, double *norm) {
-    return DISPATCH(forward, c, unary, n, edge_table, x, forward, norm);
+/* x [n, stride] = exp(unary - its largest of the token), and these [n]. */
+static int chain_exponentials(const chain_tables *c, const double *unary, int64_t n, double *x, double *tops) {
+    for (int64_t t = 0; t < n; t++)
+        if (!exp_row(unary + t * c->n_labels, x + t * c->stride, c->n_labels, c->stride, tops + t)) return CHAIN_EXTREME;
+    return CHAIN_OK;
 }
 
-static int chain_backward(const chain_tables *c, int64_t n, const int32_t *edge_table, const double *x,
+static int chain_forward(const chain_tables *c, int64_t n, const int32_t *edge_table, int64_t first, const double *x,
+                         const double *tops, double *forward, double *norm) {
+    return DISPATCH(forward, c, n, edge_table, first, x, tops, forward, norm);
+}
+
+static void chain_start_backward(const chain_tables *c, double *row) {
+    for (int j = 0; j < c->stride; j++) row[j] = j < c->n_labels ? 1.0 : 0.0;
+}
+
+static int chain_backward(const chain_tables *c, int64_t last, const int32_t *edge_table, const double *x,
                           double *backward, double *xb, double *scale) {
-    return DISPATCH(backward, c, n, edge_table, x, backward, xb, scale);
+    return DISPATCH(backward, c, last, edge_table, x, backward, xb, scale);
 }
 
 static void chain_product(double *out, const double *row, const double *table, int n_labels, int stride) {

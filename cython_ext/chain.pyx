@@ -77,7 +77,7 @@ def forward_backward(const double[:, ::1] unary, const double[:, :, ::1] tables,
                      double[:, :, ::1] counts=None, double[:, :, ::1] edges=None):
     """Fills ``log_z`` [S] and, where given, node marginals ``nodes`` [N, K], the sum of the edge marginals per table
     ``counts`` [T, K, K], and the edge marginals ``edges`` [N, K, K] (row t: tokens t - 1 and t; 0 at a start)."""
-    cdef Workspace space = Workspace(tables, offsets)
+    cdef Workspace space = Workspace(tables, longest(offsets))
     cdef Smoothed *c = &space.c
     cdef bint backward = not (nodes is None and counts is None and edges is None)
     cdef double[:, :, ::1] outer = None
@@ -123,7 +123,7 @@ def span_log_probability(const double[:, ::1] unary, const double[:, :, ::1] tab
                          const int64_t[::1] span_ends, double[::1] out):
     """Fills ``out`` with log P(tokens span_start..span_end - 1 have these ``states`` [N]). Spans are sorted by their
     starts, not empty, and each lies inside one sequence. Sequences without a span are skipped."""
-    cdef Workspace space = Workspace(tables, offsets)
+    cdef Workspace space = Workspace(tables, longest(offsets))
     cdef Smoothed *c = &space.c
     cdef const int32_t *edge
     cdef int64_t s, start, n, k = 0, fault = -1

@@ -70,16 +70,16 @@ static TARGET double NAME(sum)(const double *values, int64_t n) {
     return total;
 }
 
-/* Forward probabilities given the tokens so far: rows of `forward` sum to 1, `norm` [n] holds the logarithms that were
- * divided out, so log Z is its sum. `x` [n, stride] receives exp(unary - its largest). Here and below the tables are
- * exp(table - its largest), the largest being `shifts`. */
-static TARGET int NAME(forward)(const chain_tables *c, const double *unary, int64_t n, const int32_t *edge_table,
-                                double *x, double *forward, double *norm) {
+/* Forward probabilities given the tokens so far, from token `first` on: rows of `forward` sum to 1, `norm` [n] holds the
+ * logarithms that were divided out, so log Z is its sum. `x` [n, stride] and `tops` [n] are those of
+ * chain_exponentials. Here and below the tables are exp(table - its largest), the largest being `shifts`. */
+static TARGET int NAME(forward)(const chain_tables *c, int64_t n, const int32_t *edge_table, int64_t first,
+                                const double *x, const double *tops, double *forward, double *norm) {
     const int n_labels = c->n_labels, stride = c->stride;
     const int64_t size = (int64_t)n_labels * stride;
-    for (int64_t t = 0; t < n; t++) {
-        double *row = forward + t * stride, *xt = x + t * stride, total, shift;
-        if (!exp_row(unary + t * n_labels, xt, n_labels, stride, &shift)) return CHAIN_EXTREME;
+    for (int64_t t = first; t < n; t++) {
+        double *row = forward + t * stride, total, shift = tops[t];
+        const double *xt = x + t * stride;
         if (t == 0) {
             memcpy(row, xt, stride * sizeof(double));
         } else {
@@ -94,15 +94,14 @@ static TARGET int NAME(forward)(const chain_tables *c, const double *unary, int6
     return CHAIN_OK;
 }
 
-/* Backward probabilities, rows scaled to sum to 1: row t - 1 was divided by scale[t]. `xb` [n, stride] receives
- * x * backward, a token's factor towards its left neighbour. */
-static TARGET int NAME(backward)(const chain_tables *c, int64_t n, const int32_t *edge_table, const double *x,
+/* Backward probabilities, rows scaled to sum to 1: row t - 1 was divided by scale[t]. Rows from token `last` on are
+ * there already. `xb` [n, stride] receives x * backward, a token's factor towards its left neighbour. */
+static TARGET int NAME(backward)(const chain_tables *c, int64_t last, const int32_t *edge_table, const double *x,
                                  double *backward, double *xb, double *scale) {
     const int n_labels = c->n_labels, stride = c->stride;
     const int64_t size = (int64_t)n_labels * stride;
-    double *row = backward + (n - 1) * stride;
-    for (int j = 0; j < stride; j++) row[j] = j < n_labels ? 1.0 : 0.0;
-    for (int64_t t = n - 1; t > 0; t--, row -= stride) {
+    double *row = backward + last * stride;
+    for (int64_t t = last; t > 0; t--, row -= stride) {
         double *xbt = xb + t * stride;
         for (int j = 0; j < stride; j++) xbt[j] = x[t * stride + j] * row[j];
         NAME(backward_row)(row - stride, xbt, c->transposed + (edge_table ? edge_table[t] * size : 0), xbt, n_labels,

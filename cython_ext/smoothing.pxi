@@ -30,9 +30,11 @@ cdef extern from "chain.h" nogil:
                            const int32_t *edge_table, double *scores)
     double chain_start_trace(const chain_tables *c, chain_trace *trace)
     void chain_trace_back(const chain_tables *c, chain_trace *first, chain_trace *second)
-    int chain_forward(const chain_tables *c, const double *unary, int64_t n, const int32_t *edge_table, double *x,
-                      double *forward, double *norm)
-    int chain_backward(const chain_tables *c, int64_t n, const int32_t *edge_table, const double *x,
+    int chain_exponentials(const chain_tables *c, const double *unary, int64_t n, double *x, double *tops)
+    int chain_forward(const chain_tables *c, int64_t n, const int32_t *edge_table, int64_t first, const double *x,
+                      const double *tops, double *forward, double *norm)
+    void chain_start_backward(const chain_tables *c, double *row)
+    int chain_backward(const chain_tables *c, int64_t last, const int32_t *edge_table, const double *x,
                        double *backward, double *xb, double *scale)
     void chain_product(double *out, const double *row, const double *table, int n_labels, int stride)
 
@@ -51,6 +53,7 @@ cdef struct Smoothed:
     double *forward
     double *backward
     double *xb                # unary and backward together
+    double *tops              # [longest]: the largest unary log-potential
     double *norm              # [longest]: log Z of the tokens up to t less that of the tokens before
     double *scale             # [longest]: what backward rows were divided by
 
@@ -142,14 +145,24 @@ cdef int smooth(Smoothed *c, const double *unary, int64_t n, const int32_t *edge
     cdef int status = CHAIN_EXTREME
     c.log_domain = False
     if c.scalable:
-        status = chain_forward(&c.scaled, unary, n, edge_table, c.x, c.forward, c.norm)
-        if status == CHAIN_OK and backward:
-            status = chain_backward(&c.scaled, n, edge_table, c.x, c.backward, c.xb, c.scale)
+        status = chain_exponentials(&c.scaled, unary, n, c.x, c.tops)
+    if status == CHAIN_OK:
+        chain_start_backward(&c.scaled, c.backward + (n - 1) * c.scaled.stride)
+        status = scaled_passes(c, n, edge_table, 0, n - 1, backward)
     if status == CHAIN_EXTREME:
         c.log_domain = True
         status = log_forward(c, unary, n, edge_table)
         if status == CHAIN_OK and backward:
             log_backward(c, unary, n, edge_table)
+    return status
+
+
+cdef int scaled_passes(Smoothed *c, int64_t n, const int32_t *edge_table, int64_t first, int64_t last,
+                       bint backward) noexcept nogil:
+    """The scaled passes where x has changed at tokens from ``first`` to ``last`` alone."""
+    cdef int status = chain_forward(&c.scaled, n, edge_table, first, c.x, c.tops, c.forward, c.norm)
+    if status == CHAIN_OK and backward:
+        status = chain_backward(&c.scaled, last, edge_table, c.x, c.backward, c.xb, c.scale)
     return status
 
 
@@ -243,27 +256,36 @@ cdef void count_edges(const Smoothed *c, int64_t n, const int32_t *edge_table, d
 
 cdef object scaled_tables(const double[:, :, ::1] tables, double[::1] shifts):
     """exp(table - its largest entry), padded with 0, and whether all their finite entries lie close enough together."""
-    top = np.max(np.asarray(tables), axis=(1, 2))
-    top[top == -np.inf] = 0.0
-    relative = np.asarray(tables) - top[:, None, None]
-    np.asarray(shifts)[:] = top
-    return pad(np.exp(relative), 0.0), not np.any((relative < -CHAIN_TABLE_RANGE) & (relative > -np.inf))
+    cdef double[:, :, ::1] relative = np.empty(np.shape(tables))
+    cdef Py_ssize_t t, i, j
+    cdef double top, least = 0.0
+    for t in range(tables.shape[0]):
+        top = -INFINITY
+        for i in range(tables.shape[1]):
+            for j in range(tables.shape[2]):
+                top = max(top, tables[t, i, j])
+        shifts[t] = 0.0 if top == -INFINITY else top
+        for i in range(tables.shape[1]):
+            for j in range(tables.shape[2]):
+                relative[t, i, j] = tables[t, i, j] - shifts[t]
+                if relative[t, i, j] > -INFINITY:
+                    least = min(least, relative[t, i, j])
+    return pad(np.exp(relative), 0.0), least >= -CHAIN_TABLE_RANGE
 
 
 cdef class Workspace:
-    """Scratch memory for sequences of up to ``longest`` tokens, allocated once per call."""
+    """Memory for sequences of ``n`` tokens, allocated once per call."""
     cdef Smoothed c
     cdef object kept
     cdef double[::1] work
 
-    def __cinit__(self, const double[:, :, ::1] tables, const int64_t[::1] offsets):
-        cdef int64_t n = longest(offsets)
+    def __cinit__(self, const double[:, :, ::1] tables, int64_t n):
         cdef double[::1] shifts = np.empty(tables.shape[0])
         cdef double[:, :, :, ::1] padded
         cdef double[:, :, ::1] rows
-        cdef double[:, ::1] norms = np.empty((2, n))
+        cdef double[:, ::1] norms = np.empty((3, n))
         padded, scalable = scaled_tables(tables, shifts)
-        rows = np.zeros((4, n, padded.shape[3]))
+        rows = np.empty((4, n, padded.shape[3]))
         self.work = np.empty(max(padded.shape[2] * tables.shape[1], padded.shape[3]))
         self.kept = (tables, shifts, padded, rows, norms)
         self.c.scaled.n_labels = <int> tables.shape[1]
@@ -275,4 +297,14 @@ cdef class Workspace:
         self.c.scalable = scalable
         self.c.x, self.c.forward = &rows[0, 0, 0], &rows[1, 0, 0]
         self.c.backward, self.c.xb = &rows[2, 0, 0], &rows[3, 0, 0]
-        self.c.norm, self.c.scale = &norms[0, 0], &norms[1, 0]
+        self.c.norm, self.c.scale, self.c.tops = &norms[0, 0], &norms[1, 0], &norms[2, 0]
+
+    cdef Smoothed part(self, int64_t start) noexcept nogil:
+        """The memory from token ``start`` on, but for what only one backward pass needs: ``xb`` and ``scale``."""
+        cdef Smoothed c = self.c
+        c.x += start * c.scaled.stride
+        c.forward += start * c.scaled.stride
+        c.backward += start * c.scaled.stride
+        c.norm += start
+        c.tops += start
+        return c

@@ -25,33 +25,38 @@ cdef double MOST_PENDING = 1.0
 
 cdef class SumProduct:
     """Messages and beliefs of a graph, as laid out by herdner.inference.sum_product: see `SkipChains` there."""
-    cdef Workspace space
+    cdef Workspace space            # of all chains, so that they are only smoothed anew where they change
     cdef chain_tables skip          # exp(table - shift) of the skip edges
     cdef bint skip_scalable         # these never underflow
     cdef object kept
     cdef const double[:, ::1] unary
-    cdef const int64_t[::1] offsets, slot_starts
-    cdef const int32_t[::1] edge_table, variable, partner, table, run_of
-    cdef const uint8_t[::1] second
+    cdef const int64_t[::1] offsets
+    cdef const int32_t[::1] edge_table
     cdef const double[:, :, ::1] skip_tables
     cdef double damping, tolerance
+    # Slots, in the order of their variables: the slots of chain s are slot_starts[s] .. slot_starts[s + 1] - 1.
+    cdef int64_t[::1] slot_starts
+    cdef int32_t[::1] variable, partner, edge, table, run_of
+    cdef uint8_t[::1] second        # this is the slot of the second variable of its edge's scope
     cdef double[:, ::1] told        # [slots, stride]: the messages
     cdef double[:, ::1] log_told    # [slots, K]: where the numbers are not enough
     cdef uint8_t[::1] plain         # [slots]: the numbers are enough
-    cdef double[:, ::1] log_heard   # [slots, K]: the messages at the last forward-backward of the slot's chain
-    cdef double[:, ::1] cavity      # [slots, stride]: by the last forward-backward of the slot's chain
+    cdef uint8_t[::1] news          # [slots]: the message is newer than the chain's beliefs
+    cdef double[:, ::1] log_heard   # [slots, K]: the messages that the chain's beliefs are by
+    cdef double[:, ::1] cavity      # [slots, stride]
     cdef uint8_t[::1] in_logs       # [slots]: the cavity belief is one of logarithms
     cdef uint8_t[::1] seen          # [chains]: has beliefs
+    cdef uint8_t[::1] log_domain    # [chains]: these are logarithms
     cdef uint8_t[::1] stale         # [chains]: was sent messages that make a difference
     cdef double[::1] pending        # [chains]: by how many nats all messages since may have changed its odds
     cdef double[:, ::1] work, scratch
     cdef readonly object unaries    # float64[V, K]: the unary log-potentials with the messages heard
-    cdef readonly object marginals  # float64[V, K]: the beliefs
     cdef readonly object log_zs     # float64[S]: log Z of each chain, with these unaries
+    cdef readonly object marginals  # float64[V, K]: the beliefs, once `settle` was called
     cdef double[:, ::1] heard, nodes
     cdef double[::1] log_z
     cdef readonly int64_t n_stale
-    cdef readonly int64_t n_updates  # variables whose beliefs were computed
+    cdef readonly int64_t n_updates  # variables whose chain was smoothed
     cdef readonly int64_t fault      # a variable in a chain that -inf entries leave no labelling, or -1
 
     def __cinit__(self, chains, double damping, double tolerance):
@@ -59,10 +64,8 @@ cdef class SumProduct:
         cdef double[:, :, :, ::1] padded
         form = chains.form
         self.unary, self.offsets, self.edge_table = form.unary, form.offsets, form.edge_table
-        self.variable, self.partner, self.second = chains.variable, chains.partner, chains.second
-        self.table, self.skip_tables = chains.table, chains.tables
-        self.slot_starts, self.run_of = chains.slot_starts, chains.run_of
-        self.space = Workspace(form.tables, form.offsets)
+        self.skip_tables = chains.tables
+        self.space = Workspace(form.tables, self.unary.shape[0])
         self.damping, self.tolerance, self.fault = damping, tolerance, -1
         shifts = np.empty(self.skip_tables.shape[0])
         padded, self.skip_scalable = scaled_tables(self.skip_tables, shifts)
@@ -70,19 +73,46 @@ cdef class SumProduct:
         self.skip.n_labels, self.skip.stride = <int> padded.shape[2], <int> padded.shape[3]
         self.skip.tables, self.skip.transposed = &padded[0, 0, 0, 0], &padded[1, 0, 0, 0]
         self.skip.shifts = &shifts[0]
+        self.set_slots(chains.scopes, chains.table_of_edge)
         n_slots, n_labels, n_runs = self.variable.shape[0], self.unary.shape[1], self.offsets.shape[0] - 1
-        self.told = np.ones((n_slots, padded.shape[3]))
+        self.told, self.cavity = np.ones((2, n_slots, padded.shape[3]))
         self.log_told, self.log_heard = np.zeros((2, n_slots, n_labels))
-        self.cavity = np.empty((n_slots, padded.shape[3]))
-        self.plain = np.ones(n_slots, np.uint8)
-        self.in_logs = np.zeros(n_slots, np.uint8)
-        self.seen, self.stale = np.zeros(n_runs, np.uint8), np.ones(n_runs, np.uint8)
-        self.pending = np.zeros(n_runs)
+        self.in_logs, self.news = np.zeros((2, n_slots), np.uint8)
+        self.plain, self.stale = np.ones(n_slots, np.uint8), np.ones(n_runs, np.uint8)
+        self.seen, self.log_domain = np.zeros((2, n_runs), np.uint8)
         self.n_stale, self.n_updates = n_runs, 0
-        self.work = np.empty((n_labels, n_labels))
-        self.scratch = np.empty((4, padded.shape[3]))
-        self.unaries, self.marginals, self.log_zs = np.array(form.unary), np.empty(form.unary.shape), np.empty(n_runs)
+        self.work, self.scratch = np.empty((n_labels, n_labels)), np.empty((4, padded.shape[3]))
+        self.unaries, self.marginals = np.array(form.unary), np.empty(form.unary.shape)
+        self.pending, self.log_zs = np.zeros(n_runs), np.empty(n_runs)
         self.heard, self.nodes, self.log_z = self.unaries, self.marginals, self.log_zs
+
+    cdef void set_slots(self, const int32_t[:, ::1] scopes, const int32_t[:] table_of_edge):
+        cdef int64_t n_edges = scopes.shape[0], e, v, s, a
+        cdef int side
+        cdef int32_t[:, ::1] slot_of = np.empty((n_edges, 2), np.int32)
+        cdef int64_t[::1] ends = np.zeros(self.unary.shape[0] + 1, np.int64)  # of each variable's slots
+        self.variable, self.partner, self.edge, self.table, self.run_of = np.empty((5, 2 * n_edges), np.int32)
+        self.second = np.empty(2 * n_edges, np.uint8)
+        self.slot_starts = np.zeros(self.offsets.shape[0], np.int64)
+        with nogil:
+            for e in range(n_edges):
+                for side in range(2):
+                    ends[scopes[e, side] + 1] += 1
+            for v in range(self.unary.shape[0]):
+                ends[v + 1] += ends[v]
+            for e in range(n_edges):
+                for side in range(2):
+                    v = scopes[e, side]
+                    a = ends[v]
+                    ends[v] += 1
+                    self.variable[a], self.edge[a], self.table[a] = <int32_t> v, <int32_t> e, table_of_edge[e]
+                    self.second[a], slot_of[e, side] = <uint8_t> side, <int32_t> a
+                for side in range(2):
+                    self.partner[slot_of[e, side]] = slot_of[e, 1 - side]
+            for s in range(self.offsets.shape[0] - 1):
+                self.slot_starts[s + 1] = ends[self.offsets[s + 1] - 1]
+                for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
+                    self.run_of[a] = <int32_t> s
 
     def advance(self, int64_t at, bint backward, bint send):
         """Forward-backward in one stale chain after the other, from place ``at`` of their order (``backward``: from the
@@ -107,45 +137,81 @@ cdef class SumProduct:
                         break
         return at
 
+    def settle(self):
+        """The beliefs of all variables by the last forward-backward of their chains."""
+        cdef Smoothed c
+        cdef int64_t s
+        with nogil:
+            for s in range(self.offsets.shape[0] - 1):
+                c = self.space.part(self.offsets[s])
+                c.log_domain = self.log_domain[s]
+                node_marginals(&c, self.offsets[s + 1] - self.offsets[s], &self.nodes[self.offsets[s], 0])
+
     cdef bint smooth_run(self, int64_t s) noexcept nogil:
-        """The beliefs of a chain given the messages; false where there is no labelling."""
-        cdef Smoothed *c = &self.space.c
-        cdef int64_t start = self.offsets[s], n = self.offsets[s + 1] - start, a, v, last = -1
-        cdef int k
+        """Forward-backward of a chain given the messages; false where there is no labelling."""
+        cdef int64_t start = self.offsets[s], n = self.offsets[s + 1] - start, first = n, last = -1, a, t
+        cdef Smoothed c = self.space.part(start)
+        cdef const int32_t *edges = edges_from(self.edge_table, start)
+        cdef bint known = self.seen[s] and not self.log_domain[s]
+        cdef int status = CHAIN_OK if known else CHAIN_EXTREME
         for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
-            v = self.variable[a]
-            for k in range(self.skip.n_labels):
-                self.log_heard[a, k] = log(self.told[a, k]) if self.plain[a] else self.log_told[a, k]
-                self.heard[v, k] = (self.heard[v, k] if v == last else self.unary[v, k]) + self.log_heard[a, k]
-            last = v
-        if smooth(c, &self.heard[start, 0], n, edges_from(self.edge_table, start), True) != CHAIN_OK:
+            t = self.variable[a] - start
+            if not self.news[a] or t == last:
+                continue
+            self.hear(a)
+            first, last = min(first, t), t
+            if status == CHAIN_OK:
+                status = chain_exponentials(&c.scaled, &self.heard[start + t, 0], 1, c.x + t * c.scaled.stride,
+                                            c.tops + t)
+        if status == CHAIN_OK:
+            c.log_domain = False
+            status = scaled_passes(&c, n, edges, first, last, True)
+        if status == CHAIN_EXTREME:
+            status = smooth(&c, &self.heard[start, 0], n, edges, True)
+        if status != CHAIN_OK:
             self.fault = start
             return False
-        self.log_z[s] = total_log(c, n)
-        node_marginals(c, n, &self.nodes[start, 0])
+        self.log_z[s] = total_log(&c, n)
         for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
-            self.leave_out(a, self.variable[a] - start)
+            self.leave_out(&c, a, self.variable[a] - start)
         self.n_updates += n
         self.n_stale -= 1
-        self.stale[s], self.seen[s], self.pending[s] = 0, 1, 0.0
+        self.seen[s], self.log_domain[s], self.stale[s], self.pending[s] = 1, c.log_domain, 0, 0.0
         return True
 
-    cdef void leave_out(self, int64_t a, int64_t t) noexcept nogil:
-        """The cavity belief of a slot at token t of the chain that was just smoothed."""
-        cdef Smoothed *c = &self.space.c
+    cdef void hear(self, int64_t a) noexcept nogil:
+        """Adds up what the variable of slot ``a`` is told."""
+        cdef int64_t v = self.variable[a]
+        cdef int k
+        while a > 0 and self.variable[a - 1] == v:
+            a -= 1
+        for k in range(self.skip.n_labels):
+            self.heard[v, k] = self.unary[v, k]
+        while a < self.variable.shape[0] and self.variable[a] == v:
+            for k in range(self.skip.n_labels):
+                if self.news[a]:
+                    self.log_heard[a, k] = log(self.told[a, k]) if self.plain[a] else self.log_told[a, k]
+                self.heard[v, k] += self.log_heard[a, k]
+            self.news[a] = 0
+            a += 1
+
+    cdef void leave_out(self, const Smoothed *c, int64_t a, int64_t t) noexcept nogil:
+        """The belief of a slot's variable, token t of the chain that was just smoothed, and the cavity belief."""
         cdef double *cavity = &self.cavity[a, 0]
+        cdef double *belief = &self.nodes[self.variable[a], 0]
         cdef double total = joined(c, t, cavity), share = 1.0 / total
         cdef int k
         self.in_logs[a] = c.log_domain or not self.plain[a]
         for k in range(self.skip.n_labels):
+            belief[k] = cavity[k] * share
             if self.log_heard[a, k] == -INFINITY:  # no state has this label: what it would tell makes no difference
                 cavity[k] = -INFINITY if self.in_logs[a] else 0.0
             elif c.log_domain:
                 cavity[k] -= total + self.log_heard[a, k]
             elif self.in_logs[a]:
-                cavity[k] = log(cavity[k] * share) - self.log_heard[a, k]
+                cavity[k] = log(belief[k]) - self.log_heard[a, k]
             else:
-                cavity[k] *= share / self.told[a, k]
+                cavity[k] = belief[k] / self.told[a, k]
 
     cdef bint send(self, int64_t a) noexcept nogil:
         """Sends the other end of a slot's edge its message, false where that leaves no label. The chain there becomes
@@ -168,7 +234,7 @@ cdef class SumProduct:
                 self.make_stale(self.run_of[a])
         for k in range(self.skip.n_labels):
             self.told[to, k], self.log_told[to, k] = new[k], log_new[k]
-        self.plain[to] = plain
+        self.plain[to], self.news[to] = plain, 1
         return True
 
     cdef void make_stale(self, int64_t s) noexcept nogil:
@@ -287,6 +353,23 @@ cdef class SumProduct:
             log_new[k] -= top
         return numbers(new, log_new, self.skip.n_labels, True)
 
+    def log_potential(self, const int32_t[::1] state):
+        """The log-potential of a state [V], constants left out."""
+        cdef const double *tables = self.space.c.tables
+        cdef int64_t n_labels = self.skip.n_labels, s, t, table, a
+        cdef double total = 0.0
+        with nogil:
+            for s in range(self.offsets.shape[0] - 1):
+                for t in range(self.offsets[s], self.offsets[s + 1]):
+                    total += self.unary[t, state[t]]
+                    if t > self.offsets[s]:
+                        table = 0 if self.edge_table is None else self.edge_table[t]
+                        total += tables[(table * n_labels + state[t - 1]) * n_labels + state[t]]
+            for a in range(self.variable.shape[0]):
+                if not self.second[a]:
+                    total += self.potential(a, state[self.variable[a]], state[self.variable[self.partner[a]]])
+        return total
+
     def log_corrections(self):
         """The sum of log sum_ij cavity[i] exp(table[i, j]) cavity[j] over the skip edges: -inf where one allows no
         pair of labels."""
@@ -323,8 +406,8 @@ cdef class SumProduct:
             for j in range(n_labels):
                 out[i * n_labels + j] = mine[i] + self.potential(a, i, j) + theirs[j]
 
-    def pairs(self, const int32_t[::1] edge, double[:, :, ::1] out):
-        """Fills ``out`` [E, K, K] with the beliefs of the skip edges, each slot's being row ``edge`` [slots]."""
+    def pairs(self, double[:, :, ::1] out):
+        """Fills ``out`` [E, K, K] with the beliefs of the skip edges."""
         cdef int n_cells = self.skip.n_labels * self.skip.n_labels, k
         cdef int64_t a
         cdef double total
@@ -332,7 +415,7 @@ cdef class SumProduct:
         with nogil:
             for a in range(self.variable.shape[0]):
                 if not self.second[a]:
-                    row = &out[edge[a], 0, 0]
+                    row = &out[self.edge[a], 0, 0]
                     self.log_pairs(a, row)
                     total = log_sum_exp(row, n_cells)
                     for k in range(n_cells):

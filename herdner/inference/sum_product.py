@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
@@ -45,7 +45,7 @@ class SumProduct:
     only if asked for.
     """
 
-    n_sweeps: int = 10
+    n_sweeps: int = 30
     tolerance: float = 1e-3
     damping: float = 1.0
     table_counts: bool = False
@@ -73,12 +73,8 @@ class SumProduct:
         instance, `herdner.inference.chain.span_log_probability` gives the beliefs of whole spans."""
         began = perf_counter()
         compiled = compile_tables(graph)
-        form = compiled.structure
-        if isinstance(form, ChainForm):
-            found = replace(
-                Viterbi().infer(compiled), **expectations(compiled, form, self.table_counts), n_updates=len(form.unary)
-            )
-            return replace(found, seconds=perf_counter() - began), form
+        if isinstance(compiled.structure, ChainForm):
+            return self._smoothed(compiled, compiled.structure, began), compiled.structure
         fixed = constant(compiled)
         chains = SkipChains.of(compiled)
         loop = loops.SumProduct(chains, self.damping, self.tolerance)
@@ -88,14 +84,20 @@ class SumProduct:
                 if not loop.n_stale:
                     break
         _advance(loop, chains, False, False)  # so that all beliefs are those by the messages as they are now
+        loop.settle()
         log_z = fixed + float(loop.log_zs.sum()) + loop.log_corrections()
         if log_z == -np.inf:
             raise ImpossibleGraph("-inf entries forbid every pair of labels of a skip edge; allow one for each edge")
-        form = replace(chains.form, unary=loop.unaries)
-        state = _best(compiled, form)
+        runs = chains.form
+        form = ChainForm(None, runs.offsets, loop.unaries, runs.tables, runs.edge_table, fixed)
+        state = np.empty(len(form.unary), np.int32)
+        arrays = form.unary, form.tables, form.offsets, form.edge_table
+        chain_loops.viterbi(*arrays, state, np.empty(len(form.offsets) - 1))
+        if loop.log_potential(state) == -np.inf:
+            state = repaired(compiled, state, 0, "sum-product")
         result = Result(
             state=state,
-            log_potential=float(compiled.graph.log_potential(state)),
+            log_potential=fixed + loop.log_potential(state),
             log_z=log_z,
             marginals=loop.marginals,
             table_counts=_table_counts(compiled, chains, form, loop) if self.table_counts else None,
@@ -103,6 +105,17 @@ class SumProduct:
             seconds=perf_counter() - began,
         )
         return sweeps.give(result), form
+
+    def _smoothed(self, compiled: TableGraph, form: ChainForm, began: float) -> Result:
+        """The result on a graph that is chains alone."""
+        best, found = Viterbi().infer(compiled), expectations(compiled, form, self.table_counts)
+        return Result(
+            state=best.state,
+            log_potential=best.log_potential,
+            **found,
+            n_updates=len(form.unary),
+            seconds=perf_counter() - began,
+        )
 
 
 def _advance(loop: loops.SumProduct, chains: SkipChains, backward: bool, send: bool) -> None:
@@ -116,15 +129,6 @@ def _advance(loop: loops.SumProduct, chains: SkipChains, backward: bool, send: b
             )
 
 
-def _best(compiled: TableGraph, form: ChainForm) -> NDArray[np.int32]:
-    """The best labelling of the chains; repaired where it is forbidden."""
-    state = np.empty(len(form.unary), np.int32)
-    chain_loops.viterbi(form.unary, form.tables, form.offsets, form.edge_table, state, np.empty(len(form.offsets) - 1))
-    if compiled.graph.log_potential(state) == -np.inf:
-        return repaired(compiled, state, 0, "sum-product")
-    return state
-
-
 def _table_counts(
     compiled: TableGraph, chains: SkipChains, form: ChainForm, loop: loops.SumProduct
 ) -> tuple[NDArray[np.float64], ...]:
@@ -132,7 +136,7 @@ def _table_counts(
     edges = np.empty((n + len(chains.scopes), n_labels, n_labels))
     arrays = form.unary, form.tables, form.offsets, form.edge_table
     chain_loops.forward_backward(*arrays, np.empty(len(form.offsets) - 1), None, None, edges[:n])
-    loop.pairs(chains.edge, edges[n:])
+    loop.pairs(edges[n:])
     keys = _keys(chains.scopes)
     order = np.argsort(keys)
     totals = []
@@ -151,25 +155,16 @@ def _table_counts(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SkipChains:
-    """A graph of pairs laid out as chains and E skip edges, each with a slot at both ends.
+    """A graph of pairs laid out as chains and E skip edges.
 
     ``form``: the chains, runs of consecutive variables; ``scopes`` int32[E, 2]: the skip edges, no two of the same
-    variables; ``tables`` float64[T, K, K]: their log-potentials. The slots come in the order of their variables:
-    ``variable``, ``edge``, ``table`` (of the edge) and ``partner`` (the slot at its other end), int32[2E]; ``second``
-    uint8[2E]: whether the slot is that of the scope's second variable. ``slot_starts`` int64[S + 1]: the slots of each
-    chain; ``run_of`` int32[2E]: the chain of each slot.
+    variables; ``table_of_edge`` int32[E]: which of ``tables`` float64[T, K, K] holds the log-potentials of each.
     """
 
     form: ChainForm
     scopes: NDArray[np.int32]
+    table_of_edge: NDArray[np.int32]
     tables: NDArray[np.float64]
-    variable: NDArray[np.int32]
-    edge: NDArray[np.int32]
-    table: NDArray[np.int32]
-    partner: NDArray[np.int32]
-    second: NDArray[np.uint8]
-    slot_starts: NDArray[np.int64]
-    run_of: NDArray[np.int32]
 
     @classmethod
     def of(cls, compiled: TableGraph) -> SkipChains:
@@ -195,25 +190,7 @@ class SkipChains:
             scopes, table_of_edge, tables = _skips(far, sizes, n_labels)
         except ValueError as error:
             raise UnsupportedGraph(f"sum-product: {error}") from None
-        ends = scopes.ravel()
-        order = np.argsort(ends, kind="stable").astype(np.int32)
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order), dtype=np.int32)
-        variable, edge = ends[order], order >> 1
-        slot_starts = np.searchsorted(variable, form.offsets)
-        run_of = np.repeat(np.arange(len(form.offsets) - 1, dtype=np.int32), np.diff(slot_starts))
-        return cls(
-            form=form,
-            scopes=scopes,
-            tables=tables,
-            variable=variable,
-            edge=edge,
-            table=table_of_edge[edge],
-            partner=place[order ^ 1],
-            second=(order & 1).astype(np.uint8),
-            slot_starts=slot_starts,
-            run_of=run_of,
-        )
+        return cls(form, scopes, table_of_edge, tables)
 
 
 def _near(group: TableFactors) -> NDArray[np.bool_]:
@@ -251,34 +228,58 @@ def _skips(
     """The skip edges [E, 2], the table of each, and the tables [T, K, K].
 
     Factors of the same two variables are one edge, their tables added up: else they would be a loop that messages run
-    around. Where nothing is to be added, tied edges share a table.
+    around. Edges to which nothing is added share the tables of their factors.
     """
     scopes = np.concatenate([group.scopes for group in groups]) if len(groups) > 1 else groups[0].scopes
-    whole = all(group.unscaled and group.tables.shape[1:] == (n_labels, n_labels) for group in groups)
     keys = _keys(scopes)
     in_order = np.sort(keys)
-    if whole and not (in_order[1:] == in_order[:-1]).any():
-        if len(groups) == 1:
-            return scopes, groups[0].table_of_factor, groups[0].tables
-        bases = np.cumsum([0, *(len(group.tables) for group in groups)])
-        chosen = [group.table_of_factor + base for group, base in zip(groups, bases, strict=False)]
-        return scopes, np.concatenate(chosen).astype(np.int32), np.concatenate([group.tables for group in groups])
-    _, first, edge = np.unique(keys, return_index=True, return_inverse=True)
-    check_cells(len(first), n_labels)
-    edges, tables, at = scopes[first], np.zeros((len(first), n_labels, n_labels)), 0
-    for group in groups:
-        to = edge.reshape(-1)[at : at + len(group)].astype(np.int32)
-        at += len(group)
-        rows = group.tables[group.table_of_factor]
-        turned = group.scopes[:, 0] != edges[to, 0]
-        square = np.zeros((len(group), n_labels, n_labels))
+    repeated = bool((in_order[1:] == in_order[:-1]).any())
+    if len(groups) == 1 and not repeated and _ready(groups[0], n_labels):
+        return scopes, groups[0].table_of_factor, groups[0].tables
+    edge = np.arange(len(scopes))
+    if repeated:
+        _, first, edge = np.unique(keys, return_index=True, return_inverse=True)
+        scopes, edge = scopes[first], edge.reshape(-1)
+    edge_of = np.split(edge, np.cumsum([len(group) for group in groups])[:-1])
+    alone = np.bincount(edge) == 1
+    table_of_edge, ready, n_tables = np.full(len(scopes), -1, np.int32), [], 0
+    for group, to in zip(groups, edge_of, strict=True):
+        if _ready(group, n_labels):
+            chosen = alone[to]
+            table_of_edge[to[chosen]] = group.table_of_factor[chosen] + n_tables
+            ready.append(group.tables)
+            n_tables += len(group.tables)
+    own = np.flatnonzero(table_of_edge < 0)
+    table_of_edge[own] = np.arange(n_tables, n_tables + len(own))
+    check_cells(len(own), n_labels)
+    made = np.zeros((len(own), n_labels, n_labels))
+    for group, to in zip(groups, edge_of, strict=True):
+        chosen = table_of_edge[to] >= n_tables
+        for part in _part(group, chosen):
+            _add_tables(made, table_of_edge[to[chosen]] - np.int32(n_tables), part, scopes[to[chosen], 0])
+    if sizes.min() < n_labels:
+        absent = np.arange(n_labels) >= sizes[scopes[own]][:, :, None]
+        made[absent[:, 0, :, None] | absent[:, 1, None, :]] = -np.inf
+    return scopes, table_of_edge, np.concatenate([*ready, made])
+
+
+def _ready(group: TableFactors, n_labels: int) -> bool:
+    """The log-potentials of the factors are the tables as they are."""
+    return group.unscaled and group.tables.shape[1:] == (n_labels, n_labels)
+
+
+def _add_tables(
+    tables: NDArray[np.float64], to: NDArray[np.int32], group: TableFactors, first: NDArray[np.int32]
+) -> None:
+    """Adds factor f to ``tables[to[f]]``, turned so that the variable ``first[f]`` comes first."""
+    rows = group.tables[group.table_of_factor]
+    turned = group.scopes[:, 0] != first
+    if rows.shape[1:] != tables.shape[1:] or turned.any():
+        square = np.zeros((len(rows), *tables.shape[1:]))
         square[~turned, : rows.shape[1], : rows.shape[2]] = rows[~turned]
         square[turned, : rows.shape[2], : rows.shape[1]] = rows[turned].swapaxes(1, 2)
-        layout.add_rows(tables.reshape(len(first), -1), to, group.scale, square.reshape(len(group), -1))
-    if sizes.min() < n_labels:
-        absent = np.arange(n_labels) >= sizes[edges][:, :, None]
-        tables[absent[:, 0, :, None] | absent[:, 1, None, :]] = -np.inf
-    return edges, np.arange(len(first), dtype=np.int32), tables
+        rows = square
+    layout.add_rows(tables.reshape(len(tables), -1), to, group.scale, rows.reshape(len(rows), -1))
 
 
 def _keys(scopes: NDArray[np.int32]) -> NDArray[np.int64]:

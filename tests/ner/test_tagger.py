@@ -264,7 +264,7 @@ def test_samples_repeat_by_seed_and_number_of_the_document(tagger, name):
     assert tags(sources, seed=6) != whole
 
 
-@pytest.mark.parametrize("name", [*SAMPLERS, "icm", "max-product", "mean-field"])
+@pytest.mark.parametrize("name", [*SAMPLERS, "icm", "max-product", "mean-field", "sum-product"])
 def test_documents_without_a_token_have_no_names_by_any_backend(tagger, name):
     sources = ["", " \n", Document.from_tokens([]), "Ada Reyes met Gideon Odera in Kisumu."]
     tagged = list(tagger.pipe(sources, backend=name, n_sweeps=5))
