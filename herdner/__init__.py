@@ -17,7 +17,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "herdner.graph": (
         "FactorGraph", "TableFactors", "TableGraph", "boltzmann", "chain", "compile_tables", "complete", "from_joint",
-        "ising", "potts",
+        "ising", "load_graph", "potts", "save_graph",
     ),
     "herdner.inference": ("BACKENDS", "Backend", "ImpossibleGraph", "Interrupted", "UnsupportedGraph", "make_backend"),
     "herdner.inference.dogs": ("DoGS",),
@@ -55,7 +55,9 @@ if TYPE_CHECKING:
     from herdner.graph import complete as complete
     from herdner.graph import from_joint as from_joint
     from herdner.graph import ising as ising
+    from herdner.graph import load_graph as load_graph
     from herdner.graph import potts as potts
+    from herdner.graph import save_graph as save_graph
     from herdner.inference import BACKENDS as BACKENDS
     from herdner.inference import Backend as Backend
     from herdner.inference import ImpossibleGraph as ImpossibleGraph

@@ -18,13 +18,14 @@ from herdner.cli.common import UsageError, complain, quiet_stdout
 from herdner.cli.corpora import corpora
 from herdner.cli.denoise import denoise
 from herdner.cli.evaluate import evaluate
+from herdner.cli.scan import scan
 from herdner.cli.tag import tag
 from herdner.cli.train import train
 
 app = typer.Typer(
     name="herdner", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-for command in (tag, train, evaluate, backends, denoise):
+for command in (tag, train, evaluate, backends, denoise, scan):
     app.command()(command)
 app.add_typer(corpora, name="corpora")
 

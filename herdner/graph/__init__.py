@@ -6,6 +6,7 @@ from herdner.graph.builders import boltzmann, chain, complete, from_joint, ising
 from herdner.graph.density import DensityFactors, DensityGraph, Reals, compile_density
 from herdner.graph.domain import Domains, Labels
 from herdner.graph.factors import Factors, TableFactors
+from herdner.graph.files import GraphFileError, load_graph, save_graph
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
 
@@ -15,6 +16,7 @@ __all__ = [
     "Domains",
     "FactorGraph",
     "Factors",
+    "GraphFileError",
     "Labels",
     "Reals",
     "TableFactors",
@@ -26,5 +28,7 @@ __all__ = [
     "complete",
     "from_joint",
     "ising",
+    "load_graph",
     "potts",
+    "save_graph",
 ]

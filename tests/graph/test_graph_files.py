@@ -1,0 +1,116 @@
+"""Graph files: there and back, from other programs, and untrusted."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+from graphs import any_graphs
+from hypothesis import given, settings
+
+from herdner.graph import FactorGraph, GraphFileError, ising, load_graph, potts, save_graph
+
+
+def same(one: FactorGraph, other: FactorGraph) -> None:
+    np.testing.assert_array_equal(one.domains.sizes, other.domains.sizes)
+    assert len(one.factors) == len(other.factors)
+    for a, b in zip(one.factors, other.factors, strict=True):
+        for name in ("scopes", "tables", "table_of_factor", "scale"):
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+@settings(max_examples=30, deadline=None)
+@given(graph=any_graphs())
+def test_there_and_back(graph, tmp_path_factory) -> None:
+    path = tmp_path_factory.mktemp("graphs") / "graph.npz"
+    save_graph(path, graph)
+    same(load_graph(path), graph)
+
+
+def test_builders_there_and_back(tmp_path) -> None:
+    for graph in (ising(0.2, np.linspace(-1, 1, 12).reshape(3, 4)), potts(0.5, np.zeros((3, 3, 4)))):
+        save_graph(tmp_path / "g.npz", graph)
+        same(load_graph(tmp_path / "g.npz"), graph)
+    assert [path.name for path in tmp_path.iterdir()] == ["g.npz"]
+
+
+def test_numpy_alone_writes_one(tmp_path) -> None:
+    np.savez(tmp_path / "g.npz", format=[1], sizes=[2, 3], scopes_0=[[0, 1]], tables_0=np.ones((1, 2, 3)))
+    graph = load_graph(tmp_path / "g.npz")
+    assert graph.log_potential([1, 2]) == 1.0
+
+
+class Trap:
+    """What a pickle would call."""
+
+    def __reduce__(self):
+        return (pytest.fail, ("a pickle was loaded",))
+
+
+GOOD = {"format": [1], "sizes": [2, 3], "scopes_0": [[0, 1]], "tables_0": np.ones((1, 2, 3))}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"format": [2]}, "format with the number 1"),
+        ({"format": None}, "format with the number 1"),
+        ({"sizes": None}, "no array sizes"),
+        ({"sizes": [2, 2]}, "variable 1 has 2 labels"),
+        ({"sizes": [2.0, 3.0]}, "sizes holds float64"),
+        ({"tables_0": None}, "needs both scopes_0 and tables_0"),
+        ({"tables_0": np.full((1, 2, 3), np.nan)}, "NaN"),
+        ({"tables_0": np.array([Trap()], object)}, "tables_0 holds object"),
+        ({"scopes_0": [[0, 5]]}, "names variable 5"),
+        ({"tables_0": np.asfortranarray(np.ones((2, 2, 3)))}, "Fortran order"),
+        ({"extra": [1]}, "of which nothing is known"),
+        ({"scale_0": [1.0, 2.0]}, "scale must have one entry"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(tmp_path, changes, words) -> None:
+    arrays = {name: value for name, value in {**GOOD, **changes}.items() if value is not None}
+    np.savez(tmp_path / "g.npz", **arrays)
+    with pytest.raises(GraphFileError, match=words) as caught:
+        load_graph(tmp_path / "g.npz")
+    assert "\n" not in str(caught.value)
+    assert "g.npz" in str(caught.value)
+
+
+def test_other_files_are_refused(tmp_path) -> None:
+    path = tmp_path / "g.npz"
+    path.write_bytes(b"no archive")
+    with pytest.raises(GraphFileError, match=r"expected \.npz"):
+        load_graph(path)
+    np.savez_compressed(path, **GOOD)
+    with pytest.raises(GraphFileError, match="compressed"):
+        load_graph(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("readme.txt", "no array")
+    with pytest.raises(GraphFileError, match="is no array"):
+        load_graph(path)
+
+
+def test_claims_of_size_take_no_memory(tmp_path) -> None:
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<i4", "fortran_order": False, "shape": (2**60,)})
+    with zipfile.ZipFile(tmp_path / "g.npz", "w") as archive:
+        archive.writestr("sizes.npy", header.getvalue())
+    with pytest.raises(GraphFileError, match="cut off"):
+        load_graph(tmp_path / "g.npz")
+
+
+def test_damaged_files_are_errors_of_this_kind(tmp_path) -> None:
+    save_graph(tmp_path / "g.npz", ising(0.2, 0.1, (3, 3)))
+    whole = bytearray((tmp_path / "g.npz").read_bytes())
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        damaged = whole.copy()
+        for at in rng.integers(0, len(whole), 3):
+            damaged[at] = rng.integers(0, 256)
+        (tmp_path / "d.npz").write_bytes(damaged[: rng.integers(1, len(whole) + 1)] if rng.random() < 0.3 else damaged)
+        try:
+            load_graph(tmp_path / "d.npz")
+        except GraphFileError:
+            continue
