@@ -38,13 +38,14 @@ _HOMES = {
     "herdner.ner.tagger": ("Tagger",),
     "herdner.ner.tokenize": ("Tokenizer",),
 }  # fmt: skip
-_MODULES = ("convergence", "denoising", "dobrushin", "herding")
+_MODULES = ("convergence", "denoising", "dobrushin", "fwss", "herding")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
     from herdner import convergence as convergence
     from herdner import denoising as denoising
     from herdner import dobrushin as dobrushin
+    from herdner import fwss as fwss
     from herdner import herding as herding
     from herdner.graph import FactorGraph as FactorGraph
     from herdner.graph import TableFactors as TableFactors

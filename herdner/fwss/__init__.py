@@ -14,6 +14,7 @@ from herdner.fwss.stein import SteinField, ksd, ksd_bandwidth, stein_kernel
 from herdner.fwss.stein_points import stein_points
 from herdner.fwss.svgd import svgd
 from herdner.fwss.targets import Target, eleven_gaussians, gaussian_mixture, target
+from herdner.sampling import Points
 
 __all__ = [
     "Adam",
@@ -22,6 +23,7 @@ __all__ = [
     "LogisticRegression",
     "MixtureMean",
     "NeuralRegression",
+    "Points",
     "SampleMean",
     "SteinField",
     "Target",

@@ -7,14 +7,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 
 from herdner.fwss.kernels import KernelMean, as_kernel_mean, as_points, median_bandwidth
-from herdner.fwss.optimisers import Diverged, Optimiser
 from herdner.fwss.stein import ksd_bandwidth
 from herdner.fwss.targets import Target
 from herdner.graph import DensityGraph
 from herdner.sampling import Points
 
 Floats = NDArray[np.float64]
-_MODE_STEPS = 2000
 
 
 def whole(value: object, name: str, least: int = 1) -> int:
@@ -103,20 +101,14 @@ def chosen_mean(kernel_mean: KernelMean | ArrayLike | str | None, target: Target
     return as_kernel_mean(kernel_mean)
 
 
-def find_mode(target: Target, x: Floats, batches: Batches, optimiser: Optimiser, batched: bool) -> Floats:
-    """[1, d]: a maximum of the density near x [1, d]: by L-BFGS, or, with mini-batches, by the optimiser."""
-    if batched:
-        move = optimiser.begin(_MODE_STEPS)
-        for step in range(_MODE_STEPS):
-            x = x + move(batches.grad(x))
-            if not np.isfinite(x).all():
-                raise Diverged("the search for the mode", 0, step)
-        return x
+def find_mode(target: Target, x: Floats, batches: Batches, n_steps: int) -> Floats:
+    """[1, d]: a maximum of the density near x [1, d], by L-BFGS with all data, in ``n_steps`` iterations at most."""
 
     def minus(at: Floats) -> tuple[float, Floats]:
         with np.errstate(all="ignore"):
             value, slope = -target.density.log_density(at[None])[0], -batches.exact(at[None])[0]
         return (value, slope) if np.isfinite(value) and np.isfinite(slope).all() else (np.inf, np.zeros_like(at))
 
-    found = minimize(minus, x[0], jac=True, method="L-BFGS-B", options={"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-9})
+    options = {"maxiter": n_steps, "maxfun": 2 * n_steps + 20, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-9}
+    found = minimize(minus, x[0], jac=True, method="L-BFGS-B", options=options)
     return found.x[None]

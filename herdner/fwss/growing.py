@@ -45,10 +45,12 @@ class Plan:
     kernel_mean: KernelMean | ArrayLike | Literal["stein"] | None = None
     batch_size: int | None = None
     at_once: int = 1
+    mode_steps: int = 2000
 
     def __post_init__(self) -> None:
         whole(self.n_steps, "n_steps", 0)
         whole(self.at_once, "at_once")
+        whole(self.mode_steps, "mode_steps")
         make_rule(self.step, None)
         check_bandwidth(self.bandwidth)
         if isinstance(self.init, str) and self.init not in ("prior", "map"):
@@ -116,7 +118,7 @@ class Growing:
             return self.starts[number : number + 1]
         if self.n and isinstance(self.plan.init, str) and self.plan.init == "map":
             chosen = self.x[self.rng.integers(self.n)][None]
-            return chosen + self.rng.normal(size=chosen.shape) * (self.bandwidth / np.sqrt(chosen.shape[1]))
+            return chosen + self.rng.normal(size=chosen.shape) * (self.bandwidth / (10 * np.sqrt(chosen.shape[1])))
         x = np.asarray(self.target.prior(self.rng, 1), float)
         if x.shape != (1, self.target.dim):
             raise ValueError(f"the prior must draw points of shape (1, {self.target.dim}), not {x.shape}")
@@ -126,8 +128,7 @@ class Growing:
 
     def mode(self) -> Floats:
         """[1, d]: the mode that is found from a draw of the prior."""
-        batched = self.plan.batch_size is not None
-        return find_mode(self.target, self._starting_point(0), self.batches, self.plan.optimiser, batched)
+        return find_mode(self.target, self._starting_point(0), self.batches, self.plan.mode_steps)
 
     def refresh_bandwidth(self, x: Floats) -> None:
         """Applies the rule to the particles and the next one's start, when they have grown by a quarter."""

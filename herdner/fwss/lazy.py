@@ -13,6 +13,7 @@ from herdner.fwss.growing import Growing, Plan, approximate_lmo
 from herdner.fwss.kernels import KernelMean, SampleMean, rbf
 from herdner.fwss.quadrature import stein_weights
 from herdner.fwss.sample import field_norms
+from herdner.fwss.steps import FullyCorrective, LineSearch
 from herdner.fwss.targets import Target, as_target
 from herdner.sampling import Points
 
@@ -62,29 +63,41 @@ class _Lazy:
     """The candidates, with mu_p at them, and which particles they have become."""
 
     def __init__(self, run: Growing, points: Floats, scores: Floats, accuracy: float) -> None:
-        if run.mean is None:
-            raise ValueError("lazy_fwss needs a kernel mean")
+        assert run.mean is not None
+        assert isinstance(run.rule, LineSearch | FullyCorrective)
+        self.rule = run.rule
         self.run, self.points, self.scores, self.accuracy = run, points, scores, accuracy
         self.mean: KernelMean = run.mean
         self.z = self.mean.at(points, run.bandwidth)
+        self.k = np.empty((len(points), 0))
         same = (points[:, None] == run.x).all(axis=2) if run.n else np.zeros((len(points), 0), bool)
         self.particle = np.where(same.any(axis=1), same.argmax(axis=1) if run.n else 0, -1)
 
-    def gaps(self, x: Floats, z: Floats) -> Floats:
-        """[M]: <mu - mu_p, mu - k(x, .)> at points [M, d] with mu_p there."""
-        run, w = self.run, self.run.weights
-        own = rbf(run.x, run.x, run.bandwidth) @ w - self.mean.at(run.x, run.bandwidth)
-        return float(w @ own) - rbf(x, run.x, run.bandwidth) @ w + z
+    def gaps(self, k: Floats, z: Floats) -> Floats:
+        """[M]: <mu - mu_p, mu - k(x, .)> for points whose kernel with the particles is k [M, n], with mu_p there."""
+        w, embedding = self.run.weights, self.rule.embedding
+        own = embedding.system.matrix @ w - embedding.at_particles()[0]
+        return float(w @ own) - k @ w + z
+
+    def candidate_gaps(self) -> Floats:
+        """[M]: those of the candidates; their kernel with the particles grows a column with each."""
+        k, run = self.k, self.run
+        if k.shape[1] < run.n:
+            k = np.hstack([k, rbf(self.points[: len(k)], run.x[k.shape[1] :], run.bandwidth)])
+        if len(k) < len(self.points):
+            k = np.vstack([k, rbf(self.points[len(k) :], run.x, run.bandwidth)])
+        self.k = k
+        return self.gaps(k, self.z)
 
     def grow(self, n: int) -> Points:
         run = self.run
         if not run.n:
             self.take(int(np.argmin((self.scores**2).sum(axis=1))))
-        phi = float(self.gaps(self.points, self.z).max()) / 2
+        phi = float(self.candidate_gaps().max()) / 2
         for _ in range(_CALLS_FOR_EACH * n):
             if run.n == n or not phi > _SMALLEST_PHI:
                 break
-            gaps = self.gaps(self.points, self.z)
+            gaps = self.candidate_gaps()
             best = int(np.argmax(gaps))
             if gaps[best] >= phi / self.accuracy:
                 self.take(best)
@@ -111,7 +124,7 @@ class _Lazy:
             x = run.starting_points(1)
         x = approximate_lmo(run, x, int(run.rng.integers(2**63)))
         z = self.mean.at(x, run.bandwidth)
-        if not self.gaps(x, z)[0] >= phi / self.accuracy:
+        if not self.gaps(rbf(x, run.x, run.bandwidth), z)[0] >= phi / self.accuracy:
             return False
         run.keep(x)
         self.points, self.z = np.concatenate([self.points, x]), np.append(self.z, z)

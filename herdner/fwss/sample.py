@@ -31,6 +31,7 @@ def fwss(
     kernel_mean: KernelMean | ArrayLike | Literal["stein"] | None = None,
     batch_size: int | None = None,
     at_once: int = 1,
+    mode_steps: int = 2000,
     start: Points | None = None,
     seed: Seed = None,
 ) -> Points:
@@ -40,7 +41,7 @@ def fwss(
     n_particles  in all, those of ``start`` included
     step         the step rule: equal weights, line search (eq. 10), or Bayesian quadrature weights (eq. 11)
     init         where each particle starts: a draw of the prior; "map": the first at the mode, the others at a particle
-                 moved by N(0, h^2 / d); points [M, d]: these first, then draws of the prior
+                 moved by about h / 10; points [M, d]: these first, then draws of the prior
     n_steps      L, moves of each particle
     bandwidth    h; a rule is applied anew whenever the particles have grown by a quarter (the paper: for each)
     kernel_mean  what line search and correction know of mu_p: a kernel mean, samples [M, d], or "stein": estimated from
@@ -49,6 +50,7 @@ def fwss(
     at_once      B: so many new particles are moved together, each along the field of the others too; they are added one
                  after the other. 1 is the paper's algorithm, ``n_particles`` is SVGD; between them, fewer and larger
                  matrix products for almost the same points
+    mode_steps   iterations of L-BFGS, with all data, that look for the mode
     start        particles to go on from, as a run returned them
     seed         or a generator; a run continued with the same generator is the run that was not interrupted
 
@@ -60,7 +62,7 @@ def fwss(
     """
     plan = Plan(
         step=step, init=init, n_steps=n_steps, optimiser=optimiser, bandwidth=bandwidth, kernel_mean=kernel_mean,
-        batch_size=batch_size, at_once=at_once,
+        batch_size=batch_size, at_once=at_once, mode_steps=mode_steps,
     )  # fmt: skip
     return grow(Growing(target, plan, start, n_particles, seed), n_particles, approximate_lmo)
 

@@ -11,7 +11,6 @@ from scipy.optimize import minimize
 
 from herdner.fwss.common import Batches, check_start, continued, find_mode, whole
 from herdner.fwss.kernels import check_bandwidth
-from herdner.fwss.optimisers import Adam
 from herdner.fwss.stein import stein_kernel
 from herdner.fwss.targets import Target, as_target
 from herdner.sampling import Points
@@ -19,6 +18,7 @@ from herdner.sampling.seeds import generator
 
 Floats = NDArray[np.float64]
 _MOST_NODES = 2**20
+_MODE_STEPS = 2000
 
 
 def stein_points(
@@ -63,7 +63,7 @@ def stein_points(
         elif not len(found.x):
             x = chosen.prior(rng, 1)
             check_start(chosen.density, x)
-            x = _inside(find_mode(chosen, x, batches, Adam(), False), limits)
+            x = _inside(find_mode(chosen, x, batches, _MODE_STEPS), limits)
         else:
             x = _candidates(found, whole(n_candidates, "n_candidates"), scale, limits, rng)
             x = x[[int(np.argmin(found.values(x)[0]))]]
