@@ -62,9 +62,12 @@ class Experiment:
     def announce(self, probe: Callable[[], object], share: float) -> float:
         """Prints, before it begins, what the run will take: ``probe`` does ``share`` of its work and is timed."""
         probe()  # what is done once, such as imports, is not counted
-        began = time.perf_counter()
-        probe()
-        seconds = (time.perf_counter() - began) / share
+        times = []
+        for _ in range(3):
+            began = time.perf_counter()
+            probe()
+            times.append(time.perf_counter() - began)
+        seconds = min(times) / share
         print(f"this run will take about {_in_words(seconds)}", flush=True)
         self.began = time.perf_counter()
         return seconds
