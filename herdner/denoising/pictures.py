@@ -44,6 +44,18 @@ class Picture:
         colours = np.frombuffer(self.palette, np.uint8).reshape(-1, 3) @ np.array([0.299, 0.587, 0.114]) / 255
         return np.append(colours, np.zeros(256))[self.values.astype(np.int64)]
 
+    @property
+    def distinct(self) -> NDArray[np.float64]:
+        """The different values, rising: without sorting where all occur among the first thousands of pixels."""
+        few = np.unique(self.values.ravel()[:4096])
+        if len(few) <= 16:
+            known = self.values == few[0]
+            for value in few[1:]:
+                known |= self.values == value
+            if known.all():
+                return few
+        return np.unique(self.values)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
@@ -122,7 +134,7 @@ def observation(picture: Picture, flips: bool | None, n_labels: int, name: str) 
         raise ValueError(f"--labels must be 2 to 256, not {n_labels}")
     if picture.values.size * n_labels > MOST_CELLS:
         raise PictureError(f"{name}: {picture.values.size} pixels of {n_labels} labels are too many; cut it into parts")
-    distinct = np.unique(picture.values)
+    distinct = picture.distinct
     if flips is None:
         flips = len(distinct) <= n_labels or (n_labels == 2 and _two_sided(picture.grey))
     if not flips:
@@ -149,9 +161,9 @@ def _two_sided(grey: NDArray[np.float64]) -> bool:
 def format_of(path: str | os.PathLike[str]) -> str:
     """Pillow's name of the format that a file's ending stands for; PictureError where it writes none such."""
     image_module = _pillow()
-    image_module.init()
-    known = image_module.registered_extensions()
-    found = known.get(Path(path).suffix.lower())
+    suffix = Path(path).suffix.lower()
+    image_module.preinit()  # the common formats alone are quicker to load
+    found = image_module.EXTENSION.get(suffix) or image_module.registered_extensions().get(suffix)
     if found is None or found not in image_module.SAVE:
         raise PictureError(f"{os.fspath(path)}: no format to write has this ending; use e.g. .png, .tif, .bmp or .jpg")
     return found
