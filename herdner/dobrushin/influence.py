@@ -102,6 +102,10 @@ class Influence:
         """Its norms."""
         return TotalInfluence(self._largest_sum(False), self._largest_sum(True), self._spectral())
 
+    def total_rows(self) -> float:
+        """The infinity norm alone."""
+        return self._largest_sum(True)
+
     def _largest_sum(self, of_rows: bool) -> float:
         sums, ones = np.empty(self.n_variables), np.ones(self.n_variables)
         multiply = loops.multiply if of_rows else loops.multiply_transposed
