@@ -72,8 +72,8 @@ def fit_binary(
     ``edges`` [E, 2]; ``products`` [E] and ``means`` [V]: the means of x_i x_j and of x_i in the data, within -1 to 1.
     ``scan``: ``uniform``, ``systematic``, or ``dogs``, the scan that Algorithm 2 makes of the uniform one. Each is as
     long as it takes to bring the Dobrushin variation of the whole state to ``epsilon``, ``most_steps`` at most.
-    ``n_runs`` independent runs, each from a uniformly random state, are averaged for one gradient. ``start`` [E + V]: the first
-    parameters, 0 by default; ``ridge``: weight of -|theta|^2 / 2. Where the couplings come to a total influence above
+    ``n_runs`` independent runs, each from a uniformly random state, are averaged for one gradient. ``start`` [E + V]:
+    the first parameters, 0 by default; ``ridge``: weight of -|theta|^2 / 2. Where the couplings come to a total influence above
     ``most_influence`` (infinity norm) they are shrunk by one factor, so that scans converge; Domke 2015 projects.
     """
     began, rng = perf_counter(), generator(seed)
