@@ -1,30 +1,96 @@
-"""The linear-chain CRF as a factor graph."""
+"""Conditional random fields over the tags of a document, as factor graphs: a linear chain, and links that skip."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.graph import FactorGraph, chain
+from herdner.crf.templates import EdgeScale, SkipChain
+from herdner.graph import FactorGraph, TableFactors, chain
+from herdner.inference.chain import forward_backward, viterbi
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Skip:
+    """A template of links and its tied table, float64[K, K]: the earlier token's tag (row), the later one's (column).
+
+    ``scale``: by how much each link's table counts; None is 1.
+    """
+
+    template: SkipChain
+    table: NDArray[np.float64]
+    scale: EdgeScale | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """What one `Skip` found in a document: ``ends`` int32[F, 2] and the factor ``scale`` float64[F] of each link."""
+
+    ends: NDArray[np.int32]
+    scale: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class CRF:
-    """Tied tables of a linear-chain CRF over K tags (Lafferty, McCallum and Pereira 2001); -inf forbids.
+    """Tied tables over K tags; -inf forbids.
 
     transition: float64[K, K], log-potential of a tag (row) followed by a tag (column) in one sentence;
-    start, end: float64[K], log-potentials of the first and the last tag of a sentence.
+    start, end: float64[K], log-potentials of the first and the last tag of a sentence;
+    skips: links of tokens anywhere in a document. Without them this is a linear-chain CRF (Lafferty, McCallum and
+    Pereira 2001), with them a skip-chain CRF (Sutton and McCallum 2004).
     """
 
     transition: NDArray[np.float64]
     start: NDArray[np.float64]
     end: NDArray[np.float64]
+    skips: tuple[Skip, ...] = ()
 
-    def unroll(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> FactorGraph:
-        """The graph of a document: ``unary`` float64[n, K] per token, one chain per sentence."""
-        return chain(unary, self.transition, sentence_offsets, start=self.start, end=self.end)
+    def unroll(
+        self,
+        unary: NDArray[np.float64],
+        sentence_offsets: NDArray[np.int64],
+        links: Sequence[Links] = (),
+    ) -> FactorGraph:
+        """The graph of a document: ``unary`` float64[n, K] per token, one chain per sentence, and ``links`` as
+        `links` finds them. Its groups of factors: unary, transition, start, end, and one for each skip.
+        """
+        graph = chain(unary, self.transition, sentence_offsets, start=self.start, end=self.end)
+        if not any(len(found.ends) for found in links):
+            return graph
+        skips = [
+            TableFactors(found.ends, skip.table[None], scale=found.scale)  # type: ignore[arg-type]
+            for skip, found in zip(self.skips, links, strict=True)
+        ]
+        return FactorGraph(graph.domains, [*graph.factors, *skips])
+
+    def links(
+        self, tokens: Sequence[str], unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]
+    ) -> list[Links]:
+        """The links of each skip in a document; scales that ask for it look at the chain's marginals."""
+        ends = [skip.template.cliques(tokens, sentence_offsets) for skip in self.skips]
+        if not any(skip.scale is not None and len(found) for skip, found in zip(self.skips, ends, strict=True)):
+            return [Links(found) for found in ends]
+        beliefs = self.chain_marginals(unary, sentence_offsets)
+        return [
+            Links(found)
+            if skip.scale is None
+            else Links(found, skip.scale(EdgeScale.features(found, sentence_offsets, beliefs)))
+            for skip, found in zip(self.skips, ends, strict=True)
+        ]
+
+    def chain_marginals(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+        """float64[n, K]: the marginals of the tags under the chain alone."""
+        unary = self.with_borders(unary, sentence_offsets)
+        nodes = forward_backward(unary, self.transition, sentence_offsets).nodes
+        assert nodes is not None
+        return nodes
+
+    def best_chain(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+        """int32[n]: the best tags of the chain alone, where samplers begin."""
+        return viterbi(self.with_borders(unary, sentence_offsets), self.transition, sentence_offsets)[0]
 
     def with_borders(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
         """``unary`` with start and end added at the borders of sentences: the chain's log-potentials without those
@@ -34,3 +100,29 @@ class CRF:
         total[sentence_offsets[:-1]] += self.start
         total[sentence_offsets[1:] - 1] += self.end
         return total
+
+    def given(
+        self, unary: NDArray[np.float64], links: Sequence[Links], beliefs: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """float64[n, K]: ``unary`` and what the links add to it when their other ends are distributed as ``beliefs``
+        [n, K] (one state for certain where its rows are 0 and 1): the expected log-potentials of naive mean field
+        (Wainwright and Jordan 2008, Sec. 5.3).
+        """
+        total = unary.copy()
+        for skip, found in zip(self.skips, links, strict=True):
+            add_messages(total, found, skip.table, beliefs)
+        return total
+
+
+def add_messages(
+    total: NDArray[np.float64], links: Links, table: NDArray[np.float64], beliefs: NDArray[np.float64]
+) -> None:
+    """Adds to each token's row of ``total`` the expected log-potentials of its links under ``beliefs`` of their other
+    ends.
+    """
+    if not len(links.ends):
+        return
+    earlier, later = links.ends.T
+    scale = 1.0 if links.scale is None else links.scale[:, None]
+    np.add.at(total, later, scale * (beliefs[earlier] @ table))
+    np.add.at(total, earlier, scale * (beliefs[later] @ table.T))

@@ -36,8 +36,7 @@ OPENINGS = ".!?\u2026:;\"'`\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u203
 class Rule(Protocol):
     """Which tokens of a document are linked. Fields of the (frozen) class are the options of the rule."""
 
-    @property
-    def name(self) -> str: ...
+    name: ClassVar[str]
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
         """int32[F, 2]: linked tokens of one document, the earlier first, rows ascending, no row twice.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -26,7 +27,12 @@ class Backend(Protocol):
 
 def takes_start(backend: Backend) -> bool:
     """Whether ``infer`` takes ``start``, the state that a sampler begins with."""
-    return "start" in inspect.signature(backend.infer).parameters
+    return _takes_start(type(backend))
+
+
+@lru_cache
+def _takes_start(kind: type[Backend]) -> bool:
+    return "start" in inspect.signature(kind.infer).parameters
 
 
 class UnsupportedGraph(ValueError):

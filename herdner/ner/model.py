@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.features import Extractor, FeatureWeights
-from herdner.crf.model import CRF
+from herdner.crf.model import CRF, Skip
+from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.crf.training import ChainWeights
 from herdner.ner.features import FeaturePlan, make_extractor
 from herdner.ner.lexicon import Gazetteers, Lexicon, WordValues
@@ -25,7 +26,8 @@ class Model:
     """Everything that tagging depends on.
 
     ``card`` says where the model comes from (corpora, licences, options, scores). With ``constrained``, tag sequences
-    that are not well formed in ``scheme`` have log-potential -inf.
+    that are not well formed in ``scheme`` have log-potential -inf. ``skips`` are the links of a document and their
+    tables.
     """
 
     weights: ChainWeights
@@ -35,18 +37,20 @@ class Model:
     constrained: bool = True
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     card: Mapping[str, Any] = field(default_factory=dict)
+    skips: tuple[Skip, ...] = ()
 
     def crf(self) -> CRF:
         """The tied tables, with -inf for what the scheme forbids."""
         transition = self.weights.transition
         nothing = np.zeros(len(self.weights.labels))
         if not self.constrained:
-            return CRF(transition, nothing, nothing)
+            return CRF(transition, nothing, nothing, self.skips)
         allowed = allowed_transitions(self.weights.labels, self.scheme)
         return CRF(
             np.where(allowed.follow, transition, -np.inf),
             np.where(allowed.start, nothing, -np.inf),
             np.where(allowed.end, nothing, -np.inf),
+            self.skips,
         )
 
     def extractor(self) -> Extractor:
@@ -67,6 +71,8 @@ class Model:
             "feature_labels": w.entry_labels,
             "feature_weights": w.entry_weights.astype(weight_type),
         }
+        if self.skips:
+            arrays["skip_tables"] = np.stack([skip.table for skip in self.skips])
         if self.lexicon.classes is not None:
             arrays |= _packed("classes", self.lexicon.classes)
         if self.lexicon.gazetteers is not None:
@@ -75,6 +81,7 @@ class Model:
             "labels": list(w.labels), "plan": asdict(self.plan), "scheme": self.scheme, "constrained": self.constrained,
             "gazetteers": list(self.lexicon.gazetteers.names) if self.lexicon.gazetteers is not None else [],
             "tokenizer": self.tokenizer.to_dict(), "card": dict(self.card),
+            "skips": [_skip_to_dict(skip) for skip in self.skips],
         }  # fmt: skip
         write_model(path, header, arrays)
 
@@ -115,6 +122,28 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Mod
         constrained=bool(header["constrained"]),
         tokenizer=TokenizerSettings.from_dict(header["tokenizer"]),
         card=dict(header["card"]),
+        skips=_skips(header.get("skips", ()), arrays, len(labels)),
+    )
+
+
+def _skip_to_dict(skip: Skip) -> dict[str, Any]:
+    return {"template": skip.template.to_dict(), "scale": None if skip.scale is None else skip.scale.to_dict()}
+
+
+def _skips(headers: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray[Any]], n_labels: int) -> tuple[Skip, ...]:
+    """The links of a document with their tables, finite ones."""
+    if not headers:
+        return ()
+    tables = arrays["skip_tables"].astype(np.float64)
+    if tables.shape != (len(headers), n_labels, n_labels) or not np.isfinite(tables).all():
+        raise ValueError("its skip tables do not fit its tags")
+    return tuple(
+        Skip(
+            SkipChain.from_dict(header["template"]),
+            table,
+            None if header["scale"] is None else EdgeScale.from_dict(header["scale"]),
+        )
+        for header, table in zip(headers, tables, strict=True)
     )
 
 

@@ -12,21 +12,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.crf.learning import Learner, LearningCurve, Step, learn
+from herdner.crf.model import CRF, Links, Skip
+from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, Template, linear_chain, skip_chain
 from herdner.crf.training import Progress, train_chain
 from herdner.graph import compile_tables
 from herdner.inference import Backend, chain, make_backend
 from herdner.inference.backend import takes_start
-from herdner.inference.viterbi import Viterbi
 from herdner.ner.document import Document
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
 from herdner.ner.io import tokenized
 from herdner.ner.lexicon import Lexicon
+from herdner.ner.linking import development_f1, gather, held_out_unaries
 from herdner.ner.model import Model
 from herdner.ner.tags import SCHEMES, Scheme, convert_tags, spans_from_tags
 from herdner.ner.tokenize import Tokenizer, TokenizerSettings
 from herdner.sampling.seeds import child
 
 Source = str | Document
+DEFAULT_BACKEND = "sum-product"  # with links; without them Viterbi is exact and faster
+
+
+_COMPILED = ("_extractor", "_crf", "_tokenizer", "_default_backend")
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -34,7 +41,7 @@ class NotFittedError(ValueError, AttributeError):
 
 
 class Tagger:
-    """Names of a document by a CRF.
+    """Names of a document by a CRF: a chain for each sentence, and links between mentions of one name.
 
     Parameters
     ----------
@@ -43,12 +50,19 @@ class Tagger:
     scheme: tag scheme of the chain's labels, whatever scheme the training data are written in.
     constrained: forbid tag sequences that are not well formed in the scheme.
     c1, c2, min_freq, max_iterations: CRFsuite's L-BFGS (`herdner.crf.training.train_chain`).
-    backend: name of the inference backend (`herdner.BACKENDS`) or a `Backend`.
+    templates: which tokens are joined; None is ``(linear_chain(), skip_chain())``, the chain alone is
+    ``(linear_chain(),)``.
+    learner: how the tables of links are learned (`Learner`); n_folds: of the documents, each scored by a chain trained
+    on the others, as a chain needs no links on what it was trained on.
+    backend: name of the inference backend (`herdner.BACKENDS`) or a `Backend`; None is "sum-product" where a document
+    has links, and "viterbi" where it has none.
+    links: False leaves a trained model's links out.
     tokenizer: settings with which text is split.
 
     Attributes
     ----------
     model_: the trained `Model`, after `fit` or `load`.
+    learning_curve_: how the tables of links were learned, after `fit`; None where there was nothing to learn.
     """
 
     def __init__(
@@ -62,7 +76,11 @@ class Tagger:
         c2: float = 0.3,
         min_freq: int = 2,
         max_iterations: int = 80,
-        backend: str | Backend = "viterbi",
+        templates: Sequence[Template] | None = None,
+        learner: Learner | None = None,
+        n_folds: int = 4,
+        backend: str | Backend | None = None,
+        links: bool = True,
         tokenizer: TokenizerSettings | None = None,
     ) -> None:
         self.plan = plan
@@ -73,7 +91,11 @@ class Tagger:
         self.c2 = c2
         self.min_freq = min_freq
         self.max_iterations = max_iterations
+        self.templates = templates
+        self.learner = learner
+        self.n_folds = n_folds
         self.backend = backend
+        self.links = links
         self.tokenizer = tokenizer
 
     # --- scikit-learn's conventions ---------------------------------------------------------------------------------
@@ -103,32 +125,92 @@ class Tagger:
         documents: Iterable[Document],
         tags: Iterable[Sequence[str]] | None = None,
         *,
+        development: Iterable[Document] | None = None,
         card: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
+        seed: int = 0,
     ) -> Tagger:
         """Train on tokenised documents with tags (their own, or ``tags``: one flat sequence per document, any
         scheme).
+
+        First the chain by CRFsuite, on all documents and then on each fold's, and then the tables of links. With
+        annotated ``development`` documents these are those of the best F1 there. ``progress`` is told the
+        number of each iteration and a report: "stage", "loss", "f1" where it is known, and what CRFsuite says.
         """
+        skips = self._skip_templates()
         documents, gold = self._training_data(documents, tags)
+        model = self._chain(documents, gold, progress, "chain")
+        curve = None
+        if skips:
+            model, curve = self._with_links(model, skips, documents, gold, development, progress, seed)
+        self.model_ = replace(model, card=dict(card or {}))
+        self.learning_curve_: LearningCurve | None = curve
+        self._forget_compiled()
+        return self
+
+    def _chain(
+        self, documents: Sequence[Document], gold: Sequence[Sequence[str]], progress: Progress | None, stage: str
+    ) -> Model:
+        """A model of the chain alone."""
         lexicon = self.lexicon or Lexicon()
         plan = self.plan or default_plan(lexicon.gazetteers.names if lexicon.gazetteers else ())
         extractor = make_extractor(plan, lexicon)
-        offsets = [document.sentence_offsets for document in documents]
         weights = train_chain(
-            [extractor.keys(d.tokens, d.sentence_offsets) for d in documents], offsets, gold,
-            c1=self.c1, c2=self.c2, min_freq=self.min_freq, max_iterations=self.max_iterations, progress=progress,
+            [extractor.keys(d.tokens, d.sentence_offsets) for d in documents],
+            [document.sentence_offsets for document in documents],
+            gold,
+            c1=self.c1, c2=self.c2, min_freq=self.min_freq, max_iterations=self.max_iterations,
+            progress=progress and (lambda number, report: progress(number, {**report, "stage": stage})),
         )  # fmt: skip
-        self.model_ = Model(
-            weights,
-            plan,
-            lexicon,
-            self.scheme,
-            self.constrained,
-            self.tokenizer or TokenizerSettings(),
-            dict(card or {}),
+        return Model(weights, plan, lexicon, self.scheme, self.constrained, self.tokenizer or TokenizerSettings())
+
+    def _with_links(
+        self,
+        model: Model,
+        skips: Sequence[SkipChain],
+        documents: Sequence[Document],
+        gold: Sequence[Sequence[str]],
+        development: Iterable[Document] | None,
+        progress: Progress | None,
+        seed: int,
+    ) -> tuple[Model, LearningCurve | None]:
+        """The model with learned tables of links; as it is where nothing is linked."""
+        labels = model.weights.labels
+        nothing = np.zeros((len(labels), len(labels)))
+        crf = replace(
+            model.crf(), skips=tuple(Skip(skip, nothing, EdgeScale() if skip.scaled else None) for skip in skips)
         )
-        self._forget_compiled()
-        return self
+        if not any(len(skip.cliques(d.tokens, d.sentence_offsets)) for skip in skips for d in documents):
+            return model, None
+        number = {label: k for k, label in enumerate(labels)}
+        states = [np.array([number[tag] for tag in sequence], np.int32) for sequence in gold]
+
+        def train(chosen: Sequence[int], stage: str) -> Model:
+            return self._chain([documents[i] for i in chosen], [gold[i] for i in chosen], progress, stage)
+
+        def report(step: Step) -> None:
+            if progress is not None:
+                loss = step.value * sum(map(len, states))
+                progress(step.iteration, {"stage": "links", "loss": loss, "f1": step.score})
+
+        unaries = held_out_unaries(documents, labels, self.n_folds, train)
+        backend = self._backend(DEFAULT_BACKEND if self.backend is None else self.backend, {})
+        score = None if development is None else development_f1(model, list(development), backend)
+        crf, curve = learn(
+            crf, gather(crf, documents, unaries, states), self.learner, score=score, seed=seed, progress=report
+        )
+        transition = np.where(np.isfinite(crf.transition), crf.transition, model.weights.transition)
+        return replace(model, weights=replace(model.weights, transition=transition), skips=crf.skips), curve
+
+    def _skip_templates(self) -> list[SkipChain]:
+        """The templates of links; ValueError where they are none or the chain is not among them."""
+        templates = (linear_chain(), skip_chain()) if self.templates is None else tuple(self.templates)
+        if sum(isinstance(template, LinearChain) for template in templates) != 1:
+            raise ValueError("templates must hold linear_chain() once, and skip_chain(...) for each kind of link")
+        skips = [template for template in templates if isinstance(template, SkipChain)]
+        if len(skips) < len(templates) - 1 or self.n_folds < 1:
+            raise ValueError("templates are linear_chain() and skip_chain(...), and n_folds is at least 1")
+        return skips
 
     def _training_data(self, documents, tags) -> tuple[list[Document], list[list[str]]]:
         if self.scheme not in SCHEMES:
@@ -196,9 +278,13 @@ class Tagger:
         numbers from the i-th child of ``seed``, so that results do not depend on how the work is shared out. Samplers
         begin with the best state of the chain: tag schemes forbid most of the steps that change one tag alone, so that
         from elsewhere they would hardly come there. Whatever backend chose the tags, the confidence of an entity
-        is the probability, under the chain, that exactly its tokens carry its label.
+        is the probability that exactly its tokens carry its label, under the chain of its sentence and what the
+        backend's marginals of linked tokens add to it.
         """
-        chosen = self._backend(self.backend if backend is None else backend, options)
+        backend = self.backend if backend is None else backend
+        if backend is None and options:
+            backend = DEFAULT_BACKEND
+        chosen = None if backend is None else self._backend(backend, options)
         for i, source in enumerate(sources, first):
             document = self._with_tokens(source)
             yield self._tagged(document, chosen, child(seed, i))
@@ -221,18 +307,33 @@ class Tagger:
             raise ValueError(f"options {', '.join(options)} belong to a backend given by name; {backend!r} has its own")
         return backend
 
-    def _tagged(self, document: Document, backend: Backend, rng: np.random.Generator) -> Document:
+    def _tagged(self, document: Document, backend: Backend | None, rng: np.random.Generator) -> Document:
         if not len(document.tokens):
             return replace(document, tags=[], entities=())
-        unary = self._extractor.scores(document.tokens, document.sentence_offsets)
-        graph = compile_tables(self._crf.unroll(unary, document.sentence_offsets))
-        start: dict[str, Any] = {"start": Viterbi().infer(graph).state} if takes_start(backend) else {}
-        states = backend.infer(graph, rng, **start).state
+        crf, offsets = self._crf, document.sentence_offsets
+        unary = self._extractor.scores(document.tokens, offsets)
+        links = crf.links(document.tokens, unary, offsets)
+        linked = any(len(found.ends) for found in links)
+        if backend is None and not linked:
+            states, beliefs = crf.best_chain(unary, offsets), None
+        else:
+            backend = backend or self._default_backend
+            start: dict[str, Any] = {"start": crf.best_chain(unary, offsets)} if takes_start(backend) else {}
+            result = backend.infer(compile_tables(crf.unroll(unary, offsets, links)), rng, **start)
+            states, beliefs = result.state, result.marginals
         labels = self.labels
         tags = [labels[state] for state in states.tolist()]
-        spans = spans_from_tags(tags, document.sentence_offsets)
-        confidences = self._confidences(document, unary, states, spans)
+        spans = spans_from_tags(tags, offsets)
+        given = self._given(unary, links, states, beliefs) if linked and spans else unary
+        confidences = self._confidences(document, given, states, spans)
         return replace(document, tags=tags, entities=document.entities_from_spans(spans, confidences))
+
+    def _given(self, unary, links: Sequence[Links], states, beliefs) -> NDArray[np.float64]:
+        """What the chains read, with what links add; without marginals, from the states."""
+        if beliefs is None:
+            beliefs = np.zeros(unary.shape)
+            beliefs[np.arange(len(states)), states] = 1
+        return self._crf.given(unary, links, beliefs)
 
     def _confidences(self, document, unary, states, spans) -> NDArray[np.float64]:
         unary = self._crf.with_borders(unary, document.sentence_offsets)
@@ -242,12 +343,8 @@ class Tagger:
         )
 
     def _chain_marginals(self, document: Document) -> NDArray[np.float64]:
-        unary = self._crf.with_borders(
-            self._extractor.scores(document.tokens, document.sentence_offsets), document.sentence_offsets
-        )
-        nodes = chain.forward_backward(unary, self._crf.transition, document.sentence_offsets).nodes
-        assert nodes is not None
-        return nodes
+        unary = self._extractor.scores(document.tokens, document.sentence_offsets)
+        return self._crf.chain_marginals(unary, document.sentence_offsets)
 
     # --- the model, compiled when first needed ------------------------------------------------------------------------
 
@@ -262,15 +359,20 @@ class Tagger:
         return self._model.extractor()
 
     @cached_property
-    def _crf(self):
-        return self._model.crf()
+    def _crf(self) -> CRF:
+        crf = self._model.crf()
+        return crf if self.links else replace(crf, skips=())
+
+    @cached_property
+    def _default_backend(self) -> Backend:
+        return make_backend(DEFAULT_BACKEND)
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
         return Tokenizer(self._model.tokenizer)
 
     def _forget_compiled(self) -> None:
-        for name in ("_extractor", "_crf", "_tokenizer"):
+        for name in _COMPILED:
             self.__dict__.pop(name, None)
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> None:
@@ -285,6 +387,7 @@ class Tagger:
             model.lexicon,
             scheme=model.scheme,
             constrained=model.constrained,
+            templates=(linear_chain(), *(skip.template for skip in model.skips)),
             tokenizer=model.tokenizer,
             **params,
         )
@@ -292,5 +395,4 @@ class Tagger:
         return tagger
 
     def __getstate__(self) -> dict[str, Any]:
-        compiled = ("_extractor", "_crf", "_tokenizer")
-        return {name: value for name, value in self.__dict__.items() if name not in compiled}
+        return {name: value for name, value in self.__dict__.items() if name not in _COMPILED}

@@ -19,7 +19,7 @@ _MOST_BARS = 50
 
 def plot_trace(result: Result, ax: Axes | None = None) -> Axes:
     """See `Result.plot_trace`. Long traces are thinned to every k-th sweep."""
-    ax = _axes(ax)
+    ax = axes(ax)
     if result.trace is None:
         raise ValueError("no trace was recorded; ask the sampler for it by record=Record(trace=True)")
     n_chains, n_sweeps = result.trace.shape
@@ -48,7 +48,7 @@ def plot_marginals(
     if label is not None and not 0 <= label < marginals.shape[1]:
         raise ValueError(f"there is no label {label}: the labels are 0 to {marginals.shape[1] - 1}")
     if shape is None:
-        return _bars(_axes(ax), marginals, variables, label)
+        return _bars(axes(ax), marginals, variables, label)
     if variables is not None:
         raise ValueError("give either shape, for an image of all variables, or the variables to show as bars")
     if np.shape(shape) != (2,):
@@ -56,7 +56,7 @@ def plot_marginals(
     rows, columns = shape
     if rows * columns != len(marginals):
         raise ValueError(f"an image of {rows} x {columns} variables does not fit the graph's {len(marginals)}")
-    return _image(_axes(ax), marginals.reshape(rows, columns, -1), label)
+    return _image(axes(ax), marginals.reshape(rows, columns, -1), label)
 
 
 def _bars(ax: Axes, marginals: NDArray[np.float64], variables: ArrayLike | None, label: int | None) -> Axes:
@@ -107,7 +107,7 @@ def _colours(n: int) -> Any:
     return colormaps["tab10"].colors[:n] if n <= 10 else colormaps["turbo"](np.linspace(0.05, 0.95, n))  # type: ignore
 
 
-def _axes(ax: Axes | None) -> Axes:
+def axes(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
     try:

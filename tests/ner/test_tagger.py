@@ -13,6 +13,7 @@ from data import shared_data
 
 import herdner
 from herdner.crf.crfsuite import read_crfsuite
+from herdner.crf.templates import linear_chain
 from herdner.crf.training import chain_weights, crfsuite_sequences, train_chain
 from herdner.ner.document import Document
 from herdner.ner.features import default_plan, make_extractor
@@ -31,7 +32,7 @@ def news(split: str) -> list[Document]:
 
 @pytest.fixture(scope="module")
 def tagger() -> Tagger:
-    return Tagger(max_iterations=30).fit(news("train"))
+    return Tagger(max_iterations=30, templates=(linear_chain(),)).fit(news("train"))
 
 
 def test_it_learns(tagger):
@@ -178,7 +179,7 @@ def test_it_is_a_scikit_learn_estimator(tagger):
     with pytest.raises(ValueError, match="unknown parameter 'c3'"):
         fresh.set_params(c3=1.0)
     documents = news("dev")
-    scores = cross_val_score(Tagger(max_iterations=3), documents, [d.tags for d in documents], cv=2)
+    scores = cross_val_score(Tagger(max_iterations=3, n_folds=2), documents, [d.tags for d in documents], cv=2)
     assert ((scores >= 0) & (scores <= 1)).all()
 
 

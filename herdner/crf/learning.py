@@ -1,0 +1,273 @@
+"""Learning of tied tables: skip tables alone, or the transition table with them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from herdner.crf.model import CRF, Links
+from herdner.crf.objectives import OBJECTIVES, Examples, Objective, Slope, ties_of
+from herdner.crf.templates import EdgeScale
+from herdner.inference import Backend
+from herdner.inference.backend import takes_start
+from herdner.inference.blocked_gibbs import BlockedGibbs
+from herdner.sampling.seeds import generator
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Score = Callable[[CRF], float]
+"""The F1, or whatever is to be large, of a CRF on development data."""
+
+
+@dataclass(frozen=True)
+class MCMCLikelihood:
+    """Maximum likelihood; the expected counts come from samples (Geyer 1991; DoGS17 Sec. 5.3).
+
+    backend: any that returns ``table_counts``, asked for those alone; each iteration goes on from the states of the
+    last one, the first from the right tags (persistent chains, Younes 1989; Tieleman 2008). step_size: of Adam (Kingma
+    and Ba 2015), falling as 1/sqrt of the iteration; the learned tables are averages over the second half. Scales stay
+    what they are: their derivatives need counts of single links.
+    """
+
+    backend: Backend = field(default_factory=lambda: BlockedGibbs(n_sweeps=4))
+    step_size: float = 0.1
+
+
+@dataclass(frozen=True)
+class Learner:
+    """How tied tables are learned.
+
+    objective: "pseudo-likelihood" (blocks are sentences), "token-pseudo-likelihood", "piecewise"
+    (`herdner.crf.objectives`), or `MCMCLikelihood`. l2: weight of the squared distance from where the learning began, 0
+    for tables of skips and the chain's own weights for the transition table. joint: learn the transition table too.
+    max_iterations: of L-BFGS, or of the samples. patience: with development data, stop after so many iterations
+    without a better score.
+    """
+
+    objective: str | MCMCLikelihood = "pseudo-likelihood"
+    l2: float = 2.0
+    joint: bool = False
+    max_iterations: int = 60
+    patience: int = 15
+
+    def __post_init__(self) -> None:
+        if isinstance(self.objective, str) and self.objective not in OBJECTIVES:
+            known = ", ".join(OBJECTIVES)
+            raise ValueError(f"objective must be one of {known}, or a MCMCLikelihood, not {self.objective!r}")
+        if not self.l2 >= 0 or self.max_iterations < 1 or self.patience < 1:
+            raise ValueError("l2 must be at least 0, max_iterations and patience at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One iteration: ``value``, what is made small, per token (nan where not known), and the development score."""
+
+    iteration: int
+    value: float
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """The iterations of a run, and the ``chosen`` one."""
+
+    steps: tuple[Step, ...]
+    chosen: int
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draws value and score against the iteration (extra ``plot``); returns the axes of the value."""
+        from herdner.sampling.plots import axes
+
+        ax = axes(ax)
+        numbers = [step.iteration for step in self.steps]
+        ax.plot(numbers, [step.value for step in self.steps], color="tab:blue")
+        ax.set_xlabel("iteration")
+        ax.set_ylabel("objective per token", color="tab:blue")
+        if any(step.score is not None for step in self.steps):
+            scores = ax.twinx()
+            scores.plot(numbers, [np.nan if s.score is None else s.score for s in self.steps], color="tab:orange")
+            scores.set_ylabel("development F1", color="tab:orange")
+        ax.axvline(self.chosen, color="grey", linestyle=":", linewidth=1)
+        return ax
+
+
+class _Enough(Exception):
+    """No better score for as long as patience lasts."""
+
+
+@dataclass
+class _Watch:
+    """Scores each iteration, keeps the best CRF and stops when patience ends. Without a score the last one is kept."""
+
+    learner: Learner
+    n_tokens: int
+    score: Score | None
+    progress: Callable[[Step], None] | None
+    steps: list[Step] = field(default_factory=list)
+    best: CRF | None = None
+    chosen: int = 0
+
+    def take(self, value: float, crf: CRF) -> None:
+        score = None if self.score is None else self.score(crf)
+        step = Step(len(self.steps), value / max(self.n_tokens, 1), score)
+        self.steps.append(step)
+        if self.progress is not None:
+            self.progress(step)
+        if self.best is None or score is None or score > (self.steps[self.chosen].score or 0.0):
+            self.best, self.chosen = crf, step.iteration
+        if step.iteration - self.chosen >= self.learner.patience:
+            raise _Enough
+
+
+def learn(
+    crf: CRF,
+    examples: Examples,
+    learner: Learner | None = None,
+    *,
+    score: Score | None = None,
+    seed: int | np.random.Generator | None = 0,
+    progress: Callable[[Step], None] | None = None,
+) -> tuple[CRF, LearningCurve]:
+    """The CRF with learned tables, and how it went. ``crf`` is where the learning begins.
+
+    ``score`` is asked after each iteration; the CRF of the best score is returned, without it the last one.
+    ``seed`` matters to `MCMCLikelihood` only. ValueError where right tags are forbidden, or a backend gives no counts.
+    """
+    learner = learner or Learner()
+    watch = _Watch(learner, len(examples.unary), score, progress)
+    parameters = _Parameters(crf, learner.joint)
+    try:
+        if isinstance(learner.objective, MCMCLikelihood):
+            _ascend(parameters, examples, learner, learner.objective, generator(seed), watch)
+        else:
+            _minimise(parameters, examples, learner, OBJECTIVES[learner.objective], watch)
+    except _Enough:
+        pass
+    assert watch.best is not None
+    return watch.best, LearningCurve(tuple(watch.steps), watch.chosen)
+
+
+class _Parameters:
+    """What is learned, as a vector: the tables of skips, the weights of scales, and the allowed transitions."""
+
+    def __init__(self, crf: CRF, joint: bool) -> None:
+        self.crf = crf
+        self.free = np.isfinite(crf.transition) if joint else np.zeros(crf.transition.shape, bool)
+        self.origin = self.vector(
+            crf.transition,
+            [np.zeros_like(skip.table) for skip in crf.skips],
+            [np.zeros(4) for _ in crf.skips],
+        )
+        weights = [skip.scale.weights() if skip.scale else np.zeros(4) for skip in crf.skips]
+        self.start = self.vector(crf.transition, [skip.table for skip in crf.skips], weights)
+
+    def vector(self, transition, tables, scales) -> NDArray[np.float64]:
+        learned = [scale for scale, skip in zip(scales, self.crf.skips, strict=True) if skip.scale is not None]
+        return np.concatenate([transition[self.free], *(table.ravel() for table in tables), *learned])
+
+    def crf_of(self, vector: NDArray[np.float64]) -> CRF:
+        crf, at = self.crf, int(self.free.sum())
+        transition = crf.transition.copy()
+        transition[self.free] = vector[:at]
+        tables, scales = [], []
+        for skip in crf.skips:
+            tables.append(vector[at : at + skip.table.size].reshape(skip.table.shape).copy())
+            at += skip.table.size
+        for skip in crf.skips:
+            scales.append(None if skip.scale is None else EdgeScale(*vector[at : at + 4].tolist()))
+            at += 0 if skip.scale is None else 4
+        skips = [replace(s, table=t, scale=w) for s, t, w in zip(crf.skips, tables, scales, strict=True)]
+        return replace(crf, transition=transition, skips=tuple(skips))
+
+
+def _minimise(
+    parameters: _Parameters, examples: Examples, learner: Learner, objective: Objective, watch: _Watch
+) -> None:
+    """L-BFGS (Liu and Nocedal 1989, by SciPy) on the objective and the L2 norm."""
+    seen: dict[bytes, float] = {}
+
+    def value_and_slope(vector: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        slope = objective(parameters.crf_of(vector), examples)
+        off = vector - parameters.origin
+        total = slope.value + learner.l2 * float(off @ off)
+        seen[vector.tobytes()] = total
+        return total, parameters.vector(*slope[1:]) + 2 * learner.l2 * off
+
+    first, _ = value_and_slope(parameters.start)
+    if not np.isfinite(first):
+        raise ValueError("the right tags are forbidden by the transition table: they do not fit the tag scheme")
+    watch.take(first, parameters.crf_of(parameters.start))
+
+    def after(vector: NDArray[np.float64]) -> None:
+        value = seen.get(vector.tobytes(), np.nan)
+        seen.clear()
+        watch.take(value, parameters.crf_of(vector))
+
+    minimize(
+        value_and_slope, parameters.start, jac=True, method="L-BFGS-B", callback=after,
+        options={"maxiter": learner.max_iterations},
+    )  # fmt: skip
+
+
+def _ascend(
+    parameters: _Parameters,
+    examples: Examples,
+    learner: Learner,
+    likelihood: MCMCLikelihood,
+    rng: np.random.Generator,
+    watch: _Watch,
+) -> None:
+    """Adam on observed less expected counts; what is handed to the watch are averages from the second half on."""
+    backend, start = counting(likelihood.backend), examples.states
+    vector, mean = parameters.start, parameters.start
+    first, second = np.zeros_like(vector), np.zeros_like(vector)
+    for iteration in range(learner.max_iterations):
+        slope, start = _sampled_slope(parameters.crf_of(vector), examples, backend, rng, start)
+        change = parameters.vector(*slope[1:]) + 2 * learner.l2 * (vector - parameters.origin)
+        first, second = 0.9 * first + 0.1 * change, 0.99 * second + 0.01 * change**2
+        size = likelihood.step_size / np.sqrt(iteration + 1)
+        corrected = first / (1 - 0.9 ** (iteration + 1)), second / (1 - 0.99 ** (iteration + 1))
+        vector = vector - size * corrected[0] / (np.sqrt(corrected[1]) + 1e-8)
+        n_averaged = iteration + 1 - learner.max_iterations // 2
+        mean = vector if n_averaged <= 1 else mean + (vector - mean) / n_averaged
+        watch.take(np.nan, parameters.crf_of(mean))
+
+
+def _sampled_slope(
+    crf: CRF, examples: Examples, backend: Backend, rng: np.random.Generator, start: NDArray[np.int32]
+) -> tuple[Slope, NDArray[np.int32]]:
+    """Expected less observed counts, and the state that the sampler ended in."""
+    ties = ties_of(crf, examples)
+    nothing = np.zeros(len(crf.transition))
+    plain = replace(crf, start=nothing, end=nothing)  # the borders are in the unaries
+    links = [Links(tie.ends, tie.scale[:, 0]) for tie in ties]
+    graph = plain.unroll(examples.unary, examples.sentence_offsets, links)
+    result = backend.infer(graph, rng, **({"start": start} if takes_start(backend) else {}))  # type: ignore[call-arg]
+    if result.table_counts is None:
+        raise ValueError(f"{type(backend).__name__} gives no expected counts; use one such as Gibbs or BlockedGibbs")
+    y, left_right = examples.states, examples.states[examples.neighbours]
+    transition = result.table_counts[1][0].copy()
+    np.subtract.at(transition, tuple(left_right.T), 1)
+    tables = []
+    for at, tie in enumerate(ties):
+        table = result.table_counts[4 + at][0].copy() if len(result.table_counts) > 4 else np.zeros_like(tie.table)
+        np.subtract.at(table, tuple(y[tie.ends].T), tie.scale[:, 0])
+        tables.append(table)
+    return Slope(np.nan, transition, tuple(tables), tuple(np.zeros(4) for _ in ties)), result.state
+
+
+def counting(backend: Backend) -> Backend:
+    """The backend, told to return expected counts of tables and as little else as it can."""
+    names = {f.name for f in dataclasses.fields(backend)} if dataclasses.is_dataclass(backend) else set()  # type: ignore[arg-type]
+    if "record" in names:
+        from herdner.sampling.record import Record
+
+        return replace(backend, record=Record(best=False, marginals=False, table_counts=True))  # type: ignore[type-var]
+    return replace(backend, table_counts=True) if "table_counts" in names else backend  # type: ignore[type-var]

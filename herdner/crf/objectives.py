@@ -1,0 +1,220 @@
+"""What the learning of tied tables maximises, where it can be written down: pseudo-likelihood and piecewise likelihood.
+
+An objective is called with a CRF and `Examples`, and returns a `Slope`: minus the log-likelihood, and its derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from herdner.crf.model import CRF
+from herdner.crf.templates import clipped
+from herdner.inference.chain import forward_backward
+
+_CELLS = 1 << 22  # numbers held at once in tables of single links
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Labelled documents, one after the other.
+
+    unary: float64[n, K], log-potentials of tags, those of sentence borders added; sentence_offsets: int64[S + 1];
+    states: int32[n], the right tags; links: for each skip of the CRF int32[F, 2]; features: for each skip the
+    features of its links, float64[F, 4] (`EdgeScale.features`), or None where its links are not scaled;
+    beliefs: float64[n, K], the marginals of the chain.
+    """
+
+    unary: NDArray[np.float64]
+    sentence_offsets: NDArray[np.int64]
+    states: NDArray[np.int32]
+    links: tuple[NDArray[np.int32], ...]
+    features: tuple[NDArray[np.float64] | None, ...]
+    beliefs: NDArray[np.float64]
+
+    @property
+    def neighbours(self) -> NDArray[np.int64]:
+        """[T, 2]: each token and the next one of its sentence."""
+        right = np.delete(np.arange(len(self.unary)), self.sentence_offsets[:-1])
+        return np.stack([right - 1, right], axis=1)
+
+
+class Slope(NamedTuple):
+    """``value``, and its derivatives by the transition table [K, K], by the table of each skip and by the weights [4]
+    of each scale.
+    """
+
+    value: float
+    transition: NDArray[np.float64]
+    tables: tuple[NDArray[np.float64], ...]
+    scales: tuple[NDArray[np.float64], ...]
+
+
+class Tie(NamedTuple):
+    """The links of one table: ``ends`` [F, 2], ``scale`` [F, 1], and its derivatives by the weights, [F, 4]."""
+
+    table: NDArray[np.float64]
+    ends: NDArray[Any]
+    scale: NDArray[np.float64]
+    scale_slope: NDArray[np.float64]
+
+    def only(self, kept: NDArray[np.bool_] | slice) -> Tie:
+        """These links alone."""
+        return Tie(self.table, self.ends[kept], self.scale[kept], self.scale_slope[kept])
+
+
+Objective = Callable[[CRF, Examples], Slope]
+
+
+@dataclass(frozen=True)
+class PseudoLikelihood:
+    """The probability of each block given the right tags of all other tokens (Besag 1975).
+
+    ``blocks``: "sentence", each sentence's chain given the tags at the other ends of its links (a composite
+    likelihood, Lindsay 1988), those within the sentence left out; "token", each token by itself, given its neighbours
+    too.
+    """
+
+    blocks: Literal["sentence", "token"] = "sentence"
+
+    def __post_init__(self) -> None:
+        if self.blocks not in ("sentence", "token"):
+            raise ValueError(f"blocks must be 'sentence' or 'token', not {self.blocks!r}")
+
+    def __call__(self, crf: CRF, examples: Examples) -> Slope:
+        return self._by_token(crf, examples) if self.blocks == "token" else self._by_sentence(crf, examples)
+
+    def _by_token(self, crf: CRF, examples: Examples) -> Slope:
+        y = examples.states
+        logits, neighbours = examples.unary.copy(), _tie(crf.transition, examples.neighbours)
+        ties = [neighbours, *ties_of(crf, examples)]
+        for tie in ties:
+            _add_right_tags(logits, tie, y)
+        log_z = logsumexp(logits, axis=1)
+        value = float((log_z - logits[np.arange(len(y)), y]).sum())
+        excess = _without_right_tags(np.exp(logits - np.reshape(log_z, (-1, 1))), y)
+        (transition, _), *skips = (_pull(tie, y, excess) for tie in ties)
+        return _slope(value, transition, skips)
+
+    def _by_sentence(self, crf: CRF, examples: Examples) -> Slope:
+        y, offsets = examples.states, examples.sentence_offsets
+        sentence = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        ties = [tie.only(sentence[tie.ends[:, 0]] != sentence[tie.ends[:, 1]]) for tie in ties_of(crf, examples)]
+        logits = examples.unary.copy()
+        for tie in ties:
+            _add_right_tags(logits, tie, y)
+        value, nodes, transition = _chains(crf, examples, logits)
+        excess = _without_right_tags(nodes, y)
+        return _slope(value, transition, [_pull(tie, y, excess) for tie in ties])
+
+
+@dataclass(frozen=True)
+class Piecewise:
+    """The product of the likelihoods of pieces (Sutton and McCallum 2005): each sentence's chain, and each link.
+
+    A link is normalised together with what the chain believes of both of its ends: p(a, b) in proportion to
+    beliefs[i, a] beliefs[j, b] exp(scale table[a, b]), which is exact for two sentences that one link joins. Where
+    tokens have many links their evidence is counted more than once, so that tables come out too large.
+    """
+
+    def __call__(self, crf: CRF, examples: Examples) -> Slope:
+        value, _, transition = _chains(crf, examples, examples.unary)
+        skips = []
+        for tie in ties_of(crf, examples):
+            table, scale, n_held = np.zeros_like(tie.table), np.zeros(4), max(1, _CELLS // tie.table.size)
+            for at in range(0, len(tie.ends), n_held):
+                piece = self._pieces(tie.only(slice(at, at + n_held)), examples)
+                value, table, scale = value + piece[0], table + piece[1], scale + piece[2]
+            skips.append((table, scale))
+        return _slope(value, transition, skips)
+
+    @staticmethod
+    def _pieces(tie: Tie, examples: Examples) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        earlier, later = tie.ends.T
+        a, b = examples.states[earlier], examples.states[later]
+        joint = np.exp(tie.scale[:, :, None] * tie.table)  # [F, K, K]
+        joint *= examples.beliefs[earlier][:, :, None] * examples.beliefs[later][:, None, :]
+        z = joint.sum(axis=(1, 2))
+        joint /= z[:, None, None]
+        value = float(np.log(z).sum() - (tie.scale[:, 0] * tie.table[a, b]).sum())
+        slope = np.einsum("f,fab->ab", tie.scale[:, 0], joint)
+        np.subtract.at(slope, (a, b), tie.scale[:, 0])
+        by_scale = np.einsum("fab,ab->f", joint, tie.table) - tie.table[a, b]
+        return value, slope, by_scale @ tie.scale_slope
+
+
+OBJECTIVES: dict[str, Objective] = {
+    "pseudo-likelihood": PseudoLikelihood(),
+    "token-pseudo-likelihood": PseudoLikelihood("token"),
+    "piecewise": Piecewise(),
+}
+
+
+def ties_of(crf: CRF, examples: Examples) -> list[Tie]:
+    """The links of each skip with their scales, which are not rounded here, so that they have derivatives."""
+    ties = []
+    for skip, ends, features in zip(crf.skips, examples.links, examples.features, strict=True):
+        if skip.scale is None or features is None:
+            ties.append(_tie(skip.table, ends))
+            continue
+        logs = features @ skip.scale.weights()
+        scale, inside = np.exp(clipped(logs)), clipped(logs) == logs
+        ties.append(Tie(skip.table, ends, scale[:, None], (scale * inside)[:, None] * features))
+    return ties
+
+
+def _tie(table: NDArray[np.float64], ends: NDArray[Any]) -> Tie:
+    return Tie(table, ends, np.ones((len(ends), 1)), np.zeros((len(ends), 4)))
+
+
+def _add_right_tags(logits: NDArray[np.float64], tie: Tie, y: NDArray[np.int32]) -> None:
+    """What the right tags at the other ends of links add to the log-potentials of each token."""
+    earlier, later = tie.ends.T
+    np.add.at(logits, later, tie.scale * tie.table[y[earlier]])
+    np.add.at(logits, earlier, tie.scale * tie.table.T[y[later]])
+
+
+def _without_right_tags(probabilities: NDArray[np.float64], y: NDArray[np.int32]) -> NDArray[np.float64]:
+    """[n, K]: the derivatives of minus the log-likelihood by the log-potentials of tokens."""
+    probabilities[np.arange(len(y)), y] -= 1
+    return probabilities
+
+
+def _pull(
+    tie: Tie, y: NDArray[np.int32], excess: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The derivatives by the table and by the weights of the scale, from those by the log-potentials of tokens."""
+    earlier, later = tie.ends.T
+    table, turned = np.zeros_like(tie.table), np.zeros_like(tie.table)
+    np.add.at(table, y[earlier], tie.scale * excess[later])
+    np.add.at(turned, y[later], tie.scale * excess[earlier])
+    if not tie.scale_slope.any():
+        return table + turned.T, np.zeros(4)
+    by_scale = (tie.table[y[earlier]] * excess[later] + tie.table.T[y[later]] * excess[earlier]).sum(axis=1)
+    return table + turned.T, by_scale @ tie.scale_slope
+
+
+def _chains(
+    crf: CRF, examples: Examples, unary: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """Minus the log-likelihood of the chains with these unaries, their marginals [n, K], and the derivatives by the
+    transition table.
+    """
+    y = examples.states
+    left, right = y[examples.neighbours].T
+    chains = forward_backward(unary, crf.transition, examples.sentence_offsets, transition_counts=True)
+    assert chains.nodes is not None
+    assert chains.transition_counts is not None
+    right_score = unary[np.arange(len(y)), y].sum() + crf.transition[left, right].sum()
+    transition = chains.transition_counts.copy()
+    np.subtract.at(transition, (left, right), 1)
+    return float(chains.log_z.sum() - right_score), chains.nodes, transition
+
+
+def _slope(value: float, transition: NDArray[np.float64], skips: list) -> Slope:
+    return Slope(value, transition, tuple(table for table, _ in skips), tuple(scale for _, scale in skips))

@@ -1,0 +1,218 @@
+"""Learning of tied tables, against enumeration of the joint and finite differences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import Oracle, factors_of
+
+from herdner.crf.learning import Learner, MCMCLikelihood, learn
+from herdner.crf.model import CRF, Links, Skip
+from herdner.crf.objectives import Examples, Piecewise, PseudoLikelihood
+from herdner.crf.templates import EdgeScale, skip_chain
+from herdner.inference.exact import Exact
+from herdner.inference.gibbs import Gibbs, herded_gibbs
+from herdner.inference.icm import ICM
+
+OFFSETS = np.array([0, 3, 4, 7])
+ENDS = (np.array([[0, 3], [1, 4], [3, 6], [0, 2]], np.int32), np.array([[2, 5]], np.int32))
+
+
+def tiny(seed: int = 0, scaled: bool = True, n_labels: int = 3) -> tuple[CRF, Examples]:
+    """A CRF of two kinds of links, and seven tokens of three sentences; one link lies within a sentence."""
+    rng = np.random.default_rng(seed)
+    nothing = np.zeros(n_labels)
+    scale = EdgeScale(*rng.normal(size=4) / 4) if scaled else None
+    skips = tuple(
+        Skip(skip_chain(scaled=s is not None), rng.normal(size=(n_labels, n_labels)), s) for s in (scale, None)
+    )
+    crf = CRF(rng.normal(size=(n_labels, n_labels)), nothing, nothing, skips)
+    unary = rng.normal(size=(7, n_labels))
+    beliefs = crf.chain_marginals(unary, OFFSETS)
+    features = (EdgeScale.features(ENDS[0], OFFSETS, beliefs) if scaled else None, None)
+    return crf, Examples(unary, OFFSETS, rng.integers(0, n_labels, 7).astype(np.int32), ENDS, features, beliefs)
+
+
+def joint(crf: CRF, examples: Examples) -> Oracle:
+    scales = [
+        None if features is None else np.exp(features @ skip.scale.weights())
+        for skip, features in zip(crf.skips, examples.features, strict=True)
+    ]
+    links = [Links(ends, scale) for ends, scale in zip(examples.links, scales, strict=True)]
+    graph = crf.unroll(examples.unary, examples.sentence_offsets, links)
+    return Oracle.of(graph.domains.sizes, factors_of(graph))
+
+
+def conditional(oracle: Oracle, states: np.ndarray, block: list[int]) -> float:
+    """log P(these variables have their states | all others have theirs)."""
+    others = np.setdiff1d(np.arange(len(states)), block)
+    agree = (oracle.states[:, others] == states[others]).all(axis=1)
+    right = (oracle.states == states).all(axis=1)
+    return float(np.log(oracle.probabilities[right].sum() / oracle.probabilities[agree].sum()))
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_pseudo_likelihood_of_tokens_is_that_of_the_enumerated_joint(scaled):
+    crf, examples = tiny(1, scaled)
+    oracle = joint(crf, examples)
+    expected = -sum(conditional(oracle, examples.states, [t]) for t in range(7))
+    assert PseudoLikelihood("token")(crf, examples).value == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_pseudo_likelihood_of_sentences_is_that_of_the_enumerated_joint(scaled):
+    crf, examples = tiny(2, scaled)
+    between = ENDS[0][:3]
+    features = None if examples.features[0] is None else examples.features[0][:3]
+    without = replace(examples, links=(between, ENDS[1]), features=(features, None))
+    oracle = joint(crf, without)
+    expected = -sum(conditional(oracle, examples.states, block) for block in ([0, 1, 2], [3], [4, 5, 6]))
+    assert PseudoLikelihood()(crf, examples).value == pytest.approx(expected, abs=1e-9)  # drops the fourth link itself
+
+
+def test_piecewise_likelihood_of_one_link_between_two_sentences_is_exact():
+    crf, examples = tiny(3)
+    one = replace(examples, links=(ENDS[0][:1], np.empty((0, 2), np.int32)), features=(examples.features[0][:1], None))
+    oracle = joint(crf, one)
+    right = (oracle.states == examples.states).all(axis=1)
+    assert Piecewise()(crf, one).value == pytest.approx(-float(np.log(oracle.probabilities[right].sum())), abs=1e-9)
+
+
+def shifted(crf: CRF, what: str, k: int, at, by: float) -> CRF:
+    if what == "transition":
+        table = crf.transition.copy()
+        table[at] += by
+        return replace(crf, transition=table)
+    skip = crf.skips[k]
+    if what == "tables":
+        table = skip.table.copy()
+        table[at] += by
+        changed = replace(skip, table=table)
+    else:
+        weights = skip.scale.weights()
+        weights[at] += by
+        changed = replace(skip, scale=EdgeScale(*weights))
+    return replace(crf, skips=tuple(changed if i == k else s for i, s in enumerate(crf.skips)))
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(0, 10**6))
+@pytest.mark.parametrize("objective", [PseudoLikelihood(), PseudoLikelihood("token"), Piecewise()])
+def test_slopes_are_finite_differences(objective, seed):
+    crf, examples = tiny(seed)
+    slope, step = objective(crf, examples), 1e-5
+    cells = [("tables", k, at, slope.tables[k][at]) for k in (0, 1) for at in np.ndindex(3, 3)]
+    cells += [("scales", 0, at, slope.scales[0][at]) for at in range(4)]
+    if not isinstance(objective, Piecewise):  # its beliefs are given, not those of a changed transition table
+        cells += [("transition", 0, at, slope.transition[at]) for at in np.ndindex(3, 3)]
+    for what, k, at, found in cells:
+        high, low = (objective(shifted(crf, what, k, at, by), examples).value for by in (step, -step))
+        assert found == pytest.approx((high - low) / (2 * step), abs=1e-5), (what, k, at)
+
+
+def test_sampled_counts_have_the_slope_of_the_enumerated_likelihood():
+    """With exact counts, one step of Adam from the start goes against the sign of the likelihood's derivative."""
+    crf, examples = tiny(5, scaled=False)
+    likelihood = MCMCLikelihood(Exact(), step_size=1e-3)
+    after, _ = learn(crf, examples, Learner(likelihood, l2=0.0, joint=True, max_iterations=1))
+    right = (joint(crf, examples).states == examples.states).all(axis=1)
+
+    def loss(changed: CRF) -> float:
+        return -float(np.log(joint(changed, examples).probabilities[right].sum()))
+
+    for what, k, old, new in (
+        ("transition", 0, crf.transition, after.transition),
+        ("tables", 0, crf.skips[0].table, after.skips[0].table),
+        ("tables", 1, crf.skips[1].table, after.skips[1].table),
+    ):
+        for at in np.ndindex(3, 3):
+            slope = (loss(shifted(crf, what, k, at, 1e-5)) - loss(shifted(crf, what, k, at, -1e-5))) / 2e-5
+            if abs(slope) > 1e-6:
+                assert np.sign(new[at] - old[at]) == -np.sign(slope), (what, k, at)
+            else:
+                assert new[at] == pytest.approx(old[at], abs=1e-3)
+
+
+def many(n: int, coupling: float, seed: int = 0) -> tuple[CRF, Examples]:
+    """Pairs of one-token sentences that a link joins, drawn from the model with this table; unaries are weak."""
+    rng = np.random.default_rng(seed)
+    table = coupling * np.eye(2)
+    unary = rng.normal(size=(2 * n, 2))
+    pairs = np.arange(2 * n, dtype=np.int32).reshape(n, 2)
+    weights = np.exp(unary[pairs[:, 0], :, None] + unary[pairs[:, 1], None, :] + table).reshape(n, 4)
+    cell = (weights.cumsum(axis=1) < rng.random((n, 1)) * weights.sum(axis=1, keepdims=True)).sum(axis=1)
+    states = np.stack([cell // 2, cell % 2], axis=1).ravel().astype(np.int32)
+    crf = CRF(np.zeros((2, 2)), np.zeros(2), np.zeros(2), (Skip(skip_chain(), np.zeros((2, 2))),))
+    offsets = np.arange(2 * n + 1)
+    return crf, Examples(unary, offsets, states, (pairs,), (None,), crf.chain_marginals(unary, offsets))
+
+
+def odds(crf: CRF) -> float:
+    """By how much equal labels are preferred; what a table says beside that cannot be told from unaries."""
+    table = crf.skips[0].table
+    return float(table[0, 0] + table[1, 1] - table[0, 1] - table[1, 0]) / 2
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        "pseudo-likelihood",
+        "token-pseudo-likelihood",
+        "piecewise",
+        MCMCLikelihood(Gibbs(n_sweeps=20)),
+        MCMCLikelihood(herded_gibbs(n_sweeps=20)),
+        MCMCLikelihood(),
+    ],
+)
+@pytest.mark.parametrize("coupling", [-1.0, 1.5])
+def test_every_objective_finds_the_coupling_that_made_the_data(objective, coupling):
+    crf, examples = many(2500, coupling)
+    after, curve = learn(crf, examples, Learner(objective, l2=0.01, max_iterations=50), seed=3)
+    assert odds(after) == pytest.approx(coupling, abs=0.2)
+    assert len(curve.steps) > 1
+
+
+def test_the_crf_of_the_best_score_is_returned_and_patience_ends():
+    crf, examples = many(500, 1.0)
+    scores = iter([0.1, 0.5, 0.4, 0.3, 0.2, 0.1])
+    after, curve = learn(crf, examples, Learner(patience=2), score=lambda _: next(scores))
+    assert (curve.chosen, len(curve.steps)) == (1, 4)
+    assert 0 < abs(odds(after)) < 5
+
+
+def test_nothing_is_learned_from_nothing():
+    crf, examples = many(5, 1.0)
+    none = replace(examples, links=(np.empty((0, 2), np.int32),))
+    after, _ = learn(crf, none)
+    assert not after.skips[0].table.any()
+
+
+def test_bad_use_is_told():
+    crf, examples = many(5, 1.0)
+    for options, word in (
+        ({"objective": "x"}, "objective"),
+        ({"l2": -1}, "l2"),
+        ({"l2": float("nan")}, "l2"),
+        ({"max_iterations": 0}, "max_iterations"),
+    ):
+        with pytest.raises(ValueError, match=word):
+            Learner(**options)
+    with pytest.raises(ValueError, match="blocks"):
+        PseudoLikelihood("word")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no expected counts"):
+        learn(crf, examples, Learner(MCMCLikelihood(ICM())))
+    forbidden = replace(examples, unary=np.where(np.eye(2)[examples.states] > 0, -np.inf, examples.unary))
+    with pytest.raises(ValueError, match="forbidden"):
+        learn(crf, forbidden)
+
+
+def test_the_curve_is_drawn():
+    pytest.importorskip("matplotlib").use("Agg")
+    crf, examples = many(100, 1.0)
+    _, curve = learn(crf, examples, score=lambda crf: odds(crf) / 10)
+    ax = curve.plot()
+    assert len(ax.lines[0].get_xdata()) == len(curve.steps)
