@@ -70,6 +70,7 @@ def decorate(a, b, c, epsilon: float) -> None:
     a.set(title=f"eps = {epsilon}", xscale="log", ylabel="P(X1 = 1)")
     b.set(xscale="log", yscale="log", ylabel="L1 error of the joint")
     c.set(xscale="linear", yscale="linear", ylabel="1 / error", xlabel="sweeps")
+    c.locator_params(axis="x", nbins=4)
     a.legend(fontsize=7)
 
 

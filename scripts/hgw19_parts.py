@@ -162,7 +162,7 @@ def compare(
         sharing = bins(16) if plan.sharing is None and "cor" in parts and "approx" in parts else None
         results[name] = curves(experiment, graph, plan, lengths, runs, sharing)
         for axes, part in zip(panels, parts, strict=True):
-            if results[name][part].max() > 1e-6:  # parts that are 0 are left out
+            if results[name][part].max() > 1e-6 and (sharing is None or part == "all"):  # parts that are 0 are left out
                 draw(axes, lengths, results[name], [part], name)
     for axes in panels:
         axes.legend(fontsize=8)

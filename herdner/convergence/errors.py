@@ -39,12 +39,14 @@ class Errors:
         sums, aims = np.zeros((focus.n_weights, 2)), np.zeros((focus.n_weights, 2))
         np.add.at(sums, focus.keys, p)
         of_y = sums.sum(axis=1, keepdims=True)
+        used = np.where(of_y > 0, of_y, 1.0)
         if focus.aims is None:
             np.add.at(aims, focus.keys, of_yz[..., None] * truth)
+            aim = aims / used
         else:
-            aims = of_y * np.stack([1 - focus.aims, focus.aims], axis=1)
-        never = of_y == 0
-        given_y, aim = (np.where(never, 0.5, part / np.where(never, 1.0, of_y)) for part in (sums, aims))
+            aim = np.stack([1 - focus.aims, focus.aims], axis=1)
+            aims = of_y * aim
+        given_y = sums / used
         hoped = (focus.chances[..., None] * aim[focus.keys]).sum(axis=0)
         drawn = np.abs(of_yz - focus.chances * of_z).sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):

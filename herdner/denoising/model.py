@@ -18,6 +18,7 @@ from herdner.inference.backend import Backend, takes_start
 from herdner.inference.registry import make_backend
 from herdner.sampling.record import Record
 from herdner.sampling.result import Result
+from herdner.sampling.sharing import bins
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +80,9 @@ def default_backend(estimate: Literal["mean", "map"] = "mean", n_sweeps: int = 3
     """Herded Gibbs with one weight for each pixel, the best in HGW19 Fig. 11; annealed Gibbs for the best state."""
     if estimate == "map":
         return make_backend("annealed-gibbs", n_sweeps=n_sweeps, record=Record(marginals=False))
-    return make_backend("dhg", n_bins=1, n_sweeps=n_sweeps, record=Record(best=False))
+    return make_backend(
+        "herded-gibbs", n_sweeps=n_sweeps, sharing=bins(1), weight_memory=2**35, record=Record(best=False)
+    )
 
 
 def denoise(
