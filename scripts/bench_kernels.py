@@ -3,8 +3,9 @@
     python scripts/bench_kernels.py [--only grid] [--only csr] [--json] [--quick]
 
 Groups: ``memory``, ``chain`` (Viterbi and forward-backward against python-crfsuite), ``grid`` (Gibbs and herded Gibbs
-against numba and numpy), ``csr`` (binary graphs without order), ``skip`` (chains with skip edges, 9 labels) and
-``scaling``. One core, best of several runs that take turns; ratios count, times are of this machine and this moment.
+against numba and numpy), ``csr`` (binary graphs without order), ``skip`` (chains with skip edges, 9 labels),
+``scaling``, ``count`` (states of small graphs) and ``denoise`` (a picture, from file to file). One core, best of
+several runs that take turns; ratios count, times are of this machine and this moment.
 ``--quick`` only shows that all of it runs. The peers need numba: pip install 'herdner[bench]'.
 """
 
@@ -19,6 +20,7 @@ from typing import Annotated
 import typer
 from bench_chain import chain_rows
 from bench_gibbs import Effort, csr_rows, grid_rows, memory_rows, scaling_rows, skip_rows
+from bench_study import count_rows, denoise_rows
 from timing import Row, calibration
 
 # Memory first: what this process has taken by then counts in its child's.
@@ -29,6 +31,8 @@ GROUPS: dict[str, Callable[[Effort], list[Row]]] = {
     "csr": csr_rows,
     "skip": skip_rows,
     "scaling": scaling_rows,
+    "count": lambda effort: count_rows(effort.repeats, effort.smaller),
+    "denoise": lambda effort: denoise_rows(effort.repeats, effort.smaller),
 }
 
 

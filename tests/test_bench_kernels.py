@@ -12,7 +12,7 @@ import timing
 from data import ELSEWHERE, REPOSITORY
 
 # How many rows of each group are held against a target.
-JUDGED = {"memory": 1, "chain": 1, "grid": 4, "csr": 4, "skip": 4, "scaling": 3}
+JUDGED = {"memory": 1, "chain": 1, "grid": 4, "csr": 4, "skip": 4, "scaling": 3, "count": 5, "denoise": 2}
 
 
 def bench(*options: str) -> subprocess.CompletedProcess:
@@ -40,7 +40,9 @@ def test_one_group_alone_is_a_table() -> None:
 def test_an_unknown_group_is_one_line() -> None:
     done = bench("--only", "lattice")
     assert done.returncode == 1
-    assert done.stderr == ("there is no group 'lattice'; --only takes memory, chain, grid, csr, skip, scaling\n")
+    assert done.stderr == (
+        "there is no group 'lattice'; --only takes memory, chain, grid, csr, skip, scaling, count, denoise\n"
+    )
 
 
 @pytest.mark.parametrize(

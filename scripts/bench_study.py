@@ -1,0 +1,70 @@
+"""How fast states of small graphs are counted, and pictures denoised: rows for `bench_kernels.py`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from hgw19_graphs import full_graph, uniform_ring
+from timing import Row, best_times
+
+from herdner import Record, bounded_error, dhg, gibbs, herded_gibbs, neighbour_sum, rdhg
+from herdner.convergence import count
+from herdner.denoising import Flip, posterior
+
+SAMPLES = 2**24
+AUTHORS = 213.0  # ns for each update of HG-shared, the published program of HGW19, measured on another machine
+SWEEPS, COUPLING = 30, 0.7
+
+
+def count_rows(repeats: int, smaller: int) -> list[Row]:
+    """2^24 samples of a ring and of a full graph of 8 variables, the histogram of all states included."""
+    rng = np.random.default_rng(7)
+    ring, full = uniform_ring(rng, 0.0, 1.0), full_graph(rng, -0.5, 0.5)
+    cases = {
+        "count: ring, herded": (ring, herded_gibbs()),
+        "count: full graph, DHG(16)": (full, dhg()),
+        "count: full graph, RDHG(16)": (full, rdhg()),
+        "count: full graph, Gibbs": (full, gibbs()),
+        "count: ring, bounded error": (ring, bounded_error()),
+    }
+    n = SAMPLES // smaller**2
+    best = best_times(
+        {name: partial(count, graph, plan, [n], seed=1) for name, (graph, plan) in cases.items()}, repeats
+    )
+    ns = {name: 1e9 * seconds / (8 * n) for name, seconds in best.items()}
+    return [Row("count", name, each, value=each, unit="ns", target=15.0, wanted="at most") for name, each in ns.items()]
+
+
+def denoise_rows(repeats: int, smaller: int) -> list[Row]:
+    """A picture of 1024 x 1024 pixels, 30 sweeps of HG-shared: the command from file to file, and each update."""
+    from PIL import Image
+
+    side, rng = 1024 // smaller, np.random.default_rng(7)
+    i, j = np.indices((side, side))
+    clean = (np.hypot(i - side / 2, j - side / 2) < side / 3).astype(np.int32)
+    noisy = Flip(0.2).observe(clean, rng)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [str(Path(folder, name)) for name in ("in.png", "out.png")]
+        Image.fromarray(noisy > 0).save(paths[0])
+        options = ["--p", "0.2", "--coupling", str(COUPLING), "--sweeps", str(SWEEPS), "--backend", "herded-gibbs"]
+        words = [sys.executable, "-m", "herdner", "denoise", *paths, *options, "--set", "sharing=neighbour-sum"]
+        graph = posterior(noisy, Flip(0.2), COUPLING)
+        plan = herded_gibbs(SWEEPS, sharing=neighbour_sum(), record=Record(best=False))
+        best = best_times(
+            {
+                "file": lambda: subprocess.run(words, check=True, capture_output=True, cwd=folder),
+                "loop": lambda: plan.infer(graph, 1),
+            },
+            repeats,
+        )
+    ns = 1e9 * best["loop"] / (SWEEPS * side**2)
+    what = "denoise: 1024 x 1024, HG-shared"
+    return [
+        Row("denoise", f"{what}, file", value=best["file"], unit="s", target=1.0, wanted="at most"),
+        Row("denoise", what, ns, value=AUTHORS / ns, unit="times the authors' program", target=20.0),
+    ]
