@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import numpy as np
@@ -172,15 +172,51 @@ def run_fwss(chosen: Split, mode_steps: int, n: int, n_steps: int, batch_size: i
     )  # fmt: skip
 
 
+class Deadline(Exception):
+    """The clock of a run has run out; ``x`` [N, d] is where its particles are."""
+
+    def __init__(self, x: np.ndarray) -> None:
+        self.x = x
+
+
+@dataclass(frozen=True)
+class TimedAdam:
+    """Adam whose rate falls from ``rate`` to ``final`` over ``seconds``, however fast the machine is just then."""
+
+    rate: float
+    final: float
+    seconds: float
+
+    def begin(self, n_steps: int) -> Callable[[np.ndarray], np.ndarray]:
+        move, began = Adam(1.0).begin(n_steps), time.perf_counter()
+
+        def timed(direction: np.ndarray) -> np.ndarray:
+            part = min(1.0, (time.perf_counter() - began) / self.seconds)
+            return self.rate * (self.final / self.rate) ** part * move(direction)
+
+        return timed
+
+
 def run_svgd(chosen: Split, n: int, init: object, seconds: float, seed: int) -> Points:
-    """As many iterations as ``seconds`` hold, measured on the first ones; Adam's rate falls over all of them."""
+    """SVGD for so many ``seconds``, from the prior or near one point [1, d]."""
     rng, target = np.random.default_rng(seed), chosen.model.target
+    rates = (0.01, 1e-4) if isinstance(init, str) else (1e-3, 1e-5)
     if not isinstance(init, str):
         init = init + rng.normal(size=(n, target.dim)) * (0.1 / np.sqrt(target.dim))
-    rates = Adam(0.01, final=1e-4) if isinstance(init, str) else Adam(1e-3, final=1e-5)
-    options = {"init": init, "optimiser": rates, "batch_size": 100}
-    short, long = (svgd(target, n, n_iterations=k, seed=1, **options).seconds for k in (50, 350))
-    return svgd(target, n, n_iterations=max(50, int(300 * seconds / (long - short))), seed=rng, **options)
+    began = time.perf_counter()
+
+    def watch(iteration: int, x: np.ndarray) -> None:
+        if time.perf_counter() - began > seconds:
+            raise Deadline(x)
+
+    try:
+        svgd(
+            target, n, n_iterations=10**9, init=init, optimiser=TimedAdam(*rates, seconds), batch_size=100,
+            seed=rng, watch=watch,
+        )  # fmt: skip
+    except Deadline as reached:
+        return Points(reached.x, np.full(n, 1 / n), seconds=time.perf_counter() - began)
+    raise AssertionError("a run without end has ended")
 
 
 GROUPS: dict[str, Callable[[bool], list[Row]]] = {

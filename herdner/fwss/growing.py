@@ -186,36 +186,42 @@ def grow(run: Growing, n: int, oracle: Oracle, start_at: Callable[[Growing, int]
 
 def approximate_lmo(run: Growing, x: Floats, seed: int) -> Floats:
     """[B, d]: the particles moved along the field of all (Alg. 2)."""
-    moved, n_gradients = ascend(run, x, seed, run.field(len(x)))
-    run.batches.n_gradients += n_gradients
+    ascent = Ascent(run, seed)
+    moved = ascent.go(x, run.field(len(x)), run.plan.n_steps)
+    run.batches.n_gradients += ascent.batches.n_gradients
     return moved
 
 
-def ascend(
-    run: Growing, x: Floats, seed: int, field: SteinField | None, block: NDArray[np.intp] | None = None
-) -> tuple[Floats, int]:
-    """The variables of ``block`` (by default all) of x [B, d] after all steps, and the gradients that it took.
+class Ascent:
+    """Moves of new particles, or of one ``block`` of their variables: the optimiser and the mini-batches of a run."""
 
-    The moving particles have the weight 1 / (n + B) each; one alone is moved by its own score only.
-    """
-    n_steps, n_new = run.plan.n_steps, len(x)
-    own = np.full(n_new, 1 / (run.n + n_new))
-    batches = run.batches.with_rng(np.random.default_rng(seed))
-    move = run.plan.optimiser.begin(n_steps)
-    x = x.copy()
-    at = slice(None) if block is None else block
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        for step in range(n_steps):
-            scores, part = batches.grad(x, block), x[:, at]
-            direction = own[0] * scores if n_new == 1 else SteinField(part, own, scores, run.bandwidth)(part)
-            if field is not None:
-                direction += field(part)
-            part = part + move(direction)
-            if not np.isfinite(part.sum()):
-                wrong = int(np.flatnonzero(~np.isfinite(part).all(axis=1))[0]) if n_new > 1 else 0
-                raise Diverged("fwss", run.n + wrong, step)
-            x[:, at] = part
-    return x[:, at], batches.n_gradients
+    def __init__(self, run: Growing, seed: int, block: NDArray[np.intp] | None = None) -> None:
+        self._run, self.block, self._done = run, block, 0
+        self.batches = run.batches.with_rng(np.random.default_rng(seed))
+        self._move = run.plan.optimiser.begin(run.plan.n_steps)
+
+    def go(self, x: Floats, field: SteinField | None, n_steps: int) -> Floats:
+        """The variables of the block (by default all) of x [B, d] after so many more moves.
+
+        The moving particles have the weight 1 / (n + B) each; one alone is moved by its own score only.
+        """
+        run, n_new, block = self._run, len(x), self.block
+        own = np.full(n_new, 1 / (run.n + n_new))
+        x = x.copy()
+        at = slice(None) if block is None else block
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            for _ in range(n_steps):
+                scores, part = self.batches.grad(x, block), x[:, at]
+                direction = own[0] * scores if n_new == 1 else SteinField(part, own, scores, run.bandwidth)(part)
+                if field is not None:
+                    direction += field(part)
+                part = part + self._move(direction)
+                if not np.isfinite(part.sum()):
+                    wrong = int(np.flatnonzero(~np.isfinite(part).all(axis=1))[0]) if n_new > 1 else 0
+                    raise Diverged("fwss", run.n + wrong, self._done)
+                x[:, at] = part
+                self._done += 1
+        return x[:, at]
 
 
 def block_field(run: Growing, x: Floats, block: NDArray[np.intp]) -> SteinField | None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.fwss.common import given_points, whole
-from herdner.fwss.growing import Floats, Growing, Plan, Step, approximate_lmo, ascend, block_field, grow
+from herdner.fwss.growing import Ascent, Floats, Growing, Plan, Step, approximate_lmo, block_field, grow
 from herdner.fwss.kernels import KernelMean
 from herdner.fwss.optimisers import Adam, Optimiser
 from herdner.fwss.targets import Target
@@ -73,29 +73,41 @@ def block_fwss(
     *,
     blocks: int | Sequence[ArrayLike] = 2,
     workers: int = 1,
+    moves_apart: int = 10,
     start: Points | None = None,
     seed: Seed = None,
     **options: Any,
 ) -> Points:
     """PBC-FWSS (Alg. 4): the blocks of a particle's variables are moved apart, in ``workers`` threads, and joined.
 
-    ``blocks``: a number of blocks of neighbouring variables, or lists of variables that together are all of them. While
-    a block moves, the kernel's factor of the other variables stays what it was at the start (App. F), and so do they in
-    the gradient, of which only the factors that touch the block are computed. The number of workers changes nothing in
-    the result. All ``options`` are those of `fwss`, which this is where there is one block.
+    blocks       a number of blocks of neighbouring variables, or lists of variables that together are all of them
+    moves_apart  moves between two joinings. While a block moves, the other variables stay where they were, in the
+                 kernel (App. F) and in the gradient, of which only the factors that touch the block are computed. The
+                 paper joins once, after all ``n_steps``: where blocks depend on each other, as the layers of a network
+                 do, each then answers to others that have moved on, and the particle ends far from the density
+
+    The number of workers changes nothing in the result. All ``options`` are those of `fwss`, but ``at_once``; with one
+    block this is `fwss`.
     """
     if "at_once" in options:
         raise ValueError("block_fwss moves one particle at a time; at_once is an option of fwss")
+    whole(moves_apart, "moves_apart")
     run = Growing(target, Plan(**options), start, n_particles, seed)
     parts = _partition(blocks, run.target.dim)
     with ThreadPoolExecutor(whole(workers, "workers")) as pool:
 
         def oracle(run: Growing, x: Floats, seed: int) -> Floats:
-            done = list(pool.map(lambda block: ascend(run, x, seed, block_field(run, x, block), block), parts))
+            ascents = [Ascent(run, seed, block) for block in parts]
+            for done in range(0, run.plan.n_steps, moves_apart):
+                x = joined(x, ascents, min(moves_apart, run.plan.n_steps - done))
+            run.batches.n_gradients += sum(ascent.batches.n_gradients for ascent in ascents)
+            return x
+
+        def joined(x: Floats, ascents: list[Ascent], n_steps: int) -> Floats:
+            go = lambda block, ascent: ascent.go(x, block_field(run, x, block), n_steps)  # noqa: E731
             moved = x.copy()
-            for block, (part, n_gradients) in zip(parts, done, strict=True):
+            for block, part in zip(parts, list(pool.map(go, parts, ascents)), strict=True):
                 moved[:, block] = part
-                run.batches.n_gradients += n_gradients
             return moved
 
         return grow(run, n_particles, oracle)
