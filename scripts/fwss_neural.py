@@ -1,6 +1,6 @@
 """FWSS18 Sec. 5 and App. G.3, Table 2 and Fig. 2 and 7: one-hidden-layer Bayesian neural regression.
 
-    python scripts/fwss_neural.py [--quick] [--seed 0] [--data naval --data protein] [--out out]
+    python scripts/fwss_neural.py [--quick] [--seed 0] [--data naval --data protein] [--true-samples 0] [--out out]
 
 Test RMSE and log-likelihood of FWSS and SVGD within the same wall time, over five random splits of 90 and 10 per cent;
 on the first one also FWSS from the prior, and RMSE against time. One process, one clock, one implementation of kernel
@@ -18,9 +18,10 @@ import numpy as np
 import typer
 from bench_stein import EFFORTS, run_fwss, run_svgd
 from experiment import Experiment, Out, Quick, Seed
+from scipy.spatial.distance import pdist
 from stein_data import Split, split, table
 
-from herdner.fwss import Adam, Points, fwss
+from herdner.fwss import Adam, Points, fwss, hmc, mmd2
 
 PAPER = {
     "naval": {"FWSS": (4.2e-4, 6.00), "SVGD": (4.9e-4, 6.08), "seconds": 150},
@@ -34,6 +35,7 @@ def main(
     seed: Seed = 0,
     out: Out = Path("out"),
     data: Annotated[list[str] | None, typer.Option(help="naval or protein; default: both.")] = None,
+    true_samples: Annotated[int, typer.Option(min=0, help="Samples of HMC for Fig. 2b; slow, by default none.")] = 0,
 ) -> None:
     experiment = Experiment("fwss_neural", "FWSS18 Table 2, Fig. 2 and 7: neural regression", quick, seed, out)
     names = data or list(PAPER)
@@ -41,12 +43,12 @@ def main(
     if unknown:
         raise SystemExit(f"--data takes {' and '.join(PAPER)}, not {unknown[0]!r}")
     n_splits = experiment.size(quick=2, full=5)
-    figure, panels = experiment.axes(len(names))
+    figure, panels = experiment.axes(len(names), rows=2 if true_samples else 1)
     some, (steps, *_) = split(table(names[-1]), 0), (5, 0) if quick else EFFORTS[names[-1]]
     share = 30 / (3 * steps * n_splits * len(names))
     experiment.announce(lambda: run_fwss(some, 30, 1, 1, 10, 0), share)
     results = {}
-    for name, panel in zip(names, panels, strict=True):
+    for column, (name, panel) in enumerate(zip(names, panels, strict=False)):
         rows = table(name)
         effort = (5, 2, 20, 20) if quick else EFFORTS[name]
         found: dict[str, list] = {method: [] for method in METHODS}
@@ -57,6 +59,8 @@ def main(
                 found[method].append([*chosen.score(points), points.seconds])
             if not at:
                 curves(panel, name, chosen, runs)
+                if true_samples:
+                    distances(panels[len(names) + column], name, chosen, runs, true_samples)
         results[name] = {method: np.array(values) for method, values in found.items()}
         report(name, results[name])
     experiment.finish({"columns": ["RMSE", "log-likelihood", "seconds"], **results}, figure)
@@ -95,6 +99,22 @@ def curves(panel, name: str, chosen: Split, runs: dict[str, Points]) -> None:
             panel.semilogy([points.seconds], [value], marker="s", linestyle="", label=method)
     panel.axhline(PAPER[name]["FWSS"][0], color="k", linestyle=":", label="paper, FWSS")
     panel.set(title=f"{name}: test RMSE", xlabel="seconds (SVGD, mode: after the mode)")
+    panel.legend(fontsize=7)
+
+
+def distances(panel, name: str, chosen: Split, runs: dict[str, Points], n_samples: int) -> None:
+    """MMD^2 of the first particles of FWSS, and of SVGD, against HMC that starts at particles of FWSS (Fig. 2b)."""
+    init = runs["FWSS, mode"].x[:2]
+    samples = hmc(
+        chosen.model.target, n_samples, n_chains=len(init), n_leapfrog=10, n_warmup=n_samples // 2, init=init, seed=0
+    )  # fmt: skip
+    h = float(np.median(pdist(samples.x)))
+    for method, points in runs.items():
+        sizes = range(1, len(points) + 1) if "FWSS" in method else [len(points)]
+        values = [mmd2(points.x[:k], samples.x, h) for k in sizes]
+        panel.semilogy(sizes, values, marker=".", label=method)
+        print(f"  {name}, {method}: MMD^2 {values[-1]:.3g} to {n_samples} states of HMC")
+    panel.set(title=f"{name}: MMD$^2$ to HMC", xlabel="particles N")
     panel.legend(fontsize=7)
 
 
