@@ -19,7 +19,7 @@ from herdner.fwss.targets import (
 from herdner.graph import DensityFactors, FactorGraph, Reals
 
 Terms = NDArray[np.int64] | None
-_NUMBERS = 2**21  # in one piece of hidden units, so that all data at once need little memory
+_NUMBERS = 2**18  # in one piece of hidden units: what a cache holds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
