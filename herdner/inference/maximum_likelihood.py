@@ -73,8 +73,9 @@ def fit_binary(
     ``scan``: ``uniform``, ``systematic``, or ``dogs``, the scan that Algorithm 2 makes of the uniform one. Each is as
     long as it takes to bring the Dobrushin variation of the whole state to ``epsilon``, ``most_steps`` at most.
     ``n_runs`` independent runs, each from a uniformly random state, are averaged for one gradient. ``start`` [E + V]:
-    the first parameters, 0 by default; ``ridge``: weight of -|theta|^2 / 2. Where the couplings come to a total influence above
-    ``most_influence`` (infinity norm) they are shrunk by one factor, so that scans converge; Domke 2015 projects.
+    the first parameters, 0 by default; ``ridge``: weight of -|theta|^2 / 2. Where the couplings come to a total
+    influence above ``most_influence`` (infinity norm) they are shrunk by one factor, so that scans converge; Domke 2015
+    projects.
     """
     began, rng = perf_counter(), generator(seed)
     joined, data = _checked(edges, products, means)

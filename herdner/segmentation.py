@@ -1,0 +1,155 @@
+"""Markov field aspect models: image segmentation and object recognition at once (DoGS17 Sec. 5.5; Verbeek & Triggs
+2007).
+
+An image is a grid of patches, each of which shows a word of one or more vocabularies (texture, colour, place). Labels
+of objects are drawn from the image's own mixture theta, words from their label's distributions beta: probabilistic
+latent semantic analysis (PLSA; Hofmann 2001). A Potts field over the patches makes neighbours agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdner.graph.builders import potts
+from herdner.graph.graph import FactorGraph
+
+_LEAST = 1e-12  # probability of a word that a label was never seen with
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aspects:
+    """PLSA: ``beta``, for each vocabulary float64[K, W], the words of each label; ``log_likelihood`` float64[I], after
+    each iteration of EM.
+    """
+
+    beta: tuple[NDArray[np.float64], ...]
+    log_likelihood: NDArray[np.float64]
+
+    @property
+    def n_labels(self) -> int:
+        """K."""
+        return len(self.beta[0])
+
+    def log_emissions(self, words: ArrayLike) -> NDArray[np.float64]:
+        """float64[P, K]: the log-probability of the words int[P, M] of each patch under each label."""
+        seen = np.asarray(words)
+        return sum(np.log(table[:, seen[:, m]]).T for m, table in enumerate(self.beta))  # type: ignore[return-value]
+
+    def mixture(self, words: ArrayLike, n_iterations: int = 50) -> NDArray[np.float64]:
+        """theta float64[K] of an image whose labels are not known, by EM with the words of the labels as they are."""
+        likelihood = _normalised(self.log_emissions(words))
+        theta = np.full(self.n_labels, 1 / self.n_labels)
+        for _ in range(n_iterations):
+            joint = likelihood * theta
+            theta = (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
+        return theta
+
+
+def fit_aspects(
+    images: Sequence[ArrayLike],
+    labels: ArrayLike,
+    n_words: Sequence[int],
+    seed: int | np.random.Generator | None = None,
+    *,
+    n_iterations: int = 60,
+    smoothing: float = 0.1,
+) -> Aspects:
+    """PLSA by EM from images of which only the set of labels is known (weak supervision, Verbeek & Triggs 2007 Sec. 3).
+
+    ``images``: for each the words int[P, M] of its patches in M vocabularies of ``n_words`` words; ``labels`` bool[N,
+    K]: which labels an image shows; ``smoothing``: added to all counts of words. ValueError where the shapes do not
+    fit, or an image shows no label.
+    """
+    rng, allowed = np.random.default_rng(seed), np.asarray(labels, bool)
+    words = _checked(images, allowed, n_words)
+    owner = np.repeat(np.arange(len(allowed)), [np.shape(image)[0] for image in images])
+    n_labels = allowed.shape[1]
+    # Labels are told apart by the images that show them; a little noise parts those that always come together.
+    responsibility = allowed[owner] * rng.uniform(0.9, 1.1, (len(owner), n_labels))
+    responsibility /= responsibility.sum(axis=1, keepdims=True)
+    path = []
+    for _ in range(n_iterations):
+        aspects = Aspects(_word_tables(words, responsibility, n_words, smoothing), np.array(path))
+        theta = np.zeros(allowed.shape)
+        np.add.at(theta, owner, responsibility)
+        theta /= theta.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            log_joint = aspects.log_emissions(words) + np.log(theta)[owner]
+        top = log_joint.max(axis=1, keepdims=True)
+        responsibility = np.exp(log_joint - top)
+        total = responsibility.sum(axis=1, keepdims=True)
+        path.append(float((top + np.log(total)).sum()))
+        responsibility /= total
+    return Aspects(_word_tables(words, responsibility, n_words, smoothing), np.array(path))
+
+
+def aspect_field(
+    aspects: Aspects, words: ArrayLike, shape: Sequence[int], theta: ArrayLike | None = None, sigma: float = 0.48
+) -> FactorGraph:
+    """The field over the labels of a grid of patches (DoGS17 eq. 4): neighbours that agree count ``sigma``, and each
+    patch log theta_a + the log-probabilities of its words under a. ``theta`` [K]: the image's mixture, by default
+    estimated.
+    """
+    mixture = aspects.mixture(words) if theta is None else np.asarray(theta, np.float64)
+    unary = aspects.log_emissions(words) + np.log(np.maximum(mixture, _LEAST))
+    rows, columns = shape
+    if len(unary) != rows * columns:
+        raise ValueError(f"{len(unary)} patches do not fill a grid of {rows} x {columns}")
+    return potts(sigma, (unary - unary.max(axis=1, keepdims=True)).reshape(rows, columns, -1))
+
+
+def patch_centres(
+    height: int, width: int, size: int = 20, step: int = 10
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows and the columns of pixels that patches of ``size`` pixels are centred at, every ``step`` pixels."""
+    if min(height, width) < size:
+        raise ValueError(f"an image of {height} x {width} pixels is smaller than its patches of {size}")
+    return np.arange(size // 2, height - size // 2 + 1, step), np.arange(size // 2, width - size // 2 + 1, step)
+
+
+def pixel_labels(
+    labels: ArrayLike, rows: NDArray[np.int64], columns: NDArray[np.int64], height: int, width: int
+) -> NDArray[np.int32]:
+    """[height, width]: each pixel has the label [rows, columns] of the nearest patch centre."""
+    near_row = np.abs(np.arange(height)[:, None] - rows).argmin(axis=1)
+    near_column = np.abs(np.arange(width)[:, None] - columns).argmin(axis=1)
+    return np.asarray(labels, np.int32).reshape(len(rows), len(columns))[np.ix_(near_row, near_column)]
+
+
+def hamming_error(found: ArrayLike, truth: ArrayLike, void: int = -1) -> float:
+    """The share of pixels with a true label, other than ``void``, that are given another; NaN where there are none."""
+    given, true = np.asarray(found), np.asarray(truth)
+    counted = true != void
+    return float((given[counted] != true[counted]).mean()) if counted.any() else float("nan")
+
+
+def _word_tables(
+    words: NDArray[np.int64], responsibility: NDArray[np.float64], n_words: Sequence[int], smoothing: float
+) -> tuple[NDArray[np.float64], ...]:
+    tables = []
+    for m, n in enumerate(n_words):
+        counts = np.stack([np.bincount(words[:, m], column, n) for column in responsibility.T]) + max(smoothing, _LEAST)
+        tables.append(counts / counts.sum(axis=1, keepdims=True))
+    return tuple(tables)
+
+
+def _checked(images: Sequence[ArrayLike], allowed: NDArray[np.bool_], n_words: Sequence[int]) -> NDArray[np.int64]:
+    """All words [patches of all images, M]."""
+    if allowed.ndim != 2 or len(allowed) != len(images) or not allowed.any(axis=1).all():
+        raise ValueError(f"labels must say for each of the {len(images)} images which labels it shows, at least one")
+    arrays = [np.asarray(image, np.int64) for image in images]
+    wrong = next((k for k, a in enumerate(arrays) if a.ndim != 2 or a.shape[1] != len(n_words)), None)
+    if wrong is not None:
+        raise ValueError(f"image {wrong}: words must have shape [patches, {len(n_words)}], not {arrays[wrong].shape}")
+    words = np.concatenate(arrays)
+    if len(words) and not ((words >= 0) & (words < np.asarray(n_words))).all():
+        raise ValueError("words are numbered from 0 to the size of their vocabulary less 1")
+    return words
+
+
+def _normalised(log_p: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.exp(log_p - log_p.max(axis=1, keepdims=True))

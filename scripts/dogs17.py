@@ -1,0 +1,84 @@
+"""What the experiments of Mitliagkas & Mackey 2017 share: their graphs, guarantees over budgets, measured biases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import herdner
+from herdner.dobrushin import Importance, Influence, optimise_scan, variation_curve
+from herdner.graph import FactorGraph, TableFactors, TableGraph
+from herdner.sampling import given, random_scan, systematic
+
+ITERATIONS = 50  # of "iterated DoGS", which stops when nothing is gained
+
+
+def random_ising(rng: np.random.Generator, side: int, *, fields: bool = True) -> FactorGraph:
+    """Sec. 5.1: a grid without wrapping, couplings uniform in [0, 0.25], fields 0 or 1 (or 0)."""
+    couplings = [rng.uniform(0, 0.25, (side - 1, side)), rng.uniform(0, 0.25, (side, side - 1))]
+    h = rng.integers(0, 2, (side, side)).astype(float) if fields else np.zeros((side, side))
+    return herdner.ising(couplings, h)
+
+
+def guarantees(influence: Influence, importance: Importance, budgets: Sequence[int]) -> dict[str, NDArray[np.float64]]:
+    """Dobrushin variation at each budget of updates: of standard scans and of DoGS scans made for that budget."""
+    at, most = np.array(budgets), max(budgets)
+    found = {
+        "uniform random": variation_curve(influence, random_scan(), importance, most)[at],
+        "systematic": variation_curve(influence, systematic(), importance, most)[at],
+    }
+    for name, iterations in (("DoGS", 1), ("iterated DoGS", ITERATIONS)):
+        scans = [optimise_scan(influence, None, importance, t, iterations=iterations) for t in budgets]
+        found[name] = np.array([scan.bound for scan in scans])
+    return found
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Independent copies of a graph in one graph, so that many short runs of a scan are one sweep."""
+
+    n_variables: int
+    n_copies: int
+    graph: TableGraph
+
+    @classmethod
+    def of(cls, graph: FactorGraph, n_copies: int) -> Copies:
+        n = graph.n_variables
+        shifts = (np.arange(n_copies) * n)[:, None, None]
+        groups = []
+        for group in herdner.compile_tables(graph).factors:
+            scopes = (shifts + group.scopes).reshape(-1, group.arity)
+            chosen, scale = np.tile(group.table_of_factor, n_copies), np.tile(group.scale, n_copies)
+            groups.append(TableFactors(scopes, group.tables, chosen, scale))
+        sizes = np.tile(herdner.compile_tables(graph).sizes, n_copies)
+        return cls(n, n_copies, herdner.compile_tables(FactorGraph(sizes, groups)))
+
+    def run(self, order: ArrayLike, seed: int, start: ArrayLike | None = None) -> NDArray[np.int32]:
+        """[n_copies, V]: the state of each copy after an order of updates, from ``start`` [V] or a random state."""
+        whole = np.add.outer(np.arange(self.n_copies) * self.n_variables, np.asarray(order)).ravel()
+        first = None if start is None else np.tile(np.asarray(start), self.n_copies)
+        plan = herdner.Gibbs(1, scan=given(whole), record=herdner.Record(best=False, marginals=False))
+        return plan.infer(self.graph, seed, start=first).state.reshape(self.n_copies, self.n_variables)
+
+
+def measured_bias(
+    copies: Copies, influence: Influence, target: int, budgets: Sequence[int], seeds: Sequence[int], truth: float = 0.0
+) -> dict[str, dict[str, NDArray[np.float64]]]:
+    """|mean of x_target - truth| over the copies, and its standard error, after systematic and DoGS scans of each
+    budget, x being -1 or +1. All start with +1 everywhere, as far from symmetry as there is.
+    """
+    start, found = np.ones(copies.n_variables, np.int32), {}
+    for stream, name in enumerate(("systematic", "DoGS")):
+        biases, errors = [], []
+        for budget, seed in zip(budgets, seeds, strict=True):
+            order = np.resize(np.arange(copies.n_variables), budget)
+            if name == "DoGS":
+                order = optimise_scan(influence, order, {target: 1.0}).order
+            spins = 2.0 * copies.run(order, seed + stream, start)[:, target] - 1.0
+            biases.append(abs(float(spins.mean()) - truth))
+            errors.append(float(spins.std(ddof=1)) / np.sqrt(copies.n_copies))
+        found[name] = {"bias": np.array(biases), "standard_error": np.array(errors)}
+    return found
