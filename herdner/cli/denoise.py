@@ -38,7 +38,9 @@ def denoise(
     backend: Annotated[
         str | None,
         typer.Option(
-            "--backend", "-b", help="See `herdner backends` [default: dhg with one bin; for map annealed-gibbs]."
+            "--backend",
+            "-b",
+            help="See `herdner backends` [default: herded-gibbs, one weight a pixel; for map annealed-gibbs].",
         ),
     ] = None,
     set_: SetOption = None,

@@ -138,6 +138,20 @@ def test_the_comparison(flipped, call: Call):
     assert call("denoise", flipped / "noisy.png", flipped / "out.png", "--compare", flipped / "all.jpg").code == 0
 
 
+def test_methods_that_do_not_fit_are_left_out_of_the_comparison(flipped, monkeypatch, caplog):
+    from herdner.denoising import comparison
+    from herdner.denoising.noise import Flip
+    from herdner.denoising.pictures import observation
+    from herdner.inference import make_backend
+
+    small = make_backend("herded-gibbs", weight_memory=8), "mean"
+    monkeypatch.setattr(comparison, "methods", lambda n_sweeps: {"tiny": small, "ICM": (make_backend("icm"), "map")})
+    seen = observation(read_picture(flipped / "noisy.png"), True, 2, "noisy.png")
+    tiles = comparison.compared(seen, Flip(0.1), 0.7, 5, None, 0)
+    assert [tile.title.split(",")[0] for tile in tiles] == ["as observed", "ICM"]
+    assert "tiny is left out of the comparison" in caplog.text
+
+
 def test_a_negative_coupling_is_explained(flipped, call: Call):
     done = call("denoise", flipped / "noisy.png", flipped / "out.png", "--coupling", "-0.5")
     assert done.code == 0
