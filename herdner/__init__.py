@@ -32,6 +32,7 @@ _HOMES = {
     "herdner.ner.evaluate": ("evaluate",),
     "herdner.ner.features": ("FeaturePlan",),
     "herdner.ner.io": ("FormatError", "read_documents", "write_documents"),
+    "herdner.ner.layer": ("SkipChainLayer",),
     "herdner.ner.lexicon": ("Gazetteers", "Lexicon"),
     "herdner.ner.model_file": ("ModelError",),
     "herdner.ner.models": ("load",),
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from herdner.ner.io import FormatError as FormatError
     from herdner.ner.io import read_documents as read_documents
     from herdner.ner.io import write_documents as write_documents
+    from herdner.ner.layer import SkipChainLayer as SkipChainLayer
     from herdner.ner.lexicon import Gazetteers as Gazetteers
     from herdner.ner.lexicon import Lexicon as Lexicon
     from herdner.ner.model_file import ModelError as ModelError

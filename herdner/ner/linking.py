@@ -1,26 +1,67 @@
-"""Training of a tagger's skip tables on documents."""
+"""Linked documents, decoded and gathered to learn from: what the tagger and the layer have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner.crf.learning import Score
-from herdner.crf.model import CRF
+from herdner.crf.model import CRF, Links
 from herdner.crf.objectives import Examples
 from herdner.crf.templates import EdgeScale
 from herdner.graph import compile_tables
-from herdner.inference import Backend
-from herdner.ner.document import Document, document_spans
+from herdner.inference import Backend, make_backend
+from herdner.inference.backend import takes_start
+from herdner.ner.document import Document
 from herdner.ner.evaluate import Pair, count_spans, f1_of_counts
-from herdner.ner.model import Model
-from herdner.ner.tags import spans_from_tags
+from herdner.ner.tags import Span, spans_from_tags
+from herdner.sampling.result import Result
 from herdner.sampling.seeds import child
 
-TrainChain = Callable[[Sequence[int], str], Model]
+if TYPE_CHECKING:
+    from herdner.ner.model import Model
+
+TrainChain = Callable[[Sequence[int], str], "Model"]
 """Trains a chain on the documents of these numbers; the words say what for."""
+
+DEFAULT_BACKEND = "sum-product"  # with links; without them Viterbi is exact and faster
+
+
+class Tokenized(Protocol):
+    """Tokens in sentences, as a `Document` has them."""
+
+    @property
+    def tokens(self) -> Sequence[str]: ...
+
+    @property
+    def sentence_offsets(self) -> NDArray[np.int64]: ...
+
+
+def backend_of(backend: str | Backend, options: dict[str, Any]) -> Backend:
+    """A backend by its name and options, or one that is ready; ValueError says what is wrong."""
+    if isinstance(backend, str):
+        return make_backend(backend, **options)
+    if isinstance(backend, type) or not hasattr(backend, "infer"):
+        raise ValueError(f"backend must be a name, as `herdner backends` lists, or such as Gibbs(), not {backend!r}")
+    if options:
+        raise ValueError(f"options {', '.join(options)} belong to a backend given by name; {backend!r} has its own")
+    return backend
+
+
+def decode(
+    crf: CRF,
+    unary: NDArray[np.float64],
+    links: Sequence[Links],
+    sentence_offsets: NDArray[np.int64],
+    backend: Backend,
+    rng: np.random.Generator,
+) -> Result:
+    """One document by a backend; samplers begin with the best state of the chain."""
+    start: dict[str, Any] = {"start": crf.best_chain(unary, sentence_offsets)} if takes_start(backend) else {}
+    return backend.infer(compile_tables(crf.unroll(unary, sentence_offsets, links)), rng, **start)
 
 
 def held_out_unaries(
@@ -52,7 +93,7 @@ def _in_order(scores: NDArray[np.float64], found: Sequence[str], labels: Sequenc
 
 def gather(
     crf: CRF,
-    documents: Sequence[Document],
+    documents: Sequence[Tokenized],
     unaries: Sequence[NDArray[np.float64]],
     states: Sequence[NDArray[np.int32]],
 ) -> Examples:
@@ -75,20 +116,23 @@ def gather(
     return Examples(unary, sentence_offsets, np.concatenate(states), links, features, beliefs)
 
 
-def development_f1(model: Model, documents: Sequence[Document], backend: Backend) -> Score:
-    """The micro F1 on annotated documents of a CRF on top of the model's features, decoded by ``backend``."""
-    extractor, labels = model.extractor(), model.weights.labels
-    unaries = [extractor.scores(document.tokens, document.sentence_offsets) for document in documents]
-    gold = [document_spans(document) for document in documents]
+def development_f1(
+    labels: Sequence[str],
+    documents: Sequence[Tokenized],
+    unaries: Sequence[NDArray[np.float64]],
+    gold: Sequence[list[Span]],
+    backend: Backend,
+) -> Score:
+    """The micro F1 on documents with these log-potentials and right spans of a CRF whose tags are ``labels``."""
 
     def score(crf: CRF) -> float:
         pairs = []
         for i, (document, unary, right) in enumerate(zip(documents, unaries, gold, strict=True)):
             offsets = document.sentence_offsets
             links = crf.links(document.tokens, unary, offsets)
-            state = backend.infer(compile_tables(crf.unroll(unary, offsets, links)), child(0, i)).state
-            spans = spans_from_tags([labels[k] for k in state.tolist()], offsets)
-            pairs.append(Pair(right, spans, offsets))
+            state = decode(crf, unary, links, offsets, backend, child(0, i)).state
+            tags = [labels[int(k)] for k in state]
+            pairs.append(Pair(right, spans_from_tags(tags, offsets), offsets))
         return float(f1_of_counts(count_spans(pairs)[1].sum(axis=(0, 1))))
 
     return score

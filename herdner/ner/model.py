@@ -81,7 +81,7 @@ class Model:
             "labels": list(w.labels), "plan": asdict(self.plan), "scheme": self.scheme, "constrained": self.constrained,
             "gazetteers": list(self.lexicon.gazetteers.names) if self.lexicon.gazetteers is not None else [],
             "tokenizer": self.tokenizer.to_dict(), "card": dict(self.card),
-            "skips": [_skip_to_dict(skip) for skip in self.skips],
+            "skips": [skip_to_dict(skip) for skip in self.skips],
         }  # fmt: skip
         write_model(path, header, arrays)
 
@@ -122,16 +122,19 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Mod
         constrained=bool(header["constrained"]),
         tokenizer=TokenizerSettings.from_dict(header["tokenizer"]),
         card=dict(header["card"]),
-        skips=_skips(header.get("skips", ()), arrays, len(labels)),
+        skips=skips_from(header.get("skips", ()), arrays, len(labels)),
     )
 
 
-def _skip_to_dict(skip: Skip) -> dict[str, Any]:
+def skip_to_dict(skip: Skip) -> dict[str, Any]:
+    """Plain data for JSON: what finds the links, and their scale; the table is stored beside it."""
     return {"template": skip.template.to_dict(), "scale": None if skip.scale is None else skip.scale.to_dict()}
 
 
-def _skips(headers: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray[Any]], n_labels: int) -> tuple[Skip, ...]:
-    """The links of a document with their tables, finite ones."""
+def skips_from(
+    headers: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray[Any]], n_labels: int
+) -> tuple[Skip, ...]:
+    """The links of a document with their tables, finite ones, as a model file has them; ValueError otherwise."""
     if not headers:
         return ()
     tables = arrays["skip_tables"].astype(np.float64)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from herdner.ner.files import replacing
 
-FORMAT = "herdner-model"
+FORMAT, LAYER_FORMAT = "herdner-model", "herdner-layer"
+HOLDS = {FORMAT: "a tagger: open it with herdner.load", LAYER_FORMAT: "a layer: open it with SkipChainLayer.load"}
 FORMAT_VERSION = 1
 READABLE_SINCE = {1: "0.1"}  # format version -> first herdner that reads it
 LARGEST = 4 << 30  # bytes that a model may unpack to
@@ -35,9 +36,16 @@ class ModelFile:
     arrays: dict[str, NDArray[Any]]
 
 
-def write_model(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a model file atomically: whatever happens, ``path`` holds the old file or the whole new one."""
-    head = {"format": FORMAT, "format_version": FORMAT_VERSION, "needs": READABLE_SINCE[FORMAT_VERSION], **header}
+def write_model(
+    path: str | os.PathLike[str],
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    format: str = FORMAT,
+) -> None:
+    """Write a file of one of the formats of `HOLDS` atomically: whatever happens, ``path`` holds the old file or the
+    whole new one.
+    """
+    head = {"format": format, "format_version": FORMAT_VERSION, "needs": READABLE_SINCE[FORMAT_VERSION], **header}
     head["arrays"] = sorted(arrays)
     with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         _add(archive, _HEADER, json.dumps(head, indent=1, ensure_ascii=False, sort_keys=True).encode())
@@ -54,11 +62,11 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     archive.writestr(info, data)
 
 
-def read_model(path: str | os.PathLike[str]) -> ModelFile:
-    """Read a model file; `ModelError` where it is missing, foreign, damaged or of a newer format."""
+def read_model(path: str | os.PathLike[str], format: str = FORMAT) -> ModelFile:
+    """Read a file of this format; `ModelError` where it is missing, of another one, damaged or too new."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return _read(archive, str(path))
+            return _read(archive, str(path), format)
     except FileNotFoundError:
         raise ModelError(f"{path}: no such model file") from None
     except IsADirectoryError:
@@ -69,14 +77,14 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
         raise ModelError(f"{path}: not a herdner model, or damaged ({error}); train or copy it again") from None
 
 
-def _read(archive: zipfile.ZipFile, path: str) -> ModelFile:
+def _read(archive: zipfile.ZipFile, path: str, format: str) -> ModelFile:
     members = {member.filename: member for member in archive.infolist()}
     if _HEADER not in members:
         raise ModelError(f"{path}: a zip archive, but not a herdner model ({_HEADER} is missing)")
     unpacked = sum(member.file_size for member in members.values())
     if unpacked > LARGEST:
         raise ModelError(f"{path}: would unpack to {unpacked >> 20} MiB; a model has at most {LARGEST >> 20} MiB")
-    header = _read_header(_bytes(archive, members[_HEADER], path), path)
+    header = _read_header(_bytes(archive, members[_HEADER], path), path, format)
     arrays = {
         name.removesuffix(".npy"): _array(_bytes(archive, member, path), f"{path}: {name}")
         for name, member in members.items()
@@ -89,13 +97,15 @@ def _read(archive: zipfile.ZipFile, path: str) -> ModelFile:
     return ModelFile(header, arrays)
 
 
-def _read_header(data: bytes, path: str) -> dict[str, Any]:
+def _read_header(data: bytes, path: str, format: str) -> dict[str, Any]:
     try:
         header = json.loads(data)
     except (ValueError, RecursionError):
         raise ModelError(f"{path}: not a herdner model, or damaged (its header is not JSON)") from None
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ModelError(f"{path}: not a herdner model (its header names no {FORMAT} format)")
+    if not isinstance(header, dict) or header.get("format") not in tuple(HOLDS):
+        raise ModelError(f"{path}: not a herdner model (its header names no {format} format)")
+    if header["format"] != format:
+        raise ModelError(f"{path}: holds {HOLDS[header['format']]}")
     version = header.get("format_version")
     if not isinstance(version, int) or version < 1:
         raise ModelError(f"{path}: damaged model (format version {version!r})")

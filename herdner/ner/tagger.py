@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,25 +11,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.crf.learning import Learner, LearningCurve, Step, learn
+from herdner.crf.learning import Learner, LearningCurve, Score, Step, learn
 from herdner.crf.model import CRF, Links, Skip
 from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, Template, linear_chain, skip_chain
 from herdner.crf.training import Progress, train_chain
-from herdner.graph import compile_tables
 from herdner.inference import Backend, chain, make_backend
-from herdner.inference.backend import takes_start
-from herdner.ner.document import Document
+from herdner.ner.document import Document, document_spans
+from herdner.ner.estimator import Estimator
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
 from herdner.ner.io import tokenized
 from herdner.ner.lexicon import Lexicon
-from herdner.ner.linking import development_f1, gather, held_out_unaries
+from herdner.ner.linking import DEFAULT_BACKEND, backend_of, decode, development_f1, gather, held_out_unaries
 from herdner.ner.model import Model
 from herdner.ner.tags import SCHEMES, Scheme, convert_tags, spans_from_tags
 from herdner.ner.tokenize import Tokenizer, TokenizerSettings
 from herdner.sampling.seeds import child
 
 Source = str | Document
-DEFAULT_BACKEND = "sum-product"  # with links; without them Viterbi is exact and faster
 
 
 _COMPILED = ("_extractor", "_crf", "_tokenizer", "_default_backend")
@@ -40,7 +37,7 @@ class NotFittedError(ValueError, AttributeError):
     """A tagger was asked to tag before it was trained or loaded."""
 
 
-class Tagger:
+class Tagger(Estimator):
     """Names of a document by a CRF: a chain for each sentence, and links between mentions of one name.
 
     Parameters
@@ -99,23 +96,6 @@ class Tagger:
         self.tokenizer = tokenizer
 
     # --- scikit-learn's conventions ---------------------------------------------------------------------------------
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def set_params(self, **params: Any) -> Tagger:
-        """Change constructor arguments; ValueError for one that does not exist."""
-        for name, value in params.items():
-            if name not in self.get_params():
-                raise ValueError(f"unknown parameter {name!r}; a tagger has {', '.join(self.get_params())}")
-            setattr(self, name, value)
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import Tags, TargetTags
-
-        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -195,7 +175,7 @@ class Tagger:
 
         unaries = held_out_unaries(documents, labels, self.n_folds, train)
         backend = self._backend(DEFAULT_BACKEND if self.backend is None else self.backend, {})
-        score = None if development is None else development_f1(model, list(development), backend)
+        score = None if development is None else _development_f1(model, list(development), backend)
         crf, curve = learn(
             crf, gather(crf, documents, unaries, states), self.learner, score=score, seed=seed, progress=report
         )
@@ -295,17 +275,7 @@ class Tagger:
             return self._tokenizer(source)
         return source if len(source.tokens) else next(tokenized([source], self._tokenizer))
 
-    @staticmethod
-    def _backend(backend: str | Backend, options: dict[str, Any]) -> Backend:
-        if isinstance(backend, str):
-            return make_backend(backend, **options)
-        if isinstance(backend, type) or not hasattr(backend, "infer"):
-            raise ValueError(
-                f"backend must be a name, as `herdner backends` lists, or such as Gibbs(), not {backend!r}"
-            )
-        if options:
-            raise ValueError(f"options {', '.join(options)} belong to a backend given by name; {backend!r} has its own")
-        return backend
+    _backend = staticmethod(backend_of)
 
     def _tagged(self, document: Document, backend: Backend | None, rng: np.random.Generator) -> Document:
         if not len(document.tokens):
@@ -318,8 +288,7 @@ class Tagger:
             states, beliefs = crf.best_chain(unary, offsets), None
         else:
             backend = backend or self._default_backend
-            start: dict[str, Any] = {"start": crf.best_chain(unary, offsets)} if takes_start(backend) else {}
-            result = backend.infer(compile_tables(crf.unroll(unary, offsets, links)), rng, **start)
+            result = decode(crf, unary, links, offsets, backend, rng)
             states, beliefs = result.state, result.marginals
         labels = self.labels
         tags = [labels[state] for state in states.tolist()]
@@ -396,3 +365,10 @@ class Tagger:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _COMPILED}
+
+
+def _development_f1(model: Model, documents: Sequence[Document], backend: Backend) -> Score:
+    """The micro F1 on annotated documents of a CRF on top of the model's features."""
+    extractor = model.extractor()
+    unaries = [extractor.scores(document.tokens, document.sentence_offsets) for document in documents]
+    return development_f1(model.weights.labels, documents, unaries, list(map(document_spans, documents)), backend)

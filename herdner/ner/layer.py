@@ -1,0 +1,437 @@
+"""The skip chain on top of any tagger: its scores of a document's tokens in, tags that agree with each other out.
+
+An array of scores, of whatever tagger. The second "Paris" alone looks like a place; the first says that it is a person:
+
+>>> import numpy as np
+>>> from herdner import SkipChainLayer
+>>> layer = SkipChainLayer(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"])
+>>> words = ["Paris", "sang", ".", "They", "cheered", "Paris", "."]
+>>> scores = np.array([[0, 4, 0, 1, 0], *[[4, 0, 0, 0, 0]] * 4, [0, 1, 0, 1.5, 0], [4, 0, 0, 0, 0]], np.float32)
+>>> result = layer.apply(scores, words, sentence_offsets=[0, 3, 7])
+>>> result.tags
+['B-PER', 'O', 'O', 'O', 'O', 'B-PER', 'O']
+>>> result.changed.nonzero()[0], result.marginals[5].round(2)
+(array([5]), array([0.08, 0.55, 0.  , 0.37, 0.  ]))
+
+A spaCy ``Doc`` whose tokens a component has scored. The entities come back into the ``Doc``:
+
+>>> import spacy
+>>> from spacy.tokens import Doc, Span
+>>> doc = Doc(spacy.blank("en").vocab, words=words, sent_starts=[True, False, False, True, False, False, False])
+>>> doc.user_data["scores"] = scores
+>>> offsets = [sentence.start for sentence in doc.sents] + [len(doc)]
+>>> result = layer.apply(doc.user_data["scores"], [token.text for token in doc], offsets)
+>>> doc.set_ents([Span(doc, *span) for span in result.spans])
+>>> [(entity.text, entity.label_) for entity in doc.ents]
+[('Paris', 'PER'), ('Paris', 'PER')]
+
+The output of a Hugging Face token classifier, ``model(**tokenizer(words, is_split_into_words=True,
+return_tensors="pt"))``: ``logits`` [1, pieces, labels], and the ``word_ids`` of its tokenizer, None for "[CLS]" and
+"[SEP]". A word is scored by its first piece. Of a text longer than the model reads, join the words and scores of all
+parts first, as names are linked across a whole document:
+
+>>> id2label = {0: "O", 1: "B-PER", 2: "I-PER", 3: "B-LOC", 4: "I-LOC"}  # model.config.id2label
+>>> word_ids = [None, 0, 0, 1, 2, 3, 4, 5, 5, 6, None]  # .word_ids(0) of the tokenizer's output
+>>> logits = scores[[6, 0, 0, 1, 2, 3, 4, 5, 5, 6, 6]][None]  # .logits.detach().numpy() of the model's output
+>>> first = {}
+>>> for piece, word in enumerate(word_ids):
+...     if word is not None:
+...         _ = first.setdefault(word, piece)
+>>> layer = SkipChainLayer([id2label[k] for k in range(len(id2label))])
+>>> layer.apply(logits[0, list(first.values())], [words[word] for word in first], [0, 3, 7]).tags
+['B-PER', 'O', 'O', 'O', 'O', 'B-PER', 'O']
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdner.crf.learning import Learner, LearningCurve, Score, Step, learn
+from herdner.crf.model import CRF, Skip
+from herdner.crf.rules import RULES, Rule, SameWord, rule_from_text
+from herdner.crf.templates import EdgeScale, SkipChain
+from herdner.inference import Backend
+from herdner.ner.estimator import Estimator
+from herdner.ner.linking import DEFAULT_BACKEND, backend_of, decode, development_f1, gather
+from herdner.ner.model import skip_to_dict, skips_from
+from herdner.ner.model_file import LAYER_FORMAT, ModelError, read_model, write_model
+from herdner.ner.scored import Scored, ScoreKind, as_tags, checked_kind, checked_labels, is_tag, scheme_of
+from herdner.ner.tags import (
+    SCHEMES,
+    Scheme,
+    SentenceOffsets,
+    Span,
+    allowed_transitions,
+    convert_tags,
+    spans_from_tags,
+    split_tag,
+)
+from herdner.sampling.seeds import child
+
+DEFAULT_RULES = (SameWord(),)
+JOINT = Learner(joint=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Consistent:
+    """The tags of one document of n tokens.
+
+    tags: one of the layer's labels for each token. spans: the entities that they say; of plain labels, runs of one.
+    marginals: float64[n, K], P(token = label), columns as in ``labels``; None where the backend gives none.
+    links: int32[F, 2], the linked tokens of all rules, the earlier one first, rows ascending.
+    changed: bool[n], whether the tag is another than without links.
+    """
+
+    tags: list[str]
+    spans: list[Span]
+    marginals: NDArray[np.float64] | None
+    links: NDArray[np.int32]
+    changed: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The tied tables, and the labels that they are of."""
+
+    labels: tuple[str, ...]
+    crf: CRF
+
+
+class SkipChainLayer(Estimator):
+    """Ties the mentions of one name in a document together, whichever tagger scored their tokens.
+
+    A skip-chain CRF (Sutton and McCallum 2004) whose log-potentials of single tokens are the scores of another tagger.
+    It works as it is, with a soft tie, and better after `fit`. The module's documentation shows it on an array, a spaCy
+    ``Doc`` and the output of a Hugging Face model.
+
+    Parameters
+    ----------
+    labels: what the columns of scores are: tags of any scheme, such as O, B-PER and I-PER, in any order; or plain
+    labels, with ``constrained=False``.
+    rules: which tokens are linked: rules (`herdner.crf.rules`), their text such as "acronym:nearest=3", or
+    `skip_chain(rule, scaled=True)`, whose links have a learned scale each.
+    scores: "log-potentials" (any real numbers, the larger the likelier: logits, log-probabilities), or "marginals"
+    (probabilities of a token's labels).
+    tie: before `fit`, the log-potential of a link whose ends have the same class: both in a PER, or both O; other links
+    have 0. 1 is a good guess: between 0.5 and 2, F1 on CoNLL-2003 hardly depends on it.
+    transition: float64[K, K], log-potentials of a label (row) followed by a label (column) in a sentence; None is 0.
+    Not for scores in which the tagger's own transitions are counted already, as in marginals of a CRF.
+    constrained: forbid sequences of tags that are not well formed.
+    scheme: of the tags; None reads it off the labels. Where B and I are the only prefixes that is IOB2; taggers of
+    IOB1, in which most names begin with I, must say "iob1".
+    backend: name of the inference backend (`herdner.BACKENDS`), or a `Backend`.
+    learner: how `fit` learns (`herdner.crf.learning.Learner`), by default the transitions too: of scores that know
+    nothing of the neighbours' labels that is most of the gain.
+
+    Attributes
+    ----------
+    learned_: the tied tables (`Learned`), after `fit` or `load`.
+    learning_curve_: how they were learned, after `fit`.
+
+    Nothing but `fit` and `set_params` changes a layer: any number of threads may apply one.
+    """
+
+    def __init__(
+        self,
+        labels: Sequence[str],
+        rules: Sequence[Rule | SkipChain | str] = DEFAULT_RULES,
+        *,
+        scores: ScoreKind = "log-potentials",
+        tie: float = 1.0,
+        transition: ArrayLike | None = None,
+        constrained: bool = True,
+        scheme: Scheme | None = None,
+        backend: str | Backend = DEFAULT_BACKEND,
+        learner: Learner = JOINT,
+    ) -> None:
+        self.labels = labels
+        self.rules = rules
+        self.scores: ScoreKind = scores
+        self.tie = tie
+        self.transition = transition
+        self.constrained = constrained
+        self.scheme: Scheme | None = scheme
+        self.backend = backend
+        self.learner = learner
+
+    # --- tags out ---------------------------------------------------------------------------------------------------
+
+    def apply(
+        self,
+        scores: ArrayLike,
+        tokens: Sequence[str],
+        sentence_offsets: SentenceOffsets | None = None,
+        *,
+        seed: int | None = 0,
+    ) -> Consistent:
+        """The consistent tags of one document.
+
+        scores: float[n, K] of any precision, a row for each token and a column for each label; -inf forbids a label.
+        tokens: n words as they stand in the text, with their capitals. sentence_offsets: sentence s holds the tokens
+        ``sentence_offsets[s]:sentence_offsets[s + 1]``, S + 1 numbers from 0 to n; None is one sentence. ``seed``
+        matters to samplers only, which begin with the best tags of the chains.
+
+        Where nothing is linked the answer is that of the chains. ValueError, in one line, where something is wrong.
+        """
+        labels, crf = self._tables()
+        document = Scored.of(scores, tokens, sentence_offsets, len(labels), checked_kind(self.scores))
+        return _consistent(labels, crf, backend_of(self.backend, {}), document, child(seed, 0))
+
+    def predict(
+        self,
+        scores: Sequence[ArrayLike],
+        tokens: Sequence[Sequence[str]],
+        sentence_offsets: Sequence[SentenceOffsets] | None = None,
+        *,
+        seed: int | None = 0,
+    ) -> list[list[str]]:
+        """The consistent tags of several documents, arguments as lists of those of `apply`.
+
+        Document i draws its random numbers from the i-th child of ``seed``.
+        """
+        labels, crf = self._tables()
+        backend = backend_of(self.backend, {})
+        documents = self._scored(labels, scores, tokens, sentence_offsets)
+        return [_consistent(labels, crf, backend, each, child(seed, i)).tags for i, each in enumerate(documents)]
+
+    def _tables(self) -> tuple[tuple[str, ...], CRF]:
+        """Labels, and the learned CRF or else the one that can be had without."""
+        learned: Learned | None = getattr(self, "learned_", None)
+        if learned is None:
+            return self._untrained()
+        if checked_labels(self.labels) != learned.labels:
+            raise ValueError("the labels are not those that this layer has learned from: call fit again")
+        return learned.labels, learned.crf
+
+    def _untrained(self) -> tuple[tuple[str, ...], CRF]:
+        labels = checked_labels(self.labels)
+        if isinstance(self.tie, bool) or not isinstance(self.tie, int | float) or not np.isfinite(self.tie):
+            raise ValueError(f"tie must be a finite number, not {self.tie!r:.80}")
+        names = [split_tag(label)[1] if is_tag(label) else label for label in as_tags(labels)]
+        table = self.tie * np.equal.outer(np.array(names), np.array(names))
+        skips = [Skip(each, table, EdgeScale() if each.scaled else None) for each in _templates(self.rules)]
+        transition, nothing = _transition(self.transition, len(labels)), np.zeros(len(labels))
+        scheme = self._scheme(labels)
+        if scheme is None:
+            return labels, CRF(transition, nothing, nothing, tuple(skips))
+        allowed = allowed_transitions(labels, scheme)
+        start, end = (np.where(ok, nothing, -np.inf) for ok in (allowed.start, allowed.end))
+        return labels, CRF(np.where(allowed.follow, transition, -np.inf), start, end, tuple(skips))
+
+    def _scheme(self, labels: tuple[str, ...]) -> Scheme | None:
+        """The scheme whose sequences are well formed; None where anything goes."""
+        if self.scheme is not None and self.scheme not in SCHEMES:
+            raise ValueError(f"unknown tag scheme {self.scheme!r}; known are {', '.join(SCHEMES)}")
+        if not self.constrained:
+            return None
+        found = scheme_of(labels)
+        return self.scheme or found
+
+    def _scored(
+        self,
+        labels: tuple[str, ...],
+        scores: Sequence[ArrayLike],
+        tokens: Sequence[Sequence[str]],
+        sentence_offsets: Sequence[SentenceOffsets] | None,
+    ) -> Iterator[Scored]:
+        """Several documents, checked as they are asked for."""
+        kind = checked_kind(self.scores)
+        offsets = [None] * len(tokens) if sentence_offsets is None else sentence_offsets
+        if not len(scores) == len(tokens) == len(offsets):
+            raise ValueError(
+                f"each document has scores, tokens and sentence offsets, not {len(scores)}, {len(tokens)} and"
+                f" {len(offsets)} of them"
+            )
+        for i, document in enumerate(zip(scores, tokens, offsets, strict=True)):
+            try:
+                yield Scored.of(*document, len(labels), kind)
+            except ValueError as error:
+                raise ValueError(f"document {i}: {error}") from None
+
+    # --- learning ---------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        scores: Sequence[ArrayLike],
+        tokens: Sequence[Sequence[str]],
+        tags: Sequence[Sequence[str]],
+        sentence_offsets: Sequence[SentenceOffsets] | None = None,
+        *,
+        development: tuple[Any, ...] | None = None,
+        progress: Callable[[Step], None] | None = None,
+        seed: int = 0,
+    ) -> SkipChainLayer:
+        """Learn the tables of the links, and that of the transitions if ``learner.joint``, from documents and their
+        right ``tags``.
+
+        The tagger must not have been trained on these documents: score them by one that has not seen them, such as
+        those of a cross-validation. A tagger is surer, and oftener right, on what it was trained on than it will ever
+        be again; from there it looks as if links had nothing to add, and their tables come out too small.
+
+        Arguments as in `predict`. The tags are ``labels`` or, if constrained, of any scheme. ``development``: other
+        documents as ``(scores, tokens, tags)`` or ``(scores, tokens, tags, sentence_offsets)``; the tables are then
+        those of the iteration whose entities have the best F1 there. A label that the documents do not hold is learned
+        to be unlikely at linked tokens; without any link a table is 0.
+        """
+        labels, crf = self._untrained()
+        documents, gold = self._annotated(labels, scores, tokens, tags, sentence_offsets)
+        if not any(document.tokens for document in documents):
+            raise ValueError("nothing to learn from: the documents hold no token")
+        number = {label: k for k, label in enumerate(labels)}
+        states = [np.array([number[tag] for tag in sequence], np.int32) for sequence in gold]
+        for i, (document, right) in enumerate(zip(documents, states, strict=True)):
+            forbidden = document.unary[np.arange(len(right)), right] == -np.inf
+            if forbidden.any():
+                t = int(forbidden.argmax())
+                raise ValueError(f"document {i}: the score of the right tag of token {t}, {gold[i][t]!r}, is -inf")
+        score = None if development is None else self._development(labels, development)
+        examples = gather(crf, documents, [document.unary for document in documents], states)
+        if crf.skips or self.learner.joint:
+            crf, curve = learn(crf, examples, self.learner, score=score, seed=seed, progress=progress)
+        else:
+            curve = None
+        self.learned_ = Learned(labels, crf)
+        self.learning_curve_: LearningCurve | None = curve
+        return self
+
+    def _development(self, labels: tuple[str, ...], development: tuple[Any, ...]) -> Score:
+        if not isinstance(development, tuple) or len(development) not in (3, 4):
+            raise ValueError("development must be (scores, tokens, tags) or (scores, tokens, tags, sentence_offsets)")
+        documents, gold = self._annotated(labels, *development, *[None] * (4 - len(development)))
+        readable = dict(zip(labels, as_tags(labels), strict=True))
+        right = [
+            spans_from_tags([readable[tag] for tag in sequence], document.sentence_offsets)
+            for document, sequence in zip(documents, gold, strict=True)
+        ]
+        unaries = [document.unary for document in documents]
+        return development_f1(list(readable.values()), documents, unaries, right, backend_of(self.backend, {}))
+
+    def _annotated(
+        self,
+        labels: tuple[str, ...],
+        scores: Sequence[ArrayLike],
+        tokens: Sequence[Sequence[str]],
+        tags: Sequence[Sequence[str]],
+        sentence_offsets: Sequence[SentenceOffsets] | None,
+    ) -> tuple[list[Scored], list[list[str]]]:
+        """Documents, and their right tags among the labels."""
+        scheme = self._scheme(labels)
+        documents = list(self._scored(labels, scores, tokens, sentence_offsets))
+        if len(tags) != len(documents):
+            raise ValueError(f"{len(documents)} documents but {len(tags)} sequences of tags")
+        gold = []
+        for i, (document, sequence) in enumerate(zip(documents, tags, strict=True)):
+            try:
+                gold.append(_among(labels, sequence, document, scheme))
+            except ValueError as error:
+                raise ValueError(f"document {i}: {error}") from None
+        return documents, gold
+
+    # --- files ------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the layer to one file, atomically: labels, rules and tables, but not the backend and the learner."""
+        labels, crf = self._tables()
+        for skip in crf.skips:
+            if type(skip.template.rule) not in RULES.values():
+                raise ValueError(
+                    f"{skip.template.rule!r:.80} is your own rule; a file can hold {', '.join(RULES)} only"
+                )
+        header = {
+            "labels": list(labels), "scores": checked_kind(self.scores), "tie": self.tie, "scheme": self.scheme,
+            "constrained": bool(self.constrained), "skips": [skip_to_dict(skip) for skip in crf.skips],
+        }  # fmt: skip
+        arrays = {"transition": crf.transition}
+        if crf.skips:
+            arrays["skip_tables"] = np.stack([skip.table for skip in crf.skips])
+        write_model(path, header, arrays, LAYER_FORMAT)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, backend: str | Backend = DEFAULT_BACKEND, learner: Learner = JOINT
+    ) -> SkipChainLayer:
+        """Read a file that `save` wrote. `herdner.ModelError` for anything else, or what is damaged."""
+        file = read_model(path, LAYER_FORMAT)
+        try:
+            header = file.header
+            labels = checked_labels(header["labels"])
+            skips = skips_from(header["skips"], file.arrays, len(labels))
+            layer = cls(
+                labels, tuple(skip.template for skip in skips), scores=checked_kind(header["scores"]),
+                tie=header["tie"], transition=file.arrays["transition"].astype(np.float64),
+                constrained=bool(header["constrained"]), scheme=header["scheme"], backend=backend, learner=learner,
+            )  # fmt: skip
+            _, crf = layer._untrained()
+        except KeyError as error:
+            raise ModelError(f"{path}: damaged layer ({error} is missing); save or copy it again") from None
+        except (ValueError, TypeError, OverflowError, AttributeError) as error:
+            raise ModelError(f"{path}: damaged layer ({error}); save or copy it again") from None
+        layer.learned_ = Learned(labels, replace(crf, skips=skips))
+        return layer
+
+
+def _consistent(
+    labels: tuple[str, ...], crf: CRF, backend: Backend, document: Scored, rng: np.random.Generator
+) -> Consistent:
+    unary, tokens, offsets = document
+    if not tokens:
+        return Consistent([], [], unary, np.empty((0, 2), np.int32), np.zeros(0, np.bool_))
+    alone = crf.best_chain(unary, offsets)
+    links = crf.links(tokens, unary, offsets)
+    ends = np.concatenate([np.empty((0, 2), np.int32), *(found.ends for found in links)])
+    if len(ends):
+        ends = np.unique(ends, axis=0)
+        result = decode(crf, unary, links, offsets, backend, rng)
+        states, marginals = result.state, result.marginals
+    else:
+        states, marginals = alone, crf.chain_marginals(unary, offsets)
+    readable = as_tags(labels)
+    spans = spans_from_tags([readable[state] for state in states.tolist()], offsets)
+    return Consistent([labels[state] for state in states.tolist()], spans, marginals, ends, states != alone)
+
+
+def _templates(rules: Sequence[Rule | SkipChain | str]) -> list[SkipChain]:
+    """The rules as templates; ValueError where one is none."""
+    if isinstance(rules, str) or not isinstance(rules, Sequence):
+        raise ValueError(f"rules must be a list such as [SameWord()] or ['same-word'], not {rules!r:.80}")
+    found = []
+    for rule in rules:
+        if isinstance(rule, str):
+            rule = rule_from_text(rule)
+        if isinstance(rule, type) or not (isinstance(rule, SkipChain) or hasattr(rule, "links")):
+            raise ValueError(f"a rule must be such as SameWord() or 'same-word', not {rule!r:.80}")
+        found.append(rule if isinstance(rule, SkipChain) else SkipChain(rule))
+    return found
+
+
+def _transition(transition: ArrayLike | None, n_labels: int) -> NDArray[np.float64]:
+    if transition is None:
+        return np.zeros((n_labels, n_labels))
+    try:
+        table = np.array(transition, np.float64)
+    except (ValueError, TypeError):
+        raise ValueError("transition must be an array of numbers [labels, labels]") from None
+    if table.shape != (n_labels, n_labels):
+        raise ValueError(f"transition must have shape [{n_labels}, {n_labels}], as there are {n_labels} labels")
+    if not (table < np.inf).all():
+        raise ValueError("transition holds NaN or +inf; log-potentials are finite or -inf")
+    return table
+
+
+def _among(labels: tuple[str, ...], tags: Sequence[str], document: Scored, scheme: Scheme | None) -> list[str]:
+    """Right tags, converted to the scheme of the labels; ValueError where one is not among them."""
+    if isinstance(tags, str) or len(tags) != len(document.tokens):
+        raise ValueError(f"{len(document.tokens)} tokens but {len(tags)} tags")
+    tags = list(tags) if scheme is None else convert_tags(tags, None, scheme, document.sentence_offsets)
+    if scheme == "iob1" and not any(label[0] == "B" for label in labels):  # IO: names that touch are one
+        tags = [tag.replace("B-", "I-", 1) if tag[0] == "B" else tag for tag in tags]
+    missing = next((t for t, tag in enumerate(tags) if tag not in labels), None)
+    if missing is not None:
+        raise ValueError(f"the tag of token {missing}, {tags[missing]!r:.80}, is not among the labels")
+    return tags
