@@ -1,81 +1,201 @@
-"""Micro F1 and seconds of taggers on corpora that are measured, never shipped.
+"""HG16 Table 3: F1 and seconds of Gibbs, herded Gibbs and Viterbi on a chain; then of every backend with links.
 
-    python scripts/ner_f1.py --train ../shared/data/ner/conll2003/eng.train:conll2003 \
-        --test ../shared/data/ner/conll2003/eng.testa:conll2003
     python scripts/ner_f1.py --model en --test ../shared/data/ner/ieer:ieer
+    python scripts/ner_f1.py --train ../shared/data/ner/conll2003/eng.train:conll2003 --templates skip \
+        --test ../shared/data/ner/conll2003/eng.testa:conll2003 --save conll.herdner
+    python scripts/ner_f1.py --train ../shared/data/ner/conll2003/eng.train:conll2003 --scheme iob1 --unconstrained \
+        --map-labels --test ../shared/data/ner/ieer:ieer
 
-With ``--train``, a chain is trained there with the word classes and gazetteers of the shipped model (pip install
-'.[train]'). Precision, recall and F1 are seqeval's in strict mode; the interval resamples documents. Seconds:
-features apart from Viterbi, best of several runs on one core.
+The corpora are measured, never shipped. With ``--train``, a tagger is trained there with the word classes and
+gazetteers of the shipped model (pip install '.[train]'). Random methods: mean and standard deviation over the seeds.
+
+The samplers return the best state they visited. From the chain's best path (``--start viterbi``, as `Tagger` begins)
+that is Viterbi's on a chain, whatever they do; from a random one (``--start random``) they have to find it. Where a
+scheme forbids sequences of tags (IOBES, IOB2), samplers that change one tag at a time hardly can: the model of HG16 had
+one tag for each class, which here is ``--scheme iob1 --unconstrained`` (a B- where two names of a class touch, alone).
+
+Seconds: features apart from inference, which is the graph's compilation and the search, on one core; the shortest of
+the runs.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
+from experiment import Experiment, Out, Quick, Seed
+from ner_decoding import Method, Row, Scored, Start, measure, of_the_paper, of_the_registry
 from rich.console import Console
 from rich.progress import Progress
 from timing import best_times
 from train_en import english_lexicon
 
 import herdner
+from herdner.crf.templates import linear_chain, skip_chain
 from herdner.ner.corpora import parse_source, read
 from herdner.ner.document import Document
-from herdner.ner.evaluate import Scores, evaluate
+from herdner.ner.evaluate import evaluate, markdown_table
 from herdner.ner.tagger import Tagger
+from herdner.ner.tags import Scheme
 from herdner.ner.tokenize import Tokenizer
 
+TEMPLATES = {"chain": (linear_chain(),), "skip": (linear_chain(), skip_chain())}
+HEADER = ("method", "sweeps", "start", "F1", "sd", "below the best", "seconds")
 
-def trained(source: str, iterations: int, c2: float) -> Tagger:
-    documents = list(read(parse_source(source), tokenizer=Tokenizer()))
+
+def documents_of(source: str, map_labels: bool) -> list[Document]:
+    return list(read(parse_source(source), map_labels=map_labels, tokenizer=Tokenizer()))
+
+
+def trained(sources: Sequence[str], map_labels: bool, seed: int, **options: Any) -> Tagger:
+    documents = [document for source in sources for document in documents_of(source, map_labels)]
     with Progress(console=Console(stderr=True)) as progress:
-        task = progress.add_task("training", total=iterations)
-        tagger = Tagger(lexicon=english_lexicon(), c2=c2, max_iterations=iterations)
-        return tagger.fit(documents, progress=lambda number, report: progress.update(task, completed=number))
+        task = progress.add_task("training", total=None)
+        tagger = Tagger(lexicon=english_lexicon(), **options)
+
+        def report(number: int, told: dict[str, Any]) -> None:
+            progress.update(task, description=f"training: {told['stage']}, iteration {number}")
+
+        return tagger.fit(documents, progress=report, seed=seed)
 
 
-def seconds(tagger: Tagger, gold: list[Document], repeats: int) -> dict[str, float]:
-    """Features and weights; then inference on them."""
-    extractor, crf = tagger.model_.extractor(), tagger.model_.crf()
-    viterbi = herdner.make_backend("viterbi")
-    scores = [extractor.scores(d.tokens, d.sentence_offsets) for d in gold]
-    return best_times(
-        {
-            "features": lambda: [extractor.scores(d.tokens, d.sentence_offsets) for d in gold],
-            "viterbi": lambda: [
-                viterbi.infer(crf.unroll(unary, d.sentence_offsets)) for unary, d in zip(scores, gold, strict=True)
-            ],
-        },
-        repeats,
-    )
+def table(rows: Sequence[Row], caption: str) -> str:
+    """Markdown; "below the best" is the log-potential that the search left, on average, to the best of the rows."""
+    best = max(max(row.log_potential) for row in rows)
+    cells = [
+        (
+            row.method,
+            "" if row.sweeps is None else str(row.sweeps),
+            row.start,
+            f"{row.mean:.2f}",
+            f"{row.sd:.2f}" if len(row.f1) > 1 else "",
+            f"{best - np.mean(row.log_potential):.1f}",
+            f"{row.seconds:.2f}",
+        )
+        for row in rows
+    ]
+    return markdown_table(HEADER, cells, caption)
+
+
+def claims(rows: Sequence[Row]) -> list[str]:
+    """What HG16 Sec. 4.4 says of Table 3, in the numbers of one table of it."""
+    found = {(row.method, row.sweeps): row for row in rows}
+    viterbi, herded = found.get(("Viterbi", None)), found.get(("herded Gibbs", 400))
+    if viterbi is None or herded is None:
+        return []
+    said = [
+        f"herded Gibbs, 400 sweeps: F1 {herded.mean - viterbi.mean:+.2f} from Viterbi's, {herded.seconds:.2f} s"
+        f" ({'within' if abs(herded.mean - viterbi.mean) <= 0.05 else 'not within'} 0.05)"
+    ]
+    for (name, sweeps), row in found.items():
+        if name.startswith("annealed") and sweeps == 800:
+            verdict = "above" if row.mean > herded.mean else "not above"
+            said.append(f"{name}, 800 sweeps: F1 {row.mean - herded.mean:+.2f}, {verdict} herded Gibbs at 400")
+    return said
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is run on each corpus."""
+
+    starts: Sequence[Start]
+    unit: str
+    sweeps: Sequence[int]
+    skip_sweeps: int
+    seeds: Sequence[int]
+    repeats: int
+
+    def run(self, tagger: Tagger, gold: Sequence[Document]) -> dict[str, Any]:
+        """Prints each table when it is there; ``tables``: rows, claims and notes by title."""
+        scored = Scored.of(tagger, gold)
+        features = best_times({"features": lambda: Scored.of(tagger, gold)}, self.repeats)["features"]
+        print(f"\nfeatures, and {scored.n_links} links: {features:.2f} s")
+        tables = {}
+        for start in self.starts:
+            title = f"chain of a {self.unit}, {start} start"
+            what = scored.chain(self.unit == "sentence")
+            tables[title] = self._table(what, of_the_paper(self.sweeps), title, start)
+        if scored.n_links:
+            title = "skip chain of a document"
+            tables[title] = self._table(scored, of_the_registry(self.skip_sweeps), title, "viterbi")
+        return {"features_seconds": features, "n_links": scored.n_links, "tables": tables}
+
+    def _table(self, scored: Scored, methods: Sequence[Method], title: str, start: Start) -> dict[str, Any]:
+        rows, notes = [], []
+        for method in methods:
+            try:
+                rows.append(measure(scored, method, start, self.seeds, self.repeats))
+            except ValueError as error:  # the backend does not fit the graph, and says why
+                notes.append(f"{method.name}: {error}")
+        said = claims(rows)
+        print(f"\n## {title}\n\n{table(rows, chr(10).join(f'- {line}' for line in (*said, *notes)))}", flush=True)
+        return {"rows": rows, "claims": said, "notes": notes}
+
+
+def draw(panel: Any, rows: Sequence[Row], title: str) -> None:
+    """F1 against seconds: a line for each method that was run for several numbers of sweeps, else a point."""
+    for name in dict.fromkeys(row.method for row in rows):
+        of_it = [row for row in rows if row.method == name]
+        x, y, sd = ([getattr(row, key) for row in of_it] for key in ("seconds", "mean", "sd"))
+        panel.errorbar(x, y, yerr=sd, marker="o", markersize=4, linewidth=1, capsize=2, label=name)
+    panel.set(xscale="log", xlabel="seconds of inference", ylabel="F1", title=title)
+    panel.legend(fontsize=6)
 
 
 def main(
     test: Annotated[list[str], typer.Option(help="FILE:FORMAT to measure on; may be repeated.")],
-    train: Annotated[str | None, typer.Option(help="FILE:FORMAT to train on.")] = None,
     model: Annotated[str, typer.Option(help="Model to measure, where nothing is trained.")] = "en",
+    train: Annotated[list[str] | None, typer.Option(help="FILE:FORMAT to train on; may be repeated.")] = None,
+    templates: Annotated[Literal["chain", "skip"], typer.Option(help="What to train.")] = "chain",
+    scheme: Annotated[Scheme, typer.Option(help="Tag scheme to train in.")] = "iobes",
+    unconstrained: Annotated[bool, typer.Option(help="Forbid no sequences of tags.")] = False,
+    map_labels: Annotated[bool, typer.Option(help="Train on PER, LOC and ORG alone.")] = False,
     iterations: int = 80,
     c2: float = 0.3,
-    repeats: int = 3,
-    seed: int = 0,
-    output: Annotated[Path | None, typer.Option(help="JSON file to write.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Model file to write after training.")] = None,
+    start: Annotated[Literal["both", "random", "viterbi"], typer.Option(help="Start on the chain.")] = "both",
+    unit: Annotated[Literal["sentence", "document"], typer.Option(help="Graph of the chain.")] = "sentence",
+    sweeps: Annotated[list[int] | None, typer.Option(min=1, help="On the chain [default: 100, 400, 800].")] = None,
+    skip_sweeps: Annotated[int, typer.Option(min=1, help="On the skip chain.")] = 100,
+    n_seeds: Annotated[int, typer.Option(min=1, help="Runs of random methods.")] = 5,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of others, for the time.")] = 3,
+    quick: Quick = False,
+    seed: Seed = 0,
+    out: Out = Path("out"),
 ) -> None:
-    tagger = trained(train, iterations, c2) if train else herdner.load(model)
+    experiment = Experiment("ner_f1", "HG16 Table 3: named entities by Gibbs, herded Gibbs, Viterbi", quick, seed, out)
+    if train:
+        options = {"templates": TEMPLATES[templates], "scheme": scheme, "constrained": not unconstrained, "c2": c2}
+        tagger = trained(train, map_labels, seed, max_iterations=iterations, **options)
+        if save is not None:
+            tagger.save(save)
+    else:
+        tagger = herdner.load(model)
+        if unconstrained:
+            tagger = Tagger.from_model(replace(tagger.model_, constrained=False))
     known = {tag.partition("-")[2] for tag in tagger.labels}
-    rows = []
+    study = Study(
+        ["random", "viterbi"] if start == "both" else [start], unit,
+        experiment.size([10, 20], sweeps or [100, 400, 800]), experiment.size(10, skip_sweeps),
+        experiment.seeds(experiment.size(1, n_seeds)), experiment.size(1, repeats),
+    )  # fmt: skip
+    results: dict[str, Any] = {}
     for source in test:
-        gold = list(read(parse_source(source), map_labels="MISC" not in known, tokenizer=Tokenizer()))
-        predicted = list(tagger.pipe([replace(document, tags=None, entities=()) for document in gold]))
-        scores: Scores = evaluate(gold, predicted, rng=np.random.default_rng(seed))
-        rows.append({"test": source, "scores": scores.to_dict(), "seconds": seconds(tagger, gold, repeats)})
-        print(f"\n{train or model} on {Path(source).name}: {rows[-1]['seconds']}\n\n{scores.to_markdown()}")
-    if output is not None:
-        output.write_text(json.dumps({"train": train, "model": model, "c2": c2, "rows": rows}, indent=1) + "\n")
+        gold = documents_of(source, "MISC" not in known)
+        found = list(tagger.pipe([replace(document, tags=None, entities=()) for document in gold]))
+        scores = evaluate(gold, found, rng=experiment.rng())
+        print(f"\n## {', '.join(train or [model])} on {Path(source).name}, tagged\n\n{scores.to_markdown()}")
+        results[source] = {"scores": scores.to_dict(), **study.run(tagger, gold)}
+    drawn = {(source, title): at["rows"] for source in test for title, at in results[source]["tables"].items()}
+    figure, panels = experiment.axes(len(drawn))
+    for panel, ((source, title), rows) in zip(panels, drawn.items(), strict=True):
+        draw(panel, rows, f"{Path(source).name}: {title}")
+    experiment.finish(json.loads(json.dumps(results, default=asdict)), figure)
 
 
 if __name__ == "__main__":

@@ -104,7 +104,8 @@ def denoise(
     y = checked(observed, noise)
     graph = posterior(y, noise, coupling)
     backend = default_backend(estimate) if backend is None else backend
-    more = {"start": noise.most_likely(y).ravel()} if takes_start(backend) else {}
+    own = hasattr(backend, "start")  # icm and mean-field begin where their option says
+    more = {"start": noise.most_likely(y).ravel()} if takes_start(backend) and not own else {}
     result = backend.infer(graph, seed, **more)
     if estimate == "map":
         return Denoised(result.state.reshape(y.shape), None, noise, coupling, result)

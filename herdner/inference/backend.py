@@ -26,7 +26,7 @@ class Backend(Protocol):
 
 
 def takes_start(backend: Backend) -> bool:
-    """Whether ``infer`` takes ``start``, the state that a sampler begins with."""
+    """Whether ``infer`` takes ``start``, the state to begin with."""
     return _takes_start(type(backend))
 
 

@@ -7,13 +7,14 @@ from time import perf_counter
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext.ascent import Ascent
 from herdner.graph.chains import unary_table
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
 from herdner.inference.repair import repaired
+from herdner.inference.start import given_start
 from herdner.inference.sweeps import Interruptible, check_options, constant
 from herdner.sampling.result import Result
 from herdner.sampling.seeds import generator
@@ -42,9 +43,16 @@ class ICM:
         if self.start not in ("unary", "random"):
             raise ValueError(f"start must be 'unary' or 'random', not {self.start!r}")
 
-    def infer(self, graph: FactorGraph | TableGraph, seed: int | np.random.Generator | None = None) -> Result:
+    def infer(
+        self,
+        graph: FactorGraph | TableGraph,
+        seed: int | np.random.Generator | None = None,
+        *,
+        start: ArrayLike | None = None,
+    ) -> Result:
         """Time of a sweep O(factors x labels). ``seed`` matters to random starts only.
 
+        ``start`` int[V]: where the first run begins, a state of log-potential above -inf; None is the option's.
         trace [n_starts, n_sweeps]: the log-potential after each sweep, constant from where a run has stopped.
         UnsupportedGraph where no state that is allowed was found to start from. Ctrl-C raises `Interrupted`, whose
         ``result`` is what was reached until then.
@@ -54,12 +62,17 @@ class ICM:
         constant(compiled)
         unary = unary_table(compiled.sizes, compiled.factors, int(compiled.sizes.max(initial=1)))
         compiled.conditionals  # noqa: B018 - refuses variables without an allowed label
+        first = None if start is None else given_start(compiled, start).astype(np.int32)
         rng, traces, best, top = generator(seed), [], np.empty(0, np.int32), -np.inf
         sweeps = Interruptible()
         for run in range(self.n_starts):
-            by_unary = run == 0 and self.start == "unary"
-            state = unary.argmax(axis=1) if by_unary else _drawn(unary, rng)
-            state = repaired(compiled, state.astype(np.int32), 0 if by_unary else int(rng.integers(2**63)), "icm")
+            if run == 0 and first is not None:
+                state = first
+            elif run == 0 and self.start == "unary":
+                state = repaired(compiled, unary.argmax(axis=1).astype(np.int32), 0, "icm")
+            else:
+                drawn = _drawn(unary, rng).astype(np.int32)
+                state = repaired(compiled, drawn, int(rng.integers(2**63)), "icm")
             traces.append(reached := [float(compiled.graph.log_potential(state))])
             with sweeps:
                 self._climb(compiled, state, reached)

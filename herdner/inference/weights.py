@@ -71,9 +71,9 @@ def lay_out(plan: Plan, sizes: NDArray[np.int32], form: Conditionals | GridForm,
         if n_slots:
             draw = kind if specialised else "any"
             return Weights(draw, fractions=True, weights_at=weights_at, n_keys=n_keys, n_slots=n_slots, **found)
-    n_keys, n_slots, weights_at = _slots(
-        bits, len(sizes), plan.weight_memory // _DENSE_SIGNED // (8 * words), some=True
-    )
+    # A dense table is written whole before the first sweep: one of more weights than updates costs more than it saves.
+    most = min(plan.weight_memory // _DENSE_SIGNED // (8 * words), plan.n_sweeps * len(sizes))
+    n_keys, n_slots, weights_at = _slots(bits, len(sizes), most, some=True)
     return Weights(
         kind if specialised and loop == "labels" else "any",
         dense=n_slots > 0, weights_at=weights_at, n_keys=n_keys, n_slots=n_slots, words=words,

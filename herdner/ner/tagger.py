@@ -255,11 +255,11 @@ class Tagger(Estimator):
         """Tag texts or documents one after the other; lazily, so that endless streams are fine.
 
         ``backend`` and its ``options`` replace the tagger's own. Document i, counted from ``first``, draws its random
-        numbers from the i-th child of ``seed``, so that results do not depend on how the work is shared out. Samplers
-        begin with the best state of the chain: tag schemes forbid most of the steps that change one tag alone, so that
-        from elsewhere they would hardly come there. Whatever backend chose the tags, the confidence of an entity
-        is the probability that exactly its tokens carry its label, under the chain of its sentence and what the
-        backend's marginals of linked tokens add to it.
+        numbers from the i-th child of ``seed``, so that results do not depend on how the work is shared out. Samplers,
+        icm and mean-field begin with the best state of the chain: tag schemes forbid most of the steps that change one
+        tag alone, so that from elsewhere they would hardly come there. Whatever backend chose the tags, the
+        confidence of an entity is the probability that exactly its tokens carry its label, under the chain of its
+        sentence and what the backend's marginals of linked tokens add to it.
         """
         backend = self.backend if backend is None else backend
         if backend is None and options:

@@ -100,6 +100,22 @@ def test_a_graph_is_coloured(n_colours):
     assert make_backend("icm", start="random").infer(graph, seed=0).log_potential == 0.0
 
 
+def test_a_run_begins_where_it_is_told_to():
+    """Labels that must agree along a chain: every constant state is a local optimum, so a run stays in its own."""
+    equal = np.where(np.eye(3, dtype=bool), 0.0, -np.inf)
+    graph = chain(np.tile([2.0, 0.0, 1.0], (6, 1)), equal)
+    for label in range(3):
+        result = make_backend("icm").infer(graph, start=np.full(6, label))
+        assert result.state.tolist() == [label] * 6
+    several = make_backend("icm", n_starts=20).infer(graph, seed=0, start=np.full(6, 1))
+    assert several.trace[0].tolist() == [0.0] * several.trace.shape[1]
+    assert several.log_potential == 12.0
+    with pytest.raises(ValueError, match=r"^start is forbidden by -inf entries"):
+        make_backend("icm").infer(graph, start=[0, 0, 1, 1, 1, 1])
+    with pytest.raises(ValueError, match="start must be one state"):
+        make_backend("icm").infer(graph, start=np.zeros((2, 6), int))
+
+
 def test_no_start_is_an_error_in_one_line():
     with pytest.raises(UnsupportedGraph, match=r"^icm found no state .* use exact") as caught:
         make_backend("icm").infer(colouring(3, [[0, 1], [1, 2], [2, 0]], 2))

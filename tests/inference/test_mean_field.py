@@ -162,6 +162,24 @@ def test_only_the_random_start_asks_for_a_seed():
     assert one.log_z > flat.log_z
 
 
+def test_a_given_start_is_certain_at_first():
+    """One undamped sweep is that of the plain version from the state; hard constraints keep the run beside it."""
+    rng = np.random.default_rng(3)
+    graph = chain(rng.normal(size=(5, 3)), rng.normal(size=(3, 3)))
+    state = [2, 0, 1, 1, 0]
+    q = list(np.eye(3)[state])
+    for i in range(5):
+        q[i] = softmax(plain_expectations(factors_of(graph), q, i, 3))
+    result = make_backend("mean-field", n_sweeps=1).infer(graph, start=state)
+    np.testing.assert_allclose(result.marginals, q, atol=1e-9)
+    equal = np.where(np.eye(3, dtype=bool), 0.0, -np.inf)
+    hard = chain(np.tile([2.0, 0.0, 1.0], (6, 1)), equal)
+    for label in range(3):
+        assert make_backend("mean-field").infer(hard, start=np.full(6, label)).state.tolist() == [label] * 6
+    with pytest.raises(ValueError, match=r"^start is forbidden by -inf entries"):
+        make_backend("mean-field").infer(hard, start=[0, 0, 1, 1, 1, 1])
+
+
 def test_no_trace_is_the_same_result():
     graph = ising(0.3, np.random.default_rng(1).normal(size=(4, 4)))
     with_trace, without = (make_backend("mean-field", trace=t).infer(graph) for t in (True, False))
