@@ -144,6 +144,9 @@ def draw(panel: Any, rows: Sequence[Row], title: str) -> None:
         x, y, sd = ([getattr(row, key) for row in of_it] for key in ("seconds", "mean", "sd"))
         panel.errorbar(x, y, yerr=sd, marker="o", markersize=4, linewidth=1, capsize=2, label=name)
     panel.set(xscale="log", xlabel="seconds of inference", ylabel="F1", title=title)
+    for axis in (panel.xaxis.set_major_formatter, panel.xaxis.set_minor_formatter):
+        axis("{x:g}")
+    panel.tick_params(axis="x", which="both", labelsize=7)
     panel.legend(fontsize=6)
 
 
@@ -168,7 +171,7 @@ def main(
     seed: Seed = 0,
     out: Out = Path("out"),
 ) -> None:
-    experiment = Experiment("ner_f1", "HG16 Table 3: named entities by Gibbs, herded Gibbs, Viterbi", quick, seed, out)
+    experiment = Experiment("ner_f1", "HG16 Table 3: F1 against seconds", quick, seed, out)
     if train:
         options = {"templates": TEMPLATES[templates], "scheme": scheme, "constrained": not unconstrained, "c2": c2}
         tagger = trained(train, map_labels, seed, max_iterations=iterations, **options)
@@ -192,7 +195,7 @@ def main(
         print(f"\n## {', '.join(train or [model])} on {Path(source).name}, tagged\n\n{scores.to_markdown()}")
         results[source] = {"scores": scores.to_dict(), **study.run(tagger, gold)}
     drawn = {(source, title): at["rows"] for source in test for title, at in results[source]["tables"].items()}
-    figure, panels = experiment.axes(len(drawn))
+    figure, panels = experiment.axes(len(drawn), width=6.5, height=4.5)
     for panel, ((source, title), rows) in zip(panels, drawn.items(), strict=True):
         draw(panel, rows, f"{Path(source).name}: {title}")
     experiment.finish(json.loads(json.dumps(results, default=asdict)), figure)
