@@ -94,7 +94,7 @@ def claims(rows: Sequence[Row]) -> list[str]:
     ]
     for (name, sweeps), row in found.items():
         if name.startswith("annealed") and sweeps == 800:
-            verdict = "above" if row.mean > herded.mean else "not above"
+            verdict = "above" if round(row.mean - herded.mean, 2) > 0 else "not above"
             said.append(f"{name}, 800 sweeps: F1 {row.mean - herded.mean:+.2f}, {verdict} herded Gibbs at 400")
     return said
 
