@@ -139,10 +139,10 @@ class Study:
 
 def draw(panel: Any, rows: Sequence[Row], title: str) -> None:
     """F1 against seconds: a line for each method that was run for several numbers of sweeps, else a point."""
-    for name in dict.fromkeys(row.method for row in rows):
+    for i, name in enumerate(dict.fromkeys(row.method for row in rows)):
         of_it = [row for row in rows if row.method == name]
         x, y, sd = ([getattr(row, key) for row in of_it] for key in ("seconds", "mean", "sd"))
-        panel.errorbar(x, y, yerr=sd, marker="o", markersize=4, linewidth=1, capsize=2, label=name)
+        panel.errorbar(x, y, yerr=sd, marker="osD^"[i // 10 % 4], markersize=4, linewidth=1, capsize=2, label=name)
     panel.set(xscale="log", xlabel="seconds of inference", ylabel="F1", title=title)
     for axis in (panel.xaxis.set_major_formatter, panel.xaxis.set_minor_formatter):
         axis("{x:g}")
