@@ -26,6 +26,7 @@ from herdner.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from herdner import Tagger
     from herdner.ner.document import Document
 
 # Longer text files are tagged in pieces, cut at a blank line, so that memory stays small.
@@ -78,6 +79,9 @@ def tag(
         typer.Option("--output", "-o", help="Write this file, when all is done, instead of standard output."),
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes that tag at the same time.")] = 1,
+    uncertainty: Annotated[
+        bool, typer.Option("--uncertainty", help="Average the confidence of names over the model's particles.")
+    ] = False,
     seed: SeedOption = 0,
     encoding: EncodingOption = "utf-8",
 ) -> None:
@@ -96,6 +100,9 @@ def tag(
     from herdner.ner.io import write_documents
 
     options = inference(backend, set_, tagger)
+    if uncertainty:
+        check_particles(tagger, model)
+        options["uncertainty"] = True
     report = Report()
     on_terminal = (output is None or output == "-") and sys.stdout.isatty()
     with progress("{task.fields[words]:,} tokens", shown=not on_terminal) as display:
@@ -128,6 +135,14 @@ def check_output(format: str, output: str | None) -> None:
     if format == "spacy" and output in (None, "-") and sys.stdout.isatty():
         raise UsageError("--format spacy is binary: add --output FILE")
     check_writable(output)
+
+
+def check_particles(tagger: Tagger, model: str) -> None:
+    """ValueError for a model that cannot say how sure it is of its own tables."""
+    if tagger.model_.particles is None:
+        raise ValueError(
+            f"--uncertainty: model {model} has no particles to average over; train it with herdner train --particles 32"
+        )
 
 
 def expand(files: list[str], format: str | None) -> list[Input]:

@@ -41,6 +41,10 @@ def train(
     scheme: Annotated[
         str, typer.Option("--scheme", help="Tag scheme inside the model: iobes, iob2, iob1 or bilou.")
     ] = "iobes",
+    particles: Annotated[
+        int,
+        typer.Option("--particles", min=0, help="Particles of the tables for `herdner tag --uncertainty`, as in 32."),
+    ] = 0,
     weights: Annotated[str, typer.Option("--weights", help=f"Stored as {', '.join(WEIGHTS)}.")] = "float32",
     language: Annotated[str, typer.Option("--language", help="Language of the tokenizer and the word classes.")] = "en",
     lexicon: Annotated[
@@ -73,18 +77,12 @@ def train(
     tagger = Tagger(
         lexicon=word_knowledge(lexicon, language, classes, gazetteer or [], tokenizer),
         scheme=cast("Scheme", scheme),
-        c1=c1,
-        c2=c2,
-        min_freq=min_freq,
-        max_iterations=iterations,
+        c1=c1, c2=c2, min_freq=min_freq, max_iterations=iterations, n_particles=particles,
         tokenizer=rules,
-    )
+    )  # fmt: skip
     fit(tagger, documents, iterations)
-    card: dict[str, Any] = {
-        "training": [{"file": Path(path).name, "format": format} for path, format in sources],
-        "options": {"c1": c1, "c2": c2, "min_freq": min_freq, "iterations": iterations, "map_labels": map_labels},
-        "training_documents": len(documents),
-    }
+    options = {"c1": c1, "c2": c2, "min_freq": min_freq, "iterations": iterations, "map_labels": map_labels}
+    card = training_card(sources, len(documents), {**options, "particles": particles})
     scores = scored(tagger, dev_documents) if dev_documents else None
     if scores is not None:
         card["scores"] = {"files": [Path(path).name for path, _ in dev_sources], **scores.to_dict()}
@@ -92,6 +90,12 @@ def train(
     if scores is not None:
         show(scores)
     print(f"model written to {output} ({output.stat().st_size / 1e6:.1f} MB)", file=sys.stderr)
+
+
+def training_card(sources: list, n_documents: int, options: dict[str, Any]) -> dict[str, Any]:
+    """Where the model comes from."""
+    training = [{"file": Path(path).name, "format": format} for path, format in sources]
+    return {"training": training, "options": options, "training_documents": n_documents}
 
 
 def check_choices(scheme: str, weights: str) -> None:

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 from herdner.crf.model import CRF, Links
 from herdner.crf.objectives import OBJECTIVES, Examples, Objective, Slope, ties_of
-from herdner.crf.templates import EdgeScale
+from herdner.crf.parameters import Parameters
 from herdner.inference import Backend
 from herdner.inference.backend import takes_start
 from herdner.inference.blocked_gibbs import BlockedGibbs
@@ -142,7 +142,7 @@ def learn(
     """
     learner = learner or Learner()
     watch = _Watch(learner, len(examples.unary), score, progress)
-    parameters = _Parameters(crf, learner.joint)
+    parameters = Parameters(crf, learner.joint)
     try:
         if isinstance(learner.objective, MCMCLikelihood):
             _ascend(parameters, examples, learner, learner.objective, generator(seed), watch)
@@ -154,51 +154,16 @@ def learn(
     return watch.best, LearningCurve(tuple(watch.steps), watch.chosen)
 
 
-class _Parameters:
-    """What is learned, as a vector: the tables of skips, the weights of scales, and the allowed transitions."""
-
-    def __init__(self, crf: CRF, joint: bool) -> None:
-        self.crf = crf
-        self.free = np.isfinite(crf.transition) if joint else np.zeros(crf.transition.shape, bool)
-        self.origin = self.vector(
-            crf.transition,
-            [np.zeros_like(skip.table) for skip in crf.skips],
-            [np.zeros(4) for _ in crf.skips],
-        )
-        weights = [skip.scale.weights() if skip.scale else np.zeros(4) for skip in crf.skips]
-        self.start = self.vector(crf.transition, [skip.table for skip in crf.skips], weights)
-
-    def vector(self, transition, tables, scales) -> NDArray[np.float64]:
-        learned = [scale for scale, skip in zip(scales, self.crf.skips, strict=True) if skip.scale is not None]
-        return np.concatenate([transition[self.free], *(table.ravel() for table in tables), *learned])
-
-    def crf_of(self, vector: NDArray[np.float64]) -> CRF:
-        crf, at = self.crf, int(self.free.sum())
-        transition = crf.transition.copy()
-        transition[self.free] = vector[:at]
-        tables, scales = [], []
-        for skip in crf.skips:
-            tables.append(vector[at : at + skip.table.size].reshape(skip.table.shape).copy())
-            at += skip.table.size
-        for skip in crf.skips:
-            scales.append(None if skip.scale is None else EdgeScale(*vector[at : at + 4].tolist()))
-            at += 0 if skip.scale is None else 4
-        skips = [replace(s, table=t, scale=w) for s, t, w in zip(crf.skips, tables, scales, strict=True)]
-        return replace(crf, transition=transition, skips=tuple(skips))
-
-
 def _minimise(
-    parameters: _Parameters, examples: Examples, learner: Learner, objective: Objective, watch: _Watch
+    parameters: Parameters, examples: Examples, learner: Learner, objective: Objective, watch: _Watch
 ) -> None:
     """L-BFGS (Liu and Nocedal 1989, by SciPy) on the objective and the L2 norm."""
     seen: dict[bytes, float] = {}
 
     def value_and_slope(vector: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        slope = objective(parameters.crf_of(vector), examples)
-        off = vector - parameters.origin
-        total = slope.value + learner.l2 * float(off @ off)
+        total, slope = parameters.loss(vector, objective, examples, learner.l2)
         seen[vector.tobytes()] = total
-        return total, parameters.vector(*slope[1:]) + 2 * learner.l2 * off
+        return total, slope
 
     first, _ = value_and_slope(parameters.start)
     if not np.isfinite(first):
@@ -217,7 +182,7 @@ def _minimise(
 
 
 def _ascend(
-    parameters: _Parameters,
+    parameters: Parameters,
     examples: Examples,
     learner: Learner,
     likelihood: MCMCLikelihood,

@@ -71,6 +71,12 @@ class CRF:
     ) -> list[Links]:
         """The links of each skip in a document; scales that ask for it look at the chain's marginals."""
         ends = [skip.template.cliques(tokens, sentence_offsets) for skip in self.skips]
+        return self.scaled(ends, unary, sentence_offsets)
+
+    def scaled(
+        self, ends: Sequence[NDArray[np.int32]], unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]
+    ) -> list[Links]:
+        """The links whose ``ends`` are known for each skip, with the scales of this CRF."""
         if not any(skip.scale is not None and len(found) for skip, found in zip(self.skips, ends, strict=True)):
             return [Links(found) for found in ends]
         beliefs = self.chain_marginals(unary, sentence_offsets)

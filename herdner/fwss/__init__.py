@@ -5,7 +5,9 @@ from __future__ import annotations
 from herdner.fwss.chains import hmc, sgld
 from herdner.fwss.diagnostics import effective_sample_size, mmd2
 from herdner.fwss.kernels import MixtureMean, SampleMean, median_bandwidth
+from herdner.fwss.laplace import Laplace, laplace
 from herdner.fwss.lazy import lazy_fwss
+from herdner.fwss.local import local_fwss
 from herdner.fwss.optimisers import Adam, Diverged, GradientAscent
 from herdner.fwss.quadrature import quadrature_weights, stein_weights
 from herdner.fwss.regression import LogisticRegression, NeuralRegression
@@ -20,6 +22,7 @@ __all__ = [
     "Adam",
     "Diverged",
     "GradientAscent",
+    "Laplace",
     "LogisticRegression",
     "MixtureMean",
     "NeuralRegression",
@@ -36,7 +39,9 @@ __all__ = [
     "hmc",
     "ksd",
     "ksd_bandwidth",
+    "laplace",
     "lazy_fwss",
+    "local_fwss",
     "median_bandwidth",
     "mmd2",
     "quadrature_weights",

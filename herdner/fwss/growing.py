@@ -200,7 +200,7 @@ class Ascent:
         self.batches = run.batches.with_rng(np.random.default_rng(seed))
         self._move = run.plan.optimiser.begin(run.plan.n_steps)
 
-    def go(self, x: Floats, field: SteinField | None, n_steps: int) -> Floats:
+    def go(self, x: Floats, field: Callable[[Floats], Floats] | None, n_steps: int) -> Floats:
         """The variables of the block (by default all) of x [B, d] after so many more moves.
 
         The moving particles have the weight 1 / (n + B) each; one alone is moved by its own score only.

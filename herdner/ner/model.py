@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.features import Extractor, FeatureWeights
+from herdner.crf.bayesian import TableParticles
 from herdner.crf.model import CRF, Skip
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.crf.training import ChainWeights
@@ -27,7 +28,7 @@ class Model:
 
     ``card`` says where the model comes from (corpora, licences, options, scores). With ``constrained``, tag sequences
     that are not well formed in ``scheme`` have log-potential -inf. ``skips`` are the links of a document and their
-    tables.
+    tables. ``particles``, where there are any, stand for the posterior distribution of the tables of `crf`.
     """
 
     weights: ChainWeights
@@ -38,6 +39,7 @@ class Model:
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     card: Mapping[str, Any] = field(default_factory=dict)
     skips: tuple[Skip, ...] = ()
+    particles: TableParticles | None = None
 
     def crf(self) -> CRF:
         """The tied tables, with -inf for what the scheme forbids."""
@@ -73,6 +75,9 @@ class Model:
         }
         if self.skips:
             arrays["skip_tables"] = np.stack([skip.table for skip in self.skips])
+        if self.particles is not None:
+            arrays["particles"] = self.particles.vectors.astype(np.float32)
+            arrays["particle_weights"] = self.particles.weights.astype(np.float32)
         if self.lexicon.classes is not None:
             arrays |= _packed("classes", self.lexicon.classes)
         if self.lexicon.gazetteers is not None:
@@ -114,7 +119,7 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Mod
     if plan.gazetteers != names:
         raise ValueError(f"its plan reads the gazetteers {plan.gazetteers}, and it holds {names}")
     gazetteers = Gazetteers(names, _unpacked("gazetteers", arrays)) if names else None
-    return Model(
+    model = Model(
         weights=_weights(labels, arrays),
         plan=plan,
         lexicon=Lexicon(classes, gazetteers),
@@ -124,6 +129,15 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Mod
         card=dict(header["card"]),
         skips=skips_from(header.get("skips", ()), arrays, len(labels)),
     )
+    return replace(model, particles=_particles(model.crf(), arrays)) if "particles" in arrays else model
+
+
+def _particles(crf: CRF, arrays: Mapping[str, NDArray[Any]]) -> TableParticles:
+    """The particles of the tables, which fit those of the model."""
+    vectors, weights = (arrays[name].astype(np.float64) for name in ("particles", "particle_weights"))
+    particles = TableParticles(vectors, weights)
+    particles.crfs(crf)
+    return particles
 
 
 def skip_to_dict(skip: Skip) -> dict[str, Any]:

@@ -11,17 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.crf.bayesian import TableParticles, sample_tables
 from herdner.crf.learning import Learner, LearningCurve, Score, Step, learn
-from herdner.crf.model import CRF, Links, Skip
+from herdner.crf.model import CRF, Skip
+from herdner.crf.objectives import Examples
 from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, Template, linear_chain, skip_chain
 from herdner.crf.training import Progress, train_chain
-from herdner.inference import Backend, chain, make_backend
+from herdner.fwss.common import whole
+from herdner.inference import Backend, make_backend
+from herdner.ner.confidence import inferred, mean_confidences, span_confidences
 from herdner.ner.document import Document, document_spans
 from herdner.ner.estimator import Estimator
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
 from herdner.ner.io import tokenized
 from herdner.ner.lexicon import Lexicon
-from herdner.ner.linking import DEFAULT_BACKEND, backend_of, decode, development_f1, gather, held_out_unaries
+from herdner.ner.linking import DEFAULT_BACKEND, backend_of, development_f1, gather, held_out_unaries
 from herdner.ner.model import Model
 from herdner.ner.tags import SCHEMES, Scheme, convert_tags, spans_from_tags
 from herdner.ner.tokenize import Tokenizer, TokenizerSettings
@@ -30,7 +34,7 @@ from herdner.sampling.seeds import child
 Source = str | Document
 
 
-_COMPILED = ("_extractor", "_crf", "_tokenizer", "_default_backend")
+_COMPILED = ("_extractor", "_crf", "_particles", "_tokenizer", "_default_backend")
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -51,6 +55,8 @@ class Tagger(Estimator):
     ``(linear_chain(),)``.
     learner: how the tables of links are learned (`Learner`); n_folds: of the documents, each scored by a chain trained
     on the others, as a chain needs no links on what it was trained on.
+    n_particles: of the posterior of the transition table and the tables of links (`herdner.crf.bayesian`), which
+    ``uncertainty`` averages over; 0: none.
     backend: name of the inference backend (`herdner.BACKENDS`) or a `Backend`; None is "sum-product" where a document
     has links, and "viterbi" where it has none.
     links: False leaves a trained model's links out.
@@ -76,6 +82,7 @@ class Tagger(Estimator):
         templates: Sequence[Template] | None = None,
         learner: Learner | None = None,
         n_folds: int = 4,
+        n_particles: int = 0,
         backend: str | Backend | None = None,
         links: bool = True,
         tokenizer: TokenizerSettings | None = None,
@@ -91,6 +98,7 @@ class Tagger(Estimator):
         self.templates = templates
         self.learner = learner
         self.n_folds = n_folds
+        self.n_particles = n_particles
         self.backend = backend
         self.links = links
         self.tokenizer = tokenizer
@@ -113,15 +121,17 @@ class Tagger(Estimator):
         """Train on tokenised documents with tags (their own, or ``tags``: one flat sequence per document, any
         scheme).
 
-        First the chain by CRFsuite, on all documents and then on each fold's, and then the tables of links. With
+        First the chain by CRFsuite, on all documents and then on each fold's, then the tables of links, and then
+        particles, if any are asked for. With
         annotated ``development`` documents these are those of the best F1 there. ``progress`` is told the
         number of each iteration and a report: "stage", "loss", "f1" where it is known, and what CRFsuite says.
         """
         skips = self._skip_templates()
+        whole(self.n_particles, "n_particles", 0)
         documents, gold = self._training_data(documents, tags)
         model = self._chain(documents, gold, progress, "chain")
         curve = None
-        if skips:
+        if skips or self.n_particles:
             model, curve = self._with_links(model, skips, documents, gold, development, progress, seed)
         self.model_ = replace(model, card=dict(card or {}))
         self.learning_curve_: LearningCurve | None = curve
@@ -154,14 +164,16 @@ class Tagger(Estimator):
         progress: Progress | None,
         seed: int,
     ) -> tuple[Model, LearningCurve | None]:
-        """The model with learned tables of links; as it is where nothing is linked."""
+        """The model with learned tables of links, where anything is linked, and with particles."""
         labels = model.weights.labels
         nothing = np.zeros((len(labels), len(labels)))
         crf = replace(
             model.crf(), skips=tuple(Skip(skip, nothing, EdgeScale() if skip.scaled else None) for skip in skips)
         )
-        if not any(len(skip.cliques(d.tokens, d.sentence_offsets)) for skip in skips for d in documents):
+        linked = any(len(skip.cliques(d.tokens, d.sentence_offsets)) for skip in skips for d in documents)
+        if not linked and not self.n_particles:
             return model, None
+        crf = crf if linked else model.crf()
         number = {label: k for k, label in enumerate(labels)}
         states = [np.array([number[tag] for tag in sequence], np.int32) for sequence in gold]
 
@@ -174,13 +186,21 @@ class Tagger(Estimator):
                 progress(step.iteration, {"stage": "links", "loss": loss, "f1": step.score})
 
         unaries = held_out_unaries(documents, labels, self.n_folds, train)
-        backend = self._backend(DEFAULT_BACKEND if self.backend is None else self.backend, {})
-        score = None if development is None else _development_f1(model, list(development), backend)
-        crf, curve = learn(
-            crf, gather(crf, documents, unaries, states), self.learner, score=score, seed=seed, progress=report
-        )
-        transition = np.where(np.isfinite(crf.transition), crf.transition, model.weights.transition)
-        return replace(model, weights=replace(model.weights, transition=transition), skips=crf.skips), curve
+        examples, curve = gather(crf, documents, unaries, states), None
+        if linked:
+            backend = self._backend(DEFAULT_BACKEND if self.backend is None else self.backend, {})
+            score = None if development is None else _development_f1(model, list(development), backend)
+            crf, curve = learn(crf, examples, self.learner, score=score, seed=seed, progress=report)
+            transition = np.where(np.isfinite(crf.transition), crf.transition, model.weights.transition)
+            model = replace(model, weights=replace(model.weights, transition=transition), skips=crf.skips)
+        return replace(model, particles=self._sampled(crf, examples, seed)), curve
+
+    def _sampled(self, crf: CRF, examples: Examples, seed: int) -> TableParticles | None:
+        """Particles of the posterior whose prior is that of the learner."""
+        if not self.n_particles:
+            return None
+        l2 = (self.learner or Learner()).l2
+        return sample_tables(crf, examples, self.n_particles, l2=l2, seed=child(seed, 0))
 
     def _skip_templates(self) -> list[SkipChain]:
         """The templates of links; ValueError where they are none or the chain is not among them."""
@@ -250,6 +270,7 @@ class Tagger(Estimator):
         seed: int | None = 0,
         first: int = 0,
         backend: str | Backend | None = None,
+        uncertainty: bool = False,
         **options: Any,
     ) -> Iterator[Document]:
         """Tag texts or documents one after the other; lazily, so that endless streams are fine.
@@ -259,15 +280,19 @@ class Tagger(Estimator):
         icm and mean-field begin with the best state of the chain: tag schemes forbid most of the steps that change one
         tag alone, so that from elsewhere they would hardly come there. Whatever backend chose the tags, the
         confidence of an entity is the probability that exactly its tokens carry its label, under the chain of its
-        sentence and what the backend's marginals of linked tokens add to it.
+        sentence and what the backend's marginals of linked tokens add to it. With ``uncertainty`` it is the mean of
+        what the particles of the tables say, each inferred anew; the tags stay those of the model. ValueError for a
+        model without particles.
         """
+        if uncertainty and self._model.particles is None:
+            raise ValueError("this model has no particles to average over; train it with Tagger(n_particles=32)")
         backend = self.backend if backend is None else backend
         if backend is None and options:
             backend = DEFAULT_BACKEND
         chosen = None if backend is None else self._backend(backend, options)
         for i, source in enumerate(sources, first):
             document = self._with_tokens(source)
-            yield self._tagged(document, chosen, child(seed, i))
+            yield self._tagged(document, chosen, child(seed, i), uncertainty)
 
     def _with_tokens(self, source: Source) -> Document:
         """Texts, and documents that nobody has split yet, with their tokens."""
@@ -277,7 +302,9 @@ class Tagger(Estimator):
 
     _backend = staticmethod(backend_of)
 
-    def _tagged(self, document: Document, backend: Backend | None, rng: np.random.Generator) -> Document:
+    def _tagged(
+        self, document: Document, backend: Backend | None, rng: np.random.Generator, uncertainty: bool
+    ) -> Document:
         if not len(document.tokens):
             return replace(document, tags=[], entities=())
         crf, offsets = self._crf, document.sentence_offsets
@@ -288,28 +315,15 @@ class Tagger(Estimator):
             states, beliefs = crf.best_chain(unary, offsets), None
         else:
             backend = backend or self._default_backend
-            result = decode(crf, unary, links, offsets, backend, rng)
-            states, beliefs = result.state, result.marginals
+            states, beliefs = inferred(crf, unary, offsets, links, backend, rng)
         labels = self.labels
         tags = [labels[state] for state in states.tolist()]
         spans = spans_from_tags(tags, offsets)
-        given = self._given(unary, links, states, beliefs) if linked and spans else unary
-        confidences = self._confidences(document, given, states, spans)
+        if uncertainty and spans:
+            confidences = mean_confidences(self._particles, unary, offsets, links, backend, rng, states, spans)
+        else:
+            confidences = span_confidences(crf, unary, offsets, links, beliefs, states, spans)
         return replace(document, tags=tags, entities=document.entities_from_spans(spans, confidences))
-
-    def _given(self, unary, links: Sequence[Links], states, beliefs) -> NDArray[np.float64]:
-        """What the chains read, with what links add; without marginals, from the states."""
-        if beliefs is None:
-            beliefs = np.zeros(unary.shape)
-            beliefs[np.arange(len(states)), states] = 1
-        return self._crf.given(unary, links, beliefs)
-
-    def _confidences(self, document, unary, states, spans) -> NDArray[np.float64]:
-        unary = self._crf.with_borders(unary, document.sentence_offsets)
-        starts, ends = [span.start for span in spans], [span.end for span in spans]
-        return np.exp(
-            chain.span_log_probability(unary, self._crf.transition, document.sentence_offsets, states, starts, ends)
-        )
 
     def _chain_marginals(self, document: Document) -> NDArray[np.float64]:
         unary = self._extractor.scores(document.tokens, document.sentence_offsets)
@@ -331,6 +345,15 @@ class Tagger(Estimator):
     def _crf(self) -> CRF:
         crf = self._model.crf()
         return crf if self.links else replace(crf, skips=())
+
+    @cached_property
+    def _particles(self) -> list[tuple[float, CRF]]:
+        """The CRF of each particle and its share of the confidence."""
+        particles = self._model.particles
+        assert particles is not None
+        crfs = particles.crfs(self._model.crf())
+        crfs = crfs if self.links else [replace(crf, skips=()) for crf in crfs]
+        return list(zip((particles.weights / particles.weights.sum()).tolist(), crfs, strict=True))
 
     @cached_property
     def _default_backend(self) -> Backend:

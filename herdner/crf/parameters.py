@@ -1,0 +1,64 @@
+"""The numbers of a CRF that are learned, as one vector."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.crf.model import CRF
+from herdner.crf.objectives import Examples, Objective
+from herdner.crf.templates import EdgeScale
+
+
+class Parameters:
+    """What is learned, as a vector [d]: the allowed transitions (if ``joint``), the tables of skips, and (if
+    ``scales``) the weights of their scales.
+
+    ``start`` is the vector of ``crf`` itself; ``origin`` is where the prior has its mean: the transition table of
+    ``crf``, and 0 for all that belongs to links.
+    """
+
+    def __init__(self, crf: CRF, joint: bool, scales: bool = True) -> None:
+        self.crf = crf
+        self.scaled = tuple(scales and skip.scale is not None for skip in crf.skips)
+        self.free = np.isfinite(crf.transition) if joint else np.zeros(crf.transition.shape, bool)
+        self.origin = self.vector(
+            crf.transition,
+            [np.zeros_like(skip.table) for skip in crf.skips],
+            [np.zeros(4) for _ in crf.skips],
+        )
+        weights = [skip.scale.weights() if skip.scale else np.zeros(4) for skip in crf.skips]
+        self.start = self.vector(crf.transition, [skip.table for skip in crf.skips], weights)
+
+    def __len__(self) -> int:
+        return len(self.origin)
+
+    def vector(self, transition, tables, scales) -> NDArray[np.float64]:
+        """[d]: these numbers, or derivatives by them, in one piece."""
+        learned = [scale for scale, free in zip(scales, self.scaled, strict=True) if free]
+        return np.concatenate([transition[self.free], *(table.ravel() for table in tables), *learned])
+
+    def crf_of(self, vector: NDArray[np.float64]) -> CRF:
+        """The CRF with these numbers [d]."""
+        crf, at = self.crf, int(self.free.sum())
+        transition = crf.transition.copy()
+        transition[self.free] = vector[:at]
+        tables, scales = [], []
+        for skip in crf.skips:
+            tables.append(vector[at : at + skip.table.size].reshape(skip.table.shape).copy())
+            at += skip.table.size
+        for skip, free in zip(crf.skips, self.scaled, strict=True):
+            scales.append(EdgeScale(*vector[at : at + 4].tolist()) if free else skip.scale)
+            at += 4 if free else 0
+        skips = [replace(s, table=t, scale=w) for s, t, w in zip(crf.skips, tables, scales, strict=True)]
+        return replace(crf, transition=transition, skips=tuple(skips))
+
+    def loss(
+        self, vector: NDArray[np.float64], objective: Objective, examples: Examples, l2: float
+    ) -> tuple[float, NDArray[np.float64]]:
+        """The objective at [d] and ``l2`` times the squared distance from ``origin``, with the derivatives [d]."""
+        slope = objective(self.crf_of(vector), examples)
+        off = vector - self.origin
+        return slope.value + l2 * float(off @ off), self.vector(*slope[1:]) + 2 * l2 * off

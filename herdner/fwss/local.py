@@ -1,0 +1,86 @@
+"""Frank-Wolfe Stein sampling with a kernel of its own for each variable."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdner.fwss.growing import Ascent, Growing, Plan, grow
+from herdner.fwss.kernels import check_bandwidth
+from herdner.fwss.optimisers import Adam, Optimiser
+from herdner.fwss.targets import Target
+from herdner.sampling import Points
+
+Floats = NDArray[np.float64]
+_MEDIAN_POINTS = 64
+
+
+def local_fwss(
+    target: Target,
+    n_particles: int,
+    *,
+    init: Literal["prior"] | ArrayLike = "prior",
+    n_steps: int = 50,
+    optimiser: Optimiser = Adam(),  # noqa: B008 (frozen)
+    bandwidth: float | Literal["median"] = "median",
+    start: Points | None = None,
+    seed: int | np.random.Generator | None = None,
+) -> Points:
+    """`fwss` with equal weights, each variable moved by the field of one kernel over that variable alone.
+
+    For many variables that depend little on each other, such as those of `Laplace.whitened`. There one kernel over all
+    of them fails: its particles come to lie too close together, the more so the fewer there are for each variable (Ba
+    et al. 2022). Kernels over few variables repel as strongly as in few dimensions (Zhuo et al. 2018; Wang, Zeng and
+    Liu 2018). They see to each variable's own distribution, less a shrinkage that falls with the number of particles;
+    how variables depend on each other comes from the scores and from where the particles start. ``bandwidth``: one for
+    all variables, or "median", the rule applied to each. Other options as in `fwss`, to which this is equal for one
+    variable. history: seconds.
+    """
+    if check_bandwidth(bandwidth) == "ksd":
+        raise ValueError("local_fwss has a bandwidth for each variable: a number above 0 or 'median'")
+    if isinstance(init, str) and init != "prior":
+        raise ValueError(f"init must be 'prior' or points [M, d], not {init!r}")
+    plan = Plan(step="constant", init=init, n_steps=n_steps, optimiser=optimiser, bandwidth=1.0)
+
+    def oracle(run: Growing, x: Floats, seed: int) -> Floats:
+        ascent, field = Ascent(run, seed), None
+        if run.n:
+            median = isinstance(bandwidth, str)
+            each = bandwidths(np.concatenate([run.x, x])) if median else np.full(x.shape[1], bandwidth)
+            field = LocalField(run.x, run.pull(1), run.scores, each)
+        moved = ascent.go(x, field, n_steps)
+        run.batches.n_gradients += ascent.batches.n_gradients
+        return moved
+
+    points = grow(Growing(target, plan, start, n_particles, seed), n_particles, oracle)
+    history = {"seconds": points.history["seconds"]}
+    return Points(points.x, points.weights, points.scores, history, points.n_gradients, points.seconds)
+
+
+class LocalField:
+    """phi_i(x) = sum_l w_l [k_i(x_li, x_i) s_li + d/dx_li k_i(x_li, x_i)]: `SteinField`, variable by variable."""
+
+    def __init__(self, points: Floats, weights: Floats, scores: Floats, bandwidths: Floats) -> None:
+        self._points, self._weights, self._scores, self._squares = points, weights, scores, bandwidths**2
+
+    def __call__(self, x: Floats) -> Floats:
+        """[M, d] at points [M, d]."""
+        return np.stack([self._at(row) for row in x])
+
+    def _at(self, x: Floats) -> Floats:
+        away = x - self._points
+        kernel = np.exp(-0.5 * away * away / self._squares)
+        kernel *= self._scores + away / self._squares
+        return self._weights @ kernel
+
+
+def bandwidths(x: Floats) -> Floats:
+    """[d]: the median rule (`median_bandwidth`) for each variable of points [N, d], of 64 of them at most."""
+    n = len(x)
+    if n > _MEDIAN_POINTS:
+        x = x[np.linspace(0, n - 1, _MEDIAN_POINTS).astype(np.int64)]
+    i, j = np.triu_indices(len(x), 1)
+    middle = np.median((x[i] - x[j]) ** 2, axis=0) if len(i) else np.zeros(x.shape[1])
+    return np.where(middle > 0, np.sqrt(middle / (2 * np.log(n + 1))), 1.0)
