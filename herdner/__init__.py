@@ -28,6 +28,9 @@ _HOMES = {
         "LFSR", "Record", "Result", "Sobol", "bins", "blanket", "geometric", "linear", "neighbour_sum", "random_bins",
     ),
     "herdner.ner.compare": ("compare",),
+    "herdner.crf.learning": ("Learner", "MCMCLikelihood"),
+    "herdner.crf.rules": ("Acronym", "LastName", "SameStem", "SameWord"),
+    "herdner.crf.templates": ("linear_chain", "skip_chain"),
     "herdner.ner.document": ("Document", "Entity"),
     "herdner.ner.evaluate": ("evaluate",),
     "herdner.ner.features": ("FeaturePlan",),
@@ -48,6 +51,14 @@ if TYPE_CHECKING:
     from herdner import dobrushin as dobrushin
     from herdner import fwss as fwss
     from herdner import herding as herding
+    from herdner.crf.learning import Learner as Learner
+    from herdner.crf.learning import MCMCLikelihood as MCMCLikelihood
+    from herdner.crf.rules import Acronym as Acronym
+    from herdner.crf.rules import LastName as LastName
+    from herdner.crf.rules import SameStem as SameStem
+    from herdner.crf.rules import SameWord as SameWord
+    from herdner.crf.templates import linear_chain as linear_chain
+    from herdner.crf.templates import skip_chain as skip_chain
     from herdner.graph import FactorGraph as FactorGraph
     from herdner.graph import TableFactors as TableFactors
     from herdner.graph import TableGraph as TableGraph

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 import herdner
+from herdner.crf.templates import linear_chain, skip_chain
 from herdner.ner.corpora import info
 from herdner.ner.document import Document
 from herdner.ner.evaluate import evaluate
@@ -119,7 +120,8 @@ def main(
     tokenizer = Tokenizer()
     lexicon = english_lexicon(n_words)
     documents = list(training_documents(data))
-    tagger = Tagger(lexicon=lexicon, c1=c1, c2=c2, max_iterations=iterations)
+    templates = (linear_chain(), skip_chain())
+    tagger = Tagger(lexicon=lexicon, c1=c1, c2=c2, max_iterations=iterations, templates=templates)
     with Progress(console=console) as progress:
         task = progress.add_task(f"training on {len(documents)} documents", total=iterations)
         tagger.fit(documents, progress=lambda number, report: progress.update(task, completed=number))

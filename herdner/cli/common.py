@@ -31,7 +31,12 @@ BackendOption = Annotated[
     typer.Option("--backend", "-b", help="Inference backend (see `herdner backends`) [default: the model's]."),
 ]
 SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the backend; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Option of the backend; may be repeated. links=false leaves the links between mentions out.",
+    ),
 ]
 SeedOption = Annotated[
     int, typer.Option("--seed", min=0, help="Seed of the random numbers; equal seeds, equal results.")
@@ -82,20 +87,33 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
 def inference(
     backend: str | None, pairs: Sequence[str] | None, tagger: Tagger, option: str = "--set"
 ) -> dict[str, Any]:
-    """A backend and KEY=VALUE pairs (given by ``option``) as arguments of `Tagger.pipe`; wrong ones are wrong use."""
-    from herdner.inference.registry import BACKENDS, make_backend
+    """A backend and KEY=VALUE pairs (given by ``option``) as arguments of `Tagger.pipe`; wrong ones are wrong use.
 
-    options = options_of(pairs, option)
+    Beside the backend's own options there is ``links=false``, which leaves the links between mentions out.
+    """
+    from herdner.inference.registry import BACKENDS, make_backend
+    from herdner.ner.tagger import DEFAULT_BACKEND
+
+    options: dict[str, Any] = options_of(pairs, option)
+    chosen: dict[str, Any] = {}
+    if "links" in options:
+        chosen["links"] = _yes_or_no(options.pop("links"), f"{option} links")
     if backend is None and not options:
-        return {}
-    name = backend if backend is not None else tagger.backend if isinstance(tagger.backend, str) else "viterbi"
+        return chosen
+    name = backend if backend is not None else tagger.backend if isinstance(tagger.backend, str) else DEFAULT_BACKEND
     try:
         make_backend(name, **options)
     except ValueError as error:
         wrong = UsageError(str(error))
         wrong.see = f"herdner backends {name}" if name in BACKENDS else "herdner backends"
         raise wrong from None
-    return {"backend": name, **options}
+    return {**chosen, "backend": name, **options}
+
+
+def _yes_or_no(text: str, what: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise UsageError(f"{what} must be true or false, not {text!r}")
+    return text.lower() == "true"
 
 
 def options_of(pairs: Sequence[str] | None, option: str = "--set") -> dict[str, str]:
@@ -109,18 +127,18 @@ def options_of(pairs: Sequence[str] | None, option: str = "--set") -> dict[str, 
     return options
 
 
-def check_writable(output: str | os.PathLike[str] | None) -> None:
+def check_writable(output: str | os.PathLike[str] | None, option: str = "--output") -> None:
     """A place that cannot be written to is wrong use, found before any work is done."""
     if output is None or output == "-":
         return
     path = Path(output)
     folder = path.resolve().parent
     if path.is_dir():
-        raise UsageError(f"--output {output}: is a folder; name a file in it")
+        raise UsageError(f"{option} {output}: is a folder; name a file in it")
     if not folder.is_dir():
-        raise UsageError(f"--output {output}: there is no folder {folder}; make it first")
+        raise UsageError(f"{option} {output}: there is no folder {folder}; make it first")
     if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise UsageError(f"--output {output}: no permission to write there")
+        raise UsageError(f"{option} {output}: no permission to write there")
 
 
 def check_encoding(encoding: str) -> None:

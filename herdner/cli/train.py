@@ -8,29 +8,72 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from herdner.cli.common import UsageError, check_writable, command, progress
+from herdner.cli.common import UsageError, check_writable, command, complain, progress
 from herdner.cli.evaluate import bare, parse_sources, read_gold, show
 
 if TYPE_CHECKING:
     from herdner import Tagger
+    from herdner.crf.learning import Learner
+    from herdner.crf.templates import Template
     from herdner.ner.document import Document
     from herdner.ner.evaluate import Scores
     from herdner.ner.lexicon import Lexicon
     from herdner.ner.tags import Scheme
 
 WEIGHTS = ("float64", "float32", "float16")
+OBJECTIVES = ("pseudo-likelihood", "token-pseudo-likelihood", "piecewise", "mcmc")
+
+
+LexiconOption = Annotated[
+    str | None,
+    typer.Option(
+        "--lexicon",
+        metavar="MODEL",
+        help="Take the word classes and gazetteers of this model, or none [default: en for English, else none].",
+    ),
+]
+ClassesOption = Annotated[
+    bool, typer.Option("--classes", help="Use the Brown word classes of spacy-lookups-data (extra: train) instead.")
+]
+GazetteerOption = Annotated[
+    list[Path] | None, typer.Option("--gazetteer", help="File with one name a line; may be repeated.")
+]
+TrainOption = Annotated[
+    list[str], typer.Option("--train", metavar="FILE:FORMAT", help="Annotated file to learn from; may be repeated.")
+]
+DevOption = Annotated[
+    list[str] | None,
+    typer.Option("--dev", metavar="FILE:FORMAT", help="Annotated file to score on; may be repeated."),
+]
+ParticlesOption = Annotated[
+    int, typer.Option("--particles", min=0, help="Particles of the tables for `herdner tag --uncertainty`, as in 32.")
+]
+LinkOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--link",
+        metavar="RULE",
+        help="Which mentions are tied: same-word, same-stem, acronym, last-name, with options as in "
+        "same-word:nearest=5; may be repeated; none: a chain alone [default: same-word].",
+    ),
+]
+ObjectiveOption = Annotated[
+    str, typer.Option("--objective", help=f"What the ties are learned by: {', '.join(OBJECTIVES)}.")
+]
+L2Option = Annotated[float, typer.Option("--l2", min=0, help="Weight of the squared L2 norm of the ties.")]
+JointOption = Annotated[bool, typer.Option("--joint", help="Learn the chain's transitions together with the ties.")]
+ScaledOption = Annotated[bool, typer.Option("--scaled", help="Learn how much each tie counts, from both of its ends.")]
+FoldsOption = Annotated[
+    int, typer.Option("--folds", min=1, help="Chains trained on parts, from which the ties are learned.")
+]
+CurveOption = Annotated[Path | None, typer.Option("--curve", help="Figure of how the ties were learned (extra: plot).")]
 
 
 @command
 def train(
-    train: Annotated[
-        list[str], typer.Option("--train", metavar="FILE:FORMAT", help="Annotated file to learn from; may be repeated.")
-    ],
+    train: TrainOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")],
-    dev: Annotated[
-        list[str] | None,
-        typer.Option("--dev", metavar="FILE:FORMAT", help="Annotated file to score on; may be repeated."),
-    ] = None,
+    dev: DevOption = None,
     map_labels: Annotated[
         bool, typer.Option("--map-labels", help="Map the corpora's classes to PER, LOC and ORG; drop the others.")
     ] = False,
@@ -41,30 +84,29 @@ def train(
     scheme: Annotated[
         str, typer.Option("--scheme", help="Tag scheme inside the model: iobes, iob2, iob1 or bilou.")
     ] = "iobes",
-    particles: Annotated[
-        int,
-        typer.Option("--particles", min=0, help="Particles of the tables for `herdner tag --uncertainty`, as in 32."),
-    ] = 0,
+    link: LinkOption = None,
+    objective: ObjectiveOption = OBJECTIVES[0],
+    l2: L2Option = 2.0,
+    joint: JointOption = False,
+    scaled: ScaledOption = False,
+    folds: FoldsOption = 4,
+    curve: CurveOption = None,
+    particles: ParticlesOption = 0,
     weights: Annotated[str, typer.Option("--weights", help=f"Stored as {', '.join(WEIGHTS)}.")] = "float32",
     language: Annotated[str, typer.Option("--language", help="Language of the tokenizer and the word classes.")] = "en",
-    lexicon: Annotated[
-        str | None,
-        typer.Option(
-            "--lexicon",
-            metavar="MODEL",
-            help="Take the word classes and gazetteers of this model, or none [default: en for English, else none].",
-        ),
-    ] = None,
-    classes: Annotated[
-        bool, typer.Option("--classes", help="Use the Brown word classes of spacy-lookups-data (extra: train) instead.")
-    ] = False,
-    gazetteer: Annotated[
-        list[Path] | None, typer.Option("--gazetteer", help="File with one name a line; may be repeated.")
-    ] = None,
+    lexicon: LexiconOption = None,
+    classes: ClassesOption = False,
+    gazetteer: GazetteerOption = None,
 ) -> None:
-    """Train a model on annotated files, and score it on others."""
+    """Train a model on annotated files, and score it on others.
+
+    First the chain, then the ties between mentions of one name, learned from chains that have not seen the documents
+    they look at. With --dev the ties are those of the iteration that scores best there.
+    """
     check_choices(scheme, weights)
     check_writable(output)
+    check_curve(curve)
+    templates, learner = ties(link, objective, l2, joint, scaled)
     from herdner import Tagger
     from herdner.ner.sentences import ENGLISH, SentenceRules
     from herdner.ner.tokenize import Tokenizer, TokenizerSettings
@@ -77,19 +119,16 @@ def train(
     tagger = Tagger(
         lexicon=word_knowledge(lexicon, language, classes, gazetteer or [], tokenizer),
         scheme=cast("Scheme", scheme),
-        c1=c1, c2=c2, min_freq=min_freq, max_iterations=iterations, n_particles=particles,
+        c1=c1, c2=c2, min_freq=min_freq, max_iterations=iterations,
+        templates=templates, learner=learner, n_folds=folds, n_particles=particles,
         tokenizer=rules,
     )  # fmt: skip
-    fit(tagger, documents, iterations)
+    fit(tagger, documents, iterations, dev_documents)
+    draw(tagger, curve)
     options = {"c1": c1, "c2": c2, "min_freq": min_freq, "iterations": iterations, "map_labels": map_labels}
-    card = training_card(sources, len(documents), {**options, "particles": particles})
-    scores = scored(tagger, dev_documents) if dev_documents else None
-    if scores is not None:
-        card["scores"] = {"files": [Path(path).name for path, _ in dev_sources], **scores.to_dict()}
-    save(tagger, output, card, weights)
-    if scores is not None:
-        show(scores)
-    print(f"model written to {output} ({output.stat().st_size / 1e6:.1f} MB)", file=sys.stderr)
+    tied = {"rules": link or ["same-word"], "objective": objective, "l2": l2, "joint": joint, "folds": folds}
+    card = training_card(sources, len(documents), {**options, "particles": particles, "ties": tied})
+    finish(tagger, output, card, weights, dev_documents, [Path(path).name for path, _ in dev_sources])
 
 
 def training_card(sources: list, n_documents: int, options: dict[str, Any]) -> dict[str, Any]:
@@ -107,16 +146,70 @@ def check_choices(scheme: str, weights: str) -> None:
             raise UsageError(f"{name} {value!r}: expected one of {', '.join(known)}")
 
 
-def fit(tagger: Tagger, documents: list[Document], iterations: int) -> None:
+def check_curve(curve: Path | None) -> None:
+    """A figure that cannot be drawn is told before the training."""
+    if curve is None:
+        return
+    check_writable(curve, "--curve")
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        raise UsageError("--curve needs matplotlib: pip install 'herdner[plot]'")
+    if curve.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise UsageError(f"--curve {curve}: expected a file that ends in .png, .svg or .pdf")
+
+
+def ties(
+    rules: list[str] | None, objective: str, l2: float, joint: bool, scaled: bool
+) -> tuple[list[Template], Learner]:
+    """What is tied, and how the ties are learned."""
+    from herdner.crf.learning import Learner, MCMCLikelihood
+    from herdner.crf.rules import rule_from_text
+    from herdner.crf.templates import linear_chain, skip_chain
+
+    if objective not in OBJECTIVES:
+        raise UsageError(f"--objective {objective!r}: expected one of {', '.join(OBJECTIVES)}")
+    rules = rules or ["same-word"]
+    if "none" in rules and len(rules) > 1:
+        raise UsageError("--link none goes with no other --link")
+    try:
+        skips = [skip_chain(rule_from_text(rule), scaled=scaled) for rule in rules if rule != "none"]
+        learner = Learner(MCMCLikelihood() if objective == "mcmc" else objective, l2=l2, joint=joint)
+    except ValueError as error:
+        raise UsageError(f"--link: {error}") from None
+    return [linear_chain(), *skips], learner
+
+
+def fit(tagger: Tagger, documents: list[Document], iterations: int, development: list[Document]) -> None:
     """Train, with the loss beside the progress bar."""
     with progress("{task.completed} of {task.total}", "{task.fields[loss]}") as display:
-        task = display.add_task("L-BFGS", total=iterations, loss="")
-        tagger.fit(
-            documents,
-            progress=lambda i, log: display.update(
-                task, completed=i, loss=f"loss {log.get('loss', float('nan')):,.0f}"
-            ),
-        )
+        tasks: dict[str, Any] = {}
+
+        def report(number: int, log: dict[str, Any]) -> None:
+            stage = log["stage"]
+            if stage not in tasks:
+                total = tagger.learner.max_iterations if stage == "ties" and tagger.learner else iterations
+                tasks[stage] = display.add_task(stage, total=total, loss="")
+            told = f"loss {log.get('loss', float('nan')):,.0f}"
+            if log.get("f1") is not None:
+                told += f", dev F1 {log['f1']:.2%}"
+            display.update(tasks[stage], completed=number, loss=told)
+
+        tagger.fit(documents, development=development or None, progress=report)
+
+
+def draw(tagger: Tagger, curve: Path | None) -> None:
+    """The figure of the learning curve."""
+    if curve is None:
+        return
+    if tagger.learning_curve_ is None:
+        complain(f"--curve {curve}: nothing was tied in these documents, so there is no curve")
+        return
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    tagger.learning_curve_.plot(figure.add_subplot())
+    figure.savefig(curve)
 
 
 def word_knowledge(model: str | None, language: str, classes: bool, gazetteers: list[Path], tokenizer: Any) -> Lexicon:
@@ -142,6 +235,19 @@ def word_knowledge(model: str | None, language: str, classes: bool, gazetteers: 
         return Lexicon(words, base.gazetteers)
     given = Gazetteers.of(lists)
     return Lexicon(words, base.gazetteers.joined(given) if base.gazetteers is not None else given)
+
+
+def finish(
+    tagger: Tagger, output: Path, card: dict[str, Any], weights: str, dev_documents: list[Document], files: list[str]
+) -> None:
+    """Score, write and say so."""
+    scores = scored(tagger, dev_documents) if dev_documents else None
+    if scores is not None:
+        card["scores"] = {"files": files, **scores.to_dict()}
+    save(tagger, output, card, weights)
+    if scores is not None:
+        show(scores)
+    print(f"model written to {output} ({output.stat().st_size / 1e6:.1f} MB)", file=sys.stderr)
 
 
 def scored(tagger: Tagger, gold: list[Document]) -> Scores:

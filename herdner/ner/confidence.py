@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.crf.model import CRF, Links
-from herdner.inference import Backend, chain
+from herdner.inference import Backend, UnsupportedGraph, chain
 from herdner.ner.linking import decode
 from herdner.ner.tags import Span
 
@@ -27,7 +27,10 @@ def inferred(
     """The states [n] of a document by a backend, and its beliefs [n, K]: one state for certain where it has no
     marginals.
     """
-    result = decode(crf, unary, links, sentence_offsets, backend, rng)
+    try:
+        result = decode(crf, unary, links, sentence_offsets, backend, rng)
+    except UnsupportedGraph as error:
+        raise UnsupportedGraph(f"{error}; or leave the links out (links=False; --set links=false)") from None
     if result.marginals is not None:
         return result.state, result.marginals
     certain = np.zeros(unary.shape)

@@ -183,7 +183,7 @@ class Tagger(Estimator):
         def report(step: Step) -> None:
             if progress is not None:
                 loss = step.value * sum(map(len, states))
-                progress(step.iteration, {"stage": "links", "loss": loss, "f1": step.score})
+                progress(step.iteration, {"stage": "ties", "loss": loss, "f1": step.score})
 
         unaries = held_out_unaries(documents, labels, self.n_folds, train)
         examples, curve = gather(crf, documents, unaries, states), None
@@ -270,17 +270,18 @@ class Tagger(Estimator):
         seed: int | None = 0,
         first: int = 0,
         backend: str | Backend | None = None,
+        links: bool | None = None,
         uncertainty: bool = False,
         **options: Any,
     ) -> Iterator[Document]:
         """Tag texts or documents one after the other; lazily, so that endless streams are fine.
 
-        ``backend`` and its ``options`` replace the tagger's own. Document i, counted from ``first``, draws its random
-        numbers from the i-th child of ``seed``, so that results do not depend on how the work is shared out. Samplers,
-        icm and mean-field begin with the best state of the chain: tag schemes forbid most of the steps that change one
-        tag alone, so that from elsewhere they would hardly come there. Whatever backend chose the tags, the
-        confidence of an entity is the probability that exactly its tokens carry its label, under the chain of its
-        sentence and what the backend's marginals of linked tokens add to it. With ``uncertainty`` it is the mean of
+        ``backend`` and its ``options``, and ``links``, replace the tagger's own. Document i, counted from ``first``,
+        draws its random numbers from the i-th child of ``seed``, so that results do not depend on how the work is
+        shared out. Samplers, icm and mean-field begin with the best state of the chain: tag schemes forbid most of the
+        steps that change one tag alone, so that from elsewhere they would hardly come there. Whatever backend chose the
+        tags, the confidence of an entity is the probability that exactly its tokens carry its label, under the chain of
+        its sentence and what the backend's marginals of linked tokens add to it. With ``uncertainty`` it is the mean of
         what the particles of the tables say, each inferred anew; the tags stay those of the model. ValueError for a
         model without particles.
         """
@@ -290,9 +291,10 @@ class Tagger(Estimator):
         if backend is None and options:
             backend = DEFAULT_BACKEND
         chosen = None if backend is None else self._backend(backend, options)
+        crf = self._crf if (self.links if links is None else links) else replace(self._crf, skips=())
         for i, source in enumerate(sources, first):
             document = self._with_tokens(source)
-            yield self._tagged(document, chosen, child(seed, i), uncertainty)
+            yield self._tagged(document, crf, chosen, child(seed, i), uncertainty)
 
     def _with_tokens(self, source: Source) -> Document:
         """Texts, and documents that nobody has split yet, with their tokens."""
@@ -303,11 +305,11 @@ class Tagger(Estimator):
     _backend = staticmethod(backend_of)
 
     def _tagged(
-        self, document: Document, backend: Backend | None, rng: np.random.Generator, uncertainty: bool
+        self, document: Document, crf: CRF, backend: Backend | None, rng: np.random.Generator, uncertainty: bool
     ) -> Document:
         if not len(document.tokens):
             return replace(document, tags=[], entities=())
-        crf, offsets = self._crf, document.sentence_offsets
+        offsets = document.sentence_offsets
         unary = self._extractor.scores(document.tokens, offsets)
         links = crf.links(document.tokens, unary, offsets)
         linked = any(len(found.ends) for found in links)
@@ -320,7 +322,8 @@ class Tagger(Estimator):
         tags = [labels[state] for state in states.tolist()]
         spans = spans_from_tags(tags, offsets)
         if uncertainty and spans:
-            confidences = mean_confidences(self._particles, unary, offsets, links, backend, rng, states, spans)
+            particles = [(share, replace(each, skips=each.skips[: len(crf.skips)])) for share, each in self._particles]
+            confidences = mean_confidences(particles, unary, offsets, links, backend, rng, states, spans)
         else:
             confidences = span_confidences(crf, unary, offsets, links, beliefs, states, spans)
         return replace(document, tags=tags, entities=document.entities_from_spans(spans, confidences))
@@ -343,8 +346,7 @@ class Tagger(Estimator):
 
     @cached_property
     def _crf(self) -> CRF:
-        crf = self._model.crf()
-        return crf if self.links else replace(crf, skips=())
+        return self._model.crf()
 
     @cached_property
     def _particles(self) -> list[tuple[float, CRF]]:
@@ -352,7 +354,6 @@ class Tagger(Estimator):
         particles = self._model.particles
         assert particles is not None
         crfs = particles.crfs(self._model.crf())
-        crfs = crfs if self.links else [replace(crf, skips=()) for crf in crfs]
         return list(zip((particles.weights / particles.weights.sum()).tolist(), crfs, strict=True))
 
     @cached_property

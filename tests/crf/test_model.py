@@ -1,0 +1,110 @@
+"""The skip-chain CRF as a factor graph, and its templates."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from oracle import Oracle, factors_of
+
+from herdner.crf.model import CRF, Skip
+from herdner.crf.rules import LastName, SameWord
+from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, linear_chain, skip_chain
+from herdner.graph import compile_tables
+from herdner.inference import make_backend
+from herdner.inference.chain import forward_backward
+
+TOKENS = ["Oslo", "won", "In", "Oslo", ",", "Bergen"]
+OFFSETS = np.array([0, 2, 6])
+
+
+def crf(n_labels: int = 3, skips: tuple[Skip, ...] | None = None, seed: int = 0) -> CRF:
+    rng = np.random.default_rng(seed)
+    if skips is None:
+        skips = (Skip(skip_chain(), rng.normal(size=(n_labels, n_labels))),)
+    borders = rng.normal(size=(2, n_labels))
+    return CRF(rng.normal(size=(n_labels, n_labels)), borders[0], borders[1], skips)
+
+
+def unary(n_labels: int = 3, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(len(TOKENS), n_labels))
+
+
+def test_the_joint_is_that_of_chains_borders_and_links():
+    """Log-potential by hand, term by term."""
+    model, scores = crf(), unary()
+    links = model.links(TOKENS, scores, OFFSETS)
+    assert links[0].ends.tolist() == [[0, 3]]
+    graph = model.unroll(scores, OFFSETS, links)
+    rng = np.random.default_rng(2)
+    for x in rng.integers(0, 3, (20, 6)):
+        expected = scores[np.arange(6), x].sum() + model.skips[0].table[x[0], x[3]]
+        for begin, end in ((0, 2), (2, 6)):
+            expected += model.start[x[begin]] + model.end[x[end - 1]]
+            expected += sum(model.transition[x[t - 1], x[t]] for t in range(begin + 1, end))
+        assert graph.log_potential(x) == pytest.approx(expected)
+
+
+def test_documents_without_links_are_chains():
+    model, scores = crf(), unary()
+    tokens = ["a", *TOKENS[1:]]
+    graph = compile_tables(model.unroll(scores, OFFSETS, model.links(tokens, scores, OFFSETS)))
+    assert make_backend("viterbi").infer(graph).state.tolist() == model.best_chain(scores, OFFSETS).tolist()
+
+
+def test_given_beliefs_of_one_state_are_the_conditional_of_a_sentence():
+    """With the other sentence's tags known, chains on ``given`` have the marginals of the enumerated conditional."""
+    model, scores = crf(), unary()
+    links = model.links(TOKENS, scores, OFFSETS)
+    oracle = Oracle.of([3] * 6, factors_of(model.unroll(scores, OFFSETS, links)))
+    known = np.array([2, 1])
+    beliefs = np.zeros((6, 3))
+    beliefs[np.arange(2), known] = 1
+    agree = (oracle.states[:, :2] == known).all(axis=1)
+    share = oracle.probabilities[agree] / oracle.probabilities[agree].sum()
+    marginals = forward_backward(
+        model.with_borders(model.given(scores, links, beliefs), OFFSETS), model.transition, OFFSETS
+    ).nodes
+    for t in range(2, 6):
+        for k in range(3):
+            expected = share[oracle.states[agree][:, t] == k].sum()
+            assert marginals[t, k] == pytest.approx(expected)
+
+
+def test_scales_multiply_the_table_in_steps():
+    weights = EdgeScale(distance=0.5, sentence_start=-0.3, surer=0.2, less_sure=0.4)
+    model, scores = crf(), unary()
+    model = replace(model, skips=(replace(model.skips[0], scale=weights),))
+    (links,) = model.links(TOKENS, scores, OFFSETS)
+    beliefs = model.chain_marginals(scores, OFFSETS)
+    sure = np.log(beliefs.max(axis=1))[[0, 3]]
+    log_scale = 0.5 * np.log10(4) - 0.3 * 1 + 0.2 * sure.max() + 0.4 * sure.min()
+    assert links.scale[0] == pytest.approx(np.exp(log_scale), abs=1 / 16)
+    assert links.scale[0] * 8 == round(links.scale[0] * 8)
+    extreme = EdgeScale(distance=1e9)
+    assert extreme(np.array([[1.0, 0, 0, 0], [-1.0, 0, 0, 0]])).tolist() == [4.0, 0.125]
+
+
+def test_templates_are_values_and_plain_data():
+    assert linear_chain() == LinearChain()
+    assert linear_chain().cliques(TOKENS, OFFSETS).tolist() == [[0, 1], [2, 3], [3, 4], [4, 5]]
+    template = skip_chain(LastName(nearest=2), scaled=True)
+    assert SkipChain.from_dict(json.loads(json.dumps(template.to_dict()))) == template
+    assert skip_chain() == SkipChain(SameWord())
+    assert {linear_chain().name, template.name} == {"linear-chain", "last-name"}
+    scale = EdgeScale(1.0, 2.0, 3.0, 4.0)
+    assert EdgeScale.from_dict(json.loads(json.dumps(scale.to_dict()))) == scale
+    with pytest.raises(ValueError, match="finite"):
+        EdgeScale.from_dict({**scale.to_dict(), "surer": float("nan")})
+
+
+def test_a_long_document_of_one_word_stays_linear():
+    n = 100_000
+    model, scores = crf(5), np.random.default_rng(0).normal(size=(n, 5))
+    offsets = np.arange(0, n + 1, 10)
+    (links,) = model.links(["Oslo"] * n, scores, offsets)
+    assert len(links.ends) <= 3 * n
+    state = make_backend("sum-product", n_sweeps=3).infer(model.unroll(scores, offsets, [links])).state
+    assert len(state) == n

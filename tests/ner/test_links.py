@@ -1,0 +1,183 @@
+"""Links between mentions, from training to tags."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import herdner
+from herdner.crf.learning import Learner
+from herdner.crf.model import Skip
+from herdner.crf.templates import EdgeScale, linear_chain, skip_chain
+from herdner.inference import BACKENDS, UnsupportedGraph
+from herdner.ner.document import Document
+from herdner.ner.io import read_documents
+from herdner.ner.linking import held_out_unaries
+from herdner.ner.model import Model
+from herdner.ner.model_file import ModelError, read_model, write_model
+from herdner.ner.tagger import Tagger
+from herdner.ner.tags import spans_from_tags
+
+CORPORA = Path(__file__).parents[2] / "corpora"
+SLOW = {"exact"}  # enumerates
+
+
+def news(split: str) -> list[Document]:
+    return list(read_documents(CORPORA / f"herdner_news.{split}.conll", "conll"))
+
+
+@pytest.fixture(scope="module")
+def tagger() -> Tagger:
+    return Tagger(max_iterations=20, n_folds=2, learner=Learner(max_iterations=20)).fit(news("train"))
+
+
+def test_ties_are_learned_and_prefer_equal_labels(tagger):
+    (skip,) = tagger.model_.skips
+    labels = [tag.partition("-")[2] for tag in tagger.labels]
+    equal = np.array([[a == b for b in labels] for a in labels])
+    assert np.isfinite(skip.table).all()
+    assert skip.table[equal].mean() > skip.table[~equal].mean() + 0.1
+    assert tagger.learning_curve_.steps[-1].value < tagger.learning_curve_.steps[0].value
+
+
+def test_mentions_of_one_name_are_tied(tagger):
+    """A tie so strong that the table decides: all mentions get the label of the surest one."""
+    labels = [tag.partition("-")[2] for tag in tagger.labels]
+    equal = np.array([[10.0 if a == b else 0.0 for b in labels] for a in labels])
+    strong = Tagger.from_model(replace(tagger.model_, skips=(Skip(skip_chain(), equal),)))
+    text = "Zarno Quill, a teacher, met Ada Reyes. The teacher said that Quill was late. Quill left."
+    without, tied = strong.tag(text, links=False), strong.tag(text)
+    kinds = {e.label for e in tied.entities if "Quill" in e.text}
+    assert len(kinds) <= 1
+    assert without.tokens == tied.tokens
+
+
+def test_without_links_it_is_the_chain(tagger):
+    chain = Tagger.from_model(replace(tagger.model_, skips=()))
+    for document in news("dev")[:5]:
+        assert tagger.tag(document, links=False).tags == chain.tag(document).tags
+        assert tagger.tag(document, links=False).entities == chain.tag(document).entities
+    off = Tagger.from_model(tagger.model_, links=False)
+    assert off.predict(news("dev")[:3]) == chain.predict(news("dev")[:3])
+
+
+@pytest.mark.parametrize("name", sorted(set(BACKENDS) - SLOW - {"viterbi"}))
+def test_every_backend_decodes_a_linked_document(tagger, name):
+    document = news("dev")[0]
+    options = {"n_sweeps": 20} if name != "dogs" else {}
+    found = tagger.tag(document, backend=name, **options)
+    assert len(found.tags) == len(document.tokens)
+    assert all(0 <= entity.confidence <= 1 for entity in found.entities)
+    assert [(s.start, s.end) for s in spans_from_tags(found.tags, document.sentence_offsets)]
+
+
+def test_viterbi_says_what_to_use(tagger):
+    with pytest.raises(UnsupportedGraph, match=r"viterbi needs a chain.*links=False"):
+        tagger.tag("Oslo won. In Bergen and Oslo they met Oslo.", backend="viterbi")
+    assert tagger.tag("In Bergen they met.", backend="viterbi").tags  # nothing is linked here
+
+
+def test_marginals_of_links_raise_or_lower_confidences(tagger):
+    documents = news("dev")
+    pairs = [
+        (a.confidence, b.confidence)
+        for document in documents
+        for a in tagger.tag(document).entities
+        for b in tagger.tag(document, links=False).entities
+        if (a.start, a.end, a.label) == (b.start, b.end, b.label)
+    ]
+    assert any(a != b for a, b in pairs)
+    assert all(0 < a <= 1 for a, _ in pairs)
+
+
+def test_models_keep_their_ties(tagger, tmp_path):
+    scaled = Skip(skip_chain(scaled=True), tagger.model_.skips[0].table, EdgeScale(0.1, 0.2, 0.3, 0.4))
+    model = replace(tagger.model_, skips=(*tagger.model_.skips, scaled))
+    model.save(tmp_path / "m")
+    loaded = Model.load(tmp_path / "m")
+    for a, b in zip(model.skips, loaded.skips, strict=True):
+        assert (a.template, a.scale) == (b.template, b.scale)
+        np.testing.assert_array_equal(a.table, b.table)
+    document = news("dev")[0]
+    assert herdner.load(tmp_path / "m").tag(document).tags == Tagger.from_model(model).tag(document).tags
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda header, arrays: header["skips"][0]["template"]["rule"].update(name="nope"),
+        lambda header, arrays: header["skips"][0]["template"]["rule"].update(nearest=10**9),
+        lambda header, arrays: header["skips"][0].update(scale={"distance": 1}),
+        lambda header, arrays: header["skips"].append(header["skips"][0]),
+        lambda header, arrays: arrays.update(skip_tables=arrays["skip_tables"][:, 1:]),
+        lambda header, arrays: arrays.update(skip_tables=arrays["skip_tables"] * np.nan),
+        lambda header, arrays: arrays.pop("skip_tables"),
+    ],
+)
+def test_damaged_ties_are_refused(tagger, tmp_path, damage):
+    tagger.save(tmp_path / "m")
+    file = read_model(tmp_path / "m")
+    header, arrays = dict(file.header), dict(file.arrays)
+    damage(header, arrays)
+    write_model(tmp_path / "n", header, arrays)
+    with pytest.raises(ModelError, match="damaged"):
+        Model.load(tmp_path / "n")
+
+
+def test_held_out_scores_come_from_chains_that_have_not_seen_the_document():
+    documents = news("dev")[:6]
+    seen = []
+
+    class Fake:
+        def __init__(self, chosen):
+            self.weights = type("W", (), {"labels": ("B", "A")})
+            self.chosen = set(chosen)
+
+        def extractor(self):
+            return self
+
+        def scores(self, tokens, offsets):
+            at = next(i for i, d in enumerate(documents) if list(d.tokens) == list(tokens))
+            assert at not in self.chosen
+            return np.tile([1.0, -1.0], (len(tokens), 1))
+
+    def train(chosen, stage):
+        seen.append((tuple(chosen), stage))
+        return Fake(chosen)
+
+    unaries = held_out_unaries(documents, ["A", "B", "C"], 3, train)
+    assert [stage for _, stage in seen] == ["fold 1 of 3", "fold 2 of 3", "fold 3 of 3"]
+    assert all((u == [-1.0, 1.0, -1.0]).all() for u in unaries)  # C was not seen: as unlikely as the least
+
+
+def test_documents_without_repetitions_leave_a_chain():
+    documents = [Document.from_tokens([["Oslo", "won"]], [["S-LOC", "O"]]), Document.from_tokens([["a"]], [["O"]])]
+    tagger = Tagger(max_iterations=3).fit(documents)
+    assert tagger.model_.skips == ()
+    assert tagger.learning_curve_ is None
+
+
+def test_one_document_is_enough():
+    tagger = Tagger(max_iterations=5).fit(news("dev")[:1])
+    assert len(tagger.model_.skips) == 1
+
+
+@pytest.mark.parametrize("templates", [(), (skip_chain(),), (linear_chain(), linear_chain()), (linear_chain(), "x")])
+def test_templates_are_checked(templates):
+    with pytest.raises(ValueError, match="templates"):
+        Tagger(templates=templates).fit(news("dev"))
+
+
+def test_development_data_choose_the_iteration():
+    documents = news("train")[:20]
+    reports = []
+    tagger = Tagger(max_iterations=8, n_folds=2).fit(
+        documents, development=news("dev")[:8], progress=lambda number, report: reports.append(report)
+    )
+    curve = tagger.learning_curve_
+    scores = [step.score for step in curve.steps]
+    assert curve.steps[curve.chosen].score == max(scores)
+    assert {report["stage"] for report in reports} == {"chain", "fold 1 of 2", "fold 2 of 2", "ties"}
