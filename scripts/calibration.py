@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import herdner
 from herdner.crf.bayesian import TableParticles
-from herdner.ner.corpora import parse_source, read
+from herdner.ner.corpora import CorpusError, parse_source, read
 from herdner.ner.document import Document, document_spans
 from herdner.ner.evaluate import markdown_table
 from herdner.ner.tagger import Tagger
@@ -203,4 +203,7 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    try:
+        typer.run(main)
+    except (ValueError, CorpusError) as error:
+        raise SystemExit(str(error)) from None

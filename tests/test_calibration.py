@@ -88,3 +88,12 @@ def test_the_script_measures_a_model(tmp_path: Path, n_particles: int) -> None:
     assert results["methods"]["links"]["entities"] > 50
     assert (tmp_path / "calibration.png").exists()
     assert (tmp_path / "calibration.md").read_text().count("\n| ") >= len(expected)
+
+
+def test_a_missing_corpus_is_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, str(REPOSITORY / "scripts" / "calibration.py"), "--out", str(tmp_path)]
+    done = subprocess.run(
+        [*command, "--test", "nowhere:conll"], cwd=ELSEWHERE, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stderr == "nowhere: no such file\n"
