@@ -39,7 +39,7 @@ class Viterbi:
             factor = chain_form(compiled.sizes, compiled.factors)
             raise UnsupportedGraph(
                 f"{factor}: viterbi needs a chain, variables in a row joined by pairs;"
-                " use exact (graphs of few states) or leave that factor out"
+                " use sum-product, max-product or gibbs, or exact where there are few states"
             )
         states, scores = np.empty(len(form.unary), np.int32), np.empty(len(form.offsets) - 1)
         arrays = form.unary, form.tables, form.offsets, form.edge_table
