@@ -101,7 +101,10 @@ def main(
     model: Annotated[str, typer.Option(help="Model to tag with.")] = "en",
     sweeps: Annotated[int, typer.Option(min=1)] = 400,
     start: Annotated[Start, typer.Option(help="Where Gibbs and herded Gibbs begin.")] = "random",
-    unconstrained: Annotated[bool, typer.Option(help="Forbid no sequences of tags.")] = False,
+    unconstrained: Annotated[
+        bool,
+        typer.Option("--unconstrained/--constrained", help="Forbid no sequences of tags: else samplers are stuck."),
+    ] = True,
     quick: Quick = False,
     seed: Seed = 0,
     out: Out = Path("out"),
