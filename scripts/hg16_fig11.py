@@ -103,7 +103,7 @@ def main(
     start: Annotated[Start, typer.Option(help="Where Gibbs and herded Gibbs begin.")] = "random",
     unconstrained: Annotated[
         bool,
-        typer.Option("--unconstrained/--constrained", help="Forbid no sequences of tags: else samplers are stuck."),
+        typer.Option("--unconstrained/--constrained", help="Forbid no sequences of tags, else samplers are stuck."),
     ] = True,
     quick: Quick = False,
     seed: Seed = 0,
