@@ -238,7 +238,7 @@ def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
 def differentiated(log_density: Callable[..., Any]) -> tuple[Callable[..., Floats], Callable[..., Floats]]:
     """A batched log-density written with `jax.numpy`, in 64 bits, and its gradient; ValueError where JAX is missing."""
     try:
-        import jax
+        import jax  # pyright: ignore[reportMissingImports]  # an extra
     except ImportError:
         raise ValueError(
             "this density has no gradient: give grad, or install JAX (pip install 'herdner[jax]') to have it derived"
