@@ -6,6 +6,8 @@ alone live in one record per distinct word, and the scores of their templates ar
 Attributes of a position (context.pxd) are found anew in each document.
 """
 
+from threading import Lock
+
 import numpy as np
 
 from herdner._ext.hashing import build_table
@@ -114,6 +116,7 @@ cdef class Extractor:
     cdef WordTable classes, gazetteers
     cdef FeatureWeights weights
     cdef TypeStore store
+    cdef object lock        # held while words are looked up and added
     cdef const uint64_t[::1] nothing
     cdef Py_ssize_t n_occurrences, n_position, n_labels, window, reach, n_conjunctions, max_keys
 
@@ -133,7 +136,7 @@ cdef class Extractor:
         self.n_conjunctions = self.conjunction_seeds.shape[0]
         self.reach = max([abs(offset) for _, offset in plan["conjunctions"]], default=0)
         self.name_sources()
-        self.store = self.new_store(0)
+        self.lock, self.store = Lock(), self.new_store(0)
 
     cdef void name_sources(self):
         """Rewrite items (attribute, offset) as (source, index), in the order of `find_sources`."""
@@ -209,13 +212,16 @@ cdef class Extractor:
         cdef Py_ssize_t n = len(words), i, s
         cdef object type
         check_offsets(offsets, n)
-        if self.store.n_types > MANY_TYPES or self.store.n_types + n > self.store.capacity:
-            self.store = self.new_store(n)
-        cdef TypeStore store = self.store
-        cdef Context context = Context(store, n, offsets, self.n_position)
-        for i in range(n):
-            type = store.ids.get(words[i])
-            context.types[i] = self.intern(store, words[i]) if type is None else type
+        cdef TypeStore store
+        cdef Context context
+        with self.lock:
+            if self.store.n_types > MANY_TYPES or self.store.n_types + n > self.store.capacity:
+                self.store = self.new_store(n)
+            store = self.store
+            context = Context(store, n, offsets, self.n_position)
+            for i in range(n):
+                type = store.ids.get(words[i])
+                context.types[i] = self.intern(store, words[i]) if type is None else type
         with nogil:
             for i in range(n):
                 context.view.words[i] = store.record(context.types[i])

@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 from annotation_repairs import Classes, repaired
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 
 import herdner
 from herdner.crf.templates import linear_chain, skip_chain
@@ -123,8 +123,15 @@ def main(
     templates = (linear_chain(), skip_chain())
     tagger = Tagger(lexicon=lexicon, c1=c1, c2=c2, max_iterations=iterations, templates=templates)
     with Progress(console=console) as progress:
-        task = progress.add_task(f"training on {len(documents)} documents", total=iterations)
-        tagger.fit(documents, progress=lambda number, report: progress.update(task, completed=number))
+        tasks: dict[str, TaskID] = {}
+
+        def report(number: int, log: dict[str, object]) -> None:
+            stage = str(log["stage"])
+            if stage not in tasks:
+                tasks[stage] = progress.add_task(f"{stage}, {len(documents)} documents", total=iterations)
+            progress.update(tasks[stage], completed=number)
+
+        tagger.fit(documents, progress=report)
     model = replace(tagger.model_, weights=tagger.model_.weights.pruned(smallest))
     console.print(f"{len(model.weights.keys)} features, {len(model.weights.entry_weights)} weights")
     scores = measure(Tagger.from_model(model), data, tokenizer)

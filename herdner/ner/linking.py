@@ -124,6 +124,7 @@ def development_f1(
     backend: Backend,
 ) -> Score:
     """The micro F1 on documents with these log-potentials and right spans of a CRF whose tags are ``labels``."""
+    check_development(gold)
 
     def score(crf: CRF) -> float:
         pairs = []
@@ -136,3 +137,9 @@ def development_f1(
         return float(f1_of_counts(count_spans(pairs)[1].sum(axis=(0, 1))))
 
     return score
+
+
+def check_development(gold: Sequence[list[Span]]) -> None:
+    """ValueError where no document has a right span: every iteration would score the same, and the first win."""
+    if not any(gold):
+        raise ValueError("the development documents hold no entity on tokens; give annotated, tokenised ones, or none")

@@ -25,7 +25,7 @@ from herdner.ner.estimator import Estimator
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
 from herdner.ner.io import tokenized
 from herdner.ner.lexicon import Lexicon
-from herdner.ner.linking import DEFAULT_BACKEND, backend_of, development_f1, gather, held_out_unaries
+from herdner.ner.linking import DEFAULT_BACKEND, backend_of, check_development, development_f1, gather, held_out_unaries
 from herdner.ner.model import Model
 from herdner.ner.tags import SCHEMES, Scheme, convert_tags, spans_from_tags
 from herdner.ner.tokenize import Tokenizer, TokenizerSettings
@@ -122,13 +122,14 @@ class Tagger(Estimator):
         scheme).
 
         First the chain by CRFsuite, on all documents and then on each fold's, then the tables of links, and then
-        particles, if any are asked for. With
-        annotated ``development`` documents these are those of the best F1 there. ``progress`` is told the
-        number of each iteration and a report: "stage", "loss", "f1" where it is known, and what CRFsuite says.
+        particles, if any are asked for. With annotated ``development`` documents the tables are those of the iteration
+        whose F1 there is best. ``progress`` is told the number of each iteration and a report: "stage", "loss", "f1"
+        where it is known, and what CRFsuite says.
         """
         skips = self._skip_templates()
         whole(self.n_particles, "n_particles", 0)
         documents, gold = self._training_data(documents, tags)
+        development = _development_data(development)
         model = self._chain(documents, gold, progress, "chain")
         curve = None
         if skips or self.n_particles:
@@ -160,7 +161,7 @@ class Tagger(Estimator):
         skips: Sequence[SkipChain],
         documents: Sequence[Document],
         gold: Sequence[Sequence[str]],
-        development: Iterable[Document] | None,
+        development: Sequence[Document],
         progress: Progress | None,
         seed: int,
     ) -> tuple[Model, LearningCurve | None]:
@@ -188,8 +189,7 @@ class Tagger(Estimator):
         unaries = held_out_unaries(documents, labels, self.n_folds, train)
         examples, curve = gather(crf, documents, unaries, states), None
         if linked:
-            backend = self._backend(DEFAULT_BACKEND if self.backend is None else self.backend, {})
-            score = None if development is None else _development_f1(model, list(development), backend)
+            score = _development_f1(model, development) if development else None
             crf, curve = learn(crf, examples, self.learner, score=score, seed=seed, progress=report)
             transition = np.where(np.isfinite(crf.transition), crf.transition, model.weights.transition)
             model = replace(model, weights=replace(model.weights, transition=transition), skips=crf.skips)
@@ -296,6 +296,15 @@ class Tagger(Estimator):
             document = self._with_tokens(source)
             yield self._tagged(document, crf, chosen, child(seed, i), uncertainty)
 
+    def skip_edges(self, source: Source) -> dict[str, NDArray[np.int32]]:
+        """Which tokens of a text or document are linked: int32[F, 2], the earlier first, by the name of the rule."""
+        document = self._with_tokens(source)
+        found: dict[str, NDArray[np.int32]] = {}
+        for skip in self._model.skips:
+            edges, name = skip.template.cliques(document.tokens, document.sentence_offsets), skip.template.name
+            found[name] = np.concatenate([found[name], edges]) if name in found else edges
+        return found
+
     def _with_tokens(self, source: Source) -> Document:
         """Texts, and documents that nobody has split yet, with their tokens."""
         if isinstance(source, str):
@@ -391,8 +400,16 @@ class Tagger(Estimator):
         return {name: value for name, value in self.__dict__.items() if name not in _COMPILED}
 
 
-def _development_f1(model: Model, documents: Sequence[Document], backend: Backend) -> Score:
+def _development_data(documents: Iterable[Document] | None) -> list[Document]:
+    """The documents, none for None; checked before a long training."""
+    documents = list(documents or ())
+    if documents:
+        check_development(list(map(document_spans, documents)))
+    return documents
+
+
+def _development_f1(model: Model, documents: Sequence[Document]) -> Score:
     """The micro F1 on annotated documents of a CRF on top of the model's features."""
-    extractor = model.extractor()
+    extractor, gold = model.extractor(), list(map(document_spans, documents))
     unaries = [extractor.scores(document.tokens, document.sentence_offsets) for document in documents]
-    return development_f1(model.weights.labels, documents, unaries, list(map(document_spans, documents)), backend)
+    return development_f1(model.weights.labels, documents, unaries, gold, make_backend(DEFAULT_BACKEND))

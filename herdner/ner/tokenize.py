@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from itertools import chain
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ class Tokenizer:
 
     The text is kept as it is. Any text is accepted: NULs, lone surrogates, runs of millions of characters without white
     space (cut as described at ``LONGEST_RUN``). A text without tokens gives a document without sentences.
-    Instances are not shared between threads; they can be pickled and copied (the cache stays behind).
+    Threads may share an instance; it can be pickled and copied (the cache stays behind).
     """
 
     def __init__(self, settings: TokenizerSettings | None = None, *, cache_characters: int = 2_000_000) -> None:
@@ -84,6 +85,7 @@ class Tokenizer:
         self._cached_characters = 0
         self._nlp: Any = None
         self._special_cases: frozenset[str] = frozenset()
+        self._lock = Lock()  # held while new words are split: spaCy's vocabulary is not for several threads
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.settings, self._cache_characters)
@@ -110,10 +112,11 @@ class Tokenizer:
         try:
             return list(chain.from_iterable([splits[run] for run in runs]))
         except KeyError:
-            if self._cached_characters > self._cache_characters:  # only here: below, runs are trusted to stay
-                self._splits.clear()
-                self._cached_characters = 0
-            return list(chain.from_iterable(self._split_runs(runs)))
+            with self._lock:
+                if self._cached_characters > self._cache_characters:  # only here: below, runs are trusted to stay
+                    self._splits.clear()
+                    self._cached_characters = 0
+                return list(chain.from_iterable(self._split_runs(runs)))
 
     def _split_runs(self, runs: list[str]) -> list[tuple[str, ...]]:
         new = list(dict.fromkeys(run for run in runs if run not in self._splits))

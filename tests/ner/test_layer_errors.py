@@ -215,3 +215,6 @@ def test_bad_training_data_are_told():
     for development in ((scores, tokens), [scores, tokens, tags]):
         with pytest.raises(ValueError, match="development must be"):
             SkipChainLayer(LABELS).fit(scores, tokens, tags, development=development)
+    nothing = [["O"] * len(sequence) for sequence in tags]
+    with pytest.raises(ValueError, match="the development documents hold no entity"):
+        SkipChainLayer(LABELS).fit(scores, tokens, tags, development=(scores, tokens, nothing))

@@ -11,6 +11,7 @@ import pytest
 import herdner
 from herdner.crf.learning import Learner
 from herdner.crf.model import Skip
+from herdner.crf.rules import SameWord
 from herdner.crf.templates import EdgeScale, linear_chain, skip_chain
 from herdner.inference import BACKENDS, UnsupportedGraph
 from herdner.ner.document import Document
@@ -181,3 +182,34 @@ def test_development_data_choose_the_iteration():
     scores = [step.score for step in curve.steps]
     assert curve.steps[curve.chosen].score == max(scores)
     assert {report["stage"] for report in reports} == {"chain", "fold 1 of 2", "fold 2 of 2", "ties"}
+
+
+def test_development_data_without_entities_are_refused_before_the_training():
+    bare = [replace(document, tags=["O"] * len(document.tokens), entities=()) for document in news("dev")[:2]]
+    with pytest.raises(ValueError, match="the development documents hold no entity"):
+        Tagger().fit(news("dev")[:2], development=bare, progress=lambda *_: pytest.fail("the training began"))
+
+
+def test_no_development_documents_are_as_none():
+    documents = news("dev")[:6]
+    taggers = [Tagger(max_iterations=4, n_folds=2).fit(documents, development=given) for given in ([], None)]
+    first, second = (tagger.model_.skips[0].table for tagger in taggers)
+    assert first.any()
+    np.testing.assert_array_equal(first, second)
+
+
+def test_a_backend_that_knows_no_links_does_not_stop_the_training():
+    tagger = Tagger(backend="viterbi", max_iterations=4, n_folds=2).fit(news("dev")[:6], development=news("dev")[6:9])
+    assert tagger.model_.skips[0].table.any()
+
+
+def test_skip_edges_are_those_of_the_rules(tagger):
+    document = news("dev")[0]
+    edges = tagger.skip_edges(document)
+    assert list(edges) == ["same-word"]
+    expected = SameWord().links(document.tokens, document.sentence_offsets)
+    assert len(expected)
+    np.testing.assert_array_equal(edges["same-word"], expected)
+    assert tagger.skip_edges("")["same-word"].shape == (0, 2)
+    twice = replace(tagger.model_, skips=tagger.model_.skips * 2)
+    np.testing.assert_array_equal(Tagger.from_model(twice).skip_edges(document)["same-word"], np.tile(expected, (2, 1)))
