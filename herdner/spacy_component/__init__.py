@@ -1,0 +1,1 @@
+"""herdner in spaCy's pipelines."""

@@ -1,0 +1,152 @@
+"""What herdner's components share: ``Doc`` to `Document`, entities into a ``Doc``, errors that name a component.
+
+A ``Doc`` may hold white space tokens, a `Document` never does; `document_of` says where each of its tokens stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, SENT_START, SPACY  # type: ignore[attr-defined]
+from spacy.tokens import Doc, SpanGroup
+from spacy.tokens import Span as DocSpan
+
+from herdner.ner.document import Document
+from herdner.ner.sentences import ENGLISH, SentenceRules, sentence_offsets
+from herdner.ner.tags import Span
+from herdner.ner.tokenize import code_points
+
+BEGIN = 3  # ENT_IOB of an entity's first token; without ENT_TYPE the token is blocked: no entity may hold it
+EXTENSION = "confidence"
+Existing = Literal["keep", "overwrite", "replace"]
+
+
+class ComponentError(ValueError):
+    """What went wrong in a component of a pipeline, and how to mend it, in one line that begins with its name."""
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Errors of what the user gave (ValueError) become `ComponentError`, with the component's name in the pipeline."""
+    try:
+        yield
+    except ComponentError:
+        raise
+    except ValueError as error:
+        raise ComponentError(f"{name}: {error}") from None
+
+
+class Aligned(NamedTuple):
+    """A `Document` of n tokens, and int64[n], ascending: which token of the ``Doc`` each of them is."""
+
+    document: Document
+    places: NDArray[np.int64]
+
+    def in_doc(self, spans: Sequence[Span]) -> list[Span]:
+        """Spans of the document's tokens as spans of the ``Doc``'s; white space inside belongs to them."""
+        places = self.places
+        return [Span(int(places[start]), int(places[end - 1]) + 1, label) for start, end, label in spans]
+
+    def in_document(self, start: int, end: int) -> tuple[int, int]:
+        """The document's tokens among the tokens ``start:end`` of the ``Doc``; an empty range where there are none."""
+        first, last = np.searchsorted(self.places, (start, end)).tolist()
+        return first, last
+
+
+def document_of(doc: Doc, rules: SentenceRules = ENGLISH, sentence_starts: NDArray[np.bool_] | None = None) -> Aligned:
+    """The ``Doc``'s text, tokens without white space, and sentences.
+
+    Sentences are the ``Doc``'s, or those of ``sentence_starts`` (bool[len(doc)]) where it is given. Where no component
+    has set any, they are found by herdner's own ``rules``.
+    """
+    orth, spacy, begins = doc.to_array([ORTH, SPACY, SENT_START]).T
+    # A text has far fewer words than tokens: each word is looked up once.
+    distinct, which = np.unique(orth, return_inverse=True)
+    words = [doc.vocab.strings[key] for key in distinct.tolist()]
+    lengths = np.fromiter(map(len, words), np.int64, len(words))[which]
+    spaces = spacy.astype(np.int64)
+    written = np.array([*words, *(word + " " for word in words)], dtype=object)
+    text = "".join(written[which + len(words) * spaces])
+    places = np.flatnonzero(~np.fromiter(map(str.isspace, words), np.bool_, len(words))[which])
+    tokens = written[which[places]].tolist()
+    ends = np.cumsum(lengths + spaces)[places] - spaces[places]
+    starts = ends - lengths[places]
+    if sentence_starts is None:
+        sentence_starts = _sentence_starts(doc, begins)
+    if sentence_starts is None:
+        offsets = sentence_offsets(code_points(text), tokens, starts, ends, rules)
+    else:
+        sentence = np.cumsum(sentence_starts)[places]
+        offsets = np.append(np.flatnonzero(np.diff(sentence, prepend=-1)), len(places))
+    return Aligned(Document(text, tokens, starts, ends, offsets), places)
+
+
+def _sentence_starts(doc: Doc, begins: NDArray[np.uint64]) -> NDArray[np.bool_] | None:
+    """Which tokens begin a sentence, as ``doc.sents`` has it; None where nobody has said so."""
+    if "sents" in doc.user_hooks:
+        found = np.zeros(len(doc), np.bool_)
+        found[[sentence.start for sentence in doc.sents]] = True
+        return found
+    return begins == 1 if len(doc) and doc.has_annotation("SENT_START") else None
+
+
+def register_extension() -> None:
+    """``span._.confidence``, unless something of this name is there already."""
+    if not DocSpan.has_extension(EXTENSION):
+        DocSpan.set_extension(EXTENSION, default=None)
+
+
+def set_entities(
+    doc: Doc,
+    spans: Sequence[Span],
+    confidences: Sequence[float] | None = None,
+    *,
+    spans_key: str | None = None,
+    annotate_ents: bool = True,
+    existing: Existing = "keep",
+) -> None:
+    """Write entities, spans of the ``Doc``'s tokens in the order of the text, disjoint, and their confidences.
+
+    With ``annotate_ents`` they go into ``doc.ents``, where ``ent._.confidence`` says how sure they are. ``existing``
+    entities are kept, as spaCy's own ``ner`` and ``entity_ruler`` do, and new ones that overlap them, or tokens that
+    are blocked, are left out; or those that overlap a new one are overwritten; or all of them are replaced.
+    With a ``spans_key`` all new ones become ``doc.spans[spans_key]``, confidences in its ``attrs["scores"]``, as
+    ``spancat`` has it; another group under this key is replaced.
+    """
+    found = [DocSpan(doc, span.start, span.end, label=span.label) for span in spans]
+    if spans_key is not None:
+        attrs = {} if confidences is None else {"scores": np.array(confidences, np.float64)}
+        doc.spans[spans_key] = SpanGroup(doc, name=spans_key, spans=found, attrs=attrs)
+    if not annotate_ents:
+        return
+    old = [] if existing == "replace" else list(doc.ents)
+    blocked = _blocked(doc) if existing == "keep" else []
+    chosen = list(range(len(found)))
+    if existing == "overwrite":
+        taken = _mask(len(doc), found)
+        old = [entity for entity in old if not taken[entity.start : entity.end].any()]
+    elif old or blocked:
+        taken = _mask(len(doc), [*old, *blocked])
+        chosen = [i for i, span in enumerate(found) if not taken[span.start : span.end].any()]
+    doc.set_ents([*old, *(found[i] for i in chosen)], blocked=blocked)
+    if confidences is not None:
+        for i in chosen:
+            found[i]._.set(EXTENSION, float(confidences[i]))
+
+
+def _blocked(doc: Doc) -> list[DocSpan]:
+    """The tokens that are marked never to be part of an entity."""
+    iob, kind = doc.to_array([ENT_IOB, ENT_TYPE]).T
+    return [doc[place : place + 1] for place in np.flatnonzero((iob == BEGIN) & (kind == 0)).tolist()]
+
+
+def _mask(n: int, spans: Sequence[DocSpan]) -> NDArray[np.bool_]:
+    """bool[n]: the tokens of these spans."""
+    mask = np.zeros(n, np.bool_)
+    for span in spans:
+        mask[span.start : span.end] = True
+    return mask
