@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.crf.training import ChainWeights
 from herdner.ner.features import FeaturePlan, make_extractor
 from herdner.ner.lexicon import Gazetteers, Lexicon, WordValues
-from herdner.ner.model_file import ModelError, read_model, write_model
+from herdner.ner.model_file import ModelError, name_of, read_model, write_model
 from herdner.ner.tags import SCHEMES, Scheme, allowed_transitions, check_tags
 from herdner.ner.tokenize import TokenizerSettings
 
@@ -61,8 +61,10 @@ class Model:
         table = FeatureWeights(w.keys, w.starts, w.entry_labels, w.entry_weights, len(w.labels))
         return make_extractor(self.plan, self.lexicon, table)
 
-    def save(self, path: str | os.PathLike[str], *, weight_type: str = "float64") -> None:
-        """Write one file, atomically. ``weight_type`` float32 or float16 makes it smaller and rounds the weights."""
+    def save(self, where: str | os.PathLike[str] | IO[bytes], *, weight_type: str = "float64") -> None:
+        """Write one file, atomically, or to a stream. ``weight_type`` float32 or float16 makes it smaller and rounds
+        the weights.
+        """
         w = self.weights
         arrays = {
             "transition": w.transition,
@@ -88,12 +90,12 @@ class Model:
             "tokenizer": self.tokenizer.to_dict(), "card": dict(self.card),
             "skips": [skip_to_dict(skip) for skip in self.skips],
         }  # fmt: skip
-        write_model(path, header, arrays)
+        write_model(where, header, arrays)
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> Model:
-        """Read a model file. Raises `ModelError` for anything that is not a whole, sound model."""
-        file = read_model(path)
+    def load(where: str | os.PathLike[str] | IO[bytes]) -> Model:
+        """Read a model file, or a stream of its bytes. Raises `ModelError` for what is not a whole, sound model."""
+        file, path = read_model(where), name_of(where)
         try:
             return _model(file.header, file.arrays)
         except KeyError as error:

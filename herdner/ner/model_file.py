@@ -7,8 +7,9 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,17 +38,18 @@ class ModelFile:
 
 
 def write_model(
-    path: str | os.PathLike[str],
+    where: str | os.PathLike[str] | IO[bytes],
     header: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
     format: str = FORMAT,
 ) -> None:
-    """Write a file of one of the formats of `HOLDS` atomically: whatever happens, ``path`` holds the old file or the
-    whole new one.
+    """Write a file of one of the formats of `HOLDS`, to a stream or atomically to a path: whatever happens, that holds
+    the old file or the whole new one.
     """
     head = {"format": format, "format_version": FORMAT_VERSION, "needs": READABLE_SINCE[FORMAT_VERSION], **header}
     head["arrays"] = sorted(arrays)
-    with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    target = replacing(where) if isinstance(where, str | os.PathLike) else nullcontext(where)
+    with target as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         _add(archive, _HEADER, json.dumps(head, indent=1, ensure_ascii=False, sort_keys=True).encode())
         for name, array in arrays.items():
             buffer = io.BytesIO()
@@ -62,11 +64,14 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     archive.writestr(info, data)
 
 
-def read_model(path: str | os.PathLike[str], format: str = FORMAT) -> ModelFile:
-    """Read a file of this format; `ModelError` where it is missing, of another one, damaged or too new."""
+def read_model(where: str | os.PathLike[str] | IO[bytes], format: str = FORMAT) -> ModelFile:
+    """Read a file of this format, or a stream of its bytes; `ModelError` where it is missing, of another one, damaged
+    or too new.
+    """
+    path = name_of(where)
     try:
-        with zipfile.ZipFile(path) as archive:
-            return _read(archive, str(path), format)
+        with zipfile.ZipFile(where) as archive:
+            return _read(archive, path, format)
     except FileNotFoundError:
         raise ModelError(f"{path}: no such model file") from None
     except IsADirectoryError:
@@ -75,6 +80,11 @@ def read_model(path: str | os.PathLike[str], format: str = FORMAT) -> ModelFile:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, NotImplementedError, RuntimeError) as error:
         raise ModelError(f"{path}: not a herdner model, or damaged ({error}); train or copy it again") from None
+
+
+def name_of(where: str | os.PathLike[str] | IO[bytes]) -> str:
+    """What messages call a file or stream."""
+    return os.fspath(where) if isinstance(where, str | os.PathLike) else "the model's bytes"
 
 
 def _read(archive: zipfile.ZipFile, path: str, format: str) -> ModelFile:

@@ -94,10 +94,12 @@ def _sentence_starts(doc: Doc, begins: NDArray[np.uint64]) -> NDArray[np.bool_] 
     return begins == 1 if len(doc) and doc.has_annotation("SENT_START") else None
 
 
-def register_extension() -> None:
-    """``span._.confidence``, unless something of this name is there already."""
+def register_extension() -> bool:
+    """``span._.confidence``, whether it can be set: another one of this name may be computed from something else."""
     if not DocSpan.has_extension(EXTENSION):
         DocSpan.set_extension(EXTENSION, default=None)
+    _, method, getter, setter = DocSpan.get_extension(EXTENSION)
+    return setter is not None or (getter is None and method is None)
 
 
 def set_entities(
@@ -133,7 +135,7 @@ def set_entities(
         taken = _mask(len(doc), [*old, *blocked])
         chosen = [i for i, span in enumerate(found) if not taken[span.start : span.end].any()]
     doc.set_ents([*old, *(found[i] for i in chosen)], blocked=blocked)
-    if confidences is not None:
+    if confidences is not None and register_extension():
         for i in chosen:
             found[i]._.set(EXTENSION, float(confidences[i]))
 

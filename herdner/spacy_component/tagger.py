@@ -1,0 +1,316 @@
+"""The component ``herdner``: names of tokens that spaCy made, tagged consistently across the ``Doc``.
+
+>>> import spacy
+>>> nlp = spacy.blank("en")
+>>> _ = nlp.add_pipe("herdner", config={"model": "en", "backend": {"name": "herded-gibbs", "n_sweeps": 400}})
+>>> doc = nlp("Ada Lovelace met Charles Babbage in London.")
+>>> [(entity.text, entity.label_) for entity in doc.ents]
+[('Ada Lovelace', 'PER'), ('Charles Babbage', 'PER'), ('London', 'LOC')]
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spacy.language import Language
+from spacy.pipeline import Pipe
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.util import ensure_path, from_bytes, from_disk, logger, to_bytes, to_disk
+from spacy.vocab import Vocab
+
+from herdner.crf.rules import rule_from_text
+from herdner.crf.templates import linear_chain, skip_chain
+from herdner.inference import Backend, make_backend
+from herdner.ner.lexicon import Lexicon
+from herdner.ner.model import Model
+from herdner.ner.model_file import ModelError
+from herdner.ner.models import load, shipped_models
+from herdner.ner.sentences import ENGLISH, SentenceRules
+from herdner.ner.tagger import Tagger
+from herdner.ner.tags import Span, spans_from_tags, split_tag
+from herdner.ner.tokenize import TokenizerSettings
+from herdner.sampling.seeds import child
+from herdner.spacy_component.common import document_of, named, register_extension, set_entities
+from herdner.spacy_component.examples import training_documents
+
+DEFAULT_CONFIG = {
+    "model": "en",
+    "backend": None,
+    "links": True,
+    "uncertainty": False,
+    "seed": 0,
+    "spans_key": None,
+    "annotate_ents": True,
+    "overwrite_ents": False,
+    "scorer": {"@scorers": "spacy.ner_scorer.v1"},
+}
+
+
+class Found(NamedTuple):
+    """Entities of one ``Doc``: spans of its tokens, in the order of the text, and the probability of each."""
+
+    spans: list[Span]
+    confidences: list[float]
+
+
+class HerdnerTagger(Pipe):
+    """Finds named entities in the tokens of a ``Doc``, by a chain for each sentence and links between equal names.
+
+    Parameters
+    ----------
+    model: a shipped model ("en") or a model file; None waits for `initialize`, `from_disk` or `from_bytes`. A file that
+    is missing is an error when the component is used, so that a saved pipeline, which holds its model, opens anywhere.
+    backend: name of an inference backend (`herdner.BACKENDS`), or a mapping of its "name" and options; None is the
+    tagger's own choice. links: False leaves the links out. uncertainty: confidences are averaged over the model's
+    particles.
+    seed: of samplers. Each ``Doc`` draws its random numbers from the same child of the seed, so what is found in it
+    does not depend on other documents, their order, the batch size or the number of processes; it is what
+    ``Tagger.tag`` finds with this seed.
+    annotate_ents, overwrite_ents: whether entities go into ``doc.ents``, and there replace others that they overlap; by
+    default those that are there stay, as with spaCy's own ``ner``. ``ent._.confidence`` has the confidence.
+    spans_key: also write ``doc.spans[spans_key]``, confidences in its ``attrs["scores"]``.
+    scorer: as in spaCy's ``ner``, by default F1 of ``doc.ents``.
+
+    Sentences are those that components before it have set; where there are none, herdner's own rules find them.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        name: str = "herdner",
+        *,
+        model: str | None = "en",
+        backend: str | Mapping[str, Any] | None = None,
+        links: bool = True,
+        uncertainty: bool = False,
+        seed: int = 0,
+        spans_key: str | None = None,
+        annotate_ents: bool = True,
+        overwrite_ents: bool = False,
+        scorer: Callable[..., dict[str, Any]] | None = None,
+    ) -> None:
+        self.vocab = vocab
+        self.name = name
+        self.links = links
+        self.uncertainty = uncertainty
+        self.seed = seed
+        self.annotate_ents = annotate_ents
+        self.overwrite_ents = overwrite_ents
+        self.scorer = scorer
+        self.cfg = {"spans_key": spans_key}  # where spaCy's scorers look for it
+        self._named_model = model
+        self._tagger: Tagger | None = None
+        self._labels: tuple[str, ...] = ()
+        register_extension()
+        with named(name):
+            if not annotate_ents and spans_key is None:
+                raise ValueError("nowhere to write to: set annotate_ents to true or name a spans_key")
+            child(seed, 0)
+            self._backend = _backend(backend)
+            if model is not None and _exists(model):
+                self._take(load(model).model_)
+
+    # --- tagging ----------------------------------------------------------------------------------------------------
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Tag one ``Doc`` in place."""
+        for tagged in self.pipe([doc]):
+            return tagged
+        return doc  # an error handler has dealt with it
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Tag each ``Doc`` of a stream in place. An error costs the ``Doc`` that it is in, not its batch."""
+        handle = self.get_error_handler()
+        for doc in stream:
+            try:
+                self.set_annotations([doc], self.predict([doc]))
+            except Exception as error:
+                handle(self.name, self, [doc], error)
+            else:
+                yield doc
+
+    def predict(self, docs: Iterable[Doc]) -> list[Found]:
+        """The entities of each ``Doc``, which stays as it is."""
+        with named(self.name):
+            return [self._found(doc) for doc in docs]
+
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[Found]) -> None:
+        """Write what `predict` has found."""
+        for doc, (spans, confidences) in zip(docs, predictions, strict=True):
+            set_entities(
+                doc, spans, confidences, spans_key=self.spans_key, annotate_ents=self.annotate_ents,
+                existing="overwrite" if self.overwrite_ents else "keep",
+            )  # fmt: skip
+
+    def _found(self, doc: Doc) -> Found:
+        tagger = self.tagger
+        aligned = document_of(doc, tagger.model_.tokenizer.sentences)
+        if not aligned.document.n_tokens:
+            return Found([], [])
+        tagged = tagger.tag(aligned.document, seed=self.seed, uncertainty=self.uncertainty)
+        spans = aligned.in_doc(spans_from_tags(tagged.tags or (), tagged.sentence_offsets))
+        return Found(spans, [entity.confidence or 0.0 for entity in tagged.entities])
+
+    # --- what it knows ------------------------------------------------------------------------------------------------
+
+    @property
+    def tagger(self) -> Tagger:
+        """The tagger at work. `ComponentError` where there is no model yet."""
+        if self._tagger is None:
+            with named(self.name):
+                if self._named_model is None:
+                    raise ModelError(
+                        'there is no model yet: name one in its config, as in model = "en", train one by'
+                        " nlp.initialize with examples, or open a saved pipeline"
+                    )
+                self._take(load(self._named_model).model_)
+        assert self._tagger is not None
+        return self._tagger
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes of its entities, sorted; none before there is a model."""
+        return self._labels
+
+    @property
+    def spans_key(self) -> str | None:
+        """Where in ``doc.spans`` entities go."""
+        return self.cfg["spans_key"]
+
+    def _take(self, model: Model) -> None:
+        """Tag with this model from now on."""
+        if self.uncertainty and model.particles is None:
+            raise ModelError(
+                "this model has no particles to average over: set uncertainty to false, or train it with n_particles"
+            )
+        self._tagger = Tagger.from_model(model, backend=self._backend, links=self.links)
+        self._labels = tuple(sorted({split_tag(tag)[1] for tag in model.weights.labels} - {""}))
+        for label in self._labels:
+            self.vocab.strings.add(label)  # now: a memory zone would forget a label that comes with an entity
+
+    # --- training -----------------------------------------------------------------------------------------------------
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        train: bool | None = None,
+        lexicon: str | None = None,
+        rules: list[str] | None = None,
+        c1: float = 0.0,
+        c2: float = 0.3,
+        min_freq: int = 2,
+        max_iterations: int = 80,
+        n_particles: int = 0,
+    ) -> None:
+        """Train the CRF, chain and links, on the examples, all of it now: ``spacy train`` has nothing to update later.
+
+        ``train``: None trains where the config names no model, True in any case. ``lexicon``: the model that gives word
+        classes and gazetteers, or "none"; by default the config's model, else "en" for English and none for others.
+        ``rules``: which mentions are linked (["same-word"] by default), as in `herdner.crf.rules.rule_from_text`; []
+        trains the chain alone. The others are those of `herdner.Tagger`. Gold entities are ``reference.ents``, or those
+        of ``reference.spans[spans_key]`` where only these are written. They are laid on the tokens of the pipeline's
+        own tokenizer.
+        """
+        if train is False or (train is None and self._named_model is not None):
+            return
+        language = str(nlp.lang if nlp is not None else self.vocab.lang)
+        with named(self.name):
+            settings = TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
+            skips = [skip_chain(rule_from_text(rule)) for rule in (["same-word"] if rules is None else rules)]
+            key = None if self.annotate_ents else self.spans_key
+            documents = training_documents(get_examples(), settings.sentences, key, self.name)
+            logger.info("%s: training on %d documents", self.name, len(documents))
+            tagger = Tagger(
+                lexicon=self._lexicon(lexicon, language),
+                c1=c1, c2=c2, min_freq=min_freq, max_iterations=max_iterations,
+                templates=[linear_chain(), *skips], n_particles=n_particles, tokenizer=settings,
+            )  # fmt: skip
+            self._take(tagger.fit(documents, card={"training_documents": len(documents)}, seed=self.seed).model_)
+
+    def _lexicon(self, named_model: str | None, language: str) -> Lexicon:
+        name = named_model or self._named_model or ("en" if language == "en" else "none")
+        return Lexicon() if name == "none" else load(name).model_.lexicon
+
+    # --- saving -----------------------------------------------------------------------------------------------------
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """The model; options are the config's."""
+        return to_bytes({} if self._empty else {"model": self._model_bytes}, list(exclude))
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> HerdnerTagger:
+        """Take the model of `to_bytes`."""
+        from_bytes(data, {"model": lambda content: self._read(io.BytesIO(content))}, list(exclude))
+        return self
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write a folder with the model file."""
+        to_disk(path, {} if self._empty else {"model": lambda file: self.tagger.save(file)}, list(exclude))
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> HerdnerTagger:
+        """Take the model of `to_disk`."""
+        readers: dict[str, Callable[[Path], None]] = (
+            {"model": self._read} if (ensure_path(path) / "model").exists() else {}
+        )
+        from_disk(path, readers, list(exclude))
+        return self
+
+    @property
+    def _empty(self) -> bool:
+        return self._tagger is None and self._named_model is None
+
+    def _model_bytes(self) -> bytes:
+        stream = io.BytesIO()
+        self.tagger.model_.save(stream)
+        return stream.getvalue()
+
+    def _read(self, where: Path | io.BytesIO) -> None:
+        with named(self.name):
+            self._take(Model.load(where))
+
+
+def _exists(model: str) -> bool:
+    """Whether there is a model of this name to load now; a file that is not here may be inside a saved pipeline."""
+    return model in shipped_models() or Path(model).exists()
+
+
+def _backend(backend: str | Mapping[str, Any] | None) -> Backend | None:
+    """The backend of a config; ValueError says what is wrong."""
+    if backend is None or isinstance(backend, str):
+        return None if backend is None else make_backend(backend)
+    options = dict(backend)
+    name = options.pop("name", None)
+    if not isinstance(name, str):
+        raise ValueError('a backend needs its name, as in {"name": "herded-gibbs", "n_sweeps": 400}')
+    return make_backend(name, **options)
+
+
+@Language.factory(
+    "herdner",
+    assigns=["doc.ents", "token.ent_iob", "token.ent_type"],
+    default_config=DEFAULT_CONFIG,
+    default_score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},
+)
+def make_tagger(
+    nlp: Language,
+    name: str,
+    model: str | None,
+    backend: str | dict[str, Any] | None,
+    links: bool,
+    uncertainty: bool,
+    seed: int,
+    spans_key: str | None,
+    annotate_ents: bool,
+    overwrite_ents: bool,
+    scorer: Callable | None,
+) -> HerdnerTagger:
+    """The factory ``herdner``; its arguments are those of `HerdnerTagger`."""
+    return HerdnerTagger(
+        nlp.vocab, name, model=model, backend=backend, links=links, uncertainty=uncertainty, seed=seed,
+        spans_key=spans_key, annotate_ents=annotate_ents, overwrite_ents=overwrite_ents, scorer=scorer,
+    )  # fmt: skip
