@@ -254,10 +254,8 @@ class HerdnerTagger(Pipe):
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> HerdnerTagger:
         """Take the model of `to_disk`."""
-        readers: dict[str, Callable[[Path], None]] = (
-            {"model": self._read} if (ensure_path(path) / "model").exists() else {}
-        )
-        from_disk(path, readers, list(exclude))
+        readers: dict[str, Callable[[Path], None]] = {"model": self._read}
+        from_disk(path, readers if (ensure_path(path) / "model").exists() else {}, list(exclude))
         return self
 
     @property
