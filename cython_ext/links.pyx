@@ -58,3 +58,26 @@ def nearest_links(const int32_t[::1] mentions not None, const int32_t[::1] group
             k += 1
             other = later[other]
     return links
+
+
+def add_messages(double[:, ::1] total not None, const int32_t[:, ::1] ends not None, scale,
+                 const double[:, ::1] table not None, const double[:, ::1] beliefs not None):
+    """Adds to the rows of ``total`` [n, K] of both ends of each link, int32[F, 2], the expected log-potentials
+    ``scale[f]`` [F] (None: 1) times ``table`` [K, K] (row: the earlier end) under ``beliefs`` [n, K] of the other end.
+
+    In the order of the links, each alone: so the numbers of a document do not depend on what else there is.
+    """
+    cdef const double[::1] scales = scale
+    cdef Py_ssize_t f, i, j, n_labels = table.shape[0]
+    cdef int32_t earlier, later
+    cdef double weight, expected
+    with nogil:
+        for f in range(ends.shape[0]):
+            earlier, later = ends[f, 0], ends[f, 1]
+            weight = 1.0 if scales is None else scales[f]
+            for i in range(n_labels):
+                expected = 0.0
+                for j in range(n_labels):
+                    expected += table[i, j] * beliefs[later, j]
+                    total[later, j] += weight * beliefs[earlier, i] * table[i, j]
+                total[earlier, i] += weight * expected

@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from herdner.ner.document import Document
-from herdner.ner.io import tokenized
-from herdner.ner.tokenize import Tokenizer
+from herdner.ner.streams import Failure
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 # A batch is sent to a process when it holds as many characters; large enough to hide the cost of sending.
 BATCH_CHARACTERS = 200_000
 BATCHES_IN_FLIGHT = 2  # per process
-
-
-class Failure(NamedTuple):
-    """A document that could not be tagged."""
-
-    message: str
 
 
 def tagged(
@@ -43,58 +37,44 @@ def tagged(
     ``inference`` holds the backend and its options, as `Tagger.pipe` takes them; ``model`` is what further processes
     load. Document i has its own random numbers, however many processes there are.
     """
-    work = Work(tagger, Tokenizer(tagger.model_.tokenizer), dict(inference), seed)
+    work = Work(tagger, dict(inference), seed)
     results = work.results(documents, 0) if jobs == 1 else _in_processes(documents, jobs, model, dict(inference), seed)
     for result in results:
-        if isinstance(result, Failure):
-            fail(result.message)
+        if isinstance(result, str):
+            fail(result)
         else:
             yield result
-
-
-class Handed(Iterator[Document]):
-    """Documents handed out, counted, the last one remembered."""
-
-    def __init__(self, documents: Iterable[Document], first: int) -> None:
-        self.documents, self.count = iter(documents), first
-        self.last: Document | None = None
-
-    def __next__(self) -> Document:
-        self.last = next(self.documents)
-        self.count += 1
-        return self.last
 
 
 class Work(NamedTuple):
     """What tagging needs, in this process or in another."""
 
     tagger: Tagger
-    tokenizer: Tokenizer
     inference: dict[str, Any]
     seed: int
 
-    def results(self, documents: Iterable[Document], first: int) -> Iterator[Document | Failure]:
-        """Tags the documents, the first of which is number ``first`` of all; goes on behind one that fails."""
-        handed = Handed(documents, first)
-        while True:
-            begin = handed.count
-            try:
-                split = tokenized(handed, self.tokenizer)
-                yield from self.tagger.pipe(split, seed=self.seed, first=begin, **self.inference)
-                return
-            except (ValueError, MemoryError) as error:
-                if handed.last is None or handed.count == begin:
-                    raise  # not the fault of a document
-                name = handed.last.id or f"document {handed.count}"
-                yield Failure(f"{name}: {str(error) or type(error).__name__}")
+    def results(self, documents: Iterable[Document], first: int) -> Iterator[Document | str]:
+        """The documents tagged, the first of which is number ``first`` of all; of one that fails, what to say."""
+        failures: deque[Failure] = deque()
+        pipe = self.tagger.pipe(documents, seed=self.seed, first=first, on_error=failures.append, **self.inference)
+        for document in chain(pipe, [None]):
+            while failures:
+                yield _in_words(failures.popleft())
+            if document is not None:
+                yield document
+
+
+def _in_words(failure: Failure) -> str:
+    name = getattr(failure.source, "id", None) or f"document {failure.number + 1}"
+    return f"{name}: {str(failure.error) or type(failure.error).__name__}"
 
 
 def _in_processes(
     documents: Iterable[Document], jobs: int, model: str, inference: dict[str, Any], seed: int
-) -> Iterator[Document | Failure]:
+) -> Iterator[Document | str]:
     context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads the libraries hold
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(model, inference, seed))
-    waiting: deque[Future[list[Document | Failure]]] = deque()
+    waiting: deque[Future[list[Document | str]]] = deque()
     try:
         for first, batch in _batches(documents):
             waiting.append(pool.submit(_tag_batch, batch, first))
@@ -139,9 +119,8 @@ def _start(model: str, inference: dict[str, Any], seed: int) -> None:
     import herdner
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that reads and writes
-    tagger = herdner.load(model)
-    _worker[:] = [Work(tagger, Tokenizer(tagger.model_.tokenizer), inference, seed)]
+    _worker[:] = [Work(herdner.load(model), inference, seed)]
 
 
-def _tag_batch(batch: list[Document], first: int) -> list[Document | Failure]:
+def _tag_batch(batch: list[Document], first: int) -> list[Document | str]:
     return list(_worker[0].results(batch, first))

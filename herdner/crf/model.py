@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner._ext.links import add_messages
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.graph import FactorGraph, TableFactors, chain
 from herdner.inference.chain import forward_backward, viterbi
@@ -116,19 +117,5 @@ class CRF:
         """
         total = unary.copy()
         for skip, found in zip(self.skips, links, strict=True):
-            add_messages(total, found, skip.table, beliefs)
+            add_messages(total, found.ends, found.scale, skip.table, np.ascontiguousarray(beliefs, np.float64))
         return total
-
-
-def add_messages(
-    total: NDArray[np.float64], links: Links, table: NDArray[np.float64], beliefs: NDArray[np.float64]
-) -> None:
-    """Adds to each token's row of ``total`` the expected log-potentials of its links under ``beliefs`` of their other
-    ends.
-    """
-    if not len(links.ends):
-        return
-    earlier, later = links.ends.T
-    scale = 1.0 if links.scale is None else links.scale[:, None]
-    np.add.at(total, later, scale * (beliefs[earlier] @ table))
-    np.add.at(total, earlier, scale * (beliefs[later] @ table.T))

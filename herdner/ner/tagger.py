@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, Template, l
 from herdner.crf.training import Progress, train_chain
 from herdner.fwss.common import whole
 from herdner.inference import Backend, make_backend
-from herdner.ner.confidence import inferred, mean_confidences, span_confidences
+from herdner.ner.decoder import Decoder
 from herdner.ner.document import Document, document_spans
 from herdner.ner.estimator import Estimator
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
@@ -27,14 +27,12 @@ from herdner.ner.io import tokenized
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.linking import DEFAULT_BACKEND, backend_of, check_development, development_f1, gather, held_out_unaries
 from herdner.ner.model import Model
-from herdner.ner.tags import SCHEMES, Scheme, convert_tags, spans_from_tags
+from herdner.ner.streams import Batch, Failure, Source, awaited, batches, ordered
+from herdner.ner.tags import SCHEMES, Scheme, convert_tags
 from herdner.ner.tokenize import Tokenizer, TokenizerSettings
 from herdner.sampling.seeds import child
 
-Source = str | Document
-
-
-_COMPILED = ("_extractor", "_crf", "_particles", "_tokenizer", "_default_backend")
+_COMPILED = ("_decoder", "_tokenizer")
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -235,7 +233,7 @@ class Tagger(Estimator):
 
     def predict_marginals(self, documents: Iterable[Document]) -> list[NDArray[np.float64]]:
         """Per document float64[tokens, tags]: the chain's marginal probabilities; columns as in `labels`."""
-        return [self._chain_marginals(document) for document in documents]
+        return list(map(self._decoder.chain_marginals, documents))
 
     def score(self, documents: Iterable[Document], tags: Iterable[Sequence[str]] | None = None) -> float:
         """Micro F1 of the predicted entities (strict, by seqeval), between 0 and 1."""
@@ -272,9 +270,12 @@ class Tagger(Estimator):
         backend: str | Backend | None = None,
         links: bool | None = None,
         uncertainty: bool = False,
+        n_jobs: int = 1,
+        batch_size: int = 64,
+        on_error: Callable[[Failure], None] | None = None,
         **options: Any,
     ) -> Iterator[Document]:
-        """Tag texts or documents one after the other; lazily, so that endless streams are fine.
+        """Tag texts or documents, in their order; lazily, so that endless streams are fine.
 
         ``backend`` and its ``options``, and ``links``, replace the tagger's own. Document i, counted from ``first``,
         draws its random numbers from the i-th child of ``seed``, so that results do not depend on how the work is
@@ -284,62 +285,66 @@ class Tagger(Estimator):
         its sentence and what the backend's marginals of linked tokens add to it. With ``uncertainty`` it is the mean of
         what the particles of the tables say, each inferred anew; the tags stay those of the model. ValueError for a
         model without particles.
+
+        Short documents are tagged together, which is faster and gives the same: up to ``batch_size`` are read ahead, or
+        as many as make 10,000 characters. ``n_jobs`` threads tag at the same time (the compiled loops leave Python to
+        the others), each with two such batches waiting. A document that cannot be tagged raises ValueError in its
+        place, or is left out and its `Failure` handed to ``on_error``.
         """
         if uncertainty and self._model.particles is None:
             raise ValueError("this model has no particles to average over; train it with Tagger(n_particles=32)")
         backend = self.backend if backend is None else backend
         if backend is None and options:
             backend = DEFAULT_BACKEND
-        chosen = None if backend is None else self._backend(backend, options)
-        crf = self._crf if (self.links if links is None else links) else replace(self._crf, skips=())
-        for i, source in enumerate(sources, first):
-            document = self._with_tokens(source)
-            yield self._tagged(document, crf, chosen, child(seed, i), uncertainty)
+        chosen = None if backend is None else backend_of(backend, options)
+        decoder = self._decoder if (self.links if links is None else links) else self._decoder.without_links()
+        child(seed, first)  # a seed that is none is told now
+        tokenizer = self._tokenizer
+
+        def results(batch: Batch) -> list[Document | Failure]:
+            try:
+                documents = [_with_tokens(source, tokenizer) for source in batch.sources]
+                return [*decoder.tagged(documents, chosen, child(seed, batch.first), uncertainty)]
+            except (ValueError, MemoryError) as error:
+                if len(batch.sources) == 1:
+                    return [Failure(batch.first, batch.sources[0], error)]
+            alone = (Batch(number, [source]) for number, source in enumerate(batch.sources, batch.first))
+            return [result for batch in alone for result in results(batch)]
+
+        most = whole(batch_size, "batch_size") if chosen is None else 1
+        for found in ordered(results, batches(sources, first, most), whole(n_jobs, "n_jobs")):
+            for result in found:
+                if isinstance(result, Document):
+                    yield result
+                elif on_error is None:
+                    raise result.error
+                else:
+                    on_error(result)
+
+    async def apipe(
+        self, sources: Iterable[Source] | AsyncIterable[Source], *, n_jobs: int = 1, first: int = 0, **options: Any
+    ) -> AsyncIterator[Document]:
+        """`pipe` for asyncio: ``sources`` may be asynchronous, and the event loop goes on while threads tag.
+
+        Each text or document is tagged by itself, ``n_jobs`` at a time; with one, its result is handed out before the
+        next is asked for. ``options`` as in `pipe`.
+        """
+
+        def results(number: int, source: Source) -> list[Document]:
+            return list(self.pipe([source], first=number, **options))
+
+        async for found in awaited(results, sources, first, whole(n_jobs, "n_jobs")):
+            for document in found:
+                yield document
 
     def skip_edges(self, source: Source) -> dict[str, NDArray[np.int32]]:
         """Which tokens of a text or document are linked: int32[F, 2], the earlier first, by the name of the rule."""
-        document = self._with_tokens(source)
+        document = _with_tokens(source, self._tokenizer)
         found: dict[str, NDArray[np.int32]] = {}
         for skip in self._model.skips:
             edges, name = skip.template.cliques(document.tokens, document.sentence_offsets), skip.template.name
             found[name] = np.concatenate([found[name], edges]) if name in found else edges
         return found
-
-    def _with_tokens(self, source: Source) -> Document:
-        """Texts, and documents that nobody has split yet, with their tokens."""
-        if isinstance(source, str):
-            return self._tokenizer(source)
-        return source if len(source.tokens) else next(tokenized([source], self._tokenizer))
-
-    _backend = staticmethod(backend_of)
-
-    def _tagged(
-        self, document: Document, crf: CRF, backend: Backend | None, rng: np.random.Generator, uncertainty: bool
-    ) -> Document:
-        if not len(document.tokens):
-            return replace(document, tags=[], entities=())
-        offsets = document.sentence_offsets
-        unary = self._extractor.scores(document.tokens, offsets)
-        links = crf.links(document.tokens, unary, offsets)
-        linked = any(len(found.ends) for found in links)
-        if backend is None and not linked:
-            states, beliefs = crf.best_chain(unary, offsets), None
-        else:
-            backend = backend or self._default_backend
-            states, beliefs = inferred(crf, unary, offsets, links, backend, rng)
-        labels = self.labels
-        tags = [labels[state] for state in states.tolist()]
-        spans = spans_from_tags(tags, offsets)
-        if uncertainty and spans:
-            particles = [(share, replace(each, skips=each.skips[: len(crf.skips)])) for share, each in self._particles]
-            confidences = mean_confidences(particles, unary, offsets, links, backend, rng, states, spans)
-        else:
-            confidences = span_confidences(crf, unary, offsets, links, beliefs, states, spans)
-        return replace(document, tags=tags, entities=document.entities_from_spans(spans, confidences))
-
-    def _chain_marginals(self, document: Document) -> NDArray[np.float64]:
-        unary = self._extractor.scores(document.tokens, document.sentence_offsets)
-        return self._crf.chain_marginals(unary, document.sentence_offsets)
 
     # --- the model, compiled when first needed ------------------------------------------------------------------------
 
@@ -350,24 +355,8 @@ class Tagger(Estimator):
         return self.model_
 
     @cached_property
-    def _extractor(self):
-        return self._model.extractor()
-
-    @cached_property
-    def _crf(self) -> CRF:
-        return self._model.crf()
-
-    @cached_property
-    def _particles(self) -> list[tuple[float, CRF]]:
-        """The CRF of each particle and its share of the confidence."""
-        particles = self._model.particles
-        assert particles is not None
-        crfs = particles.crfs(self._model.crf())
-        return list(zip((particles.weights / particles.weights.sum()).tolist(), crfs, strict=True))
-
-    @cached_property
-    def _default_backend(self) -> Backend:
-        return make_backend(DEFAULT_BACKEND)
+    def _decoder(self) -> Decoder:
+        return Decoder.of(self._model)
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
@@ -398,6 +387,13 @@ class Tagger(Estimator):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _COMPILED}
+
+
+def _with_tokens(source: Source, tokenizer: Tokenizer) -> Document:
+    """Texts, and documents that nobody has split yet, with their tokens."""
+    if isinstance(source, str):
+        return tokenizer(source)
+    return source if len(source.tokens) else next(tokenized([source], tokenizer))
 
 
 def _development_data(documents: Iterable[Document] | None) -> list[Document]:

@@ -1,0 +1,110 @@
+"""Streams of texts and documents: cut into batches, worked on by threads, handed out in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple, TypeVar
+
+from herdner.ner.document import Document
+
+T = TypeVar("T")
+U = TypeVar("U")
+Source = str | Document
+
+# Longer batches save no more time, and what is read ahead stays small.
+BATCH_CHARACTERS = 10_000
+BATCHES_WAITING = 2  # for each thread
+
+
+class Failure(NamedTuple):
+    """A text or document that could not be tagged, its number, and what was raised."""
+
+    number: int
+    source: Source
+    error: Exception
+
+
+class Batch(NamedTuple):
+    """Consecutive texts or documents, and the number of the first."""
+
+    first: int
+    sources: list[Source]
+
+
+def batches(sources: Iterable[Source], first: int, most: int) -> Iterator[Batch]:
+    """Batches of at most ``most``, each closed when it holds `BATCH_CHARACTERS`; numbers begin at ``first``.
+
+    What was read before ``sources`` failed is handed out before the failure goes on.
+    """
+    if isinstance(sources, str | bytes | Document):
+        raise TypeError("pipe takes many texts or documents; tag takes one")
+    held: list[Source] = []
+    size = 0
+    try:
+        for source in sources:
+            if not isinstance(source, str | Document):
+                raise TypeError(f"expected a text or a herdner Document, not {type(source).__name__}")
+            held.append(source)
+            size += len(source) if isinstance(source, str) else len(source.text)
+            if size >= BATCH_CHARACTERS or len(held) == most:
+                yield Batch(first, held)
+                first, held, size = first + len(held), [], 0
+    except Exception:
+        if held:
+            yield Batch(first, held)
+        raise
+    if held:
+        yield Batch(first, held)
+
+
+def ordered(function: Callable[[T], U], items: Iterable[T], n_jobs: int) -> Iterator[U]:
+    """``map(function, items)``, by ``n_jobs`` threads, each with `BATCHES_WAITING` items read ahead."""
+    if n_jobs == 1:
+        yield from map(function, items)
+        return
+    waiting: deque[Future[U]] = deque()
+    items, fault = iter(items), None
+    pool = ThreadPoolExecutor(n_jobs, "herdner")
+    try:
+        while fault is None:
+            try:
+                waiting.append(pool.submit(function, next(items)))
+            except Exception as error:  # StopIteration, or what the reader of the items met: behind what is under way
+                fault = error
+            while waiting and (fault is not None or len(waiting) > n_jobs * BATCHES_WAITING):
+                yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+    if not isinstance(fault, StopIteration):
+        raise fault
+
+
+async def awaited(
+    function: Callable[[int, T], U], items: Iterable[T] | AsyncIterable[T], first: int, n_jobs: int
+) -> AsyncIterator[U]:
+    """``function(number, item)`` of each item, in their order, by at most ``n_jobs`` threads at a time."""
+    waiting: deque[asyncio.Task[U]] = deque()
+    number = first
+    try:
+        async for item in _asynchronous(items):
+            waiting.append(asyncio.create_task(asyncio.to_thread(function, number, item)))
+            number += 1
+            if len(waiting) == n_jobs:
+                yield await waiting.popleft()
+        while waiting:
+            yield await waiting.popleft()
+    finally:
+        for task in waiting:
+            task.cancel()
+
+
+async def _asynchronous(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+        return
+    for item in items:
+        yield item
