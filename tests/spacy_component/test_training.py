@@ -200,6 +200,12 @@ def test_fill_config_train_and_evaluate(corpus, tmp_path):
     assert nlp("Ada Lovelace met Charles Babbage in London.").ents
 
 
+def test_the_tutorial_shows_the_file_that_is_tested():
+    page = Path(REPOSITORY, "docs", "pages", "tutorials", "spacy.md").read_text(encoding="utf-8")
+    config = (CONFIGS / "train.cfg").read_text(encoding="utf-8")
+    assert f'```ini title="train.cfg"\n{config[config.index("[paths]") :]}```\n' in page
+
+
 def test_assemble_the_pipeline_that_needs_no_training(tmp_path):
     run("assemble", CONFIGS / "tag.cfg", tmp_path / "tagger")
     nlp = spacy.load(tmp_path / "tagger")
