@@ -114,6 +114,7 @@ class Flip:
 
 
 Noise = Gaussian | Flip
+"""What the noise did to each pixel."""
 
 
 def first_gaussian(y: ArrayLike, n_labels: int, levels: tuple[float, ...] | None) -> Gaussian:

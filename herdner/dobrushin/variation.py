@@ -81,6 +81,7 @@ class Steps:
 
 # The importance d of the variables: a number for each of them, or for those alone that have one; None is 1 for all.
 Importance = Union[ArrayLike, Mapping[int, float], None]  # noqa: UP007 - evaluated when imported
+"""How much each variable matters: d of each, [V]; by number, the others 0; None is 1 for all."""
 
 
 def importance_of(n_variables: int, importance: Importance = None) -> NDArray[np.float64]:

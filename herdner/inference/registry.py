@@ -35,6 +35,7 @@ BACKENDS: Mapping[str, str] = MappingProxyType(
         "viterbi": "herdner.inference.viterbi:Viterbi",
     }
 )
+"""The backends: names, and where each is found, "module:object"."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -113,10 +113,12 @@ class Document:
 
     @property
     def n_tokens(self) -> int:
+        """The number of tokens."""
         return len(self.tokens)
 
     @property
     def n_sentences(self) -> int:
+        """The number of sentences."""
         return len(self.sentence_offsets) - 1
 
     def sentences(self) -> Iterator[Sequence[str]]:

@@ -9,7 +9,7 @@ Self = TypeVar("Self", bound="Estimator")
 
 
 class Estimator:
-    """Parameters are the constructor's arguments, kept under their names; what `fit` learns ends in an underscore."""
+    """Parameters are the constructor's arguments, kept under their names; what ``fit`` learns ends in an underscore."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's arguments."""

@@ -38,7 +38,7 @@ class Result:
     sample_sweeps  int64[S]: the sweep, counted from 0, after which each of them was recorded
     n_updates      single variables drawn anew
     seconds        wall time, compilation of the graph included
-    certificate    what is guaranteed of the state after each sweep (`dogs`)
+    certificate    what is guaranteed of the state after each sweep (``dogs``)
     """
 
     state: NDArray[np.int32]

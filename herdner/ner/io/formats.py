@@ -83,6 +83,7 @@ _FORMATS = [
 ]
 
 FORMATS: dict[str, Format] = {entry.name: entry for entry in _FORMATS}
+"""The formats by name."""
 
 
 def read_documents(

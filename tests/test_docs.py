@@ -1,0 +1,158 @@
+"""The documentation: its pages run and print what they say, and the site builds without a warning.
+
+In a page, blocks of ``python`` run one after the other in one namespace, and blocks of ``sh`` in a shell, in a folder
+that is the page's own and holds ``corpora``. A block of ``text`` right after one of them is its output, exactly.
+A block with ``title="NAME"`` is written to the file NAME. Other languages, ``py`` and ``console`` among them, are for
+reading only.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from data import ELSEWHERE, REPOSITORY
+
+DOCS = REPOSITORY / "docs"
+PAGES = DOCS / "pages"
+FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$", re.M | re.S)
+RUNNING = ("python", "sh")
+WITH_NAMES = tuple(
+    f"herdner.{name}"
+    for name in ("graph", "sampling", "inference", "dobrushin", "convergence", "fwss", "denoising", "ner.io")
+)
+
+
+class Block(NamedTuple):
+    language: str
+    title: str | None
+    body: str
+    line: int
+    output: str | None  # the text that follows
+
+
+def blocks(page: str) -> Iterator[Block]:
+    """The fenced blocks of a page; a block of output belongs to the one before it."""
+    found = list(FENCE.finditer(page))
+    used = False
+    for match, after in zip(found, [*found[1:], None], strict=True):
+        language, _, rest = match["info"].strip().partition(" ")
+        title = re.search(r'title="([^"]+)"', rest)
+        body = textwrap.dedent(match["body"])
+        follows = (
+            after is not None and after["info"].strip() == "text" and not page[match.end() : after.start()].strip()
+        )
+        runs = language in RUNNING and title is None
+        assert runs or used or match["info"].strip() != "text", f"nothing prints this: {body}"
+        used = runs and follows
+        output = textwrap.dedent(after["body"]) if used and after else None
+        yield Block(language, title[1] if title else None, body, page.count("\n", 0, match.start()) + 1, output)
+
+
+def pages() -> list[Path]:
+    """The pages with something to run."""
+    found = [path for path in sorted(PAGES.rglob("*.md")) if re.search(r"^ *```(python|sh)$", path.read_text(), re.M)]
+    assert len(found) >= 2
+    return found
+
+
+def shell(command: str, folder: Path) -> str:
+    """What a block of shell prints, with herdner as it is installed here."""
+    program = folder / ".bin" / "herdner"
+    if not program.exists():
+        program.parent.mkdir()
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m herdner "$@"\n')
+        program.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "110"}
+    run = subprocess.run(["sh", "-eu", "-c", command], cwd=folder, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(PAGES)))
+def test_page_runs_and_prints_what_it_says(page: Path, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "corpora").symlink_to(REPOSITORY / "corpora")
+    namespace = {"__name__": "__main__"}
+    for block in blocks(page.read_text(encoding="utf-8")):
+        if block.title is not None:
+            Path(block.title).write_text(block.body, encoding="utf-8")
+        elif block.language == "sh":
+            check(block, shell(block.body, tmp_path), page)
+        elif block.language == "python":
+            code = compile("\n" * block.line + block.body, str(page), "exec")
+            capsys.readouterr()
+            exec(code, namespace)
+            check(block, capsys.readouterr().out, page)
+
+
+def check(block: Block, printed: str, page: Path) -> None:
+    if block.output is not None:
+        assert plain(printed) == plain(block.output), f"{page.name}, line {block.line}"
+
+
+def plain(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip("\n").split("\n")]
+
+
+def test_output_that_nothing_prints_is_found() -> None:
+    with pytest.raises(AssertionError, match="nothing prints"):
+        list(blocks("```text\n1\n```\n"))
+    first, second = blocks("```python\nprint(1)\n```\n\n```text\n1\n```\n")
+    assert (first.output, second.output) == ("1\n", None)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site."""
+    for package in ("mkdocs", "material", "mkdocstrings_handlers.python"):
+        pytest.importorskip(package, reason="needs the extra docs")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", DOCS / "mkdocs.yml", "-d", folder]
+    run = subprocess.run(command, cwd=ELSEWHERE, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True)
+    assert run.returncode == 0, run.stderr.decode()
+    assert b'not included in the "nav"' not in run.stderr, run.stderr.decode()
+    return folder
+
+
+def test_every_public_name_has_its_entry(site: Path) -> None:
+    lines = zlib.decompress((site / "objects.inv").read_bytes().split(b"\n", 4)[4]).decode().splitlines()
+    known = {line.split()[0] for line in lines}
+    missing = []
+    for module in ("herdner", *WITH_NAMES):
+        package = importlib.import_module(module)
+        for name in package.__all__:
+            # A function that is named like a module beside it has its entry where it is defined.
+            value = getattr(package, name)
+            places = {f"{module}.{name}", f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}"}
+            if not places & known and name != "__version__":
+                missing.append(f"{module}.{name}")
+    assert not missing
+
+
+def test_nothing_is_fetched_from_other_hosts(site: Path) -> None:
+    fetched = re.compile(rb'<(?:script|img|iframe)[^>]+src="(?:https?:)?//|<link[^>]+(?:stylesheet|preconnect)[^>]+//')
+    found = [path.name for path in site.rglob("*.html") if fetched.search(path.read_bytes())]
+    assert not found
+
+
+def test_names_in_docstrings_exist() -> None:
+    """What stands between single backticks in a docstring is an object of herdner, and becomes a link to it."""
+    griffe = pytest.importorskip("griffe", reason="needs the extra docs")
+    sys.path.insert(0, str(DOCS))
+    try:
+        docstrings = importlib.import_module("docstrings")
+    finally:
+        sys.path.remove(str(DOCS))
+    package = griffe.load("herdner", search_paths=[REPOSITORY], allow_inspection=False)
+    wrong = [f"{path}: {name}" for path, name in docstrings.unknown_names(package)]
+    assert not wrong
