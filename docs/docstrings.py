@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import griffe
@@ -118,7 +119,7 @@ def _link(name: str, item: griffe.Object) -> str:
 def resolve(name: str, item: griffe.Object) -> str | None:
     """The path that ``name``, as written in the docstring of ``item``, stands for; None where it is no name of herdner.
 
-    It is looked for in the scope of the docstring, then below herdner, in which the floors' packages stand too.
+    It is looked for in the scope of the docstring; else it is what has that name alone in all of herdner.
     """
     dotted = re.match(r"[A-Za-z_][\w.]*", name)
     if dotted is None or dotted[0].split(".")[0] in OTHERS:
@@ -134,7 +135,18 @@ def resolve(name: str, item: griffe.Object) -> str | None:
             member = scope.members[head]
             path = member.target_path if isinstance(member, griffe.Alias) else member.path
             return f"{path}.{tail}" if tail else path
-    return None
+    homes = [path for path in _homes(root).get(head, ()) if path != item.path]
+    return ".".join([homes[0], tail]).rstrip(".") if len(homes) == 1 else None
+
+
+@lru_cache(maxsize=1)
+def _homes(root: griffe.Object) -> dict[str, list[str]]:
+    """Where classes and functions of each name are defined, those inside others left out."""
+    found: dict[str, list[str]] = {}
+    for each in objects(root):
+        if (each.is_class or each.is_function) and each.parent is not None and each.parent.is_module:
+            found.setdefault(each.name, []).append(each.path)
+    return found
 
 
 def _scopes(item: griffe.Object) -> Iterator[griffe.Object]:

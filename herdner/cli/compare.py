@@ -37,7 +37,7 @@ def parse_side(text: str) -> Side:
     """A or B of ``--compare``; wrong use where it has none of the forms.
 
     A path may hold colons and @: a shipped model or a file that exists under the whole name is taken as it is; what
-    ``parse_source`` takes is a file of predictions; what follows the last @ then is a backend, its options parted
+    `parse_source` takes is a file of predictions; then what follows the last @ is a backend, and its options are parted
     by colons, as their values hold commas.
     """
     from herdner.ner.corpora import parse_source

@@ -26,7 +26,7 @@ class Examples:
 
     unary: float64[n, K], log-potentials of tags, those of sentence borders added; sentence_offsets: int64[S + 1];
     states: int32[n], the right tags; links: for each skip of the CRF int32[F, 2]; features: for each skip the
-    features of its links, float64[F, 4] (``EdgeScale.features``), or None where its links are not scaled;
+    features of its links, float64[F, 4] (`EdgeScale.features`), or None where its links are not scaled;
     beliefs: float64[n, K], the marginals of the chain.
     """
 

@@ -37,7 +37,7 @@ def fwss(
 ) -> Points:
     """Frank-Wolfe Stein sampling: each new particle is moved along `SteinField`, the others stay where they are.
 
-    target       a `Target`, or a factor graph over `herdner.graph.Reals`
+    target       a `Target`, or a factor graph over `Reals`
     n_particles  in all, those of ``start`` included
     step         the step rule: equal weights, line search (eq. 10), or Bayesian quadrature weights (eq. 11)
     init         where each particle starts: a draw of the prior; "map": the first at the mode, the others at a particle

@@ -33,7 +33,7 @@ class MaxProduct:
 
     At the end the variables are decided one by one, away from the largest of each component, each by its belief given
     those decided before; ties go to the smallest label. On trees this is a best state, and on chains in
-    the order of their variables that of ``viterbi`` and ``exact``. The state returned is the best of this one and
+    the order of their variables that of `Viterbi` and `Exact`. The state returned is the best of this one and
     those that the beliefs alone gave after each sweep; if -inf entries forbid all of them, a repaired one.
     """
 

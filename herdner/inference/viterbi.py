@@ -24,7 +24,7 @@ class Viterbi:
 
     Fits graphs of labels whose components are paths, the variables in any order, with any number of labels each and any
     number of factors per edge. Ties go to the smallest label, decided from the last variable of a path to its first; a
-    path starts at the smaller of its two ends, so that chains in the order of their variables follow ``exact``.
+    path starts at the smaller of its two ends, so that chains in the order of their variables follow `Exact`.
     With ``marginals`` the result has log_z, marginals and table_counts.
     """
 

@@ -44,7 +44,7 @@ def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
     """One ``{"id", "text", "entities": [{"start", "end", "label", "text", "confidence"}]}`` a line.
 
     The text survives exactly. Confidences are rounded to six decimals, null where unknown. Whatever some reader takes
-    for a line break is escaped. A piece of a long text (``plain.read_text``) has its ``"offset"`` in that text too.
+    for a line break is escaped. A piece of a long text (`read_text`) has its ``"offset"`` in that text too.
     """
     put = _utf8(stream)
     for document in documents:
@@ -85,7 +85,7 @@ def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
 
 def write_text(documents: Iterable[Document], stream: IO[Any], *, color: bool | None = None) -> None:
     """The text with its entities: coloured on a terminal, else as in ``[Ada Lovelace PER]``; documents apart, but
-    pieces of one long text (``plain.read_text``) joined.
+    pieces of one long text (`read_text`) joined.
 
     ``color`` overrules the look at the stream. On a terminal, control characters of the text are replaced, so that no
     document drives the terminal.
