@@ -39,7 +39,8 @@ import herdner
 from herdner.crf.templates import linear_chain, skip_chain
 from herdner.ner.corpora import parse_source, read
 from herdner.ner.document import Document
-from herdner.ner.evaluate import evaluate, markdown_table
+from herdner.ner.evaluate import evaluate
+from herdner.ner.tables import markdown_table
 from herdner.ner.tagger import Tagger
 from herdner.ner.tags import Scheme
 from herdner.ner.tokenize import Tokenizer

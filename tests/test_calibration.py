@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from calibration import Claims, bins_of, brier, claims, ece, log_loss, measured, overconfidence, resampled
+from calibration import measured, resampled
 from data import ELSEWHERE, REPOSITORY
 
+from herdner.ner.calibration import Claims, bins_of, brier, claims, ece, log_loss, overconfidence
 from herdner.ner.document import Document, document_spans
 from herdner.ner.io import read_documents
 from herdner.ner.tagger import Tagger

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +19,9 @@ from herdner.ner.evaluate import (
     count_spans,
     distinct_rows,
     f1_of_counts,
-    markdown_table,
     pair_up,
-    rich_table,
 )
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from herdner.ner.tables import Tabulated
 
 Unit = Literal["document", "sentence"]
 
@@ -48,7 +43,7 @@ class ClassComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Tabulated):
     """What a comparison of A with B says. All differences are those of B minus those of A; p-values are two-sided.
 
     name_a, name_b       what the two are called
@@ -63,6 +58,10 @@ class Comparison:
                          make a difference at least as large
     tokens_per_second_a, tokens_per_second_b    None where they are not known
     """
+
+    header: ClassVar[tuple[str, ...]] = (
+        "class", "F1 of A", "F1 of B", "B - A", "only A right", "only B right", "support",
+    )  # fmt: skip
 
     name_a: str
     name_b: str
@@ -91,19 +90,9 @@ class Comparison:
         """Resamples of the bootstrap, and as many random swaps."""
         return self.interval.n_resamples
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
-    def to_table(self) -> Table:
-        """A table for rich's console."""
-        return rich_table(_HEADER, [_cells(row) for row in (*self.classes, self.micro)], self.summary())
-
-    def to_markdown(self) -> str:
-        """A table in Markdown, with a line below it."""
-        return markdown_table(_HEADER, [_cells(row) for row in (*self.classes, self.micro)], self.summary())
+    def rows(self) -> list[tuple[str, ...]]:
+        """The classes, and all together."""
+        return [_cells(row) for row in (*self.classes, self.micro)]
 
     def summary(self) -> str:
         """Names, difference, interval, p-values and speeds in one line."""
@@ -119,9 +108,6 @@ class Comparison:
             if speed is not None:
                 parts.append(f"{name}: {speed:,.0f} tokens per second")
         return "; ".join(parts)
-
-
-_HEADER = ("class", "F1 of A", "F1 of B", "B - A", "only A right", "only B right", "support")
 
 
 def _cells(row: ClassComparison) -> tuple[str, ...]:

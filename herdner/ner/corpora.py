@@ -303,7 +303,7 @@ class SourceFile(NamedTuple):
     format: str
 
 
-EXTENSIONS = {".jsonl": "jsonl", ".txt": "text", ".conll": "conll", ".iob2": "uner"}
+EXTENSIONS = {".jsonl": "jsonl", ".txt": "text", ".conll": "conll", ".iob2": "uner", ".spacy": "spacy"}
 
 
 def parse_source(argument: str) -> SourceFile:

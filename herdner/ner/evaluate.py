@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner.ner.document import Document, document_spans
+from herdner.ner.tables import Tabulated
 from herdner.ner.tags import Scheme, Span, detect_scheme, spans_from_tags, tags_from_spans
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 _CELLS = 1 << 22  # numbers held at once while resampling
 
 
 @dataclass(frozen=True, slots=True)
 class ClassScores:
-    """One class, or all together ("micro"). Precision, recall and F1 lie in [0, 1], 0 where they are undefined."""
+    """One class, all together ("micro") or the mean of the classes ("macro"). Precision, recall and F1 lie in [0, 1],
+    0 where they are undefined.
+    """
 
     label: str
     precision: float
@@ -42,10 +41,13 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
-    """What an evaluation says."""
+class Scores(Tabulated):
+    """What an evaluation says. ``macro`` is the mean over the classes, ``classes`` are those of either side, sorted."""
+
+    header: ClassVar[tuple[str, ...]] = ("class", "precision", "recall", "F1", "support")
 
     micro: ClassScores
+    macro: ClassScores
     classes: tuple[ClassScores, ...]
     n_documents: int
     n_sentences: int
@@ -53,19 +55,9 @@ class Scores:
     interval: Interval | None = None
     tokens_per_second: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
-    def to_table(self) -> Table:
-        """A table for rich's console."""
-        return rich_table(_HEADER, [_cells(row) for row in (*self.classes, self.micro)], self.summary())
-
-    def to_markdown(self) -> str:
-        """A table in Markdown, with a line below it."""
-        return markdown_table(_HEADER, [_cells(row) for row in (*self.classes, self.micro)], self.summary())
+    def rows(self) -> list[tuple[str, ...]]:
+        """The classes, the macro and the micro average."""
+        return [_cells(row) for row in (*self.classes, self.macro, self.micro)]
 
     def summary(self) -> str:
         """Sizes, interval and speed in one line."""
@@ -78,31 +70,8 @@ class Scores:
         return "; ".join(parts)
 
 
-_HEADER = ("class", "precision", "recall", "F1", "support")
-
-
 def _cells(row: ClassScores) -> tuple[str, ...]:
     return row.label, f"{row.precision:.2%}", f"{row.recall:.2%}", f"{row.f1:.2%}", f"{row.support:,}"
-
-
-def rich_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> Table:
-    """A table for rich's console: names in the first column, figures in the others, the last row apart."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(caption=Text(caption))
-    for i, name in enumerate(header):
-        table.add_column(name, justify="right" if i else "left")
-    for i, row in enumerate(rows, 1):
-        table.add_row(*map(Text, row), end_section=i == len(rows) - 1)
-    return table
-
-
-def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
-    """The same in Markdown."""
-    rule = ["---", *["---:"] * (len(header) - 1)]
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (header, rule, *rows)]
-    return "\n".join([*lines, "", caption])
 
 
 class Pair(NamedTuple):
@@ -136,11 +105,11 @@ def evaluate(
     Raises ValueError where documents differ in number or tokens.
     """
     pairs = list(pair_up(list(gold), list(predicted), scheme))
-    micro, classes = _seqeval(pairs)
+    micro, macro, classes = _seqeval(pairs)
     interval = None if rng is None else bootstrap_interval(pairs, rng, n_resamples, level)
     n_sentences = sum(len(pair.sentence_offsets) - 1 for pair in pairs)
     n_tokens = sum(int(pair.sentence_offsets[-1]) for pair in pairs)
-    return Scores(micro, classes, len(pairs), n_sentences, n_tokens, interval, tokens_per_second)
+    return Scores(micro, macro, classes, len(pairs), n_sentences, n_tokens, interval, tokens_per_second)
 
 
 def pair_up(gold: Sequence[Document], predicted: Sequence[Document], scheme: Scheme | None = None) -> Iterator[Pair]:
@@ -160,8 +129,8 @@ def pair_up(gold: Sequence[Document], predicted: Sequence[Document], scheme: Sch
         yield Pair(document_spans(right), spans, right.sentence_offsets)
 
 
-def _seqeval(pairs: Sequence[Pair]) -> tuple[ClassScores, tuple[ClassScores, ...]]:
-    """Micro scores and scores by class, from seqeval."""
+def _seqeval(pairs: Sequence[Pair]) -> tuple[ClassScores, ClassScores, tuple[ClassScores, ...]]:
+    """Micro and macro scores and scores by class, from seqeval."""
     from seqeval.metrics.v1 import precision_recall_fscore_support
     from seqeval.scheme import IOB2
 
@@ -170,17 +139,19 @@ def _seqeval(pairs: Sequence[Pair]) -> tuple[ClassScores, tuple[ClassScores, ...
     predicted = [tags_from_spans(pair.predicted, n, "iob2") for pair, n in zip(pairs, lengths, strict=True)]
     labels = _labels(pairs)
     if not labels:
-        return ClassScores("micro", 0.0, 0.0, 0.0, 0), ()
+        return ClassScores("micro", 0.0, 0.0, 0.0, 0), ClassScores("macro", 0.0, 0.0, 0.0, 0), ()
 
     options: dict[str, Any] = {"scheme": IOB2, "zero_division": 0}
 
     def scores(average: str | None) -> Any:
         return precision_recall_fscore_support(gold, predicted, average=average, **options)
 
-    precision, recall, f1, support = scores("micro")
-    micro = ClassScores("micro", float(precision), float(recall), float(f1), int(support))
+    def mean(name: str) -> ClassScores:
+        precision, recall, f1, support = scores(name)
+        return ClassScores(name, float(precision), float(recall), float(f1), int(support))
+
     by_class = zip(labels, *(values.tolist() for values in scores(None)), strict=True)
-    return micro, tuple(ClassScores(*row) for row in by_class)
+    return mean("micro"), mean("macro"), tuple(ClassScores(*row) for row in by_class)
 
 
 def count_spans(pairs: Sequence[Pair], unit: str = "document") -> tuple[list[str], NDArray[np.int64]]:

@@ -6,11 +6,11 @@ import io
 import json
 from html.parser import HTMLParser
 
-import numpy as np
 import pytest
 import spacy
 from hypothesis import given
 from hypothesis import strategies as st
+from running_texts import running_texts
 from spacy.tokens import DocBin
 
 from herdner.ner.document import Document, Entity, document_spans
@@ -23,35 +23,11 @@ STORY = Document.from_tokens(
 )
 RAIN = Document.from_tokens([["Rain", "."]], id="rain")
 
-WORD = st.text(st.characters(exclude_categories=["Cs", "Zs", "Zl", "Zp", "Cc"]), min_size=1, max_size=5)
-WORD = WORD.filter(lambda word: not any(map(str.isspace, word)) and word != "-DOCSTART-")
-GAP = st.sampled_from([" ", " ", "", "\n", "  ", " \n\t", "\u00a0", "\r\n"])
-
 
 def written(documents, format: str, **options) -> str:
     stream = io.BytesIO()
     write_documents(documents, stream, format, **options)
     return stream.getvalue().decode("utf-8")
-
-
-@st.composite
-def running_texts(draw):
-    """Documents as a tokenizer gives them: any white space around tokens, several sentences, tags."""
-    pieces = draw(
-        st.lists(st.tuples(WORD, GAP, st.sampled_from(["O", "B-PER", "I-PER", "B-LOC"]), st.booleans()), max_size=8)
-    )
-    text = draw(GAP)
-    starts, offsets = [], [0]
-    for i, (word, gap, _, closes) in enumerate(pieces):
-        starts.append(len(text))
-        text += word + gap
-        if closes or i + 1 == len(pieces):
-            offsets.append(i + 1)
-    base = Document.from_tokens([[word for word, *_ in pieces]])
-    begins = np.array(starts, np.int64)
-    ends = begins + (base.token_ends - base.token_starts)
-    document = Document(text, base.tokens, begins, ends, np.array(offsets))
-    return document.with_tags([tag for *_, tag, _ in pieces])
 
 
 @given(documents=st.lists(running_texts(), max_size=3))

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from herdner.ner.document import Document
 from herdner.ner.io.columns import Layout, read_columns
+from herdner.ner.io.docbin import read_spacy
 from herdner.ner.io.ieer import read_ieer
 from herdner.ner.io.plain import read_jsonl, read_text
 from herdner.ner.io.write import write_conll, write_html, write_jsonl, write_spacy, write_text
@@ -79,7 +80,7 @@ _FORMATS = [
         write_jsonl,
     ),
     Format("html", "a page of displaCy's entity view", write=write_html),
-    Format("spacy", "spaCy's DocBin (.spacy)", write=write_spacy),
+    Format("spacy", "spaCy's DocBin (.spacy)", read_spacy, write_spacy),
 ]
 
 FORMATS: dict[str, Format] = {entry.name: entry for entry in _FORMATS}
