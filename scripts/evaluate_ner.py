@@ -105,6 +105,7 @@ def main(
     for source, called in zip(sources[1:], names, strict=True):
         found = list(read(source, map_labels=map_labels, **_encoding(source, encoding)))
         predictions.append(Prediction(called, source.path, laid(gold, found, source, labels, gold_classes, notes)))
+    notes = list(dict.fromkeys(notes))
     for note in notes:
         complain(note)
     options = Options(seed, resamples, cast("Literal['document', 'sentence'] | None", unit), errors, examples)
@@ -219,9 +220,8 @@ def _unknown(seen: set[str], known: set[str]) -> str:
     hints = [f"--map {old}={meant[old]}" for old in new if old in meant]
     more = [*hints, "--gold-classes to leave such classes out"]
     return (
-        f"{'no class is' if not seen & known else ', '.join(new[:8]) + (' is' if len(new) == 1 else ' are') + ' not'} "
-        f"among those of the gold standard ({', '.join(sorted(known)[:8])}); try {' '.join(more[:-1])}"
-        f"{' or ' if hints else ''}{more[-1]}"
+        f"the gold standard ({', '.join(sorted(known)[:8])}) has no {', '.join(new[:8])}; "
+        f"try {' '.join(more[:-1])}{' or ' if hints else ''}{more[-1]}"
     )
 
 

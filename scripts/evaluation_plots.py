@@ -36,7 +36,7 @@ def figures(report: Report) -> tuple[dict[str, str], str | None]:
     drawn: dict[str, str] = {}
     n = len(report.systems)
     with matplotlib.rc_context(_STYLE):
-        n_classes = len({row.label for system in report.systems for row in system.scores.classes})
+        n_classes = max(1, len({row.label for system in report.systems for row in system.scores.classes}))
         drawn["f1"] = _svg(lambda ax: _f1(ax, report), 0.34 * (n_classes + 1) * (n + 0.8) ** 0.8 + 0.8)
         drawn["consistency"] = _svg(lambda ax: _consistency(ax, report), 0.3 * 2 * (n + 1) + 1.2)
         drawn["kinds"] = _svg(lambda ax: _kinds(ax, report), 0.42 * n + 1.1)
@@ -49,7 +49,7 @@ def _svg(draw: Callable[[Axes], Any], height: float, width: float = 8.2) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, max(1.8, height)), layout="constrained")
     FigureCanvasSVG(figure)
     draw(figure.add_subplot())
     stream = io.StringIO()

@@ -234,7 +234,10 @@ def _frequent(
     chosen = [first[number] for number in sorted(first)]
     chosen += [error for error in errors if first[error.document] is not error]
     examples = tuple(_example(documents[e.document], e.match, n_context) for e in chosen[:n_examples])
-    return FrequentError(*key, len(errors), len(first), examples)
+    kind, gold_text, gold_label, predicted_text, predicted_label = key
+    return FrequentError(
+        kind, gold_text, gold_label, predicted_text, predicted_label, len(errors), len(first), examples
+    )
 
 
 def _example(document: Document, match: Match, n_context: int) -> Example:

@@ -109,10 +109,9 @@ def _records(spans: Sequence[Span]) -> list[dict[str, Any]]:
 
 
 def _rows(results: dict[str, Any]) -> tuple[PartialRow, ...]:
-    return tuple(
-        PartialRow(
-            matching, *(getattr(results[matching], name) for name in ("correct", "incorrect", "partial", "missed")),
-            results[matching].spurious, *(float(getattr(results[matching], n)) for n in ("precision", "recall", "f1")),
-        )
-        for matching in MATCHINGS
-    )  # fmt: skip
+    return tuple(_row(matching, results[matching]) for matching in MATCHINGS)
+
+
+def _row(matching: Matching, found: Any) -> PartialRow:
+    shares = float(found.precision), float(found.recall), float(found.f1)
+    return PartialRow(matching, found.correct, found.incorrect, found.partial, found.missed, found.spurious, *shares)
