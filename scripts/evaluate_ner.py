@@ -161,7 +161,7 @@ def _sources(
         return sources, list(names)
     short = ["before", "after"] if given else [Path(path).name for path in paths]
     unique = len(set(short)) == len(short)
-    return sources, short if unique else [f"{path} ({i})" for i, path in enumerate(paths, 1)]
+    return sources, short if unique else [f"{part} ({i})" for i, part in enumerate(short, 1)]
 
 
 def _encoding(source: SourceFile, encoding: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ GOLD = "#b08d2e"
 SYSTEMS = ("#8a97a8", "#1f5fa8", "#2d8a6a", "#a8477c", "#6b5aa8", "#c46a2d")
 KIND_COLOURS = ("#c9b458", "#6f9fd8", "#8f7bc4", "#d9776a", "#7fb78f")
 INK = "#20262e"
+_WIDEST = 28  # characters of a name
 _STYLE = {
     "font.family": ["sans-serif"], "font.sans-serif": ["Liberation Sans", "Arial", "Helvetica", "DejaVu Sans"],
     "font.size": 10, "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": "#9aa3ad", "xtick.color": INK,
@@ -58,6 +59,11 @@ def _svg(draw: Callable[[Axes], Any], height: float, width: float = 8.2) -> str:
     return re.sub(r"\s*<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
 
 
+def _short(name: str) -> str:
+    """A name that leaves room for the bars beside it."""
+    return name if len(name) <= _WIDEST else f"{name[: _WIDEST - 1]}\u2026"
+
+
 def _colour(i: int, n: int) -> str:
     """The last of two systems is the one to look at; a single one too."""
     return SYSTEMS[1] if n == 1 else SYSTEMS[i % len(SYSTEMS)]
@@ -72,7 +78,7 @@ def _f1(ax: Axes, report: Report) -> None:
         values = {row.label: row.f1 for row in system.scores.classes}
         shares = [100 * values.get(label, 0.0) for label in labels] + [100 * system.scores.micro.f1]
         places = [k + (i - (n - 1) / 2) * height for k in range(len(shares))]
-        ax.barh(places, shares, height * 0.92, color=_colour(i, n), label=system.name)
+        ax.barh(places, shares, height * 0.92, color=_colour(i, n), label=_short(system.name))
         interval, right = system.scores.interval, list(shares)
         if interval is not None:
             low, high = 100 * interval.low, 100 * interval.high
@@ -100,7 +106,7 @@ def _consistency(ax: Axes, report: Report) -> None:
         shares = [100 * found.share_differing, 100 * found.share_partly_missed]
         counts = [(found.n_differing, found.n_repeated), (found.n_partly_missed, found.n_occurring)]
         places = [k + (i - (len(rows) - 1) / 2) * height for k in (0, 1)]
-        ax.barh(places, shares, height * 0.9, color=colour, label=name)
+        ax.barh(places, shares, height * 0.9, color=colour, label=_short(name))
         most = max(most, *shares)
         for place, share, (part, whole) in zip(places, shares, counts, strict=True):
             ax.annotate(
@@ -117,7 +123,7 @@ def _consistency(ax: Axes, report: Report) -> None:
 
 def _kinds(ax: Axes, report: Report) -> None:
     """One stacked bar for each system."""
-    names = [system.name for system in report.systems]
+    names = [_short(system.name) for system in report.systems]
     left = [0] * len(names)
     widest = max(1, *(sum(list(s.confusion.kinds().values())[1:]) for s in report.systems))
     for kind, colour in zip(KINDS[1:], KIND_COLOURS, strict=True):
@@ -140,6 +146,7 @@ def _calibration(ax: Axes, report: Report) -> None:
     for i, system in enumerate(report.systems):
         found = system.calibration
         if found is not None:
-            ax.plot(found.confidence, found.precision, "o-", markersize=4, color=_colour(i, n), label=system.name)
+            name = _short(system.name)
+            ax.plot(found.confidence, found.precision, "o-", markersize=4, color=_colour(i, n), label=name)
     ax.set(xlabel="mean confidence", ylabel="precision", ylim=(-0.02, 1.02), xlim=(-0.02, 1.02), aspect="equal")
     ax.legend(loc="upper left")

@@ -139,9 +139,10 @@ def test_classes_that_do_not_meet(files, run, tmp_path):
     assert "(ORG) has no DATE; try --gold-classes" in err
 
 
+@pytest.mark.filterwarnings("error::UserWarning")
 def test_gold_without_entities_and_one_sentence_are_noted(run, tmp_path):
     empty = write(tmp_path / "gold.conll", [Document.from_tokens([["Rain", "."]], [["O", "O"]])], "conll")
-    code, out, err = run(empty, empty, empty, "--format", "html")
+    code, out, err = run(empty, empty, empty, "--format", "html", "--name", "a name " * 20, "--name", "b")
     assert code == 0
     assert "the gold standard holds no entity" in err
     assert "no entity is predicted" in err
