@@ -19,13 +19,14 @@ from herdner.cli.corpora import corpora
 from herdner.cli.denoise import denoise
 from herdner.cli.evaluate import evaluate
 from herdner.cli.scan import scan
+from herdner.cli.serve import serve
 from herdner.cli.tag import tag
 from herdner.cli.train import train
 
 app = typer.Typer(
     name="herdner", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-for command in (tag, train, evaluate, backends, denoise, scan):
+for command in (tag, train, evaluate, backends, denoise, scan, serve):
     app.command()(command)
 app.add_typer(corpora, name="corpora")
 

@@ -1,0 +1,112 @@
+"""``herdner serve``: a page on this machine that tags texts by several backends side by side, and a JSON service."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import sys
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from herdner.cli.common import ModelOption, UsageError, command, complain
+
+_TO_FINISH = 2  # seconds that requests have to end after Ctrl-C
+
+
+@command
+def serve(
+    model: ModelOption = "en",
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on; the default is reached from this machine alone.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="0: any that is free.")] = 8765,
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--backend", "-b", help="A backend that the page begins with; may be repeated [sum-product, viterbi]."
+        ),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option("--workers", "-j", min=1, max=64, help="Processes that tag, 200 MB each, one text at a time.")
+    ] = 2,
+    max_characters: Annotated[
+        int, typer.Option("--max-characters", min=1, max=10_000_000, help="Of a text; longer ones are refused.")
+    ] = 100_000,
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", min=0.1, help="Seconds for a request; work that takes longer is ended.")
+    ] = 20.0,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host", metavar="NAME", help="Host name by which browsers may ask; may be repeated [localhost]."
+        ),
+    ] = None,
+) -> None:
+    """Show a page that tags texts, and answer POST /api/tag in JSON (described at /docs). Ctrl-C ends it."""
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn
+    except ImportError:
+        raise UsageError("serve needs FastAPI and uvicorn: pip install 'herdner[serve]'") from None
+    check_backends(backend or ())
+    names = [*(allow_host or ()), *([] if _is_address(host) else [host])]
+    with listening(host, port) as listener:
+        from herdner.serve import Limits, create_app
+        from herdner.serve.app import BEGIN_WITH
+
+        limits = Limits(characters=max_characters, seconds=time_limit, n_workers=workers)
+        app = create_app(model, backends=backend or BEGIN_WITH, limits=limits, hosts=names)
+        say_where(listener, model)
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, server_header=False, proxy_headers=False, ws="none",
+            limit_concurrency=100, timeout_keep_alive=5, timeout_graceful_shutdown=_TO_FINISH,
+        )  # fmt: skip
+        try:
+            uvicorn.Server(config).run(sockets=[listener])
+        except KeyboardInterrupt:  # uvicorn has shut down, and hands on the Ctrl-C that made it
+            return
+        finally:
+            app.state.pool.close()
+
+
+def check_backends(names: Iterable[str]) -> None:
+    """A backend that there is not is wrong use, found before a model is loaded."""
+    from herdner.inference.registry import describe_backend
+
+    for name in names:
+        try:
+            describe_backend(name)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there; UsageError, with what to do, where that is impossible."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError):
+        raise UsageError(f"--host {host!r}: no such address; 127.0.0.1 is this machine alone") from None
+    try:
+        return socket.create_server(address[:2], family=family, backlog=128)
+    except OSError as error:
+        reason = f"{error.strerror or error}".lower()
+        raise UsageError(f"cannot listen on {host}:{port}: {reason}; choose another --port or --host") from None
+
+
+def say_where(listener: socket.socket, model: str) -> None:
+    """One line with the address; another where it is not of this machine alone."""
+    address, port = listener.getsockname()[:2]
+    shown = f"[{address}]" if ":" in address else address
+    print(f"herdner: model {model} at http://{shown}:{port} (Ctrl-C ends it)", file=sys.stderr, flush=True)
+    if not ipaddress.ip_address(address.partition("%")[0]).is_loopback:
+        complain("warning: other machines can reach this, without a password and unencrypted; mind who is on the net")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

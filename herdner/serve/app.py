@@ -1,0 +1,185 @@
+"""The application: a page, a JSON endpoint and its description."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import os
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+
+from herdner import __version__
+from herdner.inference.registry import BACKENDS, describe_backend
+from herdner.ner.tagger import Tagger
+from herdner.serve.guard import Guard
+from herdner.serve.limits import Limits
+from herdner.serve.pool import Busy, Fault, OutOfTime, Pool, Refused
+from herdner.serve.schema import MOST_BACKENDS, OPTIONS, About, BackendAbout, LimitsAbout, Problem, Tagged, TagRequest
+
+BEGIN_WITH = ("sum-product", "viterbi")
+_CHAINS_ONLY = ("exact", "viterbi")  # too many states, or no chain any more, once mentions are linked
+
+# Each page by its address: no folder is ever looked into for a request.
+_PAGES = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/docs": ("docs.html", "text/html; charset=utf-8"),
+    "/style.css": ("style.css", "text/css; charset=utf-8"),
+    "/app.js": ("app.js", "text/javascript; charset=utf-8"),
+    "/view.js": ("view.js", "text/javascript; charset=utf-8"),
+    "/ties.js": ("ties.js", "text/javascript; charset=utf-8"),
+    "/docs.js": ("docs.js", "text/javascript; charset=utf-8"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+}
+_DESCRIPTION = (
+    "Finds the names in a text, consistently: the mentions of one name are softly tied to each other. Offsets count"
+    " characters (Unicode code points), not bytes, and not JavaScript's UTF-16 units."
+)
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": description}
+    for status, description in {
+        400: "Not JSON, or a host name that the server does not go by.",
+        408: "The body did not arrive in time.",
+        413: "The text or the body is too large.",
+        422: "A field, a backend, an option or their combination is wrong: the message says which.",
+        500: "Something failed here; the details are in the server's log alone.",
+        503: "All workers are busy; ask again later.",
+        504: "The work took longer than the time limit and was ended.",
+    }.items()
+}
+_LONGEST_PLACE = 200  # of the path to a field that is named in a message
+_RETRY = {"Retry-After": "2"}
+
+
+def create_app(
+    model: str | os.PathLike[str] | Tagger = "en",
+    *,
+    backends: Sequence[str] = BEGIN_WITH,
+    limits: Limits | None = None,
+    hosts: Iterable[str] = (),
+) -> FastAPI:
+    """An ASGI application that tags by a model: a shipped name, a file, or a trained tagger.
+
+    ``backends`` are those that the page begins with; ``hosts`` are names, beside localhost and addresses, by which the
+    server may be asked. Starts ``limits.n_workers`` processes and waits until the first has loaded the model; they end
+    with the application's lifespan. As these are spawned, a script calls this below ``if __name__ == "__main__":``.
+    ValueError, in one line, where the model cannot be loaded or a backend is not known.
+    """
+    limits = limits or Limits()
+    for name in backends:
+        describe_backend(name)
+    if not 1 <= len(backends) <= MOST_BACKENDS:
+        raise ValueError(f"the page begins with 1 to {MOST_BACKENDS} backends, not {len(backends)}")
+    pool = Pool(model if isinstance(model, Tagger) else os.fspath(model), limits)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        pool.close()
+
+    app = FastAPI(
+        title="herdner",
+        version=__version__,
+        description=_DESCRIPTION,
+        docs_url=None,  # FastAPI's own pages load scripts from elsewhere; /docs is ours
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.add_middleware(Guard, hosts=("localhost", *hosts), body_bytes=limits.body_bytes, seconds=limits.seconds)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.state.pool = pool
+    _add_pages(app)
+    _add_service(app, pool, _about(pool, list(dict.fromkeys(backends)), limits), limits)
+    return app
+
+
+def _add_pages(app: FastAPI) -> None:
+    folder = importlib.resources.files("herdner.serve") / "pages"
+    for address, (name, media_type) in _PAGES.items():
+        content = (folder / name).read_bytes()
+
+        async def page(content: bytes = content, media_type: str = media_type) -> Response:
+            return Response(content, media_type=media_type)
+
+        app.add_api_route(address, page, methods=["GET", "HEAD"], include_in_schema=False)
+
+
+def _add_service(app: FastAPI, pool: Pool, about: About, limits: Limits) -> None:
+    @app.get("/api/about", summary="The model, the backends and the limits", tags=["service"])
+    async def get_about() -> About:
+        return about
+
+    # Not async: waiting for a worker happens in FastAPI's threads.
+    @app.post("/api/tag", response_model=Tagged, responses=_PROBLEMS, summary="Tag a text", tags=["service"])
+    def post_tag(request: TagRequest) -> Response:
+        """Tags one text by one or more backends.
+
+        All of them share the time limit; if one of them cannot tag the text, none is answered for. Entities are those
+        of `Tagger.tag` with the same backend, options and seed.
+        """
+        if len(request.text) > limits.characters:
+            raise HTTPException(
+                413, f"the text has {len(request.text):,} characters; this server takes at most {limits.characters:,}"
+            )
+        try:
+            return Response(pool.run(_job(request)), media_type="application/json")
+        except Refused as error:
+            raise HTTPException(422, " ".join(str(error).split())) from None
+        except Busy:
+            raise HTTPException(503, "all workers are busy; ask again in a moment", _RETRY) from None
+        except OutOfTime:
+            raise HTTPException(
+                504, f"not done within {limits.seconds:g} seconds, and ended; send less text, or ask for fewer sweeps"
+            ) from None
+        except Fault as fault:
+            raise RuntimeError(f"a worker failed\n{fault}") from None
+
+
+def _job(request: TagRequest) -> bytes:
+    """The request as a worker takes it: options that were left out stay out, so that the backend's own hold."""
+    fields = request.model_dump()
+    for choice, asked in zip(fields["backends"], request.backends, strict=True):
+        choice["options"] = asked.options.model_dump(exclude_none=True)
+    return json.dumps(fields).encode()
+
+
+def _about(pool: Pool, chosen: list[str], limits: Limits) -> About:
+    described = [describe_backend(name) for name in BACKENDS]
+    return About(
+        version=__version__,
+        **pool.about,
+        chosen=chosen,
+        backends=[
+            BackendAbout(
+                name=entry.name,
+                summary=entry.summary,
+                links=entry.name not in _CHAINS_ONLY,
+                options=[option.name for option in entry.options if option.name in OPTIONS],
+            )
+            for entry in described
+        ],
+        limits=LimitsAbout(
+            characters=limits.characters,
+            body_bytes=limits.body_bytes,
+            backends=MOST_BACKENDS,
+            seconds=limits.seconds,
+            workers=limits.n_workers,
+        ),
+    )
+
+
+async def _invalid(_: Request, error: Exception) -> JSONResponse:
+    """What is wrong with a request, in one line that does not repeat what was sent."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return JSONResponse({"detail": f"the body is not JSON: {first['ctx']['error']}"}, 400)
+    place = ""
+    for part in first["loc"][1:]:
+        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else str(part)
+    detail = f"{place[:_LONGEST_PLACE] or 'body'}: {first['msg']}"
+    return JSONResponse({"detail": detail.encode("utf-8", "backslashreplace").decode()}, 422)

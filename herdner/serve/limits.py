@@ -1,0 +1,38 @@
+"""What a request may ask for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+_BYTES_OF_A_CHARACTER = 12  # JSON may write one as two escapes, "\\ud83d\\ude00"
+_BYTES_BESIDE_THE_TEXT = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on requests; ValueError for those that make no sense.
+
+    characters   of a text
+    seconds      within which each request is answered, waiting included; a run that takes longer is ended
+    n_workers    processes that tag, one request at a time each; a model takes some 200 MB in each of them
+    n_waiting    requests that may wait for a process; more are turned away at once
+    """
+
+    characters: int = 100_000
+    seconds: float = 20.0
+    n_workers: int = 2
+    n_waiting: int = 16
+
+    def __post_init__(self) -> None:
+        for name, least in (("characters", 1), ("n_workers", 1), ("n_waiting", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+        if not (math.isfinite(self.seconds) and self.seconds > 0):
+            raise ValueError(f"seconds must be a number above 0, not {self.seconds!r}")
+
+    @property
+    def body_bytes(self) -> int:
+        """Of a request's body, whatever it holds: checked before it is read."""
+        return self.characters * _BYTES_OF_A_CHARACTER + _BYTES_BESIDE_THE_TEXT

@@ -1,0 +1,183 @@
+// The page: what is asked of the service, and a column for each backend that answers.
+import { differences, draw, show } from "./view.js";
+
+const $ = (id) => document.getElementById(id);
+const state = { about: null, run: 0, columns: [] };
+
+/** An element with a class and text; what a user or the service wrote only ever becomes text. */
+function element(name, className = "", text = "") {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  if (text !== "") made.textContent = text;
+  return made;
+}
+
+/** JSON from the service; an Error whose message is fit to be shown. */
+async function ask(path, body) {
+  let response;
+  try {
+    const post = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+    response = await fetch(path, { credentials: "omit", ...(body === undefined ? {} : post) });
+  } catch {
+    throw new Error("The server does not answer. Is herdner serve still running?");
+  }
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Error(answer.detail || `The server answered ${response.status}.`);
+  return answer;
+}
+
+const number = (value) => value.toLocaleString("en");
+const plural = (n, what) => `${number(n)} ${what}${n === 1 ? "" : "s"}`;
+
+function addPills(about) {
+  for (const backend of about.backends) {
+    const pill = element("label", "pill");
+    const box = element("input");
+    box.type = "checkbox";
+    box.name = "backend";
+    box.value = backend.name;
+    box.checked = about.chosen.includes(backend.name);
+    pill.title = backend.summary;
+    pill.append(box, element("span", "", backend.name));
+    $("backends").append(pill);
+  }
+}
+
+/** Characters as the service counts them: code points. */
+function characters(text) {
+  return text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g) || []).length;
+}
+
+function count() {
+  const most = state.about?.limits.characters ?? Infinity;
+  const n = characters($("text").value);
+  $("count").textContent = n > most ? `${number(n)} of at most ${number(most)} characters` : plural(n, "character");
+  $("count").classList.toggle("over-limit", n > most);
+}
+
+/** A whole number in a field, or undefined where it is empty; an Error where it is none. */
+function whole(id, what) {
+  const field = $(id);
+  if (field.validity.badInput || !field.validity.valid) {
+    field.focus();
+    throw new Error(`${what}: a whole number from ${number(+field.min)} to ${number(+field.max)}, please.`);
+  }
+  return field.value === "" ? undefined : Number(field.value);
+}
+
+/** The requests that the form stands for, one for each backend; an Error where something is missing. */
+function requests() {
+  const text = $("text").value.replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "\ufffd");
+  const names = [...document.querySelectorAll("input[name=backend]:checked")].map((box) => box.value);
+  if (!text.trim()) throw new Error("Type or paste a text first.");
+  if (!names.length) throw new Error("Choose at least one backend.");
+  const sweeps = whole("sweeps", "Sweeps");
+  const seed = whole("seed", "Seed") ?? 0;
+  return names.map((name) => {
+    const backend = state.about.backends.find((each) => each.name === name);
+    const links = $("links").checked && backend.links;
+    const options = sweeps !== undefined && backend.options.includes("n_sweeps") ? { n_sweeps: sweeps } : {};
+    return { text, seed, backends: [{ backend: name, options, links }] };
+  });
+}
+
+function newColumn(request, i) {
+  const [choice] = request.backends;
+  const card = element("article", "card column waiting");
+  const header = element("header");
+  const title = element("h2", "", choice.backend);
+  title.id = `column-${i}`;
+  card.setAttribute("aria-labelledby", title.id);
+  const facts = element("span", "facts", "at work …");
+  const counts = element("span", "counts");
+  const text = element("div", "text", request.text);
+  header.append(title, facts, counts);
+  card.append(header, text);
+  return { name: choice.backend, choice, card, facts, counts, text, source: request.text, result: null };
+}
+
+function fail(column, error) {
+  column.card.classList.remove("waiting");
+  column.facts.textContent = "";
+  const problem = element("p", "problem", error.message);
+  problem.setAttribute("role", "alert");
+  column.text.replaceWith(problem);
+}
+
+function fill(column, answer) {
+  const [result] = answer.results;
+  column.result = result;
+  column.card.classList.remove("waiting");
+  const names = result.entities.length ? plural(result.entities.length, "name") : "no names found";
+  const ties = result.linked ? plural(result.links.length, "link") : "links left out";
+  const milliseconds = result.seconds * 1000;
+  column.facts.textContent = `${names} · ${ties} · ${milliseconds < 10 ? milliseconds.toFixed(1) : Math.round(milliseconds)} ms`;
+}
+
+async function tag() {
+  const run = ++state.run;
+  let asked;
+  try {
+    asked = requests();
+  } catch (error) {
+    $("status").textContent = error.message;
+    return;
+  }
+  $("tag").setAttribute("aria-busy", "true");
+  $("status").textContent = "Tagging …";
+  $("differences").hidden = true;
+  state.columns = asked.map(newColumn);
+  show(null);
+  $("results").replaceChildren(...state.columns.map((column) => column.card));
+  let next = 0;
+  const worker = async () => {
+    while (next < asked.length && run === state.run) {
+      const i = next++;
+      try {
+        const answer = await ask("/api/tag", asked[i]);
+        if (run === state.run) fill(state.columns[i], answer);
+      } catch (error) {
+        if (run === state.run) fail(state.columns[i], error);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: state.about.limits.workers }, worker));
+  if (run === state.run) finish();
+}
+
+/** All columns are there: they can be compared. */
+function finish() {
+  $("tag").removeAttribute("aria-busy");
+  const done = state.columns.filter((column) => column.result);
+  const found = differences(done);
+  draw(done, found, state.about.labels);
+  const failed = state.columns.length - done.length;
+  const parts = failed ? [`${plural(failed, "backend")} could not tag this text.`] : [];
+  if (done.length > 1) parts.push(found.length ? `${plural(found.length, "place")} where the backends differ.` : "All backends agree.");
+  if (done.some((column) => column.result.entities.length)) parts.push("Point at a name, or go there by Tab, to see how sure it is and what it is tied to.");
+  else if (done.length) parts.push("No names found.");
+  $("status").textContent = parts.join(" ");
+}
+
+async function begin() {
+  $("text").addEventListener("input", count);
+  $("text").addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
+  });
+  $("form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (state.about) tag();
+  });
+  try {
+    state.about = await ask("/api/about");
+  } catch (error) {
+    $("status").textContent = error.message;
+    return;
+  }
+  $("model").textContent = `model ${state.about.model}`;
+  addPills(state.about);
+  count();
+  tag();
+}
+
+begin();

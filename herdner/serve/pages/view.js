@@ -1,0 +1,251 @@
+// Names in a text: marks in colour, what differs between columns, and a tip for what is pointed at.
+import { component, drawTies, placeTies, tieAt } from "./ties.js";
+
+const MOST_IN_A_TIP = 6;
+const RESTING = 150; // links that are shown all the time; of more, only those of the name that is pointed at
+
+const make = (name, className = "", text = "") => {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  if (text !== "") made.textContent = text;
+  return made;
+};
+const percent = (value) => `${(100 * value).toFixed(value > 0.9995 || value < 0.1 ? 2 : 1)} %`;
+const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+const same = (a, b) => a.start === b.start && a.end === b.end && a.label === b.label;
+
+/** The number of a UTF-16 unit for each code point, as the service counts code points; the end included. */
+function units(text) {
+  if (!/[\ud800-\udfff]/.test(text)) return (i) => i;
+  const starts = [];
+  let at = 0;
+  for (const character of text) {
+    starts.push(at);
+    at += character.length;
+  }
+  starts.push(at);
+  return (i) => starts[i];
+}
+
+/** Places in the text where not all columns have the same names: {start, end, of: the names in each column}. */
+export function differences(columns) {
+  if (columns.length < 2) return [];
+  const all = columns.flatMap((column, i) => column.result.entities.map((entity) => ({ entity, i })));
+  all.sort((a, b) => a.entity.start - b.entity.start || a.entity.end - b.entity.end);
+  const places = [];
+  for (const { entity, i } of all) {
+    let place = places.at(-1);
+    if (!place || entity.start >= place.end) {
+      place = { start: entity.start, end: entity.end, of: columns.map(() => []) };
+      places.push(place);
+    }
+    place.end = Math.max(place.end, entity.end);
+    place.of[i].push(entity);
+  }
+  const agrees = (place) => place.of.every((own) => own.length === place.of[0].length && own.every((each, k) => same(each, place.of[0][k])));
+  return places.filter((place) => !agrees(place));
+}
+
+/** Fills the columns and the table of differences. */
+export function draw(columns, found, labels) {
+  const colour = (label) => `c${(PREFERRED[label] ?? labels.indexOf(label) + 3) % 8}`;
+  columns.forEach((column, i) => drawColumn(column, i, found, colour));
+  drawTable(columns, found, colour);
+  columns.forEach((column) => drawTies(column, RESTING));
+  current = columns;
+}
+
+const PREFERRED = { PER: 0, PERSON: 0, LOC: 1, GPE: 1, LOCATION: 1, ORG: 2, ORGANIZATION: 2, MISC: 3 };
+let current = [];
+
+function drawColumn(column, i, found, colour) {
+  const { entities } = column.result;
+  const at = units(column.source);
+  const piece = (start, end) => column.source.slice(at(start), at(end));
+  column.marks = [];
+  column.colour = colour;
+  const parts = [];
+  const ghosts = found.filter((place) => !place.of[i].length).map((place) => ({ ...place, ghost: true }));
+  const differing = new Set(found.flatMap((place) => place.of[i]));
+  let end = 0;
+  for (const span of [...entities, ...ghosts].sort((a, b) => a.start - b.start)) {
+    parts.push(document.createTextNode(piece(end, span.start)));
+    const mark = span.ghost ? ghost(piece(span.start, span.end)) : entityMark(span, colour, differing.has(span));
+    mark.span = span;
+    mark.column = column;
+    if (!span.ghost) column.marks.push(mark);
+    parts.push(mark);
+    end = span.end;
+  }
+  parts.push(document.createTextNode(column.source.slice(at(end))));
+  const words = make("div", "words");
+  words.append(...parts);
+  column.words = words;
+  column.text.replaceChildren(words);
+  const tally = new Map();
+  for (const entity of entities) tally.set(entity.label, (tally.get(entity.label) || 0) + 1);
+  column.counts.replaceChildren(...[...tally].sort().map(([label, n]) => make("span", `chip ${colour(label)}`, `${label} ${n}`)));
+  column.text.addEventListener("pointermove", (event) => look(event, column));
+  column.text.addEventListener("pointerleave", () => show(null));
+}
+
+function entityMark(entity, colour, differs) {
+  const mark = make("span", `entity ${colour(entity.label)}${differs ? " differs" : ""}`, entity.text);
+  mark.dataset.label = entity.label;
+  mark.style.setProperty("--confidence", entity.confidence ?? 0);
+  mark.tabIndex = 0;
+  mark.setAttribute("role", "button");
+  const sure = entity.confidence === null ? "" : `, confidence ${percent(entity.confidence)}`;
+  mark.setAttribute("aria-label", `${entity.text}, ${entity.label}${sure}${differs ? ", differs between backends" : ""}`);
+  mark.setAttribute("aria-describedby", "tip");
+  mark.addEventListener("focus", () => show(mark));
+  mark.addEventListener("blur", () => show(null));
+  mark.addEventListener("keydown", (event) => event.key === "Escape" && show(null));
+  return mark;
+}
+
+function ghost(text) {
+  const mark = make("span", "ghost", text);
+  mark.title = "no name here, but one by another backend";
+  return mark;
+}
+
+// --- what is pointed at
+
+let shown = null;
+
+function look(event, column) {
+  const mark = event.target.closest?.(".entity");
+  if (mark) {
+    if (mark !== shown) show(mark);
+    return;
+  }
+  const tie = tieAt(column, event.clientX, event.clientY);
+  if (tie) showTie(tie, event);
+  else if (shown) show(document.activeElement?.classList.contains("entity") ? document.activeElement : null);
+}
+
+/** Highlights a name, what it is tied to and its tip; null ends that. */
+export function show(mark) {
+  for (const column of current) {
+    column.text.classList.remove("looking");
+    for (const each of column.text.querySelectorAll(".here, .tied, .kin, .shown")) each.classList.remove("here", "tied", "kin", "shown");
+  }
+  const tip = document.getElementById("tip");
+  tip.hidden = true;
+  shown = mark;
+  if (!mark) return;
+  for (const column of current) {
+    const { start, end } = mark.span;
+    for (const other of column.marks) if (other.span.start < end && start < other.span.end) highlight(column, other);
+  }
+  fillTip(tip, mark);
+  place(tip, mark.getClientRects()[0]);
+}
+
+function highlight(column, mark) {
+  column.text.classList.add("looking");
+  mark.classList.add("here");
+  for (const kin of component(column, mark)) kin.classList.add("kin");
+  for (const tie of column.ties) {
+    if (tie.a !== mark && tie.b !== mark) continue;
+    placeTies(column, [tie]);
+    tie.path.classList.add("shown");
+    for (const end of [tie.a, tie.b]) if (end !== mark) end.classList?.add("tied");
+  }
+}
+
+function fillTip(tip, mark) {
+  const { span, column } = mark;
+  const head = make("div");
+  head.append(make("strong", "", span.text), make("span", `chip ${column.colour(span.label)}`, span.label));
+  const parts = [head];
+  if (span.confidence !== null) {
+    const meter = make("div", `meter ${column.colour(span.label)}`);
+    meter.style.setProperty("--confidence", span.confidence);
+    meter.append(make("span"));
+    parts.push(make("p", "", `confidence ${percent(span.confidence)}`), meter);
+  }
+  const ties = column.ties.filter((tie) => tie.a === mark || tie.b === mark);
+  const list = make("ul");
+  for (const tie of ties.slice(0, MOST_IN_A_TIP)) {
+    const item = make("li");
+    const [text, label] = tie.a === mark ? [tie.textB, tie.labelB] : [tie.textA, tie.labelA];
+    item.append(make("span", "", `${text} ${label}`), make("span", "", `${tie.rule} ${signed(tie.logPotential)}`));
+    list.append(item);
+  }
+  if (ties.length) parts.push(make("p", "", `tied to ${ties.length === 1 ? "one mention" : `${ties.length} mentions`}`), list);
+  else if (column.result.linked) parts.push(make("p", "", "tied to no other mention"));
+  if (ties.length > MOST_IN_A_TIP) parts.push(make("p", "", `and ${ties.length - MOST_IN_A_TIP} more`));
+  tip.replaceChildren(...parts);
+}
+
+function showTie(tie, event) {
+  show(null);
+  shown = tie;
+  const { column } = tie;
+  column.text.classList.add("looking");
+  tie.path.classList.add("shown");
+  for (const end of [tie.a, tie.b]) end.classList?.add("tied");
+  const tip = document.getElementById("tip");
+  const head = make("div");
+  head.append(make("strong", "", `${tie.textA} – ${tie.textB}`));
+  const says = tie.logPotential < 0 ? "the labels were chosen against it" : "it speaks for these labels";
+  tip.replaceChildren(head, make("p", "", `${tie.rule}: ${signed(tie.logPotential)} to the log-potential; ${says}`));
+  place(tip, new DOMRect(event.clientX, event.clientY - 8, 0, 16));
+}
+
+/** The tip below a rectangle of the window, or above where there is no room. */
+function place(tip, rectangle) {
+  tip.hidden = false;
+  const { width, height } = tip.getBoundingClientRect();
+  const left = Math.min(Math.max(rectangle.left, 8), document.documentElement.clientWidth - width - 8);
+  const below = rectangle.bottom + 8;
+  const top = below + height < window.innerHeight ? below : Math.max(rectangle.top - height - 8, 4);
+  tip.style.left = `${left + window.scrollX}px`;
+  tip.style.top = `${top + window.scrollY}px`;
+}
+
+// --- the table of differences
+
+function drawTable(columns, found, colour) {
+  const section = document.getElementById("differences");
+  section.hidden = !found.length;
+  if (!found.length) return;
+  section.querySelector("h2").textContent = `Where they differ (${found.length})`;
+  const table = make("table");
+  const head = table.createTHead().insertRow();
+  for (const name of ["in the text", ...columns.map((column) => column.name)]) {
+    const cell = make("th", "", name);
+    cell.scope = "col";
+    head.append(cell);
+  }
+  const body = table.createTBody();
+  const at = units(columns[0].source);
+  for (const each of found) {
+    const row = body.insertRow();
+    row.insertCell().append(jump(each, columns, columns[0].source.slice(at(each.start), at(each.end))));
+    for (const own of each.of) {
+      const cell = row.insertCell();
+      if (!own.length) cell.append(make("span", "none", "—"));
+      for (const entity of own) cell.append(`${entity.text}`, make("span", `chip ${colour(entity.label)}`, entity.label), " ");
+    }
+  }
+  section.querySelector(".scroll").replaceChildren(table);
+}
+
+function jump(place, columns, text) {
+  const button = make("button", "jump", text);
+  button.type = "button";
+  button.title = "show it in the text";
+  button.addEventListener("click", () => {
+    const marks = columns.flatMap((column) => [...column.words.querySelectorAll(".entity, .ghost")]);
+    const there = marks.filter((mark) => mark.span.start < place.end && place.start < mark.span.end);
+    there[0]?.scrollIntoView({ block: "center", behavior: "smooth" });
+    for (const mark of there) {
+      mark.classList.add("flash");
+      setTimeout(() => mark.classList.remove("flash"), 1600);
+    }
+  });
+  return button;
+}

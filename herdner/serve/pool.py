@@ -1,0 +1,170 @@
+"""Worker processes with a time limit that holds.
+
+A compiled loop cannot be stopped from outside, and a thread cannot be ended. So each request is worked on in a process,
+which is killed, and replaced by a new one, when the time is up.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import threading
+from queue import Empty, Queue
+from time import monotonic
+from typing import Any
+
+from herdner.serve.limits import Limits
+from herdner.serve.work import DONE, REFUSED, Source, work
+
+_LOADING = 120.0  # seconds that a model may take to load when the server starts
+
+
+class Busy(Exception):
+    """All processes were at work until the time was up, or too many requests wait already."""
+
+
+class OutOfTime(Exception):
+    """The work was not done in time, and was ended."""
+
+
+class Refused(ValueError):
+    """The request cannot be carried out as it is; the message says why."""
+
+
+class Fault(Exception):
+    """The worker failed; the message is for the log alone."""
+
+
+class Ended(Fault):
+    """The worker's process is no more."""
+
+
+class Worker:
+    """One process and the pipe to it."""
+
+    def __init__(self, source: Source) -> None:
+        context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads and locks there are
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=work, args=(theirs, source), daemon=True, name="herdner serve")
+        self._process.start()
+        theirs.close()  # so that this end is told when the process ends
+        self._about: dict[str, Any] | None = None
+
+    def about(self, deadline: float) -> dict[str, Any] | None:
+        """What the process says of its model once it has loaded it; None if that is not by the deadline."""
+        if self._about is None:
+            if not self._pipe.poll(max(deadline - monotonic(), 0)):
+                return None
+            self._about = json.loads(self._received())
+        return self._about
+
+    def answer(self, request: bytes, deadline: float) -> bytes:
+        """The answer to a request; the process must be ready."""
+        try:
+            self._pipe.send_bytes(request)
+        except OSError:
+            raise Ended("the worker process has ended") from None
+        if not self._pipe.poll(max(deadline - monotonic(), 0)):
+            raise OutOfTime
+        return self._received()
+
+    def end(self) -> None:
+        """Kills the process, whatever it does; a thread that waits for it is told by the pipe."""
+        self._process.kill()
+        self._process.join()
+
+    def _received(self) -> bytes:
+        try:
+            answer = self._pipe.recv_bytes()
+        except (EOFError, OSError):
+            raise Ended("the worker process has ended, perhaps for want of memory") from None
+        kind, content = answer[:1], answer[1:]
+        if kind == DONE:
+            return content
+        if kind == REFUSED:
+            raise Refused(content.decode())
+        raise Fault(content.decode())
+
+
+class Pool:
+    """Workers that have loaded one model; safe to use from many threads.
+
+    Waits for the first of them; ValueError, in one line, where the model cannot be loaded.
+    """
+
+    def __init__(self, source: Source, limits: Limits) -> None:
+        self._source, self._limits = source, limits
+        self._places = threading.Semaphore(limits.n_workers + limits.n_waiting)
+        self._idle: Queue[Worker] = Queue()
+        self._all: set[Worker] = set()
+        self._lock, self._closed = threading.Lock(), False
+        for _ in range(limits.n_workers):
+            self._hire()
+        try:
+            self.about = self._introduced()
+        except (ValueError, Fault) as error:
+            self.close()
+            raise ValueError(str(error)) from None
+
+    def run(self, request: bytes) -> bytes:
+        """The answer of a worker, within the time limit, waiting included. Raises Busy, OutOfTime, Refused or Fault."""
+        deadline = monotonic() + self._limits.seconds
+        if not self._places.acquire(blocking=False):
+            raise Busy
+        try:
+            return self._run(request, deadline)
+        finally:
+            self._places.release()
+
+    def close(self) -> None:
+        """Ends all workers; requests that they work on fail."""
+        with self._lock:
+            self._closed = True
+            workers = list(self._all)
+            self._all.clear()
+        for worker in workers:
+            worker.end()
+
+    def _run(self, request: bytes, deadline: float) -> bytes:
+        try:
+            worker = self._idle.get(timeout=max(deadline - monotonic(), 0))
+        except Empty:
+            raise Busy from None
+        try:
+            if worker.about(deadline) is None:
+                self._idle.put(worker)  # it is still loading
+                raise Busy
+            answer = worker.answer(request, deadline)
+        except (OutOfTime, Ended):
+            self._replace(worker)
+            raise
+        except (Refused, Fault):
+            self._idle.put(worker)
+            raise
+        self._idle.put(worker)
+        return answer
+
+    def _introduced(self) -> dict[str, Any]:
+        worker = self._idle.get()
+        about = worker.about(monotonic() + _LOADING)
+        self._idle.put(worker)
+        if about is None:
+            raise ValueError(f"the model was not loaded within {_LOADING:.0f} seconds")
+        return about
+
+    def _replace(self, worker: Worker) -> None:
+        with self._lock:
+            self._all.discard(worker)
+            closed = self._closed
+        if not closed:
+            worker.end()
+            self._hire()
+
+    def _hire(self) -> None:
+        worker = Worker(self._source)
+        with self._lock:
+            if not self._closed:
+                self._all.add(worker)
+                self._idle.put(worker)
+                return
+        worker.end()

@@ -1,0 +1,181 @@
+"""What goes over the wire, as OpenAPI describes it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+MOST_BACKENDS = 8
+MOST_SWEEPS = 100_000
+_LARGEST_SEED = 2**53 - 1  # the largest number that JavaScript writes exactly
+
+EXAMPLE = "Winam Ferries lost in court. Winam will pay, said Charlotte Akinyi in Kisumu."
+
+
+class Options(BaseModel):
+    """Options of a backend that a request may set: those that bear on the result, not on memory or threads.
+
+    Each backend has some of them (`GET /api/about` says which); those left out have the backend's own defaults.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    n_sweeps: int | None = Field(None, ge=1, le=MOST_SWEEPS, description="Sweeps over the document.")
+    burn_in: int | None = Field(None, ge=0, le=MOST_SWEEPS, description="Sweeps at the start that are not counted.")
+    n_bins: int | None = Field(None, ge=1, le=65_536, description="Bins of conditional probability (dhg, rdhg).")
+    error_bound: float | None = Field(None, ge=0, description="Herd only above this weight (bounded-error).")
+    sharing: str | None = Field(None, max_length=64, description='Who shares a herding weight, as in "bins(64)".')
+    scan: str | None = Field(None, max_length=64, description='Order of updates, as in "checkerboard".')
+    annealing: str | None = Field(None, max_length=64, description='Inverse temperatures, as in "linear(0.1, 4)".')
+    form: str | None = Field(None, max_length=64, description='"circular" or "threshold" herding.')
+    damping: float | None = Field(None, gt=0, le=1, description="Of messages or distributions; 1 is undamped.")
+    tolerance: float | None = Field(None, ge=0, description="Change at which messages count as converged.")
+
+
+OPTIONS = tuple(Options.model_fields)
+
+
+class Choice(BaseModel):
+    """A way to tag: a backend, its options, and whether mentions are linked."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    backend: str | None = Field(
+        None, max_length=64, description="Name of an inference backend; null is the model's own.", examples=["gibbs"]
+    )
+    options: Options = Field(default_factory=lambda: Options.model_validate({}), description="Options of this backend.")
+    links: bool | None = Field(
+        None, description="Whether the mentions of a name are tied; null is as the model has it. viterbi needs false."
+    )
+
+
+def _well_formed(text: str) -> str:
+    """Halves of a character, which JSON can write and UTF-8 cannot, replaced as the reader of JSON lines does it."""
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)
+
+
+def _named(value: Any) -> Any:
+    return {"backend": value} if isinstance(value, str) else value
+
+
+class TagRequest(BaseModel):
+    """A text, and how to tag it."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "examples": [
+                {"text": EXAMPLE},
+                {
+                    "text": EXAMPLE,
+                    "backends": [
+                        {"backend": "sum-product"},
+                        {"backend": "viterbi", "links": False},
+                        {"backend": "herded-gibbs", "options": {"n_sweeps": 400}},
+                    ],
+                    "seed": 1,
+                },
+            ]
+        },
+    )
+
+    text: Annotated[str, AfterValidator(_well_formed)] = Field(
+        description="The text; `GET /api/about` says how many characters it may have."
+    )
+    backends: list[Annotated[Choice, BeforeValidator(_named)]] = Field(
+        default_factory=lambda: [Choice.model_validate({})],
+        min_length=1,
+        max_length=MOST_BACKENDS,
+        description="Ways to tag the text, each giving one result; a plain name stands for a backend by its defaults.",
+    )
+    seed: int = Field(0, ge=0, le=_LARGEST_SEED, description="Of the random numbers; equal seeds, equal results.")
+
+
+class CharacterSpan(BaseModel):
+    """A span of the text: characters (Unicode code points) from `start` up to, not including, `end`."""
+
+    start: int = Field(description="Number of the first character, from 0.")
+    end: int = Field(description="Number of the character behind the last one.")
+
+
+class EntityFound(CharacterSpan):
+    """A name."""
+
+    label: str = Field(description="Its kind, such as PER, LOC or ORG.", examples=["ORG"])
+    text: str = Field(description="The characters themselves.")
+    confidence: float | None = Field(
+        description="Probability that exactly these words carry this label, from 0 to 1.", examples=[0.93]
+    )
+
+
+class LinkFound(BaseModel):
+    """A skip edge: two words whose labels are softly tied."""
+
+    rule: str = Field(description="The rule that tied them.", examples=["same-word"])
+    log_potential: float = Field(
+        description="What the link adds to the log-potential, given the tags that the backend chose for both words:"
+        " above 0 it speaks for them, below 0 they were chosen against it."
+    )
+    earlier: CharacterSpan = Field(description="The word that comes first in the text.")
+    later: CharacterSpan = Field(description="The other word.")
+
+
+class Result(BaseModel):
+    """What one backend made of the text."""
+
+    backend: str | None = Field(description="As asked for.")
+    options: Options = Field(description="As asked for.")
+    linked: bool = Field(description="Whether mentions were tied.")
+    seconds: float = Field(description="Time taken, without waiting.")
+    entities: list[EntityFound] = Field(description="The names, in the order of the text; they do not overlap.")
+    links: list[LinkFound] = Field(description="All links of the document, whether or not they touch a name.")
+
+
+class Tagged(BaseModel):
+    """A tagged text."""
+
+    model: str = Field(description="The model's name.")
+    n_characters: int = Field(description="Characters of the text.")
+    n_tokens: int = Field(description="Words and signs that it was split into.")
+    n_sentences: int = Field(description="Its sentences.")
+    results: list[Result] = Field(description="One for each of `backends`, in that order.")
+
+
+class BackendAbout(BaseModel):
+    """A backend that the service has."""
+
+    name: str
+    summary: str = Field(description="What it does, in a line.")
+    links: bool = Field(description="Whether it takes linked mentions; if not, ask with `links` false.")
+    options: list[str] = Field(description="Its options that a request may set.")
+
+
+class LimitsAbout(BaseModel):
+    """What a request may ask for."""
+
+    characters: int = Field(description="Of a text.")
+    body_bytes: int = Field(description="Of a request's body.")
+    backends: int = Field(description="Ways to tag in one request.")
+    seconds: float = Field(description="Within which each request is answered, one way or the other.")
+    workers: int = Field(description="Requests that are worked on at the same time.")
+
+
+class About(BaseModel):
+    """The model and the service."""
+
+    version: str = Field(description="Of herdner.")
+    model: str = Field(description="The model's name.")
+    labels: list[str] = Field(description="Kinds of names that the model knows.")
+    rules: list[str] = Field(description="Rules by which it ties mentions.")
+    chosen: list[str] = Field(description="The backends that the page begins with.")
+    backends: list[BackendAbout]
+    limits: LimitsAbout
+
+
+class Problem(BaseModel):
+    """Why a request was not carried out."""
+
+    detail: str = Field(description="One line, for people.")

@@ -1,0 +1,140 @@
+"""What a worker process does: it loads a model once, and answers requests in JSON until nobody asks any more."""
+
+from __future__ import annotations
+
+import json
+import signal
+import traceback
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.ner.document import Document
+from herdner.ner.models import load
+from herdner.ner.tagger import Tagger
+from herdner.ner.tags import split_tag
+
+Source = str | Tagger
+"""A model's name or path, or a tagger."""
+
+# The first byte of an answer; the rest is JSON or, for a fault, a traceback for the log.
+DONE, REFUSED, FAULT = b"d", b"r", b"f"
+
+
+def work(connection: Connection, source: Source) -> None:
+    """Says what the model is, then answers requests until the other end is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that listens
+    try:
+        desk = Desk(source if isinstance(source, Tagger) else load(source), name_of(source))
+    except (ValueError, OSError) as error:
+        connection.send_bytes(REFUSED + str(error).encode())
+        return
+    connection.send_bytes(DONE + json.dumps(desk.about()).encode())
+    while True:
+        try:
+            request = connection.recv_bytes()
+        except (EOFError, OSError):
+            return
+        connection.send_bytes(desk.answer(request))
+
+
+class Desk:
+    """A tagger, and the links of its documents with what they say."""
+
+    def __init__(self, tagger: Tagger, name: str) -> None:
+        self.tagger, self.name = tagger, name
+        self.number = {label: k for k, label in enumerate(tagger.labels)}
+        self.crf = tagger.model_.crf()
+        scaled = any(skip.scale is not None for skip in self.crf.skips)
+        self.extractor = tagger.model_.extractor() if scaled else None
+        tagger.tag("Ada lives in Kenya. Ada sings.")  # compiles and imports what the first request needs
+
+    def about(self) -> dict[str, Any]:
+        """What `GET /api/about` says of the model."""
+        kinds = dict.fromkeys(split_tag(label)[1] for label in self.tagger.labels if label != "O")
+        return {"model": self.name, "labels": sorted(kinds), "rules": [skip.template.name for skip in self.crf.skips]}
+
+    def answer(self, request: bytes) -> bytes:
+        """JSON of a `TagRequest` in, JSON of a `Tagged` out: behind one byte that says what came of it."""
+        try:
+            asked = json.loads(request)
+            return DONE + json.dumps(self.tagged(**asked), allow_nan=False, ensure_ascii=False).encode()
+        except MemoryError:
+            return REFUSED + b"not enough memory for this text with these options; send less of it"
+        except ValueError as error:  # a backend that does not fit the document, or an option that does not fit it
+            return REFUSED + str(error).encode()
+        except Exception:
+            return FAULT + traceback.format_exc().encode(errors="backslashreplace")
+
+    def tagged(self, text: str, backends: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
+        """The text by each of the backends."""
+        source: str | Document = text
+        results = []
+        for choice in backends:
+            linked = self.tagger.links if choice["links"] is None else choice["links"]
+            began = perf_counter()
+            source = self.tagger.tag(
+                source, seed=seed, backend=choice["backend"], links=choice["links"], **choice["options"]
+            )
+            seconds = perf_counter() - began
+            results.append(
+                {
+                    "backend": choice["backend"],
+                    "options": choice["options"],
+                    "linked": linked,
+                    "seconds": seconds,
+                    "entities": [
+                        {"start": e.start, "end": e.end, "label": e.label, "text": e.text, "confidence": e.confidence}
+                        for e in source.entities
+                    ],
+                    "links": self.links(source) if linked else [],
+                }
+            )
+        assert isinstance(source, Document)
+        return {
+            "model": self.name,
+            "n_characters": len(text),
+            "n_tokens": source.n_tokens,
+            "n_sentences": source.n_sentences,
+            "results": results,
+        }
+
+    def links(self, document: Document) -> list[dict[str, Any]]:
+        """The links of a tagged document as spans of its text, each with what it adds for the tags."""
+        found = []
+        starts, ends = document.token_starts, document.token_ends
+        states = np.array([self.number[tag] for tag in document.tags or ()], np.int64)
+        for skip, (pairs, scale) in zip(self.crf.skips, self._edges(document), strict=True):
+            values = skip.table[states[pairs[:, 0]], states[pairs[:, 1]]] * scale
+            spans = np.stack([starts[pairs], ends[pairs]], axis=2).tolist()
+            found += [
+                {
+                    "rule": skip.template.name,
+                    "log_potential": round(value, 4),
+                    "earlier": {"start": earlier[0], "end": earlier[1]},
+                    "later": {"start": later[0], "end": later[1]},
+                }
+                for (earlier, later), value in zip(spans, values.tolist(), strict=True)
+            ]
+        return found
+
+    def _edges(self, document: Document) -> list[tuple[NDArray[np.int32], NDArray[np.float64]]]:
+        """Pairs of tokens [F, 2] and factors [F] of each kind of link."""
+        if not document.n_tokens:
+            return [(np.empty((0, 2), np.int32), np.empty(0)) for _ in self.crf.skips]
+        offsets, n_labels = document.sentence_offsets, len(self.number)
+        unary = np.empty((0, n_labels))
+        if self.extractor is not None:
+            unary = self.extractor.scores(document.tokens, offsets)
+        found = self.crf.links(document.tokens, unary, offsets)
+        return [(each.ends, np.ones(len(each.ends)) if each.scale is None else each.scale) for each in found]
+
+
+def name_of(source: Source) -> str:
+    """What to call a model: its name, or that of its file without the folders."""
+    return "tagger" if isinstance(source, Tagger) else Path(source).name

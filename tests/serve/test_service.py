@@ -1,0 +1,259 @@
+"""The JSON service: what it answers, and what it says to requests that it does not carry out."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from data import REPOSITORY
+
+import herdner
+from herdner import Tagger
+
+pytest.importorskip("fastapi", reason="needs FastAPI: pip install 'herdner[serve]'")
+
+from herdner.serve.guard import HEADERS
+from herdner.serve.pool import Busy, Fault, OutOfTime
+from herdner.serve.schema import OPTIONS, About, Tagged, TagRequest
+
+ARTICLE = (REPOSITORY / "corpora" / "article.txt").read_text(encoding="utf-8")
+PAGES = ["/", "/docs", "/style.css", "/app.js", "/view.js", "/ties.js", "/docs.js", "/icon.svg"]
+
+
+def tag(client: Any, **request: Any) -> Tagged:
+    response = client.post("/api/tag", json=request)
+    assert response.status_code == 200, response.text
+    return Tagged.model_validate_json(response.content)
+
+
+def refused(response: Any, status: int) -> str:
+    """The one line of a refusal, which comes with all headers and tells nothing of the inside."""
+    assert response.status_code == status, response.text
+    assert list(response.json()) == ["detail"]
+    assert {name: response.headers[name] for name in HEADERS} == HEADERS
+    detail = response.json()["detail"]
+    assert "\n" not in detail
+    assert "Traceback" not in detail
+    assert ".py" not in detail
+    return detail
+
+
+def as_tuples(entities: Any) -> list[tuple]:
+    return [(e.start, e.end, e.label, e.text, e.confidence) for e in entities]
+
+
+# --- what it answers
+
+
+@pytest.mark.parametrize(
+    ("choice", "options"),
+    [
+        ({}, {}),
+        ({"backend": "viterbi", "links": False}, {"backend": "viterbi", "links": False}),
+        ({"backend": "gibbs", "options": {"n_sweeps": 30}}, {"backend": "gibbs", "n_sweeps": 30}),
+        (
+            {"backend": "dhg", "options": {"n_sweeps": 20, "n_bins": 4, "scan": "checkerboard"}},
+            {"backend": "dhg", "n_sweeps": 20, "n_bins": 4, "scan": "checkerboard"},
+        ),
+    ],
+)
+def test_entities_are_those_of_the_tagger(client: Any, tagger: Tagger, choice: dict, options: dict) -> None:
+    answer = tag(client, text=ARTICLE, backends=[choice], seed=5)
+    expected = tagger.tag(ARTICLE, seed=5, **options)
+    assert as_tuples(answer.results[0].entities) == as_tuples(expected.entities)
+    assert len(expected.entities) > 20
+    assert (answer.n_characters, answer.n_tokens) == (len(ARTICLE), expected.n_tokens)
+    assert answer.n_sentences == expected.n_sentences
+    assert answer.model == "en"
+
+
+def test_backends_side_by_side_are_each_as_if_alone(client: Any) -> None:
+    choices = [{"backend": "icm"}, {"backend": "rdhg", "options": {"n_sweeps": 10}}, {"links": False}]
+    together = tag(client, text=ARTICLE, backends=choices, seed=2).results
+    alone = [tag(client, text=ARTICLE, backends=[choice], seed=2).results[0] for choice in choices]
+    for one, other in zip(together, alone, strict=True):
+        assert one.model_copy(update={"seconds": 0}) == other.model_copy(update={"seconds": 0})
+    assert [result.backend for result in together] == ["icm", "rdhg", None]
+    assert together[1].options.model_dump(exclude_none=True) == {"n_sweeps": 10}
+    assert tag(client, text=ARTICLE, backends=["icm"], seed=2).results[0].entities == together[0].entities
+
+
+def test_links_are_the_skip_edges_with_what_they_add(client: Any, tagger: Tagger) -> None:
+    (result,) = tag(client, text=ARTICLE).results
+    document = tagger.tag(ARTICLE)
+    (skip,) = tagger.model_.skips
+    states = [tagger.labels.index(label) for label in document.tags or ()]
+    expected = []
+    for a, b in tagger.skip_edges(ARTICLE)["same-word"].tolist():
+        spans = [(int(document.token_starts[token]), int(document.token_ends[token])) for token in (a, b)]
+        expected.append((*spans, pytest.approx(skip.table[states[a], states[b]], abs=1e-4)))
+    found = [((x.earlier.start, x.earlier.end), (x.later.start, x.later.end), x.log_potential) for x in result.links]
+    assert found == expected
+    assert len(found) > 10
+    assert {link.rule for link in result.links} == {"same-word"}
+    assert tag(client, text=ARTICLE, backends=[{"links": False}]).results[0].links == []
+
+
+def test_offsets_count_characters(client: Any) -> None:
+    text = "\U0001f600\U0001f600 Ada Lovelace met \U0001d49c Charles Babbage."
+    (result,) = tag(client, text=text).results
+    assert result.entities
+    for entity in result.entities:
+        assert text[entity.start : entity.end] == entity.text
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "\0", "a" * 8_000, "\u202e<script>alert(1)</script>\x1b[31m"])
+def test_odd_texts_are_tagged(client: Any, text: str) -> None:
+    answer = tag(client, text=text, backends=["sum-product", {"backend": "viterbi", "links": False}])
+    assert answer.n_characters == len(text)
+    assert all(text[e.start : e.end] == e.text for result in answer.results for e in result.entities)
+
+
+def test_about_says_what_there_is(client: Any) -> None:
+    about = About.model_validate_json(client.get("/api/about").content)
+    assert about.version == herdner.__version__
+    assert about.labels == ["LOC", "ORG", "PER"]
+    assert about.rules == ["same-word"]
+    assert about.chosen == ["sum-product", "viterbi"]
+    assert [entry.name for entry in about.backends] == sorted(herdner.BACKENDS)
+    for entry in about.backends:
+        assert set(entry.options) <= set(OPTIONS)
+    assert about.limits.characters == 8_000
+
+
+# --- its description
+
+
+def test_openapi_describes_every_field_and_its_examples_are_right(client: Any) -> None:
+    description = client.get("/openapi.json").json()
+    entry = description["paths"]["/api/tag"]["post"]
+    assert set(entry["responses"]) == {"200", "400", "408", "413", "422", "500", "503", "504"}
+    schemas = description["components"]["schemas"]
+    for name in ("TagRequest", "Choice", "Options", "Tagged", "Result", "EntityFound", "LinkFound", "CharacterSpan"):
+        assert schemas[name]["description"]
+        for field, schema in schemas[name]["properties"].items():
+            assert schema.get("description"), f"{name}.{field}"
+    assert len(schemas["TagRequest"]["examples"]) == 2
+    for example in schemas["TagRequest"]["examples"]:
+        TagRequest.model_validate(example)
+        assert client.post("/api/tag", json=example).status_code == 200
+
+
+# --- what it refuses
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ({}, "text: Field required"),
+        ({"text": 5}, "text: "),
+        ({"text": "Ada", "colour": "red"}, "colour: "),
+        ({"text": "Ada", "backends": []}, "backends: "),
+        ({"text": "Ada", "backends": ["gibbs"] * 9}, "backends: "),
+        ({"text": "Ada", "backends": ["viterbo"]}, "there is no backend 'viterbo'"),
+        ({"text": "Ada", "backends": [{"backend": "gibbs", "options": {"record": "trace"}}]}, "backends[0].options"),
+        ({"text": "Ada", "backends": [{"backend": "gibbs", "options": {"n_sweeps": 10**9}}]}, "n_sweeps"),
+        ({"text": "Ada", "backends": [{"backend": "gibbs", "options": {"damping": 0.5}}]}, "no option 'damping'"),
+        ({"text": "Ada", "backends": [{"backend": "dhg", "options": {"scan": "spiral"}}]}, "scan"),
+        ({"text": "Ada", "backends": [{"links": "yes"}]}, "links"),
+        ({"text": "Ada met Ada.", "backends": ["viterbi"]}, "needs a chain"),
+        ({"text": "Ada " * 99, "backends": [{"backend": "exact", "links": False}]}, "states"),
+        ({"text": "Ada", "seed": -1}, "seed: "),
+        ({"text": "Ada", "seed": 1.5}, "seed: "),
+        (["Ada"], "body: "),
+    ],
+)
+def test_wrong_requests_are_told_what_is_wrong(client: Any, request_: Any, said: str) -> None:
+    assert said in refused(client.post("/api/tag", json=request_), 422)
+
+
+@pytest.mark.parametrize(
+    ("body", "statuses"),
+    [
+        (b"", {422}),
+        (b"{oops", {400}),
+        (b'{"text": "\xff"}', {400}),
+        (b'{"text": "Ada", "\\ud800": 1}', {422}),
+        (b'{"text": "Ada", "backends": ["\\ud800"]}', {422}),
+        (b'{"text": "Ada", "seed": NaN}', {422}),
+        (b'{"text": "Ada", "seed": 1' + b"0" * 5_000 + b"}", {400, 422}),
+        (b"[" * 60_000, {400}),
+    ],
+)
+def test_bodies_that_are_no_good_json(client: Any, body: bytes, statuses: set[int]) -> None:
+    response = client.post("/api/tag", content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code in statuses
+    refused(response, response.status_code)
+
+
+def test_halves_of_characters_are_replaced(client: Any, tagger: Tagger) -> None:
+    body = b'{"text": "Ada Lovelace\\ud800 sang. Ada Lovelace sang."}'
+    response = client.post("/api/tag", content=body, headers={"Content-Type": "application/json"})
+    expected = tagger.tag("Ada Lovelace\ufffd sang. Ada Lovelace sang.").entities
+    assert as_tuples(Tagged.model_validate_json(response.content).results[0].entities) == as_tuples(expected)
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded"])
+def test_only_json_is_taken_so_that_other_pages_cannot_post_forms(client: Any, kind: str) -> None:
+    body = json.dumps({"text": "Ada"}).encode()
+    refused(client.post("/api/tag", content=body, headers={"Content-Type": kind}), 422)
+
+
+def test_texts_that_are_too_long(client: Any) -> None:
+    assert "8,001 characters" in refused(client.post("/api/tag", json={"text": "a" * 8_001}), 413)
+    assert "bytes" in refused(client.post("/api/tag", json={"text": "a" * 1_000_000}), 413)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(Busy(), 503), (OutOfTime(), 504), (Fault("Traceback: secret"), 500), (KeyError("secret"), 500)],
+)
+def test_failures_tell_the_client_nothing_of_the_inside(
+    client: Any, app: Any, monkeypatch: pytest.MonkeyPatch, caplog: Any, error: Exception, status: int
+) -> None:
+    def run(_: bytes) -> bytes:
+        raise error
+
+    monkeypatch.setattr(app.state.pool, "run", run)
+    response = client.post("/api/tag", json={"text": "Ada"})
+    assert "secret" not in refused(response, status)
+    assert ("secret" in caplog.text) == (status == 500)
+    assert ("Retry-After" in response.headers) == (status == 503)
+
+
+# --- pages and hosts
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/pages/index.html", "/pages/", "/..%2f..%2fapp.py", "/redoc", "/api"])
+def test_nothing_but_the_pages_is_served(client: Any, path: str) -> None:
+    refused(client.get(path, follow_redirects=False), 404)
+
+
+def test_other_methods_are_refused(client: Any) -> None:
+    refused(client.get("/api/tag"), 405)
+    refused(client.post("/"), 405)
+    assert client.head("/").status_code == 200
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_load_nothing_from_elsewhere_and_set_no_cookie(client: Any, path: str) -> None:
+    response = client.get(path)
+    assert response.status_code == 200
+    assert {name: response.headers[name] for name in HEADERS} == HEADERS
+    assert "set-cookie" not in response.headers
+    assert set(re.findall(r"\w+://[^\"'\s]*", response.text)) <= {"http://www.w3.org/2000/svg"}  # a name, no address
+    for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", " style=", " onclick"):
+        assert word not in response.text
+    assert not re.search(r"<script(?![^>]* src=\"/)", response.text)
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8765", "127.0.0.1:8765", "[::1]:8765", "herdner.example:80"])
+def test_hosts_that_may_ask(client: Any, host: str) -> None:
+    assert client.get("/", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "", "[x]"])
+def test_names_that_were_rebound_are_refused(client: Any, host: str) -> None:
+    assert "host name" in refused(client.get("/api/about", headers={"Host": host}), 400)
