@@ -57,18 +57,29 @@ from herdner.crf.model import CRF, Skip
 from herdner.crf.rules import RULES, Rule, SameWord, rule_from_text
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.inference import Backend
+from herdner.ner.confidence import span_confidences
 from herdner.ner.estimator import Estimator
 from herdner.ner.linking import DEFAULT_BACKEND, backend_of, decode, development_f1, gather
 from herdner.ner.model import skip_to_dict, skips_from
 from herdner.ner.model_file import LAYER_FORMAT, ModelError, read_model, write_model
-from herdner.ner.scored import Scored, ScoreKind, as_tags, checked_kind, checked_labels, is_tag, scheme_of
+from herdner.ner.scored import (
+    Scored,
+    ScoreKind,
+    among,
+    as_tags,
+    checked_kind,
+    checked_labels,
+    checked_offsets,
+    finite,
+    scheme_of,
+    transition_table,
+)
 from herdner.ner.tags import (
     SCHEMES,
     Scheme,
     SentenceOffsets,
     Span,
     allowed_transitions,
-    convert_tags,
     spans_from_tags,
     split_tag,
 )
@@ -84,6 +95,8 @@ class Consistent:
 
     tags: one of the layer's labels for each token. spans: the entities that they say; of plain labels, runs of one.
     marginals: float64[n, K], P(token = label), columns as in ``labels``; None where the backend gives none.
+    confidences: float64[M], for each span the probability that exactly these tokens carry its label, given what is
+    believed of the tokens that its own are linked to; None where the backend gives no marginals.
     links: int32[F, 2], the linked tokens of all rules, the earlier one first, rows ascending.
     changed: bool[n], whether the tag is another than without links.
     """
@@ -93,6 +106,7 @@ class Consistent:
     marginals: NDArray[np.float64] | None
     links: NDArray[np.int32]
     changed: NDArray[np.bool_]
+    confidences: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +134,8 @@ class SkipChainLayer(Estimator):
     (probabilities of a token's labels).
     tie: before `fit`, the log-potential of a link whose ends have the same class: both in a PER, or both O; other links
     have 0. 1 is a good guess: between 0.5 and 2, F1 on CoNLL-2003 hardly depends on it.
+    tie_outside: before `fit`, the log-potential of a link whose ends are both O; None is that of ``tie``. 0 for scores
+    that say O wherever they say nothing.
     transition: float64[K, K], log-potentials of a label (row) followed by a label (column) in a sentence; None is 0.
     Not for scores in which the tagger's own transitions are counted already, as in marginals of a CRF.
     constrained: forbid sequences of tags that are not well formed.
@@ -144,6 +160,7 @@ class SkipChainLayer(Estimator):
         *,
         scores: ScoreKind = "log-potentials",
         tie: float = 1.0,
+        tie_outside: float | None = None,
         transition: ArrayLike | None = None,
         constrained: bool = True,
         scheme: Scheme | None = None,
@@ -154,6 +171,7 @@ class SkipChainLayer(Estimator):
         self.rules = rules
         self.scores: ScoreKind = scores
         self.tie = tie
+        self.tie_outside = tie_outside
         self.transition = transition
         self.constrained = constrained
         self.scheme: Scheme | None = scheme
@@ -168,20 +186,29 @@ class SkipChainLayer(Estimator):
         tokens: Sequence[str],
         sentence_offsets: SentenceOffsets | None = None,
         *,
+        links: Sequence[NDArray[np.int32]] | None = None,
         seed: int | None = 0,
     ) -> Consistent:
         """The consistent tags of one document.
 
         scores: float[n, K] of any precision, a row for each token and a column for each label; -inf forbids a label.
         tokens: n words as they stand in the text, with their capitals. sentence_offsets: sentence s holds the tokens
-        ``sentence_offsets[s]:sentence_offsets[s + 1]``, S + 1 numbers from 0 to n; None is one sentence. ``seed``
-        matters to samplers only, which begin with the best tags of the chains.
+        ``sentence_offsets[s]:sentence_offsets[s + 1]``, S + 1 numbers from 0 to n; None is one sentence. ``links``:
+        what `links` has found in these tokens, to save finding it again. ``seed`` matters to samplers only, which begin
+        with the best tags of the chains.
 
         Where nothing is linked the answer is that of the chains. ValueError, in one line, where something is wrong.
         """
         labels, crf = self._tables()
         document = Scored.of(scores, tokens, sentence_offsets, len(labels), checked_kind(self.scores))
-        return _consistent(labels, crf, backend_of(self.backend, {}), document, child(seed, 0))
+        return _consistent(labels, crf, backend_of(self.backend, {}), document, child(seed, 0), links)
+
+    def links(
+        self, tokens: Sequence[str], sentence_offsets: SentenceOffsets | None = None
+    ) -> tuple[NDArray[np.int32], ...]:
+        """For each rule int32[F, 2]: the tokens of a document that it links, the earlier one first."""
+        tokens, offsets = list(tokens), checked_offsets(sentence_offsets, len(tokens))
+        return tuple(skip.template.cliques(tokens, offsets) for skip in self._tables()[1].skips)
 
     def predict(
         self,
@@ -211,12 +238,11 @@ class SkipChainLayer(Estimator):
 
     def _untrained(self) -> tuple[tuple[str, ...], CRF]:
         labels = checked_labels(self.labels)
-        if isinstance(self.tie, bool) or not isinstance(self.tie, int | float) or not np.isfinite(self.tie):
-            raise ValueError(f"tie must be a finite number, not {self.tie!r:.80}")
-        names = [split_tag(label)[1] if is_tag(label) else label for label in as_tags(labels)]
-        table = self.tie * np.equal.outer(np.array(names), np.array(names))
+        tie, outside = finite("tie", self.tie), finite("tie_outside", self.tie_outside, self.tie)
+        names = np.array([split_tag(label)[1] for label in as_tags(labels)])
+        table = np.where(names == "", outside, tie) * np.equal.outer(names, names)
         skips = [Skip(each, table, EdgeScale() if each.scaled else None) for each in _templates(self.rules)]
-        transition, nothing = _transition(self.transition, len(labels)), np.zeros(len(labels))
+        transition, nothing = transition_table(self.transition, len(labels)), np.zeros(len(labels))
         scheme = self._scheme(labels)
         if scheme is None:
             return labels, CRF(transition, nothing, nothing, tuple(skips))
@@ -328,7 +354,7 @@ class SkipChainLayer(Estimator):
         gold = []
         for i, (document, sequence) in enumerate(zip(documents, tags, strict=True)):
             try:
-                gold.append(_among(labels, sequence, document, scheme))
+                gold.append(among(labels, sequence, document, scheme))
             except ValueError as error:
                 raise ValueError(f"document {i}: {error}") from None
         return documents, gold
@@ -346,6 +372,7 @@ class SkipChainLayer(Estimator):
         header = {
             "labels": list(labels), "scores": checked_kind(self.scores), "tie": self.tie, "scheme": self.scheme,
             "constrained": bool(self.constrained), "skips": [skip_to_dict(skip) for skip in crf.skips],
+            "tie_outside": self.tie_outside,
         }  # fmt: skip
         arrays = {"transition": crf.transition}
         if crf.skips:
@@ -364,8 +391,9 @@ class SkipChainLayer(Estimator):
             skips = skips_from(header["skips"], file.arrays, len(labels))
             layer = cls(
                 labels, tuple(skip.template for skip in skips), scores=checked_kind(header["scores"]),
-                tie=header["tie"], transition=file.arrays["transition"].astype(np.float64),
-                constrained=bool(header["constrained"]), scheme=header["scheme"], backend=backend, learner=learner,
+                tie=header["tie"], transition=file.arrays["transition"].astype(np.float64), scheme=header["scheme"],
+                constrained=bool(header["constrained"]), tie_outside=header.get("tie_outside"), backend=backend,
+                learner=learner,
             )  # fmt: skip
             _, crf = layer._untrained()
         except KeyError as error:
@@ -377,13 +405,18 @@ class SkipChainLayer(Estimator):
 
 
 def _consistent(
-    labels: tuple[str, ...], crf: CRF, backend: Backend, document: Scored, rng: np.random.Generator
+    labels: tuple[str, ...],
+    crf: CRF,
+    backend: Backend,
+    document: Scored,
+    rng: np.random.Generator,
+    known: Sequence[NDArray[np.int32]] | None = None,
 ) -> Consistent:
     unary, tokens, offsets = document
     if not tokens:
-        return Consistent([], [], unary, np.empty((0, 2), np.int32), np.zeros(0, np.bool_))
+        return Consistent([], [], unary, np.empty((0, 2), np.int32), np.zeros(0, np.bool_), np.zeros(0))
     alone = crf.best_chain(unary, offsets)
-    links = crf.links(tokens, unary, offsets)
+    links = crf.links(tokens, unary, offsets) if known is None else crf.scaled(known, unary, offsets)
     ends = np.concatenate([np.empty((0, 2), np.int32), *(found.ends for found in links)])
     if len(ends):
         ends = np.unique(ends, axis=0)
@@ -393,7 +426,10 @@ def _consistent(
         states, marginals = alone, crf.chain_marginals(unary, offsets)
     readable = as_tags(labels)
     spans = spans_from_tags([readable[state] for state in states.tolist()], offsets)
-    return Consistent([labels[state] for state in states.tolist()], spans, marginals, ends, states != alone)
+    tags, sure = [labels[state] for state in states.tolist()], None
+    if marginals is not None:
+        sure = span_confidences(crf, unary, offsets, links, marginals, states, spans)
+    return Consistent(tags, spans, marginals, ends, states != alone, sure)
 
 
 def _templates(rules: Sequence[Rule | SkipChain | str]) -> list[SkipChain]:
@@ -408,30 +444,3 @@ def _templates(rules: Sequence[Rule | SkipChain | str]) -> list[SkipChain]:
             raise ValueError(f"a rule must be such as SameWord() or 'same-word', not {rule!r:.80}")
         found.append(rule if isinstance(rule, SkipChain) else SkipChain(rule))
     return found
-
-
-def _transition(transition: ArrayLike | None, n_labels: int) -> NDArray[np.float64]:
-    if transition is None:
-        return np.zeros((n_labels, n_labels))
-    try:
-        table = np.array(transition, np.float64)
-    except (ValueError, TypeError):
-        raise ValueError("transition must be an array of numbers [labels, labels]") from None
-    if table.shape != (n_labels, n_labels):
-        raise ValueError(f"transition must have shape [{n_labels}, {n_labels}], as there are {n_labels} labels")
-    if not (table < np.inf).all():
-        raise ValueError("transition holds NaN or +inf; log-potentials are finite or -inf")
-    return table
-
-
-def _among(labels: tuple[str, ...], tags: Sequence[str], document: Scored, scheme: Scheme | None) -> list[str]:
-    """Right tags, converted to the scheme of the labels; ValueError where one is not among them."""
-    if isinstance(tags, str) or len(tags) != len(document.tokens):
-        raise ValueError(f"{len(document.tokens)} tokens but {len(tags)} tags")
-    tags = list(tags) if scheme is None else convert_tags(tags, None, scheme, document.sentence_offsets)
-    if scheme == "iob1" and not any(label[0] == "B" for label in labels):  # IO: names that touch are one
-        tags = [tag.replace("B-", "I-", 1) if tag[0] == "B" else tag for tag in tags]
-    missing = next((t for t, tag in enumerate(tags) if tag not in labels), None)
-    if missing is not None:
-        raise ValueError(f"the tag of token {missing}, {tags[missing]!r:.80}, is not among the labels")
-    return tags

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.ner.tags import Scheme, SentenceOffsets, split_tag
+from herdner.ner.tags import Scheme, SentenceOffsets, convert_tags, split_tag
 
 ScoreKind = Literal["log-potentials", "marginals"]
 FLOOR = 1e-10  # probabilities below count as this: a tagger that is wrong and certain can still be overruled
@@ -42,7 +42,7 @@ class Scored(NamedTuple):
                 raise ValueError(f"token {t} must be a string, not {type(token).__name__}; of a spaCy token give .text")
         array = _numbers(scores, len(tokens), n_labels)
         unary = _log_potentials(array, tokens, kind)
-        return cls(unary, tokens, _offsets(sentence_offsets, len(tokens)))
+        return cls(unary, tokens, checked_offsets(sentence_offsets, len(tokens)))
 
 
 def checked_kind(kind: str) -> ScoreKind:
@@ -102,6 +102,42 @@ def as_tags(labels: Sequence[str]) -> list[str]:
     return [label if label == "O" else f"I-{label}" for label in labels]
 
 
+def finite(name: str, value: Any, default: Any = None) -> float:
+    """The number, or the default in place of None; ValueError where it is not finite."""
+    value = default if value is None else value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, not {value!r:.80}")
+    return value
+
+
+def transition_table(transition: ArrayLike | None, n_labels: int) -> NDArray[np.float64]:
+    """The checked table, float64[K, K]; None is 0."""
+    if transition is None:
+        return np.zeros((n_labels, n_labels))
+    try:
+        table = np.array(transition, np.float64)
+    except (ValueError, TypeError):
+        raise ValueError("transition must be an array of numbers [labels, labels]") from None
+    if table.shape != (n_labels, n_labels):
+        raise ValueError(f"transition must have shape [{n_labels}, {n_labels}], as there are {n_labels} labels")
+    if not (table < np.inf).all():
+        raise ValueError("transition holds NaN or +inf; log-potentials are finite or -inf")
+    return table
+
+
+def among(labels: tuple[str, ...], tags: Sequence[str], document: Scored, scheme: Scheme | None) -> list[str]:
+    """Right tags, converted to the scheme of the labels; ValueError where one is not among them."""
+    if isinstance(tags, str) or len(tags) != len(document.tokens):
+        raise ValueError(f"{len(document.tokens)} tokens but {len(tags)} tags")
+    tags = list(tags) if scheme is None else convert_tags(tags, None, scheme, document.sentence_offsets)
+    if scheme == "iob1" and not any(label[0] == "B" for label in labels):  # IO: names that touch are one
+        tags = [tag.replace("B-", "I-", 1) if tag[0] == "B" else tag for tag in tags]
+    missing = next((t for t, tag in enumerate(tags) if tag not in labels), None)
+    if missing is not None:
+        raise ValueError(f"the tag of token {missing}, {tags[missing]!r:.80}, is not among the labels")
+    return tags
+
+
 def _numbers(scores: ArrayLike, n_tokens: int, n_labels: int) -> NDArray[np.float64]:
     """A copy of ``scores`` as float64[tokens, labels]."""
     try:
@@ -153,7 +189,7 @@ def _first(wrong: Any, tokens: Sequence[str]) -> str:
     return f"token {t} ({tokens[t]!r:.40})"
 
 
-def _offsets(sentence_offsets: SentenceOffsets | None, n_tokens: int) -> NDArray[np.int64]:
+def checked_offsets(sentence_offsets: SentenceOffsets | None, n_tokens: int) -> NDArray[np.int64]:
     """Checked offsets; one sentence where there are none."""
     if sentence_offsets is None:
         return np.array([0, n_tokens] if n_tokens else [0], np.int64)
