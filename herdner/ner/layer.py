@@ -47,7 +47,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -61,7 +61,7 @@ from herdner.ner.confidence import span_confidences
 from herdner.ner.estimator import Estimator
 from herdner.ner.linking import DEFAULT_BACKEND, backend_of, decode, development_f1, gather
 from herdner.ner.model import skip_to_dict, skips_from
-from herdner.ner.model_file import LAYER_FORMAT, ModelError, read_model, write_model
+from herdner.ner.model_file import LAYER_FORMAT, ModelError, name_of, read_model, write_model
 from herdner.ner.scored import (
     Scored,
     ScoreKind,
@@ -361,14 +361,13 @@ class SkipChainLayer(Estimator):
 
     # --- files ------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the layer to one file, atomically: labels, rules and tables, but not the backend and the learner."""
+    def save(self, where: str | os.PathLike[str] | IO[bytes]) -> None:
+        """Write the layer to a stream, or atomically to a file: labels, rules, tables, not the backend and learner."""
         labels, crf = self._tables()
         for skip in crf.skips:
             if type(skip.template.rule) not in RULES.values():
-                raise ValueError(
-                    f"{skip.template.rule!r:.80} is your own rule; a file can hold {', '.join(RULES)} only"
-                )
+                rule = skip.template.rule
+                raise ValueError(f"{rule!r:.80} is your own rule; a file can hold {', '.join(RULES)} only")
         header = {
             "labels": list(labels), "scores": checked_kind(self.scores), "tie": self.tie, "scheme": self.scheme,
             "constrained": bool(self.constrained), "skips": [skip_to_dict(skip) for skip in crf.skips],
@@ -377,14 +376,18 @@ class SkipChainLayer(Estimator):
         arrays = {"transition": crf.transition}
         if crf.skips:
             arrays["skip_tables"] = np.stack([skip.table for skip in crf.skips])
-        write_model(path, header, arrays, LAYER_FORMAT)
+        write_model(where, header, arrays, LAYER_FORMAT)
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, backend: str | Backend = DEFAULT_BACKEND, learner: Learner = JOINT
+        cls,
+        where: str | os.PathLike[str] | IO[bytes],
+        *,
+        backend: str | Backend = DEFAULT_BACKEND,
+        learner: Learner = JOINT,
     ) -> SkipChainLayer:
-        """Read a file that `save` wrote. `herdner.ModelError` for anything else, or what is damaged."""
-        file = read_model(path, LAYER_FORMAT)
+        """Read what `save` wrote. `herdner.ModelError` for anything else, or what is damaged."""
+        file, path = read_model(where, LAYER_FORMAT), name_of(where)
         try:
             header = file.header
             labels = checked_labels(header["labels"])

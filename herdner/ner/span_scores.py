@@ -78,9 +78,10 @@ def token_scores(
 ) -> Floats:
     """float64[n_tokens, 2 K + 1]: log-potentials of `tags_of` the K labels.
 
-    spans: disjoint, of these labels, with the scores [K + 1] of each. outside: tokens that no span holds but a name may,
-    with their scores [C, K + 1]. Each token of a span has the scores of the span. linked: bool[n_tokens]; spans without
-    a linked token, and tokens that are neither in a span nor in ``outside``, keep their tags: others have ``otherwise``.
+    spans: disjoint, of these labels, with the scores [K + 1] of each. outside: tokens that no span holds but a name
+    may, with their scores [C, K + 1]. Each token of a span has the scores of the span. linked: bool[n_tokens]; spans
+    without a linked token, and tokens that are neither in a span nor in ``outside``, keep their tags: others have
+    ``otherwise``.
     """
     scores = np.full((n_tokens, 2 * len(labels) + 1), otherwise)
     scores[:, 0] = 0

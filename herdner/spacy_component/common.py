@@ -5,9 +5,9 @@ A ``Doc`` may hold white space tokens, a `Document` never does; `document_of` sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, SENT_START, SPACY  # type: igno
 from spacy.tokens import Doc, SpanGroup
 from spacy.tokens import Span as DocSpan
 
+from herdner.inference import Backend, make_backend
 from herdner.ner.document import Document
 from herdner.ner.sentences import ENGLISH, SentenceRules, sentence_offsets
 from herdner.ner.tags import Span
@@ -94,6 +95,17 @@ def _sentence_starts(doc: Doc, begins: NDArray[np.uint64]) -> NDArray[np.bool_] 
     return begins == 1 if len(doc) and doc.has_annotation("SENT_START") else None
 
 
+def configured_backend(backend: str | Mapping[str, Any] | None) -> Backend | None:
+    """The backend of a config; ValueError says what is wrong."""
+    if backend is None or isinstance(backend, str):
+        return None if backend is None else make_backend(backend)
+    options = dict(backend)
+    name = options.pop("name", None)
+    if not isinstance(name, str):
+        raise ValueError('a backend needs its name, as in {"name": "herded-gibbs", "n_sweeps": 400}')
+    return make_backend(name, **options)
+
+
 def register_extension() -> bool:
     """``span._.confidence``, whether it can be set: another one of this name may be computed from something else."""
     if not DocSpan.has_extension(EXTENSION):
@@ -126,7 +138,7 @@ def set_entities(
     if not annotate_ents:
         return
     old = [] if existing == "replace" else list(doc.ents)
-    blocked = _blocked(doc) if existing == "keep" else []
+    blocked = blocked_tokens(doc) if existing == "keep" else []
     chosen = list(range(len(found)))
     if existing == "overwrite":
         taken = _mask(len(doc), found)
@@ -140,7 +152,7 @@ def set_entities(
             found[i]._.set(EXTENSION, float(confidences[i]))
 
 
-def _blocked(doc: Doc) -> list[DocSpan]:
+def blocked_tokens(doc: Doc) -> list[DocSpan]:
     """The tokens that are marked never to be part of an entity."""
     iob, kind = doc.to_array([ENT_IOB, ENT_TYPE]).T
     return [doc[place : place + 1] for place in np.flatnonzero((iob == BEGIN) & (kind == 0)).tolist()]

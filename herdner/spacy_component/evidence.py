@@ -64,7 +64,7 @@ def group_of(doc: Doc, key: str, scores_key: str, overlaps: str) -> Evidence:
     if overlaps == "error":
         one, other = (spans[i] for i in clash)
         raise ValueError(
-            f"spans {one.text!r:.60} and {other.text!r:.60} in doc.spans[{key!r}] overlap: set overlaps to \"best\" in"
+            f'spans {one.text!r:.60} and {other.text!r:.60} in doc.spans[{key!r}] overlap: set overlaps to "best" in'
             " its config to keep the surest ones, or use spacy.util.filter_spans before"
         )
     kept = _best(spans, values)

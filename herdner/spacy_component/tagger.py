@@ -24,7 +24,6 @@ from spacy.vocab import Vocab
 
 from herdner.crf.rules import rule_from_text
 from herdner.crf.templates import linear_chain, skip_chain
-from herdner.inference import Backend, make_backend
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError
@@ -34,7 +33,7 @@ from herdner.ner.tagger import Tagger
 from herdner.ner.tags import Span, spans_from_tags, split_tag
 from herdner.ner.tokenize import TokenizerSettings
 from herdner.sampling.seeds import child
-from herdner.spacy_component.common import document_of, named, register_extension, set_entities
+from herdner.spacy_component.common import configured_backend, document_of, named, register_extension, set_entities
 from herdner.spacy_component.examples import training_documents
 
 DEFAULT_CONFIG = {
@@ -110,7 +109,7 @@ class HerdnerTagger(Pipe):
             if not annotate_ents and spans_key is None:
                 raise ValueError("nowhere to write to: set annotate_ents to true or name a spans_key")
             child(seed, 0)
-            self._backend = _backend(backend)
+            self._backend = configured_backend(backend)
             if model is not None and _exists(model):
                 self._take(load(model).model_)
 
@@ -275,17 +274,6 @@ class HerdnerTagger(Pipe):
 def _exists(model: str) -> bool:
     """Whether there is a model of this name to load now; a file that is not here may be inside a saved pipeline."""
     return model in shipped_models() or Path(model).exists()
-
-
-def _backend(backend: str | Mapping[str, Any] | None) -> Backend | None:
-    """The backend of a config; ValueError says what is wrong."""
-    if backend is None or isinstance(backend, str):
-        return None if backend is None else make_backend(backend)
-    options = dict(backend)
-    name = options.pop("name", None)
-    if not isinstance(name, str):
-        raise ValueError('a backend needs its name, as in {"name": "herded-gibbs", "n_sweeps": 400}')
-    return make_backend(name, **options)
 
 
 @Language.factory(
