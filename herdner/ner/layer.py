@@ -95,8 +95,8 @@ class Consistent:
 
     tags: one of the layer's labels for each token. spans: the entities that they say; of plain labels, runs of one.
     marginals: float64[n, K], P(token = label), columns as in ``labels``; None where the backend gives none.
-    confidences: float64[M], for each span the probability that exactly these tokens carry its label, given what is
-    believed of the tokens that its own are linked to; None where the backend gives no marginals.
+    confidences: float64[M], for each span the probability of the tags of its tokens, given what is believed of those
+    that they are linked to; None where the backend gives no marginals.
     links: int32[F, 2], the linked tokens of all rules, the earlier one first, rows ascending.
     changed: bool[n], whether the tag is another than without links.
     """
