@@ -89,13 +89,15 @@ def _entries(text: str, item: griffe.Object, listed: bool) -> list[tuple[str, st
 def _table(lines: list[str], item: griffe.Object) -> str:
     """A table whose columns begin where the runs of "=" do."""
     edges = [match.start() for match in re.finditer("=+", lines[0])]
-    rows = [
-        [line[a:b].strip() for a, b in zip(edges, [*edges[1:], None], strict=True)]
-        for line in lines
-        if not line.startswith("===")
-    ]
+    rows = [_cells(line, edges) for line in lines if not line.startswith("===")]
     cells = [" | ".join(_prose(cell, item) for cell in row) for row in rows]
     return "\n".join(f"| {row} |" for row in [cells[0], "|".join("---" for _ in edges), *cells[1:]])
+
+
+def _cells(line: str, edges: list[int]) -> list[str]:
+    """The line cut at the edges, or before the words that reach across them."""
+    cuts = [len(line[:edge]) - len(re.split(r"\s", line[:edge])[-1]) for edge in edges]
+    return [line[a:b].strip() for a, b in zip(cuts, [*cuts[1:], None], strict=True)]
 
 
 def _prose(text: str, item: griffe.Object) -> str:
