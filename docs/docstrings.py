@@ -165,7 +165,7 @@ def unknown_names(package: griffe.Module) -> Iterator[tuple[str, str]]:
     for item in objects(package):
         for part in CODE.findall(item.docstring.value) if item.docstring else ():
             name = part.strip("`")
-            if part.startswith("``") or name.split(".")[0] in OTHERS:
+            if part.startswith("``") or name.split(".")[0] in OTHERS or not re.match(r"[\w.]+(\(|$)", name):
                 continue
             path = resolve(name, item)
             try:
