@@ -163,6 +163,8 @@ def _scopes(item: griffe.Object) -> Iterator[griffe.Object]:
 def unknown_names(package: griffe.Module) -> Iterator[tuple[str, str]]:
     """Paths of docstrings, and what they name between single backticks that is neither in herdner nor of others."""
     for item in objects(package):
+        if re.search(r"\._(?!_)", item.path):
+            continue
         for part in CODE.findall(item.docstring.value) if item.docstring else ():
             name = part.strip("`")
             if part.startswith("``") or name.split(".")[0] in OTHERS or not re.match(r"[\w.]+(\(|$)", name):
