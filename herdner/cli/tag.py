@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -28,9 +28,28 @@ from herdner.cli.common import (
 if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.ner.document import Document
+    from herdner.ner.failing import Failure
 
-# Longer text files are tagged in pieces, cut at a blank line, so that memory stays small.
-PIECE_CHARACTERS = 1_000_000
+InputOption = Annotated[
+    str | None,
+    typer.Option(
+        "--input", "-i", metavar="FORMAT", help="text, jsonl, conll, ... [default: by the file's extension, else text]"
+    ),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help="text, jsonl, conll, html or spacy [default: text]; with --cluster jsonl or parquet [default: jsonl].",
+    ),
+]
+OutputOption = Annotated[
+    str | None,
+    typer.Option("--output", "-o", help="Write this file, when all is done, instead of standard output."),
+]
+MESSAGES = 100  # about documents that fail; the rest are counted
 
 
 class Input(NamedTuple):
@@ -50,7 +69,15 @@ class Report:
 
     def fail(self, message: object) -> None:
         self.failures += 1
-        complain(message)
+        if self.failures <= MESSAGES:
+            complain(message)
+
+    def close(self) -> None:
+        """Exit code 1 where something failed."""
+        if self.failures > MESSAGES:
+            complain(f"{self.failures - MESSAGES} more failed")
+        if self.failures:
+            raise typer.Exit(1)
 
 
 @command
@@ -62,23 +89,19 @@ def tag(
     model: ModelOption = "en",
     backend: BackendOption = None,
     set_: SetOption = None,
-    input_: Annotated[
-        str | None,
-        typer.Option(
-            "--input",
-            "-i",
-            metavar="FORMAT",
-            help="text, jsonl, conll, ... [default: by the file's extension, else text]",
-        ),
+    input_: InputOption = None,
+    format_: FormatOption = None,
+    output: OutputOption = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, help="Processes that tag at the same time [default: 1; a cluster's: all]."),
     ] = None,
-    format_: Annotated[
-        str, typer.Option("--format", "-f", metavar="FORMAT", help="text, jsonl, conll, html or spacy.")
-    ] = "text",
-    output: Annotated[
+    cluster: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="Write this file, when all is done, instead of standard output."),
+        typer.Option(metavar="ADDRESS", help="Tag on Dask: local, or a scheduler such as tcp://10.0.0.1:8786."),
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes that tag at the same time.")] = 1,
+    column: Annotated[str, typer.Option(help="Column of Parquet files that holds the texts.")] = "text",
+    part_size: Annotated[int, typer.Option(min=1, help="Megabytes of input for a part, with --cluster.")] = 8,
     uncertainty: Annotated[
         bool, typer.Option("--uncertainty", help="Average the confidence of names over the model's particles.")
     ] = False,
@@ -87,23 +110,51 @@ def tag(
 ) -> None:
     """Find the names in texts.
 
-    A text file longer than a million characters is tagged in pieces cut at blank lines; each piece is a document
-    (its id ends in #1, #2, ...).
+    A text file longer than a million characters is tagged in pieces cut at blank lines; each piece is a document (its
+    id ends in #1, #2, ...). With --cluster, files may be addresses (s3://..., gs://...) and Parquet, and --output is
+    a folder of parts with a manifest, whose text is that of --format jsonl; the same command goes on after a stop.
     """
-    inputs = expand(files or [], input_)
-    check_output(format_, output)
     check_encoding(encoding)
+    report = Report()
+    if cluster is None:
+        inputs = expand(files or [], input_)
+        check_output(format_ or "text", output)
     import herdner
 
     tagger = herdner.load(model)
-    from herdner.cli.tagging import tagged
-    from herdner.ner.io import write_documents
-
     options = inference(backend, set_, tagger)
     if uncertainty:
         check_particles(tagger, model)
         options["uncertainty"] = True
-    report = Report()
+    if cluster is not None:
+        from herdner.cli.cluster import tag_on_cluster
+
+        tag_on_cluster(
+            files or [], cluster, jobs=jobs, output=output, format=format_ or "jsonl", input_format=input_, model=model,
+            inference=options, seed=seed, encoding=encoding, column=column, part_bytes=part_size << 20,
+            fail=report.fail,
+        )  # fmt: skip
+    else:
+        stream_tags(tagger, inputs, options, report, model, format_ or "text", output, jobs or 1, seed, encoding)
+    report.close()
+
+
+def stream_tags(
+    tagger: Tagger,
+    inputs: list[Input],
+    options: dict[str, Any],
+    report: Report,
+    model: str,
+    format: str,
+    output: str | None,
+    jobs: int,
+    seed: int,
+    encoding: str,
+) -> None:
+    """Tag the inputs in the order given, to one stream or file."""
+    from herdner.cli.tagging import tagged
+    from herdner.ner.io import write_documents
+
     on_terminal = (output is None or output == "-") and sys.stdout.isatty()
     with progress("{task.fields[words]:,} tokens", shown=not on_terminal) as display:
         task = display.add_task("tagging", total=len(inputs), words=0)
@@ -115,14 +166,12 @@ def tag(
                 display.update(task, words=report.tokens)
                 yield document
 
-        sources = read(inputs, encoding, report, lambda: display.advance(task))
+        sources = read(inputs, encoding, lambda: display.advance(task))
         documents = tagged(tagger, sources, inference=options, seed=seed, jobs=jobs, model=model, fail=report.fail)
         with destination(output) as stream:
-            write_documents(counted(documents), stream, format_)
+            write_documents(counted(documents), stream, format)
             if report.failures and not report.documents:
-                raise typer.Exit(1)  # nothing to show: an older output file stays
-    if report.failures:
-        raise typer.Exit(1)
+                report.close()  # nothing to show: an older output file stays
 
 
 def check_output(format: str, output: str | None) -> None:
@@ -178,16 +227,10 @@ def _format_of(path: Any, extensions: dict[str, str]) -> str | None:
     return extensions.get(type(path)(path.name.removesuffix(".gz")).suffix.lower())
 
 
-def read(inputs: list[Input], encoding: str, report: Report, done: Any) -> Iterator[Document]:
-    """The documents of all inputs; a file that cannot be read is reported, and the next one follows."""
-    from herdner.ner.io import FORMATS, read_documents
+def read(inputs: list[Input], encoding: str, done: Callable[[], object]) -> Iterator[Document | Failure]:
+    """The documents of all inputs; what cannot be read is a `Failure`, and the next document or file follows."""
+    from herdner.ner.failing import read_items
 
     for path, format in inputs:
-        options: dict[str, Any] = {"max_chars": PIECE_CHARACTERS} if format == "text" else {}
-        if "encoding" in FORMATS[format].read_options and (encoding != "utf-8" or format in ("text", "jsonl", "conll")):
-            options["encoding"] = encoding
-        try:
-            yield from read_documents(path, format, **options)
-        except (ValueError, OSError) as error:
-            report.fail(error)
+        yield from read_items(path, format, encoding)
         done()

@@ -8,11 +8,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from herdner.ner.document import Document
-from herdner.ner.streams import Failure
+from herdner.ner.failing import Failure, Work
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -24,7 +23,7 @@ BATCHES_IN_FLIGHT = 2  # per process
 
 def tagged(
     tagger: Tagger,
-    documents: Iterable[Document],
+    documents: Iterable[Document | Failure],
     *,
     inference: Mapping[str, Any],
     seed: int,
@@ -32,7 +31,8 @@ def tagged(
     model: str = "en",
     fail: Callable[[str], None],
 ) -> Iterator[Document]:
-    """The documents with their names, in order. One that cannot be tagged is handed to ``fail`` and left out.
+    """The documents with their names, in order. One that cannot be read or tagged is handed to ``fail`` and left
+    out.
 
     ``inference`` holds the backend and its options, as `Tagger.pipe` takes them; ``model`` is what further processes
     load. Document i has its own random numbers, however many processes there are.
@@ -46,35 +46,12 @@ def tagged(
             yield result
 
 
-class Work(NamedTuple):
-    """What tagging needs, in this process or in another."""
-
-    tagger: Tagger
-    inference: dict[str, Any]
-    seed: int
-
-    def results(self, documents: Iterable[Document], first: int) -> Iterator[Document | str]:
-        """The documents tagged, the first of which is number ``first`` of all; of one that fails, what to say."""
-        failures: deque[Failure] = deque()
-        pipe = self.tagger.pipe(documents, seed=self.seed, first=first, on_error=failures.append, **self.inference)
-        for document in chain(pipe, [None]):
-            while failures:
-                yield _in_words(failures.popleft())
-            if document is not None:
-                yield document
-
-
-def _in_words(failure: Failure) -> str:
-    name = getattr(failure.source, "id", None) or f"document {failure.number + 1}"
-    return f"{name}: {str(failure.error) or type(failure.error).__name__}"
-
-
 def _in_processes(
-    documents: Iterable[Document], jobs: int, model: str, inference: dict[str, Any], seed: int
-) -> Iterator[Document | str]:
+    documents: Iterable[Document | Failure], jobs: int, model: str, inference: dict[str, Any], seed: int
+) -> Iterator[Document | Failure]:
     context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads the libraries hold
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(model, inference, seed))
-    waiting: deque[Future[list[Document | str]]] = deque()
+    waiting: deque[Future[list[Document | Failure]]] = deque()
     try:
         for first, batch in _batches(documents):
             waiting.append(pool.submit(_tag_batch, batch, first))
@@ -97,13 +74,13 @@ def _in_processes(
     pool.shutdown()
 
 
-def _batches(documents: Iterable[Document]) -> Iterator[tuple[int, list[Document]]]:
+def _batches(documents: Iterable[Document | Failure]) -> Iterator[tuple[int, list[Document | Failure]]]:
     """Lists of documents, each with the number of its first."""
-    batch: list[Document] = []
+    batch: list[Document | Failure] = []
     first = size = 0
     for document in documents:
         batch.append(document)
-        size += len(document.text) + 100
+        size += 100 if isinstance(document, Failure) else len(document.text) + 100
         if size >= BATCH_CHARACTERS:
             yield first, batch
             first, batch, size = first + len(batch), [], 0
@@ -122,5 +99,5 @@ def _start(model: str, inference: dict[str, Any], seed: int) -> None:
     _worker[:] = [Work(herdner.load(model), inference, seed)]
 
 
-def _tag_batch(batch: list[Document], first: int) -> list[Document | str]:
+def _tag_batch(batch: list[Document | Failure], first: int) -> list[Document | Failure]:
     return list(_worker[0].results(batch, first))

@@ -14,6 +14,7 @@ from herdner.ner.io.columns import Layout, read_columns
 from herdner.ner.io.docbin import read_spacy
 from herdner.ner.io.ieer import read_ieer
 from herdner.ner.io.plain import read_jsonl, read_text
+from herdner.ner.io.source import Source
 from herdner.ner.io.write import write_conll, write_html, write_jsonl, write_spacy, write_text
 
 Reader = Callable[..., Iterator[Document]]
@@ -88,7 +89,7 @@ FORMATS: dict[str, Format] = {entry.name: entry for entry in _FORMATS}
 
 
 def read_documents(
-    where: str | Path | IO[Any],
+    where: str | Path | IO[Any] | Source,
     format: str,
     *,
     tokenizer: Callable[[str], Document] | None = None,

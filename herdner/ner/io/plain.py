@@ -12,7 +12,7 @@ from typing import IO, Any, Literal
 
 from herdner.ner.document import Document, Entity
 from herdner.ner.io.labels import Labels, renamed
-from herdner.ner.io.source import FormatError, read_chunks, read_lines, sources
+from herdner.ner.io.source import FormatError, Source, read_chunks, read_lines, sources
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_text(
-    where: str | Path | IO[Any],
+    where: str | Path | IO[Any] | Source,
     *,
     encoding: str = "utf-8",
     documents: Literal["file", "line"] = "file",
@@ -43,15 +43,15 @@ def read_text(
                     yield Document.from_text(line, id=f"{source.id}#{number}")
             continue
         offset = 0
-        for count, (piece, is_whole) in enumerate(_pieces(read_chunks(source, encoding), max_chars), 1):
+        for count, (piece, is_whole) in enumerate(pieces(read_chunks(source, encoding), max_chars), 1):
             if piece and not piece.isspace():
                 fields = {} if is_whole else {"offset": offset}
                 yield Document.from_text(piece, id=source.id if is_whole else f"{source.id}#{count}", fields=fields)
             offset += len(piece)
 
 
-def _pieces(chunks: Iterator[str], max_chars: int | None) -> Iterator[tuple[str, bool]]:
-    """The text in pieces of at most ``max_chars``, and whether the piece is all there is."""
+def pieces(chunks: Iterator[str], max_chars: int | None) -> Iterator[tuple[str, bool]]:
+    """The text in pieces of at most ``max_chars``, cut as `read_text` does, and whether the piece is all there is."""
     if max_chars is None:
         yield "".join(chunks), True
         return
@@ -76,7 +76,7 @@ def _cut(text: str, begin: int, limit: int) -> int:
 
 
 def read_jsonl(
-    where: str | Path | IO[Any], *, encoding: str = "utf-8", labels: Labels | None = None
+    where: str | Path | IO[Any] | Source, *, encoding: str = "utf-8", labels: Labels | None = None
 ) -> Iterator[Document]:
     """One JSON object a line: ``{"id", "text", "entities": [{"start", "end", "label"}], "tokens"}``, most optional.
 
@@ -87,11 +87,15 @@ def read_jsonl(
     for source in sources(where, ("*.jsonl", "*.ndjson")):
         for number, line in read_lines(source, encoding):
             if line and not line.isspace():
-                place = f"{source.name}:{number}"
-                try:
-                    yield _document(_parse(line, place), f"{source.id}#{number}", labels)
-                except ValueError as error:
-                    raise FormatError(f"{place}: {error}") from None
+                yield document_of_line(line, f"{source.name}:{number}", f"{source.id}#{number}", labels)
+
+
+def document_of_line(line: str, place: str, id: str, labels: Labels | None = None) -> Document:
+    """The document of one line of `read_jsonl`, ``id`` for a record without one. FormatError begins with ``place``."""
+    try:
+        return _document(_parse(line, place), id, labels)
+    except ValueError as error:
+        raise FormatError(f"{place}: {error}") from None
 
 
 def _parse(line: str, place: str) -> dict[str, Any]:

@@ -30,11 +30,13 @@ class Source(NamedTuple):
     stream: IO[Any] | None
 
 
-def sources(where: str | Path | IO[Any], patterns: Sequence[str]) -> list[Source]:
-    """The files behind a path, folder (searched for ``patterns``, recursively), glob, ``"-"`` or open stream.
+def sources(where: str | Path | IO[Any] | Source, patterns: Sequence[str]) -> list[Source]:
+    """The files behind a path, folder (searched for ``patterns``, recursively), glob, ``"-"``, open stream or source.
 
     Raises FormatError where there is nothing.
     """
+    if isinstance(where, Source):
+        return [where]
     if not isinstance(where, str | Path):
         name = str(getattr(where, "name", "<stream>"))
         return [Source(name, _document_id(name), None, where)]
