@@ -40,8 +40,8 @@ def tagged(
     work = Work(tagger, dict(inference), seed)
     results = work.results(documents, 0) if jobs == 1 else _in_processes(documents, jobs, model, dict(inference), seed)
     for result in results:
-        if isinstance(result, str):
-            fail(result)
+        if isinstance(result, Failure):
+            fail(result.message)
         else:
             yield result
 
