@@ -118,7 +118,7 @@ class HerdnerConsistency(Pipe):
             frozenset(leave_alone), ask_ner, scores_key, overlaps,
         )  # fmt: skip
         self.seed, self.scorer, self.drop = seed, scorer, drop
-        self.trust = Trust()
+        self.trust, self.tie = Trust(), TIE
         self.cfg = {"spans_key": spans_key}  # where spaCy's scorers look for it
         self._named_layer = layer
         self._trained: SkipChainLayer | None = None
@@ -241,7 +241,7 @@ class HerdnerConsistency(Pipe):
             if len(self._ready) >= MOST_LAYERS:
                 self._ready = {}
             self._ready[labels] = SkipChainLayer(
-                tags_of(labels), self.rules, tie=TIE, tie_outside=0.0, backend=self._backend, learner=Learner()
+                tags_of(labels), self.rules, tie=self.tie, tie_outside=0.0, backend=self._backend, learner=Learner()
             )
         return self._ready[labels]
 
@@ -324,7 +324,7 @@ class HerdnerConsistency(Pipe):
                 tags.append(tags_from_spans(gold, len(task.tokens)))
                 offsets.append(borders_outside(gold, task.offsets))
         logger.info("%s: learning from %d documents", self.name, len(scores))
-        layer = SkipChainLayer(tags_of(labels), self.rules, tie=TIE, tie_outside=0.0, learner=Learner(l2=l2))
+        layer = SkipChainLayer(tags_of(labels), self.rules, tie=self.tie, tie_outside=0.0, learner=Learner(l2=l2))
         self._take(layer.fit(scores, tokens, tags, offsets))
 
     # --- saving -----------------------------------------------------------------------------------------------------
