@@ -25,8 +25,9 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 import herdner
+from herdner.ner.consistency import consistency
 from herdner.ner.corpora import parse_source, read
-from herdner.ner.document import Document, document_spans
+from herdner.ner.document import Document
 from herdner.ner.evaluate import evaluate
 from herdner.ner.span_scores import Trust
 from herdner.ner.tags import Span, tags_from_spans
@@ -104,17 +105,6 @@ def after_of(component: HerdnerConsistency, docs: Sequence[Doc]) -> list[list[Sp
     return [result.spans for result in component.predict(docs)]
 
 
-def differing(documents: Sequence[Document]) -> tuple[int, int]:
-    """How many names that a document repeats have more than one class there, and how many are repeated."""
-    repeated: list[set[str]] = []
-    for document in documents:
-        mentions: dict[str, list[str]] = {}
-        for start, end, label in document_spans(document):
-            mentions.setdefault(" ".join(document.tokens[start:end]), []).append(label)
-        repeated += [set(labels) for labels in mentions.values() if len(labels) > 1]
-    return sum(len(labels) > 1 for labels in repeated), len(repeated)
-
-
 def loaded(pipeline: str) -> Language:
     return spacy.load(pipeline, exclude=["tagger", "lemmatizer", "attribute_ruler"])
 
@@ -137,11 +127,14 @@ def measure(
         sides = [predicted(documents, found) for found in (before_of(docs), after_of(component, docs))]
         console.print(source, markup=False)
         rng = np.random.default_rng(seed)
-        console.print(
-            herdner.compare(documents, *sides, rng=rng, names=("before", "after")).to_markdown(), markup=False
-        )
-        (one, all_one), (two, all_two) = map(differing, sides)
-        console.print(f"repeated names with differing labels: before {one} of {all_one}, after {two} of {all_two}\n")
+        compared = herdner.compare(documents, *sides, rng=rng, names=("before", "after"))
+        console.print(compared.to_markdown(), markup=False, soft_wrap=True)
+        for when, side in zip(("before", "after"), sides, strict=True):
+            c = consistency(side)
+            console.print(
+                f"{when}: {c.n_differing} of {c.n_repeated} repeated names have differing labels,"
+                f" {c.n_partly_missed} of {c.n_occurring} are bare somewhere"
+            )
 
 
 @app.command()

@@ -29,7 +29,8 @@ class Trust:
     too sure of itself), and the log-potential that speaks for no name beside them.
 
     ``scripts/learn_consistency.py`` finds the defaults: the F1 of ``en_core_web_sm`` on openly licensed news (Worldwide
-    train, ODC-By, and herdner-news, CC0) is best there, by coordinate ascent.
+    train, ODC-By, and herdner-news, CC0) is best there, by coordinate ascent. The optimum is flat: neighbours on the
+    grid differ by 0.1 to 0.3 points.
     """
 
     right: float = 0.8
