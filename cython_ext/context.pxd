@@ -27,7 +27,7 @@ ctypedef struct Occurrences:
     int32_t n_capital_inside           # capitalised where nothing asks for a capital
 
 ctypedef struct View:
-    # one document: caller-allocated arrays of n tokens each
+    # documents one behind the other: caller-allocated arrays of n tokens each
     Py_ssize_t n
     Py_ssize_t n_position
     const TypeRecord** words
@@ -35,7 +35,7 @@ ctypedef struct View:
     int32_t* next
     int32_t* occurrence                # the token's entry in `occurrences`
     int32_t* sentence                  # the sentence that the token stands in
-    Occurrences* occurrences           # 2^k >= 2 n slots, group -1 where empty
+    Occurrences* occurrences           # of the document at hand: 2^k >= 2 n slots, group -1 where empty
     Py_ssize_t n_slots
     uint64_t* position                 # n x n_position attributes, 0 where there is none
 
@@ -119,11 +119,20 @@ cdef inline uint64_t casing(View* view, Py_ssize_t token, bint first, bint headl
     return 0
 
 
-cdef inline void describe_sentences(View* view, const int64_t* offsets, Py_ssize_t n_sentences) noexcept nogil:
-    """All position attributes but the gazetteers'."""
+cdef inline Py_ssize_t slots_for(Py_ssize_t n_tokens) noexcept nogil:
+    """The number of slots that the occurrences of a document take."""
+    cdef Py_ssize_t n_slots = 8
+    while n_slots < 2 * n_tokens:
+        n_slots *= 2
+    return n_slots
+
+
+cdef inline void describe_document(View* view, const int64_t* offsets, Py_ssize_t begin,
+                                   Py_ssize_t end) noexcept nogil:
+    """All position attributes but the gazetteers', in the sentences from ``begin`` to ``end`` (exclusive)."""
     cdef Py_ssize_t s, i, first
     cdef bint headline
-    for s in range(n_sentences):
+    for s in range(begin, end):
         headline = is_headline(view, offsets[s], offsets[s + 1])
         first = offsets[s]
         while first < offsets[s + 1] - 1 and not view.words[first].case & HAS_LETTER:
@@ -134,7 +143,7 @@ cdef inline void describe_sentences(View* view, const int64_t* offsets, Py_ssize
             position_of(view, i)[HEADLINE] = headline
             link_token(view, i, i > first and not headline)
         mark_runs(view, offsets[s], offsets[s + 1])
-    for s in range(n_sentences):
+    for s in range(begin, end):
         first = offsets[s]
         while first < offsets[s + 1] - 1 and not view.words[first].case & HAS_LETTER:
             first += 1

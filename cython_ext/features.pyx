@@ -17,7 +17,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from context cimport (
     LONGEST_PHRASE, MOST_GAZETTEERS, N_POSITION_ATTRIBUTES, PHRASE_CONTINUES, Occurrences, View, beside,
-    describe_sentences, mark_gazetteers, position_of,
+    describe_document, mark_gazetteers, position_of, slots_for,
 )
 from hashing cimport Slot, combine, find, hash_start
 from words cimport (BRIEF, CAPITAL, DIGITS, LOWER, N_TYPE_ATTRIBUTES, SHAPE, TypeRecord, WORD, classify,
@@ -58,34 +58,50 @@ include "feature_tables.pxi"
 
 
 cdef class Context:
-    """The arrays of one call: the document's words and what stands around them."""
+    """The arrays of one call: the words of the documents and what stands around them."""
     cdef TypeStore store
     cdef View view
-    cdef const int64_t[::1] offsets
+    cdef const int64_t[::1] offsets, documents
     cdef int32_t[::1] types
+    cdef Occurrences* occurrences   # of the first document
     cdef object arrays
 
-    def __cinit__(self, TypeStore store, Py_ssize_t n, const int64_t[::1] offsets not None, Py_ssize_t n_position):
-        cdef Py_ssize_t n_slots = 8
-        while n_slots < 2 * n:
-            n_slots *= 2
+    def __cinit__(self, TypeStore store, Py_ssize_t n, const int64_t[::1] offsets not None,
+                  const int64_t[::1] documents not None, Py_ssize_t n_position):
+        cdef Py_ssize_t n_slots = 0, d
+        for d in range(documents.shape[0] - 1):
+            n_slots += slots_for(offsets[documents[d + 1]] - offsets[documents[d]])
         words = np.empty(max(n, 1), np.uintp)
         links = np.empty((4, max(n, 1)), np.int32)
-        occurrences = np.full((n_slots, 4), -1, np.int32)
+        occurrences = np.full((max(n_slots, 1), 4), -1, np.int32)
         position = np.zeros((max(n, 1), n_position), np.uint64)
         cdef size_t[::1] words_view = words
         cdef int32_t[:, ::1] links_view = links, occurrences_view = occurrences
         cdef uint64_t[:, ::1] position_view = position
         self.arrays = words, links, occurrences, position
-        self.store, self.offsets = store, offsets
+        self.store, self.offsets, self.documents = store, offsets, documents
         self.types = np.empty(max(n, 1), np.int32)
-        self.view.n, self.view.n_position, self.view.n_slots = n, n_position, n_slots
+        self.view.n, self.view.n_position = n, n_position
         self.view.words = <const TypeRecord**> &words_view[0]
         self.view.previous, self.view.next = &links_view[0, 0], &links_view[1, 0]
         self.view.occurrence = &links_view[2, 0]
         self.view.sentence = &links_view[3, 0]
-        self.view.occurrences = <Occurrences*> &occurrences_view[0, 0]
+        self.occurrences = <Occurrences*> &occurrences_view[0, 0]
         self.view.position = &position_view[0, 0]
+
+    cdef void mark_places(self, WordTable gazetteers) noexcept nogil:
+        """The words and positions of all tokens, whose types are known."""
+        cdef Py_ssize_t i, s, d
+        for i in range(self.view.n):
+            self.view.words[i] = self.store.record(self.types[i])
+        self.view.occurrences = self.occurrences
+        for d in range(self.documents.shape[0] - 1):
+            self.view.n_slots = slots_for(self.offsets[self.documents[d + 1]] - self.offsets[self.documents[d]])
+            describe_document(&self.view, &self.offsets[0], self.documents[d], self.documents[d + 1])
+            self.view.occurrences += self.view.n_slots
+        if gazetteers is not None:
+            for s in range(self.offsets.shape[0] - 1):
+                mark_gazetteers(&self.view, self.offsets[s], self.offsets[s + 1], gazetteers.slots, gazetteers.mask)
 
     cdef inline TypeRecord* record_at(self, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
         return self.store.record(self.type_at(token, begin, end))
@@ -206,10 +222,10 @@ cdef class Extractor:
         store.ids[word] = type
         return type
 
-    cdef Context context(self, tokens, const int64_t[::1] offsets):
-        """Look up the words, then describe the positions. Only the first part needs the interpreter."""
+    cdef Context context(self, tokens, const int64_t[::1] offsets, const int64_t[::1] documents):
+        """The words, looked up: this needs the interpreter, what follows does not."""
         cdef list words = list(tokens)
-        cdef Py_ssize_t n = len(words), i, s
+        cdef Py_ssize_t n = len(words), i
         cdef object type
         check_offsets(offsets, n)
         cdef TypeStore store
@@ -218,18 +234,10 @@ cdef class Extractor:
             if self.store.n_types > MANY_TYPES or self.store.n_types + n > self.store.capacity:
                 self.store = self.new_store(n)
             store = self.store
-            context = Context(store, n, offsets, self.n_position)
+            context = Context(store, n, offsets, sentences_of(offsets, documents), self.n_position)
             for i in range(n):
                 type = store.ids.get(words[i])
                 context.types[i] = self.intern(store, words[i]) if type is None else type
-        with nogil:
-            for i in range(n):
-                context.view.words[i] = store.record(context.types[i])
-            describe_sentences(&context.view, &offsets[0], offsets.shape[0] - 1)
-            if self.gazetteers is not None:
-                for s in range(offsets.shape[0] - 1):
-                    mark_gazetteers(&context.view, offsets[s], offsets[s + 1], self.gazetteers.slots,
-                                    self.gazetteers.mask)
         return context
 
     cdef void find_sources(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
@@ -301,12 +309,13 @@ cdef class Extractor:
         """Feature keys of each token: (starts int64[n + 1], keys uint64[starts[-1]]). A key may stand twice: it then
         counts twice.
         """
-        cdef Context context = self.context(tokens, sentence_offsets)
+        cdef Context context = self.context(tokens, sentence_offsets, None)
         cdef Py_ssize_t n = context.view.n, s, i, t, k = 0, begin, end
         cdef uint64_t value
         cdef const uint64_t* sources[2 * (2 * FARTHEST + 1)]
         cdef int64_t[::1] starts = np.zeros(n + 1, np.int64)
         cdef uint64_t[::1] keys = np.empty(n * self.max_keys + 1, np.uint64)
+        context.mark_places(self.gazetteers)
         for s in range(sentence_offsets.shape[0] - 1):
             begin, end = sentence_offsets[s], sentence_offsets[s + 1]
             for i in range(begin, end):
@@ -321,11 +330,15 @@ cdef class Extractor:
                 starts[i + 1] = k
         return np.asarray(starts), np.asarray(keys)[:k].copy()
 
-    def scores(self, tokens, const int64_t[::1] sentence_offsets not None):
-        """Unary log-potentials: float64[n, n_labels], the sum of the weights of each token's features."""
+    def scores(self, tokens, const int64_t[::1] sentence_offsets not None, const int64_t[::1] documents=None):
+        """Unary log-potentials: float64[n, n_labels], the sum of the weights of each token's features.
+
+        Of several documents, one behind the other, ``documents`` int64[D + 1] has the first token of each and their
+        number: each gets what it would get alone.
+        """
         if self.weights is None:
             raise ValueError("this extractor has no weights to score with")
-        cdef Context context = self.context(tokens, sentence_offsets)
+        cdef Context context = self.context(tokens, sentence_offsets, documents)
         scores_array = np.zeros((context.view.n, self.n_labels))
         buffer_array = np.empty((RING, self.n_conjunctions + 1), np.uint64)
         cdef double[:, ::1] scores = scores_array
@@ -333,6 +346,7 @@ cdef class Extractor:
         cdef Py_ssize_t s
         if context.view.n:
             with nogil:
+                context.mark_places(self.gazetteers)
                 for s in range(sentence_offsets.shape[0] - 1):
                     self.score_sentence(context, sentence_offsets[s], sentence_offsets[s + 1], &scores[0, 0], buffer)
         return scores_array
@@ -401,3 +415,20 @@ cdef int check_offsets(const int64_t[::1] offsets, Py_ssize_t n) except -1:
         if offsets[s] > offsets[s + 1]:
             raise ValueError("sentence offsets must not decrease")
     return 0
+
+
+cdef sentences_of(const int64_t[::1] offsets, const int64_t[::1] documents):
+    """int64[D + 1]: the first sentence of each document, and their number; None is one document."""
+    cdef Py_ssize_t s = 0, d, n_sentences = offsets.shape[0] - 1
+    if documents is None:
+        return np.array([0, n_sentences])
+    cdef int64_t[::1] first = np.zeros(documents.shape[0], np.int64)
+    for d in range(documents.shape[0]):
+        while s < n_sentences and offsets[s] < documents[d]:
+            s += 1
+        if offsets[s] != documents[d] or (d == 0 and s):
+            raise ValueError(f"document {d}: sentence offsets must run from 0 to the number of its tokens")
+        first[d] = s
+    if not documents.shape[0] or s != n_sentences:
+        raise ValueError("the documents must hold all sentences")
+    return np.asarray(first)

@@ -4,11 +4,19 @@
 import numpy as np
 
 from cpython.unicode cimport PyUnicode_GET_LENGTH, PyUnicode_READ_CHAR
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "Python.h":
+    bint Py_UNICODE_ISLOWER(Py_UCS4) nogil
     bint Py_UNICODE_ISUPPER(Py_UCS4) nogil
     bint Py_UNICODE_ISALPHA(Py_UCS4) nogil
+
+cdef enum:
+    MOST_BULLETS = 3  # tokens without letters before the first word of a sentence: "1 .", "--", "(4)"
+
+# Behind these a capital may be that of a sentence inside a sentence: "said: `` The ...", bullets, three full stops.
+cdef str OPENINGS = (".!?\u2026:;\"'`\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u00a1\u00bf"
+                     "\u2022*\u2014")
 
 
 cdef inline bint has_letters(str word, Py_ssize_t n_letters) noexcept:
@@ -31,6 +39,69 @@ def capitalised(list tokens not None, Py_ssize_t min_letters):
                 and has_letters(word, min_letters)):
             found.append(token)
     return found
+
+
+def names(list tokens not None, sentence_offsets, Py_ssize_t min_letters):
+    """list[int]: the tokens that begin with a capital of their own, ascending.
+
+    Left out are those that the document has in small letters too where their place asks for a capital.
+    """
+    cdef list found = capitalised(tokens, min_letters), kept = []
+    cdef list lowered = [(<str> tokens[token]).lower() for token in found]
+    cdef set small = set(lowered).intersection(tokens)
+    cdef const int64_t[::1] borders
+    cdef Py_ssize_t s = 0, headline_of = -1, token, i
+    cdef bint headline = False
+    if not small:
+        return found
+    borders = np.ascontiguousarray(sentence_offsets, np.int64)
+    if not borders.shape[0] or borders[borders.shape[0] - 1] < len(tokens):
+        raise ValueError(f"sentence offsets must run from 0 to the number of tokens ({len(tokens)})")
+    for i in range(len(found)):
+        token = found[i]
+        if lowered[i] in small:
+            while borders[s + 1] <= token:
+                s += 1
+            if opens(tokens, borders[s], token):
+                continue
+            if headline_of != s:
+                headline, headline_of = is_headline(tokens, borders[s], borders[s + 1]), s
+            if headline:
+                continue
+        kept.append(token)
+    return kept
+
+
+cdef bint opens(list tokens, Py_ssize_t begin, Py_ssize_t token) except -1:
+    """Whether a token begins the sentence that begins with ``begin``, or one inside it."""
+    cdef Py_ssize_t i
+    cdef str before = tokens[token - 1] if token > begin else ""
+    for i in range(PyUnicode_GET_LENGTH(before)):
+        if PyUnicode_READ_CHAR(before, i) not in OPENINGS:
+            break
+    else:
+        return True
+    if token - begin > MOST_BULLETS:
+        return False
+    for i in range(begin, token):
+        if has_letters(tokens[i], 1):
+            return False
+    return True
+
+
+cdef bint is_headline(list tokens, Py_ssize_t begin, Py_ssize_t end) except -1:
+    """Three or more words, none of which begins with a small letter and most of which are in capitals."""
+    cdef Py_ssize_t i, n_words = 0, n_capitals = 0
+    cdef str word
+    for i in range(begin, end):
+        word = tokens[i]
+        if not has_letters(word, 1):
+            continue
+        if Py_UNICODE_ISLOWER(PyUnicode_READ_CHAR(word, 0)):
+            return False
+        n_words += 1
+        n_capitals += PyUnicode_GET_LENGTH(word) > 1 and word.isupper()
+    return n_words >= 3 and 2 * n_capitals > n_words
 
 
 def nearest_links(const int32_t[::1] mentions not None, const int32_t[::1] groups not None, Py_ssize_t n_groups,

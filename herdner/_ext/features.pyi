@@ -38,4 +38,9 @@ class Extractor:
     def keys(
         self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]: ...
-    def scores(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]: ...
+    def scores(
+        self,
+        tokens: Sequence[str],
+        sentence_offsets: NDArray[np.int64],
+        documents: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.float64]: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -88,4 +89,8 @@ def main() -> None:
         deadline = threading.Timer(1.0, os._exit, [code])
         deadline.daemon = True
         deadline.start()
+        # All is said by now, and what an executor says when it is taken down in the middle is of no use to anybody.
+        sys.stderr.flush()
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     sys.exit(code)

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from herdner._ext.links import add_messages
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.graph import FactorGraph, TableFactors, chain
+from herdner.graph.chains import ChainForm
 from herdner.inference.chain import forward_backward, viterbi
+from herdner.inference.sum_product import SkipChains
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +68,27 @@ class CRF:
             for skip, found in zip(self.skips, links, strict=True)
         ]
         return FactorGraph(graph.domains, [*graph.factors, *skips])
+
+    def skip_chains(
+        self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Sequence[Links]
+    ) -> SkipChains | None:
+        """What `SumProduct` finds in the graph of `unroll`, without the graph; None where that takes more than copying:
+        unless all links are of one skip, not scaled, and none of them joins neighbours or stands twice. (Links that
+        make one path of the sentences are skip edges here; the graph tells that they are none.)
+        """
+        linked = [(skip, found) for skip, found in zip(self.skips, links, strict=True) if len(found.ends)]
+        if len(linked) != 1 or linked[0][1].scale is not None or (np.diff(sentence_offsets) < 1).any():
+            return None
+        skip, ends = linked[0][0], linked[0][1].ends
+        distance, steps = ends[:, 1] - ends[:, 0], np.diff(ends, axis=0)
+        in_order = (steps[:, 0] > 0) | ((steps[:, 0] == 0) & (steps[:, 1] > 0))
+        if distance.min() < 2 or not in_order.all():
+            return None
+        unary = self.with_borders(unary, sentence_offsets)
+        if not max(unary.max(), self.transition.max(), skip.table.max()) < np.inf:
+            return None  # whoever builds the graph says what is wrong
+        form = ChainForm(None, sentence_offsets, unary, self.transition[None], None, 0.0)
+        return SkipChains(form, ends, np.zeros(len(ends), np.int32), skip.table[None])
 
     def links(
         self, tokens: Sequence[str], unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]

@@ -21,16 +21,13 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.links import capitalised, nearest_links
+from herdner._ext.links import capitalised, names, nearest_links
 
-MOST_BULLETS = 3  # tokens without letters before the first word of a sentence: "1 .", "--", "(4)"
 LONGEST_NAME = 4  # words of a full name, with titles
 LONGEST_ACRONYM = 6
 LONGEST_SKIPPED, MOST_SKIPPED = 4, 2  # letters and number of the small words inside an expansion: "of the"
 LONGEST_STEMMED = 64  # longer words are not words, and stemming takes more than linear time
 MOST_LINKS = 100  # links of one mention to earlier ones: a rule may come out of a file that nobody has checked
-# Behind these a capital may be that of a sentence inside a sentence: "said: `` The ...", bullets, three full stops.
-OPENINGS = ".!?\u2026:;\"'`\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u00a1\u00bf\u2022*\u2014"
 
 
 class Rule(Protocol):
@@ -73,7 +70,7 @@ class SameWord:
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
         """int32[F, 2], see `Rule`. Linear in the number of tokens."""
         tokens = list(tokens)
-        mentions = _names(tokens, sentence_offsets, self.min_length)
+        mentions = names(tokens, sentence_offsets, self.min_length)
         words = [tokens[token] for token in mentions]
         keys = map(str.casefold, words) if self.fold_case else words
         numbers: dict[str, int] = {}
@@ -109,7 +106,7 @@ class SameStem:
         stem = _stemmer(self.language)
         families: defaultdict[str, dict[str, deque[int]]] = defaultdict(dict)  # the latest mentions by stem and word
         pairs = []
-        for token in _names(tokens, sentence_offsets, 2):
+        for token in names(tokens, sentence_offsets, 2):
             word = tokens[token].casefold()
             family = families[stem(word)]
             if word not in family:
@@ -147,7 +144,7 @@ class Acronym:
         tokens = list(tokens)
         mentions: defaultdict[str, list[int]] = defaultdict(list)
         initials = {}
-        for token in _names(tokens, sentence_offsets, 2):
+        for token in names(tokens, sentence_offsets, 2):
             acronym = _acronym(tokens[token])
             if len(acronym) >= self.min_length:
                 mentions[acronym].append(token)
@@ -190,7 +187,7 @@ class LastName:
         tokens = list(tokens)
         full: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=self.nearest))
         pairs = []
-        for begin, end in _runs(_names(tokens, sentence_offsets, 1), set(sentence_offsets.tolist())):
+        for begin, end in _runs(names(tokens, sentence_offsets, 1), set(sentence_offsets.tolist())):
             last = tokens[end - 1].casefold()
             if end - begin == 1 and last in full:
                 pairs += [(earlier, begin) for earlier in full[last]]
@@ -271,48 +268,6 @@ def _rows(pairs: list[tuple[int, int]]) -> NDArray[np.int32]:
 
 def _int32(values: list[int]) -> NDArray[np.int32]:
     return np.array(values, np.int32)
-
-
-def _names(tokens: list[str], sentence_offsets: NDArray[np.int64], min_length: int) -> list[int]:
-    """The tokens that begin with a capital of their own, ascending."""
-    found = capitalised(tokens, min_length)
-    lowered = [tokens[token].lower() for token in found]
-    small = set(lowered).intersection(tokens)
-    if not small:
-        return found
-    due = _Places(tokens, sentence_offsets.tolist())
-    return [token for token, word in zip(found, lowered, strict=True) if word not in small or not due(token)]
-
-
-class _Places:
-    """Whether a token's place asks for a capital, whatever the word is."""
-
-    def __init__(self, tokens: Sequence[str], borders: Sequence[int]) -> None:
-        self.tokens, self.borders = tokens, borders
-        self.headlines: dict[int, bool] = {}  # by sentence, for those that were asked for
-
-    def __call__(self, token: int) -> bool:
-        sentence = bisect_right(self.borders, token) - 1
-        begin = self.borders[sentence]
-        if token == begin or not self.tokens[token - 1].strip(OPENINGS):
-            return True
-        if token - begin <= MOST_BULLETS and not any(map(_has_letter, self.tokens[begin:token])):
-            return True
-        if sentence not in self.headlines:
-            self.headlines[sentence] = _is_headline(self.tokens[begin : self.borders[sentence + 1]])
-        return self.headlines[sentence]
-
-
-def _is_headline(sentence: Sequence[str]) -> bool:
-    """Three or more words, none of which begins with a small letter and most of which are in capitals."""
-    words = [word for word in sentence if _has_letter(word)]
-    if len(words) < 3 or any(word[0].islower() for word in words):
-        return False
-    return 2 * sum(word.isupper() and len(word) > 1 for word in words) > len(words)
-
-
-def _has_letter(word: str) -> bool:
-    return any(map(str.isalpha, word))
 
 
 def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]]:

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import typing
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import MappingProxyType, NoneType
 
 import numpy as np
@@ -88,6 +89,7 @@ def _maker(name: str) -> Callable[..., Backend]:
     return getattr(importlib.import_module(module), attribute)
 
 
+@cache
 def _options(name: str) -> dict[str, tuple[object, object]]:
     """The type and the default of each option."""
     make = _maker(name)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -75,8 +75,21 @@ class SumProduct:
         compiled = compile_tables(graph)
         if isinstance(compiled.structure, ChainForm):
             return self._smoothed(compiled, compiled.structure, began), compiled.structure
-        fixed = constant(compiled)
-        chains = SkipChains.of(compiled)
+        chains, fixed = SkipChains.of(compiled), constant(compiled)
+        result, form, loop, sweeps = self._passed(chains, fixed, lambda: compiled, began)
+        if self.table_counts:
+            result = replace(result, table_counts=_table_counts(compiled, chains, form, loop))
+        return sweeps.give(result), form
+
+    def infer_laid_out(self, chains: SkipChains, graph: Callable[[], FactorGraph | TableGraph]) -> Result:
+        """What `infer` gives for ``graph()``, whose `SkipChains` are known; table_counts are not given."""
+        result, _, _, sweeps = self._passed(chains, 0.0, lambda: compile_tables(graph()), perf_counter())
+        return sweeps.give(result)
+
+    def _passed(
+        self, chains: SkipChains, fixed: float, compiled: Callable[[], TableGraph], began: float
+    ) -> tuple[Result, ChainForm, loops.SumProduct, Interruptible]:
+        """What was reached by all sweeps: the result, the chains with the messages, and the messages."""
         loop = loops.SumProduct(chains, self.damping, self.tolerance)
         with Interruptible() as sweeps:
             for sweep in range(self.n_sweeps):
@@ -94,17 +107,16 @@ class SumProduct:
         arrays = form.unary, form.tables, form.offsets, form.edge_table
         chain_loops.viterbi(*arrays, state, np.empty(len(form.offsets) - 1))
         if loop.log_potential(state) == -np.inf:
-            state = repaired(compiled, state, 0, "sum-product")
+            state = repaired(compiled(), state, 0, "sum-product")
         result = Result(
             state=state,
             log_potential=fixed + loop.log_potential(state),
             log_z=log_z,
             marginals=loop.marginals,
-            table_counts=_table_counts(compiled, chains, form, loop) if self.table_counts else None,
             n_updates=loop.n_updates,
             seconds=perf_counter() - began,
         )
-        return sweeps.give(result), form
+        return result, form, loop, sweeps
 
     def _smoothed(self, compiled: TableGraph, form: ChainForm, began: float) -> Result:
         """The result on a graph that is chains alone."""

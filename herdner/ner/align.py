@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from herdner.ner.document import Document, Entity, project
 from herdner.ner.io.labels import Labels, renamed
 from herdner.ner.tags import Scheme, detect_scheme, spans_from_tags
-from herdner.ner.tokenize import SPACE, code_points
 
 _SHOWN = 24  # characters of a difference
 
@@ -115,19 +114,17 @@ def _moved(entities: Sequence[Entity], guess: Document, right: Document, name: s
 
 def _visible(text: str) -> NDArray[np.int64]:
     """Where the characters stand that are no white space."""
-    return np.flatnonzero(~SPACE.take(code_points(text), mode="clip"))
+    return np.flatnonzero([not character.isspace() for character in text])
 
 
 def _check_text(
     guess: Document, right: Document, theirs: NDArray[np.int64], ours: NDArray[np.int64], name: str
 ) -> None:
     """ValueError that shows the first difference of the texts, white space apart."""
-    shorter = min(len(theirs), len(ours))
-    a, b = (np.asarray(code_points(d.text))[v[:shorter]] for d, v in ((guess, theirs), (right, ours)))
-    unequal = np.flatnonzero(a != b)
-    if not len(unequal) and len(theirs) == len(ours):
+    a, b = ("".join(document.text.split()) for document in (guess, right))
+    if a == b:
         return
-    at = int(unequal[0]) if len(unequal) else shorter
+    at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     shown = []
     for document, visible in ((guess, theirs), (right, ours)):
         start = int(visible[at]) if at < len(visible) else len(document.text)

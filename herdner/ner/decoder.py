@@ -16,7 +16,7 @@ from herdner.ner.confidence import inferred, mean_confidences, span_confidences
 from herdner.ner.document import Document
 from herdner.ner.linking import DEFAULT_BACKEND
 from herdner.ner.model import Model
-from herdner.ner.tags import Span, spans_from_tags
+from herdner.ner.tags import Span, spans_from_states
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Decoder:
             backend = backend or make_backend(DEFAULT_BACKEND)
             states, beliefs = inferred(crf, unary, offsets, links, backend, rng)
         tags = [self.labels[state] for state in states.tolist()]
-        spans = spans_from_tags(tags, offsets)
+        spans = spans_from_states(states, self.labels, offsets)
         if uncertainty and spans:
             confidences = mean_confidences(self.particles, unary, offsets, links, backend, rng, states, spans)
         else:
@@ -90,16 +90,16 @@ class _Piece:
     def of(cls, documents: Sequence[Document], decoder: Decoder) -> _Piece:
         starts = [0, *accumulate(len(document.tokens) for document in documents)]
         placed = list(zip(documents, starts, strict=False))
-        unaries = [decoder.extractor.scores(document.tokens, document.sentence_offsets) for document in documents]
-        offsets = [document.sentence_offsets[1:] + start for document, start in placed]
-        unary, sentence_offsets = np.concatenate(unaries), np.concatenate([np.zeros(1, np.int64), *offsets])
+        tokens = [token for document in documents for token in document.tokens]
+        offsets = np.concatenate([np.zeros(1, np.int64), *(d.sentence_offsets[1:] + start for d, start in placed)])
+        unary = decoder.extractor.scores(tokens, offsets, np.array(starts))
         ends = [
             np.concatenate(
                 [skip.template.cliques(d.tokens, d.sentence_offsets) + np.int32(start) for d, start in placed]
             )
             for skip in decoder.crf.skips
         ]
-        return cls(documents, starts, unary, sentence_offsets, decoder.crf.scaled(ends, unary, sentence_offsets))
+        return cls(documents, starts, unary, offsets, decoder.crf.scaled(ends, unary, offsets))
 
     def parts(self, tags: Sequence[str], spans: Sequence[Span], confidences: NDArray[np.float64]) -> list[Document]:
         """The documents with what was found in each."""

@@ -15,6 +15,7 @@ from herdner.crf.templates import EdgeScale
 from herdner.graph import compile_tables
 from herdner.inference import Backend, make_backend
 from herdner.inference.backend import takes_start
+from herdner.inference.sum_product import SumProduct
 from herdner.ner.document import Document
 from herdner.ner.evaluate import Pair, count_spans, f1_of_counts
 from herdner.ner.tags import Span, spans_from_tags
@@ -60,6 +61,10 @@ def decode(
     rng: np.random.Generator,
 ) -> Result:
     """One document by a backend; samplers begin with the best state of the chain."""
+    if isinstance(backend, SumProduct) and not backend.table_counts:
+        chains = crf.skip_chains(unary, sentence_offsets, links)
+        if chains is not None:
+            return backend.infer_laid_out(chains, lambda: crf.unroll(unary, sentence_offsets, links))
     start: dict[str, Any] = {"start": crf.best_chain(unary, sentence_offsets)} if takes_start(backend) else {}
     return backend.infer(compile_tables(crf.unroll(unary, sentence_offsets, links)), rng, **start)
 

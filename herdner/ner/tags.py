@@ -14,6 +14,8 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner._ext.tags import read_spans
+
 SentenceOffsets = Sequence[int] | NDArray[np.int64]
 Scheme = Literal["iob1", "iob2", "iobes", "bilou"]
 SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
@@ -76,33 +78,37 @@ def spans_from_tags(
     """
     if strict == "iob1":
         raise ValueError("every sequence is well formed in iob1; read it without strict")
+    if strict is None:
+        number = {tag: k for k, tag in enumerate(dict.fromkeys(tags))}
+        states = np.fromiter(map(number.__getitem__, tags), np.int32, len(tags))
+        return spans_from_states(states, tuple(number), sentence_offsets)
     spans: list[Span] = []
     for start, end in sentences_of(tags, sentence_offsets):
-        if strict is None:
-            _read_leniently(tags, start, end, spans)
-        elif strict == "iob2":
+        if strict == "iob2":
             _read_iob2(tags, start, end, spans)
         else:
             _read_iobes(tags, start, end, spans)
     return spans
 
 
-def _read_leniently(tags: Sequence[str], start: int, end: int, spans: list[Span]) -> None:
-    label, begin, may_continue = "", start, False
-    for i in range(start, end):
-        tag = tags[i]
-        if tag == "O":
-            prefix, new = "O", ""
-        else:
-            prefix, new = split_tag(tag)
-            if may_continue and new == label and prefix in "IE":
-                may_continue = prefix == "I"
-                continue
-        if label:
-            spans.append(Span(begin, i, label))
-        label, begin, may_continue = new, i, prefix in "BI"
-    if label:
-        spans.append(Span(begin, end, label))
+def spans_from_states(
+    states: NDArray[np.int32], tags: tuple[str, ...], sentence_offsets: SentenceOffsets | None = None
+) -> list[Span]:
+    """`spans_from_tags` of the sequence whose token t has the tag ``tags[states[t]]``, in conlleval's reading."""
+    prefixes, labels, names = _columns(tags)
+    borders = [0, len(states)] if sentence_offsets is None else sentence_offsets
+    rows = read_spans(states, prefixes, labels, np.ascontiguousarray(borders, np.int64))
+    return [Span(start, end, names[label]) for start, end, label in rows.tolist()]
+
+
+@lru_cache(maxsize=256)
+def _columns(tags: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int32], list[str]]:
+    """The prefix of each tag, the number of its label, and the labels by number; O has the number 0."""
+    split = [split_tag(tag) for tag in tags]
+    names = list(dict.fromkeys(["", *(label for _, label in split)]))
+    number = {name: k for k, name in enumerate(names)}
+    prefixes = np.array([ord(prefix) for prefix, _ in split], np.uint8)
+    return prefixes, np.array([number[label] for _, label in split], np.int32), names
 
 
 def _read_iob2(tags: Sequence[str], start: int, end: int, spans: list[Span]) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner._ext.text import place
 from herdner.ner.document import Document
 from herdner.ner.sentences import ENGLISH, SentenceRules, sentence_offsets
 
@@ -32,8 +33,6 @@ INFIXES = (r"(?<=[^\W\d]\.)[-/](?=[^\W\d])", r"(?<=[^\W\d])[)\]]-?(?=[^\W\d])|(?
 LONGEST_RUN = 128
 PIECE = re.compile(rf"(?s).{{1,{LONGEST_RUN}}}(?<=\W)|.{{1,{LONGEST_RUN}}}")
 SURROGATES = re.compile("[\ud800-\udfff]")
-# Every white space of Unicode lies below U+3001.
-SPACE = np.array([chr(code).isspace() for code in range(0x3002)])
 
 
 @dataclass(frozen=True)
@@ -95,30 +94,27 @@ class Tokenizer:
         return map(self, texts)
 
     def __call__(self, text: str, id: str | None = None) -> Document:
-        tokens = self.tokens(text)
-        codes = code_points(text)
-        lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
-        # Tokens cover everything but white space, so they are consecutive stretches of the visible characters.
-        visible = np.flatnonzero(~SPACE.take(codes, mode="clip"))
-        last = np.cumsum(lengths)
-        starts, ends = visible[last - lengths], visible[last - 1] + 1
-        offsets = sentence_offsets(codes, tokens, starts, ends, self.settings.sentences)
-        return Document(text, tokens, starts, ends, offsets, id=id)
+        tokens, starts, ends = self._placed(text)
+        return Document(
+            text, tokens, starts, ends, sentence_offsets(text, tokens, starts, ends, self.settings.sentences), id=id
+        )
 
     def tokens(self, text: str) -> list[str]:
         """The tokens of a text, without offsets."""
-        runs = text.split()
-        splits = self._splits
+        return self._placed(text)[0]
+
+    def _placed(self, text: str) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
         try:
-            return list(chain.from_iterable([splits[run] for run in runs]))
+            return place(text, self._splits)
         except KeyError:
             with self._lock:
-                if self._cached_characters > self._cache_characters:  # only here: below, runs are trusted to stay
-                    self._splits.clear()
-                    self._cached_characters = 0
-                return list(chain.from_iterable(self._split_runs(runs)))
+                if self._cached_characters > self._cache_characters:
+                    # Another thread may be reading the old ones.
+                    self._splits, self._cached_characters = {}, 0
+                return place(text, self._split_runs(text.split()))
 
-    def _split_runs(self, runs: list[str]) -> list[tuple[str, ...]]:
+    def _split_runs(self, runs: list[str]) -> dict[str, tuple[str, ...]]:
+        """The parts of each run."""
         new = list(dict.fromkeys(run for run in runs if run not in self._splits))
         short = [run for run in new if len(run) <= LONGEST_RUN]
         found = dict(zip(short, self._apply_rules(short), strict=True)) if short else {}
@@ -127,9 +123,11 @@ class Tokenizer:
         # Long runs are split piece by piece and not kept.
         for run in new:
             if len(run) > LONGEST_RUN:
-                found[run] = tuple(chain.from_iterable(self._split_runs(PIECE.findall(run))))
+                pieces = PIECE.findall(run)
+                parts = self._split_runs(pieces)
+                found[run] = tuple(chain.from_iterable(parts[piece] for piece in pieces))
         splits = self._splits
-        return [found[run] if run in found else splits[run] for run in runs]
+        return {run: found[run] if run in found else splits[run] for run in runs}
 
     def _apply_rules(self, runs: list[str]) -> list[tuple[str, ...]]:
         """spaCy's split of each run (no white space inside); the parts of a run, joined, are the run."""
@@ -186,10 +184,3 @@ def _regroup(runs: list[str], starts: list[int]) -> list[tuple[str, ...]]:
         splits.append((run,) if len(cuts) == 1 else tuple(map(run.__getitem__, map(slice, cuts, [*cuts[1:], None]))))
         token, begin = token + 1, end + 1
     return splits
-
-
-def code_points(text: str) -> NDArray[np.uint32] | NDArray[np.uint8]:
-    """The code points of a text, one per character (lone surrogates included)."""
-    if text.isascii():
-        return np.frombuffer(text.encode("ascii"), np.uint8)
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)

@@ -19,7 +19,6 @@ from herdner.inference import Backend, make_backend
 from herdner.ner.document import Document
 from herdner.ner.sentences import ENGLISH, SentenceRules, sentence_offsets
 from herdner.ner.tags import Span
-from herdner.ner.tokenize import code_points
 
 BEGIN = 3  # ENT_IOB of an entity's first token; without ENT_TYPE the token is blocked: no entity may hold it
 EXTENSION = "confidence"
@@ -79,7 +78,7 @@ def document_of(doc: Doc, rules: SentenceRules = ENGLISH, sentence_starts: NDArr
     if sentence_starts is None:
         sentence_starts = _sentence_starts(doc, begins)
     if sentence_starts is None:
-        offsets = sentence_offsets(code_points(text), tokens, starts, ends, rules)
+        offsets = sentence_offsets(text, tokens, starts, ends, rules)
     else:
         sentence = np.cumsum(sentence_starts)[places]
         offsets = np.append(np.flatnonzero(np.diff(sentence, prepend=-1)), len(places))

@@ -7,14 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from oracle import Oracle, factors_of
 
-from herdner.crf.model import CRF, Skip
+from herdner.crf.model import CRF, Links, Skip
 from herdner.crf.rules import LastName, SameWord
 from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, linear_chain, skip_chain
 from herdner.graph import compile_tables
+from herdner.graph.chains import ChainForm
 from herdner.inference import make_backend
 from herdner.inference.chain import forward_backward
+from herdner.inference.sum_product import SkipChains, SumProduct
 
 TOKENS = ["Oslo", "won", "In", "Oslo", ",", "Bergen"]
 OFFSETS = np.array([0, 2, 6])
@@ -108,3 +112,40 @@ def test_a_long_document_of_one_word_stays_linear():
     assert len(links.ends) <= 3 * n
     state = make_backend("sum-product", n_sweeps=3).infer(model.unroll(scores, offsets, [links])).state
     assert len(state) == n
+
+
+pairs = st.tuples(st.integers(0, 8), st.integers(0, 8)).filter(lambda pair: pair[0] < pair[1])
+
+
+@given(st.lists(pairs, max_size=6), st.lists(st.integers(1, 8), max_size=3), st.integers(0, 2**32))
+def test_the_chains_and_skip_edges_are_those_found_in_the_graph(ends, borders, seed):
+    """Bit for bit, and so is what sum-product makes of them; where the layout is not given, the graph decides."""
+    model, scores = crf(seed=seed), np.random.default_rng(seed).normal(size=(9, 3))
+    offsets, links = np.unique([0, *borders, 9]), [Links(np.array(ends, np.int32).reshape(-1, 2))]
+    given_chains = model.skip_chains(scores, offsets, links)
+    plain = len(ends) > 0 and sorted(set(ends)) == ends and min(b - a for a, b in ends) > 1
+    assert (given_chains is not None) == plain
+    if given_chains is None:
+        return
+    compiled = compile_tables(model.unroll(scores, offsets, links))
+    found = SkipChains.of(compiled)
+    for name in ("scopes", "table_of_edge", "tables"):
+        np.testing.assert_array_equal(getattr(given_chains, name), getattr(found, name))
+    for name in ("offsets", "unary"):
+        np.testing.assert_array_equal(getattr(given_chains.form, name), getattr(found.form, name))
+    if len(offsets) < 10:  # else no table of neighbours is used
+        np.testing.assert_array_equal(given_chains.form.tables, found.form.tables)
+    right, quick = SumProduct().infer(compiled), SumProduct().infer_laid_out(given_chains, lambda: compiled)
+    if isinstance(compiled.structure, ChainForm):  # sentences that links make one path: other sums
+        np.testing.assert_allclose(right.marginals, quick.marginals, atol=1e-3)
+        return
+    np.testing.assert_array_equal(right.state, quick.state)
+    np.testing.assert_array_equal(right.marginals, quick.marginals)
+    assert (right.log_potential, right.log_z) == (quick.log_potential, quick.log_z)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_numbers_that_are_none_are_left_to_the_graph(wrong):
+    model, scores = crf(), unary()
+    scores[3, 1] = wrong
+    assert model.skip_chains(scores, OFFSETS, [Links(np.array([[0, 3]], np.int32))]) is None

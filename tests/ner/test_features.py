@@ -194,3 +194,24 @@ def test_documents_of_typographic_variants_have_equal_features():
     )
     keys = [make_extractor(PLAN, LEXICON).keys(d.tokens, d.sentence_offsets)[1] for d in (straight, curly)]
     np.testing.assert_array_equal(*keys)
+
+
+@given(st.lists(documents, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_documents_scored_together_get_what_they_get_alone(several):
+    parts = [([t for s in sentences for t in s], offsets_of(sentences)) for sentences in [*several, [["Ada", "Ada"]]]]
+    tokens = [token for part, _ in parts for token in part]
+    starts = np.cumsum([0, *(len(part) for part, _ in parts)])
+    offsets = np.concatenate([[0], *(own[1:] + start for (_, own), start in zip(parts, starts, strict=False))])
+    table, _ = weights_of(make_extractor(PLAN, LEXICON).keys(tokens, offsets)[1])
+    extractor = make_extractor(PLAN, LEXICON, table)
+    together = extractor.scores(tokens, offsets, starts)
+    alone = np.concatenate([extractor.scores(*part) for part in parts])
+    np.testing.assert_array_equal(together, alone)
+
+
+@pytest.mark.parametrize("starts", [[], [0], [0, 1, 3], [1, 3], [0, 2], [0, 2, 1, 3], [0, 4]])
+def test_documents_that_do_not_hold_all_sentences(starts):
+    table, _ = weights_of(make_extractor(PLAN, LEXICON).keys(["a", "b", "c"], np.array([0, 2, 3]))[1])
+    with pytest.raises(ValueError, match="sentence"):
+        make_extractor(PLAN, LEXICON, table).scores(["a", "b", "c"], np.array([0, 2, 3]), np.array(starts, np.int64))

@@ -14,7 +14,6 @@ from herdner.ner.document import Document, Entity
 from herdner.ner.io.labels import Labels, renamed
 from herdner.ner.io.source import FormatError, Source, open_bytes, sources
 from herdner.ner.sentences import ENGLISH, sentence_offsets
-from herdner.ner.tokenize import code_points
 
 MAX_BYTES = 1 << 32  # of the file unpacked; a small file may unpack to any size
 _MEND = "expected what spaCy's DocBin.to_disk writes; write the file again"
@@ -130,7 +129,7 @@ def _document(columns: _Columns, id: str, labels: Labels | None) -> Document:
     starts, ends = starts[kept], ends[kept]
     borders = _borders(columns.sent_start, kept)
     if borders is None:
-        borders = sentence_offsets(code_points(text), tokens, starts, ends, ENGLISH)
+        borders = sentence_offsets(text, tokens, starts, ends, ENGLISH)
     document = Document(text, tokens, starts, ends, borders, id=id)
     return document if entities is None else document.with_entities(renamed(entities, labels))
 

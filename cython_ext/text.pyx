@@ -1,0 +1,180 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""Loops over the characters of a text: where its tokens stand, and which of them begin a sentence.
+
+The rules are those of herdner.ner.tokenize and herdner.ner.sentences, which explain them.
+"""
+
+import math
+
+import numpy as np
+
+from cpython.unicode cimport PyUnicode_DATA, PyUnicode_GET_LENGTH, PyUnicode_KIND, PyUnicode_READ, PyUnicode_READ_CHAR
+from libc.stdint cimport int64_t, uint8_t
+
+cdef extern from "Python.h":
+    bint Py_UNICODE_ISLOWER(Py_UCS4) nogil
+    bint Py_UNICODE_ISSPACE(Py_UCS4) nogil
+
+cdef enum:
+    WIDEST_WRAP = 100  # texts with lines of more characters are not wrapped: each line is a block
+    # what is known of a line that holds a token
+    FIRST = 0          # its first token
+    BEGIN = 1          # its first character
+    INDENT = 2         # the characters before its first token
+    WIDTH = 3          # those up to the end of its last token
+    BLANK = 4          # a line without tokens comes before it
+    N_COLUMNS = 5
+
+
+def place(str text not None, dict splits not None):
+    """(tokens, int64[n] starts, int64[n] ends) of a text. ``splits`` has the parts, one tuple of them, of each run
+    of characters between white space; KeyError where it has not.
+    """
+    cdef Py_ssize_t n = PyUnicode_GET_LENGTH(text), i = 0, k = 0, begin
+    cdef int kind = PyUnicode_KIND(text)
+    cdef void* data = PyUnicode_DATA(text)
+    cdef str part
+    cdef list tokens = []
+    starts_array, ends_array = np.empty(n, np.int64), np.empty(n, np.int64)  # no more is touched than there are tokens
+    cdef int64_t[::1] starts = starts_array, ends = ends_array
+    while True:
+        while i < n and Py_UNICODE_ISSPACE(PyUnicode_READ(kind, data, i)):
+            i += 1
+        if i == n:
+            return tokens, starts_array[:k].copy(), ends_array[:k].copy()
+        begin = i
+        while i < n and not Py_UNICODE_ISSPACE(PyUnicode_READ(kind, data, i)):
+            i += 1
+        for part in <tuple> splits[text[begin:i]]:
+            tokens.append(part)
+            starts[k] = begin
+            begin += PyUnicode_GET_LENGTH(part)
+            ends[k] = begin
+            k += 1
+
+
+cdef class SentenceLoop:
+    """Where sentences begin in texts, for the words of `herdner.ner.sentences.SentenceRules`."""
+    cdef frozenset titles, starters
+    cdef str marks, closers, openers
+
+    def __init__(self, titles, starters, str marks, str closers, str openers):
+        self.titles, self.starters = frozenset(titles), frozenset(starters)
+        self.marks, self.closers, self.openers = marks, closers, openers
+
+    def offsets(self, str text not None, list tokens not None, const int64_t[::1] starts not None,
+                const int64_t[::1] ends not None):
+        """int64[S + 1], see `herdner.ner.sentences.sentence_offsets`."""
+        cdef Py_ssize_t n = len(tokens)
+        cdef uint8_t[::1] begins = np.zeros(n + 1, np.uint8)
+        if starts.shape[0] != n or ends.shape[0] != n or (n and ends[n - 1] > PyUnicode_GET_LENGTH(text)):
+            raise ValueError("every token needs its place in the text")
+        begins[0] = begins[n] = 1
+        if n:
+            self.mark_after_punctuation(tokens, starts, ends, begins)
+            self.mark_blocks(text, starts, ends, begins)
+        return np.flatnonzero(begins)
+
+    cdef int mark_after_punctuation(self, list tokens, const int64_t[::1] starts, const int64_t[::1] ends,
+                                    uint8_t[::1] begins) except -1:
+        cdef Py_ssize_t n = len(tokens), end, after, word
+        for end in range(n):
+            if last_char(tokens[end]) not in self.marks:
+                continue
+            after = end + 1
+            while after < n and starts[after] == ends[after - 1] and first_char(tokens[after]) in self.closers:
+                after += 1
+            if after == n or starts[after] == ends[after - 1]:
+                continue
+            word = after
+            while word < n - 1 and first_char(tokens[word]) in self.openers:
+                word += 1
+            if self.begins(tokens[end], tokens[word], after > end + 1):
+                begins[after] = 1
+
+    cdef bint begins(self, str end, str word, bint closed) except -1:
+        """Whether a sentence may begin with ``word`` after the token ``end``, whose last character is a final mark.
+
+        ``closed``: a quote or bracket was closed behind the mark, so that a reporting clause may follow ("he asked").
+        """
+        if last_char(end) == u"." and PyUnicode_GET_LENGTH(end) > 1 and end.strip("."):
+            return end not in self.titles and word in self.starters
+        if Py_UNICODE_ISLOWER(first_char(word)):
+            # People who write to each other often begin in lower case; after "..." the sentence goes on.
+            return PyUnicode_GET_LENGTH(end) == 1 and end != "\u2026" and not closed
+        return True
+
+    cdef int mark_blocks(self, str text, const int64_t[::1] starts, const int64_t[::1] ends,
+                         uint8_t[::1] begins) except -1:
+        """The tokens that begin a block: after a blank line, and after a line break that is no wrap.
+
+        A line was wrapped if the first word of the next line had no room left in it; the room is the width of the
+        text's longer lines.
+        """
+        cdef Py_ssize_t n = starts.shape[0], n_lines, i, word, last
+        cdef int64_t[:, ::1] lines = np.empty((n, N_COLUMNS), np.int64)  # no more is touched than there are lines
+        cdef const int64_t* line
+        cdef const int64_t* before
+        cdef double room
+        cdef bint fits, goes_on, indented
+        n_lines = find_lines(text, starts, ends, lines)
+        if n_lines < 2:
+            return 0
+        widths = np.asarray(lines)[:n_lines, WIDTH]
+        longer = math.ceil(0.95 * (n_lines - 1))
+        room = np.partition(widths, longer)[longer]
+        for i in range(1, n_lines):
+            line, before = &lines[i, 0], &lines[i - 1, 0]
+            word = last = line[FIRST]
+            while last + 1 < n and starts[last + 1] == ends[last]:
+                last += 1
+            fits = before[WIDTH] + 1 + ends[last] - starts[word] <= room
+            # Wrapped by hand, with a ragged edge: a line goes on in lower case where the one before was not short.
+            goes_on = Py_UNICODE_ISLOWER(PyUnicode_READ_CHAR(text, starts[word])) and before[WIDTH] > 0.6 * room
+            indented = (line[INDENT] > before[INDENT]
+                        and not goes_on_after(PyUnicode_READ_CHAR(text, ends[word - 1] - 1)))
+            if room > WIDEST_WRAP or line[BLANK] or (fits and not goes_on) or indented:
+                begins[word] = 1
+        return 0
+
+
+cdef Py_ssize_t find_lines(str text, const int64_t[::1] starts, const int64_t[::1] ends,
+                           int64_t[:, ::1] lines) noexcept:
+    """Fills a row for each line that holds a token; their number."""
+    cdef Py_ssize_t n = PyUnicode_GET_LENGTH(text), token, i = 0, begin = 0, n_lines = 0, n_breaks
+    cdef int kind = PyUnicode_KIND(text)
+    cdef void* data = PyUnicode_DATA(text)
+    cdef Py_UCS4 char
+    for token in range(starts.shape[0]):
+        n_breaks = 0
+        while i < starts[token]:
+            char = PyUnicode_READ(kind, data, i)
+            i += 1
+            # Carriage return and line feed are one break.
+            if is_break(char) and not (char == u"\r" and i < n and PyUnicode_READ(kind, data, i) == u"\n"):
+                begin = i
+                n_breaks += 1
+        if n_breaks or not token:
+            lines[n_lines, FIRST], lines[n_lines, BLANK] = token, n_breaks > 1
+            lines[n_lines, BEGIN], lines[n_lines, INDENT] = begin, starts[token] - begin
+            n_lines += 1
+        lines[n_lines - 1, WIDTH] = ends[token] - lines[n_lines - 1, BEGIN]
+    return n_lines
+
+
+cdef inline bint is_break(Py_UCS4 char) noexcept nogil:
+    return u"\n" <= char <= u"\r" or char == 0x85 or char == 0x2028 or char == 0x2029
+
+
+cdef inline bint goes_on_after(Py_UCS4 char) noexcept nogil:
+    """Ends no paragraph: ASCII letters and digits, and marks that something follows."""
+    return (u"a" <= char <= u"z" or u"A" <= char <= u"Z" or u"0" <= char <= u"9"
+            or char == u"," or char == u";" or char == u"-")
+
+
+cdef inline Py_UCS4 first_char(str word) noexcept:
+    return PyUnicode_READ_CHAR(word, 0) if PyUnicode_GET_LENGTH(word) else 0
+
+
+cdef inline Py_UCS4 last_char(str word) noexcept:
+    return PyUnicode_READ_CHAR(word, PyUnicode_GET_LENGTH(word) - 1) if PyUnicode_GET_LENGTH(word) else 0
