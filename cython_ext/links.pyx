@@ -142,13 +142,12 @@ def add_messages(double[:, ::1] total not None, const int32_t[:, ::1] ends not N
     cdef Py_ssize_t f, i, j, n_labels = table.shape[0]
     cdef int32_t earlier, later
     cdef double weight, expected
-    with nogil:
-        for f in range(ends.shape[0]):
-            earlier, later = ends[f, 0], ends[f, 1]
-            weight = 1.0 if scales is None else scales[f]
-            for i in range(n_labels):
-                expected = 0.0
-                for j in range(n_labels):
-                    expected += table[i, j] * beliefs[later, j]
-                    total[later, j] += weight * beliefs[earlier, i] * table[i, j]
-                total[earlier, i] += weight * expected
+    for f in range(ends.shape[0]):
+        earlier, later = ends[f, 0], ends[f, 1]
+        weight = 1.0 if scales is None else scales[f]
+        for i in range(n_labels):
+            expected = 0.0
+            for j in range(n_labels):
+                expected += table[i, j] * beliefs[later, j]
+                total[later, j] += weight * beliefs[earlier, i] * table[i, j]
+            total[earlier, i] += weight * expected

@@ -94,35 +94,42 @@ cdef class SumProduct:
         self.variable, self.partner, self.edge, self.table, self.run_of = np.empty((5, 2 * n_edges), np.int32)
         self.second = np.empty(2 * n_edges, np.uint8)
         self.slot_starts = np.zeros(self.offsets.shape[0], np.int64)
-        with nogil:
-            for e in range(n_edges):
-                for side in range(2):
-                    ends[scopes[e, side] + 1] += 1
-            for v in range(self.unary.shape[0]):
-                ends[v + 1] += ends[v]
-            for e in range(n_edges):
-                for side in range(2):
-                    v = scopes[e, side]
-                    a = ends[v]
-                    ends[v] += 1
-                    self.variable[a], self.edge[a], self.table[a] = <int32_t> v, <int32_t> e, table_of_edge[e]
-                    self.second[a], slot_of[e, side] = <uint8_t> side, <int32_t> a
-                for side in range(2):
-                    self.partner[slot_of[e, side]] = slot_of[e, 1 - side]
-            for s in range(self.offsets.shape[0] - 1):
-                self.slot_starts[s + 1] = ends[self.offsets[s + 1] - 1]
-                for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
-                    self.run_of[a] = <int32_t> s
+        for e in range(n_edges):
+            for side in range(2):
+                ends[scopes[e, side] + 1] += 1
+        for v in range(self.unary.shape[0]):
+            ends[v + 1] += ends[v]
+        for e in range(n_edges):
+            for side in range(2):
+                v = scopes[e, side]
+                a = ends[v]
+                ends[v] += 1
+                self.variable[a], self.edge[a], self.table[a] = <int32_t> v, <int32_t> e, table_of_edge[e]
+                self.second[a], slot_of[e, side] = <uint8_t> side, <int32_t> a
+            for side in range(2):
+                self.partner[slot_of[e, side]] = slot_of[e, 1 - side]
+        for s in range(self.offsets.shape[0] - 1):
+            self.slot_starts[s + 1] = ends[self.offsets[s + 1] - 1]
+            for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
+                self.run_of[a] = <int32_t> s
 
-    def advance(self, int64_t at, bint backward, bint send):
-        """Forward-backward in one stale chain after the other, from place ``at`` of their order (``backward``: from the
-        last to the first) on, for a fraction of a second; then, with ``send``, its messages to the others. Returns
-        the place to go on from, S at the end."""
-        cdef int64_t spent = 0, n_runs = self.offsets.shape[0] - 1, s, a, n, n_slots, size
+    def advance(self, int64_t at, int64_t n_sweeps, bint send):
+        """Forward-backward in one stale chain after the other, for a fraction of a second; with ``send`` each then
+        sends its messages to the others.
+
+        ``at`` counts the places of all sweeps, S of each: every second sweep goes from the last chain to the first.
+        Returns the place to go on from, and ``n_sweeps`` * S at the end, which comes early where no chain is stale.
+        """
+        cdef int64_t spent = 0, n_runs = self.offsets.shape[0] - 1, end = n_sweeps * n_runs, s, a, n, n_slots, size
         cdef int n_labels = self.skip.n_labels
         with nogil:
-            while at < n_runs and spent < BUDGET and self.fault < 0:
-                s = n_runs - 1 - at if backward else at
+            while at < end and spent < BUDGET and self.fault < 0:
+                if self.n_stale == 0:
+                    at = end
+                    break
+                s = at % n_runs
+                if at // n_runs % 2:
+                    s = n_runs - 1 - s
                 at += 1
                 if not self.stale[s]:
                     continue

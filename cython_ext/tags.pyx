@@ -25,19 +25,18 @@ def read_spans(const int32_t[::1] states not None, const uint8_t[::1] prefixes n
             raise ValueError(f"sentence offsets must rise from 0 to the number of tags ({n})")
     spans = np.empty((n, 3), np.int64)  # no more is touched than there are spans
     cdef int64_t[:, ::1] rows = spans
-    with nogil:
-        for s in range(offsets.shape[0] - 1):
-            label, begin, may_continue = 0, offsets[s], False
-            for i in range(offsets[s], offsets[s + 1]):
-                new, prefix = labels[states[i]], prefixes[states[i]]
-                if may_continue and new == label and (prefix == c"I" or prefix == c"E"):
-                    may_continue = prefix == c"I"
-                    continue
-                if label:
-                    rows[m, 0], rows[m, 1], rows[m, 2] = begin, i, label
-                    m += 1
-                label, begin, may_continue = new, i, prefix == c"B" or prefix == c"I"
+    for s in range(offsets.shape[0] - 1):
+        label, begin, may_continue = 0, offsets[s], False
+        for i in range(offsets[s], offsets[s + 1]):
+            new, prefix = labels[states[i]], prefixes[states[i]]
+            if may_continue and new == label and (prefix == c"I" or prefix == c"E"):
+                may_continue = prefix == c"I"
+                continue
             if label:
-                rows[m, 0], rows[m, 1], rows[m, 2] = begin, offsets[s + 1], label
+                rows[m, 0], rows[m, 1], rows[m, 2] = begin, i, label
                 m += 1
+            label, begin, may_continue = new, i, prefix == c"B" or prefix == c"I"
+        if label:
+            rows[m, 0], rows[m, 1], rows[m, 2] = begin, offsets[s + 1], label
+            m += 1
     return spans[:m].copy()

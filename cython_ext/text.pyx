@@ -12,6 +12,7 @@ from cpython.unicode cimport PyUnicode_DATA, PyUnicode_GET_LENGTH, PyUnicode_KIN
 from libc.stdint cimport int64_t, uint8_t
 
 cdef extern from "Python.h":
+    bint Py_UNICODE_ISALNUM(Py_UCS4) nogil
     bint Py_UNICODE_ISLOWER(Py_UCS4) nogil
     bint Py_UNICODE_ISSPACE(Py_UCS4) nogil
 
@@ -67,27 +68,31 @@ cdef class SentenceLoop:
         """int64[S + 1], see `herdner.ner.sentences.sentence_offsets`."""
         cdef Py_ssize_t n = len(tokens)
         cdef uint8_t[::1] begins = np.zeros(n + 1, np.uint8)
-        if starts.shape[0] != n or ends.shape[0] != n or (n and ends[n - 1] > PyUnicode_GET_LENGTH(text)):
-            raise ValueError("every token needs its place in the text")
+        check_places(text, n, starts, ends)
         begins[0] = begins[n] = 1
         if n:
-            self.mark_after_punctuation(tokens, starts, ends, begins)
+            self.mark_after_punctuation(text, tokens, starts, ends, begins)
             self.mark_blocks(text, starts, ends, begins)
         return np.flatnonzero(begins)
 
-    cdef int mark_after_punctuation(self, list tokens, const int64_t[::1] starts, const int64_t[::1] ends,
+    cdef int mark_after_punctuation(self, str text, list tokens, const int64_t[::1] starts, const int64_t[::1] ends,
                                     uint8_t[::1] begins) except -1:
         cdef Py_ssize_t n = len(tokens), end, after, word
+        cdef int kind = PyUnicode_KIND(text)
+        cdef void* data = PyUnicode_DATA(text)
+        cdef Py_UCS4 mark
         for end in range(n):
-            if last_char(tokens[end]) not in self.marks:
+            mark = PyUnicode_READ(kind, data, ends[end] - 1)
+            if Py_UNICODE_ISALNUM(mark) or mark not in self.marks:
                 continue
             after = end + 1
-            while after < n and starts[after] == ends[after - 1] and first_char(tokens[after]) in self.closers:
+            while (after < n and starts[after] == ends[after - 1]
+                   and PyUnicode_READ(kind, data, starts[after]) in self.closers):
                 after += 1
             if after == n or starts[after] == ends[after - 1]:
                 continue
             word = after
-            while word < n - 1 and first_char(tokens[word]) in self.openers:
+            while word < n - 1 and PyUnicode_READ(kind, data, starts[word]) in self.openers:
                 word += 1
             if self.begins(tokens[end], tokens[word], after > end + 1):
                 begins[after] = 1
@@ -97,9 +102,9 @@ cdef class SentenceLoop:
 
         ``closed``: a quote or bracket was closed behind the mark, so that a reporting clause may follow ("he asked").
         """
-        if last_char(end) == u"." and PyUnicode_GET_LENGTH(end) > 1 and end.strip("."):
+        if end.endswith(".") and PyUnicode_GET_LENGTH(end) > 1 and end.strip("."):
             return end not in self.titles and word in self.starters
-        if Py_UNICODE_ISLOWER(first_char(word)):
+        if word[:1].islower():
             # People who write to each other often begin in lower case; after "..." the sentence goes on.
             return PyUnicode_GET_LENGTH(end) == 1 and end != "\u2026" and not closed
         return True
@@ -172,9 +177,14 @@ cdef inline bint goes_on_after(Py_UCS4 char) noexcept nogil:
             or char == u"," or char == u";" or char == u"-")
 
 
-cdef inline Py_UCS4 first_char(str word) noexcept:
-    return PyUnicode_READ_CHAR(word, 0) if PyUnicode_GET_LENGTH(word) else 0
-
-
-cdef inline Py_UCS4 last_char(str word) noexcept:
-    return PyUnicode_READ_CHAR(word, PyUnicode_GET_LENGTH(word) - 1) if PyUnicode_GET_LENGTH(word) else 0
+cdef int check_places(str text, Py_ssize_t n, const int64_t[::1] starts, const int64_t[::1] ends) except -1:
+    cdef Py_ssize_t token
+    cdef int64_t last = 0
+    if starts.shape[0] == ends.shape[0] == n:
+        for token in range(n):
+            if not last <= starts[token] < ends[token] <= PyUnicode_GET_LENGTH(text):
+                break
+            last = ends[token]
+        else:
+            return 0
+    raise ValueError("each token needs a place of its own in the text, behind the one before")

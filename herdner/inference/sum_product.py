@@ -92,11 +92,8 @@ class SumProduct:
         """What was reached by all sweeps: the result, the chains with the messages, and the messages."""
         loop = loops.SumProduct(chains, self.damping, self.tolerance)
         with Interruptible() as sweeps:
-            for sweep in range(self.n_sweeps):
-                _advance(loop, chains, sweep % 2 == 1, True)
-                if not loop.n_stale:
-                    break
-        _advance(loop, chains, False, False)  # so that all beliefs are those by the messages as they are now
+            _advance(loop, chains, self.n_sweeps, True)
+        _advance(loop, chains, 1, False)  # so that all beliefs are those by the messages as they are now
         loop.settle()
         log_z = fixed + float(loop.log_zs.sum()) + loop.log_corrections()
         if log_z == -np.inf:
@@ -130,10 +127,10 @@ class SumProduct:
         )
 
 
-def _advance(loop: loops.SumProduct, chains: SkipChains, backward: bool, send: bool) -> None:
-    at, end = 0, len(chains.form.offsets) - 1
+def _advance(loop: loops.SumProduct, chains: SkipChains, n_sweeps: int, send: bool) -> None:
+    at, end = 0, n_sweeps * (len(chains.form.offsets) - 1)
     while at < end:
-        at = loop.advance(at, backward, send)
+        at = loop.advance(at, n_sweeps, send)
         if loop.fault >= 0:
             raise ImpossibleGraph(
                 f"-inf entries forbid every state: they leave the chain of variable {loop.fault} no labelling; allow a"

@@ -92,13 +92,13 @@ class _Piece:
         placed = list(zip(documents, starts, strict=False))
         tokens = [token for document in documents for token in document.tokens]
         offsets = np.concatenate([np.zeros(1, np.int64), *(d.sentence_offsets[1:] + start for d, start in placed)])
-        unary = decoder.extractor.scores(tokens, offsets, np.array(starts))
         ends = [
             np.concatenate(
                 [skip.template.cliques(d.tokens, d.sentence_offsets) + np.int32(start) for d, start in placed]
             )
             for skip in decoder.crf.skips
         ]
+        unary = decoder.extractor.scores(tokens, offsets, np.array(starts))
         return cls(documents, starts, unary, offsets, decoder.crf.scaled(ends, unary, offsets))
 
     def parts(self, tags: Sequence[str], spans: Sequence[Span], confidences: NDArray[np.float64]) -> list[Document]:

@@ -61,25 +61,41 @@ def batches(sources: Iterable[Source], first: int, most: int) -> Iterator[Batch]
 
 
 def ordered(function: Callable[[T], U], items: Iterable[T], n_jobs: int) -> Iterator[U]:
-    """``map(function, items)``, by ``n_jobs`` threads, each with `BATCHES_WAITING` items read ahead."""
+    """``map(function, items)``, by ``n_jobs`` threads, each with `BATCHES_WAITING` items read ahead.
+
+    The calling thread is one of them: another one that only waits would take part in the hunt for the interpreter.
+    """
     if n_jobs == 1:
         yield from map(function, items)
         return
+    most = n_jobs * BATCHES_WAITING
     waiting: deque[Future[U]] = deque()
     items, fault = iter(items), None
-    pool = ThreadPoolExecutor(n_jobs, "herdner")
+    pool = ThreadPoolExecutor(n_jobs - 1, "herdner")
     try:
         while fault is None:
             try:
-                waiting.append(pool.submit(function, next(items)))
+                while sum(not future.done() for future in waiting) < most - BATCHES_WAITING:
+                    waiting.append(pool.submit(function, next(items)))
+                waiting.append(_done(function, next(items)))
             except Exception as error:  # StopIteration, or what the reader of the items met: behind what is under way
                 fault = error
-            while waiting and (fault is not None or len(waiting) > n_jobs * BATCHES_WAITING):
+            while waiting and (fault is not None or waiting[0].done() or len(waiting) > most):
                 yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
     if not isinstance(fault, StopIteration):
         raise fault
+
+
+def _done(function: Callable[[T], U], item: T) -> Future[U]:
+    """The result, as a thread of a pool would give it."""
+    future: Future[U] = Future()
+    try:
+        future.set_result(function(item))
+    except Exception as error:
+        future.set_exception(error)
+    return future
 
 
 async def awaited(
