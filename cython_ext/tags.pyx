@@ -8,7 +8,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 def read_spans(const int32_t[::1] states not None, const uint8_t[::1] prefixes not None,
                const int32_t[::1] labels not None, const int64_t[::1] offsets not None):
-    """int64[M, 3], rows (start, end, label): the spans as conlleval reads them, in the order of the text.
+    """int64[3, M], start, end and label: the spans as conlleval reads them, in the order of the text.
 
     states [n]: numbers of tags; prefixes [K], labels [K]: the character O, B, I, E or S of each tag, and the number of
     its label, 0 for O. No span crosses a border of ``offsets`` [S + 1].
@@ -23,7 +23,7 @@ def read_spans(const int32_t[::1] states not None, const uint8_t[::1] prefixes n
     for s in range(offsets.shape[0]):
         if not 0 <= offsets[s] <= n or (s and offsets[s] < offsets[s - 1]):
             raise ValueError(f"sentence offsets must rise from 0 to the number of tags ({n})")
-    spans = np.empty((n, 3), np.int64)  # no more is touched than there are spans
+    spans = np.empty((3, n), np.int64)  # no more is touched than there are spans
     cdef int64_t[:, ::1] rows = spans
     for s in range(offsets.shape[0] - 1):
         label, begin, may_continue = 0, offsets[s], False
@@ -33,10 +33,10 @@ def read_spans(const int32_t[::1] states not None, const uint8_t[::1] prefixes n
                 may_continue = prefix == c"I"
                 continue
             if label:
-                rows[m, 0], rows[m, 1], rows[m, 2] = begin, i, label
+                rows[0, m], rows[1, m], rows[2, m] = begin, i, label
                 m += 1
             label, begin, may_continue = new, i, prefix == c"B" or prefix == c"I"
         if label:
-            rows[m, 0], rows[m, 1], rows[m, 2] = begin, offsets[s + 1], label
+            rows[0, m], rows[1, m], rows[2, m] = begin, offsets[s + 1], label
             m += 1
-    return spans[:m].copy()
+    return spans[:, :m].copy()

@@ -73,22 +73,29 @@ class CRF:
         self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Sequence[Links]
     ) -> SkipChains | None:
         """What `SumProduct` finds in the graph of `unroll`, without the graph; None where that takes more than copying:
-        unless all links are of one skip, not scaled, and none of them joins neighbours or stands twice. (Links that
-        make one path of the sentences are skip edges here; the graph tells that they are none.)
+        unless all links are of one skip, not scaled, and none stands twice. (Links that make one path of the sentences
+        are skip edges here; the graph tells that they are none.)
         """
         linked = [(skip, found) for skip, found in zip(self.skips, links, strict=True) if len(found.ends)]
         if len(linked) != 1 or linked[0][1].scale is not None or (np.diff(sentence_offsets) < 1).any():
             return None
-        skip, ends = linked[0][0], linked[0][1].ends
-        distance, steps = ends[:, 1] - ends[:, 0], np.diff(ends, axis=0)
-        in_order = (steps[:, 0] > 0) | ((steps[:, 0] == 0) & (steps[:, 1] > 0))
-        if distance.min() < 2 or not in_order.all():
-            return None
+        table, ends = linked[0][0].table, linked[0][1].ends
+        near, steps = ends[:, 1] - ends[:, 0] == 1, np.diff(ends, axis=0)
+        ascending = ((steps[:, 0] > 0) | ((steps[:, 0] == 0) & (steps[:, 1] > 0))).all()
         unary = self.with_borders(unary, sentence_offsets)
-        if not max(unary.max(), self.transition.max(), skip.table.max()) < np.inf:
-            return None  # whoever builds the graph says what is wrong
-        form = ChainForm(None, sentence_offsets, unary, self.transition[None], None, 0.0)
-        return SkipChains(form, ends, np.zeros(len(ends), np.int32), skip.table[None])
+        if not ascending or near.all() or not max(unary.max(), self.transition.max(), table.max()) < np.inf:
+            return None  # numbers that are none: whoever builds the graph says what is wrong
+        offsets, tables, edge_table = sentence_offsets, self.transition[None], None
+        if near.any():  # such a link adds to the table of two neighbours, or joins two sentences
+            later = ends[near, 1]
+            across = np.isin(later, offsets)
+            offsets = np.setdiff1d(offsets, later[across])
+            tables = np.stack([self.transition, self.transition + table, table])
+            edge_table = np.zeros(len(unary), np.int32)
+            edge_table[later] = 1 + across
+            ends = ends[~near]
+        form = ChainForm(None, offsets, unary, tables, edge_table, 0.0)
+        return SkipChains(form, ends, np.zeros(len(ends), np.int32), table[None])
 
     def links(
         self, tokens: Sequence[str], unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]

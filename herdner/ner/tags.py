@@ -97,8 +97,8 @@ def spans_from_states(
     """`spans_from_tags` of the sequence whose token t has the tag ``tags[states[t]]``, in conlleval's reading."""
     prefixes, labels, names = _columns(tags)
     borders = [0, len(states)] if sentence_offsets is None else sentence_offsets
-    rows = read_spans(states, prefixes, labels, np.ascontiguousarray(borders, np.int64))
-    return [Span(start, end, names[label]) for start, end, label in rows.tolist()]
+    starts, ends, found = read_spans(states, prefixes, labels, np.ascontiguousarray(borders, np.int64))
+    return list(map(Span, starts.tolist(), ends.tolist(), map(names.__getitem__, found.tolist())))
 
 
 @lru_cache(maxsize=256)
