@@ -181,8 +181,8 @@ def _consistency(report: Report) -> list[Rows | Text]:
 
 
 def _name(name: InconsistentName) -> list[str]:
-    told = (", ".join(f"{label} {n}" for label, n in labels.items()) for labels in (name.labels, name.gold_labels))
-    return [name.name, name.document or "", *told]
+    told = [[f"{label}\N{NO-BREAK SPACE}{n}" for label, n in each.items()] for each in (name.labels, name.gold_labels)]
+    return [name.name, name.document or "", *map(", ".join, told)]
 
 
 def _kinds(report: Report) -> Rows:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from herdner.cli.common import SeedOption, SetOption, UsageError, check_writable, command, complain, options_of
+from herdner.cli.common import SeedOption, UsageError, check_writable, command, complain, options_of
 
 if TYPE_CHECKING:
     from herdner.denoising.noise import Noise
@@ -43,7 +43,10 @@ def denoise(
             help="See `herdner backends` [default: herded-gibbs, one weight a pixel; for map annealed-gibbs].",
         ),
     ] = None,
-    set_: SetOption = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Option of the backend; may be repeated."),
+    ] = None,
     sweeps: Annotated[int, typer.Option(min=1, help="Sweeps of the backend.")] = 30,
     estimate: Annotated[
         Literal["mean", "map"],

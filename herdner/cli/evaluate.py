@@ -33,9 +33,7 @@ MAX_RESAMPLES = 10_000_000
 @command
 def evaluate(
     context: typer.Context,
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE:FORMAT...", help="Annotated files, as in dev.conll:conll.")
-    ],
+    files: Annotated[list[str], typer.Argument(metavar="FILE:FORMAT", help="Annotated files, as in dev.conll:conll.")],
     model: ModelOption = "en",
     backend: BackendOption = None,
     set_: SetOption = None,

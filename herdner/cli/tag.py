@@ -84,7 +84,7 @@ class Report:
 def tag(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE]...", help="Files or folders; - (or nothing, behind a pipe) is standard input."),
+        typer.Argument(metavar="FILE", help="Files or folders; - (or nothing, behind a pipe) is standard input."),
     ] = None,
     model: ModelOption = "en",
     backend: BackendOption = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,19 +12,19 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-class Tabulated:
+class Tabulated(ABC):
     """A frozen dataclass of figures that has a header, rows (the last one sums up) and a line below them."""
 
     __slots__ = ()
     header: ClassVar[tuple[str, ...]]
 
+    @abstractmethod
     def rows(self) -> list[tuple[str, ...]]:
         """The cells of each row; names come first."""
-        raise NotImplementedError
 
+    @abstractmethod
     def summary(self) -> str:
         """What else there is to say, in one line."""
-        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""

@@ -13,18 +13,17 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from spacy.language import Language
-from spacy.pipeline import Pipe
 from spacy.tokens import Doc, SpanGroup
 from spacy.tokens import Span as DocSpan
 from spacy.training import Example
-from spacy.util import ensure_path, from_bytes, from_disk, logger, to_bytes, to_disk
+from spacy.util import logger
 
 from herdner.crf.learning import Learner
 from herdner.crf.rules import rule_from_text
@@ -42,6 +41,7 @@ from herdner.spacy_component.common import (
     register_extension,
 )
 from herdner.spacy_component.evidence import OVERLAPS, Evidence, ask, entities_of, group_of, parser_before
+from herdner.spacy_component.pipe import EntityPipe
 from herdner.spacy_component.task import (
     CERTAIN,
     Asking,
@@ -75,7 +75,7 @@ DEFAULT_CONFIG = {
 }
 
 
-class HerdnerConsistency(Pipe):
+class HerdnerConsistency(EntityPipe):
     """Ties the mentions of one name in a ``Doc`` together, whoever has found its entities.
 
     A mention that was missed is added, and one whose label is not that of the others changes it, where the links to
@@ -95,6 +95,8 @@ class HerdnerConsistency(Pipe):
     surest (without scores: longest) of overlapping spans in the group.
     seed: of samplers, the same for each ``Doc``: nothing depends on other documents or the batch size.
     """
+
+    part = "layer"
 
     def __init__(
         self,
@@ -135,28 +137,6 @@ class HerdnerConsistency(Pipe):
 
     # --- entities ---------------------------------------------------------------------------------------------------
 
-    def __call__(self, doc: Doc) -> Doc:
-        """Make the entities of one ``Doc`` consistent, in place."""
-        for done in self.pipe([doc]):
-            return done
-        return doc  # an error handler has dealt with it
-
-    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """The same for a stream. An error costs the ``Doc`` that it is in, not its batch."""
-        handle = self.get_error_handler()
-        for doc in stream:
-            try:
-                self.set_annotations([doc], self.predict([doc]))
-            except Exception as error:
-                handle(self.name, self, [doc], error)
-            else:
-                yield doc
-
-    def predict(self, docs: Iterable[Doc]) -> list[Predicted]:
-        """The consistent entities of each ``Doc``, which stays as it is."""
-        with named(self.name):
-            return [self._predicted(doc) for doc in docs]
-
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[Predicted]) -> None:
         """Write what `predict` has found to where the entities came from. Spans that stay keep their ids."""
         for doc, (spans, confidences, before) in zip(docs, predictions, strict=True):
@@ -176,7 +156,10 @@ class HerdnerConsistency(Pipe):
                 for span, confidence in zip(found, confidences, strict=True):
                     span._.set(EXTENSION, confidence)
 
-    def _predicted(self, doc: Doc) -> Predicted:
+    def _predicted(self, docs: Sequence[Doc]) -> list[Predicted]:
+        return list(map(self._consistent, docs))
+
+    def _consistent(self, doc: Doc) -> Predicted:
         evidence = self._evidence(doc)
         task = Task.of(doc, evidence, self.leave_alone, None if self.layer is None else classes_of(self.layer))
         if not task.names:
@@ -202,11 +185,6 @@ class HerdnerConsistency(Pipe):
         return None if parser is None else partial(ask, parser, doc)
 
     # --- what it knows ----------------------------------------------------------------------------------------------
-
-    @property
-    def spans_key(self) -> str | None:
-        """Where in ``doc.spans`` entities come from and go to."""
-        return self.cfg["spans_key"]
 
     @property
     def layer(self) -> SkipChainLayer | None:
@@ -329,31 +307,8 @@ class HerdnerConsistency(Pipe):
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
-    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """The learned layer, if any; options are the config's."""
-        return to_bytes({} if self.layer is None else {"layer": self._layer_bytes}, list(exclude))
-
-    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> HerdnerConsistency:
-        """Take the layer of `to_bytes`."""
-        from_bytes(data, {"layer": lambda content: self._read(io.BytesIO(content))}, list(exclude))
-        return self
-
-    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write a folder with the learned layer, if any."""
-        layer = self.layer
-        to_disk(path, {} if layer is None else {"layer": layer.save}, list(exclude))
-
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> HerdnerConsistency:
-        """Take the layer of `to_disk`."""
-        readers: dict[str, Any] = {"layer": self._read} if (ensure_path(path) / "layer").exists() else {}
-        from_disk(path, readers, list(exclude))
-        return self
-
-    def _layer_bytes(self) -> bytes:
-        stream = io.BytesIO()
-        assert self._trained is not None
-        self._trained.save(stream)
-        return stream.getvalue()
+    def _saved(self) -> SkipChainLayer | None:
+        return self.layer
 
     def _read(self, where: Path | io.BytesIO) -> None:
         with named(self.name):

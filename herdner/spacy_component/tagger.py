@@ -11,15 +11,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from spacy.language import Language
-from spacy.pipeline import Pipe
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.util import ensure_path, from_bytes, from_disk, logger, to_bytes, to_disk
+from spacy.util import logger
 from spacy.vocab import Vocab
 
 from herdner.crf.rules import rule_from_text
@@ -35,6 +34,7 @@ from herdner.ner.tokenize import TokenizerSettings
 from herdner.sampling.seeds import child
 from herdner.spacy_component.common import configured_backend, document_of, named, register_extension, set_entities
 from herdner.spacy_component.examples import training_documents
+from herdner.spacy_component.pipe import EntityPipe
 
 DEFAULT_CONFIG = {
     "model": "en",
@@ -56,7 +56,7 @@ class Found(NamedTuple):
     confidences: list[float]
 
 
-class HerdnerTagger(Pipe):
+class HerdnerTagger(EntityPipe):
     """Finds named entities in the tokens of a ``Doc``, by a chain for each sentence and links between equal names.
 
     Parameters
@@ -76,6 +76,8 @@ class HerdnerTagger(Pipe):
 
     Sentences are those that components before it have set; where there are none, herdner's own rules find them.
     """
+
+    part = "model"
 
     def __init__(
         self,
@@ -115,28 +117,6 @@ class HerdnerTagger(Pipe):
 
     # --- tagging ----------------------------------------------------------------------------------------------------
 
-    def __call__(self, doc: Doc) -> Doc:
-        """Tag one ``Doc`` in place."""
-        for tagged in self.pipe([doc]):
-            return tagged
-        return doc  # an error handler has dealt with it
-
-    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Tag each ``Doc`` of a stream in place. An error costs the ``Doc`` that it is in, not its batch."""
-        handle = self.get_error_handler()
-        for doc in stream:
-            try:
-                self.set_annotations([doc], self.predict([doc]))
-            except Exception as error:
-                handle(self.name, self, [doc], error)
-            else:
-                yield doc
-
-    def predict(self, docs: Iterable[Doc]) -> list[Found]:
-        """The entities of each ``Doc``, which stays as it is."""
-        with named(self.name):
-            return [self._found(doc) for doc in docs]
-
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[Found]) -> None:
         """Write what `predict` has found."""
         for doc, (spans, confidences) in zip(docs, predictions, strict=True):
@@ -145,14 +125,21 @@ class HerdnerTagger(Pipe):
                 existing="overwrite" if self.overwrite_ents else "keep",
             )  # fmt: skip
 
-    def _found(self, doc: Doc) -> Found:
+    def _predicted(self, docs: Sequence[Doc]) -> list[Found]:
         tagger = self.tagger
-        aligned = document_of(doc, tagger.model_.tokenizer.sentences)
-        if not aligned.document.n_tokens:
-            return Found([], [])
-        tagged = tagger.tag(aligned.document, seed=self.seed, uncertainty=self.uncertainty)
-        spans = aligned.in_doc(spans_from_tags(tagged.tags or (), tagged.sentence_offsets))
-        return Found(spans, [entity.confidence or 0.0 for entity in tagged.entities])
+        aligned = [document_of(doc, tagger.model_.tokenizer.sentences) for doc in docs]
+        documents = [each.document for each in aligned if each.document.n_tokens]
+        options: dict[str, Any] = {"seed": self.seed, "uncertainty": self.uncertainty}
+        if self._backend is None:  # which draws no numbers: several documents at a time are faster
+            tagged = tagger.pipe(documents, **options)
+        else:
+            tagged = (tagger.tag(document, **options) for document in documents)
+        found = []
+        for each in aligned:
+            names = next(tagged) if each.document.n_tokens else each.document
+            spans = each.in_doc(spans_from_tags(names.tags or (), names.sentence_offsets))
+            found.append(Found(spans, [entity.confidence or 0.0 for entity in names.entities]))
+        return found
 
     # --- what it knows ------------------------------------------------------------------------------------------------
 
@@ -174,11 +161,6 @@ class HerdnerTagger(Pipe):
     def labels(self) -> tuple[str, ...]:
         """The classes of its entities, sorted; none before there is a model."""
         return self._labels
-
-    @property
-    def spans_key(self) -> str | None:
-        """Where in ``doc.spans`` entities go."""
-        return self.cfg["spans_key"]
 
     def _take(self, model: Model) -> None:
         """Tag with this model from now on."""
@@ -238,33 +220,8 @@ class HerdnerTagger(Pipe):
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
-    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """The model; options are the config's."""
-        return to_bytes({} if self._empty else {"model": self._model_bytes}, list(exclude))
-
-    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> HerdnerTagger:
-        """Take the model of `to_bytes`."""
-        from_bytes(data, {"model": lambda content: self._read(io.BytesIO(content))}, list(exclude))
-        return self
-
-    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write a folder with the model file."""
-        to_disk(path, {} if self._empty else {"model": lambda file: self.tagger.save(file)}, list(exclude))
-
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> HerdnerTagger:
-        """Take the model of `to_disk`."""
-        readers: dict[str, Callable[[Path], None]] = {"model": self._read}
-        from_disk(path, readers if (ensure_path(path) / "model").exists() else {}, list(exclude))
-        return self
-
-    @property
-    def _empty(self) -> bool:
-        return self._tagger is None and self._named_model is None
-
-    def _model_bytes(self) -> bytes:
-        stream = io.BytesIO()
-        self.tagger.model_.save(stream)
-        return stream.getvalue()
+    def _saved(self) -> Model | None:
+        return None if self._tagger is None and self._named_model is None else self.tagger.model_
 
     def _read(self, where: Path | io.BytesIO) -> None:
         with named(self.name):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import pickle
 import re
+import string
 import subprocess
 import sys
 import time
@@ -19,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from herdner.ner.document import Document
-from herdner.ner.sentences import SentenceRules
+from herdner.ner.sentences import CLOSERS, ENDS, ENGLISH, OPENERS, SentenceRules
 from herdner.ner.tokenize import LONGEST_RUN, Tokenizer, TokenizerSettings
 
 TOKENIZER = Tokenizer()
@@ -30,6 +32,7 @@ NEWS_WORDS = (
 )
 NEWS_GAPS = [" ", " ", "\n", "\n\n", "\t", "\r\n", "\u00a0", "\u200b", "\ud800", "\x00"]
 NEWS_TEXT = st.lists(st.sampled_from(NEWS_WORDS.split()) | st.sampled_from(NEWS_GAPS)).map("".join)
+LINE_BREAK = re.compile("\r\n|[\n\x0b\x0c\r\x85\u2028\u2029]")
 # A first call loads spaCy, so single examples may be slow.
 patient = settings(deadline=None)
 
@@ -134,6 +137,58 @@ def sentences(text: str) -> list[str]:
     document = TOKENIZER(text)
     spans = pairwise(document.sentence_offsets.tolist())
     return [" ".join(text[document.token_starts[a] : document.token_ends[b - 1]].split()) for a, b in spans]
+
+
+def plain_borders(document: Document, rules: SentenceRules = ENGLISH) -> list[int]:
+    """The first tokens of sentences by the rules, line by line and mark by mark."""
+    text, tokens, n = document.text, document.tokens, document.n_tokens
+    starts, ends = document.token_starts.tolist(), document.token_ends.tolist()
+    borders = {0, n}
+    for i, token in enumerate(tokens):
+        after = i + 1
+        while after < n and starts[after] == ends[after - 1] and tokens[after][0] in CLOSERS:
+            after += 1
+        if token[-1] not in ENDS or after == n or starts[after] == ends[after - 1]:
+            continue
+        word = next((w for w in tokens[after:] if w[0] not in OPENERS), tokens[-1])
+        if token[-1] == "." and token.strip("."):
+            titles = {*rules.titles, *(title.upper() for title in rules.titles)}
+            begins = token not in titles and word in rules.starters
+        else:
+            begins = not word[0].islower() or (len(token) == 1 and token != "\u2026" and after == i + 1)
+        if begins:
+            borders.add(after)
+    breaks = [0, *(match.end() for match in LINE_BREAK.finditer(text)), len(text) + 1]
+    lines = []  # number, first token, last token, width, indent
+    for number, (begin, end) in enumerate(pairwise(breaks)):
+        inside = [i for i in range(n) if begin <= starts[i] < end]
+        if inside:
+            lines.append((number, inside[0], inside[-1], ends[inside[-1]] - begin, starts[inside[0]] - begin))
+    room = sorted(line[3] for line in lines)[math.ceil(0.95 * (len(lines) - 1))] if lines else 0
+    for (number, _, last, width, indent), (next_number, first, _, _, next_indent) in pairwise(lines):
+        letters = len(text[starts[first] :].split()[0])
+        fits = width + 1 + letters <= room
+        goes_on = text[starts[first]].islower() and width > 0.6 * room
+        ends_open = text[ends[last] - 1] in string.ascii_letters + string.digits + ",;-"
+        if room > 100 or next_number > number + 1 or (fits and not goes_on) or (next_indent > indent and not ends_open):
+            borders.add(first)
+    return sorted(borders)
+
+
+@patient
+@given(ANY_TEXT | NEWS_TEXT | st.lists(NEWS_TEXT, min_size=2).map("\n".join))
+def test_sentences_begin_where_the_rules_say(text: str) -> None:
+    document = TOKENIZER(text)
+    if document.n_tokens:
+        assert document.sentence_offsets.tolist() == plain_borders(document)
+
+
+def test_sentences_of_news_begin_where_the_rules_say() -> None:
+    for path in sorted(shared_data("ner/ieer").glob("*_1998*")):
+        text = path.read_text(encoding="utf-8")
+        for article in (text[i : i + 3000] for i in range(0, 60_000, 3000)):
+            document = TOKENIZER(article)
+            assert document.n_tokens == 0 or document.sentence_offsets.tolist() == plain_borders(document)
 
 
 @pytest.mark.parametrize(
