@@ -123,13 +123,8 @@ cdef class SumProduct:
         cdef int64_t spent = 0, n_runs = self.offsets.shape[0] - 1, end = n_sweeps * n_runs, s, a, n, n_slots, size
         cdef int n_labels = self.skip.n_labels
         with nogil:
-            while at < end and spent < BUDGET and self.fault < 0:
-                if self.n_stale == 0:
-                    at = end
-                    break
-                s = at % n_runs
-                if at // n_runs % 2:
-                    s = n_runs - 1 - s
+            while at < end and self.n_stale and spent < BUDGET and self.fault < 0:
+                s = n_runs - 1 - at % n_runs if at // n_runs % 2 else at % n_runs
                 at += 1
                 if not self.stale[s]:
                     continue
@@ -142,7 +137,7 @@ cdef class SumProduct:
                 for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
                     if not send or not self.send(a):
                         break
-        return at
+        return at if self.n_stale else end
 
     def settle(self):
         """The beliefs of all variables by the last forward-backward of their chains."""

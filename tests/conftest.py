@@ -1,11 +1,15 @@
-"""What tests share: the number of threads, and the command line."""
+"""What tests share: the number of threads, Ctrl-C, and the command line."""
 
 import io
 import os
+import signal
 import sys
 
 # Set before NumPy is imported: the tests' matrices are so small that threads of BLAS only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# A shell starts what it runs in the background (`pytest &`) deaf to Ctrl-C, and so would be the commands of the tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import pytest
 from commands import Call, Outcome

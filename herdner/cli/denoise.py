@@ -44,8 +44,7 @@ def denoise(
         ),
     ] = None,
     set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Option of the backend; may be repeated."),
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the backend; may be repeated.")
     ] = None,
     sweeps: Annotated[int, typer.Option(min=1, help="Sweeps of the backend.")] = 30,
     estimate: Annotated[

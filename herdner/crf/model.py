@@ -72,9 +72,9 @@ class CRF:
     def skip_chains(
         self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Sequence[Links]
     ) -> SkipChains | None:
-        """What `SumProduct` finds in the graph of `unroll`, without the graph; None where that takes more than copying:
-        unless all links are of one skip, not scaled, and none stands twice. (Links that make one path of the sentences
-        are skip edges here; the graph tells that they are none.)
+        """The `SkipChains` that are found in the graph of `unroll`, without the graph; None where that takes more than
+        copying: unless all links are of one skip, not scaled, and none stands twice. (Links that make one path of the
+        sentences are skip edges here; the graph tells that they are none.)
         """
         linked = [(skip, found) for skip, found in zip(self.skips, links, strict=True) if len(found.ends)]
         if len(linked) != 1 or linked[0][1].scale is not None or (np.diff(sentence_offsets) < 1).any():

@@ -82,7 +82,9 @@ class SumProduct:
         return sweeps.give(result), form
 
     def infer_laid_out(self, chains: SkipChains, graph: Callable[[], FactorGraph | TableGraph]) -> Result:
-        """What `infer` gives for ``graph()``, whose `SkipChains` are known; table_counts are not given."""
+        """What `infer` gives for ``graph()``, whose `SkipChains` are known: by messages, also where chains and skip
+        edges make up a path. table_counts are not given.
+        """
         result, _, _, sweeps = self._passed(chains, 0.0, lambda: compile_tables(graph()), perf_counter())
         return sweeps.give(result)
 

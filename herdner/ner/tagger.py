@@ -287,9 +287,9 @@ class Tagger(Estimator):
         model without particles.
 
         Short documents are tagged together, which is faster and gives the same: up to ``batch_size`` are read ahead, or
-        as many as make 10,000 characters. ``n_jobs`` threads tag at the same time (the compiled loops leave Python to
-        the others), each with two such batches waiting. A document that cannot be tagged raises ValueError in its
-        place, or is left out and its `Failure` handed to ``on_error``.
+        as many as make 10,000 characters. ``n_jobs`` threads tag at the same time, the calling one among them (the
+        compiled loops leave Python to the others), each with two such batches waiting. A document that cannot be tagged
+        raises ValueError in its place, or is left out and its `Failure` handed to ``on_error``.
         """
         if uncertainty and self._model.particles is None:
             raise ValueError("this model has no particles to average over; train it with Tagger(n_particles=32)")

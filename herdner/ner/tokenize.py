@@ -95,9 +95,8 @@ class Tokenizer:
 
     def __call__(self, text: str, id: str | None = None) -> Document:
         tokens, starts, ends = self._placed(text)
-        return Document(
-            text, tokens, starts, ends, sentence_offsets(text, tokens, starts, ends, self.settings.sentences), id=id
-        )
+        offsets = sentence_offsets(text, tokens, starts, ends, self.settings.sentences)
+        return Document(text, tokens, starts, ends, offsets, id=id)
 
     def tokens(self, text: str) -> list[str]:
         """The tokens of a text, without offsets."""
