@@ -16,7 +16,7 @@ from data import REPOSITORY
 
 import herdner
 from herdner.cli.compare import Side, parse_side
-from herdner.cli.evaluate import bare
+from herdner.cli.gold import bare
 
 DEV = REPOSITORY / "corpora" / "herdner_news.dev.conll"
 

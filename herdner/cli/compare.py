@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from herdner.cli.common import UsageError, complain, inference
-from herdner.cli.evaluate import CORE_CLASSES, classes_of, read_gold, timed
+from herdner.cli.gold import CORE_CLASSES, classes_of, read_gold, timed
 
 if TYPE_CHECKING:
     from herdner import Tagger

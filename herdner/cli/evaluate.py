@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from herdner.cli.common import (
-    BackendOption,
-    ModelOption,
-    SeedOption,
-    SetOption,
-    UsageError,
-    command,
-    inference,
-    progress,
-)
+from herdner.cli.common import BackendOption, ModelOption, SeedOption, SetOption, UsageError, command, inference
+from herdner.cli.compare import compared
+from herdner.cli.gold import CORE_CLASSES, classes_of, parse_sources, read_gold, show, timed
 
 if TYPE_CHECKING:
-    from herdner import Tagger
-    from herdner.ner.compare import Comparison
-    from herdner.ner.document import Document
     from herdner.ner.evaluate import Scores
 
-CORE_CLASSES = {"PER", "LOC", "ORG"}
 MAX_RESAMPLES = 10_000_000
 
 
@@ -84,8 +70,6 @@ def evaluate(
             raise UsageError("--unit goes with --compare")
         scores = scored(sources, model, backend, set_, seed, map_labels, 1000 if resamples is None else resamples)
     else:
-        from herdner.cli.compare import compared
-
         for name in ("model", "backend", "set_"):
             if getattr(context.get_parameter_source(name), "name", "DEFAULT") != "DEFAULT":
                 raise UsageError(f"--{name.strip('_')}: with --compare, A and B say so: MODEL@BACKEND:KEY=VALUE")
@@ -114,66 +98,3 @@ def scored(
     predicted, speed = timed(tagger, gold, options, seed)
     rng = np.random.default_rng(seed) if resamples else None
     return score(gold, predicted, rng=rng, n_resamples=resamples or 1, tokens_per_second=speed)
-
-
-def timed(
-    tagger: Tagger, gold: list[Document], options: dict[str, Any], seed: int, title: str = "tagging"
-) -> tuple[list[Document], float]:
-    """What the tagger makes of the documents without their tags, and its tokens per second."""
-    plain = [bare(document) for document in gold]
-    next(tagger.pipe(plain[:1], seed=seed, **options))  # what is loaded or compiled on first use is not the speed
-    predicted = []
-    with progress("{task.completed:,} of {task.total:,} documents") as display:
-        task = display.add_task(title, total=len(plain))
-        begin = time.perf_counter()
-        for document in tagger.pipe(plain, seed=seed, **options):
-            predicted.append(document)
-            display.advance(task)
-        seconds = time.perf_counter() - begin
-    return predicted, sum(len(document.tokens) for document in gold) / max(seconds, 1e-9)
-
-
-def classes_of(tags: Iterable[str]) -> set[str]:
-    """The classes that tags speak of."""
-    return {tag.partition("-")[2] for tag in tags if tag != "O"}
-
-
-def parse_sources(files: list[str]) -> list:
-    """``FILE:FORMAT`` arguments taken apart; a wrong one is wrong use."""
-    from herdner.ner.corpora import parse_source
-
-    try:
-        return [parse_source(file) for file in files]
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-
-
-def read_gold(sources: list, tokenizer: Any, map_labels: bool) -> list[Document]:
-    """All documents of the sources with tokens and gold tags; ValueError where there are none."""
-    from herdner.ner.corpora import read
-
-    documents = [d for source in sources for d in read(source, map_labels=map_labels, tokenizer=tokenizer)]
-    for document in documents:
-        if document.tags is None:
-            raise ValueError(f"{document.id}: has no annotation; give an annotated file")
-    documents = [document for document in documents if len(document.tokens)]
-    if sources and not documents:
-        raise ValueError(f"{', '.join(source.path for source in sources)}: no document; the files are empty")
-    return documents
-
-
-def bare(document: Document) -> Document:
-    """The document without what is to be predicted."""
-    from dataclasses import replace
-
-    return replace(document, tags=None, entities=())
-
-
-def show(scores: Scores | Comparison) -> None:
-    """A table for a terminal, Markdown for a file or pipe."""
-    if not sys.stdout.isatty():
-        print(scores.to_markdown())
-        return
-    from rich.console import Console
-
-    Console().print(scores.to_table())

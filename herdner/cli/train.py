@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from herdner.cli.common import UsageError, check_writable, command, complain, progress
-from herdner.cli.evaluate import bare, parse_sources, read_gold, show
+from herdner.cli.gold import bare, parse_sources, read_gold, show
 
 if TYPE_CHECKING:
     from herdner import Tagger

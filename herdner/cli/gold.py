@@ -1,0 +1,81 @@
+"""Annotated files on the command line: reading them, tagging them anew, showing how well that went."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from herdner.cli.common import UsageError, progress
+
+if TYPE_CHECKING:
+    from herdner import Tagger
+    from herdner.ner.compare import Comparison
+    from herdner.ner.document import Document
+    from herdner.ner.evaluate import Scores
+
+CORE_CLASSES = {"PER", "LOC", "ORG"}
+
+
+def timed(
+    tagger: Tagger, gold: list[Document], options: dict[str, Any], seed: int, title: str = "tagging"
+) -> tuple[list[Document], float]:
+    """What the tagger makes of the documents without their tags, and its tokens per second."""
+    plain = [bare(document) for document in gold]
+    next(tagger.pipe(plain[:1], seed=seed, **options))  # what is loaded or compiled on first use is not the speed
+    predicted = []
+    with progress("{task.completed:,} of {task.total:,} documents") as display:
+        task = display.add_task(title, total=len(plain))
+        begin = time.perf_counter()
+        for document in tagger.pipe(plain, seed=seed, **options):
+            predicted.append(document)
+            display.advance(task)
+        seconds = time.perf_counter() - begin
+    return predicted, sum(len(document.tokens) for document in gold) / max(seconds, 1e-9)
+
+
+def classes_of(tags: Iterable[str]) -> set[str]:
+    """The classes that tags speak of."""
+    return {tag.partition("-")[2] for tag in tags if tag != "O"}
+
+
+def parse_sources(files: list[str]) -> list:
+    """``FILE:FORMAT`` arguments taken apart; a wrong one is wrong use."""
+    from herdner.ner.corpora import parse_source
+
+    try:
+        return [parse_source(file) for file in files]
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def read_gold(sources: list, tokenizer: Any, map_labels: bool) -> list[Document]:
+    """All documents of the sources with tokens and gold tags; ValueError where there are none."""
+    from herdner.ner.corpora import read
+
+    documents = [d for source in sources for d in read(source, map_labels=map_labels, tokenizer=tokenizer)]
+    for document in documents:
+        if document.tags is None:
+            raise ValueError(f"{document.id}: has no annotation; give an annotated file")
+    documents = [document for document in documents if len(document.tokens)]
+    if sources and not documents:
+        raise ValueError(f"{', '.join(source.path for source in sources)}: no document; the files are empty")
+    return documents
+
+
+def bare(document: Document) -> Document:
+    """The document without what is to be predicted."""
+    from dataclasses import replace
+
+    return replace(document, tags=None, entities=())
+
+
+def show(scores: Scores | Comparison) -> None:
+    """A table for a terminal, Markdown for a file or pipe."""
+    if not sys.stdout.isatty():
+        print(scores.to_markdown())
+        return
+    from rich.console import Console
+
+    Console().print(scores.to_table())
