@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from herdner._ext.links import add_messages
 from herdner.crf.templates import EdgeScale, SkipChain
-from herdner.graph import FactorGraph, TableFactors, chain
+from herdner.graph import FactorGraph, TableFactors, chain, compile_tables
 from herdner.graph.chains import ChainForm
 from herdner.inference.chain import forward_backward, viterbi
 from herdner.inference.sum_product import SkipChains
@@ -71,11 +71,19 @@ class CRF:
 
     def skip_chains(
         self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Sequence[Links]
-    ) -> SkipChains | None:
-        """The `SkipChains` that are found in the graph of `unroll`, without the graph; None where that takes more than
-        copying: unless all links are of one skip, not scaled, and none stands twice. (Links that make one path of the
-        sentences are skip edges here; the graph tells that they are none.)
+    ) -> SkipChains:
+        """The `SkipChains` of the graph of `unroll`, without the graph where that takes no more than copying.
+
+        Links that make one path of the sentences are skip edges too: what a document gets must not depend on the
+        documents beside it, with which its graph is no path.
         """
+        simple = self._simple_skip_chains(unary, sentence_offsets, links)
+        return simple or SkipChains.of(compile_tables(self.unroll(unary, sentence_offsets, links)))
+
+    def _simple_skip_chains(
+        self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Sequence[Links]
+    ) -> SkipChains | None:
+        """None unless all links are of one skip, not scaled, and none stands twice."""
         linked = [(skip, found) for skip, found in zip(self.skips, links, strict=True) if len(found.ends)]
         if len(linked) != 1 or linked[0][1].scale is not None or (np.diff(sentence_offsets) < 1).any():
             return None
@@ -83,7 +91,7 @@ class CRF:
         near, steps = ends[:, 1] - ends[:, 0] == 1, np.diff(ends, axis=0)
         ascending = ((steps[:, 0] > 0) | ((steps[:, 0] == 0) & (steps[:, 1] > 0))).all()
         unary = self.with_borders(unary, sentence_offsets)
-        if not ascending or near.all() or not max(unary.max(), self.transition.max(), table.max()) < np.inf:
+        if not ascending or not max(unary.max(), self.transition.max(), table.max()) < np.inf:
             return None  # numbers that are none: whoever builds the graph says what is wrong
         offsets, tables, edge_table = sentence_offsets, self.transition[None], None
         if near.any():  # such a link adds to the table of two neighbours, or joins two sentences

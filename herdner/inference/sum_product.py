@@ -241,6 +241,8 @@ def _skips(
     Factors of the same two variables are one edge, their tables added up: else they would be a loop that messages run
     around. Edges to which nothing is added share the tables of their factors.
     """
+    if not groups:
+        return np.empty((0, 2), np.int32), np.empty(0, np.int32), np.zeros((1, n_labels, n_labels))
     scopes = np.concatenate([group.scopes for group in groups]) if len(groups) > 1 else groups[0].scopes
     keys = _keys(scopes)
     in_order = np.sort(keys)

@@ -61,10 +61,9 @@ def decode(
     rng: np.random.Generator,
 ) -> Result:
     """One document by a backend; samplers begin with the best state of the chain."""
-    if isinstance(backend, SumProduct) and not backend.table_counts:
+    if isinstance(backend, SumProduct) and not backend.table_counts and any(len(found.ends) for found in links):
         chains = crf.skip_chains(unary, sentence_offsets, links)
-        if chains is not None:
-            return backend.infer_laid_out(chains, lambda: crf.unroll(unary, sentence_offsets, links))
+        return backend.infer_laid_out(chains, lambda: crf.unroll(unary, sentence_offsets, links))
     start: dict[str, Any] = {"start": crf.best_chain(unary, sentence_offsets)} if takes_start(backend) else {}
     return backend.infer(compile_tables(crf.unroll(unary, sentence_offsets, links)), rng, **start)
 

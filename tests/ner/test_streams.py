@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 
 import herdner
 from herdner import Tagger
+from herdner.crf.rules import LastName, SameWord
+from herdner.crf.templates import skip_chain
 from herdner.ner.document import Document
 from herdner.ner.io import read_documents
 from herdner.ner.streams import BATCH_CHARACTERS, Failure, batches, ordered
@@ -43,6 +46,16 @@ def found(documents: list[Document]) -> list[tuple]:
 def test_documents_in_batches_and_threads_are_as_each_alone(tagger, alone, options):
     """Bit for bit: confidences too."""
     assert found(list(tagger.pipe(TEXTS, **options))) == found(alone)
+
+
+@pytest.mark.parametrize("rules", [[SameWord()], [SameWord(), LastName()]])
+def test_sentences_that_links_make_one_path_are_in_batches_as_alone(tagger, rules):
+    """Alone, the graph of such a document is a path; beside others it is not."""
+    model, words = tagger.model_, ["Ada", "Winam", "Oslo", "Bob", "said", "that", "went"]
+    skips = tuple(replace(model.skips[0], template=skip_chain(rule)) for rule in rules)
+    linked, rng = Tagger.from_model(replace(model, skips=skips)), np.random.default_rng(1)
+    texts = ["\n\n".join(" ".join(rng.choice(words, rng.integers(2, 5))) for _ in range(2)) for _ in range(300)]
+    assert found(list(linked.pipe(texts))) == found([linked.tag(text) for text in texts])
 
 
 def test_chains_in_batches_are_as_each_alone(tagger):
