@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The Gibbs family's loops. ``herdner.inference.gibbs`` checks and chooses everything; here arrays become pointers.
+"""The Gibbs family's loops. ``herdner.inference.backends.gibbs`` checks and chooses everything; here arrays become pointers.
 
 The algorithm is in the headers: gibbs_model.h (conditionals), gibbs_weights.h and gibbs_draw.h (herding), gibbs_loops.h
 (a loop for each structure), gibbs_record.h and gibbs_run.h (sweeps, threads).

@@ -16,7 +16,7 @@ from rows cimport BUDGET, MOST_VARIABLES
 
 
 cdef class MaxProduct:
-    """Messages and beliefs of a graph, as laid out by herdner.inference.max_product.
+    """Messages and beliefs of a graph, as laid out by herdner.inference.backends.max_product.
 
     ``sizes`` [V]; ``unary`` [V, K] log-potentials; ``scope`` [S], the variable of each slot; ``factor_of`` [S];
     ``factor_at`` [F + 1]; ``message_at`` [S + 1]; ``table_at`` [S], where the factor's table starts in ``tables``, row-

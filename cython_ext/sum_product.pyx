@@ -24,7 +24,7 @@ cdef double MOST_PENDING = 1.0
 
 
 cdef class SumProduct:
-    """Messages and beliefs of a graph, as laid out by herdner.inference.sum_product: see `SkipChains` there."""
+    """Messages and beliefs of a graph, as laid out by herdner.inference.backends.sum_product: see `SkipChains` there."""
     cdef Workspace space            # of all chains, so that they are only smoothed anew where they change
     cdef chain_tables skip          # exp(table - shift) of the skip edges
     cdef bint skip_scalable         # these never underflow

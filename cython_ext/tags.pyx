@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Labelled spans of tag sequences (herdner.ner.tags)."""
+"""Labelled spans of tag sequences (herdner.text.tags)."""
 
 import numpy as np
 

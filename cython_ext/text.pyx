@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Loops over the characters of a text: where its tokens stand, and which of them begin a sentence.
 
-The rules are those of herdner.ner.tokenize and herdner.ner.sentences, which explain them.
+The rules are those of herdner.text.tokenize and herdner.text.sentences, which explain them.
 """
 
 import math
@@ -55,7 +55,7 @@ def place(str text not None, dict splits not None):
 
 
 cdef class SentenceLoop:
-    """Where sentences begin in texts, for the words of `herdner.ner.sentences.SentenceRules`."""
+    """Where sentences begin in texts, for the words of `herdner.text.sentences.SentenceRules`."""
     cdef frozenset titles, starters
     cdef str marks, closers, openers
 
@@ -65,7 +65,7 @@ cdef class SentenceLoop:
 
     def offsets(self, str text not None, list tokens not None, const int64_t[::1] starts not None,
                 const int64_t[::1] ends not None):
-        """int64[S + 1], see `herdner.ner.sentences.sentence_offsets`."""
+        """int64[S + 1], see `herdner.text.sentences.sentence_offsets`."""
         cdef Py_ssize_t n = len(tokens)
         cdef uint8_t[::1] begins = np.zeros(n + 1, np.uint8)
         check_places(text, n, starts, ends)

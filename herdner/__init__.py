@@ -19,28 +19,30 @@ _HOMES = {
         "FactorGraph", "TableFactors", "TableGraph", "boltzmann", "chain", "compile_tables", "complete", "from_joint",
         "ising", "load_graph", "potts", "save_graph",
     ),
-    "herdner.inference": ("BACKENDS", "Backend", "ImpossibleGraph", "Interrupted", "UnsupportedGraph", "make_backend"),
-    "herdner.inference.dogs": ("DoGS",),
-    "herdner.inference.gibbs": (
+    "herdner.inference": (
+        "BACKENDS", "Backend", "ImpossibleGraph", "Interrupted", "Result", "UnsupportedGraph", "make_backend",
+    ),
+    "herdner.inference.backends.dogs": ("DoGS",),
+    "herdner.inference.backends.gibbs": (
         "Gibbs", "annealed_gibbs", "bounded_error", "dhg", "gibbs", "herded_gibbs", "qmc_gibbs", "rdhg",
     ),
     "herdner.sampling": (
-        "LFSR", "Record", "Result", "Sobol", "bins", "blanket", "geometric", "linear", "neighbour_sum", "random_bins",
+        "LFSR", "Record", "Sobol", "bins", "blanket", "geometric", "linear", "neighbour_sum", "random_bins",
     ),
-    "herdner.ner.compare": ("compare",),
+    "herdner.evaluation.compare": ("compare",),
     "herdner.crf.learning": ("Learner", "MCMCLikelihood"),
     "herdner.crf.rules": ("Acronym", "LastName", "SameStem", "SameWord"),
     "herdner.crf.templates": ("linear_chain", "skip_chain"),
-    "herdner.ner.document": ("Document", "Entity"),
-    "herdner.ner.evaluate": ("evaluate",),
+    "herdner.text.document": ("Document", "Entity"),
+    "herdner.evaluation.scores": ("evaluate",),
     "herdner.ner.features": ("FeaturePlan",),
-    "herdner.ner.io": ("FormatError", "read_documents", "write_documents"),
+    "herdner.text.io": ("FormatError", "read_documents", "write_documents"),
     "herdner.ner.layer": ("SkipChainLayer",),
     "herdner.ner.lexicon": ("Gazetteers", "Lexicon"),
     "herdner.ner.model_file": ("ModelError",),
     "herdner.ner.models": ("load",),
     "herdner.ner.tagger": ("Tagger",),
-    "herdner.ner.tokenize": ("Tokenizer",),
+    "herdner.text.tokenize": ("Tokenizer",),
 }  # fmt: skip
 _MODULES = ("convergence", "denoising", "dobrushin", "fwss", "herding")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -59,6 +61,8 @@ if TYPE_CHECKING:
     from herdner.crf.rules import SameWord as SameWord
     from herdner.crf.templates import linear_chain as linear_chain
     from herdner.crf.templates import skip_chain as skip_chain
+    from herdner.evaluation.compare import compare as compare
+    from herdner.evaluation.scores import evaluate as evaluate
     from herdner.graph import FactorGraph as FactorGraph
     from herdner.graph import TableFactors as TableFactors
     from herdner.graph import TableGraph as TableGraph
@@ -75,35 +79,27 @@ if TYPE_CHECKING:
     from herdner.inference import Backend as Backend
     from herdner.inference import ImpossibleGraph as ImpossibleGraph
     from herdner.inference import Interrupted as Interrupted
+    from herdner.inference import Result as Result
     from herdner.inference import UnsupportedGraph as UnsupportedGraph
     from herdner.inference import make_backend as make_backend
-    from herdner.inference.dogs import DoGS as DoGS
-    from herdner.inference.gibbs import Gibbs as Gibbs
-    from herdner.inference.gibbs import annealed_gibbs as annealed_gibbs
-    from herdner.inference.gibbs import bounded_error as bounded_error
-    from herdner.inference.gibbs import dhg as dhg
-    from herdner.inference.gibbs import gibbs as gibbs
-    from herdner.inference.gibbs import herded_gibbs as herded_gibbs
-    from herdner.inference.gibbs import qmc_gibbs as qmc_gibbs
-    from herdner.inference.gibbs import rdhg as rdhg
-    from herdner.ner.compare import compare as compare
-    from herdner.ner.document import Document as Document
-    from herdner.ner.document import Entity as Entity
-    from herdner.ner.evaluate import evaluate as evaluate
+    from herdner.inference.backends.dogs import DoGS as DoGS
+    from herdner.inference.backends.gibbs import Gibbs as Gibbs
+    from herdner.inference.backends.gibbs import annealed_gibbs as annealed_gibbs
+    from herdner.inference.backends.gibbs import bounded_error as bounded_error
+    from herdner.inference.backends.gibbs import dhg as dhg
+    from herdner.inference.backends.gibbs import gibbs as gibbs
+    from herdner.inference.backends.gibbs import herded_gibbs as herded_gibbs
+    from herdner.inference.backends.gibbs import qmc_gibbs as qmc_gibbs
+    from herdner.inference.backends.gibbs import rdhg as rdhg
     from herdner.ner.features import FeaturePlan as FeaturePlan
-    from herdner.ner.io import FormatError as FormatError
-    from herdner.ner.io import read_documents as read_documents
-    from herdner.ner.io import write_documents as write_documents
     from herdner.ner.layer import SkipChainLayer as SkipChainLayer
     from herdner.ner.lexicon import Gazetteers as Gazetteers
     from herdner.ner.lexicon import Lexicon as Lexicon
     from herdner.ner.model_file import ModelError as ModelError
     from herdner.ner.models import load as load
     from herdner.ner.tagger import Tagger as Tagger
-    from herdner.ner.tokenize import Tokenizer as Tokenizer
     from herdner.sampling import LFSR as LFSR
     from herdner.sampling import Record as Record
-    from herdner.sampling import Result as Result
     from herdner.sampling import Sobol as Sobol
     from herdner.sampling import bins as bins
     from herdner.sampling import blanket as blanket
@@ -111,6 +107,12 @@ if TYPE_CHECKING:
     from herdner.sampling import linear as linear
     from herdner.sampling import neighbour_sum as neighbour_sum
     from herdner.sampling import random_bins as random_bins
+    from herdner.text.document import Document as Document
+    from herdner.text.document import Entity as Entity
+    from herdner.text.io import FormatError as FormatError
+    from herdner.text.io import read_documents as read_documents
+    from herdner.text.io import write_documents as write_documents
+    from herdner.text.tokenize import Tokenizer as Tokenizer
 
 __all__ = sorted([*_HOME_OF, *_MODULES, "__version__"])
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import herding as loops
-from herdner.sampling.seeds import generator
+from herdner.base.seeds import generator
 
 _OPERATIONS = 2**26  # of a loop at a time, so that Ctrl-C is answered
 

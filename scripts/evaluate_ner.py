@@ -19,9 +19,9 @@ difference in F1 with its interval and p-values, errors that are mended and new 
 JSON: {"herdner": version, "gold": {"source", "n_documents", "n_sentences", "n_tokens", "n_entities", "consistency"},
 "systems": [{"name", "source", "scores", "partial", "confusion", "errors", "consistency", "inconsistent_names",
 "calibration"}], "changes": [{"before", "after", "comparison", "n_mended", "n_new", "mended", "new"}], "notes": [..]}.
-Each part has the fields of its class: herdner.ner.evaluate.Scores, herdner.ner.partial.PartialScores,
-herdner.ner.errors.Confusion and FrequentError, herdner.ner.consistency.Consistency (and its two shares),
-herdner.ner.compare.Comparison, and those of evaluation_report.py. Null where something is unknown.
+Each part has the fields of its class: herdner.evaluation.scores.Scores, herdner.evaluation.partial.PartialScores,
+herdner.evaluation.mistakes.Confusion and FrequentError, herdner.evaluation.repeats.Consistency (and its two shares),
+herdner.evaluation.compare.Comparison, and those of evaluation_report.py. Null where something is unknown.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from evaluation_pages import to_markdown
 from evaluation_report import Options, Prediction, Report, make_report
 
 from herdner.cli.common import UsageError, check_encoding, check_writable, command, complain, destination
-from herdner.ner.align import align
-from herdner.ner.corpora import SourceFile, parse_source, read
-from herdner.ner.document import Document
-from herdner.ner.io import FORMATS, tokenized
-from herdner.ner.io.labels import Labels, renamed
-from herdner.ner.tokenize import Tokenizer
+from herdner.corpora.registry import SourceFile, parse_source, read
+from herdner.evaluation.align import align
+from herdner.text.document import Document
+from herdner.text.io import FORMATS, tokenized
+from herdner.text.io.labels import Labels, renamed
+from herdner.text.tokenize import Tokenizer
 
 # What others call the classes; only to say which option might help.
 SYNONYMS = {

@@ -22,7 +22,7 @@ from evaluation_pages import (
 from evaluation_plots import figures
 from evaluation_report import Report
 
-from herdner.ner.errors import Confusion, FrequentError
+from herdner.evaluation.mistakes import Confusion, FrequentError
 
 TEMPLATE = Path(__file__).with_name("evaluation_page.html")
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from evaluation_report import Change, InconsistentName, Report, System
 
-from herdner.ner.consistency import Consistency
-from herdner.ner.errors import Confusion, Example, FrequentError
-from herdner.ner.tables import markdown_table
+from herdner.evaluation.mistakes import Confusion, Example, FrequentError
+from herdner.evaluation.repeats import Consistency
+from herdner.evaluation.tables import markdown_table
 
 
 class Rows(NamedTuple):

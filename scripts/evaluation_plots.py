@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluation_report import Report
 
-from herdner.ner.errors import KINDS
+from herdner.evaluation.mistakes import KINDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

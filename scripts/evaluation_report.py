@@ -9,13 +9,21 @@ from typing import Any, cast
 import numpy as np
 
 import herdner
-from herdner.ner.calibration import MEASURES, claims, reliability
-from herdner.ner.compare import Comparison, Unit, compare
-from herdner.ner.consistency import Consistency, Repeated, consistency, repeated_names
-from herdner.ner.document import Document
-from herdner.ner.errors import Confusion, Found, FrequentError, confusion, frequent_errors, match_documents, mended
-from herdner.ner.evaluate import Scores, evaluate
-from herdner.ner.partial import PartialScores, partial_matches
+from herdner.evaluation.calibration import MEASURES, claims, reliability
+from herdner.evaluation.compare import Comparison, Unit, compare
+from herdner.evaluation.mistakes import (
+    Confusion,
+    Found,
+    FrequentError,
+    confusion,
+    frequent_errors,
+    match_documents,
+    mended,
+)
+from herdner.evaluation.partial import PartialScores, partial_matches
+from herdner.evaluation.repeats import Consistency, Repeated, consistency, repeated_names
+from herdner.evaluation.scores import Scores, evaluate
+from herdner.text.document import Document
 
 
 @dataclass(frozen=True)

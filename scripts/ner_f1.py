@@ -36,14 +36,14 @@ from timing import best_times
 from train_en import english_lexicon
 
 import herdner
+from herdner.corpora.registry import parse_source, read
 from herdner.crf.templates import linear_chain, skip_chain
-from herdner.ner.corpora import parse_source, read
-from herdner.ner.document import Document
-from herdner.ner.evaluate import evaluate
-from herdner.ner.tables import markdown_table
+from herdner.evaluation.scores import evaluate
+from herdner.evaluation.tables import markdown_table
 from herdner.ner.tagger import Tagger
-from herdner.ner.tags import Scheme
-from herdner.ner.tokenize import Tokenizer
+from herdner.text.document import Document
+from herdner.text.tags import Scheme
+from herdner.text.tokenize import Tokenizer
 
 TEMPLATES = {"chain": (linear_chain(),), "skip": (linear_chain(), skip_chain())}
 HEADER = ("method", "sweeps", "start", "F1", "sd", "below the best", "seconds")

@@ -15,8 +15,8 @@ from oracle import factors_of
 
 from herdner._ext.gibbs import uniforms
 from herdner.graph import FactorGraph, compile_tables
-from herdner.inference.gibbs import Gibbs
-from herdner.inference.start import random_start
+from herdner.inference.backends.gibbs import Gibbs
+from herdner.inference.gibbs.start import random_start
 
 WORD = 2**64
 ONE = 2**32

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from herdner.ner.document import Document
+from herdner.text.document import Document
 
 WORD = st.text(st.characters(exclude_categories=["Cs", "Zs", "Zl", "Zp", "Cc"]), min_size=1, max_size=5)
 WORD = WORD.filter(lambda word: not any(map(str.isspace, word)) and word != "-DOCSTART-")

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from herdner.ner.document import Document
+from herdner.text.document import Document
 
 
 def by_space(text: str) -> Document:

@@ -28,7 +28,7 @@ FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=inde
 RUNNING = ("python", "sh")
 WITH_NAMES = tuple(
     f"herdner.{name}"
-    for name in ("graph", "sampling", "inference", "dobrushin", "convergence", "fwss", "denoising", "ner.io")
+    for name in ("graph", "sampling", "inference", "dobrushin", "convergence", "fwss", "denoising", "text.io")
 )
 
 

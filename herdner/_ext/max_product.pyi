@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.inference.max_product import Slots
+from herdner.inference.backends.max_product import Slots
 
 class MaxProduct:
     state: NDArray[np.int32]

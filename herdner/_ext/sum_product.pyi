@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.inference.sum_product import SkipChains
+from herdner.inference.backends.sum_product import SkipChains
 
 class SumProduct:
     unaries: NDArray[np.float64]

@@ -63,7 +63,7 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
-        from herdner.ner.corpora import CorpusError
+        from herdner.corpora.registry import CorpusError
 
         try:
             return function(*args, **kwargs)
@@ -155,7 +155,7 @@ def destination(output: str | None) -> Iterator[IO[Any]]:
     if output is None or output == "-":
         yield sys.stdout
         return
-    from herdner.ner.files import replacing
+    from herdner.base.files import replacing
 
     with replacing(output) as binary:
         stream = io.TextIOWrapper(binary, encoding="utf-8", newline="\n", write_through=True)

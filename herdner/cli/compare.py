@@ -12,10 +12,10 @@ from herdner.cli.gold import CORE_CLASSES, classes_of, read_gold, timed
 
 if TYPE_CHECKING:
     from herdner import Tagger
-    from herdner.ner.compare import Comparison, Unit
-    from herdner.ner.corpora import SourceFile
-    from herdner.ner.document import Document
-    from herdner.ner.tokenize import Tokenizer
+    from herdner.corpora.registry import SourceFile
+    from herdner.evaluation.compare import Comparison, Unit
+    from herdner.text.document import Document
+    from herdner.text.tokenize import Tokenizer
 
 FORMS = "MODEL, MODEL@BACKEND, MODEL@BACKEND:KEY=VALUE:... or FILE:FORMAT"
 # The last @ before what can be a backend's name; the folders and the extension of a path are none.
@@ -40,7 +40,7 @@ def parse_side(text: str) -> Side:
     `parse_source` takes is a file of predictions; then what follows the last @ is a backend, and its options are parted
     by colons, as their values hold commas.
     """
-    from herdner.ner.corpora import parse_source
+    from herdner.corpora.registry import parse_source
     from herdner.ner.models import shipped_models
 
     if not text:
@@ -66,7 +66,7 @@ def compared(
     """Reads the gold documents once, tags them by both sides or reads their predictions, and compares."""
     import numpy as np
 
-    from herdner.ner.compare import compare
+    from herdner.evaluation.compare import compare
 
     if not resamples:
         raise UsageError("--resamples 0: a comparison is made of resamples; give 1 or more")
@@ -114,7 +114,7 @@ def load_taggers(sides: list[Side]) -> dict[str, Tagger]:
 
 def shared_tokenizer(sides: list[Side], taggers: dict[str, Tagger]) -> Tokenizer:
     """What splits running text for both: the tokenizer of the first model, or the default."""
-    from herdner.ner.tokenize import Tokenizer, TokenizerSettings
+    from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
     settings = [tagger.model_.tokenizer for tagger in taggers.values()] or [TokenizerSettings()]
     if any(other != settings[0] for other in settings):

@@ -18,7 +18,7 @@ corpora = typer.Typer(
 @command
 def list_() -> None:
     """One line per corpus: name, licence, how to get it, title (separated by tabs in a pipe)."""
-    from herdner.ner.corpora import load_registry
+    from herdner.corpora.registry import load_registry
 
     rows = [(name, c.licence, c.fetch, c.title) for name, c in load_registry().items()]
     if not sys.stdout.isatty():
@@ -41,7 +41,7 @@ def info(name: Annotated[str, typer.Argument(help="A name of `herdner corpora li
     """All that is known of a corpus: source, licence, classes, files and checksums."""
     import dataclasses
 
-    from herdner.ner.corpora import info as find
+    from herdner.corpora.registry import info as find
 
     for field in dataclasses.fields(corpus := find(name)):
         value = getattr(corpus, field.name)
@@ -62,7 +62,7 @@ def fetch(
     registry: Annotated[str | None, typer.Option("--registry", help="Another registry file.")] = None,
 ) -> None:
     """Download a corpus; size and checksum of every file are verified. Prints the folder."""
-    from herdner.ner.corpora import fetch as get
+    from herdner.corpora.registry import fetch as get
 
     with progress("{task.percentage:.0f} %") as display:
         tasks = {}
@@ -89,9 +89,9 @@ def convert(
 ) -> None:
     """Convert an annotated corpus to another format."""
     from herdner.cli.tag import check_output
-    from herdner.ner.corpora import convert as write
-    from herdner.ner.corpora import parse_source
-    from herdner.ner.tokenize import Tokenizer
+    from herdner.corpora.registry import convert as write
+    from herdner.corpora.registry import parse_source
+    from herdner.text.tokenize import Tokenizer
 
     check_output(to, None if output == "-" else output)
     if encoding:

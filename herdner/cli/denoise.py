@@ -183,7 +183,7 @@ def _truth(path: Path, seen: Observation, noise: Noise):
 
 def _write(files: dict[Path, bytes]) -> None:
     """Each file appears when it is complete."""
-    from herdner.ner.files import replacing
+    from herdner.base.files import replacing
 
     for path, content in files.items():
         with replacing(path) as stream:

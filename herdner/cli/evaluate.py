@@ -11,7 +11,7 @@ from herdner.cli.compare import compared
 from herdner.cli.gold import CORE_CLASSES, classes_of, parse_sources, read_gold, show, timed
 
 if TYPE_CHECKING:
-    from herdner.ner.evaluate import Scores
+    from herdner.evaluation.scores import Scores
 
 MAX_RESAMPLES = 10_000_000
 
@@ -88,8 +88,8 @@ def scored(
     import numpy as np
 
     import herdner
-    from herdner.ner.evaluate import evaluate as score
-    from herdner.ner.tokenize import Tokenizer
+    from herdner.evaluation.scores import evaluate as score
+    from herdner.text.tokenize import Tokenizer
 
     tagger = herdner.load(model)
     options = inference(backend, set_, tagger)

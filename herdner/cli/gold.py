@@ -11,9 +11,9 @@ from herdner.cli.common import UsageError, progress
 
 if TYPE_CHECKING:
     from herdner import Tagger
-    from herdner.ner.compare import Comparison
-    from herdner.ner.document import Document
-    from herdner.ner.evaluate import Scores
+    from herdner.evaluation.compare import Comparison
+    from herdner.evaluation.scores import Scores
+    from herdner.text.document import Document
 
 CORE_CLASSES = {"PER", "LOC", "ORG"}
 
@@ -42,7 +42,7 @@ def classes_of(tags: Iterable[str]) -> set[str]:
 
 def parse_sources(files: list[str]) -> list:
     """``FILE:FORMAT`` arguments taken apart; a wrong one is wrong use."""
-    from herdner.ner.corpora import parse_source
+    from herdner.corpora.registry import parse_source
 
     try:
         return [parse_source(file) for file in files]
@@ -52,7 +52,7 @@ def parse_sources(files: list[str]) -> list:
 
 def read_gold(sources: list, tokenizer: Any, map_labels: bool) -> list[Document]:
     """All documents of the sources with tokens and gold tags; ValueError where there are none."""
-    from herdner.ner.corpora import read
+    from herdner.corpora.registry import read
 
     documents = [d for source in sources for d in read(source, map_labels=map_labels, tokenizer=tokenizer)]
     for document in documents:

@@ -186,7 +186,7 @@ def _read(path: Path) -> NDArray[np.int64]:
 
 
 def _write(path: Path, order: NDArray[np.int32]) -> None:
-    from herdner.ner.files import replacing
+    from herdner.base.files import replacing
 
     with replacing(path) as stream:
         stream.write("".join(f"{i}\n" for i in order.tolist()).encode())
@@ -200,8 +200,8 @@ def _draw(path: Path, asked: _Question, curves: dict[str, NDArray[np.float64]], 
         from matplotlib import pyplot
     except ImportError:
         raise ValueError("figures need Matplotlib: pip install 'herdner[plot]'") from None
+    from herdner.base.files import replacing
     from herdner.dobrushin.figures import plot_distances, plot_guarantees
-    from herdner.ner.files import replacing
 
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "pdf", "svg"):

@@ -27,8 +27,8 @@ from herdner.cli.common import (
 
 if TYPE_CHECKING:
     from herdner import Tagger
-    from herdner.ner.document import Document
     from herdner.ner.failing import Failure
+    from herdner.text.document import Document
 
 InputOption = Annotated[
     str | None,
@@ -153,7 +153,7 @@ def stream_tags(
 ) -> None:
     """Tag the inputs in the order given, to one stream or file."""
     from herdner.cli.tagging import tagged
-    from herdner.ner.io import write_documents
+    from herdner.text.io import write_documents
 
     on_terminal = (output is None or output == "-") and sys.stdout.isatty()
     with progress("{task.fields[words]:,} tokens", shown=not on_terminal) as display:
@@ -176,7 +176,7 @@ def stream_tags(
 
 def check_output(format: str, output: str | None) -> None:
     """Wrong use before any work is done: a format that cannot be written, bytes on a terminal."""
-    from herdner.ner.io import FORMATS
+    from herdner.text.io import FORMATS
 
     known = [name for name, entry in FORMATS.items() if entry.write is not None]
     if format not in known:
@@ -198,8 +198,8 @@ def expand(files: list[str], format: str | None) -> list[Input]:
     """The inputs in the order given; a folder stands for the files in it whose extension is known, sorted."""
     from pathlib import Path
 
-    from herdner.ner.corpora import EXTENSIONS
-    from herdner.ner.io import FORMATS
+    from herdner.corpora.registry import EXTENSIONS
+    from herdner.text.io import FORMATS
 
     known = [name for name, entry in FORMATS.items() if entry.read is not None]
     if format is not None and format not in known:

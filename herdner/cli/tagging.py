@@ -10,8 +10,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Any
 
-from herdner.ner.document import Document
 from herdner.ner.failing import Failure, Work
+from herdner.text.document import Document
 
 if TYPE_CHECKING:
     from herdner import Tagger

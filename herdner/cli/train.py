@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.crf.learning import Learner
     from herdner.crf.templates import Template
-    from herdner.ner.document import Document
-    from herdner.ner.evaluate import Scores
+    from herdner.evaluation.scores import Scores
     from herdner.ner.lexicon import Lexicon
-    from herdner.ner.tags import Scheme
+    from herdner.text.document import Document
+    from herdner.text.tags import Scheme
 
 WEIGHTS = ("float64", "float32", "float16")
 OBJECTIVES = ("pseudo-likelihood", "token-pseudo-likelihood", "piecewise", "mcmc")
@@ -108,8 +108,8 @@ def train(
     check_curve(curve)
     templates, learner = ties(link, objective, l2, joint, scaled)
     from herdner import Tagger
-    from herdner.ner.sentences import ENGLISH, SentenceRules
-    from herdner.ner.tokenize import Tokenizer, TokenizerSettings
+    from herdner.text.sentences import ENGLISH, SentenceRules
+    from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
     sources, dev_sources = parse_sources(train), parse_sources(dev or [])
     rules = TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
@@ -139,7 +139,7 @@ def training_card(sources: list, n_documents: int, options: dict[str, Any]) -> d
 
 def check_choices(scheme: str, weights: str) -> None:
     """Words that are not among the choices are wrong use."""
-    from herdner.ner.tags import SCHEMES
+    from herdner.text.tags import SCHEMES
 
     for name, value, known in (("--scheme", scheme, SCHEMES), ("--weights", weights, WEIGHTS)):
         if value not in known:
@@ -252,7 +252,7 @@ def finish(
 
 def scored(tagger: Tagger, gold: list[Document]) -> Scores:
     """The tagger's scores on annotated documents."""
-    from herdner.ner.evaluate import evaluate
+    from herdner.evaluation.scores import evaluate
 
     return evaluate(gold, list(tagger.pipe(map(bare, gold))))
 

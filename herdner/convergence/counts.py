@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import gibbs as loops
+from herdner.base.seeds import generator
 from herdner.convergence.correlation import Correlation
 from herdner.convergence.enumeration import joint
 from herdner.convergence.errors import Errors
 from herdner.convergence.focus import Focus, by_others
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
-from herdner.inference.gibbs import Gibbs
-from herdner.inference.markov_chain import Chain
-from herdner.inference.runs import begun
-from herdner.inference.setup import Setup
-from herdner.inference.start import given_start
+from herdner.inference.backends.gibbs import Gibbs
+from herdner.inference.gibbs.run import Chain
+from herdner.inference.gibbs.runs import begun
+from herdner.inference.gibbs.setup import Setup
+from herdner.inference.gibbs.start import given_start
 from herdner.sampling.record import Record
 from herdner.sampling.scan import given
-from herdner.sampling.seeds import generator
 from herdner.sampling.sharing import Sharing, blanket
 
 _PIECE = 2**19  # sweeps between looks for Ctrl-C

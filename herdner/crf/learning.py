@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from herdner.base.seeds import generator
 from herdner.crf.model import CRF, Links
 from herdner.crf.objectives import OBJECTIVES, Examples, Objective, Slope, ties_of
 from herdner.crf.parameters import Parameters
 from herdner.inference import Backend
 from herdner.inference.backend import takes_start
-from herdner.inference.blocked_gibbs import BlockedGibbs
-from herdner.sampling.seeds import generator
+from herdner.inference.backends.blocked_gibbs import BlockedGibbs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,7 +83,7 @@ class LearningCurve:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draws value and score against the iteration (extra ``plot``); returns the axes of the value."""
-        from herdner.sampling.plots import axes
+        from herdner.inference.plots import axes
 
         ax = axes(ax)
         numbers = [step.iteration for step in self.steps]

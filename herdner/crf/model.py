@@ -12,8 +12,8 @@ from herdner._ext.links import add_messages
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.graph import FactorGraph, TableFactors, chain, compile_tables
 from herdner.graph.chains import ChainForm
-from herdner.inference.chain import forward_backward, viterbi
-from herdner.inference.sum_product import SkipChains
+from herdner.inference.backends.sum_product import SkipChains
+from herdner.inference.linear_chain import forward_backward, viterbi
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 
 from herdner.crf.model import CRF
 from herdner.crf.templates import clipped
-from herdner.inference.chain import forward_backward
+from herdner.inference.linear_chain import forward_backward
 
 _CELLS = 1 << 22  # numbers held at once in tables of single links
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.seeds import generator
 from herdner.denoising.model import checked, posterior
 from herdner.denoising.noise import Noise
-from herdner.inference.gibbs import dhg
+from herdner.inference.backends.gibbs import dhg
 from herdner.sampling.record import Record
-from herdner.sampling.seeds import generator
 
 MOST_COUPLING = 1.0
 _PIXELS = 2**17  # that pseudo-likelihood looks at

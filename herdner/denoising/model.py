@@ -8,16 +8,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.arrays import constant
 from herdner.denoising.noise import Flip, Gaussian, Noise
-from herdner.graph.arrays import constant
 from herdner.graph.builders import ising, potts
 from herdner.graph.factors import Factors, TableFactors
 from herdner.graph.graph import FactorGraph
 from herdner.graph.mixed import LikelihoodFactors, Mixed
 from herdner.inference.backend import Backend, takes_start
 from herdner.inference.registry import make_backend
+from herdner.inference.result import Result
 from herdner.sampling.record import Record
-from herdner.sampling.result import Result
 from herdner.sampling.sharing import bins
 
 

@@ -16,8 +16,8 @@ from dask.delayed import delayed
 
 from herdner.distributed.parquet import ENTITIES, entity_dict
 from herdner.distributed.worker import ModelBytes, model_bytes, tagger_of
-from herdner.ner.document import Document
 from herdner.ner.failing import Failure, Work
+from herdner.text.document import Document
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import IO, Any
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
-from herdner.ner.files import replacing
+from herdner.base.files import replacing
 
 
 class OutputError(OSError):

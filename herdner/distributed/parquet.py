@@ -8,9 +8,9 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from herdner.ner.document import Document, Entity
 from herdner.ner.failing import Failure
-from herdner.ner.io.source import Source
+from herdner.text.document import Document, Entity
+from herdner.text.io.source import Source
 
 ENTITIES = pa.list_(
     pa.struct(

@@ -14,10 +14,10 @@ from fsspec.utils import read_block
 
 from herdner.distributed.files import File
 from herdner.distributed.parquet import count_rows, read_rows
-from herdner.ner.document import Document
 from herdner.ner.failing import PIECE_CHARACTERS, Failure, by_line, is_blank, read_items, read_records
-from herdner.ner.io.plain import pieces
-from herdner.ner.io.source import FormatError, Source, read_chunks
+from herdner.text.document import Document
+from herdner.text.io.plain import pieces
+from herdner.text.io.source import FormatError, Source, read_chunks
 
 GZIP = b"\x1f\x8b"
 FILES_PER_LOOK = 200

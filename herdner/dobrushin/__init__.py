@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from herdner.dobrushin.certificate import Certificate
 from herdner.dobrushin.influence import (
     Influence,
     TotalInfluence,
@@ -12,6 +13,7 @@ from herdner.dobrushin.influence import (
     tightest,
 )
 from herdner.dobrushin.optimise import OptimisedScan, Search, optimise_scan, shortest_scan
+from herdner.dobrushin.target_variables import Targets, everything, uncertain, variables
 from herdner.dobrushin.variation import (
     Importance,
     Steps,
@@ -25,16 +27,19 @@ from herdner.dobrushin.variation import (
 )
 
 __all__ = [
+    "Certificate",
     "Importance",
     "Influence",
     "OptimisedScan",
     "Search",
     "Steps",
+    "Targets",
     "TotalInfluence",
     "binary_bound",
     "binary_pairwise_bound",
     "coupling_bounds",
     "dobrushin_variation",
+    "everything",
     "exact_influence",
     "importance_of",
     "marginal_bound",
@@ -43,6 +48,8 @@ __all__ = [
     "shortest_scan",
     "targets",
     "tightest",
+    "uncertain",
+    "variables",
     "variation_curve",
     "weighted_bound",
 ]

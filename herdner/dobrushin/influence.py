@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import dobrushin as loops
+from herdner.base.arrays import frozen
 from herdner.dobrushin.exact import exact_entries
 from herdner.dobrushin.strengths import binary_fields, interactions, log_ranges, pair_couplings
-from herdner.graph.arrays import frozen
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
 

@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.seeds import generator
 from herdner.fwss.common import Batches, continued, given_points, whole
 from herdner.fwss.optimisers import Diverged
 from herdner.fwss.targets import Target, as_target
 from herdner.graph import DensityGraph
 from herdner.sampling import Points
-from herdner.sampling.seeds import generator
 
 Floats = NDArray[np.float64]
 _WANTED, _SHRINK, _DELAY, _FORGET = 0.8, 0.05, 10.0, 0.75  # dual averaging as in Hoffman and Gelman 2014

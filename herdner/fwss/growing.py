@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.seeds import generator
 from herdner.fwss.common import (
     Batches,
     check_start,
@@ -26,7 +27,6 @@ from herdner.fwss.stein import SteinField
 from herdner.fwss.steps import Taken, make_rule
 from herdner.fwss.targets import Target, as_target
 from herdner.sampling import Points
-from herdner.sampling.seeds import generator
 
 Floats = NDArray[np.float64]
 Step = Literal["constant", "line-search", "fully-corrective"]

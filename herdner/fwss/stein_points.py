@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 
+from herdner.base.seeds import generator
 from herdner.fwss.common import Batches, check_start, continued, find_mode, whole
 from herdner.fwss.kernels import check_bandwidth
 from herdner.fwss.stein import stein_kernel
 from herdner.fwss.targets import Target, as_target
 from herdner.sampling import Points
-from herdner.sampling.seeds import generator
 
 Floats = NDArray[np.float64]
 _MOST_NODES = 2**20

@@ -9,13 +9,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.seeds import generator
 from herdner.fwss.common import Batches, chosen_bandwidth, continued, given_points, whole
 from herdner.fwss.kernels import check_bandwidth
 from herdner.fwss.optimisers import Adam, Diverged, Optimiser
 from herdner.fwss.stein import SteinField
 from herdner.fwss.targets import Target, as_target
 from herdner.sampling import Points
-from herdner.sampling.seeds import generator
 
 Floats = NDArray[np.float64]
 _BANDWIDTH_EVERY = 10

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.graph.arrays import constant, frozen
+from herdner.base.arrays import constant, frozen
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
 

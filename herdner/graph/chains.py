@@ -16,7 +16,7 @@ MOST_CELLS = 2**28  # of all edge tables together
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainForm:
-    """A graph whose components are paths of variables, in the form of ``herdner.inference.chain``.
+    """A graph whose components are paths of variables, in the form of ``herdner.inference.linear_chain``.
 
     ``order`` int64[V]: the variables path by path, None where that is 0 .. V - 1; ``offsets`` int64[S + 1]: path s
     holds the positions offsets[s] .. offsets[s + 1] - 1; ``unary`` float64[V, K]: the unary log-potentials by position;

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.graph.arrays import frozen
+from herdner.base.arrays import frozen
 from herdner.graph.domain import Domains
 from herdner.graph.graph import FactorGraph
 

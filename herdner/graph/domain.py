@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.graph.arrays import frozen
+from herdner.base.arrays import frozen
 
 
 class Domains(Protocol):

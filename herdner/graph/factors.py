@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import factors as loops
-from herdner.graph.arrays import constant, frozen, frozen_or_constant
+from herdner.base.arrays import constant, frozen, frozen_or_constant
 from herdner.graph.domain import Domains
 
 

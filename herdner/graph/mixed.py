@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.graph.arrays import frozen
+from herdner.base.arrays import frozen
 from herdner.graph.density import Reals
 from herdner.graph.domain import Domains, Labels
 from herdner.graph.factors import TableFactors

@@ -1,15 +1,17 @@
-"""Inference: backends by name, and the chain algorithms in bulk (`herdner.inference.chain`)."""
+"""Inference: backends by name, and the chain algorithms in bulk (`herdner.inference.linear_chain`)."""
 
 from __future__ import annotations
 
 from herdner.inference.backend import Backend, ImpossibleGraph, Interrupted, UnsupportedGraph
 from herdner.inference.registry import BACKENDS, describe_backend, make_backend
+from herdner.inference.result import Result
 
 __all__ = [
     "BACKENDS",
     "Backend",
     "ImpossibleGraph",
     "Interrupted",
+    "Result",
     "UnsupportedGraph",
     "describe_backend",
     "make_backend",

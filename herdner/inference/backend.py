@@ -11,7 +11,7 @@ import numpy as np
 from herdner.graph.graph import FactorGraph
 from herdner.graph.graph import ImpossibleGraph as ImpossibleGraph
 from herdner.graph.tables import TableGraph
-from herdner.sampling.result import Result
+from herdner.inference.result import Result
 
 
 class Backend(Protocol):

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.seeds import generator
 from herdner.dobrushin import (
     Influence,
     Steps,
@@ -25,11 +26,10 @@ from herdner.dobrushin import (
 )
 from herdner.graph.builders import boltzmann
 from herdner.graph.tables import compile_tables
-from herdner.inference.runs import run_chains
+from herdner.inference.gibbs.runs import run_chains
 from herdner.sampling.plan import Plan
 from herdner.sampling.record import Record
 from herdner.sampling.scan import given, random_scan, systematic
-from herdner.sampling.seeds import generator
 
 _NOTHING = Record(best=False, marginals=False)
 _SHRINKING = 60  # halvings of the factor that couplings are shrunk by

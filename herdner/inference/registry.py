@@ -19,21 +19,21 @@ from herdner.inference.backend import Backend
 # from_text(text), whose ValueError says what is wrong; str() of such a value is its text.
 BACKENDS: Mapping[str, str] = MappingProxyType(
     {
-        "annealed-gibbs": "herdner.inference.gibbs:annealed_gibbs",
-        "blocked-gibbs": "herdner.inference.blocked_gibbs:BlockedGibbs",
-        "bounded-error": "herdner.inference.gibbs:bounded_error",
-        "dhg": "herdner.inference.gibbs:dhg",
-        "dogs": "herdner.inference.dogs:DoGS",
-        "exact": "herdner.inference.exact:Exact",
-        "gibbs": "herdner.inference.gibbs:gibbs",
-        "herded-gibbs": "herdner.inference.gibbs:herded_gibbs",
-        "icm": "herdner.inference.icm:ICM",
-        "max-product": "herdner.inference.max_product:MaxProduct",
-        "mean-field": "herdner.inference.mean_field:MeanField",
-        "qmc-gibbs": "herdner.inference.gibbs:qmc_gibbs",
-        "rdhg": "herdner.inference.gibbs:rdhg",
-        "sum-product": "herdner.inference.sum_product:SumProduct",
-        "viterbi": "herdner.inference.viterbi:Viterbi",
+        "annealed-gibbs": "herdner.inference.backends.gibbs:annealed_gibbs",
+        "blocked-gibbs": "herdner.inference.backends.blocked_gibbs:BlockedGibbs",
+        "bounded-error": "herdner.inference.backends.gibbs:bounded_error",
+        "dhg": "herdner.inference.backends.gibbs:dhg",
+        "dogs": "herdner.inference.backends.dogs:DoGS",
+        "exact": "herdner.inference.backends.exact:Exact",
+        "gibbs": "herdner.inference.backends.gibbs:gibbs",
+        "herded-gibbs": "herdner.inference.backends.gibbs:herded_gibbs",
+        "icm": "herdner.inference.backends.icm:ICM",
+        "max-product": "herdner.inference.backends.max_product:MaxProduct",
+        "mean-field": "herdner.inference.backends.mean_field:MeanField",
+        "qmc-gibbs": "herdner.inference.backends.gibbs:qmc_gibbs",
+        "rdhg": "herdner.inference.backends.gibbs:rdhg",
+        "sum-product": "herdner.inference.backends.sum_product:SumProduct",
+        "viterbi": "herdner.inference.backends.viterbi:Viterbi",
     }
 )
 """The backends: names, and where each is found, "module:object"."""

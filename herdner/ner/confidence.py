@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.crf.model import CRF, Links
-from herdner.inference import Backend, UnsupportedGraph, chain
+from herdner.inference import Backend, UnsupportedGraph, linear_chain
 from herdner.ner.linking import decode
-from herdner.ner.tags import Span
+from herdner.text.tags import Span
 
 Floats = NDArray[np.float64]
 States = NDArray[np.int32]
@@ -54,7 +54,7 @@ def span_confidences(
         unary = crf.given(unary, links, beliefs)
     starts, ends = [span.start for span in spans], [span.end for span in spans]
     unary = crf.with_borders(unary, sentence_offsets)
-    return np.exp(chain.span_log_probability(unary, crf.transition, sentence_offsets, states, starts, ends))
+    return np.exp(linear_chain.span_log_probability(unary, crf.transition, sentence_offsets, states, starts, ends))
 
 
 def mean_confidences(

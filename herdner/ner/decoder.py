@@ -13,10 +13,10 @@ from herdner._ext.features import Extractor
 from herdner.crf.model import CRF, Links
 from herdner.inference import Backend, make_backend
 from herdner.ner.confidence import inferred, mean_confidences, span_confidences
-from herdner.ner.document import Document
 from herdner.ner.linking import DEFAULT_BACKEND
 from herdner.ner.model import Model
-from herdner.ner.tags import Span, spans_from_states
+from herdner.text.document import Document
+from herdner.text.tags import Span, spans_from_states
 
 
 @dataclass(frozen=True, eq=False)

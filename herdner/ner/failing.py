@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, count
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from herdner.ner.document import Document
-from herdner.ner.io import FORMATS, FormatError, read_documents
-from herdner.ner.io.plain import document_of_line
-from herdner.ner.io.source import MAX_LINE_CHARS, Source, open_bytes, sources
 from herdner.ner.streams import Failure as NotTagged
+from herdner.text.document import Document
+from herdner.text.io import FORMATS, FormatError, read_documents
+from herdner.text.io.plain import document_of_line
+from herdner.text.io.source import MAX_LINE_CHARS, Source, open_bytes, sources
 
 if TYPE_CHECKING:
     from herdner.ner.tagger import Tagger

@@ -52,6 +52,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.seeds import child
 from herdner.crf.learning import Learner, LearningCurve, Score, Step, learn
 from herdner.crf.model import CRF, Skip
 from herdner.crf.rules import RULES, Rule, SameWord, rule_from_text
@@ -74,7 +75,7 @@ from herdner.ner.scored import (
     scheme_of,
     transition_table,
 )
-from herdner.ner.tags import (
+from herdner.text.tags import (
     SCHEMES,
     Scheme,
     SentenceOffsets,
@@ -83,7 +84,6 @@ from herdner.ner.tags import (
     spans_from_tags,
     split_tag,
 )
-from herdner.sampling.seeds import child
 
 DEFAULT_RULES = (SameWord(),)
 JOINT = Learner(joint=True)

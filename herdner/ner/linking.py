@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.seeds import child
 from herdner.crf.learning import Score
 from herdner.crf.model import CRF, Links
 from herdner.crf.objectives import Examples
 from herdner.crf.templates import EdgeScale
+from herdner.evaluation.scores import Pair, count_spans, f1_of_counts
 from herdner.graph import compile_tables
 from herdner.inference import Backend, make_backend
 from herdner.inference.backend import takes_start
-from herdner.inference.sum_product import SumProduct
-from herdner.ner.document import Document
-from herdner.ner.evaluate import Pair, count_spans, f1_of_counts
-from herdner.ner.tags import Span, spans_from_tags
-from herdner.sampling.result import Result
-from herdner.sampling.seeds import child
+from herdner.inference.backends.sum_product import SumProduct
+from herdner.inference.result import Result
+from herdner.text.document import Document
+from herdner.text.tags import Span, spans_from_tags
 
 if TYPE_CHECKING:
     from herdner.ner.model import Model

@@ -14,12 +14,12 @@ from herdner._ext.features import Extractor, FeatureWeights
 from herdner.crf.bayesian import TableParticles
 from herdner.crf.model import CRF, Skip
 from herdner.crf.templates import EdgeScale, SkipChain
-from herdner.crf.training import ChainWeights
+from herdner.crf.trainer import ChainWeights
 from herdner.ner.features import FeaturePlan, make_extractor
 from herdner.ner.lexicon import Gazetteers, Lexicon, WordValues
 from herdner.ner.model_file import ModelError, name_of, read_model, write_model
-from herdner.ner.tags import SCHEMES, Scheme, allowed_transitions, check_tags
-from herdner.ner.tokenize import TokenizerSettings
+from herdner.text.tags import SCHEMES, Scheme, allowed_transitions, check_tags
+from herdner.text.tokenize import TokenizerSettings
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.ner.files import replacing
+from herdner.base.files import replacing
 
 FORMAT, LAYER_FORMAT = "herdner-model", "herdner-layer"
 HOLDS = {FORMAT: "a tagger: open it with herdner.load", LAYER_FORMAT: "a layer: open it with SkipChainLayer.load"}

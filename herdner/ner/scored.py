@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.ner.tags import Scheme, SentenceOffsets, convert_tags, split_tag
+from herdner.text.tags import Scheme, SentenceOffsets, convert_tags, split_tag
 
 ScoreKind = Literal["log-potentials", "marginals"]
 FLOOR = 1e-10  # probabilities below count as this: a tagger that is wrong and certain can still be overruled

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.ner.tags import Span
+from herdner.text.tags import Span
 
 Floats = NDArray[np.float64]
 FLOOR = 1e-4  # a probability below counts as this: what is wrong and certain can still be overruled
@@ -28,9 +28,9 @@ class Trust:
     power, caution: of probabilities that the tagger itself gives: the power that they are raised to (a greedy tagger is
     too sure of itself), and the log-potential that speaks for no name beside them.
 
-    ``scripts/learn_consistency.py`` finds the defaults: the F1 of ``en_core_web_sm`` on openly licensed news (Worldwide
-    train, ODC-By, and herdner-news, CC0) is best there, by coordinate ascent. The optimum is flat: neighbours on the
-    grid differ by 0.1 to 0.3 points.
+    ``scripts/models/learn_consistency.py`` finds the defaults: the F1 of ``en_core_web_sm`` on openly licensed news
+    (Worldwide train, ODC-By, and herdner-news, CC0) is best there, by coordinate ascent. The optimum is flat:
+    neighbours on the grid differ by 0.1 to 0.3 points.
     """
 
     right: float = 0.8

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
-from herdner.ner.document import Document
+from herdner.text.document import Document
 
 T = TypeVar("T")
 U = TypeVar("U")

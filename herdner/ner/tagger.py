@@ -11,26 +11,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.seeds import child
 from herdner.crf.bayesian import TableParticles, sample_tables
 from herdner.crf.learning import Learner, LearningCurve, Score, Step, learn
 from herdner.crf.model import CRF, Skip
 from herdner.crf.objectives import Examples
 from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, Template, linear_chain, skip_chain
-from herdner.crf.training import Progress, train_chain
+from herdner.crf.trainer import Progress, train_chain
 from herdner.fwss.common import whole
 from herdner.inference import Backend, make_backend
 from herdner.ner.decoder import Decoder
-from herdner.ner.document import Document, document_spans
 from herdner.ner.estimator import Estimator
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
-from herdner.ner.io import tokenized
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.linking import DEFAULT_BACKEND, backend_of, check_development, development_f1, gather, held_out_unaries
 from herdner.ner.model import Model
 from herdner.ner.streams import Batch, Failure, Source, awaited, batches, ordered
-from herdner.ner.tags import SCHEMES, Scheme, convert_tags
-from herdner.ner.tokenize import Tokenizer, TokenizerSettings
-from herdner.sampling.seeds import child
+from herdner.text.document import Document, document_spans
+from herdner.text.io import tokenized
+from herdner.text.tags import SCHEMES, Scheme, convert_tags
+from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
 _COMPILED = ("_decoder", "_tokenizer")
 
@@ -48,7 +48,7 @@ class Tagger(Estimator):
     (`Lexicon`).
     scheme: tag scheme of the chain's labels, whatever scheme the training data are written in.
     constrained: forbid tag sequences that are not well formed in the scheme.
-    c1, c2, min_freq, max_iterations: CRFsuite's L-BFGS (`herdner.crf.training.train_chain`).
+    c1, c2, min_freq, max_iterations: CRFsuite's L-BFGS (`herdner.crf.trainer.train_chain`).
     templates: which tokens are joined; None is ``(linear_chain(), skip_chain())``, the chain alone is
     ``(linear_chain(),)``.
     learner: how the tables of links are learned (`Learner`); n_folds: of the documents, each scored by a chain trained
@@ -237,7 +237,7 @@ class Tagger(Estimator):
 
     def score(self, documents: Iterable[Document], tags: Iterable[Sequence[str]] | None = None) -> float:
         """Micro F1 of the predicted entities (strict, by seqeval), between 0 and 1."""
-        from herdner.ner.evaluate import evaluate
+        from herdner.evaluation.scores import evaluate
 
         documents = list(documents)
         gold = documents if tags is None else [d.with_tags(t) for d, t in zip(documents, tags, strict=True)]

@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 from herdner.sampling.annealing import Annealing, as_annealing, geometric, linear
-from herdner.sampling.certificate import Certificate
 from herdner.sampling.driving import LFSR, Driving, Sobol
 from herdner.sampling.plan import Plan
 from herdner.sampling.points import Points
 from herdner.sampling.record import Record
-from herdner.sampling.result import Result
 from herdner.sampling.scan import Scan, checkerboard, given, jacobi, random_scan, systematic
 from herdner.sampling.sharing import Sharing, bins, blanket, complete, neighbour_sum, random_bins
-from herdner.sampling.targets import Targets, everything, uncertain, variables
 
 __all__ = [
     "LFSR",
     "Annealing",
-    "Certificate",
     "Driving",
     "Plan",
     "Points",
     "Record",
-    "Result",
     "Scan",
     "Sharing",
     "Sobol",
-    "Targets",
     "as_annealing",
     "bins",
     "blanket",
     "checkerboard",
     "complete",
-    "everything",
     "geometric",
     "given",
     "jacobi",
@@ -40,6 +33,4 @@ __all__ = [
     "random_bins",
     "random_scan",
     "systematic",
-    "uncertain",
-    "variables",
 ]

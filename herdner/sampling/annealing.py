@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.graph.arrays import frozen
-from herdner.sampling.text import from_call
+from herdner.base.arrays import frozen
+from herdner.base.options import from_call
 
 
 class Annealing(ABC):

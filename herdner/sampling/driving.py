@@ -14,6 +14,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.options import from_call
 from herdner.sampling.registers import (
     MOST_DEGREE,
     WORD,
@@ -24,7 +25,6 @@ from herdner.sampling.registers import (
     register,
     show_polynomial,
 )
-from herdner.sampling.text import from_call
 
 _CHUNK = 2**18  # numbers made at a time
 _SHUFFLED = 16  # chunks whose points are shuffled together

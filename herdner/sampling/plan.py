@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdner.graph.arrays import frozen
+from herdner.base.arrays import frozen
 from herdner.sampling.annealing import Annealing, as_annealing
 from herdner.sampling.driving import Driving
 from herdner.sampling.record import Record
@@ -36,7 +36,7 @@ class Plan:
     form           "circular" adds the probability to the weight and then decides (HG16 eq. 9), "threshold" decides
                    first (HG16 Algorithm 1). For one fixed probability per weight they differ in the start only; where a
                    weight sees several (bins), circular decides by the present one: with few bins that is
-                   nearer to the truth, but not with one in long runs (scripts/herding_forms.py)
+                   nearer to the truth, but not with one in long runs (scripts/papers/herding_forms.py)
     numbers        "fixed": herding weights in units of 2^-32, exactly reproducible; "float64" for study
     driving        where uniform numbers come from: None is the generator, else `LFSR` or `Sobol` (quasi-random Gibbs)
     n_chains       independent chains, run side by side in threads: marginals are their averages, the state their best

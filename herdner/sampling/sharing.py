@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from herdner.sampling.text import from_call
+from herdner.base.options import from_call
 
 MOST_BINS = 2**30
 

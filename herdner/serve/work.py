@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.ner.document import Document
 from herdner.ner.models import load
 from herdner.ner.tagger import Tagger
-from herdner.ner.tags import split_tag
+from herdner.text.document import Document
+from herdner.text.tags import split_tag
 
 Source = str | Tagger
 """A model's name or path, or a tagger."""

@@ -16,9 +16,9 @@ from spacy.tokens import Doc, SpanGroup
 from spacy.tokens import Span as DocSpan
 
 from herdner.inference import Backend, make_backend
-from herdner.ner.document import Document
-from herdner.ner.sentences import ENGLISH, SentenceRules, sentence_offsets
-from herdner.ner.tags import Span
+from herdner.text.document import Document
+from herdner.text.sentences import ENGLISH, SentenceRules, sentence_offsets
+from herdner.text.tags import Span
 
 BEGIN = 3  # ENT_IOB of an entity's first token; without ENT_TYPE the token is blocked: no entity may hold it
 EXTENSION = "confidence"

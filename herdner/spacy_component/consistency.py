@@ -25,14 +25,13 @@ from spacy.tokens import Span as DocSpan
 from spacy.training import Example
 from spacy.util import logger
 
+from herdner.base.seeds import child
 from herdner.crf.learning import Learner
 from herdner.crf.rules import rule_from_text
 from herdner.ner.layer import SkipChainLayer
 from herdner.ner.linking import DEFAULT_BACKEND
 from herdner.ner.model_file import ModelError
 from herdner.ner.span_scores import Trust, tags_of
-from herdner.ner.tags import Span, tags_from_spans
-from herdner.sampling.seeds import child
 from herdner.spacy_component.common import (
     EXTENSION,
     blocked_tokens,
@@ -53,6 +52,7 @@ from herdner.spacy_component.task import (
     merged,
     unchanged,
 )
+from herdner.text.tags import Span, tags_from_spans
 
 RULES = ("same-word", "last-name", "acronym")
 # OntoNotes' numbers and times: no names, their words mean something else each time.

@@ -16,10 +16,10 @@ from spacy.tokens import Span as DocSpan
 from spacy.training import Example
 from spacy.util import filter_spans
 
-from herdner.ner.document import Document, Entity, project
-from herdner.ner.sentences import SentenceRules
-from herdner.ner.tags import tags_from_spans
 from herdner.spacy_component.common import Aligned, document_of
+from herdner.text.document import Document, Entity, project
+from herdner.text.sentences import SentenceRules
+from herdner.text.tags import tags_from_spans
 
 
 @dataclass

@@ -21,20 +21,20 @@ from spacy.training import Example
 from spacy.util import logger
 from spacy.vocab import Vocab
 
+from herdner.base.seeds import child
 from herdner.crf.rules import rule_from_text
 from herdner.crf.templates import linear_chain, skip_chain
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError
 from herdner.ner.models import load, shipped_models
-from herdner.ner.sentences import ENGLISH, SentenceRules
 from herdner.ner.tagger import Tagger
-from herdner.ner.tags import Span, spans_from_tags, split_tag
-from herdner.ner.tokenize import TokenizerSettings
-from herdner.sampling.seeds import child
 from herdner.spacy_component.common import configured_backend, document_of, named, register_extension, set_entities
 from herdner.spacy_component.examples import training_documents
 from herdner.spacy_component.pipe import EntityPipe
+from herdner.text.sentences import ENGLISH, SentenceRules
+from herdner.text.tags import Span, spans_from_tags, split_tag
+from herdner.text.tokenize import TokenizerSettings
 
 DEFAULT_CONFIG = {
     "model": "en",

@@ -12,9 +12,9 @@ from spacy.tokens import Span as DocSpan
 
 from herdner.ner.layer import SkipChainLayer
 from herdner.ner.span_scores import Floats, Trust, token_scores
-from herdner.ner.tags import Span
 from herdner.spacy_component.common import Aligned, blocked_tokens, document_of
 from herdner.spacy_component.evidence import Evidence
+from herdner.text.tags import Span
 
 HIDDEN = "0"  # stands for a token that no rule may link
 CERTAIN = -20.0  # log-potential of a tag that is not open to change, while tables are learned: it may be wrong

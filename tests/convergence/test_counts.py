@@ -11,7 +11,16 @@ from oracle import Oracle
 
 from herdner.convergence import Errors, Focus, Lambdas, count, expectation_error, focus
 from herdner.graph import FactorGraph, TableFactors, boltzmann, ising, potts
-from herdner.inference.gibbs import Gibbs, annealed_gibbs, bounded_error, dhg, gibbs, herded_gibbs, qmc_gibbs, rdhg
+from herdner.inference.backends.gibbs import (
+    Gibbs,
+    annealed_gibbs,
+    bounded_error,
+    dhg,
+    gibbs,
+    herded_gibbs,
+    qmc_gibbs,
+    rdhg,
+)
 from herdner.sampling import Record, Sobol, bins, blanket, complete, given, neighbour_sum, random_bins
 
 

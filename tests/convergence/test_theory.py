@@ -22,7 +22,7 @@ from herdner.convergence import (
     joint,
 )
 from herdner.graph import FactorGraph, TableFactors, boltzmann, from_joint, ising, potts
-from herdner.inference.gibbs import bounded_error, gibbs, herded_gibbs
+from herdner.inference.backends.gibbs import bounded_error, gibbs, herded_gibbs
 from herdner.sampling import Record, bins, complete, random_bins
 
 

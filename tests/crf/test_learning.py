@@ -14,9 +14,9 @@ from herdner.crf.learning import Learner, MCMCLikelihood, learn
 from herdner.crf.model import CRF
 from herdner.crf.objectives import Piecewise, PseudoLikelihood
 from herdner.crf.templates import EdgeScale
-from herdner.inference.exact import Exact
-from herdner.inference.gibbs import Gibbs, herded_gibbs
-from herdner.inference.icm import ICM
+from herdner.inference.backends.exact import Exact
+from herdner.inference.backends.gibbs import Gibbs, herded_gibbs
+from herdner.inference.backends.icm import ICM
 
 
 @pytest.mark.parametrize("scaled", [False, True])

@@ -17,8 +17,8 @@ from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, linear_chai
 from herdner.graph import compile_tables
 from herdner.graph.chains import ChainForm
 from herdner.inference import make_backend
-from herdner.inference.chain import forward_backward
-from herdner.inference.sum_product import SkipChains, SumProduct
+from herdner.inference.backends.sum_product import SkipChains, SumProduct
+from herdner.inference.linear_chain import forward_backward
 
 TOKENS = ["Oslo", "won", "In", "Oslo", ",", "Bergen"]
 OFFSETS = np.array([0, 2, 6])

@@ -21,7 +21,7 @@ from herdner.denoising import (
 )
 from herdner.graph import compile_tables, ising
 from herdner.inference import make_backend
-from herdner.inference.gibbs import gibbs
+from herdner.inference.backends.gibbs import gibbs
 
 NOISES = [Gaussian(0.8), Flip(0.2), Gaussian(0.7, (-1.0, 0.2, 1.5)), Flip(0.3, 3)]
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from oracle import Oracle
 
 from herdner.graph import FactorGraph, TableFactors, chain, compile_tables, ising, potts
-from herdner.inference import Interrupted, UnsupportedGraph, make_backend, markov_chain
-from herdner.inference.blocked_gibbs import BlockedGibbs, Blocks
+from herdner.inference import Interrupted, UnsupportedGraph, make_backend
+from herdner.inference.backends.blocked_gibbs import BlockedGibbs, Blocks
+from herdner.inference.gibbs import run as markov_chain
 from herdner.sampling import Record, linear
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from herdner.graph import FactorGraph, TableFactors, boltzmann, compile_tables, ising, potts
-from herdner.inference.gibbs import Gibbs
-from herdner.inference.markov_chain import Chain
-from herdner.inference.setup import Setup
+from herdner.inference.backends.gibbs import Gibbs
+from herdner.inference.gibbs.run import Chain
+from herdner.inference.gibbs.setup import Setup
 from herdner.sampling import Record, bins, blanket, linear, neighbour_sum, random_bins
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from herdner.graph import FactorGraph, TableFactors, compile_tables, ising
 from herdner.inference import ImpossibleGraph, make_backend
-from herdner.inference.gibbs import Gibbs, herded_gibbs, qmc_gibbs
+from herdner.inference.backends.gibbs import Gibbs, herded_gibbs, qmc_gibbs
 from herdner.sampling import LFSR, Record, Sobol, bins, blanket, random_bins
 
 GRID = ising(0.5, np.zeros((2, 3)))

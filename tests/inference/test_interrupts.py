@@ -7,7 +7,8 @@ import pytest
 
 from herdner._ext import ascent
 from herdner.graph import ising
-from herdner.inference import Interrupted, icm, make_backend, max_product, mean_field
+from herdner.inference import Interrupted, make_backend
+from herdner.inference.backends import icm, max_product, mean_field
 
 
 def impatient(cls, method, patience):

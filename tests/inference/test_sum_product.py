@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from oracle import Oracle
 
 from herdner.graph import FactorGraph, TableFactors, chain, ising, potts
-from herdner.inference import ImpossibleGraph, Interrupted, UnsupportedGraph, make_backend, sum_product
-from herdner.inference.chain import span_log_probability
+from herdner.inference import ImpossibleGraph, Interrupted, UnsupportedGraph, make_backend
+from herdner.inference.backends import sum_product
+from herdner.inference.linear_chain import span_log_probability
 
 CONVERGED = {"n_sweeps": 2000, "tolerance": 1e-13, "table_counts": True}
 

@@ -11,7 +11,7 @@ from data import ELSEWHERE
 
 from herdner.graph import FactorGraph, TableFactors, boltzmann, ising, potts
 from herdner.inference import BACKENDS, ImpossibleGraph, UnsupportedGraph, make_backend
-from herdner.inference.gibbs import Gibbs, qmc_gibbs
+from herdner.inference.backends.gibbs import Gibbs, qmc_gibbs
 from herdner.sampling import Record, Sobol, bins, blanket, complete, given, neighbour_sum
 
 INF = np.inf

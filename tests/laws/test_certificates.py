@@ -9,10 +9,10 @@ from reference_dobrushin import joint, law_after, marginal_distance
 
 import herdner
 from herdner import DoGS, Record, chain, ising, make_backend
-from herdner.dobrushin import dobrushin_variation, optimise_scan, tightest
+from herdner.dobrushin import Certificate, Targets, dobrushin_variation, optimise_scan, tightest, uncertain, variables
 from herdner.graph import FactorGraph, TableFactors, boltzmann
 from herdner.inference import Interrupted
-from herdner.sampling import Certificate, Targets, given, linear, systematic, uncertain, variables
+from herdner.sampling import given, linear, systematic
 
 
 def weak_graph() -> FactorGraph:
@@ -33,7 +33,7 @@ def law_of(graph: FactorGraph, order, p) -> np.ndarray:
 def test_the_certificate_holds_for_the_exact_law(monkeypatch, n_steps: int, targets: str) -> None:
     """The law of the state after the very scan that the backend runs, from every start."""
     graph, seen = weak_graph(), []
-    monkeypatch.setattr(herdner.inference.dogs, "given", lambda order: seen.append(order) or given(order))
+    monkeypatch.setattr(herdner.inference.backends.dogs, "given", lambda order: seen.append(order) or given(order))
     result = DoGS(n_sweeps=3, n_steps=n_steps, targets=Targets.from_text(targets)).infer(graph, 1)
     certificate, p = result.certificate, joint(graph)
     chosen = range(6) if targets == "all" else Targets.from_text(targets).variables
@@ -131,7 +131,7 @@ def test_an_interrupted_run_keeps_its_certificate(monkeypatch) -> None:
     def stopped(*arguments):
         raise Interrupted(herdner.gibbs(2).infer(weak_graph(), 1))
 
-    monkeypatch.setattr(herdner.inference.dogs, "run_chains", stopped)
+    monkeypatch.setattr(herdner.inference.backends.dogs, "run_chains", stopped)
     with pytest.raises(Interrupted) as caught:
         DoGS().infer(weak_graph(), 1)
     assert caught.value.result.certificate.bound < 6

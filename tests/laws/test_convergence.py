@@ -11,7 +11,7 @@ import pytest
 from oracle import Oracle
 
 from herdner.graph import FactorGraph, TableFactors, boltzmann, from_joint
-from herdner.inference.gibbs import Gibbs, bounded_error, dhg, gibbs, herded_gibbs, rdhg
+from herdner.inference.backends.gibbs import Gibbs, bounded_error, dhg, gibbs, herded_gibbs, rdhg
 from herdner.sampling import Record, blanket, complete
 
 RECORD = Record(best=False, marginals=False, joint=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reference_gibbs import Reference, fixed_point
 
 from herdner.graph import FactorGraph, TableFactors
-from herdner.inference.gibbs import Gibbs
+from herdner.inference.backends.gibbs import Gibbs
 from herdner.sampling import Record, bins, blanket, complete, neighbour_sum
 
 FORMS = list(itertools.product(("circular", "threshold"), ("fixed", "float64")))

@@ -11,8 +11,8 @@ import pytest
 from gibbs_families import EQUAL, FAMILIES, SHARED
 
 from herdner.graph import FactorGraph, TableFactors, compile_tables, ising, potts
-from herdner.inference.gibbs import Gibbs, bounded_error, dhg, gibbs, herded_gibbs
-from herdner.inference.setup import Setup
+from herdner.inference.backends.gibbs import Gibbs, bounded_error, dhg, gibbs, herded_gibbs
+from herdner.inference.gibbs.setup import Setup
 from herdner.sampling import (
     Record,
     bins,

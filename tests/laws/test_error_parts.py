@@ -10,7 +10,7 @@ import pytest
 
 from herdner.convergence import Errors, approx_bound, count, herding_bound
 from herdner.graph import FactorGraph, boltzmann
-from herdner.inference.gibbs import Gibbs, dhg, gibbs, herded_gibbs, rdhg
+from herdner.inference.backends.gibbs import Gibbs, dhg, gibbs, herded_gibbs, rdhg
 from herdner.sampling import bins, complete
 
 N = 8

@@ -14,7 +14,7 @@ from data import ELSEWHERE
 
 from herdner.graph import ising
 from herdner.inference import Interrupted
-from herdner.inference.gibbs import Gibbs
+from herdner.inference.backends.gibbs import Gibbs
 from herdner.sampling import Record
 
 RECORD = Record(trace=True, every=100, rao_blackwell=True, table_counts=True)
@@ -25,7 +25,7 @@ import json, sys, time
 import numpy as np
 from herdner.graph import ising
 from herdner.inference import Interrupted
-from herdner.inference.gibbs import *
+from herdner.inference.backends.gibbs import *
 from herdner.sampling import *
 graph = ising(0.3, np.random.default_rng(0).normal(size=(20, 20)))
 record = Record(trace=True, every=100, rao_blackwell=True, table_counts=True)
@@ -101,7 +101,7 @@ def test_ctrl_c_keeps_what_was_recorded(name):
 
 def test_an_interrupt_that_comes_at_once_gives_the_start(monkeypatch):
     """Nothing was recorded yet: averages are None, the state is one that is allowed."""
-    from herdner.inference import markov_chain
+    from herdner.inference.gibbs import run as markov_chain
 
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt

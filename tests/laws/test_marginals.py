@@ -17,7 +17,7 @@ from oracle import Oracle
 
 from herdner.graph import FactorGraph, TableFactors, chain, compile_tables, ising, potts
 from herdner.graph.conditionals import colours
-from herdner.inference.gibbs import Gibbs, bounded_error, qmc_gibbs
+from herdner.inference.backends.gibbs import Gibbs, bounded_error, qmc_gibbs
 from herdner.sampling import Record, Sobol, checkerboard, complete, given, jacobi, random_bins, random_scan
 
 N_SWEEPS = 150_000

@@ -12,8 +12,8 @@ from oracle import Oracle
 from reference_gibbs import Reference
 
 from herdner.graph import FactorGraph, TableFactors, compile_tables, ising
-from herdner.inference.gibbs import Gibbs
-from herdner.inference.setup import Setup
+from herdner.inference.backends.gibbs import Gibbs
+from herdner.inference.gibbs.setup import Setup
 from herdner.sampling import (
     Record,
     bins,

@@ -11,7 +11,7 @@ from reference_gibbs import Reference
 
 from herdner.graph import FactorGraph, compile_tables
 from herdner.graph.conditionals import colours
-from herdner.inference.gibbs import Gibbs
+from herdner.inference.backends.gibbs import Gibbs
 from herdner.sampling import Record, bins, blanket, checkerboard, given, linear, random_scan
 
 ALL = {"rao_blackwell": True, "table_counts": True, "joint": True, "trace": True}

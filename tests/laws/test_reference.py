@@ -11,7 +11,7 @@ from gibbs_families import FAMILIES, SHARED, sharings
 from reference_gibbs import Reference
 
 from herdner.graph import FactorGraph, TableFactors
-from herdner.inference.gibbs import Gibbs
+from herdner.inference.backends.gibbs import Gibbs
 from herdner.sampling import Record, blanket, complete, given, jacobi, linear, neighbour_sum, random_scan
 
 RECORD = Record(every=1, marginals=False)

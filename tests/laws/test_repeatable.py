@@ -9,12 +9,12 @@ import pytest
 from gibbs_families import FAMILIES, sharings
 
 from herdner.graph import FactorGraph, TableFactors, ising, potts
-from herdner.inference import markov_chain
-from herdner.inference.gibbs import Gibbs
+from herdner.inference import Result
+from herdner.inference.backends.gibbs import Gibbs
+from herdner.inference.gibbs import run as markov_chain
 from herdner.sampling import (
     LFSR,
     Record,
-    Result,
     Sobol,
     bins,
     blanket,

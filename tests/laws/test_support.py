@@ -9,7 +9,7 @@ import pytest
 from gibbs_families import FAMILIES, SHARED, sharings
 
 from herdner.graph import FactorGraph, TableFactors
-from herdner.inference.gibbs import Gibbs
+from herdner.inference.backends.gibbs import Gibbs
 from herdner.sampling import Driving, Record, bins, blanket, checkerboard, jacobi, linear, random_bins, random_scan
 from herdner.sampling.driving import Uniforms
 

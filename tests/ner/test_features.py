@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from herdner._ext.features import TYPE_ATTRIBUTES, FeatureWeights
-from herdner.ner.document import Document
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
-from herdner.ner.io import read_documents
 from herdner.ner.lexicon import Gazetteers, Lexicon, word_classes
+from herdner.text.document import Document
+from herdner.text.io import read_documents
 
 CLASSES = {"Paris": 0b1011, "paris": 5, "the": 77, "said": 0b101010101010, "of": 1023, "new": 3}
 LISTS = {

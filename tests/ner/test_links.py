@@ -14,13 +14,13 @@ from herdner.crf.model import Skip
 from herdner.crf.rules import SameWord
 from herdner.crf.templates import EdgeScale, linear_chain, skip_chain
 from herdner.inference import BACKENDS, UnsupportedGraph
-from herdner.ner.document import Document
-from herdner.ner.io import read_documents
 from herdner.ner.linking import held_out_unaries
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError, read_model, write_model
 from herdner.ner.tagger import Tagger
-from herdner.ner.tags import spans_from_tags
+from herdner.text.document import Document
+from herdner.text.io import read_documents
+from herdner.text.tags import spans_from_tags
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 SLOW = {"exact"}  # enumerates

@@ -9,9 +9,9 @@ import pytest
 from data import shared_data
 
 import herdner
-from herdner.ner.corpora import read
+from herdner.corpora.registry import read
 from herdner.ner.models import shipped_models
-from herdner.ner.tokenize import Tokenizer
+from herdner.text.tokenize import Tokenizer
 
 OPEN_LICENCES = {"ODC-By-1.0", "CC-BY-4.0", "CC0-1.0", "MIT"}
 

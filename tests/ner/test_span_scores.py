@@ -10,7 +10,7 @@ from scored_documents import IOB2, OFFSETS, SCORES, WORDS
 
 from herdner import SkipChainLayer
 from herdner.ner.span_scores import Trust, tags_of, token_scores
-from herdner.ner.tags import Span
+from herdner.text.tags import Span
 
 LABELS = ["LOC", "PER"]
 

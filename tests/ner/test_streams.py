@@ -18,10 +18,10 @@ import herdner
 from herdner import Tagger
 from herdner.crf.rules import LastName, SameWord
 from herdner.crf.templates import skip_chain
-from herdner.ner.document import Document
-from herdner.ner.io import read_documents
 from herdner.ner.streams import BATCH_CHARACTERS, Failure, batches, ordered
-from herdner.ner.tokenize import Tokenizer
+from herdner.text.document import Document
+from herdner.text.io import read_documents
+from herdner.text.tokenize import Tokenizer
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 NEWS = list(read_documents(CORPORA / "herdner_news.dev.conll", "conll"))

@@ -14,14 +14,14 @@ from data import shared_data
 import herdner
 from herdner.crf.crfsuite import read_crfsuite
 from herdner.crf.templates import linear_chain
-from herdner.crf.training import chain_weights, crfsuite_sequences, train_chain
-from herdner.ner.document import Document
+from herdner.crf.trainer import chain_weights, crfsuite_sequences, train_chain
 from herdner.ner.features import default_plan, make_extractor
-from herdner.ner.io import read_documents
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
 from herdner.ner.tagger import NotFittedError, Tagger
-from herdner.ner.tags import convert_tags, spans_from_tags
+from herdner.text.document import Document
+from herdner.text.io import read_documents
+from herdner.text.tags import convert_tags, spans_from_tags
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 

@@ -16,11 +16,11 @@ from data import REPOSITORY
 import herdner
 from herdner.crf.bayesian import TableParticles, tables_of
 from herdner.crf.templates import linear_chain, skip_chain
-from herdner.ner.document import Document
-from herdner.ner.io import read_documents
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError
 from herdner.ner.tagger import Tagger
+from herdner.text.document import Document
+from herdner.text.io import read_documents
 
 CORPORA = REPOSITORY / "corpora"
 

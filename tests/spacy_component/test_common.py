@@ -11,9 +11,9 @@ from data import REPOSITORY
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
-from herdner.ner.tags import Span as TokenSpan
-from herdner.ner.tokenize import Tokenizer
 from herdner.spacy_component.common import ComponentError, document_of, named, register_extension, set_entities
+from herdner.text.tags import Span as TokenSpan
+from herdner.text.tokenize import Tokenizer
 
 ARTICLE = Path(REPOSITORY, "corpora", "article.txt").read_text(encoding="utf-8")
 

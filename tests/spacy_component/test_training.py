@@ -16,9 +16,9 @@ from spacy.training import Example
 
 import herdner
 from herdner import read_documents, write_documents
-from herdner.ner.sentences import ENGLISH
 from herdner.spacy_component.common import ComponentError
 from herdner.spacy_component.examples import training_documents
+from herdner.text.sentences import ENGLISH
 
 CONFIGS = Path(REPOSITORY, "docs", "spacy")
 CORPUS = Path(REPOSITORY, "corpora")

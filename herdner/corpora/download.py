@@ -1,0 +1,135 @@
+"""One file over http or https, kept only when its size and SHA-256 checksum are the expected ones."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from http.client import HTTPException
+from pathlib import Path
+from typing import IO, Any
+from urllib import error, request
+from urllib.parse import urlsplit
+
+from herdner.base.files import replacing
+
+MAX_REDIRECTS = 5
+TIMEOUT = 30.0  # seconds
+_BLOCK = 1 << 16
+
+
+class DownloadError(Exception):
+    """Nothing was kept; the message is one line that says why."""
+
+
+def check_url(url: str, after: str | None = None) -> None:
+    """Only web addresses; a redirect (``after`` is where it came from) may not leave https for http.
+
+    Raises ValueError.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{url!r} is no http or https address")
+    if after is not None and urlsplit(after).scheme == "https" and parts.scheme != "https":
+        raise ValueError(f"{url!r} is not https any more")
+
+
+def download(
+    url: str,
+    path: Path,
+    size: int,
+    sha256: str,
+    *,
+    progress: Callable[[int, int], object] | None = None,
+    timeout: float = TIMEOUT,
+) -> None:
+    """Stream ``url`` to a temporary file beside ``path``, and rename it once it has ``size`` bytes of that checksum.
+
+    ``progress(done, total)`` counts bytes. ``timeout`` is the longest silence of the server, in seconds. Nothing is
+    resumed: what is left of an interrupted download is removed. Raises DownloadError.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as stream, closing(_blocks(url, size, timeout)) as blocks:
+            _store(stream, blocks, url, size, sha256, progress)
+    except OSError as problem:  # the disk's: those of the network are DownloadErrors already
+        raise DownloadError(f"cannot write {path}: {problem.strerror or problem}; nothing was kept") from None
+
+
+def _store(
+    stream: IO[bytes],
+    blocks: Iterator[bytes],
+    url: str,
+    size: int,
+    sha256: str,
+    progress: Callable[[int, int], object] | None,
+) -> None:
+    done, digest = 0, hashlib.sha256()
+    for block in blocks:
+        done += len(block)
+        if done > size:
+            raise DownloadError(f"{url}: longer than the expected {size} bytes; nothing was kept")
+        stream.write(block)
+        digest.update(block)
+        if progress:
+            progress(done, size)
+    if done < size:
+        raise DownloadError(f"{url}: ended after {done} of {size} bytes; nothing was kept, try again")
+    if digest.hexdigest() != sha256:
+        raise DownloadError(f"{url}: SHA-256 is {digest.hexdigest()}, expected {sha256}; nothing was kept")
+
+
+def _blocks(url: str, size: int, timeout: float) -> Generator[bytes, None, None]:
+    """The body of the answer. Whatever goes wrong with the network is a DownloadError, never an OSError."""
+    try:
+        with _opener().open(request.Request(url, headers={"User-Agent": "herdner"}), timeout=timeout) as answer:
+            declared = answer.headers.get("Content-Length", "")
+            if declared.isdecimal() and int(declared) != size:
+                raise DownloadError(f"{url}: has {int(declared)} bytes, expected {size}; nothing was fetched")
+            while block := answer.read(_BLOCK):
+                yield block
+    except error.HTTPError as problem:
+        problem.close()
+        raise DownloadError(f"{url}: the server answered {problem.code} {_one_line(problem.reason)}") from None
+    except TimeoutError:
+        raise DownloadError(f"{url}: the server was silent for {timeout:g} seconds; try again") from None
+    except error.URLError as problem:
+        if isinstance(problem.reason, TimeoutError):
+            raise DownloadError(f"{url}: no answer within {timeout:g} seconds; try again") from None
+        raise DownloadError(f"{url}: no connection ({_one_line(problem.reason)}); is the network there?") from None
+    except (HTTPException, OSError, ValueError) as problem:
+        what = _one_line(problem) or type(problem).__name__
+        raise DownloadError(f"{url}: the connection broke ({what}); nothing was kept, try again") from None
+
+
+def _one_line(what: object) -> str:
+    return " ".join(str(what).split())
+
+
+class _Redirects(request.HTTPRedirectHandler):
+    max_redirections = MAX_REDIRECTS
+
+    def redirect_request(
+        self, req: request.Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
+    ) -> request.Request | None:
+        try:
+            check_url(newurl, after=req.full_url)
+        except ValueError as problem:
+            raise DownloadError(f"{req.full_url}: refused a redirect: {problem}") from None
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _opener() -> request.OpenerDirector:
+    # urllib's own opener also opens file:, ftp: and data: addresses; this one knows nothing but the web.
+    opener = request.OpenerDirector()
+    for handler in (
+        request.ProxyHandler,
+        request.UnknownHandler,
+        request.HTTPHandler,
+        request.HTTPSHandler,
+        request.HTTPDefaultErrorHandler,
+        request.HTTPErrorProcessor,
+        _Redirects,
+    ):
+        opener.add_handler(handler())
+    return opener

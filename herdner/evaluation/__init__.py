@@ -1,0 +1,1 @@
+"""How good tagged documents are: scores, comparisons, mistakes, repeated names and calibration."""

@@ -1,0 +1,147 @@
+"""Is a name what it is everywhere in its document? Names that are tagged in two ways, or here and not there."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from herdner.text.document import Document, document_spans
+
+Name = tuple[str, ...]
+"""The tokens of a name, as they are written."""
+
+
+class Repeated(NamedTuple):
+    """A name that stands in a document more than once.
+
+    ``labels`` counts its mentions by label. ``n_bare`` are its places that no entity touches at all: a name inside a
+    longer one ("Clinton" in "Bill Clinton") is neither.
+    """
+
+    document: int
+    name: Name
+    labels: Mapping[str, int]
+    n_bare: int
+
+    @property
+    def n_mentions(self) -> int:
+        return sum(self.labels.values())
+
+    @property
+    def differs(self) -> bool:
+        """Whether its mentions carry more than one label."""
+        return len(self.labels) > 1
+
+    @property
+    def is_partly_missed(self) -> bool:
+        """Whether it is tagged at one place and bare at another."""
+        return self.n_bare > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Consistency:
+    """Names are counted once for each document.
+
+    n_repeated           names with two mentions or more
+    n_differing          those of them whose mentions carry different labels
+    n_occurring          names that are tagged somewhere and stand at two places or more, tagged or bare
+    n_partly_missed      those of them that are bare somewhere
+    n_unlike_reference   of n_differing, those of one label alone in the reference; None without a reference
+    """
+
+    n_repeated: int
+    n_differing: int
+    n_occurring: int
+    n_partly_missed: int
+    n_unlike_reference: int | None = None
+
+    @property
+    def share_differing(self) -> float:
+        """In [0, 1], 0 where no name is repeated."""
+        return self.n_differing / max(1, self.n_repeated)
+
+    @property
+    def share_partly_missed(self) -> float:
+        """In [0, 1], 0 where no name occurs twice."""
+        return self.n_partly_missed / max(1, self.n_occurring)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "n_repeated": self.n_repeated,
+            "n_differing": self.n_differing,
+            "share_differing": self.share_differing,
+            "n_occurring": self.n_occurring,
+            "n_partly_missed": self.n_partly_missed,
+            "share_partly_missed": self.share_partly_missed,
+            "n_unlike_reference": self.n_unlike_reference,
+        }
+
+
+def consistency(documents: Sequence[Document], reference: Sequence[Document] | None = None) -> Consistency:
+    """How consistently the entities of the documents are tagged, each document by itself.
+
+    ``reference`` are the gold documents, with the same tokens: names may differ in truth ("Washington").
+    """
+    names = repeated_names(documents)
+    repeated = [name for name in names if name.n_mentions > 1]
+    differing = [name for name in repeated if name.differs]
+    unlike = None
+    if reference is not None:
+        true = {(name.document, name.name): name for name in repeated_names(reference)}
+        alone = [true.get((name.document, name.name)) for name in differing]
+        unlike = sum(name is not None and name.n_mentions > 1 and not name.differs for name in alone)
+    missed = sum(name.is_partly_missed for name in names)
+    return Consistency(len(repeated), len(differing), len(names), missed, unlike)
+
+
+def repeated_names(documents: Sequence[Document]) -> list[Repeated]:
+    """The names that are tagged somewhere in a document and stand in it twice or more, in the order of the text.
+
+    Names are equal where their tokens are; upper and lower case differ, and none crosses the border of a sentence
+    unless it is tagged there.
+    """
+    found = []
+    for number, document in enumerate(documents):
+        labels: dict[Name, Counter[str]] = defaultdict(Counter)
+        spans = document_spans(document)
+        tokens = list(document.tokens)
+        for start, end, label in spans:
+            labels[tuple(tokens[start:end])][label] += 1
+        bare = Counter(_bare(document, labels, [(start, end) for start, end, _ in spans]))
+        names = (Repeated(number, name, dict(counts), bare[name]) for name, counts in labels.items())
+        found += [name for name in names if name.n_mentions + name.n_bare > 1]
+    return found
+
+
+def _bare(document: Document, names: Mapping[Name, object], spans: Sequence[tuple[int, int]]) -> Iterator[Name]:
+    """Each place of a name, side by side, that lies in one sentence and touches no span."""
+    lengths: dict[str, set[int]] = defaultdict(set)  # of the names that begin with a token
+    for name in names:
+        lengths[name[0]].add(len(name))
+    free_until = _free_stretches(document, spans)
+    tokens = list(document.tokens)
+    done: dict[Name, int] = {}
+    for start, token in enumerate(tokens):
+        for length in lengths.get(token, ()):
+            name = tuple(tokens[start : start + length])
+            if start + length <= free_until[start] and name in names and done.get(name, 0) <= start:
+                done[name] = start + length
+                yield name
+
+
+def _free_stretches(document: Document, spans: Sequence[tuple[int, int]]) -> list[int]:
+    """For each token, where the stretch without entities that it lies in ends, or its sentence; itself if in a span."""
+    stop = [0] * document.n_tokens
+    for start, end in zip(document.sentence_offsets[:-1].tolist(), document.sentence_offsets[1:].tolist(), strict=True):
+        stop[start:end] = [end] * (end - start)
+    last = 0
+    for start, end in spans:
+        for token in range(start - 1, last - 1, -1):
+            if stop[token] <= start:
+                break
+            stop[token] = start
+        stop[start:end] = range(start, end)
+        last = end
+    return stop

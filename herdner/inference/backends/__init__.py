@@ -1,0 +1,1 @@
+"""The inference backends, a file each."""

@@ -1,0 +1,163 @@
+"""DoGS as a backend: Gibbs sampling by a Dobrushin-optimised scan, with a certificate (Mitliagkas & Mackey 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdner.base.seeds import generator
+from herdner.dobrushin import (
+    Importance,
+    Influence,
+    dobrushin_variation,
+    importance_of,
+    optimise_scan,
+    tightest,
+)
+from herdner.dobrushin.certificate import Certificate
+from herdner.dobrushin.target_variables import Targets
+from herdner.graph.factors import TableFactors
+from herdner.graph.graph import FactorGraph
+from herdner.graph.tables import TableGraph, compile_tables
+from herdner.inference.backend import Interrupted
+from herdner.inference.backends.viterbi import Viterbi
+from herdner.inference.gibbs.runs import run_chains
+from herdner.inference.result import Result
+from herdner.sampling.annealing import Annealing, as_annealing
+from herdner.sampling.plan import Plan
+from herdner.sampling.record import Record
+from herdner.sampling.scan import given, systematic
+
+_SHRUNK = 0.9  # total influence that scans are optimised by where the bounds' own is not below 1
+
+
+@dataclass(frozen=True, slots=True)
+class DoGS:
+    """Gibbs sampling by a scan optimised for the variables that matter, with a guarantee (DoGS17).
+
+    n_sweeps          runs of the scan; the state after each counts, and the guarantee is that of each
+    n_steps           updates of one run; None: ``steps_per_target`` for each variable of importance
+    targets           the variables of importance (`herdner.dobrushin.target_variables`); no other is updated unless it
+                      influences one of them, and the records of others mean nothing
+    iterations        runs of Algorithm 2
+    exact_states      blankets of at most so many states are enumerated for sharper bounds of influence
+    annealing         inverse temperatures, in search of the best state: there is no guarantee then. None is 1
+    burn_in, n_chains, n_threads, record  as of `herdner.Gibbs`
+
+    Where the bounds of influence do not add up to less than 1, as those of hard constraints, nothing is guaranteed. The
+    scan is then optimised as if all influences were smaller by one factor, which is a rule of thumb. The input of
+    Algorithm 2 is the systematic scan or one of the targets in turn, whichever leads to the better scan.
+    """
+
+    n_sweeps: int = 100
+    n_steps: int | None = None
+    targets: Targets = field(default_factory=Targets)
+    steps_per_target: int = 4
+    iterations: int = 1
+    exact_states: int = 0
+    annealing: Annealing | None = None
+    burn_in: int = 0
+    n_chains: int = 1
+    n_threads: int | None = None
+    record: Record = field(default_factory=Record)
+
+    def __post_init__(self) -> None:
+        counts = {"steps_per_target": (self.steps_per_target, 1), "iterations": (self.iterations, 1)}
+        counts |= {"exact_states": (self.exact_states, 0), "n_steps": (1 if self.n_steps is None else self.n_steps, 1)}
+        for name, (value, least) in counts.items():
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+        if isinstance(self.targets, str):
+            object.__setattr__(self, "targets", Targets.from_text(self.targets))
+        if not isinstance(self.targets, Targets):
+            raise ValueError(
+                f"targets must be {Targets.WORDS}, not {self.targets!r}; give an array to infer(importance=)"
+            )
+        if self.annealing is not None:
+            object.__setattr__(self, "annealing", as_annealing(self.annealing))
+        self._plan([0])
+
+    def _plan(self, order: ArrayLike) -> Plan:
+        return Plan(
+            self.n_sweeps, self.burn_in, scan=given(order), annealing=self.annealing, n_chains=self.n_chains,
+            n_threads=self.n_threads, record=self.record,
+        )  # fmt: skip
+
+    def infer(
+        self,
+        graph: FactorGraph | TableGraph,
+        seed: int | np.random.Generator | None = None,
+        *,
+        start: ArrayLike | None = None,
+        importance: Importance = None,
+    ) -> Result:
+        """Bounds the influences, optimises a scan, samples by it; the result holds a ``certificate``.
+
+        ``importance``: d, a number of at least 0 for each variable, or for some of them, in place of ``targets``;
+        ``start`` as of `Gibbs.infer`, also for Ctrl-C. Time O(factors + updates).
+        """
+        began = perf_counter()
+        compiled = compile_tables(graph)
+        n = len(compiled.sizes)
+        if not n:
+            raise ValueError("the graph has no variables; a sampler needs at least one")
+        d = importance_of(n, self._importance(compiled) if importance is None else importance)
+        order, certificate = self._scan(tightest(compiled, self.exact_states), d)
+        plan = self._plan(order) if len(order) else replace(self._plan([0]), n_sweeps=0, burn_in=0, annealing=None)
+        try:
+            result = run_chains(plan, compiled, generator(seed), start, began)
+        except Interrupted as stopped:
+            raise Interrupted(replace(stopped.result, certificate=certificate)) from None
+        return replace(result, certificate=certificate)
+
+    def _scan(self, influence: Influence, d: NDArray[np.float64]) -> tuple[NDArray[np.int32], Certificate]:
+        n_steps = self.steps_per_target * np.count_nonzero(d) if self.n_steps is None else self.n_steps
+        n_steps = n_steps if d.any() else 0
+        total = influence.total
+        working = influence if total.smallest < 1 else influence.scaled(_SHRUNK / total.infinity)
+        # Coordinate descent finds the best scan near its input: near a systematic one, and near one of the targets.
+        targets = np.flatnonzero(d)
+        inputs = [systematic(), *([given(targets)] if 0 < len(targets) < len(d) else [])]
+        tried = [optimise_scan(working, scan, d, n_steps, iterations=self.iterations) for scan in inputs]
+        order = min(tried, key=lambda found: found.bound).order
+        broken = () if self.annealing is None else ("the inverse temperature is not 1 throughout (annealing)",)
+        if d.any() and not self.n_sweeps:
+            broken += ("the scan was not run (n_sweeps=0)",)
+        return order, Certificate(
+            bound=dobrushin_variation(influence, order, d),
+            trivial=float(d.sum()),
+            n_steps=n_steps,
+            theorem=influence.theorem,
+            total_influence=total.smallest,
+            systematic=dobrushin_variation(influence, systematic(), d, n_steps),
+            broken=broken,
+        )
+
+    def _importance(self, compiled: TableGraph) -> Mapping[int, float] | None:
+        if self.targets.kind == "all":
+            return None
+        if self.targets.kind == "variables":
+            return dict.fromkeys(self.targets.variables, 1.0)
+        likeliest = chain_marginals(compiled).max(axis=1)
+        return dict.fromkeys(np.flatnonzero(likeliest < 1 - self.targets.probability).tolist(), 1.0)
+
+
+def chain_marginals(compiled: TableGraph) -> NDArray[np.float64]:
+    """[V, K]: the exact marginals of the graph with no other factors than those of one variable and of two consecutive
+    ones.
+    """
+    kept = []
+    for group in compiled.factors:
+        if group.arity > 2:
+            continue
+        near = np.full(len(group), True)
+        if group.arity == 2:
+            near = np.abs(group.scopes[:, 0] - group.scopes[:, 1]) == 1
+        kept.append(TableFactors(group.scopes[near], group.tables, group.table_of_factor[near], group.scale[near]))
+    marginals = Viterbi(marginals=True).infer(FactorGraph(compiled.sizes, kept)).marginals
+    assert marginals is not None
+    return marginals

@@ -1,0 +1,118 @@
+"""Exact inference by enumeration, for graphs of few states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.graph.factors import TableFactors
+from herdner.graph.graph import FactorGraph
+from herdner.graph.tables import TableGraph, compile_tables
+from herdner.inference.backend import ImpossibleGraph, UnsupportedGraph
+from herdner.inference.result import Result
+
+_CELLS = 2**20  # factors x states evaluated at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """Best state, log Z, marginals and expected counts by enumerating all states; any factors, few states.
+
+    ``max_states``: the largest number of states tried, 16 bytes of memory each. Ties go to the smallest label of the
+    last variable, then of the one before it, and so on.
+    """
+
+    max_states: int = 2**22
+
+    def __post_init__(self) -> None:
+        if self.max_states < 1:
+            raise ValueError(f"max_states must be at least 1, not {self.max_states}")
+
+    def infer(self, graph: FactorGraph | TableGraph, seed: int | np.random.Generator | None = None) -> Result:
+        """Time O(states x factors)."""
+        began = perf_counter()
+        compiled = compile_tables(graph)
+        sizes, n_states = compiled.sizes, _product(compiled.sizes)
+        if n_states > self.max_states:
+            raise UnsupportedGraph(
+                f"the graph's {len(sizes)} variables have {_about(n_states)} states together: exact enumerates at most"
+                f" {self.max_states}; raise max_states, condition on some variables, or use viterbi if it is a chain"
+            )
+        log_potentials = np.empty(n_states)
+        for states, part in _chunks(compiled):
+            log_potentials[part] = compiled.graph.log_potential(states)
+        best = int(log_potentials.argmax())
+        top = log_potentials[best]
+        if top == -np.inf:
+            raise ImpossibleGraph("-inf entries forbid every state of the graph; allow at least one")
+        probabilities = np.exp(log_potentials - top)
+        total = probabilities.sum()
+        probabilities /= total
+        return Result(
+            state=_states(sizes, best, best + 1)[0],
+            log_potential=float(top),
+            log_z=float(top + np.log(total)),
+            marginals=_marginals(sizes, probabilities),
+            table_counts=_table_counts(compiled, probabilities),
+            seconds=perf_counter() - began,
+        )
+
+
+def _product(sizes: NDArray[np.int32]) -> int:
+    n_states = 1
+    for size in sizes.tolist():
+        n_states *= size
+    return n_states
+
+
+def _about(n: int) -> str:
+    return str(n) if n < 10**9 else f"about 10^{len(str(n)) - 1}" if n < 10**4000 else "more than 10^4000"
+
+
+def _states(sizes: NDArray[np.int32], start: int, stop: int) -> NDArray[np.int32]:
+    """States number ``start`` to ``stop`` - 1, counted with variable 0 as the fastest digit."""
+    rest = np.arange(start, stop)
+    states = np.empty((stop - start, len(sizes)), np.int32)
+    for i, size in enumerate(sizes.tolist()):
+        rest, states[:, i] = np.divmod(rest, size)
+    return states
+
+
+def _chunks(compiled: TableGraph):
+    """All states in pieces that fit a cache, each with its slice of the numbering."""
+    width = max(1, len(compiled.sizes), *(group.scopes.size for group in compiled.factors), 0)
+    step, n_states = max(1, _CELLS // width), _product(compiled.sizes)
+    for start in range(0, n_states, step):
+        stop = min(start + step, n_states)
+        yield _states(compiled.sizes, start, stop), slice(start, stop)
+
+
+def _marginals(sizes: NDArray[np.int32], probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    marginals = np.zeros((len(sizes), int(sizes.max(initial=1))))
+    inner = 1
+    for i, size in enumerate(sizes.tolist()):
+        marginals[i, :size] = probabilities.reshape(-1, size, inner).sum(axis=(0, 2))
+        inner *= size
+    return marginals
+
+
+def _table_counts(compiled: TableGraph, probabilities: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    counts = tuple(np.zeros(group.tables.shape) for group in compiled.factors)
+    for states, part in _chunks(compiled):
+        for group, total in zip(compiled.factors, counts, strict=True):
+            _add_counts(group, states, probabilities[part], total)
+    return counts
+
+
+def _add_counts(
+    group: TableFactors, states: NDArray, weights: NDArray[np.float64], counts: NDArray[np.float64]
+) -> None:
+    """Adds to ``counts``, like the group's tables, the scaled weight of the cell each factor is in at each state."""
+    cells = np.broadcast_to(group.table_of_factor.astype(np.int64), (len(states), len(group)))
+    for a, size in enumerate(counts.shape[1:]):
+        cells = cells * size + states[:, group.scopes[:, a]]
+    scaled = weights[:, None] * group.scale
+    counts += np.bincount(cells.ravel(), scaled.ravel(), counts.size).reshape(counts.shape)

@@ -1,0 +1,49 @@
+"""What the backends that sweep over the variables share."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from herdner.graph.tables import TableGraph
+from herdner.inference.backend import ImpossibleGraph, Interrupted
+from herdner.inference.result import Result
+
+
+def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int) -> None:
+    """ValueError, in one line, for options that make no sense."""
+    for name, value in counts.items():
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+    if not (math.isfinite(tolerance) and tolerance >= 0):
+        raise ValueError(f"tolerance must be a number of at least 0, not {tolerance}")
+    if not 0 < damping <= 1:
+        raise ValueError(f"damping must be above 0 and at most 1 (undamped), not {damping}")
+
+
+def constant(compiled: TableGraph) -> float:
+    """The factors of no variables added up; ImpossibleGraph where they forbid everything."""
+    total = sum(float((g.scale * g.tables[g.table_of_factor]).sum()) for g in compiled.factors if g.arity == 0)
+    if total == -math.inf:
+        raise ImpossibleGraph("a factor of no variables is -inf, so every state is forbidden; observe other labels")
+    return total
+
+
+class Interruptible:
+    """A block of sweeps that Ctrl-C ends early; `give` then raises `Interrupted`, with the result so far in it."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+
+    def __enter__(self) -> Interruptible:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        self.stopped = kind is KeyboardInterrupt
+        return self.stopped
+
+    def give(self, result: Result) -> Result:
+        if self.stopped:
+            raise Interrupted(result)
+        return result

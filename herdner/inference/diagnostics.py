@@ -1,0 +1,108 @@
+"""How far chains of samples agree, and how much they tell: hand-over to ArviZ."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+    from herdner.inference.result import Result
+
+_LEAST_DRAWS = 8  # ArviZ wants 4 in each half
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Diagnostics:
+    """Convergence of the chains, for each of the N ``variables`` that were asked for.
+
+    r_hat     float64[N]: split R-hat of the indicators [x = label], the largest over the labels. Near 1 where the
+              halves of the chains agree, inf where each half stands still and they differ. One chain is compared with
+              itself.
+    ess       float64[N]: the number of independent draws with the same error of P(x = label), the smallest over the
+              labels. Herded samples can have more than were drawn.
+    constant  bool[N]: the variable had one label in all draws: R-hat is then 1 and ess the number of draws, which says
+              that the chains agree, not that they mix.
+    """
+
+    variables: NDArray[np.int64]
+    r_hat: NDArray[np.float64]
+    ess: NDArray[np.float64]
+    constant: NDArray[np.bool_]
+
+
+def to_arviz(result: Result) -> InferenceData:
+    """See `Result.to_arviz`."""
+    samples, arviz = _samples(result), _arviz()
+    stats = _log_potentials(result)
+    return arviz.from_dict(
+        posterior={"x": samples},
+        sample_stats=None if stats is None else {"lp": stats},
+        dims={"x": ["variable"]},
+        coords={"variable": np.arange(samples.shape[2])},
+        attrs={"inference_library": "herdner"},
+    )
+
+
+def diagnose(result: Result, variables: ArrayLike | None = None) -> Diagnostics:
+    """See `Result.diagnostics`."""
+    samples, arviz = _samples(result), _arviz()
+    _, n_draws, n_variables = samples.shape
+    if n_draws < _LEAST_DRAWS:
+        raise ValueError(f"diagnostics need at least {_LEAST_DRAWS} recorded states, not {n_draws}; run more sweeps")
+    chosen = np.arange(n_variables) if variables is None else np.atleast_1d(np.asarray(variables, np.int64))
+    wrong = chosen[(chosen < 0) | (chosen >= n_variables)]
+    if len(wrong):
+        raise ValueError(f"there is no variable {wrong[0]}: the graph's variables are 0 to {n_variables - 1}")
+    found = np.array([_worst(arviz, samples[:, :, variable]) for variable in chosen.tolist()]).reshape(-1, 3)
+    return Diagnostics(chosen, found[:, 0], found[:, 1], found[:, 2] > 0)
+
+
+def _worst(arviz: Any, draws: NDArray[np.int32]) -> tuple[float, float, bool]:
+    """R-hat, effective sample size and "constant" of one variable's draws [C, S]."""
+    labels = np.unique(draws)
+    if len(labels) < 2:
+        return 1.0, float(draws.size), True
+    labels = labels[1:] if len(labels) == 2 else labels  # two indicators of two labels say the same
+    r_hats, sizes = zip(*(_of_indicator(arviz, (draws == label).astype(np.float64)) for label in labels), strict=True)
+    return max(r_hats), min(sizes), False
+
+
+def _of_indicator(arviz: Any, draws: NDArray[np.float64]) -> tuple[float, float]:
+    """R-hat and effective sample size of 0 and 1 [C, S], both of which occur."""
+    half = draws.shape[1] // 2
+    # Split here and not by ArviZ, which refuses to split a single chain.
+    halves = np.concatenate([draws[:, :half], draws[:, -half:]])
+    stands_still = (halves == halves[:, :1]).all()
+    r_hat = (np.inf if np.ptp(halves) else 1.0) if stands_still else float(arviz.rhat(halves, method="identity"))
+    return r_hat, float(arviz.ess(draws, method="mean"))
+
+
+def _log_potentials(result: Result) -> NDArray[np.float64] | None:
+    """[C, S]: those of the samples, where it is known which of the trace they are."""
+    if result.trace is None or result.samples is None:
+        return None
+    if result.sample_sweeps is not None:
+        return result.trace[:, result.sample_sweeps]
+    return result.trace if result.trace.shape == result.samples.shape[:2] else None
+
+
+def _samples(result: Result) -> NDArray[np.int32]:
+    if result.samples is None:
+        raise ValueError("no states were recorded; ask the sampler for every k-th by record=Record(every=k)")
+    return result.samples
+
+
+def _arviz() -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # news of another major version, which we do not allow
+            import arviz
+    except ImportError:
+        raise ImportError("this needs ArviZ: pip install 'herdner[arviz]'") from None
+    return arviz

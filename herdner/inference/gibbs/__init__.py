@@ -1,0 +1,1 @@
+"""One run of the Gibbs family: its set-up, herding weights, blocks, start and progress."""

@@ -1,0 +1,37 @@
+"""Moving states out of what -inf entries forbid."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner._ext.ascent import Ascent
+from herdner.graph.chains import ChainForm
+from herdner.graph.tables import TableGraph
+from herdner.inference.backend import UnsupportedGraph
+from herdner.inference.backends.viterbi import Viterbi
+
+_SWEEPS = 500
+
+
+def repaired(compiled: TableGraph, state: NDArray[np.int32], key: int, who: str) -> NDArray[np.int32]:
+    """``state`` itself where nothing forbids it, else a state near it that is allowed; the same for the same ``key``.
+
+    Variables that meet forbidden entries go in turn to labels which meet fewest of them, ties broken at random after
+    ten sweeps (min-conflicts, Minton et al. 1992). A chain falls back on its best state. UnsupportedGraph where
+    no such state is found (``who`` was asked for it); ImpossibleGraph where a chain has none.
+    """
+    x = np.ascontiguousarray(state, np.int32).copy()
+    loop = Ascent(compiled.conditionals, x)
+    for sweep in range(_SWEEPS):
+        at = 0
+        while at < len(x):
+            at = loop.repair(at, key, sweep)
+        if not loop.moved:
+            return x
+    if isinstance(compiled.structure, ChainForm):
+        return Viterbi().infer(compiled).state
+    raise UnsupportedGraph(
+        f"{who} found no state that the graph's -inf entries allow, in {_SWEEPS} sweeps of repairs: use exact (for"
+        " graphs of few states), or large finite penalties in place of some -inf entries"
+    )

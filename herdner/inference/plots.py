@@ -1,0 +1,117 @@
+"""Figures of a result, on Matplotlib's axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from herdner.inference.result import Result
+
+_MOST_POINTS = 4000  # of a line; no screen shows more
+_MOST_BARS = 50
+
+
+def plot_trace(result: Result, ax: Axes | None = None) -> Axes:
+    """See `Result.plot_trace`. Long traces are thinned to every k-th sweep."""
+    ax = axes(ax)
+    if result.trace is None:
+        raise ValueError("no trace was recorded; ask the sampler for it by record=Record(trace=True)")
+    n_chains, n_sweeps = result.trace.shape
+    shown = np.arange(0, n_sweeps, max(1, -(-n_sweeps // _MOST_POINTS)))
+    for number, chain in enumerate(result.trace):
+        ax.plot(shown + 1, chain[shown], linewidth=0.8, label=f"chain {number}")
+    if result.log_potential >= result.trace.max(initial=-np.inf):  # not so where the best state was not recorded
+        ax.axhline(result.log_potential, color="0.4", linewidth=0.8, linestyle=":", label="best state")
+    ax.set(xlabel="sweep", ylabel="log-potential")
+    if n_chains <= 10:
+        ax.legend(loc="lower right", fontsize="small")
+    return ax
+
+
+def plot_marginals(
+    result: Result,
+    ax: Axes | None = None,
+    variables: ArrayLike | None = None,
+    shape: Sequence[int] | None = None,
+    label: int | None = None,
+) -> Axes:
+    """See `Result.plot_marginals`."""
+    marginals = result.marginals if result.rao_blackwell is None else result.rao_blackwell
+    if marginals is None:
+        raise ValueError("the result holds no marginals; ask for them, from samplers by record=Record(marginals=True)")
+    if label is not None and not 0 <= label < marginals.shape[1]:
+        raise ValueError(f"there is no label {label}: the labels are 0 to {marginals.shape[1] - 1}")
+    if shape is None:
+        return _bars(axes(ax), marginals, variables, label)
+    if variables is not None:
+        raise ValueError("give either shape, for an image of all variables, or the variables to show as bars")
+    if np.shape(shape) != (2,):
+        raise ValueError(f"shape must be (rows, columns), not {shape!r}")
+    rows, columns = shape
+    if rows * columns != len(marginals):
+        raise ValueError(f"an image of {rows} x {columns} variables does not fit the graph's {len(marginals)}")
+    return _image(axes(ax), marginals.reshape(rows, columns, -1), label)
+
+
+def _bars(ax: Axes, marginals: NDArray[np.float64], variables: ArrayLike | None, label: int | None) -> Axes:
+    n_variables, n_labels = marginals.shape
+    chosen = np.arange(min(n_variables, _MOST_BARS)) if variables is None else np.atleast_1d(variables)
+    wrong = chosen[(chosen < 0) | (chosen >= n_variables)]
+    if len(wrong):
+        raise ValueError(f"there is no variable {wrong[0]}: the graph's variables are 0 to {n_variables - 1}")
+    labels = [label] if label is not None else [1] if n_labels == 2 else range(n_labels)
+    places, base = np.arange(len(chosen)), np.zeros(len(chosen))
+    colours = _colours(n_labels)
+    for k in labels:
+        ax.bar(places, marginals[chosen, k], bottom=base, width=0.85, color=colours[k], label=f"{k}")
+        base += marginals[chosen, k]
+    ticks = places[:: max(1, len(places) // 10)]
+    ax.set_xticks(ticks, [str(i) for i in chosen[ticks]])
+    left_out = "" if len(chosen) >= n_variables else f" ({len(chosen)} of {n_variables})"
+    shown = "probability" if len(labels) > 1 else f"P(x = {labels[0]})"
+    ax.set(xlabel=f"variable{left_out}", ylabel=shown, ylim=(0, 1))
+    if 1 < len(labels) <= 20:
+        ax.legend(title="label", fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
+    return ax
+
+
+def _image(ax: Axes, marginals: NDArray[np.float64], label: int | None) -> Axes:
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    n_labels = marginals.shape[2]
+    if label is None and n_labels > 2:
+        norm = BoundaryNorm(np.arange(n_labels + 1) - 0.5, n_labels)
+        image = ax.imshow(
+            marginals.argmax(axis=2), cmap=ListedColormap(_colours(n_labels)), norm=norm, interpolation="nearest"
+        )
+        ax.figure.colorbar(image, ax=ax, ticks=range(0, n_labels, -(-n_labels // 20)), label="most probable label")
+    else:
+        label = n_labels - 1 if label is None else label
+        image = ax.imshow(marginals[:, :, label], vmin=0, vmax=1, cmap="viridis", interpolation="nearest")
+        ax.figure.colorbar(image, ax=ax, label=f"P(x = {label})")
+    ax.set(xlabel="column", ylabel="row")
+    ax.locator_params(integer=True)
+    return ax
+
+
+def _colours(n: int) -> Any:
+    """A colour for each of n labels."""
+    from matplotlib import colormaps
+
+    return colormaps["tab10"].colors[:n] if n <= 10 else colormaps["turbo"](np.linspace(0.05, 0.95, n))  # type: ignore
+
+
+def axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError("figures need Matplotlib: pip install 'herdner[plot]'") from None
+    return pyplot.subplots(layout="constrained")[1]

@@ -1,6 +1,0 @@
-"""Reading and writing documents."""
-
-from herdner.ner.io.formats import FORMATS, Format, read_documents, tokenized, write_documents
-from herdner.ner.io.source import FormatError
-
-__all__ = ["FORMATS", "Format", "FormatError", "read_documents", "tokenized", "write_documents"]

@@ -1,0 +1,220 @@
+"""Documents and entities: the values that flow through the tagger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.text.tags import Scheme, Span, spans_from_tags, tags_from_spans
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A labelled span of a document's text; ``text == document.text[start:end]``, offsets count characters."""
+
+    start: int
+    end: int
+    label: str
+    text: str
+    confidence: float | None = None
+
+
+class Projection(NamedTuple):
+    """Entities laid on tokens."""
+
+    spans: list[Span]  # over tokens, in the order of the text, disjoint
+    n_widened: int  # entities that did not meet token borders and were widened to the tokens they touch
+    n_dropped: int  # entities that touch no token, or only tokens that an earlier entity holds
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text with its tokens and sentences; ``tags`` or ``entities`` where they are known.
+
+    ``text`` is the input, untouched. Token t is ``text[token_starts[t]:token_ends[t]]`` (white space is never a token)
+    and equals ``tokens[t]``. Sentence s, never empty, holds the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``.
+
+    ``tags is None`` means that nobody has annotated the document; annotated but not yet tokenised, it has empty tags.
+    """
+
+    text: str
+    tokens: Sequence[str]
+    token_starts: NDArray[np.int64]
+    token_ends: NDArray[np.int64]
+    sentence_offsets: NDArray[np.int64]
+    tags: Sequence[str] | None = None
+    entities: tuple[Entity, ...] = ()
+    id: str | None = None
+    fields: dict[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def from_tokens(
+        cls,
+        sentences: Iterable[Sequence[str]],
+        tags: Iterable[Sequence[str]] | None = None,
+        *,
+        id: str | None = None,
+        fields: Mapping[str, object] | None = None,
+    ) -> Document:
+        """A document from its sentences' tokens, joined by one space, the sentences by a line break.
+
+        Empty sentences are left out. ``tags`` has one sequence per sentence, in any scheme; it fills the entities too.
+        Raises ValueError when tokens and tags differ in number.
+        """
+        sentences = [list(sentence) for sentence in sentences]
+        flat_tags = None if tags is None else _flat_tags(sentences, list(tags))
+        sentences = [sentence for sentence in sentences if sentence]
+        tokens = [token for sentence in sentences for token in sentence]
+        lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
+        ends = np.cumsum(lengths + 1) - 1  # every separator is one character wide
+        document = cls(
+            text="\n".join(map(" ".join, sentences)),
+            tokens=tokens,
+            token_starts=ends - lengths,
+            token_ends=ends,
+            sentence_offsets=offsets_from_lengths(map(len, sentences)),
+            id=id,
+            fields=dict(fields or {}),
+        )
+        return document if flat_tags is None else document.with_tags(flat_tags)
+
+    @classmethod
+    def from_aligned(
+        cls,
+        text: str,
+        sentences: Iterable[Sequence[str]],
+        *,
+        id: str | None = None,
+        fields: Mapping[str, object] | None = None,
+    ) -> Document:
+        """A document of the text and its sentences' tokens, found in it one after the other.
+
+        Raises ValueError where they are not, or where something other than white space stands between them.
+        """
+        sentences = [sentence for sentence in sentences if len(sentence)]
+        tokens = [token for sentence in sentences for token in sentence]
+        starts = align_tokens(tokens, text)
+        if starts is None:
+            raise ValueError("the tokens are not those of the text; expected them in order, with white space between")
+        ends = starts + np.fromiter(map(len, tokens), np.int64, len(tokens))
+        offsets = offsets_from_lengths(map(len, sentences))
+        return cls(text, tokens, starts, ends, offsets, id=id, fields=dict(fields or {}))
+
+    @classmethod
+    def from_text(cls, text: str, *, id: str | None = None, fields: Mapping[str, object] | None = None) -> Document:
+        """A document without tokens, as the readers of running text give it where they have no tokenizer."""
+        none = np.zeros(0, np.int64)
+        return cls(text, [], none, none, np.zeros(1, np.int64), id=id, fields=dict(fields or {}))
+
+    @property
+    def n_tokens(self) -> int:
+        """The number of tokens."""
+        return len(self.tokens)
+
+    @property
+    def n_sentences(self) -> int:
+        """The number of sentences."""
+        return len(self.sentence_offsets) - 1
+
+    def sentences(self) -> Iterator[Sequence[str]]:
+        """The tokens of each sentence."""
+        return (self.tokens[start:end] for start, end in pairwise(self.sentence_offsets.tolist()))
+
+    def sentence_tags(self) -> Iterator[Sequence[str]]:
+        """The tags of each sentence. Raises ValueError where the document has none."""
+        if self.tags is None:
+            raise ValueError(f"document {self.id!r} has no tags")
+        tags = self.tags
+        return (tags[start:end] for start, end in pairwise(self.sentence_offsets.tolist()))
+
+    def with_tags(self, tags: Sequence[str]) -> Document:
+        """The same document with these tags (one per token, any scheme), and the entities they say.
+
+        Malformed sequences are read as conlleval does (`spans_from_tags`). Raises ValueError on a wrong number of tags.
+        """
+        if len(tags) != self.n_tokens:
+            raise ValueError(f"document {self.id!r} has {self.n_tokens} tokens but got {len(tags)} tags")
+        entities = self.entities_from_spans(spans_from_tags(tags, self.sentence_offsets))
+        return replace(self, tags=tags, entities=entities)
+
+    def with_entities(self, entities: Iterable[Entity], scheme: Scheme = "iob2") -> Document:
+        """The same document with these entities (sorted, otherwise as given) and the tags that `project` finds."""
+        ordered = tuple(sorted(entities, key=lambda entity: (entity.start, entity.end)))
+        spans = project(ordered, self).spans
+        return replace(
+            self, entities=ordered, tags=tags_from_spans(spans, self.n_tokens, scheme, self.sentence_offsets)
+        )
+
+    def entities_from_spans(
+        self, spans: Sequence[Span], confidences: Sequence[float] | NDArray[np.floating] | None = None
+    ) -> tuple[Entity, ...]:
+        """Entities with character offsets for token spans, each with its confidence in [0, 1] where known."""
+        starts = self.token_starts[[span.start for span in spans]].tolist() if spans else []
+        ends = self.token_ends[[span.end - 1 for span in spans]].tolist() if spans else []
+        known = [None] * len(spans) if confidences is None else [float(c) for c in confidences]
+        text = self.text
+        return tuple(
+            Entity(start, end, span.label, text[start:end], confidence)
+            for span, start, end, confidence in zip(spans, starts, ends, known, strict=True)
+        )
+
+
+def project(entities: Sequence[Entity], document: Document) -> Projection:
+    """Character spans laid on the document's tokens.
+
+    An entity that does not meet token borders is widened to the tokens it touches. Where two then claim one token, the
+    earlier keeps it and the later gets what is left of its tokens, or is dropped when nothing is left.
+    """
+    ordered = sorted(entities, key=lambda entity: (entity.start, entity.end))
+    starts = np.fromiter((entity.start for entity in ordered), np.int64, len(ordered))
+    ends = np.fromiter((entity.end for entity in ordered), np.int64, len(ordered))
+    first = np.searchsorted(document.token_ends, starts, side="right").tolist()
+    stop = np.searchsorted(document.token_starts, ends, side="left").tolist()
+    spans: list[Span] = []
+    n_widened = n_dropped = taken = 0
+    for entity, begin, end in zip(ordered, first, stop, strict=True):
+        begin = max(begin, taken)
+        if begin >= end:
+            n_dropped += 1
+            continue
+        n_widened += bool(document.token_starts[begin] != entity.start or document.token_ends[end - 1] != entity.end)
+        spans.append(Span(begin, end, entity.label))
+        taken = end
+    return Projection(spans, n_widened, n_dropped)
+
+
+def align_tokens(tokens: Sequence[str], text: str) -> NDArray[np.int64] | None:
+    """int64[n]: where each token begins in the text, with only white space around them; None where they do not fit."""
+    starts = np.zeros(len(tokens), np.int64)
+    end = 0
+    for i, token in enumerate(tokens):
+        start = text.find(token, end)
+        if start < 0 or not (start == end or text[end:start].isspace()):
+            return None
+        starts[i] = start
+        end = start + len(token)
+    return None if text[end:].strip() else starts
+
+
+def document_spans(document: Document) -> list[Span]:
+    """The document's entities as token spans; from its tags where it has tags but no entities."""
+    if document.entities or document.tags is None:
+        return project(document.entities, document).spans
+    return spans_from_tags(document.tags, document.sentence_offsets)
+
+
+def offsets_from_lengths(lengths: Iterable[int]) -> NDArray[np.int64]:
+    """int64[n + 1]: 0 and the running sums of n lengths."""
+    values = np.fromiter(lengths, np.int64)
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
+
+
+def _flat_tags(sentences: Sequence[Sequence[str]], tags: Sequence[Sequence[str]]) -> list[str]:
+    if [len(sentence) for sentence in sentences] != [len(sentence) for sentence in tags]:
+        raise ValueError("every sentence needs as many tags as tokens")
+    return [tag for sentence in tags for tag in sentence]

@@ -1,0 +1,150 @@
+"""The formats by name, and the two doors through which documents come in and go out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from herdner.text.document import Document
+from herdner.text.io.columns import Layout, read_columns
+from herdner.text.io.docbin import read_spacy
+from herdner.text.io.ieer import read_ieer
+from herdner.text.io.plain import read_jsonl, read_text
+from herdner.text.io.source import Source
+from herdner.text.io.write import write_conll, write_html, write_jsonl, write_spacy, write_text
+
+Reader = Callable[..., Iterator[Document]]
+Writer = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How to read and write one format; None where that is not possible."""
+
+    name: str
+    description: str
+    read: Reader | None = None
+    write: Writer | None = None
+    layout: Layout | None = None  # of the column formats, whose fields are options too
+
+    @property
+    def read_options(self) -> tuple[str, ...]:
+        """The names of the options that `read_documents` takes for this format."""
+        return _options(self.read, "where") + (tuple(f.name for f in fields(Layout)) if self.layout else ())
+
+    @property
+    def write_options(self) -> tuple[str, ...]:
+        """The names of the options that `write_documents` takes for this format."""
+        return _options(self.write, "documents", "stream")
+
+
+def _options(function: Callable[..., object] | None, *without: str) -> tuple[str, ...]:
+    names = () if function is None else tuple(inspect.signature(function).parameters)
+    return tuple(name for name in names if name not in (*without, "layout", "patterns"))
+
+
+def _columns(name: str, description: str, layout: Layout, *patterns: str, write: Writer | None = None) -> Format:
+    return Format(name, description, partial(read_columns, patterns=patterns), write, layout)
+
+
+_FORMATS = [
+    _columns(
+        "conll",
+        "columns separated by TAB or spaces: token first, tag last (one column: no tags); -DOCSTART- starts a document",
+        Layout(),
+        "*.conll",
+        "*.iob2",
+        "*.bio",
+        write=write_conll,
+    ),
+    _columns("conll2003", "CoNLL-2003: token, part of speech, chunk, tag (IOB1)", Layout(), "eng.*", "deu.*"),
+    _columns("conll2002", "CoNLL-2002: token, part of speech, tag (IOB2)", Layout(), "esp.*", "ned.*"),
+    _columns("wnut17", "WNUT-17: each post is a document", Layout(documents="sentence"), "*.conll"),
+    _columns("btc", "Broad Twitter Corpus: each tweet is a document", Layout(documents="sentence"), "*.conll", "btc.*"),
+    _columns(
+        "worldwide",
+        "English Worldwide Newswire: one article a file, its address first; the outermost entities",
+        Layout(tag=1, documents="file", nested=True, url=True),
+        "*.tsv",
+    ),
+    _columns("uner", "Universal NER: id, token, tag, -, annotator", Layout(token=1, tag=2, comments=True), "*.iob2"),
+    Format("ieer", "NIST IE-ER 1999: SGML-like news stories; PER, LOC, ORG", read_ieer),
+    Format("text", "plain text, one document a file; out: entities coloured or in brackets", read_text, write_text),
+    Format(
+        "jsonl",
+        'one object a line: {"id", "text", "entities": [{"start", "end", "label", ...}]}',
+        read_jsonl,
+        write_jsonl,
+    ),
+    Format("html", "a page of displaCy's entity view", write=write_html),
+    Format("spacy", "spaCy's DocBin (.spacy)", read_spacy, write_spacy),
+]
+
+FORMATS: dict[str, Format] = {entry.name: entry for entry in _FORMATS}
+"""The formats by name."""
+
+
+def read_documents(
+    where: str | Path | IO[Any] | Source,
+    format: str,
+    *,
+    tokenizer: Callable[[str], Document] | None = None,
+    **options: Any,
+) -> Iterator[Document]:
+    """The documents of a file, folder, glob, ``"-"`` (standard input) or open stream, streaming; gzip is recognised.
+
+    ``options`` are those of the format (`Format.read_options`), above all ``encoding`` and, where there are labels,
+    ``labels`` ({old: new or None to drop, "*": what happens to the rest}) and ``scheme``. Running text has no tokens
+    unless a ``tokenizer`` is given. Raises ValueError for a format or option that does not exist, FormatError (a
+    ValueError) for bad input, when iteration gets there.
+    """
+    entry = _entry(format, "read")
+    _check_options(options, entry.read_options, format)
+    if entry.layout is not None:
+        own = {f.name: options.pop(f.name) for f in fields(Layout) if f.name in options}
+        options["layout"] = replace(entry.layout, **own)
+    assert entry.read is not None
+    documents = entry.read(where, **options)
+    return documents if tokenizer is None else tokenized(documents, tokenizer)
+
+
+def write_documents(documents: Iterable[Document], stream: IO[Any], format: str, **options: Any) -> None:
+    """Writes the documents one by one. Raises ValueError for a format or option that does not exist."""
+    entry = _entry(format, "write")
+    _check_options(options, entry.write_options, format)
+    assert entry.write is not None
+    entry.write(documents, stream, **options)
+
+
+def tokenized(documents: Iterable[Document], tokenizer: Callable[[str], Document]) -> Iterator[Document]:
+    """The documents with the tokenizer's tokens and sentences where they have none; entities are projected to tags."""
+    for document in documents:
+        if document.n_tokens:
+            yield document
+            continue
+        cut = tokenizer(document.text)
+        filled = replace(
+            document,
+            tokens=cut.tokens,
+            token_starts=cut.token_starts,
+            token_ends=cut.token_ends,
+            sentence_offsets=cut.sentence_offsets,
+        )
+        yield filled if document.tags is None else filled.with_entities(document.entities)
+
+
+def _entry(format: str, direction: str) -> Format:
+    known = [name for name, entry in FORMATS.items() if getattr(entry, direction) is not None]
+    if format not in known:
+        raise ValueError(f"no format {format!r} to {direction}; expected one of {', '.join(known)}")
+    return FORMATS[format]
+
+
+def _check_options(options: dict[str, Any], known: tuple[str, ...], format: str) -> None:
+    for name in options:
+        if name not in known:
+            raise ValueError(f"format {format!r} has no option {name!r}; expected one of {', '.join(known)}")

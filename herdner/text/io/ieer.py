@@ -1,0 +1,139 @@
+"""The NIST IE-ER (1999) evaluation's SGML-like files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from herdner.text.document import Document, Entity
+from herdner.text.io.labels import Labels, renamed
+from herdner.text.io.source import FormatError, Source, read_lines, sources
+
+LABELS: Labels = {"PERSON": "PER", "LOCATION": "LOC", "ORGANIZATION": "ORG"}
+
+_MARK = re.compile(r"<(b_|e_)(\w+)((?:\s+\w+=\"[^\"]*\")*)\s*>|</?ANNOTATION>|&(AMP|LT|GT|QUOT);", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"(\w+)=\"([^\"]*)\"")
+_CHARACTERS = {"AMP": "&", "LT": "<", "GT": ">", "QUOT": '"'}
+
+
+class Marked(NamedTuple):
+    """A marked-up span of the text."""
+
+    kind: str  # enamex, numex or timex
+    start: int
+    end: int
+    attributes: dict[str, str]  # type, and where given status and alt
+
+
+def read_ieer(
+    where: str | Path | IO[Any],
+    *,
+    encoding: str = "utf-8",
+    labels: Labels | None = None,
+    kinds: tuple[str, ...] = ("enamex",),
+    optional: bool = True,
+) -> Iterator[Document]:
+    """The documents of IE-ER files: headline, blank line, text, with the mark-up removed and nothing else touched.
+
+    ``kinds`` says which mark-up becomes entities ("enamex", "numex", "timex"); ``optional=False`` leaves out those
+    marked ``status="opt"``. ``fields["entity_attributes"]`` gives status and alternative of the entities that have
+    any, by their index. ``labels`` renames or drops classes; by default PER, LOC and ORG. No tokens: see `tokenized`.
+    Raises FormatError.
+    """
+    for source in sources(where, ("*_[0-9]*",)):
+        for first, last, body in _bodies(source, encoding):
+            try:
+                yield _document(body, LABELS if labels is None else labels, kinds, optional, source.id)
+            except ValueError as error:
+                raise FormatError(f"{source.name}:{first}: in the document that ends on line {last}: {error}") from None
+
+
+def _bodies(source: Source, encoding: str) -> Iterator[tuple[int, int, str]]:
+    """First line, last line and content of each <DOC> element."""
+    lines: list[str] | None = None
+    first = 0
+    for number, line in read_lines(source, encoding):
+        if line.strip() == "<DOC>":
+            if lines is not None:
+                raise FormatError(f"{source.name}:{number}: <DOC> inside the <DOC> of line {first}; expected </DOC>")
+            lines, first = [], number
+        elif line.strip() == "</DOC>":
+            if lines is None:
+                raise FormatError(f"{source.name}:{number}: </DOC> without <DOC>")
+            yield first, number, "\n".join(lines)
+            lines = None
+        elif lines is not None:
+            lines.append(line)
+    if lines is not None:
+        raise FormatError(f"{source.name}:{first}: <DOC> never ends; expected </DOC>")
+    if not first and source.path is not None and source.path.stat().st_size:
+        raise FormatError(f"{source.name}:1: no <DOC> in this file; expected the mark-up of IE-ER")
+
+
+def _element(name: str, body: str) -> str | None:
+    found = re.search(rf"<{name}>(.*?)</{name}>", body, re.DOTALL)
+    return None if found is None else found[1]
+
+
+def _document(body: str, labels: Labels, kinds: tuple[str, ...], optional: bool, file: str) -> Document:
+    content = _element("TEXT", body)
+    if content is None:
+        raise ValueError("no <TEXT> element; expected one")
+    headline, above = _unmark((_element("HEADLINE", body) or "").strip("\n"))
+    text, below = _unmark(content.removeprefix("\n").removesuffix("\n"))
+    shift = len(headline) + 2 if headline else 0
+    text = f"{headline}\n\n{text}" if headline else text
+    marked = [*above, *(m._replace(start=m.start + shift, end=m.end + shift) for m in below)]
+    kept = [m for m in marked if m.kind in kinds and (optional or m.attributes.get("status") != "opt")]
+    entities, attributes = _entities(text, sorted(kept, key=lambda m: m.start), labels)
+    number = (_element("DOCNO", body) or "").strip()
+    names = {"doctype": "DOCTYPE", "date_time": "DATE_TIME"}
+    fields: dict[str, object] = {key: (_element(name, body) or "").strip() for key, name in names.items()}
+    fields |= {"file": file, "entity_attributes": attributes}
+    return Document.from_text(text, id=number or None, fields=fields).with_entities(entities)
+
+
+def _entities(text: str, marked: list[Marked], labels: Labels) -> tuple[list[Entity], dict[int, dict[str, str]]]:
+    entities: list[Entity] = []
+    attributes: dict[int, dict[str, str]] = {}
+    for mark in marked:
+        kind = mark.attributes.get("type", mark.kind.upper())
+        named = renamed([Entity(mark.start, mark.end, kind, text[mark.start : mark.end])], labels)
+        if not named or not named[0].text.strip():
+            continue
+        if entities and entities[-1].end > mark.start:
+            raise ValueError(f"{named[0].text!r} is marked inside {entities[-1].text!r}; expected spans side by side")
+        further = {key: value for key, value in mark.attributes.items() if key != "type"}
+        if further:
+            attributes[len(entities)] = further
+        entities.extend(named)
+    return entities, attributes
+
+
+def _unmark(content: str) -> tuple[str, list[Marked]]:
+    """The text without mark-up, and the spans that were marked."""
+    pieces: list[str] = []
+    opened: list[tuple[str, int, dict[str, str]]] = []
+    marked: list[Marked] = []
+    position = last = 0
+    for mark in _MARK.finditer(content):
+        pieces.append(content[last : mark.start()])
+        position += mark.start() - last
+        last = mark.end()
+        side, kind, attributes, character = mark.groups()
+        if character:
+            pieces.append(_CHARACTERS[character.upper()])
+            position += 1
+        elif side == "b_":
+            opened.append((kind, position, dict(_ATTRIBUTE.findall(attributes))))
+        elif side == "e_":
+            if not opened or opened[-1][0] != kind:
+                raise ValueError(f"<e_{kind}> closes {f'<b_{opened[-1][0]}>' if opened else 'nothing'}")
+            _, begin, found = opened.pop()
+            marked.append(Marked(kind, begin, position, found))
+    if opened:
+        raise ValueError(f"<b_{opened[-1][0]}> is never closed; expected <e_{opened[-1][0]}>")
+    pieces.append(content[last:])
+    return "".join(pieces), marked

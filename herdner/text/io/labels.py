@@ -1,0 +1,31 @@
+"""Classes by other names: every corpus has its own, and some are of no use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from herdner.text.document import Document, Entity
+from herdner.text.tags import Scheme, Span, spans_from_tags, tags_from_spans
+
+# Old name to new, None to drop the class; "*" speaks for the classes not named, which otherwise stay as they are.
+Labels = Mapping[str, str | None]
+
+
+def rename(label: str, labels: Labels | None) -> str | None:
+    """The label's new name, None where it is dropped."""
+    return label if labels is None else labels.get(label, labels.get("*", label))
+
+
+def renamed(entities: Iterable[Entity], labels: Labels | None) -> list[Entity]:
+    """The entities with their new labels; those whose class is dropped are left out."""
+    pairs = ((entity, rename(entity.label, labels)) for entity in entities)
+    return [Entity(e.start, e.end, label, e.text, e.confidence) for e, label in pairs if label is not None]
+
+
+def relabel(document: Document, labels: Labels | None, scheme: Scheme) -> Document:
+    """The tags with renamed classes, in another scheme; a document without tags stays as it is."""
+    if document.tags is None:
+        return document
+    named = ((span, rename(span.label, labels)) for span in spans_from_tags(document.tags, document.sentence_offsets))
+    spans = [Span(span.start, span.end, label) for span, label in named if label is not None]
+    return document.with_tags(tags_from_spans(spans, document.n_tokens, scheme, document.sentence_offsets))

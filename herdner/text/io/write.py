@@ -1,0 +1,226 @@
+"""Writers: CoNLL columns, JSON lines, HTML (displaCy), terminal text and spaCy's DocBin."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import IO, Any
+
+from herdner.text.document import Document, Entity, document_spans
+from herdner.text.io.columns import DOCSTART
+from herdner.text.tags import Scheme, Span, convert_tags, tags_from_spans
+
+COLORS = {"PER": "#aa9cfc", "LOC": "#feca74", "ORG": "#7aecec", "MISC": "#c887fb"}
+STYLES = {"PER": "bold cyan", "LOC": "bold green", "ORG": "bold magenta", "MISC": "bold yellow"}
+
+_LINE_SEPARATORS = str.maketrans({c: f"\\u{ord(c):04x}" for c in "\x7f\x85\u2028\u2029"})
+_NOT_HTML = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]")
+_CONTROLS = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # what drives a terminal
+
+
+def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Scheme = "iob2") -> None:
+    """Token TAB tag, a blank line after each sentence, ``-DOCSTART-`` between documents.
+
+    Tags come from the entities where a document has none. Raises ValueError for documents without tokens.
+    """
+    put = _utf8(stream)
+    separator = ""
+    for document in documents:
+        if _needs_tokens(document):
+            continue
+        put(separator)
+        tags = _tags(document, scheme)
+        for start, end in _pairs(document):
+            rows = zip(document.tokens[start:end], tags[start:end], strict=True)
+            put("".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n")
+        separator = f"{DOCSTART}\tO\n\n"
+
+
+def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
+    """One ``{"id", "text", "entities": [{"start", "end", "label", "text", "confidence"}]}`` a line.
+
+    The text survives exactly. Confidences are rounded to six decimals, null where unknown. Whatever some reader takes
+    for a line break is escaped. A piece of a long text (`read_text`) has its ``"offset"`` in that text too.
+    """
+    put = _utf8(stream)
+    for document in documents:
+        entities = [
+            {"start": e.start, "end": e.end, "label": e.label, "text": e.text, "confidence": _rounded(e.confidence)}
+            for e in document.entities
+        ]
+        record = {"id": document.id, "text": document.text, "entities": entities}
+        if "offset" in document.fields:
+            record["offset"] = document.fields["offset"]
+        put(_json_line(record))
+
+
+def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
+    """One page of displaCy's entity view, written document by document."""
+    from spacy import displacy
+    from spacy.displacy.templates import TPL_FIGURE, TPL_PAGE
+
+    put = _utf8(stream)
+    page = TPL_PAGE.replace("<head>", '<head>\n        <meta charset="utf-8">').lstrip()
+    head, _, foot = page.format(content="\0", lang="en", dir="ltr").partition("\0")
+    put(head)
+    for document in documents:
+        # displaCy escapes the text but neither the labels nor the title.
+        entities = [
+            {"start": e.start, "end": e.end, "label": html.escape(e.label)}
+            for e in sorted(document.entities, key=_order)
+        ]
+        shown = {
+            "text": _NOT_HTML.sub("\ufffd", document.text),
+            "ents": entities,
+            "title": html.escape(document.id or ""),
+        }
+        block = displacy.render(shown, style="ent", manual=True, page=False, jupyter=False, options={"colors": COLORS})
+        put(TPL_FIGURE.format(content=block))
+    put(foot)
+
+
+def write_text(documents: Iterable[Document], stream: IO[Any], *, color: bool | None = None) -> None:
+    """The text with its entities: coloured on a terminal, else as in ``[Ada Lovelace PER]``; documents apart, but
+    pieces of one long text (`read_text`) joined.
+
+    ``color`` overrules the look at the stream. On a terminal, control characters of the text are replaced, so that no
+    document drives the terminal.
+    """
+    use_color = stream.isatty() if color is None else color
+    show = _terminal(stream) if use_color else _plain(stream)
+    ending: str | None = None  # of the document before
+    for document in documents:
+        if ending is not None and not document.fields.get("offset"):
+            show([(ending + "\n", None)])
+        show(_segments(document))
+        ending = "" if document.text.endswith("\n") else "\n"
+    show([(ending or "", None)])
+
+
+def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
+    """A ``.spacy`` file (DocBin) with entities and sentence borders; ``doc.text`` is the document's text.
+
+    White space between tokens that is not one space becomes a white space token, as in spaCy's own tokenizer. DocBin
+    writes one compressed block: all documents are held in memory. Raises ValueError for documents without tokens.
+    """
+    from spacy.tokens import DocBin
+    from spacy.vocab import Vocab
+
+    vocab, store = Vocab(), DocBin(attrs=["ENT_IOB", "ENT_TYPE", "SENT_START"])
+    for document in documents:
+        _needs_tokens(document)
+        store.add(_spacy_doc(vocab, document))
+    binary = getattr(stream, "buffer", stream)
+    binary.write(store.to_bytes())
+
+
+def _spacy_doc(vocab: Any, document: Document) -> Any:
+    from spacy.tokens import Doc
+
+    words: list[str] = []
+    spaces: list[bool] = []
+    place: list[int] = []  # of each token among the words
+    last = 0
+    starts, ends = document.token_starts.tolist(), document.token_ends.tolist()
+    for token, start, end in [*zip(document.tokens, starts, ends, strict=True), (None, len(document.text), 0)]:
+        gap = document.text[last:start]
+        if words and gap.startswith(" "):
+            spaces[-1], gap = True, gap[1:]
+        if gap:
+            words.append(gap)
+            spaces.append(False)
+        if token is not None:
+            place.append(len(words))
+            words.append(token)
+            spaces.append(False)
+            last = end
+    firsts = {place[start] for start, _ in _pairs(document)} - set(place[:1]) | {0}
+    spans = [Span(place[s.start], place[s.end - 1] + 1, s.label) for s in document_spans(document)]
+    tags = tags_from_spans(spans, len(words), "iob2")
+    return Doc(vocab, words=words, spaces=spaces, ents=tags, sent_starts=[i in firsts for i in range(len(words))])
+
+
+def _segments(document: Document) -> Iterator[tuple[str, str | None]]:
+    """The text cut at its entities, each piece with its label."""
+    last = 0
+    for entity in sorted(document.entities, key=_order):
+        yield document.text[last : entity.start], None
+        yield document.text[entity.start : entity.end], entity.label
+        last = entity.end
+    yield document.text[last:], None
+
+
+def _plain(stream: IO[Any]) -> Callable[[Iterable[tuple[str, str | None]]], None]:
+    put = _utf8(stream)
+
+    def show(segments: Iterable[tuple[str, str | None]]) -> None:
+        put("".join(text if label is None else f"[{text} {label}]" for text, label in segments))
+
+    return show
+
+
+def _terminal(stream: IO[Any]) -> Callable[[Iterable[tuple[str, str | None]]], None]:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=stream, force_terminal=True, highlight=False, markup=False, emoji=False)
+
+    def show(segments: Iterable[tuple[str, str | None]]) -> None:
+        line = Text()
+        for text, label in segments:
+            style = STYLES.get(label, "bold blue") if label else None
+            line.append(_CONTROLS.sub("\ufffd", text), style)
+            if label:
+                line.append(f" {label}", "dim")
+        console.print(line, soft_wrap=True, end="")
+
+    return show
+
+
+def _order(entity: Entity) -> tuple[int, int]:
+    return entity.start, entity.end
+
+
+def _pairs(document: Document) -> Iterator[tuple[int, int]]:
+    return pairwise(document.sentence_offsets.tolist())
+
+
+def _tags(document: Document, scheme: Scheme) -> list[str]:
+    if document.tags is not None:
+        return convert_tags(document.tags, None, scheme, document.sentence_offsets)
+    return tags_from_spans(document_spans(document), document.n_tokens, scheme, document.sentence_offsets)
+
+
+def _needs_tokens(document: Document) -> bool:
+    """Whether there is nothing to write. Raises ValueError where there is text but no token."""
+    if not document.n_tokens and document.text.strip():
+        raise ValueError(f"document {document.id!r} has no tokens; tokenise it first")
+    return not document.n_tokens
+
+
+def _json_line(record: dict[str, Any]) -> str:
+    line = json.dumps(record, ensure_ascii=False)
+    try:
+        line.encode("utf-8")
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can only escape
+        line = json.dumps(record)
+    return line.translate(_LINE_SEPARATORS) + "\n"
+
+
+def _rounded(confidence: float | None) -> float | None:
+    return None if confidence is None else round(float(confidence), 6)
+
+
+def _utf8(stream: IO[Any]) -> Callable[[str], object]:
+    """Writes text to the stream as UTF-8, whatever the locale says."""
+    binary = getattr(stream, "buffer", None)
+    if binary is None and isinstance(stream, io.TextIOBase):
+        return stream.write
+    if binary is not None:
+        stream.flush()
+    target: Any = stream if binary is None else binary
+    return lambda text: target.write(text.encode("utf-8", "replace"))

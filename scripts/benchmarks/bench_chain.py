@@ -1,0 +1,134 @@
+"""How fast the chain loops are, as ratios to python-crfsuite within one run: rows for `bench_kernels.py`.
+
+A small CRFsuite model is trained on random sentences; its weights, read from its file, give herdner's arrays. CRFsuite
+is timed for `tag()` and for `marginal()` of a token (one forward-backward) alone; `set()`, which takes a sentence's
+features in, is not counted. The answers are compared. One core, best of several runs that take turns; ratios count.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pycrfsuite
+from timing import Row, best_times, calibration
+
+from herdner.crf.crfsuite import read_crfsuite
+from herdner.graph import chain as chain_graph
+from herdner.inference import linear_chain, make_backend
+
+WORDS = 400
+
+
+def random_sentences(n: int, n_labels: int, rng: np.random.Generator) -> list[tuple[list[list[str]], list[str]]]:
+    """Sentences of 5 to 40 tokens with names: four tokens of five are outside, label 0; words hint at labels."""
+    sentences = []
+    for _ in range(n):
+        length = int(rng.integers(5, 41))
+        labels = np.zeros(length, int)
+        for start in np.flatnonzero(rng.random(length) < 0.1):
+            labels[start : start + rng.integers(1, 4)] = rng.integers(1, n_labels)
+        words = np.where(rng.random(length) < 0.7, labels, rng.integers(0, WORDS, length))
+        sentences.append(([[f"w={w}", f"m={w % 7}"] for w in words.tolist()], [f"{k:02d}" for k in labels.tolist()]))
+    return sentences
+
+
+def train(sentences: list, path: Path) -> pycrfsuite.Tagger:
+    trainer = pycrfsuite.Trainer(
+        "lbfgs", {"max_iterations": 30, "c2": 0.1, "feature.possible_transitions": True}, verbose=False
+    )
+    for words, labels in sentences[:1000]:
+        trainer.append(words, labels)
+    trainer.train(str(path))
+    tagger = pycrfsuite.Tagger()
+    tagger.open(str(path))
+    return tagger
+
+
+def unary_scores(sentences: list, path: Path) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """[N, K] and [K, K] log-potentials of all tokens under the weights of the CRFsuite file, and the labels."""
+    model = read_crfsuite(path)
+    table = np.zeros((len(model.attribute_names), len(model.labels)))
+    table[model.attributes, model.state_labels] = model.state_weights
+    number = {name: i for i, name in enumerate(model.attribute_names)}
+    tokens = [features for words, _ in sentences for features in words]
+    unary = np.array([sum((table[number[f]] for f in t if f in number), np.zeros(table.shape[1])) for t in tokens])
+    return unary, model.transition, model.labels
+
+
+class After:
+    """Times ``call`` alone for each sentence once CRFsuite's tagger has it; keeps the best total and the answers."""
+
+    def __init__(self, tagger: pycrfsuite.Tagger, sentences: list, call: Callable[[], Any]) -> None:
+        self.tagger, self.sentences, self.call = tagger, sentences, call
+        self.seconds, self.answers = float("inf"), []
+
+    def __call__(self) -> None:
+        total, answers = 0.0, []
+        for words, _ in self.sentences:
+            self.tagger.set(words)
+            began = time.perf_counter()
+            answer = self.call()
+            total += time.perf_counter() - began
+            answers.append(answer)
+        self.seconds, self.answers = min(total, self.seconds), answers
+
+
+def check(
+    tags: After, marginals: After, unary: np.ndarray, transition: np.ndarray, offsets: np.ndarray, labels: list
+) -> None:
+    """The two programs must agree before their speeds mean anything."""
+    states, _ = linear_chain.viterbi(unary, transition, offsets)
+    theirs = [tag for answer in tags.answers for tag in answer]
+    assert [labels[k] for k in states] == theirs, "the best labellings differ"
+    nodes = linear_chain.forward_backward(unary, transition, offsets).nodes
+    assert nodes is not None
+    np.testing.assert_allclose(nodes[offsets[:-1], 0], marginals.answers, atol=1e-6)
+
+
+def chain_rows(sentences: int = 4000, labels: int = 9, repeats: int = 5) -> list[Row]:
+    """The chain loops and python-crfsuite on the same sentences."""
+    data = random_sentences(sentences, labels, np.random.default_rng(7))
+    offsets = np.cumsum([0] + [len(words) for words, _ in data])
+    with tempfile.TemporaryDirectory() as folder:
+        tagger = train(data, Path(folder, "model"))
+        unary, transition, names = unary_scores(data, Path(folder, "model"))
+        tags = After(tagger, data, tagger.tag)
+        marginals = After(tagger, data, lambda: tagger.marginal(names[0], 0))
+        best = make_backend("viterbi")
+        seconds = best_times(
+            {
+                "viterbi": lambda: linear_chain.viterbi(unary, transition, offsets),
+                "viterbi, as a graph": lambda: best.infer(chain_graph(unary, transition, offsets)),
+                "forward-backward": lambda: linear_chain.forward_backward(unary, transition, offsets),
+                "forward-backward with counts": lambda: linear_chain.forward_backward(
+                    unary, transition, offsets, transition_counts=True
+                ),
+                "log-domain forward-backward": lambda: linear_chain.forward_backward(
+                    unary[: offsets[200]], transition + np.diag(np.full(labels, 200.0)), offsets[:201]
+                ),
+                "tags": tags,
+                "marginals": marginals,
+            },
+            repeats,
+        )
+        check(tags, marginals, unary, transition, offsets, names)
+    seconds |= {"python-crfsuite tag()": tags.seconds, "python-crfsuite marginal()": marginals.seconds}
+    tokens = {"log-domain forward-backward": offsets[200]}
+    ns = {k: 1e9 * s / int(tokens.get(k, offsets[-1])) for k, s in seconds.items() if k not in ("tags", "marginals")}
+    peers = {"viterbi": ("tag()", 4.0), "forward-backward": ("marginal()", None)}
+    exp = calibration()
+    rows = []
+    for name, value in ns.items():
+        row = Row("chain", name, value, value / exp)
+        if name in peers:
+            call, target = peers[name]
+            times = ns[f"python-crfsuite {call}"] / value
+            row = replace(row, value=times, unit=f"times python-crfsuite {call}", target=target)
+        rows.append(row)
+    return rows

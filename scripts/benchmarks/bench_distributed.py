@@ -1,0 +1,87 @@
+"""How much faster a corpus is tagged by processes of a Dask cluster than by one, and how much memory each takes.
+
+    python scripts/benchmarks/bench_distributed.py --corpus eng.testa:conll2003 --megabytes 32
+
+The texts of the corpus, repeated, are one long text file in a temporary folder. It is tagged with one process and with
+``--jobs``, on clusters that are up already; the runs take turns and the shortest of each counts. Memory is the largest
+resident set of each worker process since it began (Linux). ``--no-baseline`` leaves the one process out.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from timing import best_times, calibration
+
+from herdner.corpora.registry import read
+from herdner.distributed import cluster_client, tag_files
+
+MEGABYTE = 1 << 20
+
+
+def peak_megabytes() -> float:
+    """Runs on each worker."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def write_text(path: Path, corpus: str, size: int) -> int:
+    """The corpus's texts, repeated and numbered, until there are ``size`` bytes; how many there are."""
+    text = "\n\n".join(document.text for document in read(corpus))
+    with path.open("w", encoding="utf-8") as file:
+        count = 0
+        while file.tell() < size:
+            count += 1
+            file.write(f"Copy {count}.\n\n{text}\n\n")
+    return path.stat().st_size
+
+
+def main(
+    corpus: Annotated[str, typer.Option(help="FILE:FORMAT.")],
+    megabytes: Annotated[int, typer.Option(help="Size of the text.")] = 32,
+    jobs: Annotated[int, typer.Option(help="Processes of the larger cluster.")] = 2,
+    part_megabytes: int = 2,
+    repeats: int = 3,
+    baseline: bool = True,
+    as_json: Annotated[bool, typer.Option("--json")] = False,
+) -> None:
+    peaks: dict[int, list[float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "corpus.txt")
+        size = write_text(path, corpus, megabytes * MEGABYTE) / MEGABYTE
+        runs = iter(range(1000))
+
+        def tag(n: int) -> None:
+            manifest = tag_files(
+                path, Path(folder, str(next(runs))), client=clients[n], part_bytes=part_megabytes << 20
+            )
+            assert manifest.complete
+            assert not manifest.failed
+
+        with cluster_client("local", 1) as one, cluster_client("local", jobs) as many:
+            clients = {jobs: many, **({1: one} if baseline else {})}
+            times = best_times({str(n): lambda n=n: tag(n) for n in clients}, repeats)
+            peaks = {n: sorted(client.run(peak_megabytes).values()) for n, client in clients.items()}
+    report = {
+        "megabytes": size, "calibration_exp_ns": calibration(), "seconds": times,
+        "megabytes_per_second": {name: size / seconds for name, seconds in times.items()},
+        "times_one_process": times["1"] / times[str(jobs)] if baseline else None,
+        "peak_megabytes_per_worker": max(peaks[jobs]),
+    }  # fmt: skip
+    if as_json:
+        print(json.dumps(report, indent=1))
+        return
+    print(f"{size:.0f} MB of text; one libm exp: {report['calibration_exp_ns']:.1f} ns")
+    for name, seconds in times.items():
+        print(f"{name} processes: {seconds:8.1f} s, {size / seconds:6.2f} MB/s")
+    if baseline:
+        print(f"{report['times_one_process']:.2f} times one process (target: 1.7 with 2 on 2 processors)")
+    print(f"peak memory per worker: {report['peak_megabytes_per_worker']:.0f} MB (target: at most 700)")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,120 @@
+"""How fast scans are certified and optimised, at the sizes of Mitliagkas & Mackey 2017.
+
+    python scripts/benchmarks/bench_dogs.py [--repeats 15] [--json] [--quick]
+
+Times are best of several runs; beside the measured ones those of a machine on which one libm exp takes 6 ns, for which
+the targets are meant. ``--quick`` only shows that all of it runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Annotated
+
+import numpy as np
+import typer
+from bench_kernels import measure
+from timing import Row, best_times, calibration
+
+import herdner
+from herdner.dobrushin import (
+    Search,
+    binary_pairwise_bound,
+    dobrushin_variation,
+    pairwise_bound,
+    shortest_scan,
+    targets,
+    tightest,
+)
+from herdner.graph import FactorGraph
+from herdner.sampling import systematic
+
+REFERENCE_EXP = 6.0  # nanoseconds of one libm exp on the machine that the targets are for
+
+
+def random_ising(side: int, seed: int = 0) -> FactorGraph:
+    """The grids of DoGS17 Sec. 5.1 and 5.2: fields 0 or 1, couplings uniform in [0, 0.25]."""
+    rng = np.random.default_rng(seed)
+    couplings = [rng.uniform(0, 0.25, (side - 1, side)), rng.uniform(0, 0.25, (side, side - 1))]
+    return herdner.ising(couplings, rng.integers(0, 2, (side, side)).astype(float))
+
+
+def million(side: int) -> dict[str, Callable[[], object]]:
+    """Sec. 5.2: the bound of the influences, the guarantee of a systematic scan of two sweeps, a scan as good."""
+    graph = herdner.compile_tables(random_ising(side))
+    influence, first = binary_pairwise_bound(graph), {0: 1.0}
+    n_steps = 2 * side * side
+    epsilon = dobrushin_variation(influence, systematic(), first, n_steps)
+
+    def whole() -> None:
+        bound = binary_pairwise_bound(herdner.compile_tables(graph.graph))
+        goal = dobrushin_variation(bound, systematic(), first, n_steps)
+        assert shortest_scan(bound, goal, systematic(), first, n_steps)
+
+    return {
+        "influence bound": lambda: binary_pairwise_bound(graph),
+        "variation of the systematic scan": lambda: dobrushin_variation(influence, systematic(), first, n_steps),
+        "doubling search": lambda: shortest_scan(influence, epsilon, systematic(), first, n_steps),
+        "all of it, and compilation": whole,
+    }
+
+
+def field_aspect() -> Callable[[], object]:
+    """Sec. 5.5: a Potts grid of 20 x 31 patches, coupling 0.48, the 8 x 12 patches in its middle, one sweep."""
+    n_labels, patches = 13, np.arange(620).reshape(20, 31)
+    graph = herdner.potts(0.48, np.random.default_rng(0).normal(size=(20, 31, n_labels)))
+    middle = targets(620, patches[6:14, 9:21].ravel().tolist())
+
+    def select() -> None:
+        influence = pairwise_bound(graph)
+        goal = dobrushin_variation(influence, systematic(), middle, 620)
+        assert shortest_scan(influence, goal, systematic(), middle, 620)
+
+    return select
+
+
+def rows(side: int, repeats: int) -> list[Row]:
+    parts = million(side)
+    forty = tightest(herdner.ising(1 / 3.915, 0.0, (40, 40)))
+    order = np.resize(np.arange(1600, dtype=np.int32), 16_000)
+    one, all_of_them = Search(forty, {0: 1.0}), Search(forty, None)
+    runs = dict(parts)
+    runs["one"], runs["all"] = lambda: one.run(order, 0.0), lambda: all_of_them.run(order, 0.0)
+    runs["aspect"] = field_aspect()
+    best = best_times(runs, repeats)
+    slower = REFERENCE_EXP / calibration()
+    found = [
+        Row("million", f"{side} x {side}: {name}", value=best[name] * slower, unit="s",
+            target=0.5 if name.startswith("all") else None, wanted="at most", setup_seconds=best[name])
+        for name in parts
+    ]  # fmt: skip
+    for name, what in (("one", "one variable matters"), ("all", "all matter")):
+        ns = 1e9 * best[name] / len(order)
+        target = 300.0 if name == "one" else None
+        found.append(Row("step", f"Algorithm 2, 40 x 40, {what}", ns, value=ns * slower, unit="ns a step",
+                         target=target, wanted="at most"))  # fmt: skip
+    seconds = best["aspect"]
+    found.append(Row("aspect", "scan selection, 12 x 8 of 31 x 20", value=1e3 * seconds * slower, unit="ms",
+                     target=2.0, wanted="at most", setup_seconds=seconds))  # fmt: skip
+    return found
+
+
+def main(
+    repeats: Annotated[int, typer.Option(help="Runs of each, of which the fastest counts.")] = 15,
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes: the numbers mean nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json")] = False,
+) -> None:
+    found = rows(60 if quick else 1000, 1 if quick else repeats)
+    if as_json:
+        print(json.dumps([asdict(row) | {"verdict": row.verdict} for row in found], indent=1))
+        return
+    print(f"one libm exp: {calibration():.2f} ns; values are for one of {REFERENCE_EXP:g} ns")
+    for row in found:
+        here = f"{row.ns:.0f} ns" if row.ns is not None else f"{1e3 * (row.setup_seconds or 0):.2f} ms"
+        print(f"{row.what:52}{here:>12}  {measure(row)}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,40 @@
+"""The most memory that a process takes to build a large grid and run herded Gibbs sampling on it.
+
+    python scripts/benchmarks/bench_memory.py [VARIABLES]
+
+prints megabytes (10^6 bytes): everything, Python itself too.
+"""
+
+from __future__ import annotations
+
+import math
+import resource
+import subprocess
+import sys
+
+import numpy as np
+
+from herdner import herded_gibbs, ising, neighbour_sum
+
+SWEEPS = 3
+VARIABLES = 10_000_000
+
+
+def peak_megabytes(n_variables: int) -> float:
+    """By a process of its own. The system counts in what this one takes now: call it before making large arrays."""
+    command = [sys.executable, __file__, str(n_variables)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def main(n_variables: int = VARIABLES) -> None:
+    columns = math.isqrt(n_variables)
+    shape = (math.ceil(n_variables / columns), columns)
+    graph = ising(0.3, np.random.default_rng(7).normal(0.0, 0.5, shape))
+    result = herded_gibbs(SWEEPS, sharing=neighbour_sum()).infer(graph, seed=7)
+    assert result.marginals is not None
+    unit = 1 if sys.platform == "darwin" else 1024
+    print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6:.0f}")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

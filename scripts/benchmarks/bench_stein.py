@@ -1,0 +1,257 @@
+"""How fast and how good the Stein samplers are, within one run and one process.
+
+    python scripts/benchmarks/bench_stein.py [--only toy] [--json] [--quick]
+
+Groups: ``toy`` (MMD^2 against seconds on the mixture of 11 Gaussians), ``iteration`` (an SVGD iteration against the
+same in plain NumPy, with its N x N x d array), ``line`` (an inner step of FWSS against the number of particles),
+``naval`` and ``protein`` (FWSS18 Table 2: one split; they need $HERDNER_DATA/uci). Set OMP_NUM_THREADS=1 for one core.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import numpy as np
+import typer
+from bench_kernels import HEAD, show
+from stein_data import Split, split, table
+from timing import Row, best_times
+
+from herdner.fwss import Adam, Points, Target, cached_fwss, eleven_gaussians, fwss, lazy_fwss, mmd2, svgd
+from herdner.fwss.growing import Growing, Plan, approximate_lmo
+from herdner.fwss.stein import SteinField
+
+H = 0.3  # the bandwidth of FWSS18 Fig. 3
+LMO = Adam(0.2, final=0.02)
+
+
+def toy_rows(quick: bool) -> list[Row]:
+    """Each method at its own sizes; the goal is held against SVGD with 200 particles and the schedule best for it."""
+    target, seeds = eleven_gaussians(), (0,) if quick else (0, 1, 2)
+    rows, best = [], {}
+    for name, run in _toy_runs(target, quick).items():
+        done = [run(seed) for seed in seeds]
+        found = float(np.median([mmd2(p.x, target.kernel_mean, H, p.weights) for p in done]))
+        seconds = float(np.median([p.seconds for p in done]))
+        best[name] = (found, seconds)
+        rows.append(Row("toy", f"{name} ({1000 * seconds:.0f} ms)", value=found, unit="MMD^2"))
+    svgd_best = min((value for name, value in best.items() if name.startswith("svgd 200")), key=lambda pair: pair[0])
+    good = {name: s for name, (found, s) in best.items() if "svgd" not in name and found <= svgd_best[0]}
+    fastest = min(good, key=good.__getitem__) if good else None
+    ratio = good[fastest] / svgd_best[1] if fastest else np.inf
+    what = f"seconds of {fastest} over those of SVGD-200's best"
+    rows.append(Row("toy", "below SVGD-200, in its time", value=ratio, unit=what, target=0.5, wanted="at most"))
+    equal_n, slow = best["constant 200"], min(s for name, (_, s) in best.items() if name.startswith("svgd 200"))
+    rows.append(Row("toy", "FWSS-200 is ahead (FWSS18)", value=slow / equal_n[1], unit="times SVGD-200's speed"))
+    higher = equal_n[0] / svgd_best[0]
+    rows.append(Row("toy", "SVGD-200 ends lower (FWSS18)", value=higher, unit="times its MMD^2 has FWSS-200"))
+    return rows
+
+
+def _toy_runs(target: Target, quick: bool) -> dict[str, Callable[[int], Points]]:
+    steps = 5 if quick else 50
+    runs: dict[str, Callable[[int], Points]] = {}
+    for n in (50, 100, 200):
+        for length in (200,) if quick else (200, 300, 400, 1000):
+            runs[f"svgd {n} x {length}"] = lambda seed, n=n, length=length: svgd(
+                target, n, n_iterations=length, bandwidth=H, optimiser=Adam(0.1, final=0.01), seed=seed
+            )
+    options = {"bandwidth": H, "optimiser": LMO}
+    for step in ("constant", "line-search", "fully-corrective"):
+        runs[f"{step} 200"] = lambda seed, step=step: fwss(target, 200, step=step, n_steps=steps, seed=seed, **options)
+        for n, at_once, length in ((200, 20, 50), (300, 100, 20), (400, 100, 20)):
+            runs[f"{step} {n}, {at_once} at once"] = lambda seed, n=n, b=at_once, length=length, step=step: fwss(
+                target, n, step=step, n_steps=min(steps, length), at_once=b, seed=seed, **options
+            )
+    runs["line search, mu_p by scores, 200"] = lambda seed: fwss(
+        target, 200, kernel_mean="stein", n_steps=steps, seed=seed, **options
+    )
+    for name, run in (("cached", cached_fwss), ("lazy", lazy_fwss)):
+        for step in ("line-search", "fully-corrective"):
+            runs[f"{name} {step} 100"] = lambda seed, run=run, step=step: _with_cache(target, run, step, seed)
+    return runs
+
+
+def _with_cache(target: Target, run: Callable[..., Points], step: str, seed: int) -> Points:
+    """From 100 particles of a short SVGD, whose time counts."""
+    cache = svgd(target, 100, n_iterations=100, bandwidth=H, optimiser=Adam(0.1, final=0.01), seed=seed)
+    began = time.perf_counter()
+    points = run(target, 100, cache=cache, step=step, bandwidth=H, optimiser=Adam(0.05, final=0.005), seed=seed)
+    return Points(points.x, points.weights, seconds=cache.seconds + time.perf_counter() - began)
+
+
+def iteration_rows(quick: bool) -> list[Row]:
+    """The direction of SVGD for N particles in d dimensions."""
+    rows = []
+    for n, d in ((200, 2), (200, 56), (100, 953)):
+        rng = np.random.default_rng(0)
+        x, scores = rng.normal(size=(n, d)), rng.normal(size=(n, d))
+        h = np.sqrt(d)
+        weights = np.full(n, 1 / n)
+        times = best_times(
+            {
+                "ours": lambda x=x, s=scores, h=h, w=weights: SteinField(x, w, s, h)(x),
+                "plain": lambda x=x, s=scores, h=h: plain_direction(x, s, h),
+            },
+            2 if quick else 15,
+        )
+        np.testing.assert_allclose(SteinField(x, weights, scores, h)(x), plain_direction(x, scores, h), atol=1e-9)
+        ratio = times["plain"] / times["ours"]
+        rows.append(
+            Row("iteration", f"SVGD, {n} particles, {d} dims", 1e9 * times["ours"] / n, value=ratio,
+                unit="times plain NumPy", target=3.0)
+        )  # fmt: skip
+    return rows
+
+
+def plain_direction(x: np.ndarray, scores: np.ndarray, h: float) -> np.ndarray:
+    """As it is usually written: all differences at once."""
+    differences = x[:, None] - x[None]
+    k = np.exp(-(differences**2).sum(axis=2) / (2 * h**2))
+    return (k @ scores + (k[:, :, None] * differences).sum(axis=1) / h**2) / len(x)
+
+
+def line_rows(quick: bool) -> list[Row]:
+    """Seconds of an inner step against N: how straight the line is, and its ends."""
+    rows = []
+    for d in (2, 56):
+        sizes = np.array([500, 1000, 2000, 3000, 4000, 5000])
+        target = Target(eleven_gaussians().graph) if d == 2 else _standard_normal(d)
+        runs = {str(n): _inner_steps(target, int(n), 50) for n in sizes}
+        y = np.array(list(best_times(runs, 2 if quick else 60).values())) / 50
+        straight = np.corrcoef(sizes, y)[0, 1] ** 2
+        slope, start = np.polyfit(sizes, y, 1)
+        what = f"R^2 of {1e6 * start:.0f} us + {1e9 * slope:.1f} ns N"
+        rows.append(Row("line", f"FWSS inner step, {d} dims", 1e9 * y[-1], value=straight, unit=what, target=0.98))
+    return rows
+
+
+def _standard_normal(d: int) -> Target:
+    from herdner.fwss import target
+
+    return target(lambda x: -(x**2).sum(axis=1) / 2, lambda x: -x, dim=d)
+
+
+def _inner_steps(target: Target, n: int, n_steps: int) -> Callable[[], object]:
+    x = np.random.default_rng(n).normal(size=(n, target.dim))
+    start = Points(x, np.full(n, 1 / n), target.density.grad(x), {"bandwidth": np.ones(n)})
+    run = Growing(target, Plan(step="constant", n_steps=n_steps, bandwidth=1.0), start, n + 1, 0)
+    return lambda: approximate_lmo(run, x[:1] + 0.1, 0)
+
+
+TABLE_2 = {"naval": (4.2e-4 * 1.1, 6.00 - 0.1), "protein": (4.43 + 0.05, -2.91 - 0.03)}
+# Iterations for the mode, particles, moves of each, observations in a mini-batch.
+EFFORTS = {"naval": (700, 10, 500, 100), "protein": (500, 10, 500, 200)}
+
+
+def regression_rows(name: str, quick: bool) -> list[Row]:
+    """FWSS from the mode; then SVGD for as long, from the prior and from the same mode."""
+    chosen = split(table(name), 0)
+    points = run_fwss(chosen, *((5, 2, 5, 10) if quick else EFFORTS[name]), seed=0)
+    rmse, likelihood = chosen.score(points)
+    most, least = TABLE_2[name]
+    rows = [
+        Row(name, f"FWSS, {len(points)} particles", value=points.seconds, unit="seconds"),
+        Row(name, "FWSS", value=rmse, unit="RMSE", target=most, wanted="at most"),
+        Row(name, "FWSS", value=likelihood, unit="log-likelihood", target=least),
+    ]
+    after_mode = float(np.ptp(points.history["seconds"]))
+    for title, init, clock in (("prior", "prior", points.seconds), ("mode", points.x[:1], after_mode)):
+        other = run_svgd(chosen, len(points), init, clock, seed=0)
+        rmse, likelihood = chosen.score(other)
+        what = f"SVGD from the {title}, {other.seconds:.0f} s"
+        rows += [Row(name, what, value=rmse, unit="RMSE"), Row(name, what, value=likelihood, unit="log-likelihood")]
+    return rows
+
+
+def run_fwss(chosen: Split, mode_steps: int, n: int, n_steps: int, batch_size: int, seed: int) -> Points:
+    """Equal weights, MAP start, mini-batches."""
+    return fwss(
+        chosen.model.target, n, step="constant", init="map", mode_steps=mode_steps, n_steps=n_steps,
+        optimiser=Adam(1e-3, final=1e-5), batch_size=batch_size, seed=seed,
+    )  # fmt: skip
+
+
+class Deadline(Exception):
+    """The clock of a run has run out; ``x`` [N, d] is where its particles are."""
+
+    def __init__(self, x: np.ndarray) -> None:
+        self.x = x
+
+
+@dataclass(frozen=True)
+class TimedAdam:
+    """Adam whose rate falls from ``rate`` to ``final`` over ``seconds``, however fast the machine is just then."""
+
+    rate: float
+    final: float
+    seconds: float
+
+    def begin(self, n_steps: int) -> Callable[[np.ndarray], np.ndarray]:
+        move, began = Adam(1.0).begin(n_steps), time.perf_counter()
+
+        def timed(direction: np.ndarray) -> np.ndarray:
+            part = min(1.0, (time.perf_counter() - began) / self.seconds)
+            return self.rate * (self.final / self.rate) ** part * move(direction)
+
+        return timed
+
+
+def run_svgd(chosen: Split, n: int, init: object, seconds: float, seed: int) -> Points:
+    """SVGD for so many ``seconds``, from the prior or near one point [1, d]."""
+    rng, target = np.random.default_rng(seed), chosen.model.target
+    rates = (0.01, 1e-4) if isinstance(init, str) else (1e-3, 1e-5)
+    if not isinstance(init, str):
+        init = init + rng.normal(size=(n, target.dim)) * (0.1 / np.sqrt(target.dim))
+    began = time.perf_counter()
+
+    def watch(iteration: int, x: np.ndarray) -> None:
+        if time.perf_counter() - began > seconds:
+            raise Deadline(x)
+
+    try:
+        svgd(
+            target, n, n_iterations=10**9, init=init, optimiser=TimedAdam(*rates, seconds), batch_size=100,
+            seed=rng, watch=watch,
+        )  # fmt: skip
+    except Deadline as reached:
+        return Points(reached.x, np.full(n, 1 / n), seconds=time.perf_counter() - began)
+    raise AssertionError("a run without end has ended")
+
+
+GROUPS: dict[str, Callable[[bool], list[Row]]] = {
+    "toy": toy_rows,
+    "iteration": iteration_rows,
+    "line": line_rows,
+    "naval": lambda quick: regression_rows("naval", quick),
+    "protein": lambda quick: regression_rows("protein", quick),
+}
+
+
+def main(
+    only: Annotated[list[str] | None, typer.Option(help="A group; may be given several times. Default: all.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes: the numbers mean nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json")] = False,
+) -> None:
+    chosen = only or list(GROUPS)
+    unknown = sorted(set(chosen) - set(GROUPS))
+    if unknown:
+        raise SystemExit(f"there is no group {unknown[0]!r}; --only takes {', '.join(GROUPS)}")
+    if not as_json:
+        print(HEAD)
+    found: list[Row] = []
+    for group in (name for name in GROUPS if name in chosen):
+        rows = GROUPS[group](quick)
+        found += rows
+        if not as_json:
+            show(rows)
+    if as_json:
+        print(json.dumps({"quick": quick, "rows": [asdict(row) | {"verdict": row.verdict} for row in found]}, indent=1))
+
+
+if __name__ == "__main__":
+    typer.run(main)

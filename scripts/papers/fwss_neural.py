@@ -1,0 +1,133 @@
+"""FWSS18 Sec. 5 and App. G.3, Table 2 and Fig. 2 and 7: one-hidden-layer Bayesian neural regression.
+
+    python scripts/papers/fwss_neural.py [--quick] [--seed 0] [--data naval --data protein] [--true-samples 0]
+
+Test RMSE and log-likelihood of FWSS and SVGD within the same wall time, over five random splits of 90 and 10 per cent;
+on the first one also FWSS from the prior, and RMSE against time. One process, one clock, one implementation of kernel
+and target. FWSS starts from the mode (L-BFGS on all data), then moves each particle on mini-batches. SVGD starts from
+the usual starting weights of a network, as its authors do, and, to tell the start from the method, from the same mode.
+Needs $HERDNER_DATA/uci. Year (Table 2) is not among the data.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from bench_stein import EFFORTS, run_fwss, run_svgd
+from experiment import Experiment, Out, Quick, Seed
+from scipy.spatial.distance import pdist
+from stein_data import Split, split, table
+
+from herdner.fwss import Adam, Points, fwss, hmc, mmd2
+
+PAPER = {
+    "naval": {"FWSS": (4.2e-4, 6.00), "SVGD": (4.9e-4, 6.08), "seconds": 150},
+    "protein": {"FWSS": (4.43, -2.91), "SVGD": (4.51, -2.93), "seconds": 40},
+}
+METHODS = ("FWSS, mode", "FWSS, prior", "SVGD, prior", "SVGD, mode")
+
+
+def main(
+    quick: Quick = False,
+    seed: Seed = 0,
+    out: Out = Path("out"),
+    data: Annotated[list[str] | None, typer.Option(help="naval or protein; default: both.")] = None,
+    true_samples: Annotated[int, typer.Option(min=0, help="Samples of HMC for Fig. 2b; slow, by default none.")] = 0,
+) -> None:
+    experiment = Experiment("fwss_neural", "FWSS18 Table 2, Fig. 2 and 7: neural regression", quick, seed, out)
+    names = data or list(PAPER)
+    unknown = sorted(set(names) - set(PAPER))
+    if unknown:
+        raise SystemExit(f"--data takes {' and '.join(PAPER)}, not {unknown[0]!r}")
+    n_splits = experiment.size(quick=2, full=5)
+    figure, panels = experiment.axes(len(names), rows=2 if true_samples else 1)
+    some, (steps, *_) = split(table(names[-1]), 0), (5, 0) if quick else EFFORTS[names[-1]]
+    share = 30 / (3 * steps * n_splits * len(names))
+    experiment.announce(lambda: run_fwss(some, 30, 1, 1, 10, 0), share)
+    results = {}
+    for column, (name, panel) in enumerate(zip(names, panels, strict=False)):
+        rows = table(name)
+        effort = (5, 2, 20, 20) if quick else EFFORTS[name]
+        found: dict[str, list] = {method: [] for method in METHODS}
+        for at, split_seed in enumerate(experiment.seeds(n_splits)):
+            chosen = split(rows, split_seed)
+            runs = run_all(chosen, effort, at, with_prior=not at)
+            for method, points in runs.items():
+                found[method].append([*chosen.score(points), points.seconds])
+            if not at:
+                curves(panel, name, chosen, runs)
+                if true_samples:
+                    distances(panels[len(names) + column], name, chosen, runs, true_samples)
+        results[name] = {method: np.array(values) for method, values in found.items()}
+        report(name, results[name])
+    experiment.finish({"columns": ["RMSE", "log-likelihood", "seconds"], **results}, figure)
+
+
+def run_all(chosen: Split, effort: tuple[int, int, int, int], seed: int, with_prior: bool) -> dict[str, Points]:
+    """All methods with as many particles, in the time that FWSS from the mode took; FWSS from the prior if asked."""
+    mode_steps, n, n_steps, batch = effort
+    first = run_fwss(chosen, mode_steps, n, n_steps, batch, seed)
+    after_mode = float(np.ptp(first.history["seconds"]))
+    prior = {"FWSS, prior": from_prior(chosen, n, n_steps, batch, first.seconds, seed)} if with_prior else {}
+    return prior | {
+        "FWSS, mode": first,
+        "SVGD, prior": run_svgd(chosen, n, "prior", first.seconds, seed),
+        "SVGD, mode": run_svgd(chosen, n, first.x[:1], after_mode, seed),
+    }
+
+
+def from_prior(chosen: Split, n: int, n_steps: int, batch: int, seconds: float, seed: int) -> Points:
+    """FWSS without a mode: the moves of each particle are as many as the time allows."""
+    options = {"step": "constant", "batch_size": batch, "optimiser": Adam(0.01, final=1e-4)}
+    one = fwss(chosen.model.target, 2, n_steps=n_steps, seed=1, **options)
+    each = int(n_steps * (seconds / n) / (one.seconds / 2))
+    return fwss(chosen.model.target, n, n_steps=max(10, each), seed=seed, **options)
+
+
+def curves(panel, name: str, chosen: Split, runs: dict[str, Points]) -> None:
+    """RMSE against time: FWSS by its particles, SVGD by its end."""
+    for method, points in runs.items():
+        if "FWSS" in method:
+            sizes = np.arange(1, len(points) + 1)
+            values = [chosen.model.score(points.x[:k], np.ones(k), *chosen.test)[0] for k in sizes]
+            panel.semilogy(points.history["seconds"], values, marker=".", label=method)
+        else:
+            value = chosen.score(points)[0]
+            panel.semilogy([points.seconds], [value], marker="s", linestyle="", label=method)
+    panel.axhline(PAPER[name]["FWSS"][0], color="k", linestyle=":", label="paper, FWSS")
+    panel.set(title=f"{name}: test RMSE", xlabel="seconds (SVGD, mode: after the mode)")
+    panel.legend(fontsize=7)
+
+
+def distances(panel, name: str, chosen: Split, runs: dict[str, Points], n_samples: int) -> None:
+    """MMD^2 of the first particles of FWSS, and of SVGD, against HMC that starts at particles of FWSS (Fig. 2b)."""
+    init = runs["FWSS, mode"].x[:2]
+    samples = hmc(
+        chosen.model.target, n_samples, n_chains=len(init), n_leapfrog=10, n_warmup=n_samples // 2, init=init, seed=0
+    )  # fmt: skip
+    h = float(np.median(pdist(samples.x)))
+    for method, points in runs.items():
+        sizes = range(1, len(points) + 1) if "FWSS" in method else [len(points)]
+        values = [mmd2(points.x[:k], samples.x, h) for k in sizes]
+        panel.semilogy(sizes, values, marker=".", label=method)
+        print(f"  {name}, {method}: MMD^2 {values[-1]:.3g} to {n_samples} states of HMC")
+    panel.set(title=f"{name}: MMD$^2$ to HMC", xlabel="particles N")
+    panel.legend(fontsize=7)
+
+
+def report(name: str, found: dict[str, np.ndarray]) -> None:
+    print(f"{name}: mean and standard deviation over the splits")
+    for method, values in found.items():
+        mean, sd = values.mean(axis=0), values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(3)
+        line = f"RMSE {mean[0]:.4g} +- {sd[0]:.2g}  LL {mean[1]:.3f} +- {sd[1]:.2g}  {mean[2]:.1f} s"
+        print(f"  {method:12} ({len(values)}) {line}")
+    paper = PAPER[name]
+    for method in ("FWSS", "SVGD"):
+        print(f"  paper, {method}: RMSE {paper[method][0]:.4g}  LL {paper[method][1]:.2f}  {paper['seconds']} s")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,182 @@
+"""FWSS18 App. G.2 and H, Fig. 3, 4, 5, 10 and 11: the mixture of 11 Gaussians, by every sampler.
+
+    python scripts/papers/fwss_toy.py [--quick] [--seed 0] [--out out]
+
+Particles over the density, MMD^2 against the number of particles and against time; then the theory: how MMD falls with
+the number of particles under each step rule, beside the paper's claims, and the duality gap beside Frank-Wolfe's bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import typer
+from experiment import Experiment, Out, Quick, Seed
+
+from herdner.fwss import (
+    Adam,
+    Points,
+    Target,
+    cached_fwss,
+    eleven_gaussians,
+    fwss,
+    lazy_fwss,
+    mmd2,
+    quadrature_weights,
+    stein_points,
+    svgd,
+)
+from herdner.fwss.kernels import rbf
+
+H = 0.3
+LMO = Adam(0.2, final=0.02)
+STEPS = ("constant", "line-search", "fully-corrective")
+
+
+def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
+    experiment = Experiment("fwss_toy", "FWSS18 App. G.2: the mixture of 11 Gaussians", quick, seed, out)
+    target, n = eleven_gaussians(), experiment.size(quick=40, full=200)
+    experiment.announce(lambda: fwss(target, n // 2, bandwidth=H, step="constant", seed=0), share=1 / 60)
+    runs = {name: run() for name, run in particle_runs(target, n, seed).items()}
+    curves = {step: mmd_curve(target, fwss_of(target, n, step, seed), step) for step in STEPS}
+    svgd_sizes = [k for k in (10, 25, 50, 100, 200) if k <= n]
+    by_svgd = [mmd2(svgd_of(target, k, seed).x, target.kernel_mean, H) for k in svgd_sizes]
+    theory = {step: rates(np.arange(1, n + 1), curves[step]) for step in STEPS}
+    theory["duality gap"] = duality(target, n, seed)
+    print_theory(theory)
+    figure, panels = experiment.axes(5, rows=2, width=3.4, height=3.2)
+    for panel, (name, points) in zip(panels, runs.items(), strict=False):
+        found = mmd2(points.x, target.kernel_mean, H, points.weights)
+        draw(panel, target, points, f"{name}\nMMD$^2$ {found:.1e}, {points.seconds:.2f} s")
+    for step, values in curves.items():
+        panels[9].loglog(np.arange(1, n + 1), values, label=step)
+    panels[9].loglog(svgd_sizes, by_svgd, "k.", label="SVGD of N")
+    one = 1 - target.kernel_mean.squared_norm(H)
+    panels[9].loglog([1, n], [one, one / n], "k:", label="exact samples")
+    panels[9].set(title="MMD$^2$ against N (Fig. 3b)", xlabel="particles N")
+    panels[9].legend(fontsize=7)
+    results = {
+        "particles": {name: [p.seconds, mmd2(p.x, target.kernel_mean, H, p.weights)] for name, p in runs.items()},
+        "mmd2": curves, "svgd": {"sizes": svgd_sizes, "mmd2": by_svgd}, "theory": theory,
+    }  # fmt: skip
+    experiment.finish(results, figure)
+
+
+def fwss_of(target: Target, n: int, step: str, seed: int, **options) -> Points:
+    options = {"bandwidth": H, "n_steps": 50, "optimiser": LMO, **options}
+    return fwss(target, n, step=step, seed=seed, **options)  # type: ignore[arg-type]
+
+
+def svgd_of(target: Target, n: int, seed: int) -> Points:
+    return svgd(target, n, n_iterations=400, bandwidth=H, optimiser=Adam(0.1, final=0.01), seed=seed)
+
+
+def particle_runs(target: Target, n: int, seed: int) -> dict[str, Callable[[], Points]]:
+    """The panels: Fig. 3a, 4a, 4b, 5a, 5b, 11, 10 and two of lazy and of batched FWSS."""
+    box = [[-4.0, 4.0], [-4.0, 4.0]]
+    return {
+        "FWSS, h = 0.3": lambda: fwss_of(target, n, "constant", seed),
+        "FWSS, h = 0.05": lambda: fwss_of(target, n, "constant", seed, bandwidth=0.05),
+        "FWSS, h = 1.5": lambda: fwss_of(target, n, "constant", seed, bandwidth=1.5),
+        "FWSS, median": lambda: fwss_of(target, n, "constant", seed, bandwidth="median"),
+        "SVGD, h = 0.3": lambda: svgd_of(target, n, seed),
+        "Cache-FWSS": lambda: with_cache(target, cached_fwss, n, seed, step="constant"),
+        "Lazy FWSS": lambda: with_cache(target, lazy_fwss, n, seed, step="line-search"),
+        "FWSS, 20 at once, corrected": lambda: fwss_of(target, n, "fully-corrective", seed, at_once=20),
+        "Stein points, Monte Carlo": lambda: timed_stein_points(target, n // 2, seed, box),
+    }
+
+
+def with_cache(target: Target, run: Callable[..., Points], n: int, seed: int, step: str) -> Points:
+    """10 moves from the particles of SVGD (App. I)."""
+    cache = svgd_of(target, n, seed)
+    points = run(target, n, cache=cache, step=step, bandwidth=H, optimiser=Adam(0.05, final=0.005), seed=seed)
+    return Points(points.x, points.weights, seconds=cache.seconds + points.seconds)
+
+
+def timed_stein_points(target: Target, n: int, seed: int, box: list) -> Points:
+    return stein_points(target, n, bandwidth=1.0, box=box, seed=seed)
+
+
+def mmd_curve(target: Target, points: Points, step: str) -> np.ndarray:
+    """[N]: MMD^2 of the first n particles, with the weights that they had then."""
+    mean, values = target.kernel_mean, []
+    weights = np.ones(1)
+    for n in range(1, len(points) + 1):
+        if step == "fully-corrective":
+            weights = quadrature_weights(points.x[:n], mean, H)[0]
+        elif n > 1:
+            share = points.history["step"][n - 1]
+            weights = np.append((1 - share) * weights, share)
+        values.append(mmd2(points.x[:n], mean, H, weights))
+    return np.maximum(values, 1e-16)
+
+
+def rates(sizes: np.ndarray, values: np.ndarray) -> dict[str, float]:
+    """How MMD, the root of ``values``, falls: the exponent of N, and the rate e^(-c N), each with its R^2."""
+    late = sizes >= max(3, len(sizes) // 10)
+    log_mmd = np.log(values[late]) / 2
+    found = {}
+    for name, x in (("exponent of N", np.log(sizes[late])), ("rate per particle", sizes[late])):
+        slope, start = np.polyfit(x, log_mmd, 1)
+        rest = log_mmd - slope * x - start
+        found[name], found[f"R^2, {name}"] = float(slope), float(1 - rest.var() / log_mmd.var())
+    return found
+
+
+def duality(target: Target, n: int, seed: int) -> dict[str, float]:
+    """The gap max_g <mu - mu_p, mu - g> over a fine grid, and 2 C / (N + 2), Frank-Wolfe's bound on the objective J.
+
+    C <= |g - g'|^2 <= 2 bounds the curvature of J = MMD^2 / 2. The bound is that of Jaggi 2013 (Theorem 1) for line
+    search and an exact oracle.
+    """
+    points = fwss_of(target, n, "line-search", seed)
+    axis = np.linspace(-4.5, 4.5, 140)
+    grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    towards = rbf(grid, points.x, H) @ points.weights - target.kernel_mean.at(grid, H)
+    own = rbf(points.x, points.x, H) @ points.weights - target.kernel_mean.at(points.x, H)
+    gaps = points.history["gap"][1:]
+    return {
+        "objective J": mmd2(points.x, target.kernel_mean, H, points.weights) / 2,
+        "gap": float(points.weights @ own - towards.min()), "bound 2 C / (N + 2)": 4 / (n + 2),
+        "median gap of the oracle, last tenth": float(np.median(gaps[-max(1, n // 10) :])),
+    }  # fmt: skip
+
+
+CLAIMS = {
+    "constant": "the paper: MMD <= c / N (Theorem 3), exponent -1",
+    "line-search": "the paper: MMD <= c e^(-r N) (Theorem 3), where the kernel's space has finite dimension",
+    "fully-corrective": "the paper: MMD <= c e^(-r N) (Theorem 1), as line search",
+}
+
+
+def print_theory(theory: dict[str, dict[str, float]]) -> None:
+    for step, claim in CLAIMS.items():
+        r = theory[step]
+        print(
+            f"{step}: MMD ~ N^{r['exponent of N']:.2f} (R^2 {r['R^2, exponent of N']:.2f}),"
+            f" or e^({r['rate per particle']:.4f} N) (R^2 {r['R^2, rate per particle']:.2f}); {claim}"
+        )
+        better = "geometric" if r["R^2, rate per particle"] > r["R^2, exponent of N"] else "a power of N"
+        differs = (better == "geometric") == (step == "constant")
+        print(f"  over this range the better fit is {better}: {'this differs from' if differs else 'as'} the claim")
+    gap = theory["duality gap"]
+    print("line search: " + ", ".join(f"{name} {value:.2e}" for name, value in gap.items()))
+    below = gap["objective J"] <= gap["gap"] and gap["objective J"] <= gap["bound 2 C / (N + 2)"]
+    print(f"  J is {'below' if below else 'NOT below'} both the gap and the bound, which is that of an exact oracle")
+
+
+def draw(panel, target: Target, points: Points, title: str) -> None:
+    axis = np.linspace(-4.2, 4.2, 90)
+    grid = np.stack(np.meshgrid(axis, axis), axis=-1)
+    density = np.exp(target.density.log_density(grid.reshape(-1, 2))).reshape(grid.shape[:2])
+    panel.contour(axis, axis, density, levels=6, colors="0.75", linewidths=0.7)
+    panel.scatter(*points.x.T, s=5, c=np.where(points.weights < 0, "tab:red", "tab:blue"))
+    panel.set(title=title, xlim=(-4.2, 4.2), ylim=(-4.2, 4.2), aspect="equal")
+    panel.title.set_fontsize(8)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,129 @@
+"""HG16 Fig. 11: one text tagged by Gibbs, herded Gibbs and Viterbi, side by side in colour: a web page and a figure.
+
+    python scripts/papers/hg16_fig11.py TEXT.txt --model en
+
+Gibbs and herded Gibbs search the chain of each sentence from ``--start``, a random state or Viterbi's path; the last
+column, where the model has links, is the skip chain by its default backend. What differs from Viterbi is listed.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from experiment import Experiment, Out, Quick, Seed
+from ner_decoding import Method, Scored, Start, of_the_paper
+
+import herdner
+from herdner.ner.tagger import DEFAULT_BACKEND, Tagger
+from herdner.text.document import Document
+from herdner.text.io.write import COLORS, write_html
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDTH, LINES, INCHES = 48, 50, 4.2  # of a column of the figure: characters, lines, inches
+SIDE_BY_SIDE = """<style>
+        body { display: grid; grid-auto-columns: minmax(0, 1fr); grid-auto-flow: column; gap: 2rem }
+        </style>
+    </head>"""
+
+
+def tagged(tagger: Tagger, text: str, sweeps: int, seed: int, start: Start) -> list[Document]:
+    """The text by each method, whose name is the id."""
+    scored = Scored.of(tagger, [replace(tagger.tag(text), tags=None, entities=())])
+    methods = [method for method in of_the_paper([sweeps]) if "default" not in method.name]
+    decoded = [(method.name, scored.chain(apart=True).decode(method.make(), seed, start)) for method in methods]
+    if scored.n_links:
+        decoded.append(("skip chain", scored.decode(Method("", DEFAULT_BACKEND).make(), seed)))
+    return [
+        replace(document, id=name, entities=document.entities_from_spans(scored.spans(0, states[0])))
+        for name, states in decoded
+        for document in scored.documents
+    ]
+
+
+def page(documents: Sequence[Document]) -> str:
+    """The page of `write_html`, its documents in columns."""
+    stream = io.StringIO()
+    write_html(documents, stream)
+    head, border, rest = stream.getvalue().partition("</head>")
+    assert border
+    return head + SIDE_BY_SIDE + rest
+
+
+def differences(documents: Sequence[Document]) -> list[str]:
+    """A line for each document: which names it has that Viterbi's has not, and the other way round."""
+    names = {document.id: {(e.start, e.label, e.text) for e in document.entities} for document in documents}
+    lines = []
+    for name, found in names.items():
+        more = [f"+{label} {text}" for _, label, text in sorted(found - names["Viterbi"])]
+        less = [f"-{label} {text}" for _, label, text in sorted(names["Viterbi"] - found)]
+        lines.append(f"{name}: {len(found)} names, {', '.join(more + less) or 'the same as Viterbi'}")
+    return lines
+
+
+def placed(document: Document) -> Iterator[tuple[int, int, str, str | None]]:
+    """Line, column, text and label of each token, in lines of WIDTH characters; longer tokens stand out."""
+    label_at = {}
+    for entity in document.entities:
+        label_at.update(dict.fromkeys(range(entity.start, entity.end), entity.label))
+    line, column, end = 0, 0, 0
+    places = zip(document.tokens, document.token_starts.tolist(), document.token_ends.tolist(), strict=True)
+    for token, start, stop in places:
+        column += start > end
+        if column and (column + len(token) > WIDTH or "\n\n" in document.text[end:start]):
+            line, column = line + 1, 0
+        yield line, column, token, label_at.get(start)
+        column, end = column + len(token), stop
+
+
+def draw(panel: Axes, document: Document, n_lines: int) -> None:
+    """The first lines; names on the colours of the page."""
+    size = 72 * INCHES / WIDTH / 0.68  # points: a character is 0.6 of its size wide, and margins take their part
+    for line, column, token, label in placed(document):
+        if line >= n_lines:
+            break
+        if label is not None:
+            top, height = 1 - line / n_lines, 0.9 / n_lines
+            panel.axvspan(column, column + len(token), top - height, top, color=COLORS.get(label, "#dddddd"), lw=0)
+        panel.text(column, line + 0.5, token, family="monospace", size=size, va="center", parse_math=False)
+    panel.set(xlim=(0, WIDTH), ylim=(n_lines, 0), title=document.id)
+    panel.axis("off")
+
+
+def main(
+    text: Annotated[Path, typer.Argument(help="Text file, UTF-8.")],
+    model: Annotated[str, typer.Option(help="Model to tag with.")] = "en",
+    sweeps: Annotated[int, typer.Option(min=1)] = 400,
+    start: Annotated[Start, typer.Option(help="Where Gibbs and herded Gibbs begin.")] = "random",
+    unconstrained: Annotated[
+        bool,
+        typer.Option("--unconstrained/--constrained", help="Forbid no sequences of tags, else samplers are stuck."),
+    ] = True,
+    quick: Quick = False,
+    seed: Seed = 0,
+    out: Out = Path("out"),
+) -> None:
+    experiment = Experiment("hg16_fig11", "HG16 Fig. 11: one text, and ways to find its tags", quick, seed, out)
+    tagger = herdner.load(model)
+    if unconstrained:
+        tagger = Tagger.from_model(replace(tagger.model_, constrained=False))
+    words = text.read_text(encoding="utf-8")
+    documents = tagged(tagger, words, experiment.size(20, sweeps), seed, start)
+    (out / "hg16_fig11.html").write_text(page(documents), encoding="utf-8")
+    told = differences(documents)
+    print("\n".join(told))
+    n_lines = min(LINES, 1 + max((line for line, *_ in placed(documents[0])), default=0))
+    figure, panels = experiment.axes(len(documents), width=INCHES, height=0.14 * n_lines + 0.8)
+    for panel, document in zip(panels, documents, strict=True):
+        draw(panel, document, n_lines)
+    experiment.finish({"differences": told, "start": start, "sweeps": experiment.size(20, sweeps)}, figure)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,78 @@
+"""Two variables that agree: HG16 Fig. 5 (a, b, c).
+
+    python scripts/papers/hg16_fig5.py [--quick] [--seed N] [--out FOLDER]
+
+P(X1 = 1) and the L1 error of the joint for eps = 0.1 to 0.0001, after up to 2.6 * 10^5 sweeps of Gibbs, of Gibbs driven
+by the whole period of a shift register (MCQMC) and of herded Gibbs. The first two have 100 runs: their median and
+quartiles; herded Gibbs has one, drawn by the envelope of its error, the largest that is still to come.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import typer
+from experiment import Experiment, Out, Quick, Seed, envelope, slope, summary
+
+from herdner import FactorGraph, Gibbs, from_joint, gibbs, herded_gibbs, qmc_gibbs
+from herdner.convergence import count
+
+METHODS = {
+    "Gibbs": (gibbs(), "tab:blue"),
+    "MCQMC": (qmc_gibbs(), "tab:green"),
+    "herded Gibbs": (herded_gibbs(), "tab:red"),
+}
+EPSILONS = (0.1, 0.01, 0.001, 0.0001)
+
+
+def model(epsilon: float) -> FactorGraph:
+    """HG16 Table 1."""
+    return from_joint([[0.25 - epsilon, epsilon], [epsilon, 0.75 - epsilon]])
+
+
+def path(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> np.ndarray:
+    """[2, T]: the estimate of P(X1 = 1), and the L1 error of the joint."""
+    found = count(graph, plan, lengths, seed=seed)
+    first = found.visits[:, 0, 1, :].sum(axis=1) / np.array(lengths)
+    return np.array([first, [errors.all for errors in found.errors]])
+
+
+def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
+    experiment = Experiment("hg16_fig5", "HG16 Fig. 5: a two-variable model, eps = 0.1 to 0.0001", quick, seed, out)
+    degree, runs = experiment.size(13, 18), experiment.size(20, 100)
+    lengths = np.unique(np.geomspace(8, 2**degree - 1, 70).astype(int)).tolist()
+    experiment.announce(lambda: path(model(0.1), qmc_gibbs(), lengths, 0), 1 / (1.2 * runs * len(EPSILONS)))
+    figure, panels = experiment.axes(len(EPSILONS), 3, 3.8, 3.0)
+    results: dict = {"lengths": lengths}
+    for column, epsilon in enumerate(EPSILONS):
+        a, b, c = (panels[row * len(EPSILONS) + column] for row in range(3))
+        for name, (plan, colour) in METHODS.items():
+            n = 1 if name == "herded Gibbs" else runs
+            found = experiment.repeat(lambda s, e=epsilon, p=plan: path(model(e), p, lengths, s), n)
+            if n == 1:
+                found[:, 1] = envelope(found[:, 1])
+            told = summary(found)
+            results[f"eps={epsilon}, {name}"] = told
+            for axes, k, turn in ((a, 0, 1), (b, 1, 1), (c, 1, -1)):
+                axes.plot(lengths, told["median"][k] ** turn, color=colour, label=name)
+                if n > 1:
+                    axes.fill_between(lengths, told["low"][k] ** turn, told["high"][k] ** turn, color=colour, alpha=0.2)
+            half, error = len(lengths) // 2, told["median"][1]
+            print(f"eps={epsilon}, {name}: error {error[-1]:.2e}, slope {slope(lengths[half:], error[half:]):.2f}")
+        decorate(a, b, c, epsilon)
+    experiment.finish(results, figure)
+
+
+def decorate(a, b, c, epsilon: float) -> None:
+    a.axhline(0.75, color="black", linewidth=0.7)
+    a.set_ylim(0.4, 1.0)
+    a.set(title=f"eps = {epsilon}", xscale="log", ylabel="P(X1 = 1)")
+    b.set(xscale="log", yscale="log", ylabel="L1 error of the joint")
+    c.set(xscale="linear", yscale="linear", ylabel="1 / error", xlabel="sweeps")
+    c.locator_params(axis="x", nbins=4)
+    a.legend(fontsize=7)
+
+
+if __name__ == "__main__":
+    typer.run(main)

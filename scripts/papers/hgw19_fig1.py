@@ -1,0 +1,76 @@
+"""Weight sharing: HGW19 Fig. 1, both panels.
+
+    python scripts/papers/hgw19_fig1.py [--quick] [--seed N] [--out FOLDER]
+
+Left: the median error of E[sum of x] on a ring of 9, herding with 2, 4, 6, 8 neighbours (dummy edges), and Gibbs.
+Right: the mean error of E[x8] on a full graph of 8, parameters uniform in [0, 0.1], by the number of bins.
+The true expectations are enumerated; 100 runs each, as in the paper, with samples from the ends of sweeps.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import typer
+from experiment import Experiment, Out, Quick, Seed, powers
+from hgw19_graphs import full_graph, ring
+
+from herdner import FactorGraph, Gibbs, blanket, dhg, gibbs, herded_gibbs
+from herdner.convergence import count
+
+SPREAD = 0.05  # the second parameter of the paper's normal distributions, taken as the standard deviation
+
+
+def errors(graph: FactorGraph, plan: Gibbs, lengths: list[int], values: np.ndarray, seed: int) -> np.ndarray:
+    """[T]: |the mean of f over the samples - E f|; ``values`` [Z, 2] is f."""
+    found = count(graph, plan, lengths, seed=seed)
+    samples = found.visits.sum(axis=1) / np.array(lengths)[:, None, None]
+    return np.abs(((samples - found.focus.target) * values).sum(axis=(1, 2)))
+
+
+def spins(n: int) -> np.ndarray:
+    """[2^(n-1), 2, n]: the values of the variables in each state, the last variable's along the second axis."""
+    states = np.array(np.unravel_index(np.arange(2**n), (2,) * n)).T
+    return (2.0 * states - 1).reshape(-1, 2, n)
+
+
+def herding(neighbours: int) -> Gibbs:
+    """HGW19's Herding(2) .. Herding(8) on a ring of 9: dummy edges to the variables 2, 3, .. places away."""
+    dummies = [(i, (i + k) % 9) for k in range(2, neighbours // 2 + 1) for i in range(9)]
+    return Gibbs(sharing=blanket(), dummy_edges=dummies or None)
+
+
+def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
+    experiment = Experiment("hgw19_fig1", "HGW19 Fig. 1: weight sharing", quick, seed, out)
+    rng, runs, lengths = experiment.rng(), experiment.size(10, 100), powers(3, experiment.size(14, 19))
+    nine = ring(9, rng.normal(0.5, SPREAD, 9), rng.normal(0.2, SPREAD, 9))
+    eight = full_graph(rng, 0.0, 0.1)
+    panels = {
+        "left": (nine, spins(9).sum(axis=2), {"Gibbs": gibbs()} | {f"Herding({n})": herding(n) for n in (2, 4, 6, 8)}),
+        "right": (
+            eight,
+            spins(8)[..., 7],
+            {"Gibbs": gibbs()} | {f"DHG, B={n}": dhg(n_bins=n, form="threshold") for n in (1, 4, 16, 64)}
+            | {"HG": herded_gibbs()},
+        ),
+    }  # fmt: skip
+    n_curves = sum(len(plans) for _, _, plans in panels.values())
+    experiment.announce(lambda: count(nine, gibbs(), [lengths[-1]], seed=0), 1 / (n_curves * runs))
+    figure, axes = experiment.axes(2)
+    results: dict = {"lengths": lengths}
+    for panel, (name, (graph, values, plans)) in zip(axes, panels.items(), strict=True):
+        for label, plan in plans.items():
+            found = experiment.repeat(lambda s, g=graph, p=plan, v=values: errors(g, p, lengths, v, s), runs)
+            middle = np.median(found, axis=0) if name == "left" else found.mean(axis=0)
+            results[f"{name}, {label}"] = middle
+            panel.plot(np.log2(lengths), np.log2(np.maximum(middle, 1e-9)), label=label)
+        panel.set_xlabel("log2 T")
+        panel.legend(fontsize=8)
+    axes[0].set_ylabel("log2 of the median error of E[sum of x]")
+    axes[1].set_ylabel("log2 of the mean error of E[x8]")
+    experiment.finish(results, figure)
+
+
+if __name__ == "__main__":
+    typer.run(main)

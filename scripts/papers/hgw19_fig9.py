@@ -1,0 +1,59 @@
+"""Herding beside Rao-Blackwell estimates: HGW19 Fig. 9.
+
+    python scripts/papers/hgw19_fig9.py [--quick] [--seed N] [--out FOLDER]
+
+The mean error of E[x8] over 100 runs on full graphs of 8, parameters uniform in [0, 0.5] and in [0, 0.1]: Gibbs,
+DHG(64) and RDHG(64), by counts and by the average of the conditionals (RB).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import typer
+from experiment import Experiment, Out, Quick, Seed, powers
+from hgw19_graphs import full_graph
+
+from herdner import FactorGraph, Gibbs, dhg, gibbs, rdhg
+from herdner.convergence import count
+
+
+def errors(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> np.ndarray:
+    """[2, T]: of E[x8] by counts and by conditionals; x = -1, 1."""
+    found = count(graph, plan, lengths, seed=seed)
+    target = found.focus.target
+    p = found.visits.sum(axis=1) / np.array(lengths)[:, None, None]
+    truth, given_z = target[:, 1].sum(), target[:, 1] / target.sum(axis=1)
+    by_counts = p[:, :, 1].sum(axis=1) - truth
+    by_conditionals = (p.sum(axis=2) * given_z).sum(axis=1) - truth
+    return 2 * np.abs([by_counts, by_conditionals])
+
+
+def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
+    experiment = Experiment(
+        "hgw19_fig9", "HGW19 Fig. 9: E[x8] on full graphs of 8, RB beside herding", quick, seed, out
+    )
+    runs, lengths = experiment.size(10, 100), powers(3, experiment.size(14, 19))
+    plans = {"Gibbs": gibbs(), "DHG(64)": dhg(n_bins=64, form="threshold"), "RDHG(64)": rdhg(n_bins=64)}
+    graphs = {f"0 to {high}": full_graph(experiment.rng(), 0.0, high) for high in (0.5, 0.1)}
+    experiment.announce(
+        lambda: count(graphs["0 to 0.5"], gibbs(), [lengths[-1]], seed=0), 1 / (len(plans) * len(graphs) * runs)
+    )
+    figure, panels = experiment.axes(2)
+    results: dict = {"lengths": lengths}
+    for axes, (name, graph) in zip(panels, graphs.items(), strict=True):
+        for label, plan in plans.items():
+            found = experiment.repeat(lambda s, g=graph, p=plan: errors(g, p, lengths, s), runs).mean(axis=0)
+            (line,) = axes.plot(np.log2(lengths), np.log2(found[0]), label=label)
+            axes.plot(np.log2(lengths), np.log2(found[1]), "--", color=line.get_color(), label=f"{label}, RB")
+            results[f"{name}, {label}"], results[f"{name}, {label}, RB"] = found
+        axes.set_title(f"parameters {name}")
+        axes.set_xlabel("log2 T")
+        axes.set_ylabel("log2 of the mean error of E[x8]")
+        axes.legend(fontsize=8)
+    experiment.finish(results, figure)
+
+
+if __name__ == "__main__":
+    typer.run(main)

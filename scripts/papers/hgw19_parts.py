@@ -1,0 +1,209 @@
+"""The parts of the error of herded samplers: HGW19 Fig. 3, 4, 6, 7, 8 and Table 1.
+
+    python scripts/papers/hgw19_parts.py [--figure 3|4|6|7|8|table1|all] [--quick] [--seed N] [--out FOLDER]
+
+Graphs of 8 variables, samples right after the update of the last one, averages over runs (10 in the paper and here).
+The parameters are drawn anew from the paper's ranges, so curves have its shapes, not its numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple, fields
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import typer
+from experiment import Experiment, Out, Quick, Seed, powers, slope
+from hgw19_graphs import full_graph, uniform_ring
+
+from herdner import FactorGraph, Gibbs, bins, bounded_error, dhg, gibbs, herded_gibbs, rdhg
+from herdner.convergence import Correlation, Errors, count, focus, joint
+from herdner.sampling import Sharing
+
+PARTS = [field.name for field in fields(Errors)]
+Curves = Mapping[str, np.ndarray]
+
+
+def curves(
+    experiment: Experiment,
+    graph: FactorGraph,
+    plan: Gibbs,
+    lengths: list[int],
+    runs: int,
+    sharing: Sharing | None = None,
+) -> dict[str, np.ndarray]:
+    """Each part of the error at each length, the mean over runs."""
+    found = np.mean(
+        [
+            [astuple(e) for e in count(graph, plan, lengths, seed=s, sharing=sharing).errors]
+            for s in experiment.seeds(runs)
+        ],
+        axis=0,
+    )
+    return dict(zip(PARTS, found.T, strict=True))
+
+
+def announce(experiment: Experiment, graph: FactorGraph, n_curves: int, longest: int, runs: int) -> None:
+    """All samples of all curves, by a run of one sampler that is shorter."""
+    n = min(longest, 2**19)
+    experiment.announce(
+        lambda: count(graph, herded_gibbs(form="threshold"), [n], seed=0), n / (n_curves * longest * runs)
+    )
+
+
+def draw(axes, lengths: list[int], found: Curves, parts: list[str], label: str = "", **style) -> None:
+    for part in parts:
+        name = f"$D^{{{part}}}$ {label}".strip()
+        axes.plot(np.log2(lengths), np.log2(np.maximum(found[part], 1e-12)), label=name, **style)
+    axes.set_xlabel("log2 T")
+    axes.set_ylabel("log2 of the error")
+
+
+def figure3(quick: bool, seed: int, out: Path) -> None:
+    experiment = Experiment("hgw19_fig3", "HGW19 Fig. 3: herded Gibbs on rings of 8", quick, seed, out)
+    lengths, runs = powers(8, experiment.size(18, 24)), experiment.size(3, 10)
+    ranges = {"0 to 1": (0.0, 1.0), "-1 to 1": (-1.0, 1.0)}
+    graphs = {name: uniform_ring(experiment.rng(), *ends) for name, ends in ranges.items()}
+    announce(experiment, graphs["0 to 1"], len(graphs), lengths[-1], runs)
+    figure, panels = experiment.axes(2)
+    results = {}
+    for axes, (name, graph) in zip(panels, graphs.items(), strict=True):
+        found = curves(experiment, graph, herded_gibbs(), lengths, runs)
+        estimate = Correlation.exact(joint(graph), focus(graph)).total
+        falls = slope(lengths[: len(powers(8, 20))], found["herding"][: len(powers(8, 20))])
+        draw(axes, lengths, found, ["z", "herding", "cor", "all"])
+        axes.axhline(np.log2(estimate), linestyle=":", color="grey", label="estimate of $D^{cor}$")
+        axes.set_title(f"parameters {name}")
+        axes.legend()
+        print(
+            f"parameters {name}: slope of D^herding {falls:.3f}; D^cor {found['cor'][-1]:.3g}, estimate {estimate:.3g}"
+        )
+        results[name] = {"lengths": lengths, **found, "estimate": estimate, "slope of herding": falls}
+    experiment.finish(results, figure)
+
+
+def figure4(quick: bool, seed: int, out: Path) -> None:
+    experiment = Experiment("hgw19_fig4", "HGW19 Fig. 4: DHG on a full graph of 8", quick, seed, out)
+    lengths, runs, sizes = powers(8, experiment.size(17, 24)), experiment.size(3, 10), [4, 16, 64, 256]
+    graph = full_graph(experiment.rng(), -0.5, 0.5)
+    announce(experiment, graph, len(sizes), lengths[-1], runs)
+    figure, panels = experiment.axes(2, 2)
+    results: dict = {"lengths": lengths}
+    for n in sizes:
+        found = results[f"B={n}"] = curves(experiment, graph, dhg(n_bins=n, form="threshold"), lengths, runs)
+        for axes, part in zip(panels, ["herding", "approx", "cor", "all"], strict=True):
+            draw(axes, lengths, found, [part], f"B={n}")
+    for axes in panels:
+        axes.legend()
+    experiment.finish(results, figure)
+
+
+def figure6(quick: bool, seed: int, out: Path) -> None:
+    experiment = Experiment("hgw19_fig6", "HGW19 Fig. 6: asymptotic D^cor by the number of bins", quick, seed, out)
+    longest, sizes = experiment.size(2**18, 2**24), [2, 4, 6, 8, 12, 16, 24, 32, 48, 64]
+    graph = full_graph(experiment.rng(), -0.5, 0.5)
+    announce(experiment, graph, 2 * len(sizes), longest, 1)
+    figure, (axes,) = experiment.axes(1)
+    results: dict = {"bins": sizes}
+    for form in ("threshold", "circular"):
+        found = [curves(experiment, graph, dhg(n_bins=n, form=form), [longest], 1)["cor"][0] for n in sizes]  # type: ignore[arg-type]
+        axes.semilogy(sizes, found, "o-", label=f"{form} form")
+        results[form] = found
+    results["estimate"] = [Correlation.exact(joint(graph), focus(graph, bins(n))).total for n in sizes]
+    axes.semilogy(sizes, results["estimate"], ":", color="grey", label="estimate (Sec. 5)")
+    axes.set_xlabel("B")
+    axes.set_ylabel(f"$D^{{cor}}$ at T = {longest}")
+    axes.legend()
+    experiment.finish(results, figure)
+
+
+def figure7(quick: bool, seed: int, out: Path) -> None:
+    experiment = Experiment("hgw19_fig7", "HGW19 Fig. 7: bounded-error Gibbs on a ring of 8", quick, seed, out)
+    lengths, runs = powers(8, experiment.size(17, 24)), experiment.size(3, 10)
+    graph = uniform_ring(experiment.rng(), 0.0, 1.0)
+    plans = {"c=0 (HG)": herded_gibbs()}
+    plans |= {f"c={c}": bounded_error(error_bound=float(c)) for c in (1, 10)} | {"c=inf (Gibbs)": gibbs()}
+    announce(experiment, graph, len(plans), lengths[-1], runs)
+    compare(experiment, graph, plans, lengths, runs, ["cor", "herding", "z", "all"])
+
+
+def figure8(quick: bool, seed: int, out: Path) -> None:
+    experiment = Experiment("hgw19_fig8", "HGW19 Fig. 8: RDHG, DHG and Gibbs on a full graph of 8", quick, seed, out)
+    lengths, runs, n = powers(8, experiment.size(17, 24)), experiment.size(3, 10), 16
+    graph = full_graph(experiment.rng(), -0.5, 0.5)
+    plans = {
+        f"DHG({n})": dhg(n_bins=n, form="threshold"),
+        f"DHG({n}), circular": dhg(n_bins=n),
+        f"RDHG({n})": rdhg(n_bins=n),
+        "Gibbs": gibbs(),
+    }
+    announce(experiment, graph, len(plans), lengths[-1], runs)
+    found = compare(experiment, graph, plans, lengths, runs, ["all", "cor", "approx", "bin"])
+    ahead = np.array(found[f"RDHG({n})"]["all"]) < np.array(found[f"DHG({n})"]["all"])
+    first = (
+        lengths[int(np.flatnonzero(~ahead)[-1]) + 1]
+        if ahead[-1] and not ahead.all()
+        else lengths[0]
+        if ahead.all()
+        else None
+    )
+    print(f"D^all of RDHG({n}) stays below that of DHG({n}) from T = {first} on")
+
+
+def compare(
+    experiment: Experiment, graph: FactorGraph, plans: dict[str, Gibbs], lengths: list[int], runs: int, parts: list[str]
+) -> dict:
+    """A panel for each part of the error, a curve for each plan."""
+    figure, panels = experiment.axes(2, 2)
+    results: dict = {"lengths": lengths}
+    for name, plan in plans.items():
+        sharing = bins(16) if plan.sharing is None and "cor" in parts and "approx" in parts else None
+        results[name] = curves(experiment, graph, plan, lengths, runs, sharing)
+        for axes, part in zip(panels, parts, strict=True):
+            if results[name][part].max() > 1e-6 and (sharing is None or part == "all"):  # parts that are 0 are left out
+                draw(axes, lengths, results[name], [part], name)
+    for axes in panels:
+        axes.legend(fontsize=8)
+    experiment.finish(results, figure)
+    return results
+
+
+def table1(quick: bool, seed: int, out: Path) -> None:
+    experiment = Experiment("hgw19_table1", "HGW19 Table 1: the estimate of D^cor, weight by weight", quick, seed, out)
+    n_samples = experiment.size(2**21, 2**28)
+    graphs = {"0 to 1": uniform_ring(experiment.rng(), 0.0, 1.0), "-1 to 1": uniform_ring(experiment.rng(), -1.0, 1.0)}
+    probe = min(n_samples, 2**20)
+    experiment.announce(lambda: count(graphs["0 to 1"], gibbs(), [probe], seed=0), probe / (len(graphs) * n_samples))
+    results = {}
+    for name, graph in graphs.items():
+        sampled = count(graph, gibbs(), [n_samples], seed=experiment.seeds(1)[0])
+        exact, by_samples = Correlation.exact(joint(graph), sampled.focus), sampled.correlation
+        print(f"parameters {name}; {n_samples} Gibbs samples beside exact first returns")
+        print(f"{'(x1, x7)':>9} {'pi(y)':>8} {'t':>8} {'depend':>10} {'exact':>10} {'pi 2t^2 d':>10} {'exact':>10}")
+        for y in range(4):
+            state = f"({y >> 1}, {y & 1})"
+            depend = f"{by_samples.depend[y]:10.2e} {exact.depend[y]:10.2e}"
+            adds = f"{by_samples.contributions[y]:10.2e} {exact.contributions[y]:10.2e}"
+            print(f"{state:>9} {exact.chances[y]:8.4f} {exact.t[y]:8.4f} {depend} {adds}")
+        print(f"{'sum':>9} {by_samples.total:49.2e} {exact.total:10.2e}")
+        results[name] = {
+            "chances": exact.chances, "t": exact.t, "depend": by_samples.depend, "exact depend": exact.depend,
+            "total": by_samples.total, "exact total": exact.total,
+        }  # fmt: skip
+    experiment.finish(results)
+
+
+FIGURES = {"3": figure3, "4": figure4, "6": figure6, "7": figure7, "8": figure8, "table1": table1}
+Figure = Annotated[Literal["3", "4", "6", "7", "8", "table1", "all"], typer.Option(help="Which one.")]
+
+
+def main(figure: Figure = "all", quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
+    for name, run in FIGURES.items():
+        if figure in (name, "all"):
+            run(quick, seed, out)
+
+
+if __name__ == "__main__":
+    typer.run(main)

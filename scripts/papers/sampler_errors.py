@@ -1,0 +1,59 @@
+"""Which sampler is nearer to the truth after how many sweeps: the errors of the marginals on small graphs.
+
+    python scripts/papers/sampler_errors.py [--runs 12]
+
+Mean absolute error of all marginals, over runs, against enumeration; by counts and, after the slash, Rao-Blackwellised.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import typer
+
+from herdner.graph import FactorGraph, boltzmann, ising, potts
+from herdner.inference import Backend, make_backend
+from herdner.sampling import Record
+
+METHODS: dict[str, tuple[str, dict]] = {
+    "gibbs": ("gibbs", {}),
+    "qmc-gibbs": ("qmc-gibbs", {}),
+    "bounded-error": ("bounded-error", {}),
+    "herded-gibbs": ("herded-gibbs", {}),
+    "herded-gibbs, complete": ("herded-gibbs", {"sharing": "complete"}),
+    "dhg": ("dhg", {}),
+    "rdhg": ("rdhg", {}),
+}
+LENGTHS = (511, 4095, 32767)  # whole periods of a shift register
+
+
+def graphs(rng: np.random.Generator) -> dict[str, FactorGraph]:
+    weights = np.triu(rng.normal(0, 0.15, (10, 10)), 1)
+    return {
+        "Ising grid 4x4, J = 0.3": ising(0.3, rng.normal(0, 0.5, (4, 4))),
+        "Ising grid 4x4, J = 0.7": ising(0.7, rng.normal(0, 0.5, (4, 4))),
+        "Potts grid 3x3, 4 labels": potts(0.5, rng.normal(0, 1, (3, 3, 4))),
+        "full graph of 10": boltzmann(weights + weights.T, rng.normal(0, 0.3, 10), states=(-1, 1)),
+    }
+
+
+def errors(backend: Backend, graph: FactorGraph, runs: int) -> tuple[float, float]:
+    """Of the marginals by counts, and of the Rao-Blackwellised ones."""
+    truth = make_backend("exact").infer(graph).marginals
+    results = [backend.infer(graph, seed) for seed in range(runs)]
+    by_counts = np.mean([np.abs(result.marginals - truth).mean() for result in results])
+    return float(by_counts), float(np.mean([np.abs(result.rao_blackwell - truth).mean() for result in results]))
+
+
+def main(runs: int = 12) -> None:
+    record = Record(best=False, rao_blackwell=True)
+    print("error x 10^5" + " " * 12 + "".join(f"{f'{n} sweeps':>16}" for n in LENGTHS))
+    for title, graph in graphs(np.random.default_rng(0)).items():
+        print(title)
+        for shown, (name, options) in METHODS.items():
+            backends = [make_backend(name, n_sweeps=n, record=record, **options) for n in LENGTHS]
+            cells = ["{:.0f} / {:.0f}".format(*(1e5 * e for e in errors(b, graph, runs))) for b in backends]
+            print(f"  {shown:22}" + "".join(f"{cell:>16}" for cell in cells))
+
+
+if __name__ == "__main__":
+    typer.run(main)

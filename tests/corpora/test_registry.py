@@ -1,0 +1,289 @@
+"""The registry of corpora, its entries and errors; taking FILE:FORMAT apart, reading and converting."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+from data import REPOSITORY, shared_data
+
+from herdner.corpora import registry as corpora
+from herdner.corpora.registry import Corpus, CorpusError, CorpusFile
+from herdner.text.document import Document
+from herdner.text.io import FORMATS, FormatError
+
+FOLDERS = {
+    "ieer": "ner/ieer",
+    "conll2003": "ner/conll2003",
+    "conll2002": "ner/conll2002",
+    "worldwide": "ner/worldwide",
+    "wnut17": "ner/wnut17",
+    "btc": "ner/btc",
+    "uner_ewt": "ner/uner_ewt",
+    "masc": "raw",
+    "state_union": "raw",
+    "inaugural": "raw",
+    "mpeg7_shapes": "vision",
+    "msrc_v1": "vision/msrc_v1",
+    "uci_regression": "uci",
+}
+
+
+def test_by_hand_says_what_to_do_and_where_and_then_accepts_the_files(tmp_path: Path) -> None:
+    body = b"Ada\tB-PER\n"
+    file = CorpusFile("toy.conll", len(body), hashlib.sha256(body).hexdigest(), split="train")
+    texts = ("Toy", "here", "CC0-1.0", "train", "ner", "en", "conll", "none", "by hand")
+    toy = Corpus("toy", *texts, files=(file,), instructions="Write to the\nauthors.")  # type: ignore[arg-type]
+    with pytest.raises(CorpusError, match=r"Write to the authors\. Put the files into .*missing") as caught:
+        corpora.fetch("toy", tmp_path, registry={"toy": toy})
+    assert "\n" not in str(caught.value)
+    (tmp_path / "toy.conll").write_bytes(body[:-1] + b"?")
+    with pytest.raises(CorpusError, match=f"expected {file.sha256}"):
+        corpora.fetch("toy", tmp_path, registry={"toy": toy})
+    (tmp_path / "toy.conll").write_bytes(body)
+    assert corpora.fetch("toy", tmp_path, registry={"toy": toy}) == tmp_path
+
+
+def test_the_checksum_of_a_folder_is_that_of_sha256sum(tmp_path: Path) -> None:
+    for name in ("b.txt", "a/c.txt", "a.txt", "Z"):
+        path = tmp_path / "tree" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    command = "LC_ALL=C; export LC_ALL; find . -type f | sed 's:^./::' | sort | xargs sha256sum | sha256sum"
+    if sys.platform != "linux":
+        pytest.skip("needs sha256sum")
+    printed = subprocess.run(command, shell=True, cwd=tmp_path / "tree", capture_output=True, text=True, check=True)
+    assert corpora.checksum(tmp_path / "tree") == (18, printed.stdout.split()[0])
+
+
+# --- the registry
+
+
+def test_every_entry_of_the_registry_is_complete() -> None:
+    registry = corpora.load_registry()
+    assert set(registry) == {"herdner_news", *FOLDERS}
+    for corpus in registry.values():
+        assert set(corpus.labels.values()) <= {"PER", "LOC", "ORG"}
+        if corpus.task == "ner":
+            assert set(corpus.labels.values()) == {"PER", "LOC", "ORG"}
+            assert {file.split for file in corpus.files} <= {"train", "dev"}
+        assert corpus.files
+        assert corpus.label_map["*"] is None
+
+
+def test_the_checksums_of_our_own_corpus() -> None:
+    assert list(corpora.verify(corpora.info("herdner_news"), REPOSITORY / "corpora")) == []
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_the_checksums_of_the_shared_corpora(name: str) -> None:
+    assert list(corpora.verify(corpora.info(name), shared_data(FOLDERS[name]))) == []
+
+
+def test_an_unknown_name_suggests_near_ones() -> None:
+    with pytest.raises(CorpusError, match="unknown corpus 'CoNLL-2003'; did you mean conll2003"):
+        corpora.info("CoNLL-2003")
+    with pytest.raises(CorpusError, match="known are a, b"):
+        corpora.info("zzzzzz", MappingProxyType(dict.fromkeys("ab", corpora.info("btc"))))
+
+
+ENTRY = """version = 1
+[corpus.toy]
+title = "Toy"
+source = "here"
+licence = "CC0-1.0"
+use = "train"
+task = "ner"
+language = "en"
+format = "conll"
+classes = ["PER"]
+labels = { PER = "PER" }
+citation = "none"
+fetch = "download"
+files = [
+  { name = "toy.conll", size = 1, sha256 = "SUM", url = "https://example.org/toy.conll" },
+]
+""".replace("SUM", "0" * 64)
+
+
+def test_a_registry_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "registry.toml"
+    path.write_text(ENTRY)
+    assert corpora.load_registry(path)["toy"] == corpora.info("toy", path)
+    assert corpora.info("toy", path).files[0].url == "https://example.org/toy.conll"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("version = 1", "version = 2", "registry version 2; herdner reads version 1"),
+        ("version = 1", "version = ", "not a registry"),
+        ('licence = "CC0-1.0"', "", "corpus toy: licence is missing"),
+        ('licence = "CC0-1.0"', "licence = 3", "licence must be of type str, found int"),
+        ('use = "train"', 'use = "sell"', "use is 'sell', expected one of train, measure only"),
+        ('language = "en"', 'language = "en"\nlanguages = 2', "unknown field languages"),
+        ("corpus.toy", 'corpus."../toy"', "the name must be lower-case letters"),
+        ("toy.conll", "../toy.conll", "no safe file name"),
+        ("toy.conll", "/toy.conll", "no safe file name"),
+        ("toy.conll", r"C:\\toy.conll", "no safe file name"),
+        ("size = 1", "size = -1", "size -1 is not between"),
+        ("size = 1", "size = true", "size must be of type int"),
+        ("0" * 64, "0" * 63, "sha256 must be 64"),
+        ("https://example.org/toy.conll", "file:///etc/passwd", "no http or https address"),
+        (', url = "https://example.org/toy.conll"', "", "a file has no url"),
+        ('fetch = "download"', 'fetch = "by hand"', "there are no instructions"),
+        ('classes = ["PER"]', 'classes = ["LOC"]', "labels names a class that is not among classes"),
+        ("files = [", "files = [ 3, ", "expected a table, found int"),
+    ],
+)
+def test_a_broken_registry_says_what_is_wrong(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    path = tmp_path / "registry.toml"
+    path.write_text(ENTRY.replace(old, new, 1))
+    with pytest.raises(CorpusError) as caught:
+        corpora.load_registry(path)
+    assert expected in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_a_missing_registry(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="cannot read the registry: No such file"):
+        corpora.load_registry(tmp_path / "registry.toml")
+
+
+# --- reading and converting
+
+
+@pytest.mark.parametrize(
+    ("argument", "path", "format"),
+    [
+        ("eng.train:conll2003", "eng.train", "conll2003"),
+        ("news.jsonl", "news.jsonl", "jsonl"),
+        ("news.TXT", "news.TXT", "text"),
+        ("news.conll.gz", "news.conll.gz", "conll"),
+        ("en_ewt-ud-dev.iob2", "en_ewt-ud-dev.iob2", "uner"),
+        ("en_ewt-ud-dev.iob2:conll", "en_ewt-ud-dev.iob2", "conll"),
+        (r"C:\news\today.conll", r"C:\news\today.conll", "conll"),
+        (r"C:\news\today:btc", r"C:\news\today", "btc"),
+        ("2026-11-21T10:30:00.jsonl", "2026-11-21T10:30:00.jsonl", "jsonl"),
+        ("a:b:text", "a:b", "text"),
+        ("folder/of:colons/x:ieer", "folder/of:colons/x", "ieer"),
+        ("-:jsonl", "-", "jsonl"),
+    ],
+)
+def test_parse_source(argument: str, path: str, format: str) -> None:
+    assert corpora.parse_source(argument) == (path, format)
+
+
+def test_parse_source_prefers_a_file_that_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("notes.txt:conll").touch()
+    with pytest.raises(ValueError, match="the extension does not tell the format"):
+        corpora.parse_source("notes.txt:conll")
+    Path("notes.txt").touch()
+    assert corpora.parse_source("notes.txt:conll") == ("notes.txt", "conll")
+    assert corpora.parse_source("notes.txt:conll:text") == ("notes.txt:conll", "text")
+
+
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        ("eng.train:conl2003", "unknown format 'conl2003' (did you mean conll2003?); expected FILE:FORMAT with one of"),
+        ("eng.train", "the extension does not tell the format"),
+        ("", "'' names no file"),
+        (":conll", "':conll' names no file"),
+        ("-", "the extension does not tell the format"),
+    ],
+)
+def test_parse_source_names_the_formats(argument: str, expected: str) -> None:
+    with pytest.raises(ValueError, match="expected FILE:FORMAT") as caught:
+        corpora.parse_source(argument)
+    assert expected in str(caught.value)
+    assert "conll2003" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_annotated_corpus_has_a_reader() -> None:
+    for corpus in corpora.load_registry().values():
+        if corpus.task in ("ner", "text"):
+            assert FORMATS[corpus.format].read is not None, corpus.name
+
+
+def test_label_maps_belong_to_corpora_and_not_to_general_formats() -> None:
+    worldwide = corpora.label_map("worldwide")
+    assert worldwide is not None
+    assert worldwide["Facility"] == "LOC"
+    assert worldwide["*"] is None
+    for general in ("conll", "jsonl", "text"):
+        assert corpora.label_map(general) is None
+
+
+def test_our_own_corpus_reads_as_the_registry_says() -> None:
+    corpus = corpora.info("herdner_news")
+    counts = {}
+    for file in corpus.files:
+        documents = list(corpora.read(f"{REPOSITORY / 'corpora' / file.name}:{corpus.format}"))
+        counts[file.split] = len(documents)
+        assert {entity.label for document in documents for entity in document.entities} == set(corpus.classes)
+    assert counts == {"train": 40, "dev": 20}
+
+
+@pytest.mark.parametrize("name", [name for name, folder in FOLDERS.items() if folder.startswith("ner/")])
+def test_the_classes_of_the_registry_are_those_of_the_shared_files(name: str) -> None:
+    corpus = corpora.info(name)
+    for file in corpus.files:
+        if file.split == "train":  # the development files say the same, sooner
+            continue
+        path = shared_data(FOLDERS[name]) / file.name
+        source = corpora.SourceFile(str(path), corpus.format)
+        options = {"labels": {}, "kinds": ("enamex", "numex", "timex")} if name == "ieer" else {}
+        found = {e.label for d in corpora.read(source, encoding=corpus.encoding, **options) for e in d.entities}
+        assert found <= set(corpus.classes)
+        if file.size > 100_000:  # a small file need not have them all
+            assert found >= set(corpus.labels)
+        assert {e.label for d in corpora.read(source, map_labels=True) for e in d.entities} == {"PER", "LOC", "ORG"}
+
+
+def test_convert(tmp_path: Path) -> None:
+    ours = REPOSITORY / "corpora" / "herdner_news.dev.conll"
+    assert corpora.convert(str(ours), "jsonl", tmp_path / "dev.jsonl") == 20
+    first = json.loads((tmp_path / "dev.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert {"id", "text", "entities"} <= set(first)
+    assert first["entities"][0]["text"] == "CHILE"
+
+    def tokenizer(text: str) -> Document:
+        return Document.from_tokens(line.split() for line in text.split("\n"))
+
+    again = f"{tmp_path / 'dev.jsonl'}:jsonl"
+    assert corpora.convert(again, "conll", tmp_path / "dev.conll", tokenizer=tokenizer) == 20
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["dev.conll", "dev.jsonl"]
+    back = list(corpora.read(str(tmp_path / "dev.conll")))
+    for document, again in zip(corpora.read(str(ours)), back, strict=True):
+        assert list(document.tokens) == list(again.tokens)
+        assert list(document.tags or []) == list(again.tags or [])
+
+
+def test_convert_maps_the_classes_of_a_known_corpus(tmp_path: Path) -> None:
+    (tmp_path / "dev").write_text("Ada\tB-person\nlikes\tO\nBauhaus\tB-group\nand\tO\nEmacs\tB-product\n\n")
+    assert corpora.convert(f"{tmp_path / 'dev'}:wnut17", "conll", tmp_path / "out", map_labels=True) == 1
+    assert (tmp_path / "out").read_text() == "Ada\tB-PER\nlikes\tO\nBauhaus\tB-ORG\nand\tO\nEmacs\tO\n\n"
+
+
+def test_convert_to_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert corpora.convert(str(REPOSITORY / "corpora" / "article.txt"), "jsonl", "-") == 1
+    assert json.loads(capfdbinary.readouterr().out)["text"].startswith("LAKE FERRY")
+
+
+def test_a_failed_conversion_leaves_the_output_alone(tmp_path: Path) -> None:
+    (tmp_path / "bad.conll").write_text("Ada\tB-PER\nmet\tO\tO\n")
+    (tmp_path / "out.jsonl").write_text("older")
+    with pytest.raises(FormatError, match=r"bad\.conll:2"):
+        corpora.convert(str(tmp_path / "bad.conll"), "jsonl", tmp_path / "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_text() == "older"
+    with pytest.raises(ValueError, match="no format 'xml'"):
+        corpora.convert(str(tmp_path / "bad.conll"), "xml", tmp_path / "out.xml")
+    assert {path.name for path in tmp_path.iterdir()} == {"bad.conll", "out.jsonl"}

@@ -1,0 +1,267 @@
+"""Matches, confusion, frequent errors and consistency: by hand, by counting, and against nervaluate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from herdner.evaluation.align import align
+from herdner.evaluation.compare import compare
+from herdner.evaluation.mistakes import (
+    Match,
+    confusion,
+    frequent_errors,
+    match_documents,
+    match_spans,
+    mended,
+)
+from herdner.evaluation.partial import partial_matches
+from herdner.evaluation.repeats import consistency, repeated_names
+from herdner.evaluation.scores import evaluate
+from herdner.text.document import Document, Entity, document_spans
+from herdner.text.tags import Span
+
+TAGS = ["O", "O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+
+
+@st.composite
+def tagged(draw, n: int = 2):
+    """The same documents tagged n times, all well formed; few words, so that names repeat."""
+    shape = draw(st.lists(st.lists(st.integers(1, 7), min_size=1, max_size=3), min_size=1, max_size=3))
+    words = [[[draw(st.sampled_from("AB")) for _ in range(k)] for k in sentences] for sentences in shape]
+    sides = []
+    for _ in range(n):
+        tags = [[[draw(st.sampled_from(TAGS)) for _ in s] for s in d] for d in words]
+        raw = [Document.from_tokens(w, t, id=f"d{i}") for i, (w, t) in enumerate(zip(words, tags, strict=True))]
+        sides.append([d.with_entities(d.entities) for d in raw])
+    return sides
+
+
+def overlap(gold: Span, guess: Span) -> bool:
+    return gold.start < guess.end and guess.start < gold.end
+
+
+@settings(deadline=None)
+@given(tagged())
+def test_every_span_is_in_one_match_and_what_overlaps_is_matched_as_far_as_can_be(sides):
+    for right, guess in zip(*sides, strict=True):
+        gold, predicted = document_spans(right), document_spans(guess)
+        matches = match_spans(gold, predicted)
+        assert sorted(m.gold for m in matches if m.gold) == gold
+        assert sorted(m.predicted for m in matches if m.predicted) == predicted
+        assert all(overlap(m.gold, m.predicted) for m in matches if m.gold and m.predicted)
+        exact = {m.gold[:2] for m in matches if m.kind in ("right", "label")}
+        assert exact == {span[:2] for span in gold} & {span[:2] for span in predicted}
+        for m in matches:
+            for other in matches:  # no missed span beside a spurious one that it overlaps
+                if m.kind == "missed" and other.kind == "spurious":
+                    assert not overlap(m.gold, other.predicted)
+
+
+def test_the_same_label_goes_before_the_larger_overlap():
+    gold = [Span(0, 4, "ORG"), Span(6, 7, "PER"), Span(9, 10, "LOC")]
+    predicted = [Span(0, 1, "ORG"), Span(1, 4, "LOC"), Span(6, 7, "LOC"), Span(11, 12, "PER")]
+    matches = match_spans(gold, predicted)
+    assert Match(gold[0], predicted[0]) in matches
+    kinds = ["borders", "spurious", "label", "missed", "spurious"]
+    assert [m.kind for m in matches] == kinds
+    assert match_spans([Span(0, 2, "A")], [Span(0, 3, "B")])[0].kind == "label and borders"
+
+
+@settings(deadline=None)
+@given(tagged())
+def test_confusion_counts_what_seqeval_counts(sides):
+    gold, predicted = sides
+    found = confusion(match_documents(gold, predicted))
+    scores = evaluate(gold, predicted)
+    counts = found.counts
+    assert counts[:-1].sum() == scores.micro.support
+    assert counts[:, :-1].sum() == sum(len(d.entities) for d in predicted)
+    assert [row.label for row in scores.classes] == list(found.labels)
+    for i, row in enumerate(scores.classes):
+        assert found.same_borders[i, i] == pytest.approx(row.recall * row.support)
+        assert counts[i].sum() == row.support
+    kinds = found.kinds()
+    assert sum(kinds.values()) == counts.sum()
+    slow = Counter(f.match.kind for f in match_documents(gold, predicted))
+    assert {kind: n for kind, n in kinds.items() if n} == slow
+    assert sum(int(n.replace(",", "")) for row in found.rows() for n in row[2:]) == counts.sum()
+
+
+@settings(deadline=None)
+@given(tagged())
+def test_frequent_errors_are_all_errors(sides):
+    gold, predicted = sides
+    found = match_documents(gold, predicted)
+    errors = frequent_errors(found, gold, n=None, n_examples=100)
+    assert sum(e.count for e in errors) == sum(f.match.kind != "right" for f in found)
+    assert [e.count for e in errors] == sorted((e.count for e in errors), reverse=True)
+    for error in errors:
+        assert len(error.examples) == error.count
+        assert len({e.document for e in error.examples}) == error.n_documents
+        for example in error.examples:
+            for place, text in ((example.gold, error.gold_text), (example.predicted, error.predicted_text)):
+                assert (place is None) == (text is None)
+                assert place is None or " ".join(example.text[slice(*place)].split()) == text
+
+
+@settings(deadline=None)
+@given(tagged(3))
+def test_mended_errors_are_those_that_compare_counts(sides):
+    gold, a, b = sides
+    of_a, of_b = match_documents(gold, a), match_documents(gold, b)
+    gone, new = mended(of_a, of_b), mended(of_b, of_a)
+    assert all(error.match.kind != "right" for error in (*gone, *new))
+    assert mended(of_a, of_a) == []
+    if sum(d.n_sentences for d in gold) > 1:
+        found = compare(gold, a, b, rng=np.random.default_rng(0), n_resamples=1, unit="sentence")
+        assert sum(error.match.gold is not None for error in gone) == found.micro.only_b
+        assert sum(error.match.gold is not None for error in new) == found.micro.only_a
+    spurious = {(f.document, f.match.predicted) for f in gone if f.match.gold is None}
+    claimed = {(i, span) for i, d in enumerate(b) for span in document_spans(d)}
+    assert not spurious & claimed
+
+
+@settings(deadline=None)
+@given(tagged())
+def test_strict_matches_of_nervaluate_are_those_of_seqeval(sides):
+    pytest.importorskip("nervaluate", reason="needs the extra report")
+    from nervaluate import Evaluator
+
+    gold, predicted = sides
+    found = partial_matches(gold, predicted)
+    strict = found.overall[0]
+    micro = evaluate(gold, predicted).micro
+    assert (strict.precision, strict.recall, strict.f1) == pytest.approx((micro.precision, micro.recall, micro.f1))
+    labels = sorted({e.label for d in (*gold, *predicted) for e in d.entities})
+    if labels:  # nervaluate itself, on whole documents
+        sides_of = [
+            [[{"label": s.label, "start": s.start, "end": s.end - 1} for s in document_spans(d)] for d in side]
+            for side in sides
+        ]
+        whole = Evaluator(*sides_of, tags=labels, loader="dict").evaluate()["overall"]
+        for row in found.overall:
+            theirs = whole[row.matching]
+            names = ("correct", "incorrect", "partial", "missed", "spurious", "precision", "recall", "f1")
+            assert [getattr(row, n) for n in names] == pytest.approx([getattr(theirs, n) for n in names])
+
+
+def test_without_nervaluate_there_is_one_line(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "nervaluate", None)
+    with pytest.raises(ImportError, match=r"need nervaluate: pip install 'herdner\[report\]'"):
+        partial_matches([], [])
+
+
+# --- consistency
+
+
+def test_consistency_by_hand():
+    """Washington PER and LOC; Rio found once and missed once; "Bill Clinton" holds a Clinton that is no miss."""
+    sentences = [
+        ["Washington", "met", "Bill", "Clinton", "in", "Rio"],
+        ["Clinton", "left", "Washington", ".", "Rio"],
+        ["Oslo", "in", "Oslo"],
+    ]
+    tags = [["B-PER", "O", "B-PER", "I-PER", "O", "B-LOC"], ["B-PER", "O", "B-LOC", "O", "O"], ["B-LOC", "O", "B-LOC"]]
+    document = Document.from_tokens(sentences, tags)
+    found = consistency([document, document])
+    assert (found.n_repeated, found.n_differing, found.n_occurring, found.n_partly_missed) == (4, 2, 6, 2)
+    assert (found.share_differing, found.share_partly_missed) == (0.5, pytest.approx(1 / 3))
+    assert found.n_unlike_reference is None
+    names = {" ".join(name.name): name for name in repeated_names([document])}
+    assert names["Washington"].labels == {"PER": 1, "LOC": 1}
+    assert names["Rio"].n_bare == 1
+    assert "Clinton" not in names
+    truth = document.with_tags(
+        [t.replace("B-PER", "B-LOC") if i == 0 else t for i, t in enumerate(document.tags or ())]
+    )
+    assert consistency([document], [truth]).n_unlike_reference == 1
+    assert consistency([document], [document]).n_unlike_reference == 0
+    assert consistency([]).share_differing == 0
+
+
+@settings(deadline=None)
+@given(tagged(1))
+def test_repeated_names_are_those_that_slow_counting_finds(sides):
+    (documents,) = sides
+    expected = []
+    for number, document in enumerate(documents):
+        spans = document_spans(document)
+        tokens = list(document.tokens)
+        used = {t for s, e, _ in spans for t in range(s, e)}
+        sentence = [0] * len(tokens)
+        for i, start in enumerate(document.sentence_offsets[:-1]):
+            sentence[start:] = [i] * (len(tokens) - start)
+        for name in dict.fromkeys(tuple(tokens[s:e]) for s, e, _ in spans):
+            labels = Counter(label for s, e, label in spans if tuple(tokens[s:e]) == name)
+            bare, last = 0, 0
+            for i in range(len(tokens) - len(name) + 1):
+                place = range(i, i + len(name))
+                fits = i >= last and tuple(tokens[i : i + len(name)]) == name and not used.intersection(place)
+                if fits and len({sentence[t] for t in place}) == 1:
+                    bare, last = bare + 1, i + len(name)
+            if bare + labels.total() > 1:
+                expected.append((number, name, dict(labels), bare))
+    assert [tuple(name) for name in repeated_names(documents)] == expected
+
+
+# --- alignment
+
+
+def gold_documents() -> list[Document]:
+    tags = [["B-PER", "I-PER", "O", "O"], ["B-LOC", "O"]]
+    first = Document.from_tokens([["Ada", "Lovelace", "left", "."], ["U.S.", "news"]], tags, id="a")
+    return [first, Document.from_tokens([["Rain", "."]], [["O", "O"]], id="b")]
+
+
+def test_predictions_with_other_tokens_and_white_space():
+    gold = gold_documents()
+    text = "Ada  Lovelace left.\nU.S. news"
+    other = Document.from_aligned(text, [["Ada", "Lovelace", "left", "."], ["U", ".", "S", ".", "news"]], id="a")
+    guess = other.with_entities([Entity(0, 13, "PERSON", text[:13], 0.75), Entity(20, 21, "LOC", "U", 0.5)])
+    plain = Document.from_text("Rain.", id="b").with_entities([])
+    found = align(gold, [plain, guess], labels={"PERSON": "PER"}, name="x")  # matched by their ids
+    assert [d.id for d in found.documents] == ["a", "b"]
+    assert document_spans(found.documents[0]) == [Span(0, 2, "PER"), Span(4, 5, "LOC")]
+    assert [(e.text, e.confidence) for e in found.documents[0].entities] == [("Ada Lovelace", 0.75), ("U.S.", 0.5)]
+    assert (found.n_retokenised, found.n_widened, found.n_dropped) == (1, 1, 0)
+
+
+def test_malformed_tags_count_as_evaluate_counts_them():
+    gold = gold_documents()
+    raw = [gold[0].with_tags(["I-PER", "I-PER", "O", "O", "B-LOC", "O"]), gold[1]]
+    assert evaluate(gold, align(gold, raw).documents).micro == evaluate(gold, raw).micro
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_any_order_of_ids(order):
+    words = [[["Ada", "sang"]], [["Rio", "sang"]], [["Oslo", "sang"]]]
+    gold = [Document.from_tokens(w, [["B-PER", "O"]], id=f"d{i}") for i, w in enumerate(words)]
+    assert [d.text for d in align(gold, [gold[i] for i in order]).documents] == [d.text for d in gold]
+
+
+def test_what_cannot_be_aligned_is_one_line():
+    gold = gold_documents()
+    a, b = gold
+
+    def says(predicted, match):
+        with pytest.raises(ValueError, match=f"^x: {match}") as caught:
+            align(gold, predicted, name="x")
+        assert "\n" not in str(caught.value)
+
+    says([a], "1 documents for 2 gold ones; 'b' is missing")
+    says([a, a, b], "3 documents for 2 gold ones; 'a' is there more than once")
+    says([a, b, Document.from_tokens([["c"]], [["O"]], id="c")], "3 documents for 2 gold ones; 'c' is not among")
+    says([Document.from_tokens([["c"]], [["O"]], id="c")], "1 documents for 2 gold ones; expected one for one")
+    wrong = Document.from_tokens([["Ada", "Lovelace", "lift", "."], ["U.S.", "news"]], [["O"] * 4, ["O"] * 2], id="a")
+    says([wrong, b], "document 'a' has another text than gold document 'a', first at character 14: 'ift")
+    short = Document.from_tokens([["Ada"]], [["O"]], id="a")
+    says([short, b], r"document 'a' .* first at character 3: '' for 'Lovelace")
+    says([a, Document.from_text("Rain.", id="b")], "document 'b' has no annotation")

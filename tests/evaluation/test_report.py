@@ -1,0 +1,208 @@
+"""The evaluation script as a whole: figures, forms, and every kind of bad input in one line."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import evaluate_ner
+import numpy as np
+import pytest
+from data import ELSEWHERE, REPOSITORY
+
+from herdner.evaluation.compare import compare
+from herdner.evaluation.scores import evaluate
+from herdner.text.document import Document, document_spans
+from herdner.text.io import write_documents
+
+WORDS = [[["Ada", "Reyes", "met", "Kenya", "<b>&", "."], ["Reyes", "left", "|", "Oslo"]], [["Oslo", "rained"]]]
+GOLD = [[["B-PER", "I-PER", "O", "B-LOC", "B-ORG", "O"], ["B-PER", "O", "O", "B-LOC"]], [["B-LOC", "O"]]]
+BEFORE = [[["B-PER", "I-PER", "O", "B-ORG", "O", "O"], ["B-LOC", "O", "B-ORG", "B-LOC"]], [["O", "O"]]]
+AFTER = [[["B-PER", "I-PER", "O", "B-LOC", "B-ORG", "O"], ["B-PER", "O", "O", "B-ORG"]], [["B-LOC", "O"]]]
+
+
+def documents(tags) -> list[Document]:
+    return [Document.from_tokens(w, t, id=f"d{i}") for i, (w, t) in enumerate(zip(WORDS, tags, strict=True))]
+
+
+def write(path: Path, found: list[Document], format: str) -> str:
+    stream = io.BytesIO()
+    write_documents(found, stream, format)
+    path.write_bytes(stream.getvalue())
+    return f"{path}:{format}"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    """Gold and both predictions, each in a format of its own; "after" has confidences."""
+    after = [
+        replace(d, entities=d.entities_from_spans(document_spans(d), [0.9] * len(d.entities))) for d in documents(AFTER)
+    ]
+    return {
+        "gold": write(tmp_path / "gold.conll", documents(GOLD), "conll"),
+        "before": write(tmp_path / "before.spacy", documents(BEFORE), "spacy"),
+        "after": write(tmp_path / "after.jsonl", after, "jsonl"),
+    }
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]):
+    def call(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = evaluate_ner.run([str(a) for a in arguments])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def test_json_holds_the_figures_of_the_library(files, run):
+    code, out, err = run(files["gold"], "--before", files["before"], "--after", files["after"], "--format", "json")
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    gold, before, after = map(documents, (GOLD, BEFORE, AFTER))
+    for system, found in zip(told["systems"], (before, after), strict=True):
+        scores = evaluate(gold, found).to_dict()
+        assert all(system["scores"][key] == scores[key] for key in ("micro", "macro", "n_tokens"))
+    change = told["changes"][0]
+    expected = compare(gold, before, after, rng=np.random.default_rng(0), names=("before", "after"))
+    assert change["comparison"] == json.loads(expected.to_json())
+    assert (change["n_mended"], change["n_new"]) == (5, 1)
+    assert told["systems"][0]["consistency"]["n_repeated"] == 0
+    assert told["gold"]["n_entities"] == 6
+    assert told["systems"][0]["confusion"]["kinds"] == {
+        "right": 2, "label": 2, "borders": 0, "label and borders": 0, "missed": 2, "spurious": 1
+    }  # fmt: skip
+    calibration = told["systems"][1]["calibration"]
+    assert calibration["n_entities"] == 6
+    assert calibration["measures"]["overconfidence"] == pytest.approx(0.9 - 5 / 6)
+    assert told["systems"][0]["calibration"] is None
+    assert {e["kind"] for e in told["systems"][0]["errors"]} == {"label", "missed", "spurious"}
+
+
+def test_html_is_one_page_with_figures_and_everything_escaped(files, run, tmp_path):
+    pytest.importorskip("matplotlib", reason="needs the extra plot")
+    target = tmp_path / "report.html"
+    name = "<script>alert(1)</script>"
+    code, out, err = run(files["gold"], files["before"], files["after"], "--name", name, "--name", "b", "-o", target)
+    assert (code, out, err) == (0, "", "")
+    page = target.read_text(encoding="utf-8")
+    assert page.count("<svg") == page.count("</svg>") == 4
+    assert "<script" not in page
+    assert "&lt;b&gt;&amp;" in page
+    assert "<b>&<" not in page
+    for outside in ("http-equiv", "src=", "@import", "url(http"):
+        assert page.count(outside) == (1 if outside == "http-equiv" else 0)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["after.jsonl", "before.spacy", "gold.conll", "report.html"]
+
+
+def test_markdown_escapes_and_says_the_same(files, run):
+    code, out, _ = run(files["gold"], files["after"])
+    assert code == 0
+    assert "| micro | 6 | 83.33 | 83.33 | 83.33 |" in out
+    assert "label: Oslo LOC -\\> Oslo ORG" in out
+    assert "<b>" not in out
+    header = next(line for line in out.splitlines() if line.startswith("| gold \\"))
+    assert header == "| gold \\\\ predicted | LOC | ORG | PER | missed |"
+
+
+def test_what_is_not_installed_is_one_line(files, run, monkeypatch):
+    for name in ("nervaluate", "matplotlib"):
+        monkeypatch.setitem(sys.modules, name, None)
+    code, out, err = run(files["gold"], files["after"], "--format", "html")
+    assert code == 0
+    assert err == "herdner: partial matches need nervaluate: pip install 'herdner[report]'\n"
+    assert "figures need Matplotlib: pip install &#x27;herdner[plot]&#x27;" in out
+    assert "<svg" not in out
+
+
+def test_classes_that_do_not_meet(files, run, tmp_path):
+    other = [[[t.replace("PER", "PERSON").replace("ORG", "DATE") for t in s] for s in d] for d in AFTER]
+    theirs = write(tmp_path / "other.conll", documents(other), "conll")
+    code, out, err = run(files["gold"], theirs, "--format", "json")
+    assert code == 0
+    assert err.count("\n") == 1
+    assert "the gold standard (LOC, ORG, PER) has no DATE, PERSON; try" in err
+    assert "--map PERSON=PER or --gold-classes" in err
+    assert json.loads(out)["notes"]
+    code, out, err = run(files["gold"], theirs, "--format", "json", "--map", "PERSON=PER", "--gold-classes")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["systems"][0]["scores"]["micro"]["recall"] == pytest.approx(4 / 6)
+    code, out, err = run(
+        files["gold"], theirs, "--format", "json", "--map", "PER=", "--map", "PERSON=", "--map", "LOC="
+    )
+    assert code == 0
+    assert [row["label"] for row in json.loads(out)["systems"][0]["scores"]["classes"]] == ["DATE", "ORG"]
+    assert "(ORG) has no DATE; try --gold-classes" in err
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_gold_without_entities_and_one_sentence_are_noted(run, tmp_path):
+    empty = write(tmp_path / "gold.conll", [Document.from_tokens([["Rain", "."]], [["O", "O"]])], "conll")
+    code, out, err = run(empty, empty, empty, "--format", "html", "--name", "a name " * 20, "--name", "b")
+    assert code == 0
+    assert "the gold standard holds no entity" in err
+    assert "no entity is predicted" in err
+    assert "a comparison needs two sentences or more" in err
+    assert "</html>" in out
+
+
+BAD = {
+    "no prediction": ([], 2, "no prediction: expected GOLD:FORMAT"),
+    "missing file": (["{0}/nowhere.conll"], 1, "nowhere.conll: no such file"),
+    "unknown format": (["{0}/after.jsonl:jsonlines"], 2, "unknown format 'jsonlines' (did you mean jsonl?)"),
+    "empty file": (["{0}/empty.conll"], 1, "empty.conll: no document; the file is empty"),
+    "no DocBin": (["{0}/gold.conll:spacy"], 1, "gold.conll: no DocBin"),
+    "half a DocBin": (["{0}/half.spacy"], 1, "half.spacy: the DocBin ends too early"),
+    "fewer documents": (["{0}/few.jsonl"], 1, "1 documents for 2 gold ones"),
+    "another text": (["{0}/other.jsonl"], 1, "document 'd1' has another text than gold document"),
+    "not annotated": (["{0}/plain.jsonl"], 1, "document 'd1' has no annotation"),
+    "no probability": (["{0}/wild.jsonl"], 1, "the confidence of 'Oslo' is 97; expected a probability"),
+    "only before": (["--before", "{0}/after.jsonl"], 2, "--before and --after go together"),
+    "names": (["{0}/after.jsonl", "--name", "a", "--name", "b"], 2, "2 names for 1 predictions"),
+    "map": (["{0}/after.jsonl", "--map", "PER"], 2, "--map 'PER': expected OLD=NEW"),
+    "format": (["{0}/after.jsonl", "--format", "pdf"], 2, "--format 'pdf': expected one of md, html, json"),
+    "unit": (["{0}/after.jsonl", "--unit", "word"], 2, "--unit 'word': expected document or sentence"),
+    "folder": (["{0}/after.jsonl", "--output", "{0}/none/r.md"], 2, "there is no folder"),
+    "option": (["{0}/after.jsonl", "--nonsense"], 2, "No such option: --nonsense"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line(case, files, run, tmp_path):
+    first, second = (json.dumps({"id": f"d{i}", "text": d.text, "entities": []}) for i, d in enumerate(documents(GOLD)))
+    (tmp_path / "empty.conll").write_text("")
+    (tmp_path / "half.spacy").write_bytes((tmp_path / "before.spacy").read_bytes()[:-20])
+    (tmp_path / "few.jsonl").write_text(first)
+    (tmp_path / "other.jsonl").write_text(f"{first}\n{second.replace('rained', 'snowed')}\n")
+    (tmp_path / "plain.jsonl").write_text(f"{first}\n" + json.dumps({"id": "d1", "text": "Oslo rained"}))
+    wild = {"id": "d1", "text": "Oslo rained", "entities": [{"start": 0, "end": 4, "label": "LOC", "confidence": 97}]}
+    (tmp_path / "wild.jsonl").write_text(f"{first}\n{json.dumps(wild)}")
+    given, expected, says = BAD[case]
+    code, out, err = run(files["gold"], *(a.format(tmp_path) for a in given))
+    assert (code, out) == (expected, "")
+    assert err.startswith("herdner: ")
+    assert err.count("\n") == 1
+    assert says in err
+
+
+def test_an_interrupt_leaves_nothing_behind(files, run, tmp_path, monkeypatch):
+    def interrupted(report):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(evaluate_ner.FORMATS_OUT, "md", interrupted)
+    target = tmp_path / "report.md"
+    target.write_text("old")
+    assert run(files["gold"], files["after"], "-o", target) == (130, "", "herdner: interrupted\n")
+    assert target.read_text() == "old"
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_the_script_runs_from_anywhere(files):
+    command = [sys.executable, str(REPOSITORY / "scripts" / "evaluate_ner.py"), files["gold"], files["after"]]
+    done = subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("# Evaluation of names\n")

@@ -1,0 +1,63 @@
+"""The benchmark and the experiments of Stein sampling: that they run, whole, and what they print."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from data import ELSEWHERE, REPOSITORY, shared_data
+
+
+def run(script: str, *options: str) -> subprocess.CompletedProcess:
+    command = [
+        sys.executable,
+        str(REPOSITORY / "scripts" / ("benchmarks" if script.startswith("bench") else "papers") / script),
+        *options,
+    ]
+    return subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=180)
+
+
+def test_a_quick_benchmark_gives_every_measure_that_needs_no_data() -> None:
+    done = run("bench_stein.py", "--quick", "--json", "--only", "toy", "--only", "iteration", "--only", "line")
+    assert done.returncode == 0, done.stderr
+    judged = [row for row in json.loads(done.stdout)["rows"] if row["target"] is not None]
+    assert [row["group"] for row in judged] == ["toy", *3 * ["iteration"], *2 * ["line"]]
+    assert all(row["verdict"] for row in judged)
+
+
+def test_an_unknown_group_is_one_line() -> None:
+    done = run("bench_stein.py", "--only", "year")
+    assert done.returncode == 1
+    assert done.stderr == "there is no group 'year'; --only takes toy, iteration, line, naval, protein\n"
+
+
+def test_the_mixture_prints_the_rates_beside_the_claims(tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    done = run("fwss_toy.py", "--quick", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("the paper: MMD <= c") == 3
+    assert "J is below both the gap and the bound" in done.stdout
+    found = json.loads((tmp_path / "fwss_toy.json").read_text())["results"]
+    for step, values in found["mmd2"].items():
+        assert values[-1] < values[0], step
+    assert np.all(np.array(found["mmd2"]["fully-corrective"]) <= np.array(found["mmd2"]["constant"]) + 1e-12)
+
+
+@pytest.mark.parametrize(("script", "data"), [("fwss_logistic.py", "protein"), ("fwss_blocks.py", "protein")])
+def test_experiments_with_data_run(script, data, tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    shared_data("uci")
+    options = ["--data", data] if script == "fwss_logistic.py" else []
+    done = run(script, "--quick", "--out", str(tmp_path), *options)
+    assert done.returncode == 0, done.stderr
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_what_data_are_missing_is_told(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("HERDNER_DATA", str(tmp_path))
+    done = run("fwss_blocks.py", "--quick", "--out", str(tmp_path))
+    assert done.returncode == 1
+    assert "set HERDNER_DATA to the folder that holds uci/" in done.stderr

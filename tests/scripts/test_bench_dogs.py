@@ -1,0 +1,19 @@
+"""The benchmark of scans: that it runs, whole, and judges what it measures."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+
+from data import ELSEWHERE, REPOSITORY
+
+
+def test_a_quick_run_gives_every_measure() -> None:
+    command = [sys.executable, str(REPOSITORY / "scripts" / "benchmarks" / "bench_dogs.py"), "--quick", "--json"]
+    done = subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    judged = [row for row in json.loads(done.stdout) if row["target"] is not None]
+    assert [row["group"] for row in judged] == ["million", "step", "aspect"]
+    assert all(row["verdict"] and math.isfinite(row["value"]) for row in judged)

@@ -1,0 +1,184 @@
+"""Writers, read back by whoever reads such files."""
+
+from __future__ import annotations
+
+import io
+import json
+from html.parser import HTMLParser
+
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from running_texts import running_texts
+from spacy.tokens import DocBin
+
+from herdner.text.document import Document, Entity, document_spans
+from herdner.text.io import FORMATS, read_documents, write_documents
+
+STORY = Document.from_tokens(
+    [["Ada", "Lovelace", "met", "[bold]"], ["Rio", "<b>&"]],
+    [["B-PER", "I-PER", "O", "O"], ["B-LOC", "B-ORG"]],
+    id="a&b",
+)
+RAIN = Document.from_tokens([["Rain", "."]], id="rain")
+
+
+def written(documents, format: str, **options) -> str:
+    stream = io.BytesIO()
+    write_documents(documents, stream, format, **options)
+    return stream.getvalue().decode("utf-8")
+
+
+@given(documents=st.lists(running_texts(), max_size=3))
+def test_conll_reads_back(documents):
+    documents = [document for document in documents if document.n_tokens]
+    for scheme in ("iob1", "iob2", "iobes", "bilou"):
+        back = list(read_documents(io.StringIO(written(documents, "conll", scheme=scheme)), "conll"))
+        assert [list(map(list, d.sentences())) for d in back] == [list(map(list, d.sentences())) for d in documents]
+        for ours, theirs in zip(documents, back, strict=True):
+            assert document_spans(theirs) == document_spans(ours)
+
+
+def test_conll_form():
+    assert written([STORY, RAIN], "conll", scheme="iobes") == (
+        "Ada\tB-PER\nLovelace\tE-PER\nmet\tO\n[bold]\tO\n\nRio\tS-LOC\n<b>&\tS-ORG\n\n-DOCSTART-\tO\n\nRain\tO\n.\tO\n\n"
+    )
+    assert written([], "conll") == written([Document.from_text(" ")], "conll") == ""
+    with pytest.raises(ValueError, match="document 'x' has no tokens; tokenise it first"):
+        written([Document.from_text("Ada", id="x")], "conll")
+
+
+@given(text=st.text(), id=st.none() | st.text())
+def test_jsonl_survives(text, id):
+    entities = (Entity(0, 1, "PER", text[:1], 0.123456789),) if text else ()
+    document = Document.from_text(text, id=id)
+    document = document.with_entities(entities)
+    out = written([document, RAIN], "jsonl")
+    assert len(out.splitlines()) == 2
+    first = json.loads(out.splitlines()[0])
+    assert list(first) == ["id", "text", "entities"]
+    assert (first["id"], first["text"]) == (id, text)
+    assert first["entities"] == [
+        {"start": 0, "end": 1, "label": "PER", "text": text[0], "confidence": 0.123457} for _ in entities
+    ]
+    (back, _) = read_documents(io.StringIO(out), "jsonl")
+    assert back.text == text
+
+
+def test_jsonl_with_odd_characters():
+    text = "a\u2028b\u2029c\x85d\x0be\ud800\x00"
+    out = written([Document.from_text(text)], "jsonl")
+    assert len(out.splitlines()) == 1
+    assert json.loads(out) == {"id": None, "text": text, "entities": []}
+    unsure = Document.from_text("Ada").with_entities([Entity(0, 3, "PER", "Ada")])
+    assert json.loads(written([unsure], "jsonl"))["entities"][0]["confidence"] is None
+
+
+class Page(HTMLParser):
+    """The tags of a page and the text of its marks."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.marks: list[str] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.marks += [""] if tag == "mark" else []
+
+    def handle_data(self, data):
+        self.text += data
+        if self.tags.count("mark"):
+            self.marks[-1] += data
+
+
+def test_html():
+    hostile = Document.from_tokens([["<script>alert(1)</script>", "{0}", "%s"]], [["B-<i>", "O", "O"]], id="<u>")
+    out = written([STORY, hostile], "html")
+    page = Page(out)
+    assert out.startswith("<!DOCTYPE html>")
+    assert out.rstrip().endswith("</html>")
+    assert (page.tags.count("html"), page.tags.count("figure"), page.tags.count("mark")) == (1, 2, 4)
+    assert not {"script", "i", "u", "b"} & set(page.tags)
+    assert page.marks[0].split()[:3] == ["Ada", "Lovelace", "PER"]
+    assert page.marks[1].split()[:2] == ["Rio", "LOC"]
+    for piece in ("<script>alert(1)</script>", "<i>", "<u>", "{0} %s", "a&b"):
+        assert piece in " ".join(page.text.split())
+    assert 'charset="utf-8"' in out
+    assert Page(written([], "html")).tags.count("figure") == 0
+
+
+def test_html_is_written_document_by_document():
+    stream = io.BytesIO()
+
+    def documents():
+        yield STORY
+        assert b"Lovelace" in stream.getvalue()
+        yield RAIN
+
+    write_documents(documents(), stream, "html")
+    assert b"Rain" in stream.getvalue()
+
+
+def test_text_in_brackets():
+    assert written([STORY, RAIN], "text", color=False) == (
+        "[Ada Lovelace PER] met [bold]\n[Rio LOC] [<b>& ORG]\n\nRain .\n"
+    )
+    stream = io.StringIO()
+    write_documents([RAIN], stream, "text")
+    assert stream.getvalue() == "Rain .\n"
+
+
+def test_text_in_colour():
+    hostile = Document.from_text("\x1b[2J[red]Ada[/red] \x9b1m\rx :smile:" + " long" * 100).with_entities(
+        [Entity(9, 12, "PER", "Ada")]
+    )
+    stream = io.StringIO()
+    write_documents([hostile], stream, "text", color=True)
+    out = stream.getvalue()
+    assert "\x1b[1;36mAda\x1b[0m\x1b[2m PER\x1b[0m" in out
+    assert "[red]" in out
+    assert ":smile:" in out
+    assert "\x1b[2J" not in out
+    assert not set("\x9b\r") & set(out)
+    assert out.count("\n") == 1  # never wrapped
+
+
+@given(document=running_texts())
+def test_spacy_keeps_text_and_entities(document):
+    stream = io.BytesIO()
+    write_documents([document], stream, "spacy")
+    (doc,) = DocBin().from_bytes(stream.getvalue()).get_docs(spacy.blank("xx").vocab)
+    assert doc.text == document.text
+    assert [(e.start_char, e.end_char, e.label_, e.text) for e in doc.ents] == [
+        (e.start, e.end, e.label, e.text) for e in document.entities
+    ]
+    if document.n_tokens:
+        words = [[t.text for t in sentence if not t.is_space] for sentence in doc.sents]
+        assert words == [list(sentence) for sentence in document.sentences()]
+
+
+def test_every_format_writes_what_the_registry_says():
+    for name, entry in FORMATS.items():
+        if entry.write is None:
+            with pytest.raises(ValueError, match=f"no format '{name}' to write; expected one of conll, "):
+                written([RAIN], name)
+        else:
+            stream = io.BytesIO()
+            write_documents([RAIN], stream, name)
+            assert stream.getvalue(), name
+    with pytest.raises(ValueError, match="has no option 'width'"):
+        written([RAIN], "conll", width=3)
+
+
+def test_output_is_utf8_whatever_the_locale():
+    for name in ("jsonl", "conll", "html", "text"):
+        raw = io.BytesIO()
+        stream = io.TextIOWrapper(raw, encoding="ascii")
+        write_documents([Document.from_tokens([["Zoë"]])], stream, name)
+        stream.flush()
+        assert "Zoë" in raw.getvalue().decode("utf-8"), name

@@ -1,0 +1,111 @@
+"""Documents: offsets, tags and entities that agree with the text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from herdner.text.document import Document, Entity, document_spans, project
+from herdner.text.tags import Span, spans_from_tags
+
+WORDS = st.text(st.characters(exclude_categories=["Cs", "Zs", "Zl", "Zp", "Cc"]), min_size=1, max_size=5)
+WORDS = WORDS.filter(lambda word: not any(map(str.isspace, word)))
+SENTENCES = st.lists(st.lists(WORDS, max_size=5), max_size=5)
+
+
+def check(document: Document) -> None:
+    """What every document promises."""
+    assert len(document.token_starts) == len(document.token_ends) == document.n_tokens
+    starts, ends = document.token_starts.tolist(), document.token_ends.tolist()
+    assert [document.text[a:b] for a, b in zip(starts, ends, strict=True)] == list(document.tokens)
+    offsets = document.sentence_offsets
+    assert offsets[0] == 0
+    assert offsets[-1] == document.n_tokens
+    assert (np.diff(offsets) > 0).all()
+    for entity in document.entities:
+        assert document.text[entity.start : entity.end] == entity.text
+
+
+@given(sentences=SENTENCES, data=st.data())
+def test_from_tokens(sentences, data):
+    tags = [[data.draw(st.sampled_from(["O", "B-PER", "I-PER", "S-LOC"])) for _ in s] for s in sentences]
+    document = Document.from_tokens(sentences, tags, id="x", fields={"a": 1})
+    check(document)
+    kept = [s for s in sentences if s]
+    assert [list(s) for s in document.sentences()] == kept
+    assert [list(t) for t in document.sentence_tags()] == [t for t in tags if t]
+    assert document.text == "\n".join(" ".join(s) for s in kept)
+    assert document_spans(document) == spans_from_tags(document.tags, document.sentence_offsets)
+    assert project(document.entities, document)[1:] == (0, 0)
+    assert (document.id, document.fields) == ("x", {"a": 1})
+
+
+@given(sentences=SENTENCES)
+def test_from_aligned_finds_the_tokens(sentences):
+    expected = Document.from_tokens(sentences)
+    spaced = Document.from_aligned("\n" + expected.text.replace(" ", " \t ") + " ", sentences, id="x")
+    check(spaced)
+    assert spaced.tokens == expected.tokens
+    assert spaced.sentence_offsets.tolist() == expected.sentence_offsets.tolist()
+    for text in (expected.text + " §§", "§§§§§§ " + expected.text):
+        with pytest.raises(ValueError, match="not those of the text"):
+            Document.from_aligned(text, sentences)
+
+
+def test_offsets_count_characters():
+    document = Document.from_tokens([["Zoë", "😀", "ﬁ"], ["São", "Paulo"]], [["B-PER", "O", "O"], ["B-LOC", "I-LOC"]])
+    assert document.entities == (Entity(0, 3, "PER", "Zoë"), Entity(8, 17, "LOC", "São Paulo"))
+
+
+@given(data=st.data(), sentences=SENTENCES)
+def test_projection_agrees_with_every_token(data, sentences):
+    document = Document.from_tokens(sentences)
+    cut = st.integers(0, len(document.text))
+    cuts = sorted(data.draw(st.lists(cut, max_size=8, unique=True)))
+    pairs = list(zip(cuts[::2], cuts[1::2], strict=False))
+    entities = [Entity(a, b, "X", document.text[a:b]) for a, b in pairs]
+    spans, n_widened, n_dropped = project(entities, document)
+    assert len(spans) + n_dropped == len(entities)
+    borders = list(zip(document.token_starts.tolist(), document.token_ends.tolist(), strict=True))
+    touched = [{t for t, (start, end) in enumerate(borders) if start < b and a < end} for a, b in pairs]
+    assert {t for span in spans for t in range(span.start, span.end)} == set().union(*touched)
+    if sum(map(len, touched)) == len(set().union(*touched)):  # no token is claimed twice
+        reach = [(borders[min(ts)][0], borders[max(ts)][1]) if ts else None for ts in touched]
+        assert n_dropped == touched.count(set())
+        assert n_widened == sum(r is not None and r != pair for pair, r in zip(pairs, reach, strict=True))
+    check(document.with_entities(entities))
+
+
+def test_widened_and_dropped():
+    document = Document.from_tokens([["Anglo-American", "talks", "."]])
+    entities = [Entity(0, 5, "LOC", "Anglo"), Entity(6, 14, "LOC", "American"), Entity(15, 20, "MISC", "talks")]
+    assert project(entities, document) == ([Span(0, 1, "LOC"), Span(1, 2, "MISC")], 1, 1)
+    assert project([Entity(14, 15, "LOC", " ")], document) == ([], 0, 1)
+    tagged = document.with_entities(reversed(entities), scheme="iobes")
+    assert tagged.tags == ["S-LOC", "S-MISC", "O"]
+    assert tagged.entities == tuple(entities)
+
+
+def test_entities_carry_confidences():
+    document = Document.from_tokens([["Ada", "Lovelace", "wrote"]])
+    (entity,) = document.entities_from_spans([Span(0, 2, "PER")], np.array([0.25], np.float32))
+    assert entity == Entity(0, 12, "PER", "Ada Lovelace", 0.25)
+    assert type(entity.confidence) is float
+
+
+def test_refusals():
+    document = Document.from_tokens([["Ada", "wrote"]])
+    with pytest.raises(ValueError, match="2 tokens but got 1 tags"):
+        document.with_tags(["O"])
+    with pytest.raises(ValueError, match="as many tags as tokens"):
+        Document.from_tokens([["Ada"], ["wrote"]], [["O", "O"]])
+    with pytest.raises(ValueError, match="has no tags"):
+        list(document.sentence_tags())
+
+
+def test_empty():
+    for document in (Document.from_tokens([]), Document.from_tokens([[]]), Document.from_text("")):
+        check(document)
+        assert document.n_tokens == document.n_sentences == 0

@@ -1,0 +1,340 @@
+"""Tokens and sentences: the laws every text obeys, spaCy's own split as reference, news as it is, hostile texts."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+import re
+import string
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import spacy
+from data import ELSEWHERE, shared_data
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from herdner.text.document import Document
+from herdner.text.sentences import CLOSERS, ENDS, ENGLISH, OPENERS, SentenceRules
+from herdner.text.tokenize import LONGEST_RUN, Tokenizer, TokenizerSettings
+
+TOKENIZER = Tokenizer()
+FORGETFUL = Tokenizer(cache_characters=0)
+ANY_TEXT = st.text(st.characters(exclude_categories=()))
+NEWS_WORDS = (
+    "Kenya U.S. Mr. Smith's `` '' \" “Moi ” ( ) - -- London-based U.S.-led ... ? ! 3.5 can't Co. The 😀 中文。 :)"
+)
+NEWS_GAPS = [" ", " ", "\n", "\n\n", "\t", "\r\n", "\u00a0", "\u200b", "\ud800", "\x00"]
+NEWS_TEXT = st.lists(st.sampled_from(NEWS_WORDS.split()) | st.sampled_from(NEWS_GAPS)).map("".join)
+LINE_BREAK = re.compile("\r\n|[\n\x0b\x0c\r\x85\u2028\u2029]")
+# A first call loads spaCy, so single examples may be slow.
+patient = settings(deadline=None)
+
+
+def check_laws(text: str, document: Document) -> None:
+    assert document.text is text
+    assert "".join(document.tokens) == "".join(text.split())
+    for token, start, end in zip(document.tokens, document.token_starts, document.token_ends, strict=True):
+        assert text[start:end] == token
+        assert token
+    offsets = document.sentence_offsets
+    assert offsets[0] == 0
+    assert offsets[-1] == len(document.tokens)
+    assert (offsets[1:] > offsets[:-1]).all()
+
+
+@patient
+@given(ANY_TEXT | NEWS_TEXT)
+def test_tokens_cover_all_but_white_space_and_sentences_cover_the_tokens(text: str) -> None:
+    check_laws(text, TOKENIZER(text))
+
+
+@patient
+@given(NEWS_TEXT)
+def test_a_filled_cache_changes_nothing(text: str) -> None:
+    assert FORGETFUL.tokens(text) == TOKENIZER.tokens(text) == TOKENIZER.tokens(text)
+
+
+def spacy_tokens(text: str) -> list[str]:
+    """spaCy itself, called on the whole text, with the same rules."""
+    TOKENIZER("load")
+    return [token.text for token in TOKENIZER._nlp.tokenizer(text) if not token.text.isspace()]
+
+
+@patient
+@given(st.text(st.sampled_from("abcDEF.'’,-/_&$3 \n“”`()"), max_size=40))
+def test_split_run_by_run_is_the_split_of_the_whole_text(text: str) -> None:
+    assert TOKENIZER.tokens(text) == spacy_tokens(text)
+
+
+@pytest.mark.parametrize("path", ["APW_19980314", "NYT_19980315"])
+def test_split_run_by_run_is_spacys_split_of_real_news(path: str) -> None:
+    text = shared_data(f"ner/ieer/{path}").read_text(encoding="latin-1")
+    assert TOKENIZER.tokens(text) == spacy_tokens(text)
+
+
+def test_ordinary_words_are_split_as_by_spacys_english() -> None:
+    text = "Mr. O'Neill's firm can't pay $3.5m, he said; it's \"broke\" (again)..."
+    assert TOKENIZER.tokens(text) == [token.text for token in spacy.blank("en")(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("the London-based firm", "the London - based firm"),
+        ("U.S.-led", "U.S. - led"),
+        ("U.N.-backed", "U.N. - backed"),
+        ("U.S./Mexico", "U.S. / Mexico"),
+        ("(AP)-based", "( AP )- based"),
+        ("D-Ore.", "D - Ore."),
+        ("NAIROBI, Kenya (AP) _ Thousands", "NAIROBI , Kenya ( AP ) _ Thousands"),
+        ("WASHINGTON--The", "WASHINGTON -- The"),
+        ("--Paris", "-- Paris"),
+        ("Paris-", "Paris -"),
+        ("LONDON—The", "LONDON — The"),
+        ("``Moi must go,'' he", "`` Moi must go , '' he"),
+        ("“Moi must go,” he", "“ Moi must go , ” he"),
+        ("Obama’s plan", "Obama ’s plan"),
+        ("\ufeffKenya", "\ufeff Kenya"),
+        ("Kenya\u200bUganda", "Kenya \u200b Uganda"),
+        ("|Kenya|Uganda|", "| Kenya | Uganda |"),
+        ("Kenya\x00", "Kenya \x00"),
+        ("Lt. Smith of FDCH, INC.", "Lt. Smith of FDCH , INC."),
+        ("Kenya😀", "Kenya 😀"),
+    ],
+)
+def test_names_are_tokens_of_their_own(text: str, tokens: str) -> None:
+    assert TOKENIZER.tokens(text) == tokens.split(" ")
+
+
+ENTITY = re.compile(r'<b_enamex type="\w+"[^>]*>(.*?)<e_enamex>', re.S)
+
+
+@pytest.mark.parametrize("path", ["APW_19980314", "APW_19980424", "NYT_19980315"])
+def test_gold_names_fall_on_token_borders(path: str) -> None:
+    marked = shared_data(f"ner/ieer/{path}").read_text(encoding="latin-1")
+    marked = re.sub(r"<(?![be]_enamex)[^>]*>", "", marked)
+    text, spans, position = "", [], 0
+    for match in ENTITY.finditer(marked):
+        text += marked[position : match.start()]
+        spans.append((len(text), len(text) + len(match[1])))
+        text, position = text + match[1], match.end()
+    text += marked[position:]
+    document = TOKENIZER(text)
+    borders = set(document.token_starts.tolist()) | set(document.token_ends.tolist())
+    astray = [text[start:end] for start, end in spans if not {start, end} <= borders]
+    assert len(spans) > 300
+    assert set(astray) <= {"P&AMP;G"}
+
+
+def sentences(text: str) -> list[str]:
+    document = TOKENIZER(text)
+    spans = pairwise(document.sentence_offsets.tolist())
+    return [" ".join(text[document.token_starts[a] : document.token_ends[b - 1]].split()) for a, b in spans]
+
+
+def plain_borders(document: Document, rules: SentenceRules = ENGLISH) -> list[int]:
+    """The first tokens of sentences by the rules, line by line and mark by mark."""
+    text, tokens, n = document.text, document.tokens, document.n_tokens
+    starts, ends = document.token_starts.tolist(), document.token_ends.tolist()
+    borders = {0, n}
+    for i, token in enumerate(tokens):
+        after = i + 1
+        while after < n and starts[after] == ends[after - 1] and tokens[after][0] in CLOSERS:
+            after += 1
+        if token[-1] not in ENDS or after == n or starts[after] == ends[after - 1]:
+            continue
+        word = next((w for w in tokens[after:] if w[0] not in OPENERS), tokens[-1])
+        if token[-1] == "." and token.strip("."):
+            titles = {*rules.titles, *(title.upper() for title in rules.titles)}
+            begins = token not in titles and word in rules.starters
+        else:
+            begins = not word[0].islower() or (len(token) == 1 and token != "\u2026" and after == i + 1)
+        if begins:
+            borders.add(after)
+    breaks = [0, *(match.end() for match in LINE_BREAK.finditer(text)), len(text) + 1]
+    lines = []  # number, first token, last token, width, indent
+    for number, (begin, end) in enumerate(pairwise(breaks)):
+        inside = [i for i in range(n) if begin <= starts[i] < end]
+        if inside:
+            lines.append((number, inside[0], inside[-1], ends[inside[-1]] - begin, starts[inside[0]] - begin))
+    room = sorted(line[3] for line in lines)[math.ceil(0.95 * (len(lines) - 1))] if lines else 0
+    for (number, _, last, width, indent), (next_number, first, _, _, next_indent) in pairwise(lines):
+        letters = len(text[starts[first] :].split()[0])
+        fits = width + 1 + letters <= room
+        goes_on = text[starts[first]].islower() and width > 0.6 * room
+        ends_open = text[ends[last] - 1] in string.ascii_letters + string.digits + ",;-"
+        if room > 100 or next_number > number + 1 or (fits and not goes_on) or (next_indent > indent and not ends_open):
+            borders.add(first)
+    return sorted(borders)
+
+
+@patient
+@given(ANY_TEXT | NEWS_TEXT | st.lists(NEWS_TEXT, min_size=2).map("\n".join))
+def test_sentences_begin_where_the_rules_say(text: str) -> None:
+    document = TOKENIZER(text)
+    if document.n_tokens:
+        assert document.sentence_offsets.tolist() == plain_borders(document)
+
+
+def test_sentences_of_news_begin_where_the_rules_say() -> None:
+    for path in sorted(shared_data("ner/ieer").glob("*_1998*")):
+        text = path.read_text(encoding="utf-8")
+        for article in (text[i : i + 3000] for i in range(0, 60_000, 3000)):
+            document = TOKENIZER(article)
+            assert document.n_tokens == 0 or document.sentence_offsets.tolist() == plain_borders(document)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "He left.|She stayed.",
+        "Mr. J. R. Smith met Dr. Jones.|They talked.",
+        "He lives in the U.S.|The others do not.",
+        "The U.S. Senate met Gen. Brown at 3 p.m. Tuesday.",
+        "It cost No. 4 seed Siemerink $3.5 million.|He paid.",
+        "``Moi must go,'' he said.|``The tax is high.''|Nobody heard.",
+        "“Moi must go.”|He left.",
+        "``Would I go?'' he asked.",
+        "He works for Smith Inc. and lives in Reno, Nev.|The firm pays.",
+        "NAIROBI, Kenya (AP) _ Thousands protested.|They sang.",
+        "SHAH ALAM, Thurs. - The company said so.",
+        "DEAL BY FDCH, INC. AND WORLD TIMES",
+        "Yes.|(No, he said.)|Perhaps.",
+        "i like it.|me too",
+        "Well... perhaps not.",
+        "Kenya.Uganda is one run.",
+    ],
+)
+def test_sentences_end_where_a_reader_ends_them(text: str) -> None:
+    assert sentences(text.replace("|", " ")) == text.split("|")
+
+
+WRAPPED = """Kenyans protest tax hikes
+
+\t   NAIROBI, Kenya (AP) _ Thousands of laborers, students and
+opposition politicians on Saturday protested tax hikes imposed by
+their cash-strapped government, said a leader of a union named Mr.
+Smith of the capital. They blamed the President, Daniel arap Moi,
+for it
+\t   ``Moi must go,'' the crowd chanted in the streets of the capital
+on Saturday.
+"""
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\u2028"])
+def test_wrapped_lines_are_joined_and_paragraphs_are_not(newline: str) -> None:
+    assert sentences(WRAPPED.replace("\n", newline)) == [
+        "Kenyans protest tax hikes",
+        "NAIROBI, Kenya (AP) _ Thousands of laborers, students and opposition politicians on Saturday protested tax "
+        "hikes imposed by their cash-strapped government, said a leader of a union named Mr. Smith of the capital.",
+        "They blamed the President, Daniel arap Moi, for it",
+        "``Moi must go,'' the crowd chanted in the streets of the capital on Saturday.",
+    ]
+
+
+def test_one_paragraph_per_line_and_headlines_end_at_the_line() -> None:
+    long = "A paragraph that a program wrote on one line, without wrapping, so it is longer than a screen is wide " * 2
+    text = f"TAX HIKES IN KENYA\n{long}\nanother line\n{long}"
+    assert sentences(text) == ["TAX HIKES IN KENYA", long.strip(), "another line", long.strip()]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n\t", "\u00a0\u3000"])
+def test_text_without_tokens_gives_a_document_without_sentences(text: str) -> None:
+    document = TOKENIZER(text)
+    assert document.text == text
+    assert list(document.tokens) == []
+    assert document.sentence_offsets.tolist() == [0]
+
+
+@pytest.mark.parametrize("run", ["a", "(", "A.", "ab,", "中。", "😀", '."', "-a", "\ud800"])
+def test_a_million_characters_without_white_space(run: str) -> None:
+    text = run * (1_000_000 // len(run))
+    before = time.perf_counter()
+    document = TOKENIZER(text)
+    assert time.perf_counter() - before < 30
+    assert "".join(document.tokens) == text
+    assert max(map(len, document.tokens)) <= LONGEST_RUN
+
+
+def test_memory_does_not_grow_with_the_words_seen() -> None:
+    program = """
+import random, sys
+from pathlib import Path
+from herdner.text.tokenize import Tokenizer
+def resident(): return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+def stream(words):
+    for _ in range(words // 1000):
+        tokenizer(" ".join("".join(draw.choices("abcdefghijkl'.AB", k=9)) for _ in range(1000)))
+tokenizer, draw = Tokenizer(cache_characters=200_000), random.Random(1)
+stream(100_000)
+before = resident()
+stream(300_000)
+print(resident() - before)
+"""
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("needs /proc to read the resident memory")
+    run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, cwd=ELSEWHERE)
+    grown = int(run.stdout)
+    # 300,000 distinct words kept for ever would be over 60 MB.
+    assert grown < 25_000_000
+
+
+def test_settings_are_plain_data() -> None:
+    rules = TokenizerSettings(sentences=SentenceRules(titles=("Sr.",), starters=("El",)), language="es")
+    assert TokenizerSettings.from_dict(json.loads(json.dumps(rules.to_dict()))) == rules
+    assert TokenizerSettings.from_dict({}) == TokenizerSettings()
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"rules": 2}, "newer herdner"),
+        ({"colour": 1}, "unknown key 'colour'"),
+        ({"language": "../en"}, "language"),
+        ({"language": "qq"}, "qq"),
+        ({"language": "zh"}, "word segmenter"),
+        ({"sentences": {"titles": [1]}}, "'titles' is no list of words"),
+        ({"sentences": {"titels": []}}, "unknown key 'titels'"),
+    ],
+)
+def test_wrong_settings_are_named(values: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Tokenizer(TokenizerSettings.from_dict(values))("Some-thing to split.")
+
+
+def test_other_languages_and_other_words() -> None:
+    spanish = Tokenizer(TokenizerSettings("es", sentences=SentenceRules(titles=("Sr.",))))
+    assert spanish.tokens("El Sr. Pérez vive en Madrid.") == ["El", "Sr.", "Pérez", "vive", "en", "Madrid", "."]
+
+
+def test_copies_tag_alike() -> None:
+    for twin in (copy.deepcopy(TOKENIZER), pickle.loads(pickle.dumps(TOKENIZER))):
+        assert twin.tokens("the U.S.-led talks") == TOKENIZER.tokens("the U.S.-led talks")
+
+
+def test_import_of_herdner_leaves_spacy_alone() -> None:
+    program = "import sys, herdner, herdner.text.tokenize; print('spacy' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", program], cwd=ELSEWHERE, check=True, capture_output=True, text=True)
+    assert result.stdout.strip() == "False"
+
+
+def test_documents_streams() -> None:
+    def texts():
+        yield "One."
+        raise AssertionError("read ahead")
+
+    assert list(next(TOKENIZER.documents(texts())).tokens) == ["One", "."]
+
+
+def test_a_cache_that_fills_within_a_text_keeps_the_words_of_that_text() -> None:
+    tokenizer = Tokenizer(cache_characters=100)
+    tokenizer.tokens("It was known.")
+    text = "It was " + " ".join(f"new{i}" for i in range(60)) + " " + "ab," * 200 + " known."
+    assert tokenizer.tokens(text) == Tokenizer().tokens(text)
