@@ -1,33 +1,48 @@
-"""Checked, read-only arrays: what frozen values are made of."""
+"""Checked, read-only arrays: what frozen values are made of.
+
+Compiled loops read these arrays without looking, so nothing that a caller still holds may change them. NumPy's
+``writeable`` flag alone does not promise that: the owner of the memory, or an older view of it, can be made writeable
+again. A sealed array stands on a read-only buffer, on which NumPy refuses to set the flag.
+"""
 
 from __future__ import annotations
+
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+T = TypeVar("T", bound=np.generic)
 
-def frozen(values: ArrayLike, dtype: type, name: str) -> NDArray:
-    """A read-only, C-contiguous array; a copy, unless ``values`` is such an array already.
+
+class _Owner(np.ndarray[Any, Any]):
+    """The memory below a sealed array: its class tells it from memory that somebody else holds."""
+
+
+def frozen(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
+    """A sealed, C-contiguous array: a copy, unless ``values`` is sealed already.
 
     Raises ValueError where integers are wanted and something else, or something out of their range, is given.
     """
     array = np.asarray(values)
     if array.dtype != dtype:
         array = _converted(array, dtype, name)
-    if array.flags.writeable or not array.flags.c_contiguous or not _owned(array):
-        array = array.copy(order="C")
-        array.flags.writeable = False
-    return array
+    if array.flags.c_contiguous and _is_sealed(array):
+        return array
+    return sealed(array.copy(order="C"))
 
 
-def constant(value: ArrayLike, n: int, dtype: type) -> NDArray:
+def sealed(array: NDArray[T]) -> NDArray[T]:
+    """The same numbers, read-only for good, without a copy: for an array that nobody else holds."""
+    return np.asarray(memoryview(array.view(_Owner)).toreadonly())
+
+
+def constant(value: ArrayLike, n: int, dtype: type[T]) -> NDArray[T]:
     """[n]: one number, stored once (the array has stride 0)."""
-    single = np.array(value, dtype)
-    single.flags.writeable = False
-    return np.broadcast_to(single, n)
+    return np.broadcast_to(sealed(np.array(value, dtype)), n)
 
 
-def frozen_or_constant(values: ArrayLike, dtype: type, name: str) -> NDArray:
+def frozen_or_constant(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
     """Like `frozen`, but a row that repeats one number by stride 0 stays so."""
     array = np.asarray(values)
     if array.ndim == 1 and array.size and array.strides == (0,):
@@ -35,17 +50,18 @@ def frozen_or_constant(values: ArrayLike, dtype: type, name: str) -> NDArray:
     return frozen(array, dtype, name)
 
 
-def _owned(array: NDArray) -> bool:
-    """No other array can change this one's memory."""
-    base = array.base
-    return base is None or (isinstance(base, np.ndarray) and not base.flags.writeable)
+def _is_sealed(array: NDArray[Any]) -> bool:
+    base: object = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, memoryview) and base.readonly and type(base.obj) is _Owner
 
 
-def _converted(array: NDArray, dtype: type, name: str) -> NDArray:
+def _converted(array: NDArray[Any], dtype: type[T], name: str) -> NDArray[T]:
     if np.issubdtype(dtype, np.integer) and array.size:
         if array.dtype.kind not in "iu":
             raise ValueError(f"{name} must hold integers, not {array.dtype}")
-        limits = np.iinfo(dtype)
+        limits = np.iinfo(dtype)  # type: ignore[type-var]
         if array.min() < limits.min or array.max() > limits.max:
             raise ValueError(f"{name} holds numbers outside {limits.min} to {limits.max}")
     try:

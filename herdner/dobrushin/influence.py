@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import dobrushin as loops
-from herdner.base.arrays import frozen
+from herdner.base.arrays import frozen, sealed
 from herdner.dobrushin.exact import exact_entries
 from herdner.dobrushin.strengths import binary_fields, interactions, log_ranges, pair_couplings
 from herdner.graph.graph import FactorGraph
@@ -250,9 +250,7 @@ def _sealed(
     starts: NDArray[np.int64], sources: NDArray[np.int32], values: NDArray[np.float64], theorem: str
 ) -> Influence:
     """Of arrays that nobody else has, which need no copy."""
-    for array in (starts, sources, values):
-        array.flags.writeable = False
-    return Influence(starts, sources, values, theorem)
+    return Influence(sealed(starts), sealed(sources), sealed(values), theorem)
 
 
 def _check_binary(compiled: TableGraph) -> None:

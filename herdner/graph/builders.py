@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.base.arrays import constant, frozen
+from herdner.base.arrays import constant, frozen, sealed
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
 
@@ -189,17 +189,11 @@ def _nodes(n: int) -> NDArray[np.int32]:
     """int32[n], read-only: the numbers of the variables."""
     if n > np.iinfo(np.int32).max:
         raise ValueError(f"{n} variables are more than the {np.iinfo(np.int32).max} that 32 bits can number")
-    return _sealed(np.arange(n, dtype=np.int32))
+    return sealed(np.arange(n, dtype=np.int32))
 
 
 def _filled(n: int, value: int) -> NDArray[np.int32]:
-    return _sealed(np.full(n, value, np.int32))
-
-
-def _sealed(array: NDArray) -> NDArray:
-    """The array itself, read-only from now on, so that factors keep it without a copy."""
-    array.flags.writeable = False
-    return array
+    return sealed(np.full(n, value, np.int32))
 
 
 def _sides(shape: Sequence[int], wrap: bool) -> tuple[int, ...]:
@@ -229,7 +223,7 @@ def _grid_edges(nodes: NDArray[np.int32], sides: tuple[int, ...], wrap: bool) ->
         if wrap:
             pairs[(*before, -1, ..., 1)] -= side * step
         end += count
-    return _sealed(edges), counts
+    return sealed(edges), counts
 
 
 def _couplings(J: ArrayLike, counts: list[int], sides: tuple[int, ...], wrap: bool) -> NDArray:
@@ -242,7 +236,7 @@ def _couplings(J: ArrayLike, counts: list[int], sides: tuple[int, ...], wrap: bo
         raise ValueError(
             f"J must be a number or one array per axis, of shapes {wanted}, not {[a.shape for a in arrays]}"
         )
-    return _sealed(np.concatenate([a.ravel() for a in arrays]))
+    return sealed(np.concatenate([a.ravel() for a in arrays]))
 
 
 def _check_symmetric(matrix: NDArray, n: int, name: str) -> None:

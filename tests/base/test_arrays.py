@@ -1,0 +1,67 @@
+"""Frozen arrays: nothing that a caller still holds can change them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from herdner.base.arrays import constant, frozen, frozen_or_constant, sealed
+
+
+def test_an_array_whose_owner_is_made_writeable_later_is_copied() -> None:
+    owner = np.zeros(3)
+    older_view = owner[:]
+    owner.flags.writeable = False
+    array = frozen(owner, np.float64, "numbers")
+    older_view[:] = 7
+    owner.flags.writeable = True
+    owner[:] = 7
+    assert not array.any()
+
+
+@pytest.mark.parametrize("buffer", [bytearray(24), np.zeros(3)])
+def test_a_read_only_view_of_somebody_s_buffer_is_copied(buffer) -> None:
+    array = frozen(np.frombuffer(memoryview(buffer).toreadonly(), np.float64), np.float64, "numbers")
+    memoryview(buffer).cast("B")[:] = bytes(range(24))
+    assert not array.any()
+
+
+def test_a_read_only_memory_map_is_copied(tmp_path) -> None:
+    writer = np.memmap(tmp_path / "numbers", np.float64, "w+", shape=3)
+    array = frozen(np.memmap(tmp_path / "numbers", np.float64, "r", shape=3), np.float64, "numbers")
+    writer[:] = 7
+    assert not array.any()
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        frozen([1, 2, 3, 4], np.int32, "numbers"),
+        frozen([1, 2, 3, 4], np.int32, "numbers")[1:],
+        frozen([1, 2, 3, 4], np.int32, "numbers").reshape(2, 2),
+        sealed(np.arange(4.0)),
+        constant(3, 4, np.int32),
+        frozen_or_constant(np.broadcast_to(np.float64(3), 4), np.float64, "numbers"),
+    ],
+)
+def test_the_flag_is_out_of_reach(array) -> None:
+    with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+        array.flags.writeable = True
+    with pytest.raises(ValueError, match="read-only"):
+        array[...] = 1
+
+
+def test_what_is_frozen_is_shared_and_so_are_its_views() -> None:
+    array = frozen([[1, 2], [3, 4]], np.int32, "numbers")
+    assert frozen(array, np.int32, "numbers") is array
+    row = array[1]
+    assert frozen(row, np.int32, "numbers") is row
+    assert frozen(array.T, np.int32, "numbers").flags.c_contiguous
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (2, 0), (2, 3)])
+def test_shape_type_and_numbers_stay(shape: tuple[int, ...]) -> None:
+    values = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(np.uint16)
+    array = frozen(values, np.uint16, "numbers")
+    assert (type(array), array.dtype, array.shape) == (np.ndarray, np.uint16, shape)
+    assert (array == values).all()
