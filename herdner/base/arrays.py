@@ -34,7 +34,8 @@ def frozen(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
 
 def sealed(array: NDArray[T]) -> NDArray[T]:
     """The same numbers, read-only for good, without a copy: for an array that nobody else holds."""
-    return np.asarray(memoryview(array.view(_Owner)).toreadonly())
+    buffer = memoryview(array.view(_Owner))  # pyright: ignore[reportArgumentType]  (NumPy declares it for 3.12)
+    return np.asarray(buffer.toreadonly())
 
 
 def constant(value: ArrayLike, n: int, dtype: type[T]) -> NDArray[T]:
