@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Sum-product over chains joined by skip edges: each chain by forward-backward, messages along the skip edges.
+"""Sum-product over chains joined by links: each chain by forward-backward, messages along the links.
 
 Edge e has two slots, one at each end; a slot holds the message that its variable receives from the other end, as
 numbers (the largest is 1) and as their logarithms, both at labels of the receiver. -inf says that no state with
@@ -24,9 +24,9 @@ cdef double MOST_PENDING = 1.0
 
 
 cdef class SumProduct:
-    """Messages and beliefs of a graph, as laid out by herdner.inference.backends.sum_product: see `SkipChains` there."""
+    """Messages and beliefs of a graph, as laid out by herdner.inference.backends.sum_product: see `LinkedChains` there."""
     cdef Workspace space            # of all chains, so that they are only smoothed anew where they change
-    cdef chain_tables skip          # exp(table - shift) of the skip edges
+    cdef chain_tables skip          # exp(table - shift) of the links
     cdef bint skip_scalable         # these never underflow
     cdef object kept
     cdef const double[:, ::1] unary
@@ -373,7 +373,7 @@ cdef class SumProduct:
         return total
 
     def log_corrections(self):
-        """The sum of log sum_ij cavity[i] exp(table[i, j]) cavity[j] over the skip edges: -inf where one allows no
+        """The sum of log sum_ij cavity[i] exp(table[i, j]) cavity[j] over the links: -inf where one allows no
         pair of labels."""
         cdef int64_t a, table
         cdef double total = 0.0, value
@@ -409,7 +409,7 @@ cdef class SumProduct:
                 out[i * n_labels + j] = mine[i] + self.potential(a, i, j) + theirs[j]
 
     def pairs(self, double[:, :, ::1] out):
-        """Fills ``out`` [E, K, K] with the beliefs of the skip edges."""
+        """Fills ``out`` [E, K, K] with the beliefs of the links."""
         cdef int n_cells = self.skip.n_labels * self.skip.n_labels, k
         cdef int64_t a
         cdef double total

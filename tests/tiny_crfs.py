@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from oracle import Oracle, factors_of
 
-from herdner.crf.model import CRF, Links, Skip
+from herdner.crf.model import CRF, Links, LinkTable
 from herdner.crf.objectives import Examples
 from herdner.crf.templates import EdgeScale, skip_chain
 
@@ -18,10 +18,10 @@ def tiny(seed: int = 0, scaled: bool = True, n_labels: int = 3) -> tuple[CRF, Ex
     rng = np.random.default_rng(seed)
     nothing = np.zeros(n_labels)
     scale = EdgeScale(*rng.normal(size=4) / 4) if scaled else None
-    skips = tuple(
-        Skip(skip_chain(scaled=s is not None), rng.normal(size=(n_labels, n_labels)), s) for s in (scale, None)
+    linked = tuple(
+        LinkTable(skip_chain(scaled=s is not None), rng.normal(size=(n_labels, n_labels)), s) for s in (scale, None)
     )
-    crf = CRF(rng.normal(size=(n_labels, n_labels)), nothing, nothing, skips)
+    crf = CRF(rng.normal(size=(n_labels, n_labels)), nothing, nothing, linked)
     unary = rng.normal(size=(7, n_labels))
     beliefs = crf.chain_marginals(unary, OFFSETS)
     features = (EdgeScale.features(ENDS[0], OFFSETS, beliefs) if scaled else None, None)
@@ -31,8 +31,8 @@ def tiny(seed: int = 0, scaled: bool = True, n_labels: int = 3) -> tuple[CRF, Ex
 def joint(crf: CRF, examples: Examples) -> Oracle:
     """All states, with scales that are not rounded."""
     scales = [
-        None if features is None else np.exp(features @ skip.scale.weights())
-        for skip, features in zip(crf.skips, examples.features, strict=True)
+        None if features is None else np.exp(features @ each.scale.weights())
+        for each, features in zip(crf.link_tables, examples.features, strict=True)
     ]
     links = [Links(ends, scale) for ends, scale in zip(examples.links, scales, strict=True)]
     graph = crf.unroll(examples.unary, examples.sentence_offsets, links)
@@ -56,6 +56,6 @@ def many(n: int, coupling: float, seed: int = 0) -> tuple[CRF, Examples]:
     weights = np.exp(unary[pairs[:, 0], :, None] + unary[pairs[:, 1], None, :] + table).reshape(n, 4)
     cell = (weights.cumsum(axis=1) < rng.random((n, 1)) * weights.sum(axis=1, keepdims=True)).sum(axis=1)
     states = np.stack([cell // 2, cell % 2], axis=1).ravel().astype(np.int32)
-    crf = CRF(np.zeros((2, 2)), np.zeros(2), np.zeros(2), (Skip(skip_chain(), np.zeros((2, 2))),))
+    crf = CRF(np.zeros((2, 2)), np.zeros(2), np.zeros(2), (LinkTable(skip_chain(), np.zeros((2, 2))),))
     offsets = np.arange(2 * n + 1)
     return crf, Examples(unary, offsets, states, (pairs,), (None,), crf.chain_marginals(unary, offsets))

@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.inference.backends.sum_product import SkipChains
+from herdner.inference.backends.sum_product import LinkedChains
 
 class SumProduct:
     unaries: NDArray[np.float64]
@@ -10,7 +10,7 @@ class SumProduct:
     n_stale: int
     n_updates: int
     fault: int
-    def __init__(self, chains: SkipChains, damping: float, tolerance: float) -> None: ...
+    def __init__(self, chains: LinkedChains, damping: float, tolerance: float) -> None: ...
     def advance(self, at: int, n_sweeps: int, send: bool) -> int: ...
     def log_corrections(self) -> float: ...
     def settle(self) -> None: ...

@@ -53,20 +53,22 @@ LinkOption = Annotated[
     typer.Option(
         "--link",
         metavar="RULE",
-        help="Which mentions are tied: same-word, same-stem, acronym, last-name, with options as in "
+        help="Which mentions are linked: same-word, same-stem, acronym, last-name, with options as in "
         "same-word:nearest=5; may be repeated; none: a chain alone [default: same-word].",
     ),
 ]
 ObjectiveOption = Annotated[
-    str, typer.Option("--objective", help=f"What the ties are learned by: {', '.join(OBJECTIVES)}.")
+    str, typer.Option("--objective", help=f"What the links are learned by: {', '.join(OBJECTIVES)}.")
 ]
-L2Option = Annotated[float, typer.Option("--l2", min=0, help="Weight of the squared L2 norm of the ties.")]
-JointOption = Annotated[bool, typer.Option("--joint", help="Learn the chain's transitions together with the ties.")]
-ScaledOption = Annotated[bool, typer.Option("--scaled", help="Learn how much each tie counts, from both of its ends.")]
+L2Option = Annotated[float, typer.Option("--l2", min=0, help="Weight of the squared L2 norm of the links' tables.")]
+JointOption = Annotated[bool, typer.Option("--joint", help="Learn the chain's transitions together with the links.")]
+ScaledOption = Annotated[bool, typer.Option("--scaled", help="Learn how much each link counts, from both of its ends.")]
 FoldsOption = Annotated[
-    int, typer.Option("--folds", min=1, help="Chains trained on parts, from which the ties are learned.")
+    int, typer.Option("--folds", min=1, help="Chains trained on parts, from which the links are learned.")
 ]
-CurveOption = Annotated[Path | None, typer.Option("--curve", help="Figure of how the ties were learned (extra: plot).")]
+CurveOption = Annotated[
+    Path | None, typer.Option("--curve", help="Figure of how the links were learned (extra: plot).")
+]
 
 
 @command
@@ -100,13 +102,13 @@ def train(
 ) -> None:
     """Train a model on annotated files, and score it on others.
 
-    First the chain, then the ties between mentions of one name, learned from chains that have not seen the documents
-    they look at. With --dev the ties are those of the iteration that scores best there.
+    First the chain, then the links between mentions of one name, learned from chains that have not seen the documents
+    they look at. With --dev the links are those of the iteration that scores best there.
     """
     check_choices(scheme, weights)
     check_writable(output)
     check_curve(curve)
-    templates, learner = ties(link, objective, l2, joint, scaled)
+    templates, learner = links(link, objective, l2, joint, scaled)
     from herdner import Tagger
     from herdner.text.sentences import ENGLISH, SentenceRules
     from herdner.text.tokenize import Tokenizer, TokenizerSettings
@@ -159,10 +161,10 @@ def check_curve(curve: Path | None) -> None:
         raise UsageError(f"--curve {curve}: expected a file that ends in .png, .svg or .pdf")
 
 
-def ties(
+def links(
     rules: list[str] | None, objective: str, l2: float, joint: bool, scaled: bool
 ) -> tuple[list[Template], Learner]:
-    """What is tied, and how the ties are learned."""
+    """What is linked, and how the links are learned."""
     from herdner.crf.learning import Learner, MCMCLikelihood
     from herdner.crf.rules import rule_from_text
     from herdner.crf.templates import linear_chain, skip_chain
@@ -173,11 +175,11 @@ def ties(
     if "none" in rules and len(rules) > 1:
         raise UsageError("--link none goes with no other --link")
     try:
-        skips = [skip_chain(rule_from_text(rule), scaled=scaled) for rule in rules if rule != "none"]
+        linked = [skip_chain(rule_from_text(rule), scaled=scaled) for rule in rules if rule != "none"]
         learner = Learner(MCMCLikelihood() if objective == "mcmc" else objective, l2=l2, joint=joint)
     except ValueError as error:
         raise UsageError(f"--link: {error}") from None
-    return [linear_chain(), *skips], learner
+    return [linear_chain(), *linked], learner
 
 
 def fit(tagger: Tagger, documents: list[Document], iterations: int, development: list[Document]) -> None:
@@ -188,7 +190,7 @@ def fit(tagger: Tagger, documents: list[Document], iterations: int, development:
         def report(number: int, log: dict[str, Any]) -> None:
             stage = log["stage"]
             if stage not in tasks:
-                total = tagger.learner.max_iterations if stage == "ties" and tagger.learner else iterations
+                total = tagger.learner.max_iterations if stage == "links" and tagger.learner else iterations
                 tasks[stage] = display.add_task(stage, total=total, loss="")
             told = f"loss {log.get('loss', float('nan')):,.0f}"
             if log.get("f1") is not None:
@@ -203,7 +205,7 @@ def draw(tagger: Tagger, curve: Path | None) -> None:
     if curve is None:
         return
     if tagger.learning_curve_ is None:
-        complain(f"--curve {curve}: nothing was tied in these documents, so there is no curve")
+        complain(f"--curve {curve}: nothing was linked in these documents, so there is no curve")
         return
     from matplotlib.figure import Figure
 

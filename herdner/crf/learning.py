@@ -1,4 +1,4 @@
-"""Learning of tied tables: skip tables alone, or the transition table with them."""
+"""Learning of tied tables: those of links alone, or the transition table with them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 from herdner.base.seeds import generator
 from herdner.crf.model import CRF, Links
-from herdner.crf.objectives import OBJECTIVES, Examples, Objective, Slope, ties_of
+from herdner.crf.objectives import OBJECTIVES, Examples, Objective, Slope, scaled_links
 from herdner.crf.parameters import Parameters
 from herdner.inference import Backend
 from herdner.inference.backend import takes_start
@@ -46,7 +46,7 @@ class Learner:
 
     objective: "pseudo-likelihood" (blocks are sentences), "token-pseudo-likelihood", "piecewise"
     (`herdner.crf.objectives`), or `MCMCLikelihood`. l2: weight of the squared distance from where the learning began, 0
-    for tables of skips and the chain's own weights for the transition table. joint: learn the transition table too.
+    for tables of links and the chain's own weights for the transition table. joint: learn the transition table too.
     max_iterations: of L-BFGS, or of the samples. patience: with development data, stop after so many iterations
     without a better score.
     """
@@ -209,10 +209,10 @@ def _sampled_slope(
     crf: CRF, examples: Examples, backend: Backend, rng: np.random.Generator, start: NDArray[np.int32]
 ) -> tuple[Slope, NDArray[np.int32]]:
     """Expected less observed counts, and the state that the sampler ended in."""
-    ties = ties_of(crf, examples)
+    linked = scaled_links(crf, examples)
     nothing = np.zeros(len(crf.transition))
     plain = replace(crf, start=nothing, end=nothing)  # the borders are in the unaries
-    links = [Links(tie.ends, tie.scale[:, 0]) for tie in ties]
+    links = [Links(each.ends, each.scale[:, 0]) for each in linked]
     graph = plain.unroll(examples.unary, examples.sentence_offsets, links)
     result = backend.infer(graph, rng, **({"start": start} if takes_start(backend) else {}))  # type: ignore[call-arg]
     if result.table_counts is None:
@@ -221,11 +221,11 @@ def _sampled_slope(
     transition = result.table_counts[1][0].copy()
     np.subtract.at(transition, tuple(left_right.T), 1)
     tables = []
-    for at, tie in enumerate(ties):
-        table = result.table_counts[4 + at][0].copy() if len(result.table_counts) > 4 else np.zeros_like(tie.table)
-        np.subtract.at(table, tuple(y[tie.ends].T), tie.scale[:, 0])
+    for at, each in enumerate(linked):
+        table = result.table_counts[4 + at][0].copy() if len(result.table_counts) > 4 else np.zeros_like(each.table)
+        np.subtract.at(table, tuple(y[each.ends].T), each.scale[:, 0])
         tables.append(table)
-    return Slope(np.nan, transition, tuple(tables), tuple(np.zeros(4) for _ in ties)), result.state
+    return Slope(np.nan, transition, tuple(tables), tuple(np.zeros(4) for _ in linked)), result.state
 
 
 def counting(backend: Backend) -> Backend:

@@ -12,12 +12,12 @@ from herdner._ext.links import add_messages
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.graph import FactorGraph, TableFactors, chain, compile_tables
 from herdner.graph.chains import ChainForm
-from herdner.inference.backends.sum_product import SkipChains
+from herdner.inference.backends.sum_product import LinkedChains
 from herdner.inference.linear_chain import forward_backward, viterbi
 
 
 @dataclass(frozen=True, eq=False)
-class Skip:
+class LinkTable:
     """A template of links and its tied table, float64[K, K]: the earlier token's tag (row), the later one's (column).
 
     ``scale``: by how much each link's table counts; None is 1.
@@ -30,7 +30,7 @@ class Skip:
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """What one `Skip` found in a document: ``ends`` int32[F, 2] and the factor ``scale`` float64[F] of each link."""
+    """What a `LinkTable` found in a document: ``ends`` int32[F, 2] and the factor ``scale`` float64[F] of each link."""
 
     ends: NDArray[np.int32]
     scale: NDArray[np.float64] | None = None
@@ -42,14 +42,14 @@ class CRF:
 
     transition: float64[K, K], log-potential of a tag (row) followed by a tag (column) in one sentence;
     start, end: float64[K], log-potentials of the first and the last tag of a sentence;
-    skips: links of tokens anywhere in a document. Without them this is a linear-chain CRF (Lafferty, McCallum and
+    link_tables: links of tokens anywhere in a document. Without them this is a linear-chain CRF (Lafferty, McCallum and
     Pereira 2001), with them a skip-chain CRF (Sutton and McCallum 2004).
     """
 
     transition: NDArray[np.float64]
     start: NDArray[np.float64]
     end: NDArray[np.float64]
-    skips: tuple[Skip, ...] = ()
+    link_tables: tuple[LinkTable, ...] = ()
 
     def unroll(
         self,
@@ -58,33 +58,33 @@ class CRF:
         links: Sequence[Links] = (),
     ) -> FactorGraph:
         """The graph of a document: ``unary`` float64[n, K] per token, one chain per sentence, and ``links`` as
-        `links` finds them. Its groups of factors: unary, transition, start, end, and one for each skip.
+        `links` finds them. Its groups of factors: unary, transition, start, end, and one for each link table.
         """
         graph = chain(unary, self.transition, sentence_offsets, start=self.start, end=self.end)
         if not any(len(found.ends) for found in links):
             return graph
-        skips = [
-            TableFactors(found.ends, skip.table[None], scale=found.scale)  # type: ignore[arg-type]
-            for skip, found in zip(self.skips, links, strict=True)
+        linked = [
+            TableFactors(found.ends, each.table[None], scale=found.scale)  # type: ignore[arg-type]
+            for each, found in zip(self.link_tables, links, strict=True)
         ]
-        return FactorGraph(graph.domains, [*graph.factors, *skips])
+        return FactorGraph(graph.domains, [*graph.factors, *linked])
 
     def skip_chains(
         self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Sequence[Links]
-    ) -> SkipChains:
-        """The `SkipChains` of the graph of `unroll`, without the graph where that takes no more than copying.
+    ) -> LinkedChains:
+        """The `LinkedChains` of the graph of `unroll`, without the graph where that takes no more than copying.
 
-        Links that make one path of the sentences are skip edges too: what a document gets must not depend on the
+        Links that make one path of the sentences stay links: what a document gets must not depend on the
         documents beside it, with which its graph is no path.
         """
         simple = self._simple_skip_chains(unary, sentence_offsets, links)
-        return simple or SkipChains.of(compile_tables(self.unroll(unary, sentence_offsets, links)))
+        return simple or LinkedChains.of(compile_tables(self.unroll(unary, sentence_offsets, links)))
 
     def _simple_skip_chains(
         self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Sequence[Links]
-    ) -> SkipChains | None:
-        """None unless all links are of one skip, not scaled, and none stands twice."""
-        linked = [(skip, found) for skip, found in zip(self.skips, links, strict=True) if len(found.ends)]
+    ) -> LinkedChains | None:
+        """None unless all links are of one link table, not scaled, and none stands twice."""
+        linked = [(each, found) for each, found in zip(self.link_tables, links, strict=True) if len(found.ends)]
         if len(linked) != 1 or linked[0][1].scale is not None or (np.diff(sentence_offsets) < 1).any():
             return None
         table, ends = linked[0][0].table, linked[0][1].ends
@@ -103,27 +103,27 @@ class CRF:
             edge_table[later] = 1 + across
             ends = ends[~near]
         form = ChainForm(None, offsets, unary, tables, edge_table, 0.0)
-        return SkipChains(form, ends, np.zeros(len(ends), np.int32), table[None])
+        return LinkedChains(form, ends, np.zeros(len(ends), np.int32), table[None])
 
     def links(
         self, tokens: Sequence[str], unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]
     ) -> list[Links]:
-        """The links of each skip in a document; scales that ask for it look at the chain's marginals."""
-        ends = [skip.template.cliques(tokens, sentence_offsets) for skip in self.skips]
+        """The links of each link table in a document; scales that ask for it look at the chain's marginals."""
+        ends = [each.template.links(tokens, sentence_offsets) for each in self.link_tables]
         return self.scaled(ends, unary, sentence_offsets)
 
     def scaled(
         self, ends: Sequence[NDArray[np.int32]], unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]
     ) -> list[Links]:
-        """The links whose ``ends`` are known for each skip, with the scales of this CRF."""
-        if not any(skip.scale is not None and len(found) for skip, found in zip(self.skips, ends, strict=True)):
+        """The links whose ``ends`` are known for each link table, with the scales of this CRF."""
+        if not any(each.scale is not None and len(found) for each, found in zip(self.link_tables, ends, strict=True)):
             return [Links(found) for found in ends]
         beliefs = self.chain_marginals(unary, sentence_offsets)
         return [
             Links(found)
-            if skip.scale is None
-            else Links(found, skip.scale(EdgeScale.features(found, sentence_offsets, beliefs)))
-            for skip, found in zip(self.skips, ends, strict=True)
+            if each.scale is None
+            else Links(found, each.scale(EdgeScale.features(found, sentence_offsets, beliefs)))
+            for each, found in zip(self.link_tables, ends, strict=True)
         ]
 
     def chain_marginals(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -154,6 +154,6 @@ class CRF:
         (Wainwright and Jordan 2008, Sec. 5.3).
         """
         total = unary.copy()
-        for skip, found in zip(self.skips, links, strict=True):
-            add_messages(total, found.ends, found.scale, skip.table, np.ascontiguousarray(beliefs, np.float64))
+        for each, found in zip(self.link_tables, links, strict=True):
+            add_messages(total, found.ends, found.scale, each.table, np.ascontiguousarray(beliefs, np.float64))
         return total

@@ -25,7 +25,7 @@ class Examples:
     """Labelled documents, one after the other.
 
     unary: float64[n, K], log-potentials of tags, those of sentence borders added; sentence_offsets: int64[S + 1];
-    states: int32[n], the right tags; links: for each skip of the CRF int32[F, 2]; features: for each skip the
+    states: int32[n], the right tags; links: for each link table of the CRF int32[F, 2]; features: for each the
     features of its links, float64[F, 4] (`EdgeScale.features`), or None where its links are not scaled;
     beliefs: float64[n, K], the marginals of the chain.
     """
@@ -45,7 +45,7 @@ class Examples:
 
 
 class Slope(NamedTuple):
-    """``value``, and its derivatives by the transition table [K, K], by the table of each skip and by the weights [4]
+    """``value``, and its derivatives by the transition table [K, K], by each table of links and by the weights [4]
     of each scale.
     """
 
@@ -55,7 +55,7 @@ class Slope(NamedTuple):
     scales: tuple[NDArray[np.float64], ...]
 
 
-class Tie(NamedTuple):
+class ScaledLinks(NamedTuple):
     """The links of one table: ``ends`` [F, 2], ``scale`` [F, 1], and its derivatives by the weights, [F, 4]."""
 
     table: NDArray[np.float64]
@@ -63,9 +63,9 @@ class Tie(NamedTuple):
     scale: NDArray[np.float64]
     scale_slope: NDArray[np.float64]
 
-    def only(self, kept: NDArray[np.bool_] | slice) -> Tie:
+    def only(self, kept: NDArray[np.bool_] | slice) -> ScaledLinks:
         """These links alone."""
-        return Tie(self.table, self.ends[kept], self.scale[kept], self.scale_slope[kept])
+        return ScaledLinks(self.table, self.ends[kept], self.scale[kept], self.scale_slope[kept])
 
 
 Objective = Callable[[CRF, Examples], Slope]
@@ -91,26 +91,29 @@ class PseudoLikelihood:
 
     def _by_token(self, crf: CRF, examples: Examples) -> Slope:
         y = examples.states
-        logits, neighbours = examples.unary.copy(), _tie(crf.transition, examples.neighbours)
-        ties = [neighbours, *ties_of(crf, examples)]
-        for tie in ties:
-            _add_right_tags(logits, tie, y)
+        logits, neighbours = examples.unary.copy(), _unscaled(crf.transition, examples.neighbours)
+        linked = [neighbours, *scaled_links(crf, examples)]
+        for links in linked:
+            _add_right_tags(logits, links, y)
         log_z = logsumexp(logits, axis=1)
         value = float((log_z - logits[np.arange(len(y)), y]).sum())
         excess = _without_right_tags(np.exp(logits - np.reshape(log_z, (-1, 1))), y)
-        (transition, _), *skips = (_pull(tie, y, excess) for tie in ties)
-        return _slope(value, transition, skips)
+        (transition, _), *slopes = (_pull(links, y, excess) for links in linked)
+        return _slope(value, transition, slopes)
 
     def _by_sentence(self, crf: CRF, examples: Examples) -> Slope:
         y, offsets = examples.states, examples.sentence_offsets
         sentence = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        ties = [tie.only(sentence[tie.ends[:, 0]] != sentence[tie.ends[:, 1]]) for tie in ties_of(crf, examples)]
+        linked = [
+            links.only(sentence[links.ends[:, 0]] != sentence[links.ends[:, 1]])
+            for links in scaled_links(crf, examples)
+        ]
         logits = examples.unary.copy()
-        for tie in ties:
-            _add_right_tags(logits, tie, y)
+        for links in linked:
+            _add_right_tags(logits, links, y)
         value, nodes, transition = _chains(crf, examples, logits)
         excess = _without_right_tags(nodes, y)
-        return _slope(value, transition, [_pull(tie, y, excess) for tie in ties])
+        return _slope(value, transition, [_pull(links, y, excess) for links in linked])
 
 
 @dataclass(frozen=True)
@@ -124,28 +127,28 @@ class Piecewise:
 
     def __call__(self, crf: CRF, examples: Examples) -> Slope:
         value, _, transition = _chains(crf, examples, examples.unary)
-        skips = []
-        for tie in ties_of(crf, examples):
-            table, scale, n_held = np.zeros_like(tie.table), np.zeros(4), max(1, _CELLS // tie.table.size)
-            for at in range(0, len(tie.ends), n_held):
-                piece = self._pieces(tie.only(slice(at, at + n_held)), examples)
+        slopes = []
+        for links in scaled_links(crf, examples):
+            table, scale, n_held = np.zeros_like(links.table), np.zeros(4), max(1, _CELLS // links.table.size)
+            for at in range(0, len(links.ends), n_held):
+                piece = self._pieces(links.only(slice(at, at + n_held)), examples)
                 value, table, scale = value + piece[0], table + piece[1], scale + piece[2]
-            skips.append((table, scale))
-        return _slope(value, transition, skips)
+            slopes.append((table, scale))
+        return _slope(value, transition, slopes)
 
     @staticmethod
-    def _pieces(tie: Tie, examples: Examples) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-        earlier, later = tie.ends.T
+    def _pieces(links: ScaledLinks, examples: Examples) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        earlier, later = links.ends.T
         a, b = examples.states[earlier], examples.states[later]
-        joint = np.exp(tie.scale[:, :, None] * tie.table)  # [F, K, K]
+        joint = np.exp(links.scale[:, :, None] * links.table)  # [F, K, K]
         joint *= examples.beliefs[earlier][:, :, None] * examples.beliefs[later][:, None, :]
         z = joint.sum(axis=(1, 2))
         joint /= z[:, None, None]
-        value = float(np.log(z).sum() - (tie.scale[:, 0] * tie.table[a, b]).sum())
-        slope = np.einsum("f,fab->ab", tie.scale[:, 0], joint)
-        np.subtract.at(slope, (a, b), tie.scale[:, 0])
-        by_scale = np.einsum("fab,ab->f", joint, tie.table) - tie.table[a, b]
-        return value, slope, by_scale @ tie.scale_slope
+        value = float(np.log(z).sum() - (links.scale[:, 0] * links.table[a, b]).sum())
+        slope = np.einsum("f,fab->ab", links.scale[:, 0], joint)
+        np.subtract.at(slope, (a, b), links.scale[:, 0])
+        by_scale = np.einsum("fab,ab->f", joint, links.table) - links.table[a, b]
+        return value, slope, by_scale @ links.scale_slope
 
 
 OBJECTIVES: dict[str, Objective] = {
@@ -155,28 +158,28 @@ OBJECTIVES: dict[str, Objective] = {
 }
 
 
-def ties_of(crf: CRF, examples: Examples) -> list[Tie]:
-    """The links of each skip with their scales, which are not rounded here, so that they have derivatives."""
-    ties = []
-    for skip, ends, features in zip(crf.skips, examples.links, examples.features, strict=True):
-        if skip.scale is None or features is None:
-            ties.append(_tie(skip.table, ends))
+def scaled_links(crf: CRF, examples: Examples) -> list[ScaledLinks]:
+    """The links of each link table with their scales, which are not rounded here, so that they have derivatives."""
+    linked = []
+    for each, ends, features in zip(crf.link_tables, examples.links, examples.features, strict=True):
+        if each.scale is None or features is None:
+            linked.append(_unscaled(each.table, ends))
             continue
-        logs = features @ skip.scale.weights()
+        logs = features @ each.scale.weights()
         scale, inside = np.exp(clipped(logs)), clipped(logs) == logs
-        ties.append(Tie(skip.table, ends, scale[:, None], (scale * inside)[:, None] * features))
-    return ties
+        linked.append(ScaledLinks(each.table, ends, scale[:, None], (scale * inside)[:, None] * features))
+    return linked
 
 
-def _tie(table: NDArray[np.float64], ends: NDArray[Any]) -> Tie:
-    return Tie(table, ends, np.ones((len(ends), 1)), np.zeros((len(ends), 4)))
+def _unscaled(table: NDArray[np.float64], ends: NDArray[Any]) -> ScaledLinks:
+    return ScaledLinks(table, ends, np.ones((len(ends), 1)), np.zeros((len(ends), 4)))
 
 
-def _add_right_tags(logits: NDArray[np.float64], tie: Tie, y: NDArray[np.int32]) -> None:
+def _add_right_tags(logits: NDArray[np.float64], links: ScaledLinks, y: NDArray[np.int32]) -> None:
     """What the right tags at the other ends of links add to the log-potentials of each token."""
-    earlier, later = tie.ends.T
-    np.add.at(logits, later, tie.scale * tie.table[y[earlier]])
-    np.add.at(logits, earlier, tie.scale * tie.table.T[y[later]])
+    earlier, later = links.ends.T
+    np.add.at(logits, later, links.scale * links.table[y[earlier]])
+    np.add.at(logits, earlier, links.scale * links.table.T[y[later]])
 
 
 def _without_right_tags(probabilities: NDArray[np.float64], y: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -186,17 +189,17 @@ def _without_right_tags(probabilities: NDArray[np.float64], y: NDArray[np.int32]
 
 
 def _pull(
-    tie: Tie, y: NDArray[np.int32], excess: NDArray[np.float64]
+    links: ScaledLinks, y: NDArray[np.int32], excess: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The derivatives by the table and by the weights of the scale, from those by the log-potentials of tokens."""
-    earlier, later = tie.ends.T
-    table, turned = np.zeros_like(tie.table), np.zeros_like(tie.table)
-    np.add.at(table, y[earlier], tie.scale * excess[later])
-    np.add.at(turned, y[later], tie.scale * excess[earlier])
-    if not tie.scale_slope.any():
+    earlier, later = links.ends.T
+    table, turned = np.zeros_like(links.table), np.zeros_like(links.table)
+    np.add.at(table, y[earlier], links.scale * excess[later])
+    np.add.at(turned, y[later], links.scale * excess[earlier])
+    if not links.scale_slope.any():
         return table + turned.T, np.zeros(4)
-    by_scale = (tie.table[y[earlier]] * excess[later] + tie.table.T[y[later]] * excess[earlier]).sum(axis=1)
-    return table + turned.T, by_scale @ tie.scale_slope
+    by_scale = (links.table[y[earlier]] * excess[later] + links.table.T[y[later]] * excess[earlier]).sum(axis=1)
+    return table + turned.T, by_scale @ links.scale_slope
 
 
 def _chains(
@@ -216,5 +219,5 @@ def _chains(
     return float(chains.log_z.sum() - right_score), chains.nodes, transition
 
 
-def _slope(value: float, transition: NDArray[np.float64], skips: list) -> Slope:
-    return Slope(value, transition, tuple(table for table, _ in skips), tuple(scale for _, scale in skips))
+def _slope(value: float, transition: NDArray[np.float64], slopes: list) -> Slope:
+    return Slope(value, transition, tuple(table for table, _ in slopes), tuple(scale for _, scale in slopes))

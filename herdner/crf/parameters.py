@@ -13,7 +13,7 @@ from herdner.crf.templates import EdgeScale
 
 
 class Parameters:
-    """What is learned, as a vector [d]: the allowed transitions (if ``joint``), the tables of skips, and (if
+    """What is learned, as a vector [d]: the allowed transitions (if ``joint``), the tables of links, and (if
     ``scales``) the weights of their scales.
 
     ``start`` is the vector of ``crf`` itself; ``origin`` is where the prior has its mean: the transition table of
@@ -22,15 +22,15 @@ class Parameters:
 
     def __init__(self, crf: CRF, joint: bool, scales: bool = True) -> None:
         self.crf = crf
-        self.scaled = tuple(scales and skip.scale is not None for skip in crf.skips)
+        self.scaled = tuple(scales and each.scale is not None for each in crf.link_tables)
         self.free = np.isfinite(crf.transition) if joint else np.zeros(crf.transition.shape, bool)
         self.origin = self.vector(
             crf.transition,
-            [np.zeros_like(skip.table) for skip in crf.skips],
-            [np.zeros(4) for _ in crf.skips],
+            [np.zeros_like(each.table) for each in crf.link_tables],
+            [np.zeros(4) for _ in crf.link_tables],
         )
-        weights = [skip.scale.weights() if skip.scale else np.zeros(4) for skip in crf.skips]
-        self.start = self.vector(crf.transition, [skip.table for skip in crf.skips], weights)
+        weights = [each.scale.weights() if each.scale else np.zeros(4) for each in crf.link_tables]
+        self.start = self.vector(crf.transition, [each.table for each in crf.link_tables], weights)
 
     def __len__(self) -> int:
         return len(self.origin)
@@ -46,14 +46,14 @@ class Parameters:
         transition = crf.transition.copy()
         transition[self.free] = vector[:at]
         tables, scales = [], []
-        for skip in crf.skips:
-            tables.append(vector[at : at + skip.table.size].reshape(skip.table.shape).copy())
-            at += skip.table.size
-        for skip, free in zip(crf.skips, self.scaled, strict=True):
-            scales.append(EdgeScale(*vector[at : at + 4].tolist()) if free else skip.scale)
+        for each in crf.link_tables:
+            tables.append(vector[at : at + each.table.size].reshape(each.table.shape).copy())
+            at += each.table.size
+        for each, free in zip(crf.link_tables, self.scaled, strict=True):
+            scales.append(EdgeScale(*vector[at : at + 4].tolist()) if free else each.scale)
             at += 4 if free else 0
-        skips = [replace(s, table=t, scale=w) for s, t, w in zip(crf.skips, tables, scales, strict=True)]
-        return replace(crf, transition=transition, skips=tuple(skips))
+        link_tables = [replace(s, table=t, scale=w) for s, t, w in zip(crf.link_tables, tables, scales, strict=True)]
+        return replace(crf, transition=transition, link_tables=tuple(link_tables))
 
     def loss(
         self, vector: NDArray[np.float64], objective: Objective, examples: Examples, l2: float

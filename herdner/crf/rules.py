@@ -1,4 +1,4 @@
-"""Which tokens of a document are linked: the skip edges of a skip-chain CRF (Sutton and McCallum 2004), as values.
+"""Which tokens of a document are linked: the links of a skip-chain CRF (Sutton and McCallum 2004), as values.
 
 A rule reads tokens and sentence borders alone, no labels. Every mention is linked to its ``nearest`` earlier ones at
 most, so that links, time and memory stay linear in the length of the document, even where one word fills it.

@@ -24,7 +24,7 @@ class LinearChain:
 
     name = "linear-chain"
 
-    def cliques(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
         """int32[F, 2]: the joined tokens, the left one first."""
         right = np.delete(np.arange(len(tokens), dtype=np.int32), sentence_offsets[:-1])
         return np.stack([right - 1, right], axis=1)
@@ -45,7 +45,7 @@ class SkipChain:
         """The rule's name."""
         return self.rule.name
 
-    def cliques(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
         """int32[F, 2]: the linked tokens, the earlier one first."""
         return self.rule.links(tokens, sentence_offsets)
 

@@ -42,8 +42,8 @@ class Decoder:
 
     def without_links(self) -> Decoder:
         """The chain alone."""
-        particles = tuple((share, replace(crf, skips=())) for share, crf in self.particles)
-        return replace(self, crf=replace(self.crf, skips=()), particles=particles)
+        particles = tuple((share, replace(crf, link_tables=())) for share, crf in self.particles)
+        return replace(self, crf=replace(self.crf, link_tables=()), particles=particles)
 
     def chain_marginals(self, document: Document) -> NDArray[np.float64]:
         """float64[tokens, tags]: the marginals of the chain alone."""
@@ -93,10 +93,8 @@ class _Piece:
         tokens = [token for document in documents for token in document.tokens]
         offsets = np.concatenate([np.zeros(1, np.int64), *(d.sentence_offsets[1:] + start for d, start in placed)])
         ends = [
-            np.concatenate(
-                [skip.template.cliques(d.tokens, d.sentence_offsets) + np.int32(start) for d, start in placed]
-            )
-            for skip in decoder.crf.skips
+            np.concatenate([each.template.links(d.tokens, d.sentence_offsets) + np.int32(start) for d, start in placed])
+            for each in decoder.crf.link_tables
         ]
         unary = decoder.extractor.scores(tokens, offsets, np.array(starts))
         return cls(documents, starts, unary, offsets, decoder.crf.scaled(ends, unary, offsets))

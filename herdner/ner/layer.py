@@ -54,14 +54,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.seeds import child
 from herdner.crf.learning import Learner, LearningCurve, Score, Step, learn
-from herdner.crf.model import CRF, Skip
+from herdner.crf.model import CRF, LinkTable
 from herdner.crf.rules import RULES, Rule, SameWord, rule_from_text
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.inference import Backend
 from herdner.ner.confidence import span_confidences
 from herdner.ner.estimator import Estimator
 from herdner.ner.linking import DEFAULT_BACKEND, backend_of, decode, development_f1, gather
-from herdner.ner.model import skip_to_dict, skips_from
+from herdner.ner.model import link_table_to_dict, link_tables_from
 from herdner.ner.model_file import LAYER_FORMAT, ModelError, name_of, read_model, write_model
 from herdner.ner.scored import (
     Scored,
@@ -118,11 +118,11 @@ class Learned:
 
 
 class SkipChainLayer(Estimator):
-    """Ties the mentions of one name in a document together, whichever tagger scored their tokens.
+    """Links the mentions of one name in a document together, whichever tagger scored their tokens.
 
     A skip-chain CRF (Sutton and McCallum 2004) whose log-potentials of single tokens are the scores of another tagger.
-    It works as it is, with a soft tie, and better after `fit`. The module's documentation shows it on an array, a spaCy
-    ``Doc`` and the output of a Hugging Face model.
+    It works as it is, with a soft link, and better after `fit`. The module's documentation shows it on an array, a
+    spaCy ``Doc`` and the output of a Hugging Face model.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class SkipChainLayer(Estimator):
     ) -> tuple[NDArray[np.int32], ...]:
         """For each rule int32[F, 2]: the tokens of a document that it links, the earlier one first."""
         tokens, offsets = list(tokens), checked_offsets(sentence_offsets, len(tokens))
-        return tuple(skip.template.cliques(tokens, offsets) for skip in self._tables()[1].skips)
+        return tuple(each.template.links(tokens, offsets) for each in self._tables()[1].link_tables)
 
     def predict(
         self,
@@ -241,14 +241,14 @@ class SkipChainLayer(Estimator):
         tie, outside = finite("tie", self.tie), finite("tie_outside", self.tie_outside, self.tie)
         names = np.array([split_tag(label)[1] for label in as_tags(labels)])
         table = np.where(names == "", outside, tie) * np.equal.outer(names, names)
-        skips = [Skip(each, table, EdgeScale() if each.scaled else None) for each in _templates(self.rules)]
+        tables = [LinkTable(each, table, EdgeScale() if each.scaled else None) for each in _templates(self.rules)]
         transition, nothing = transition_table(self.transition, len(labels)), np.zeros(len(labels))
         scheme = self._scheme(labels)
         if scheme is None:
-            return labels, CRF(transition, nothing, nothing, tuple(skips))
+            return labels, CRF(transition, nothing, nothing, tuple(tables))
         allowed = allowed_transitions(labels, scheme)
         start, end = (np.where(ok, nothing, -np.inf) for ok in (allowed.start, allowed.end))
-        return labels, CRF(np.where(allowed.follow, transition, -np.inf), start, end, tuple(skips))
+        return labels, CRF(np.where(allowed.follow, transition, -np.inf), start, end, tuple(tables))
 
     def _scheme(self, labels: tuple[str, ...]) -> Scheme | None:
         """The scheme whose sequences are well formed; None where anything goes."""
@@ -318,7 +318,7 @@ class SkipChainLayer(Estimator):
                 raise ValueError(f"document {i}: the score of the right tag of token {t}, {gold[i][t]!r}, is -inf")
         score = None if development is None else self._development(labels, development)
         examples = gather(crf, documents, [document.unary for document in documents], states)
-        if crf.skips or self.learner.joint:
+        if crf.link_tables or self.learner.joint:
             crf, curve = learn(crf, examples, self.learner, score=score, seed=seed, progress=progress)
         else:
             curve = None
@@ -364,18 +364,18 @@ class SkipChainLayer(Estimator):
     def save(self, where: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write the layer to a stream, or atomically to a file: labels, rules, tables, not the backend and learner."""
         labels, crf = self._tables()
-        for skip in crf.skips:
-            if type(skip.template.rule) not in RULES.values():
-                rule = skip.template.rule
+        for each in crf.link_tables:
+            if type(each.template.rule) not in RULES.values():
+                rule = each.template.rule
                 raise ValueError(f"{rule!r:.80} is your own rule; a file can hold {', '.join(RULES)} only")
         header = {
             "labels": list(labels), "scores": checked_kind(self.scores), "tie": self.tie, "scheme": self.scheme,
-            "constrained": bool(self.constrained), "skips": [skip_to_dict(skip) for skip in crf.skips],
+            "constrained": bool(self.constrained), "skips": [link_table_to_dict(each) for each in crf.link_tables],
             "tie_outside": self.tie_outside,
         }  # fmt: skip
         arrays = {"transition": crf.transition}
-        if crf.skips:
-            arrays["skip_tables"] = np.stack([skip.table for skip in crf.skips])
+        if crf.link_tables:
+            arrays["skip_tables"] = np.stack([each.table for each in crf.link_tables])
         write_model(where, header, arrays, LAYER_FORMAT)
 
     @classmethod
@@ -391,9 +391,9 @@ class SkipChainLayer(Estimator):
         try:
             header = file.header
             labels = checked_labels(header["labels"])
-            skips = skips_from(header["skips"], file.arrays, len(labels))
+            link_tables = link_tables_from(header["skips"], file.arrays, len(labels))
             layer = cls(
-                labels, tuple(skip.template for skip in skips), scores=checked_kind(header["scores"]),
+                labels, tuple(each.template for each in link_tables), scores=checked_kind(header["scores"]),
                 tie=header["tie"], transition=file.arrays["transition"].astype(np.float64), scheme=header["scheme"],
                 constrained=bool(header["constrained"]), tie_outside=header.get("tie_outside"), backend=backend,
                 learner=learner,
@@ -403,7 +403,7 @@ class SkipChainLayer(Estimator):
             raise ModelError(f"{path}: damaged layer ({error} is missing); save or copy it again") from None
         except (ValueError, TypeError, OverflowError, AttributeError) as error:
             raise ModelError(f"{path}: damaged layer ({error}); save or copy it again") from None
-        layer.learned_ = Learned(labels, replace(crf, skips=skips))
+        layer.learned_ = Learned(labels, replace(crf, link_tables=link_tables))
         return layer
 
 

@@ -102,19 +102,19 @@ def gather(
     states: Sequence[NDArray[np.int32]],
 ) -> Examples:
     """Documents, their log-potentials and their right tags, in one piece."""
-    ends: list[list[NDArray[np.int32]]] = [[np.empty((0, 2), np.int32)] for _ in crf.skips]
+    ends: list[list[NDArray[np.int32]]] = [[np.empty((0, 2), np.int32)] for _ in crf.link_tables]
     n, offsets = 0, [np.zeros(1, np.int64)]
     for document in documents:
-        for found, skip in zip(ends, crf.skips, strict=True):
-            found.append(skip.template.cliques(document.tokens, document.sentence_offsets) + np.int32(n))
+        for found, each in zip(ends, crf.link_tables, strict=True):
+            found.append(each.template.links(document.tokens, document.sentence_offsets) + np.int32(n))
         offsets.append(document.sentence_offsets[1:] + n)
         n += len(document.tokens)
     sentence_offsets, links = np.concatenate(offsets), tuple(np.concatenate(found) for found in ends)
     unary = np.concatenate(unaries)
     beliefs = crf.chain_marginals(unary, sentence_offsets)
     features = tuple(
-        None if skip.scale is None else EdgeScale.features(found, sentence_offsets, beliefs)
-        for skip, found in zip(crf.skips, links, strict=True)
+        None if each.scale is None else EdgeScale.features(found, sentence_offsets, beliefs)
+        for each, found in zip(crf.link_tables, links, strict=True)
     )
     unary = crf.with_borders(unary, sentence_offsets)
     return Examples(unary, sentence_offsets, np.concatenate(states), links, features, beliefs)

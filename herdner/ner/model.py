@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from herdner._ext.features import Extractor, FeatureWeights
 from herdner.crf.bayesian import TableParticles
-from herdner.crf.model import CRF, Skip
+from herdner.crf.model import CRF, LinkTable
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.crf.trainer import ChainWeights
 from herdner.ner.features import FeaturePlan, make_extractor
@@ -27,8 +27,8 @@ class Model:
     """Everything that tagging depends on.
 
     ``card`` says where the model comes from (corpora, licences, options, scores). With ``constrained``, tag sequences
-    that are not well formed in ``scheme`` have log-potential -inf. ``skips`` are the links of a document and their
-    tables. ``particles``, where there are any, stand for the posterior distribution of the tables of `crf`.
+    that are not well formed in ``scheme`` have log-potential -inf. ``link_tables`` link the tokens of a document.
+    ``particles``, where there are any, stand for the posterior distribution of the tables of `crf`.
     """
 
     weights: ChainWeights
@@ -38,7 +38,7 @@ class Model:
     constrained: bool = True
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     card: Mapping[str, Any] = field(default_factory=dict)
-    skips: tuple[Skip, ...] = ()
+    link_tables: tuple[LinkTable, ...] = ()
     particles: TableParticles | None = None
 
     def crf(self) -> CRF:
@@ -46,13 +46,13 @@ class Model:
         transition = self.weights.transition
         nothing = np.zeros(len(self.weights.labels))
         if not self.constrained:
-            return CRF(transition, nothing, nothing, self.skips)
+            return CRF(transition, nothing, nothing, self.link_tables)
         allowed = allowed_transitions(self.weights.labels, self.scheme)
         return CRF(
             np.where(allowed.follow, transition, -np.inf),
             np.where(allowed.start, nothing, -np.inf),
             np.where(allowed.end, nothing, -np.inf),
-            self.skips,
+            self.link_tables,
         )
 
     def extractor(self) -> Extractor:
@@ -75,8 +75,8 @@ class Model:
             "feature_labels": w.entry_labels,
             "feature_weights": w.entry_weights.astype(weight_type),
         }
-        if self.skips:
-            arrays["skip_tables"] = np.stack([skip.table for skip in self.skips])
+        if self.link_tables:
+            arrays["skip_tables"] = np.stack([each.table for each in self.link_tables])
         if self.particles is not None:
             arrays["particles"] = self.particles.vectors.astype(np.float32)
             arrays["particle_weights"] = self.particles.weights.astype(np.float32)
@@ -88,7 +88,7 @@ class Model:
             "labels": list(w.labels), "plan": asdict(self.plan), "scheme": self.scheme, "constrained": self.constrained,
             "gazetteers": list(self.lexicon.gazetteers.names) if self.lexicon.gazetteers is not None else [],
             "tokenizer": self.tokenizer.to_dict(), "card": dict(self.card),
-            "skips": [skip_to_dict(skip) for skip in self.skips],
+            "skips": [link_table_to_dict(each) for each in self.link_tables],
         }  # fmt: skip
         write_model(where, header, arrays)
 
@@ -129,7 +129,7 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Mod
         constrained=bool(header["constrained"]),
         tokenizer=TokenizerSettings.from_dict(header["tokenizer"]),
         card=dict(header["card"]),
-        skips=skips_from(header.get("skips", ()), arrays, len(labels)),
+        link_tables=link_tables_from(header.get("skips", ()), arrays, len(labels)),
     )
     return replace(model, particles=_particles(model.crf(), arrays)) if "particles" in arrays else model
 
@@ -142,22 +142,22 @@ def _particles(crf: CRF, arrays: Mapping[str, NDArray[Any]]) -> TableParticles:
     return particles
 
 
-def skip_to_dict(skip: Skip) -> dict[str, Any]:
+def link_table_to_dict(each: LinkTable) -> dict[str, Any]:
     """Plain data for JSON: what finds the links, and their scale; the table is stored beside it."""
-    return {"template": skip.template.to_dict(), "scale": None if skip.scale is None else skip.scale.to_dict()}
+    return {"template": each.template.to_dict(), "scale": None if each.scale is None else each.scale.to_dict()}
 
 
-def skips_from(
+def link_tables_from(
     headers: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray[Any]], n_labels: int
-) -> tuple[Skip, ...]:
+) -> tuple[LinkTable, ...]:
     """The links of a document with their tables, finite ones, as a model file has them; ValueError otherwise."""
     if not headers:
         return ()
     tables = arrays["skip_tables"].astype(np.float64)
     if tables.shape != (len(headers), n_labels, n_labels) or not np.isfinite(tables).all():
-        raise ValueError("its skip tables do not fit its tags")
+        raise ValueError("its tables of links do not fit its tags")
     return tuple(
-        Skip(
+        LinkTable(
             SkipChain.from_dict(header["template"]),
             table,
             None if header["scale"] is None else EdgeScale.from_dict(header["scale"]),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from herdner.base.seeds import child
 from herdner.crf.bayesian import TableParticles, sample_tables
 from herdner.crf.learning import Learner, LearningCurve, Score, Step, learn
-from herdner.crf.model import CRF, Skip
+from herdner.crf.model import CRF, LinkTable
 from herdner.crf.objectives import Examples
 from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, Template, linear_chain, skip_chain
 from herdner.crf.trainer import Progress, train_chain
@@ -124,14 +124,14 @@ class Tagger(Estimator):
         whose F1 there is best. ``progress`` is told the number of each iteration and a report: "stage", "loss", "f1"
         where it is known, and what CRFsuite says.
         """
-        skips = self._skip_templates()
+        templates = self._link_templates()
         whole(self.n_particles, "n_particles", 0)
         documents, gold = self._training_data(documents, tags)
         development = _development_data(development)
         model = self._chain(documents, gold, progress, "chain")
         curve = None
-        if skips or self.n_particles:
-            model, curve = self._with_links(model, skips, documents, gold, development, progress, seed)
+        if templates or self.n_particles:
+            model, curve = self._with_links(model, templates, documents, gold, development, progress, seed)
         self.model_ = replace(model, card=dict(card or {}))
         self.learning_curve_: LearningCurve | None = curve
         self._forget_compiled()
@@ -156,7 +156,7 @@ class Tagger(Estimator):
     def _with_links(
         self,
         model: Model,
-        skips: Sequence[SkipChain],
+        templates: Sequence[SkipChain],
         documents: Sequence[Document],
         gold: Sequence[Sequence[str]],
         development: Sequence[Document],
@@ -167,9 +167,10 @@ class Tagger(Estimator):
         labels = model.weights.labels
         nothing = np.zeros((len(labels), len(labels)))
         crf = replace(
-            model.crf(), skips=tuple(Skip(skip, nothing, EdgeScale() if skip.scaled else None) for skip in skips)
+            model.crf(),
+            link_tables=tuple(LinkTable(each, nothing, EdgeScale() if each.scaled else None) for each in templates),
         )
-        linked = any(len(skip.cliques(d.tokens, d.sentence_offsets)) for skip in skips for d in documents)
+        linked = any(len(each.links(d.tokens, d.sentence_offsets)) for each in templates for d in documents)
         if not linked and not self.n_particles:
             return model, None
         crf = crf if linked else model.crf()
@@ -182,7 +183,7 @@ class Tagger(Estimator):
         def report(step: Step) -> None:
             if progress is not None:
                 loss = step.value * sum(map(len, states))
-                progress(step.iteration, {"stage": "ties", "loss": loss, "f1": step.score})
+                progress(step.iteration, {"stage": "links", "loss": loss, "f1": step.score})
 
         unaries = held_out_unaries(documents, labels, self.n_folds, train)
         examples, curve = gather(crf, documents, unaries, states), None
@@ -190,7 +191,7 @@ class Tagger(Estimator):
             score = _development_f1(model, development) if development else None
             crf, curve = learn(crf, examples, self.learner, score=score, seed=seed, progress=report)
             transition = np.where(np.isfinite(crf.transition), crf.transition, model.weights.transition)
-            model = replace(model, weights=replace(model.weights, transition=transition), skips=crf.skips)
+            model = replace(model, weights=replace(model.weights, transition=transition), link_tables=crf.link_tables)
         return replace(model, particles=self._sampled(crf, examples, seed)), curve
 
     def _sampled(self, crf: CRF, examples: Examples, seed: int) -> TableParticles | None:
@@ -200,15 +201,15 @@ class Tagger(Estimator):
         l2 = (self.learner or Learner()).l2
         return sample_tables(crf, examples, self.n_particles, l2=l2, seed=child(seed, 0))
 
-    def _skip_templates(self) -> list[SkipChain]:
+    def _link_templates(self) -> list[SkipChain]:
         """The templates of links; ValueError where they are none or the chain is not among them."""
         templates = (linear_chain(), skip_chain()) if self.templates is None else tuple(self.templates)
         if sum(isinstance(template, LinearChain) for template in templates) != 1:
             raise ValueError("templates must hold linear_chain() once, and skip_chain(...) for each kind of link")
-        skips = [template for template in templates if isinstance(template, SkipChain)]
-        if len(skips) < len(templates) - 1 or self.n_folds < 1:
+        links = [template for template in templates if isinstance(template, SkipChain)]
+        if len(links) < len(templates) - 1 or self.n_folds < 1:
             raise ValueError("templates are linear_chain() and skip_chain(...), and n_folds is at least 1")
-        return skips
+        return links
 
     def _training_data(self, documents, tags) -> tuple[list[Document], list[list[str]]]:
         if self.scheme not in SCHEMES:
@@ -337,12 +338,12 @@ class Tagger(Estimator):
             for document in found:
                 yield document
 
-    def skip_edges(self, source: Source) -> dict[str, NDArray[np.int32]]:
+    def find_links(self, source: Source) -> dict[str, NDArray[np.int32]]:
         """Which tokens of a text or document are linked: int32[F, 2], the earlier first, by the name of the rule."""
         document = _with_tokens(source, self._tokenizer)
         found: dict[str, NDArray[np.int32]] = {}
-        for skip in self._model.skips:
-            edges, name = skip.template.cliques(document.tokens, document.sentence_offsets), skip.template.name
+        for each in self._model.link_tables:
+            edges, name = each.template.links(document.tokens, document.sentence_offsets), each.template.name
             found[name] = np.concatenate([found[name], edges]) if name in found else edges
         return found
 
@@ -378,7 +379,7 @@ class Tagger(Estimator):
             model.lexicon,
             scheme=model.scheme,
             constrained=model.constrained,
-            templates=(linear_chain(), *(skip.template for skip in model.skips)),
+            templates=(linear_chain(), *(each.template for each in model.link_tables)),
             tokenizer=model.tokenizer,
             **params,
         )

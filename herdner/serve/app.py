@@ -31,12 +31,12 @@ _PAGES = {
     "/style.css": ("style.css", "text/css; charset=utf-8"),
     "/app.js": ("app.js", "text/javascript; charset=utf-8"),
     "/view.js": ("view.js", "text/javascript; charset=utf-8"),
-    "/ties.js": ("ties.js", "text/javascript; charset=utf-8"),
+    "/links.js": ("links.js", "text/javascript; charset=utf-8"),
     "/docs.js": ("docs.js", "text/javascript; charset=utf-8"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
 _DESCRIPTION = (
-    "Finds the names in a text, consistently: the mentions of one name are softly tied to each other. Offsets count"
+    "Finds the names in a text, consistently: the mentions of one name are softly linked to each other. Offsets count"
     " characters (Unicode code points), not bytes, and not JavaScript's UTF-16 units."
 )
 _PROBLEMS: dict[int | str, dict[str, Any]] = {

@@ -112,7 +112,7 @@ class EntityFound(CharacterSpan):
 
 
 class LinkFound(BaseModel):
-    """A skip edge: two words whose labels are softly tied."""
+    """A link: two words whose labels softly agree."""
 
     rule: str = Field(description="The rule that tied them.", examples=["same-word"])
     log_potential: float = Field(
@@ -169,7 +169,7 @@ class About(BaseModel):
     version: str = Field(description="Of herdner.")
     model: str = Field(description="The model's name.")
     labels: list[str] = Field(description="Kinds of names that the model knows.")
-    rules: list[str] = Field(description="Rules by which it ties mentions.")
+    rules: list[str] = Field(description="Rules by which it links mentions.")
     chosen: list[str] = Field(description="The backends that the page begins with.")
     backends: list[BackendAbout]
     limits: LimitsAbout

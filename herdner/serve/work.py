@@ -50,14 +50,18 @@ class Desk:
         self.tagger, self.name = tagger, name
         self.number = {label: k for k, label in enumerate(tagger.labels)}
         self.crf = tagger.model_.crf()
-        scaled = any(skip.scale is not None for skip in self.crf.skips)
+        scaled = any(each.scale is not None for each in self.crf.link_tables)
         self.extractor = tagger.model_.extractor() if scaled else None
         tagger.tag("Ada lives in Kenya. Ada sings.")  # compiles and imports what the first request needs
 
     def about(self) -> dict[str, Any]:
         """What `GET /api/about` says of the model."""
         kinds = dict.fromkeys(split_tag(label)[1] for label in self.tagger.labels if label != "O")
-        return {"model": self.name, "labels": sorted(kinds), "rules": [skip.template.name for skip in self.crf.skips]}
+        return {
+            "model": self.name,
+            "labels": sorted(kinds),
+            "rules": [each.template.name for each in self.crf.link_tables],
+        }
 
     def answer(self, request: bytes) -> bytes:
         """JSON of a `TagRequest` in, JSON of a `Tagged` out: behind one byte that says what came of it."""
@@ -109,12 +113,12 @@ class Desk:
         found = []
         starts, ends = document.token_starts, document.token_ends
         states = np.array([self.number[tag] for tag in document.tags or ()], np.int64)
-        for skip, (pairs, scale) in zip(self.crf.skips, self._edges(document), strict=True):
-            values = skip.table[states[pairs[:, 0]], states[pairs[:, 1]]] * scale
+        for each, (pairs, scale) in zip(self.crf.link_tables, self._edges(document), strict=True):
+            values = each.table[states[pairs[:, 0]], states[pairs[:, 1]]] * scale
             spans = np.stack([starts[pairs], ends[pairs]], axis=2).tolist()
             found += [
                 {
-                    "rule": skip.template.name,
+                    "rule": each.template.name,
                     "log_potential": round(value, 4),
                     "earlier": {"start": earlier[0], "end": earlier[1]},
                     "later": {"start": later[0], "end": later[1]},
@@ -126,7 +130,7 @@ class Desk:
     def _edges(self, document: Document) -> list[tuple[NDArray[np.int32], NDArray[np.float64]]]:
         """Pairs of tokens [F, 2] and factors [F] of each kind of link."""
         if not document.n_tokens:
-            return [(np.empty((0, 2), np.int32), np.empty(0)) for _ in self.crf.skips]
+            return [(np.empty((0, 2), np.int32), np.empty(0)) for _ in self.crf.link_tables]
         offsets, n_labels = document.sentence_offsets, len(self.number)
         unary = np.empty((0, n_labels))
         if self.extractor is not None:

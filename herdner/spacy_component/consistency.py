@@ -76,7 +76,7 @@ DEFAULT_CONFIG = {
 
 
 class HerdnerConsistency(EntityPipe):
-    """Ties the mentions of one name in a ``Doc`` together, whoever has found its entities.
+    """Links the mentions of one name in a ``Doc`` together, whoever has found its entities.
 
     A mention that was missed is added, and one whose label is not that of the others changes it, where the links to
     other mentions are stronger than what speaks for it (`herdner.SkipChainLayer`). What is linked to nothing stays.

@@ -203,14 +203,14 @@ class HerdnerTagger(EntityPipe):
         language = str(nlp.lang if nlp is not None else self.vocab.lang)
         with named(self.name):
             settings = TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
-            skips = [skip_chain(rule_from_text(rule)) for rule in (["same-word"] if rules is None else rules)]
+            linked = [skip_chain(rule_from_text(rule)) for rule in (["same-word"] if rules is None else rules)]
             key = None if self.annotate_ents else self.spans_key
             documents = training_documents(get_examples(), settings.sentences, key, self.name)
             logger.info("%s: training on %d documents", self.name, len(documents))
             tagger = Tagger(
                 lexicon=self._lexicon(lexicon, language),
                 c1=c1, c2=c2, min_freq=min_freq, max_iterations=max_iterations,
-                templates=[linear_chain(), *skips], n_particles=n_particles, tokenizer=settings,
+                templates=[linear_chain(), *linked], n_particles=n_particles, tokenizer=settings,
             )  # fmt: skip
             self._take(tagger.fit(documents, card={"training_documents": len(documents)}, seed=self.seed).model_)
 

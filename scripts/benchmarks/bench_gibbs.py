@@ -164,7 +164,7 @@ def csr_rows(effort: Effort) -> list[Row]:
 
 
 def skip_rows(effort: Effort) -> list[Row]:
-    """A document of 2,000 tokens with 9 labels, a tenth of them joined by skip edges to others."""
+    """A document of 2,000 tokens with 9 labels, a tenth of them linked to others."""
     graph = skip_chain(2000 // effort.smaller, np.random.default_rng(SEED))
     cases = {
         "skip chain, Gibbs": (gibbs(), 6.5),
@@ -232,10 +232,10 @@ def skip_chain(n: int, rng: np.random.Generator) -> FactorGraph:
     nodes = np.arange(n, dtype=np.int32)
     occurrences = rng.choice(nodes, (n // 40, 4), replace=False)
     first, second = np.triu_indices(4, 1)
-    skips = np.stack([occurrences[:, first].ravel(), occurrences[:, second].ravel()], axis=1)
+    links = np.stack([occurrences[:, first].ravel(), occurrences[:, second].ravel()], axis=1)
     factors = [
         TableFactors(nodes[:, None], rng.normal(size=(n, LABELS))),
         TableFactors(np.stack([nodes[:-1], nodes[1:]], axis=1), rng.normal(size=(1, LABELS, LABELS))),
-        TableFactors(skips, np.eye(LABELS)[None]),
+        TableFactors(links, np.eye(LABELS)[None]),
     ]
     return FactorGraph(np.full(n, LABELS, np.int32), factors)

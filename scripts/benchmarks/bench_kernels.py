@@ -3,7 +3,7 @@
     python scripts/benchmarks/bench_kernels.py [--only grid] [--only csr] [--json] [--quick]
 
 Groups: ``memory``, ``chain`` (Viterbi and forward-backward against python-crfsuite), ``grid`` (Gibbs and herded Gibbs
-against numba and numpy), ``csr`` (binary graphs without order), ``skip`` (chains with skip edges, 9 labels),
+against numba and numpy), ``csr`` (binary graphs without order), ``skip`` (chains with links, 9 labels),
 ``scaling``, ``count`` (states of small graphs) and ``denoise`` (a picture, from file to file). One core, best of
 several runs that take turns; ratios count, times are of this machine and this moment.
 ``--quick`` only shows that all of it runs. The peers need numba: pip install 'herdner[bench]'.

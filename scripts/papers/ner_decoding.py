@@ -51,7 +51,7 @@ class Scored:
 
     def chain(self, apart: bool = False) -> Scored:
         """The same without the links."""
-        return replace(self, crf=replace(self.crf, skips=()), links=[[] for _ in self.links], apart=apart)
+        return replace(self, crf=replace(self.crf, link_tables=()), links=[[] for _ in self.links], apart=apart)
 
     @property
     def n_links(self) -> int:

@@ -30,7 +30,7 @@ def test_the_density_is_that_of_the_enumerated_joint(scaled):
 
 def test_without_links_the_likelihood_is_exact():
     crf, examples = tiny(4, scaled=False)
-    chain, alone = replace(crf, skips=()), replace(examples, links=(), features=())
+    chain, alone = replace(crf, link_tables=()), replace(examples, links=(), features=())
     oracle = joint(chain, alone)
     right = (oracle.states == examples.states).all(axis=1)
     posterior = table_posterior(chain, alone)
@@ -79,7 +79,7 @@ def well_identified():
 def test_the_first_particle_is_the_mode_that_learning_finds(well_identified):
     crf, examples, particles = well_identified
     learned, _ = learn(crf, examples, Learner(joint=True, max_iterations=500))
-    assert particles.crfs(crf)[0].skips[0].table == pytest.approx(learned.skips[0].table, abs=1e-3)
+    assert particles.crfs(crf)[0].link_tables[0].table == pytest.approx(learned.link_tables[0].table, abs=1e-3)
     assert particles.crfs(crf)[0].transition == pytest.approx(learned.transition, abs=1e-3)
 
 
@@ -111,7 +111,7 @@ def test_more_data_narrow_the_posterior():
     spreads = []
     for n in (50, 800):
         crf, examples = many(n, 1.0)
-        tables = np.array([each.skips[0].table for each in sample_tables(crf, examples, 16, seed=0).crfs(crf)])
+        tables = np.array([each.link_tables[0].table for each in sample_tables(crf, examples, 16, seed=0).crfs(crf)])
         spreads.append((tables[:, 0, 0] + tables[:, 1, 1] - tables[:, 0, 1] - tables[:, 1, 0]).std())
     assert spreads[1] < 0.6 * spreads[0]
 

@@ -51,16 +51,16 @@ def shifted(crf: CRF, what: str, k: int, at, by: float) -> CRF:
         table = crf.transition.copy()
         table[at] += by
         return replace(crf, transition=table)
-    skip = crf.skips[k]
+    each = crf.link_tables[k]
     if what == "tables":
-        table = skip.table.copy()
+        table = each.table.copy()
         table[at] += by
-        changed = replace(skip, table=table)
+        changed = replace(each, table=table)
     else:
-        weights = skip.scale.weights()
+        weights = each.scale.weights()
         weights[at] += by
-        changed = replace(skip, scale=EdgeScale(*weights))
-    return replace(crf, skips=tuple(changed if i == k else s for i, s in enumerate(crf.skips)))
+        changed = replace(each, scale=EdgeScale(*weights))
+    return replace(crf, link_tables=tuple(changed if i == k else s for i, s in enumerate(crf.link_tables)))
 
 
 @settings(max_examples=6, deadline=None)
@@ -90,8 +90,8 @@ def test_sampled_counts_have_the_slope_of_the_enumerated_likelihood():
 
     for what, k, old, new in (
         ("transition", 0, crf.transition, after.transition),
-        ("tables", 0, crf.skips[0].table, after.skips[0].table),
-        ("tables", 1, crf.skips[1].table, after.skips[1].table),
+        ("tables", 0, crf.link_tables[0].table, after.link_tables[0].table),
+        ("tables", 1, crf.link_tables[1].table, after.link_tables[1].table),
     ):
         for at in np.ndindex(3, 3):
             slope = (loss(shifted(crf, what, k, at, 1e-5)) - loss(shifted(crf, what, k, at, -1e-5))) / 2e-5
@@ -103,7 +103,7 @@ def test_sampled_counts_have_the_slope_of_the_enumerated_likelihood():
 
 def odds(crf: CRF) -> float:
     """By how much equal labels are preferred; what a table says beside that cannot be told from unaries."""
-    table = crf.skips[0].table
+    table = crf.link_tables[0].table
     return float(table[0, 0] + table[1, 1] - table[0, 1] - table[1, 0]) / 2
 
 
@@ -138,7 +138,7 @@ def test_nothing_is_learned_from_nothing():
     crf, examples = many(5, 1.0)
     none = replace(examples, links=(np.empty((0, 2), np.int32),))
     after, _ = learn(crf, none)
-    assert not after.skips[0].table.any()
+    assert not after.link_tables[0].table.any()
 
 
 def test_bad_use_is_told():

@@ -11,25 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Oracle, factors_of
 
-from herdner.crf.model import CRF, Links, Skip
+from herdner.crf.model import CRF, Links, LinkTable
 from herdner.crf.rules import LastName, SameWord
 from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, linear_chain, skip_chain
 from herdner.graph import compile_tables
 from herdner.graph.chains import ChainForm
 from herdner.inference import make_backend
-from herdner.inference.backends.sum_product import SkipChains, SumProduct
+from herdner.inference.backends.sum_product import LinkedChains, SumProduct
 from herdner.inference.linear_chain import forward_backward
 
 TOKENS = ["Oslo", "won", "In", "Oslo", ",", "Bergen"]
 OFFSETS = np.array([0, 2, 6])
 
 
-def crf(n_labels: int = 3, skips: tuple[Skip, ...] | None = None, seed: int = 0) -> CRF:
+def crf(n_labels: int = 3, linked: tuple[LinkTable, ...] | None = None, seed: int = 0) -> CRF:
     rng = np.random.default_rng(seed)
-    if skips is None:
-        skips = (Skip(skip_chain(), rng.normal(size=(n_labels, n_labels))),)
+    if linked is None:
+        linked = (LinkTable(skip_chain(), rng.normal(size=(n_labels, n_labels))),)
     borders = rng.normal(size=(2, n_labels))
-    return CRF(rng.normal(size=(n_labels, n_labels)), borders[0], borders[1], skips)
+    return CRF(rng.normal(size=(n_labels, n_labels)), borders[0], borders[1], linked)
 
 
 def unary(n_labels: int = 3, seed: int = 1) -> np.ndarray:
@@ -44,7 +44,7 @@ def test_the_joint_is_that_of_chains_borders_and_links():
     graph = model.unroll(scores, OFFSETS, links)
     rng = np.random.default_rng(2)
     for x in rng.integers(0, 3, (20, 6)):
-        expected = scores[np.arange(6), x].sum() + model.skips[0].table[x[0], x[3]]
+        expected = scores[np.arange(6), x].sum() + model.link_tables[0].table[x[0], x[3]]
         for begin, end in ((0, 2), (2, 6)):
             expected += model.start[x[begin]] + model.end[x[end - 1]]
             expected += sum(model.transition[x[t - 1], x[t]] for t in range(begin + 1, end))
@@ -80,7 +80,7 @@ def test_given_beliefs_of_one_state_are_the_conditional_of_a_sentence():
 def test_scales_multiply_the_table_in_steps():
     weights = EdgeScale(distance=0.5, sentence_start=-0.3, surer=0.2, less_sure=0.4)
     model, scores = crf(), unary()
-    model = replace(model, skips=(replace(model.skips[0], scale=weights),))
+    model = replace(model, link_tables=(replace(model.link_tables[0], scale=weights),))
     (links,) = model.links(TOKENS, scores, OFFSETS)
     beliefs = model.chain_marginals(scores, OFFSETS)
     sure = np.log(beliefs.max(axis=1))[[0, 3]]
@@ -93,7 +93,7 @@ def test_scales_multiply_the_table_in_steps():
 
 def test_templates_are_values_and_plain_data():
     assert linear_chain() == LinearChain()
-    assert linear_chain().cliques(TOKENS, OFFSETS).tolist() == [[0, 1], [2, 3], [3, 4], [4, 5]]
+    assert linear_chain().links(TOKENS, OFFSETS).tolist() == [[0, 1], [2, 3], [3, 4], [4, 5]]
     template = skip_chain(LastName(nearest=2), scaled=True)
     assert SkipChain.from_dict(json.loads(json.dumps(template.to_dict()))) == template
     assert skip_chain() == SkipChain(SameWord())
@@ -118,7 +118,7 @@ pairs = st.tuples(st.integers(0, 8), st.integers(0, 8)).filter(lambda pair: pair
 
 
 @given(st.lists(pairs, max_size=6), st.lists(st.integers(1, 8), max_size=3), st.integers(0, 2**32))
-def test_the_chains_and_skip_edges_are_those_found_in_the_graph(ends, borders, seed):
+def test_the_chains_and_links_are_those_found_in_the_graph(ends, borders, seed):
     """Bit for bit, and so is what sum-product makes of them."""
     model, scores = crf(seed=seed), np.random.default_rng(seed).normal(size=(9, 3))
     offsets, links = np.unique([0, *borders, 9]), [Links(np.array(ends, np.int32).reshape(-1, 2))]
@@ -127,7 +127,7 @@ def test_the_chains_and_skip_edges_are_those_found_in_the_graph(ends, borders, s
         0 < len(ends) == len(set(ends)) and ends == sorted(ends)
     )
     compiled = compile_tables(model.unroll(scores, offsets, links))
-    found = SkipChains.of(compiled)
+    found = LinkedChains.of(compiled)
     np.testing.assert_array_equal(given_chains.scopes, found.scopes)
     skip_tables = [chains.tables[chains.table_of_edge] for chains in (given_chains, found)]
     np.testing.assert_array_equal(*skip_tables)

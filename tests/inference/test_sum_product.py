@@ -21,7 +21,7 @@ CONVERGED = {"n_sweeps": 2000, "tolerance": 1e-13, "table_counts": True}
 
 @st.composite
 def forests(draw, *, forbidden=(0.0, 0.15), scales=(1.0,)):
-    """Runs of consecutive variables of 1 to 3 labels, joined by skip edges without a loop; both kinds of edges with
+    """Runs of consecutive variables of 1 to 3 labels, joined by links without a loop; both kinds of edges with
     parallels and in either direction, tied and scaled at random."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(1, 8))
@@ -99,7 +99,7 @@ def test_paths_are_those_of_viterbi_to_the_bit(graph):
 
 
 def skip_chain(rng, n, n_labels, sentences, n_skips, strength=1.0, forbidden=0.0, scaled=False):
-    """A document: sentences as chains of one table, skip edges of another."""
+    """A document: sentences as chains of one table, links of another."""
     unary, table = rng.normal(size=(n, n_labels)) * 2, rng.normal(size=(n_labels, n_labels))
     table[rng.random(table.shape) < forbidden] = -np.inf
     cuts = np.r_[0, np.sort(rng.choice(np.arange(1, n), sentences - 1, replace=False)), n]
@@ -108,11 +108,11 @@ def skip_chain(rng, n, n_labels, sentences, n_skips, strength=1.0, forbidden=0.0
     ends = np.unique(np.sort(ends[abs(ends[:, 0] - ends[:, 1]) > 1], axis=1), axis=0)
     ends = rng.permutation(ends)[:n_skips].astype(np.int32)
     scale = rng.uniform(0.5, 1.5, len(ends)) if scaled else None
-    skips = TableFactors(ends, np.eye(n_labels)[None] * strength, scale=scale)
-    return FactorGraph(graph.domains, [*graph.factors, skips])
+    linked = TableFactors(ends, np.eye(n_labels)[None] * strength, scale=scale)
+    return FactorGraph(graph.domains, [*graph.factors, linked])
 
 
-def test_skip_edges_that_say_nothing_change_no_bit():
+def test_links_that_say_nothing_change_no_bit():
     rng = np.random.default_rng(3)
     graph = skip_chain(rng, 60, 5, 6, 20, strength=0.0, forbidden=0.2)
     known = make_backend("viterbi", marginals=True).infer(FactorGraph(graph.domains, graph.factors[:-1]))
@@ -221,8 +221,8 @@ def test_any_graph_of_pairs_gives_an_allowed_state_or_an_error(graph, damping, n
 def test_only_what_hears_news_is_smoothed_again():
     rng = np.random.default_rng(0)
     graph = chain(rng.normal(size=(100, 3)), rng.normal(size=(3, 3)), np.arange(0, 101, 10))
-    skips = TableFactors([[3, 27], [24, 38]], np.eye(3)[None])
-    graph = FactorGraph(graph.domains, [*graph.factors, skips])
+    linked = TableFactors([[3, 27], [24, 38]], np.eye(3)[None])
+    graph = FactorGraph(graph.domains, [*graph.factors, linked])
     result = make_backend("sum-product", n_sweeps=50, tolerance=1e-9).infer(graph)
     assert result.n_updates == 100 + 20  # to the right in the first sweep, back through 20..29 and 0..9 in the second
     blind = make_backend("sum-product", n_sweeps=50, tolerance=1.0).infer(graph)
@@ -269,7 +269,7 @@ def test_edges_of_several_rules_are_edges_of_their_sums():
     edges = [[1, 7], [2, 9], [3, 15], [6, 18], [4, 11], [0, 9]]
     backend = make_backend("sum-product", **CONVERGED)
     found, known = (
-        backend.infer(FactorGraph([4] * 20, [*document, *skips])) for skips in (rules, [TableFactors(edges, by_hand)])
+        backend.infer(FactorGraph([4] * 20, [*document, *linked])) for linked in (rules, [TableFactors(edges, by_hand)])
     )
     assert found.log_z == pytest.approx(known.log_z, abs=1e-9)
     np.testing.assert_allclose(found.marginals, known.marginals, atol=1e-9)

@@ -88,7 +88,7 @@ def test_vacuous_where_it_says_nothing(coupling: float) -> None:
 
 
 def tagging_graph() -> FactorGraph:
-    """A chain of tags with a forbidden transition and one skip edge; tokens 0 and 7 alone are in doubt."""
+    """A chain of tags with a forbidden transition and one link; tokens 0 and 7 alone are in doubt."""
     unary = np.zeros((10, 3))
     unary[:, 0] = 8.0
     unary[[0, 7]] = [0.1, 0.0, 0.2]

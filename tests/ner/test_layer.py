@@ -201,7 +201,7 @@ def test_fit_finds_what_ties_say(rules):
     assert accuracy(fitted, test) >= accuracy(untrained, test) > accuracy(chain, test)
     assert fitted.learning_curve_.steps == tuple(steps)
     assert all(0 < step.score <= 1 for step in steps)
-    table = fitted.learned_.crf.skips[0].table
+    table = fitted.learned_.crf.link_tables[0].table
     assert table[1, 1] > table[1, 2]
     assert table[2, 2] > table[2, 1]
 

@@ -31,7 +31,7 @@ def test_a_saved_layer_comes_back(saved):
     assert loaded.backend == "mean-field"
     assert (list(loaded.labels), loaded.scheme, loaded.tie) == (LABELS, "iob2", 1.0)
     assert [rule.rule for rule in loaded.rules] == [SameWord(), Acronym(nearest=2)]
-    for before, after in zip(layer.learned_.crf.skips, loaded.learned_.crf.skips, strict=True):
+    for before, after in zip(layer.learned_.crf.link_tables, loaded.learned_.crf.link_tables, strict=True):
         np.testing.assert_array_equal(before.table, after.table)
         assert (before.scale, before.template) == (after.scale, after.template)
     test = documents(40, 1)

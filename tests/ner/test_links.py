@@ -10,7 +10,7 @@ import pytest
 
 import herdner
 from herdner.crf.learning import Learner
-from herdner.crf.model import Skip
+from herdner.crf.model import LinkTable
 from herdner.crf.rules import SameWord
 from herdner.crf.templates import EdgeScale, linear_chain, skip_chain
 from herdner.inference import BACKENDS, UnsupportedGraph
@@ -36,11 +36,11 @@ def tagger() -> Tagger:
 
 
 def test_ties_are_learned_and_prefer_equal_labels(tagger):
-    (skip,) = tagger.model_.skips
+    (each,) = tagger.model_.link_tables
     labels = [tag.partition("-")[2] for tag in tagger.labels]
     equal = np.array([[a == b for b in labels] for a in labels])
-    assert np.isfinite(skip.table).all()
-    assert skip.table[equal].mean() > skip.table[~equal].mean() + 0.1
+    assert np.isfinite(each.table).all()
+    assert each.table[equal].mean() > each.table[~equal].mean() + 0.1
     assert tagger.learning_curve_.steps[-1].value < tagger.learning_curve_.steps[0].value
 
 
@@ -48,7 +48,7 @@ def test_mentions_of_one_name_are_tied(tagger):
     """A tie so strong that the table decides: all mentions get the label of the surest one."""
     labels = [tag.partition("-")[2] for tag in tagger.labels]
     equal = np.array([[10.0 if a == b else 0.0 for b in labels] for a in labels])
-    strong = Tagger.from_model(replace(tagger.model_, skips=(Skip(skip_chain(), equal),)))
+    strong = Tagger.from_model(replace(tagger.model_, link_tables=(LinkTable(skip_chain(), equal),)))
     text = "Zarno Quill, a teacher, met Ada Reyes. The teacher said that Quill was late. Quill left."
     without, tied = strong.tag(text, links=False), strong.tag(text)
     kinds = {e.label for e in tied.entities if "Quill" in e.text}
@@ -57,7 +57,7 @@ def test_mentions_of_one_name_are_tied(tagger):
 
 
 def test_without_links_it_is_the_chain(tagger):
-    chain = Tagger.from_model(replace(tagger.model_, skips=()))
+    chain = Tagger.from_model(replace(tagger.model_, link_tables=()))
     for document in news("dev")[:5]:
         assert tagger.tag(document, links=False).tags == chain.tag(document).tags
         assert tagger.tag(document, links=False).entities == chain.tag(document).entities
@@ -95,11 +95,11 @@ def test_marginals_of_links_raise_or_lower_confidences(tagger):
 
 
 def test_models_keep_their_ties(tagger, tmp_path):
-    scaled = Skip(skip_chain(scaled=True), tagger.model_.skips[0].table, EdgeScale(0.1, 0.2, 0.3, 0.4))
-    model = replace(tagger.model_, skips=(*tagger.model_.skips, scaled))
+    scaled = LinkTable(skip_chain(scaled=True), tagger.model_.link_tables[0].table, EdgeScale(0.1, 0.2, 0.3, 0.4))
+    model = replace(tagger.model_, link_tables=(*tagger.model_.link_tables, scaled))
     model.save(tmp_path / "m")
     loaded = Model.load(tmp_path / "m")
-    for a, b in zip(model.skips, loaded.skips, strict=True):
+    for a, b in zip(model.link_tables, loaded.link_tables, strict=True):
         assert (a.template, a.scale) == (b.template, b.scale)
         np.testing.assert_array_equal(a.table, b.table)
     document = news("dev")[0]
@@ -157,13 +157,13 @@ def test_held_out_scores_come_from_chains_that_have_not_seen_the_document():
 def test_documents_without_repetitions_leave_a_chain():
     documents = [Document.from_tokens([["Oslo", "won"]], [["S-LOC", "O"]]), Document.from_tokens([["a"]], [["O"]])]
     tagger = Tagger(max_iterations=3).fit(documents)
-    assert tagger.model_.skips == ()
+    assert tagger.model_.link_tables == ()
     assert tagger.learning_curve_ is None
 
 
 def test_one_document_is_enough():
     tagger = Tagger(max_iterations=5).fit(news("dev")[:1])
-    assert len(tagger.model_.skips) == 1
+    assert len(tagger.model_.link_tables) == 1
 
 
 @pytest.mark.parametrize("templates", [(), (skip_chain(),), (linear_chain(), linear_chain()), (linear_chain(), "x")])
@@ -181,7 +181,7 @@ def test_development_data_choose_the_iteration():
     curve = tagger.learning_curve_
     scores = [step.score for step in curve.steps]
     assert curve.steps[curve.chosen].score == max(scores)
-    assert {report["stage"] for report in reports} == {"chain", "fold 1 of 2", "fold 2 of 2", "ties"}
+    assert {report["stage"] for report in reports} == {"chain", "fold 1 of 2", "fold 2 of 2", "links"}
 
 
 def test_development_data_without_entities_are_refused_before_the_training():
@@ -193,23 +193,23 @@ def test_development_data_without_entities_are_refused_before_the_training():
 def test_no_development_documents_are_as_none():
     documents = news("dev")[:6]
     taggers = [Tagger(max_iterations=4, n_folds=2).fit(documents, development=given) for given in ([], None)]
-    first, second = (tagger.model_.skips[0].table for tagger in taggers)
+    first, second = (tagger.model_.link_tables[0].table for tagger in taggers)
     assert first.any()
     np.testing.assert_array_equal(first, second)
 
 
 def test_a_backend_that_knows_no_links_does_not_stop_the_training():
     tagger = Tagger(backend="viterbi", max_iterations=4, n_folds=2).fit(news("dev")[:6], development=news("dev")[6:9])
-    assert tagger.model_.skips[0].table.any()
+    assert tagger.model_.link_tables[0].table.any()
 
 
-def test_skip_edges_are_those_of_the_rules(tagger):
+def test_links_are_those_of_the_rules(tagger):
     document = news("dev")[0]
-    edges = tagger.skip_edges(document)
+    edges = tagger.find_links(document)
     assert list(edges) == ["same-word"]
     expected = SameWord().links(document.tokens, document.sentence_offsets)
     assert len(expected)
     np.testing.assert_array_equal(edges["same-word"], expected)
-    assert tagger.skip_edges("")["same-word"].shape == (0, 2)
-    twice = replace(tagger.model_, skips=tagger.model_.skips * 2)
-    np.testing.assert_array_equal(Tagger.from_model(twice).skip_edges(document)["same-word"], np.tile(expected, (2, 1)))
+    assert tagger.find_links("")["same-word"].shape == (0, 2)
+    twice = replace(tagger.model_, link_tables=tagger.model_.link_tables * 2)
+    np.testing.assert_array_equal(Tagger.from_model(twice).find_links(document)["same-word"], np.tile(expected, (2, 1)))

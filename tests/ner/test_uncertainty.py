@@ -72,7 +72,7 @@ def with_tables_of(tagger: Tagger, vector: np.ndarray) -> Model:
     """The model whose own tables are those of a particle."""
     crf, weights = tables_of(tagger.model_.crf()).crf_of(vector), tagger.model_.weights
     changed = replace(weights, transition=np.where(np.isfinite(crf.transition), crf.transition, 0.0))
-    return replace(tagger.model_, weights=changed, skips=crf.skips, particles=None)
+    return replace(tagger.model_, weights=changed, link_tables=crf.link_tables, particles=None)
 
 
 @pytest.mark.parametrize("links", [True, False])

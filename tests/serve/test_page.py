@@ -67,10 +67,10 @@ def test_a_text_is_typed_and_its_names_come_in_colour_with_links(page: Any) -> N
     colour = "mark => getComputedStyle(mark).backgroundImage"
     colours = {first.locator(f".entity[data-label={label}]").first.evaluate(colour) for label in ("LOC", "PER")}
     assert len(colours) == 2
-    paths = first.locator("svg .tie")
+    paths = first.locator("svg .link")
     assert paths.count() >= 2
     assert all(path.get_attribute("d").startswith("M") for path in paths.all())
-    assert page.locator(".column").nth(1).locator("svg .tie").count() == 0  # viterbi has no links
+    assert page.locator(".column").nth(1).locator("svg .link").count() == 0  # viterbi has no links
 
 
 def test_pointing_at_a_name_shows_how_sure_it_is_and_what_it_is_tied_to(page: Any) -> None:
@@ -81,8 +81,8 @@ def test_pointing_at_a_name_shows_how_sure_it_is_and_what_it_is_tied_to(page: An
     tip.wait_for(state="visible")
     assert "confidence " in tip.inner_text()
     assert "same-word" in tip.inner_text()
-    assert page.locator(".column").first.locator(".tie.shown").count() >= 1
-    assert page.locator(".column").first.locator(".entity.tied").first.text_content() == "Charlotte Akinyi"
+    assert page.locator(".column").first.locator(".link.shown").count() >= 1
+    assert page.locator(".column").first.locator(".entity.linked").first.text_content() == "Charlotte Akinyi"
     page.mouse.move(5, 5)
     tip.wait_for(state="hidden")
 
@@ -102,7 +102,7 @@ def test_a_link_that_is_pointed_at_says_its_rule(page: Any) -> None:
     tag(page, TEXT)
     point = page.evaluate(
         """() => {
-          for (const path of document.querySelectorAll(".column .tie")) {
+          for (const path of document.querySelectorAll(".column .link")) {
             const text = path.closest(".text");
             const origin = path.ownerSVGElement.getBoundingClientRect();
             for (let i = 1; i < 20; i++) {

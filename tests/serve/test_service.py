@@ -19,7 +19,7 @@ from herdner.serve.pool import Busy, Fault, OutOfTime
 from herdner.serve.schema import OPTIONS, About, Tagged, TagRequest
 
 ARTICLE = (REPOSITORY / "corpora" / "article.txt").read_text(encoding="utf-8")
-PAGES = ["/", "/docs", "/style.css", "/app.js", "/view.js", "/ties.js", "/docs.js", "/icon.svg"]
+PAGES = ["/", "/docs", "/style.css", "/app.js", "/view.js", "/links.js", "/docs.js", "/icon.svg"]
 
 
 def tag(client: Any, **request: Any) -> Tagged:
@@ -80,15 +80,15 @@ def test_backends_side_by_side_are_each_as_if_alone(client: Any) -> None:
     assert tag(client, text=ARTICLE, backends=["icm"], seed=2).results[0].entities == together[0].entities
 
 
-def test_links_are_the_skip_edges_with_what_they_add(client: Any, tagger: Tagger) -> None:
+def test_links_are_the_links_with_what_they_add(client: Any, tagger: Tagger) -> None:
     (result,) = tag(client, text=ARTICLE).results
     document = tagger.tag(ARTICLE)
-    (skip,) = tagger.model_.skips
+    (each,) = tagger.model_.link_tables
     states = [tagger.labels.index(label) for label in document.tags or ()]
     expected = []
-    for a, b in tagger.skip_edges(ARTICLE)["same-word"].tolist():
+    for a, b in tagger.find_links(ARTICLE)["same-word"].tolist():
         spans = [(int(document.token_starts[token]), int(document.token_ends[token])) for token in (a, b)]
-        expected.append((*spans, pytest.approx(skip.table[states[a], states[b]], abs=1e-4)))
+        expected.append((*spans, pytest.approx(each.table[states[a], states[b]], abs=1e-4)))
     found = [((x.earlier.start, x.earlier.end), (x.later.start, x.later.end), x.log_potential) for x in result.links]
     assert found == expected
     assert len(found) > 10

@@ -220,11 +220,11 @@ def test_tables_are_learned_from_examples() -> None:
     nlp = spacy.blank("en")
     component = nlp.add_pipe("herdner_consistency")
     component.initialize(lambda: examples(nlp, 40, 1), nlp=nlp)
-    table = component.layer.learned_.crf.skips[0].table
+    table = component.layer.learned_.crf.link_tables[0].table
     person, org = component.layer.labels.index("B-PERSON"), component.layer.labels.index("B-ORG")
     assert table[person, org] > table[person, person]
     again = nlp.from_bytes(nlp.to_bytes()).get_pipe("herdner_consistency")
-    np.testing.assert_array_equal(again.layer.learned_.crf.skips[0].table, table)
+    np.testing.assert_array_equal(again.layer.learned_.crf.link_tables[0].table, table)
 
 
 def test_components_before_annotate_the_examples_unless_they_are_trained_now() -> None:

@@ -125,7 +125,7 @@ def test_initialize_trains_what_the_tagger_would(corpus):
     component = nlp.get_pipe("herdner")
     assert component.labels == ("LOC", "ORG", "PER")
     assert (component.tagger.model_.weights.transition == same.model_.weights.transition).all()
-    assert (component.tagger.model_.skips[0].table == same.model_.skips[0].table).all()
+    assert (component.tagger.model_.link_tables[0].table == same.model_.link_tables[0].table).all()
     assert nlp.evaluate(examples(nlp, corpus / "dev.spacy"))["ents_f"] > 0.6
 
 
@@ -136,7 +136,7 @@ def test_initialize_with_spans_and_without_links_or_lexicon(corpus):
     for example in given:
         example.reference.spans["sc"] = list(example.reference.ents)
     component.initialize(lambda: given, nlp=nlp, rules=[], lexicon="none", max_iterations=10)
-    assert component.tagger.model_.skips == ()
+    assert component.tagger.model_.link_tables == ()
     assert component.tagger.model_.lexicon.classes is None
     doc = nlp(given[0].reference.text)
     assert len(doc.spans["sc"]) > 0

@@ -21,10 +21,10 @@ from herdner.sampling.record import Record
 
 @dataclass(frozen=True, slots=True)
 class BlockedGibbs:
-    """Gibbs sampling by blocks: runs of variables are drawn together, for chains with skip edges.
+    """Gibbs sampling by blocks: runs of variables are drawn together, for chains with links.
 
     A block is a run of consecutive variables, each joined to the one before it and to no other variable of the block;
-    where an edge skips within a run, the run is cut before its later end. A sweep draws the blocks from left to right,
+    where a link stays within a run, the run is cut before its later end. A sweep draws the blocks from left to right,
     each from its joint distribution given all variables outside, by forward filtering and backward sampling (Scott
     2002, JASA 97, Sec. 2). A graph that is one chain in the order of its variables thus gives independent
     samples; a graph without edges between consecutive variables plain Gibbs sampling. Factors of one and two variables,

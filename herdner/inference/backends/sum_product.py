@@ -1,4 +1,4 @@
-"""Loopy sum-product over chains joined by skip edges."""
+"""Loopy sum-product over chains joined by links."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from herdner.inference.result import Result
 
 @dataclass(frozen=True, slots=True)
 class SumProduct:
-    """Loopy sum-product: marginals of chains with skip edges by message passing, exact without loops.
+    """Loopy sum-product: marginals of chains with links by message passing, exact without loops.
 
     Edges between consecutive variables make up chains, which are smoothed exactly, by forward-backward; all other edges
     of two variables pass messages between them (Sutton and McCallum 2004, Sec. 3; tree-based reparametrisation of
@@ -54,14 +54,14 @@ class SumProduct:
         check_options(n_sweeps=self.n_sweeps, tolerance=self.tolerance, damping=self.damping)
 
     def infer(self, graph: FactorGraph | TableGraph, seed: int | np.random.Generator | None = None) -> Result:
-        """Time of a sweep O(V K^2 + skip edges x K^2), later ones only for the chains told something new. ``seed`` is
+        """Time of a sweep O(V K^2 + links x K^2), later ones only for the chains told something new. ``seed`` is
         ignored.
 
         marginals: the beliefs; log_z: Bethe's approximation (Wainwright and Jordan 2008, Sec. 4.1.4), of which
-        table_counts are the derivatives once the messages have converged; both exact where chains and skip edges form a
+        table_counts are the derivatives once the messages have converged; both exact where chains and links form a
         forest and enough sweeps were made. state: the best state of the chains given the messages, ties as in `Viterbi`
         (on graphs that are chains it is `Viterbi`'s); if -inf entries forbid it, a repaired one. n_updates: variables
-        smoothed. table_counts take memory O((V + skip edges) K^2).
+        smoothed. table_counts take memory O((V + links) K^2).
 
         UnsupportedGraph where a factor joins more than two variables; ImpossibleGraph where messages show that no state
         is allowed. Ctrl-C raises `Interrupted`, whose ``result`` is what was reached until then.
@@ -75,21 +75,21 @@ class SumProduct:
         compiled = compile_tables(graph)
         if isinstance(compiled.structure, ChainForm):
             return self._smoothed(compiled, compiled.structure, began), compiled.structure
-        chains, fixed = SkipChains.of(compiled), constant(compiled)
+        chains, fixed = LinkedChains.of(compiled), constant(compiled)
         result, form, loop, sweeps = self._passed(chains, fixed, lambda: compiled, began)
         if self.table_counts:
             result = replace(result, table_counts=_table_counts(compiled, chains, form, loop))
         return sweeps.give(result), form
 
-    def infer_laid_out(self, chains: SkipChains, graph: Callable[[], FactorGraph | TableGraph]) -> Result:
-        """What `infer` gives for ``graph()``, whose `SkipChains` are known: by messages, also where chains and skip
-        edges make up a path. table_counts are not given.
+    def infer_laid_out(self, chains: LinkedChains, graph: Callable[[], FactorGraph | TableGraph]) -> Result:
+        """What `infer` gives for ``graph()``, whose `LinkedChains` are known: by messages, also where chains and
+        links make up a path. table_counts are not given.
         """
         result, _, _, sweeps = self._passed(chains, 0.0, lambda: compile_tables(graph()), perf_counter())
         return sweeps.give(result)
 
     def _passed(
-        self, chains: SkipChains, fixed: float, compiled: Callable[[], TableGraph], began: float
+        self, chains: LinkedChains, fixed: float, compiled: Callable[[], TableGraph], began: float
     ) -> tuple[Result, ChainForm, loops.SumProduct, Interruptible]:
         """What was reached by all sweeps: the result, the chains with the messages, and the messages."""
         loop = loops.SumProduct(chains, self.damping, self.tolerance)
@@ -99,7 +99,7 @@ class SumProduct:
         loop.settle()
         log_z = fixed + float(loop.log_zs.sum()) + loop.log_corrections()
         if log_z == -np.inf:
-            raise ImpossibleGraph("-inf entries forbid every pair of labels of a skip edge; allow one for each edge")
+            raise ImpossibleGraph("-inf entries forbid every pair of labels of a link; allow one for each link")
         runs = chains.form
         form = ChainForm(None, runs.offsets, loop.unaries, runs.tables, runs.edge_table, fixed)
         state = np.empty(len(form.unary), np.int32)
@@ -129,7 +129,7 @@ class SumProduct:
         )
 
 
-def _advance(loop: loops.SumProduct, chains: SkipChains, n_sweeps: int, send: bool) -> None:
+def _advance(loop: loops.SumProduct, chains: LinkedChains, n_sweeps: int, send: bool) -> None:
     at, end = 0, n_sweeps * (len(chains.form.offsets) - 1)
     while at < end:
         at = loop.advance(at, n_sweeps, send)
@@ -141,7 +141,7 @@ def _advance(loop: loops.SumProduct, chains: SkipChains, n_sweeps: int, send: bo
 
 
 def _table_counts(
-    compiled: TableGraph, chains: SkipChains, form: ChainForm, loop: loops.SumProduct
+    compiled: TableGraph, chains: LinkedChains, form: ChainForm, loop: loops.SumProduct
 ) -> tuple[NDArray[np.float64], ...]:
     n, n_labels = form.unary.shape
     edges = np.empty((n + len(chains.scopes), n_labels, n_labels))
@@ -165,10 +165,10 @@ def _table_counts(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SkipChains:
-    """A graph of pairs laid out as chains and E skip edges.
+class LinkedChains:
+    """A graph of pairs laid out as chains and E links.
 
-    ``form``: the chains, runs of consecutive variables; ``scopes`` int32[E, 2]: the skip edges, no two of the same
+    ``form``: the chains, runs of consecutive variables; ``scopes`` int32[E, 2]: the links, no two of the same
     variables; ``table_of_edge`` int32[E]: which of ``tables`` float64[T, K, K] holds the log-potentials of each.
     """
 
@@ -178,7 +178,7 @@ class SkipChains:
     tables: NDArray[np.float64]
 
     @classmethod
-    def of(cls, compiled: TableGraph) -> SkipChains:
+    def of(cls, compiled: TableGraph) -> LinkedChains:
         sizes, near, far = compiled.sizes, [], []
         n, n_labels = len(sizes), int(sizes.max(initial=1))
         for g, group in enumerate(compiled.factors):
@@ -198,7 +198,7 @@ class SkipChains:
             )
         try:
             form = _runs(compiled, near, n, n_labels)
-            scopes, table_of_edge, tables = _skips(far, sizes, n_labels)
+            scopes, table_of_edge, tables = _links(far, sizes, n_labels)
         except ValueError as error:
             raise UnsupportedGraph(f"sum-product: {error}") from None
         return cls(form, scopes, table_of_edge, tables)
@@ -233,10 +233,10 @@ def _runs(compiled: TableGraph, near: Sequence[TableFactors], n: int, n_labels: 
     return ChainForm(None, offsets[: n_runs + 1], unary, tables, edge_table, 0.0)
 
 
-def _skips(
+def _links(
     groups: Sequence[TableFactors], sizes: NDArray[np.int32], n_labels: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """The skip edges [E, 2], the table of each, and the tables [T, K, K].
+    """The links [E, 2], the table of each, and the tables [T, K, K].
 
     Factors of the same two variables are one edge, their tables added up: else they would be a loop that messages run
     around. Edges to which nothing is added share the tables of their factors.

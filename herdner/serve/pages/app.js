@@ -109,9 +109,9 @@ function fill(column, answer) {
   column.result = result;
   column.card.classList.remove("waiting");
   const names = result.entities.length ? plural(result.entities.length, "name") : "no names found";
-  const ties = result.linked ? plural(result.links.length, "link") : "links left out";
+  const links = result.linked ? plural(result.links.length, "link") : "links left out";
   const milliseconds = result.seconds * 1000;
-  column.facts.textContent = `${names} · ${ties} · ${milliseconds < 10 ? milliseconds.toFixed(1) : Math.round(milliseconds)} ms`;
+  column.facts.textContent = `${names} · ${links} · ${milliseconds < 10 ? milliseconds.toFixed(1) : Math.round(milliseconds)} ms`;
 }
 
 async function tag() {
@@ -154,7 +154,7 @@ function finish() {
   const failed = state.columns.length - done.length;
   const parts = failed ? [`${plural(failed, "backend")} could not tag this text.`] : [];
   if (done.length > 1) parts.push(found.length ? `${plural(found.length, "place")} where the backends differ.` : "All backends agree.");
-  if (done.some((column) => column.result.entities.length)) parts.push("Point at a name, or go there by Tab, to see how sure it is and what it is tied to.");
+  if (done.some((column) => column.result.entities.length)) parts.push("Point at a name, or go there by Tab, to see how sure it is and what it is linked to.");
   else if (done.length) parts.push("No names found.");
   $("status").textContent = parts.join(" ");
 }

@@ -1,5 +1,5 @@
 // Names in a text: marks in colour, what differs between columns, and a tip for what is pointed at.
-import { component, drawTies, placeTies, tieAt } from "./ties.js";
+import { component, drawLinks, placeLinks, linkAt } from "./links.js";
 
 const MOST_IN_A_TIP = 6;
 const RESTING = 150; // links that are shown all the time; of more, only those of the name that is pointed at
@@ -51,7 +51,7 @@ export function draw(columns, found, labels) {
   const colour = (label) => `c${(PREFERRED[label] ?? labels.indexOf(label) + 3) % 8}`;
   columns.forEach((column, i) => drawColumn(column, i, found, colour));
   drawTable(columns, found, colour);
-  columns.forEach((column) => drawTies(column, RESTING));
+  columns.forEach((column) => drawLinks(column, RESTING));
   current = columns;
 }
 
@@ -120,16 +120,16 @@ function look(event, column) {
     if (mark !== shown) show(mark);
     return;
   }
-  const tie = tieAt(column, event.clientX, event.clientY);
-  if (tie) showTie(tie, event);
+  const link = linkAt(column, event.clientX, event.clientY);
+  if (link) showLink(link, event);
   else if (shown) show(document.activeElement?.classList.contains("entity") ? document.activeElement : null);
 }
 
-/** Highlights a name, what it is tied to and its tip; null ends that. */
+/** Highlights a name, what it is linked to and its tip; null ends that. */
 export function show(mark) {
   for (const column of current) {
     column.text.classList.remove("looking");
-    for (const each of column.text.querySelectorAll(".here, .tied, .kin, .shown")) each.classList.remove("here", "tied", "kin", "shown");
+    for (const each of column.text.querySelectorAll(".here, .linked, .kin, .shown")) each.classList.remove("here", "linked", "kin", "shown");
   }
   const tip = document.getElementById("tip");
   tip.hidden = true;
@@ -147,11 +147,11 @@ function highlight(column, mark) {
   column.text.classList.add("looking");
   mark.classList.add("here");
   for (const kin of component(column, mark)) kin.classList.add("kin");
-  for (const tie of column.ties) {
-    if (tie.a !== mark && tie.b !== mark) continue;
-    placeTies(column, [tie]);
-    tie.path.classList.add("shown");
-    for (const end of [tie.a, tie.b]) if (end !== mark) end.classList?.add("tied");
+  for (const link of column.links) {
+    if (link.a !== mark && link.b !== mark) continue;
+    placeLinks(column, [link]);
+    link.path.classList.add("shown");
+    for (const end of [link.a, link.b]) if (end !== mark) end.classList?.add("linked");
   }
 }
 
@@ -166,32 +166,32 @@ function fillTip(tip, mark) {
     meter.append(make("span"));
     parts.push(make("p", "", `confidence ${percent(span.confidence)}`), meter);
   }
-  const ties = column.ties.filter((tie) => tie.a === mark || tie.b === mark);
+  const links = column.links.filter((link) => link.a === mark || link.b === mark);
   const list = make("ul");
-  for (const tie of ties.slice(0, MOST_IN_A_TIP)) {
+  for (const link of links.slice(0, MOST_IN_A_TIP)) {
     const item = make("li");
-    const [text, label] = tie.a === mark ? [tie.textB, tie.labelB] : [tie.textA, tie.labelA];
-    item.append(make("span", "", `${text} ${label}`), make("span", "", `${tie.rule} ${signed(tie.logPotential)}`));
+    const [text, label] = link.a === mark ? [link.textB, link.labelB] : [link.textA, link.labelA];
+    item.append(make("span", "", `${text} ${label}`), make("span", "", `${link.rule} ${signed(link.logPotential)}`));
     list.append(item);
   }
-  if (ties.length) parts.push(make("p", "", `tied to ${ties.length === 1 ? "one mention" : `${ties.length} mentions`}`), list);
-  else if (column.result.linked) parts.push(make("p", "", "tied to no other mention"));
-  if (ties.length > MOST_IN_A_TIP) parts.push(make("p", "", `and ${ties.length - MOST_IN_A_TIP} more`));
+  if (links.length) parts.push(make("p", "", `linked to ${links.length === 1 ? "one mention" : `${links.length} mentions`}`), list);
+  else if (column.result.linked) parts.push(make("p", "", "linked to no other mention"));
+  if (links.length > MOST_IN_A_TIP) parts.push(make("p", "", `and ${links.length - MOST_IN_A_TIP} more`));
   tip.replaceChildren(...parts);
 }
 
-function showTie(tie, event) {
+function showLink(link, event) {
   show(null);
-  shown = tie;
-  const { column } = tie;
+  shown = link;
+  const { column } = link;
   column.text.classList.add("looking");
-  tie.path.classList.add("shown");
-  for (const end of [tie.a, tie.b]) end.classList?.add("tied");
+  link.path.classList.add("shown");
+  for (const end of [link.a, link.b]) end.classList?.add("linked");
   const tip = document.getElementById("tip");
   const head = make("div");
-  head.append(make("strong", "", `${tie.textA} – ${tie.textB}`));
-  const says = tie.logPotential < 0 ? "the labels were chosen against it" : "it speaks for these labels";
-  tip.replaceChildren(head, make("p", "", `${tie.rule}: ${signed(tie.logPotential)} to the log-potential; ${says}`));
+  head.append(make("strong", "", `${link.textA} – ${link.textB}`));
+  const says = link.logPotential < 0 ? "the labels were chosen against it" : "it speaks for these labels";
+  tip.replaceChildren(head, make("p", "", `${link.rule}: ${signed(link.logPotential)} to the log-potential; ${says}`));
   place(tip, new DOMRect(event.clientX, event.clientY - 8, 0, 16));
 }
 

@@ -3,25 +3,25 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 /** The links of a column that touch a name, and an SVG to draw them in; of more than `resting`, none is shown at rest. */
-export function drawTies(column, resting) {
+export function drawLinks(column, resting) {
   const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("class", "ties");
+  svg.setAttribute("class", "links");
   svg.setAttribute("aria-hidden", "true");
   column.svg = svg;
-  column.ties = gathered(column);
-  column.resting = column.ties.length <= resting;
-  for (const tie of column.ties) {
-    tie.path = document.createElementNS(SVG, "path");
-    const agree = tie.labelA === tie.labelB;
-    tie.path.setAttribute("class", `tie${agree ? ` ${column.colour(tie.labelA)}` : " against"}`);
-    tie.path.style.setProperty("--width", `${Math.min(1 + Math.abs(tie.logPotential) * 0.7, 3.2).toFixed(2)}px`);
-    tie.path.dataset.rule = tie.rule;
-    svg.append(tie.path);
+  column.links = gathered(column);
+  column.resting = column.links.length <= resting;
+  for (const link of column.links) {
+    link.path = document.createElementNS(SVG, "path");
+    const agree = link.labelA === link.labelB;
+    link.path.setAttribute("class", `link${agree ? ` ${column.colour(link.labelA)}` : " against"}`);
+    link.path.style.setProperty("--width", `${Math.min(1 + Math.abs(link.logPotential) * 0.7, 3.2).toFixed(2)}px`);
+    link.path.dataset.rule = link.rule;
+    svg.append(link.path);
   }
   column.text.prepend(svg);
   if (column.resting) {
-    placeTies(column, column.ties);
-    column.observer = new ResizeObserver(() => column.svg.isConnected && placeTies(column, column.ties));
+    placeLinks(column, column.links);
+    column.observer = new ResizeObserver(() => column.svg.isConnected && placeLinks(column, column.links));
     column.observer.observe(column.text);
   }
 }
@@ -51,13 +51,13 @@ function gathered(column) {
   return [...found.values()];
 }
 
-/** All names that are tied to one, by any number of steps. */
+/** All names that are linked to one, by any number of steps. */
 export function component(column, mark) {
   const reached = new Set([mark]);
   const waiting = [mark];
   if (!column.mates) {
     column.mates = new Map();
-    for (const { a, b } of column.ties) {
+    for (const { a, b } of column.links) {
       if (!(a instanceof Element && b instanceof Element)) continue;
       column.mates.set(a, [...(column.mates.get(a) || []), b]);
       column.mates.set(b, [...(column.mates.get(b) || []), a]);
@@ -75,15 +75,15 @@ export function component(column, mark) {
 }
 
 /** Lays the curves where the names are now. */
-export function placeTies(column, ties) {
+export function placeLinks(column, links) {
   const origin = column.svg.getBoundingClientRect();
   const boxes = new Map();
   const box = (end) => {
     if (!boxes.has(end)) boxes.set(end, end instanceof Element ? end.getClientRects()[0] : wordBox(column, end));
     return boxes.get(end);
   };
-  const shapes = ties.map((tie) => curve(box(tie.a), box(tie.b), origin));
-  ties.forEach((tie, i) => tie.path.setAttribute("d", shapes[i]));
+  const shapes = links.map((link) => curve(box(link.a), box(link.b), origin));
+  links.forEach((link, i) => link.path.setAttribute("d", shapes[i]));
 }
 
 /** A curve from name to name: an arch over a line of text, or an S from below one to above another. */
@@ -125,15 +125,15 @@ function wordBox(column, span) {
 }
 
 /** The link that is drawn at a point of the window, if any. */
-export function tieAt(column, x, y) {
+export function linkAt(column, x, y) {
   if (!column.resting) return null;
   const origin = column.svg.getBoundingClientRect();
   const point = new DOMPoint(x - origin.left, y - origin.top);
-  const near = (tie) => {
-    tie.path.style.strokeWidth = "9px";
-    const hit = tie.path.isPointInStroke(point);
-    tie.path.style.strokeWidth = "";
+  const near = (link) => {
+    link.path.style.strokeWidth = "9px";
+    const hit = link.path.isPointInStroke(point);
+    link.path.style.strokeWidth = "";
     return hit;
   };
-  return column.ties.find(near) || null;
+  return column.links.find(near) || null;
 }
