@@ -20,6 +20,7 @@ import herdner
 from herdner.cli import run
 from herdner.inference import make_backend
 
+slow = partial(pytest.param, marks=pytest.mark.slow)
 NEWS = REPOSITORY / "corpora" / "herdner_news.train.conll"
 DEV = REPOSITORY / "corpora" / "herdner_news.dev.conll"
 
@@ -61,7 +62,7 @@ def test_the_default_format_marks_names_in_the_text(call: Call, model: str) -> N
     assert outcome.err == ""
 
 
-@pytest.mark.parametrize("format", ["text", "jsonl", "conll", "html", "spacy"])
+@pytest.mark.parametrize("format", ["jsonl", "spacy", *(slow(format) for format in ("text", "conll", "html"))])
 def test_every_format_goes_to_a_file_as_to_a_pipe(call: Call, model: str, tmp_path: Path, format: str) -> None:
     output = tmp_path / "out"
     text = "Kenya’s president flew to Nairobi.\n\nHe left.".encode()
@@ -104,6 +105,7 @@ def test_processes_give_the_results_of_one(call: Call, model: str, tmp_path: Pat
     assert len(records(alone.out)) == 150
 
 
+@pytest.mark.slow
 def test_processes_sample_like_one(call: Call, model: str, tmp_path: Path) -> None:
     article = (REPOSITORY / "corpora" / "article.txt").read_text(encoding="utf-8")
     (tmp_path / "many.jsonl").write_text("".join(json.dumps({"text": f"{i}. {article}"}) + "\n" for i in range(150)))
@@ -117,8 +119,9 @@ def test_processes_sample_like_one(call: Call, model: str, tmp_path: Path) -> No
     assert alone.out != other.out
 
 
-def test_long_texts_come_in_pieces_that_cover_them(call: Call, model: str, tmp_path: Path) -> None:
-    text = "".join(f"Item {i} is in Kenya.\n\n" for i in range(60_000))
+@pytest.mark.parametrize(("n", "more"), [(3_000, " " + "x" * 400), slow(60_000, "")], ids=["wide", "long"])
+def test_long_texts_come_in_pieces_that_cover_them(call: Call, model: str, tmp_path: Path, n: int, more: str) -> None:
+    text = "".join(f"Item {i} is in Kenya.{more}\n\n" for i in range(n))
     (tmp_path / "long.txt").write_text(text)
     outcome = call("tag", tmp_path / "long.txt", "-m", model, "-f", "jsonl")
     pieces = records(outcome.out)
@@ -128,7 +131,7 @@ def test_long_texts_come_in_pieces_that_cover_them(call: Call, model: str, tmp_p
     assert [piece["offset"] for piece in pieces] == [0, len(pieces[0]["text"])]
     plain = call("tag", tmp_path / "long.txt", "-m", model).out
     assert plain.replace("[Kenya LOC]", "Kenya") == text.rstrip("\n") + "\n\n"
-    assert sum(len(piece["entities"]) for piece in pieces) >= 60_000
+    assert sum(len(piece["entities"]) for piece in pieces) >= n
 
 
 # --- bad input: the other files still get tagged
@@ -164,7 +167,8 @@ def test_a_bad_file_is_one_line_and_the_others_are_tagged(
         ("nul.txt", b"\0In\0 Kenya\0.", "\0In\0 Kenya\0."),
         ("bom.txt", b"\xef\xbb\xbfIn Kenya.", "In Kenya."),
         ("crlf.txt", b"In Kenya.\r\n\r\nIn Uganda.\r\n", "In Kenya.\r\n\r\nIn Uganda.\r\n"),
-        ("line.txt", b"Kenya " * 850_000, None),
+        ("line.txt", b"Kenya " * 20_000, None),
+        slow("lines.txt", b"Kenya " * 850_000, None, id="line of six pieces"),
         ("run.txt", b"a" * 900_000, "a" * 900_000),
         ("emoji.txt", "Go \U0001f600Kenya\u200b!".encode(), "Go \U0001f600Kenya\u200b!"),
         ("lone.jsonl", b'{"text": "In \\ud800 Kenya."}\n', "In \ufffd Kenya."),
@@ -335,8 +339,9 @@ def herdner_process(*arguments: object, **options) -> subprocess.Popen:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ELSEWHERE, **options)
 
 
-def test_a_closed_pipe_is_quiet(model: str, tmp_path: Path) -> None:
-    (tmp_path / "long.txt").write_text("In Kenya. " * 300_000)
+@pytest.mark.parametrize("n", [20_000, slow(300_000)])  # one piece, which a pipe does not hold, and three
+def test_a_closed_pipe_is_quiet(model: str, tmp_path: Path, n: int) -> None:
+    (tmp_path / "long.txt").write_text("In Kenya. " * n)
     process = herdner_process("tag", tmp_path / "long.txt", "-m", model)
     assert process.stdout is not None
     assert process.stderr is not None
@@ -358,7 +363,7 @@ def test_interrupted_work_leaves_the_older_output(
     output.write_text("precious")
     process = herdner_process("tag", "-", "-m", model, "-f", "jsonl", "-o", output, "-j", jobs, stdin=subprocess.PIPE)
     assert process.stdin is not None
-    process.stdin.write(b"In Kenya. " * 400_000)  # and never the end
+    process.stdin.write(b"In Kenya. " * 120_000)  # a piece to work at, and never the end
     process.stdin.flush()
     deadline = time.monotonic() + 60
     while len(list(folder.iterdir())) < 2 and time.monotonic() < deadline:

@@ -19,6 +19,7 @@ from distributed import Client
 from herdner.distributed import cluster
 
 
+@pytest.mark.slow
 def test_the_command_on_a_scheduler_s_address(
     call: Call, client: Client, inputs: Path, tmp_path: Path, alone: Callable[..., bytes], joined: Callable
 ) -> None:
@@ -78,6 +79,7 @@ def test_without_dask_the_extra_is_named(call: Call, tmp_path: Path, monkeypatch
     assert "pip install 'herdner[dask]'" in one_line(outcome, 1)
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_whole_parts_and_goes_on(
     inputs: Path, tmp_path: Path, texts: list[str], alone: Callable[..., bytes], joined: Callable
 ) -> None:

@@ -46,6 +46,7 @@ def test_sampling_of_a_bag_does_not_depend_on_its_partitions(texts: list[str]) -
     assert sampled(1, 1, 5) != sampled(1, 1, 6)
 
 
+@pytest.mark.slow
 def test_a_frame_gets_a_typed_column_lazily(client: Client, tmp_path: Path) -> None:
     frame = pd.DataFrame({"key": [7, 8, 9], "body": [TEXT, None, "In Kenya."]}, index=[5, 6, 7])
     tagged = tag_frame(dd.from_pandas(frame, npartitions=2), column="body")

@@ -38,6 +38,7 @@ def test_the_parts_are_what_one_process_writes(
     assert {path.name for path in output.iterdir()} == {*manifest.names, "manifest.json"}
 
 
+@pytest.mark.slow
 def test_documents_sample_the_same_however_they_are_cut(
     client: Client, inputs: Path, tmp_path: Path, alone: Alone, joined: Joined
 ) -> None:
@@ -49,6 +50,7 @@ def test_documents_sample_the_same_however_they_are_cut(
     assert joined(tmp_path / f"4-{SMALL}") != expected
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_nothing_and_duplicates_nothing(
     client: Client, inputs: Path, tmp_path: Path, alone: Alone, joined: Joined
 ) -> None:
@@ -65,6 +67,7 @@ def test_a_killed_worker_loses_nothing_and_duplicates_nothing(
     assert joined(tmp_path / "out") == alone(inputs)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_where_it_was(
     client: Client, inputs: Path, tmp_path: Path, alone: Alone, joined: Joined
 ) -> None:
@@ -107,6 +110,7 @@ def test_a_run_goes_on_only_as_it_began(client: Client, tmp_path: Path, texts: l
         tag_files(path, output, client=client)
 
 
+@pytest.mark.slow
 def test_failing_documents_are_reported_and_the_rest_goes_on(
     client: Client, tmp_path: Path, texts: list[str], alone: Alone, joined: Joined
 ) -> None:
@@ -128,6 +132,7 @@ def test_failing_documents_are_reported_and_the_rest_goes_on(
     assert joined(output) == alone(folder)
 
 
+@pytest.mark.slow
 def test_long_texts_are_cut_as_in_one_process(
     client: Client, tmp_path: Path, alone: Alone, joined: Joined, texts: list[str]
 ) -> None:

@@ -201,6 +201,7 @@ def test_an_interrupt_leaves_nothing_behind(files, run, tmp_path, monkeypatch):
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.slow
 def test_the_script_runs_from_anywhere(files):
     command = [sys.executable, str(REPOSITORY / "scripts" / "evaluate_ner.py"), files["gold"], files["after"]]
     done = subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=120)

@@ -29,12 +29,14 @@ def results(script: str, out: Path, *options: str) -> dict:
     return json.loads(written.read_text())["results"]
 
 
+@pytest.mark.slow
 def test_fig_1_dogs_is_below_systematic_is_below_random(tmp_path) -> None:
     for replicate in results("dogs17_fig1", tmp_path)["replicates"]:
         last = {name: values[-1] for name, values in replicate["guarantees"].items()}
         assert last["iterated DoGS"] <= last["DoGS"] < last["systematic"] < last["uniform random"]
 
 
+@pytest.mark.slow
 def test_fig_2_a_short_scan_has_the_guarantee_of_two_sweeps(tmp_path) -> None:
     found = results("dogs17_fig2", tmp_path)
     assert found["guarantee"]["DoGS"] <= found["guarantee"]["systematic"]
@@ -42,17 +44,20 @@ def test_fig_2_a_short_scan_has_the_guarantee_of_two_sweeps(tmp_path) -> None:
     assert found["seconds_a_sample"]["DoGS"] < 0.1 * found["seconds_a_sample"]["systematic"]
 
 
+@pytest.mark.slow
 def test_fig_3_runs(tmp_path) -> None:
     for grid in results("dogs17_fig3", tmp_path)["grids"].values():
         assert grid["dogs"][0]["updates"][-1] < grid["uniform"][0]["updates"][-1]
 
 
+@pytest.mark.slow
 def test_fig_4_the_bias_falls_faster(tmp_path) -> None:
     for grid in results("dogs17_fig4", tmp_path)["grids"].values():
         assert grid["guarantees"]["DoGS"][-1] < grid["guarantees"]["systematic"][-1]
         assert sum(grid["bias"]["DoGS"]["bias"][:3]) < sum(grid["bias"]["systematic"]["bias"][:3])
 
 
+@pytest.mark.slow
 def test_fig_8_loose_bounds_loosen_the_guarantee(tmp_path) -> None:
     found = results("dogs17_fig8", tmp_path)["factors"]
     last = [found[factor]["guarantees"]["DoGS"][-1] for factor in ("1.0", "1.1", "1.3", "1.5")]

@@ -20,6 +20,7 @@ def run(script: str, *options: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=180)
 
 
+@pytest.mark.slow
 def test_a_quick_benchmark_gives_every_measure_that_needs_no_data() -> None:
     done = run("bench_stein.py", "--quick", "--json", "--only", "toy", "--only", "iteration", "--only", "line")
     assert done.returncode == 0, done.stderr
@@ -34,6 +35,7 @@ def test_an_unknown_group_is_one_line() -> None:
     assert done.stderr == "there is no group 'year'; --only takes toy, iteration, line, naval, protein\n"
 
 
+@pytest.mark.slow
 def test_the_mixture_prints_the_rates_beside_the_claims(tmp_path) -> None:
     pytest.importorskip("matplotlib")
     done = run("fwss_toy.py", "--quick", "--out", str(tmp_path))
@@ -46,6 +48,7 @@ def test_the_mixture_prints_the_rates_beside_the_claims(tmp_path) -> None:
     assert np.all(np.array(found["mmd2"]["fully-corrective"]) <= np.array(found["mmd2"]["constant"]) + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("script", "data"), [("fwss_logistic.py", "protein"), ("fwss_blocks.py", "protein")])
 def test_experiments_with_data_run(script, data, tmp_path) -> None:
     pytest.importorskip("matplotlib")

@@ -27,6 +27,7 @@ def found(out: Path, name: str) -> dict:
     return json.loads((out / f"{name}.json").read_text())["results"]
 
 
+@pytest.mark.slow
 def test_parts_of_the_error_on_rings(tmp_path):
     """HGW19 Fig. 3: D^herding falls like 1 / T, D^all follows D^z, both stop above D^cor's estimate or near it."""
     hgw19_parts.figure3(True, 0, tmp_path)
@@ -36,6 +37,7 @@ def test_parts_of_the_error_on_rings(tmp_path):
         assert ring["cor"][-1] > 0.8 * ring["estimate"]
 
 
+@pytest.mark.slow
 def test_bins_and_bounds_on_errors(tmp_path):
     """HGW19 Fig. 4, 6, 7, 8."""
     for run in (hgw19_parts.figure4, hgw19_parts.figure6, hgw19_parts.figure7, hgw19_parts.figure8):
@@ -59,6 +61,7 @@ def test_the_table_of_returns(tmp_path):
         assert ring["total"] == pytest.approx(ring["exact total"], rel=0.15)
 
 
+@pytest.mark.slow
 def test_weight_sharing_and_averages(tmp_path):
     """HGW19 Fig. 1: few weights help early; Fig. 9: RDHG is ahead of Gibbs."""
     hgw19_fig1.main(True, 0, tmp_path)
@@ -72,6 +75,7 @@ def test_weight_sharing_and_averages(tmp_path):
         assert averages[f"{name}, RDHG(64)"][-1] < averages[f"{name}, Gibbs"][-1]
 
 
+@pytest.mark.slow
 def test_two_and_four_variables(tmp_path):
     """HG16 Fig. 5: the rates; Fig. 7: the error of herded Gibbs stops, that of complete herding does not."""
     hg16_fig5.main(True, 0, tmp_path)
@@ -95,6 +99,7 @@ def shapes(tmp_path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_shapes(shapes, tmp_path):
     """HGW19 Fig. 11: the more sharing, the fewer wrong pixels after 31 samples; Gibbs has most."""
     hgw19_fig11.main(shapes, True, 0, tmp_path)
@@ -103,6 +108,7 @@ def test_shapes(shapes, tmp_path):
     assert ends["HG-shared"] < ends["Gibbs"]
 
 
+@pytest.mark.slow
 def test_gaussian_noise(shapes, tmp_path):
     """HG16 Table 2 at the sigma where the methods differ most for certain."""
     hg16_denoising.main(shapes / "disc.png", quick=True, out=tmp_path)

@@ -7,9 +7,11 @@ import math
 import subprocess
 import sys
 
+import pytest
 from data import ELSEWHERE, REPOSITORY
 
 
+@pytest.mark.slow
 def test_a_quick_run_gives_every_measure() -> None:
     command = [sys.executable, str(REPOSITORY / "scripts" / "benchmarks" / "bench_dogs.py"), "--quick", "--json"]
     done = subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=120)

@@ -20,6 +20,7 @@ def bench(*options: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 def test_a_quick_run_gives_every_measure() -> None:
     pytest.importorskip("numba", reason="needs numba: pip install 'herdner[bench]'")
     done = bench("--quick", "--json")

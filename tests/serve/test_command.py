@@ -18,6 +18,7 @@ pytest.importorskip("fastapi", reason="needs FastAPI: pip install 'herdner[serve
 httpx = pytest.importorskip("httpx", reason="needs httpx, to ask the server")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_it_says_where_it_listens_and_ctrl_c_ends_it_quietly() -> None:
     command = [sys.executable, "-m", "herdner", "serve", "--port", "0", "--workers", "1"]

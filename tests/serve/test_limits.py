@@ -78,6 +78,7 @@ def test_a_run_over_the_limit_is_ended_and_the_next_one_works(pool: Pool) -> Non
     assert answered(pool)["n_tokens"] == 3
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_a_worker_that_is_killed_is_replaced(pool: Pool) -> None:
     answered(pool)
@@ -106,6 +107,7 @@ def test_a_model_that_is_none(tmp_path: Any) -> None:
         Pool(str(tmp_path / "no.model"), Limits(n_workers=1))
 
 
+@pytest.mark.slow
 def test_requests_beyond_the_queue_are_turned_away_at_once_and_one_in_it_waits(pool: Pool) -> None:
     answered(pool)
     outcomes: list[type[Exception]] = []

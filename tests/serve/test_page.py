@@ -11,7 +11,10 @@ import pytest
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright, which drives the browser")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)"),
+]
 
 TEXT = "Winam Ferries Ltd. lost in court, said Charlotte Akinyi. Winam will pay. Akinyi left Kisumu. Winam won before."
 

@@ -116,6 +116,7 @@ def trained(corpus: Path, settings: dict[str, object], **config: object) -> spac
     return nlp
 
 
+@pytest.mark.slow
 def test_initialize_trains_what_the_tagger_would(corpus):
     nlp = trained(corpus, {"rules": ["same-word:nearest=2"]})
     document = list(read_documents(CORPUS / "herdner_news.train.conll", "conll"))[:40]
@@ -143,6 +144,7 @@ def test_initialize_with_spans_and_without_links_or_lexicon(corpus):
     assert not doc.ents
 
 
+@pytest.mark.slow
 def test_a_model_that_the_config_names_stays_unless_told_otherwise(corpus):
     nlp = spacy.blank("en")
     component = nlp.add_pipe("herdner")
@@ -186,6 +188,7 @@ def run(*arguments: object) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_fill_config_train_and_evaluate(corpus, tmp_path):
     run("init", "fill-config", CONFIGS / "train.cfg", tmp_path / "full.cfg")
     paths = ["--paths.train", corpus / "train.spacy", "--paths.dev", corpus / "dev.spacy"]
@@ -206,6 +209,7 @@ def test_the_tutorial_shows_the_file_that_is_tested():
     assert f'```ini title="train.cfg"\n{config[config.index("[paths]") :]}```\n' in page
 
 
+@pytest.mark.slow
 def test_assemble_the_pipeline_that_needs_no_training(tmp_path):
     run("assemble", CONFIGS / "tag.cfg", tmp_path / "tagger")
     nlp = spacy.load(tmp_path / "tagger")
