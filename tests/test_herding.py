@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 
 import herdner
 from herdner import herding
@@ -26,7 +27,7 @@ def worst_deviation(samples, p):
     return np.abs(counts - np.arange(1, len(samples) + 1)[:, None] * p).max()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(distributions(), st.integers(0, 3000), st.none() | st.integers(0, 10**6))
 def test_counts_stay_within_labels_less_one(p, n_samples, seed):
     samples = herd_categorical(p, n_samples, seed=seed).samples
@@ -57,7 +58,7 @@ def by_hand(features, moments, weights, n_samples):
     return samples, weights
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 5))
 def test_any_feature_map_follows_the_equation(seed, n_points, n_features):
     rng = np.random.default_rng(seed)
@@ -71,7 +72,7 @@ def test_any_feature_map_follows_the_equation(seed, n_points, n_features):
     assert first.samples.tolist() + herd(features, moments, 110, first.weights).samples.tolist() == samples
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.integers(0, 10**6))
 def test_moments_are_met_as_one_over_t(seed):
     """T times the error has no growth: its largest value up to 40000 samples is near that up to 10000."""

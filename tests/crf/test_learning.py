@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 from tiny_crfs import ENDS, conditional, joint, many, tiny
 
 from herdner.crf.learning import Learner, MCMCLikelihood, learn
@@ -63,7 +64,7 @@ def shifted(crf: CRF, what: str, k: int, at, by: float) -> CRF:
     return replace(crf, link_tables=tuple(changed if i == k else s for i, s in enumerate(crf.link_tables)))
 
 
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(st.integers(0, 10**6))
 @pytest.mark.parametrize("objective", [PseudoLikelihood(), PseudoLikelihood("token"), Piecewise()])
 def test_slopes_are_finite_differences(objective, seed):

@@ -9,8 +9,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 from rich.console import Console
 from scipy import stats
 
@@ -121,7 +122,7 @@ def test_a_class_that_only_one_predicts() -> None:
     assert found.micro.f1_b < found.micro.f1_a == 1
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 10**6), st.integers(2, 9), st.sampled_from(["document", "sentence"]))
 def test_exchanging_a_and_b_changes_signs_alone(seed: int, n_documents: int, unit) -> None:
     gold, a, b = case(seed, n_documents, 0.4, 0.3)
@@ -134,7 +135,7 @@ def test_exchanging_a_and_b_changes_signs_alone(seed: int, n_documents: int, uni
     assert one.share_not_better + two.share_not_better >= 1  # together they count ties twice
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 10**6), st.integers(2, 9), st.floats(0, 1))
 def test_against_itself_nothing_differs(seed: int, n_documents: int, rate: float) -> None:
     gold, a, _ = case(seed, n_documents, rate, rate)

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from herdner.evaluation.align import align
@@ -46,7 +46,6 @@ def overlap(gold: Span, guess: Span) -> bool:
     return gold.start < guess.end and guess.start < gold.end
 
 
-@settings(deadline=None)
 @given(tagged())
 def test_every_span_is_in_one_match_and_what_overlaps_is_matched_as_far_as_can_be(sides):
     for right, guess in zip(*sides, strict=True):
@@ -73,7 +72,6 @@ def test_the_same_label_goes_before_the_larger_overlap():
     assert match_spans([Span(0, 2, "A")], [Span(0, 3, "B")])[0].kind == "label and borders"
 
 
-@settings(deadline=None)
 @given(tagged())
 def test_confusion_counts_what_seqeval_counts(sides):
     gold, predicted = sides
@@ -93,7 +91,6 @@ def test_confusion_counts_what_seqeval_counts(sides):
     assert sum(int(n.replace(",", "")) for row in found.rows() for n in row[2:]) == counts.sum()
 
 
-@settings(deadline=None)
 @given(tagged())
 def test_frequent_errors_are_all_errors(sides):
     gold, predicted = sides
@@ -110,7 +107,6 @@ def test_frequent_errors_are_all_errors(sides):
                 assert place is None or " ".join(example.text[slice(*place)].split()) == text
 
 
-@settings(deadline=None)
 @given(tagged(3))
 def test_mended_errors_are_those_that_compare_counts(sides):
     gold, a, b = sides
@@ -127,7 +123,6 @@ def test_mended_errors_are_those_that_compare_counts(sides):
     assert not spurious & claimed
 
 
-@settings(deadline=None)
 @given(tagged())
 def test_strict_matches_of_nervaluate_are_those_of_seqeval(sides):
     pytest.importorskip("nervaluate", reason="needs the extra report")
@@ -187,7 +182,6 @@ def test_consistency_by_hand():
     assert consistency([]).share_differing == 0
 
 
-@settings(deadline=None)
 @given(tagged(1))
 def test_repeated_names_are_those_that_slow_counting_finds(sides):
     (documents,) = sides

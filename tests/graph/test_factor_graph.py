@@ -7,16 +7,17 @@ import dataclasses
 import numpy as np
 import pytest
 from graphs import any_graphs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Oracle, factors_of
+from quick import examples
 
 from herdner.graph import FactorGraph, Labels, TableFactors
 
 INF = np.inf
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(any_graphs())
 def test_log_potential_is_the_sum_of_the_factors(graph):
     oracle = Oracle.of_graph(graph)
@@ -25,7 +26,7 @@ def test_log_potential_is_the_sum_of_the_factors(graph):
     assert np.ndim(graph.log_potential(oracle.states[0])) == 0
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(any_graphs(), st.data())
 def test_conditioning_keeps_the_log_potential_of_the_completed_state(graph, data):
     oracle = Oracle.of_graph(graph)
@@ -39,7 +40,7 @@ def test_conditioning_keeps_the_log_potential_of_the_completed_state(graph, data
             assert conditioned.log_potential(state[rest]) == pytest.approx(value, abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(any_graphs(forbidden=(0.0,)))
 def test_a_variable_depends_on_its_blanket_alone(graph):
     oracle = Oracle.of_graph(graph)

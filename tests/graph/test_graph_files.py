@@ -8,7 +8,8 @@ import zipfile
 import numpy as np
 import pytest
 from graphs import any_graphs
-from hypothesis import given, settings
+from hypothesis import given
+from quick import examples
 
 from herdner.graph import FactorGraph, GraphFileError, ising, load_graph, potts, save_graph
 
@@ -21,7 +22,7 @@ def same(one: FactorGraph, other: FactorGraph) -> None:
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(graph=any_graphs())
 def test_there_and_back(graph, tmp_path_factory) -> None:
     path = tmp_path_factory.mktemp("graphs") / "graph.npz"

@@ -7,8 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 from graphs import any_graphs, path_graphs
-from hypothesis import given, settings
+from hypothesis import given
 from oracle import Oracle
+from quick import examples
 
 from herdner.graph import FactorGraph, TableFactors, chain, compile_tables, ising
 from herdner.inference import ImpossibleGraph, UnsupportedGraph, make_backend
@@ -25,7 +26,7 @@ def check_expectations(result, graph, oracle):
         np.testing.assert_allclose(ours, theirs, atol=1e-9)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(any_graphs(forbidden=(0.0, 0.1, 0.3)))
 def test_exact_is_the_enumerated_joint(graph):
     oracle = Oracle.of_graph(graph)
@@ -36,7 +37,7 @@ def test_exact_is_the_enumerated_joint(graph):
     check_expectations(make_backend("exact").infer(graph), graph, oracle)
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(path_graphs(forbidden=(0.0, 0.1, 0.3)))
 def test_viterbi_is_the_enumerated_joint_on_any_paths(graph):
     oracle = Oracle.of_graph(graph)
@@ -48,7 +49,7 @@ def test_viterbi_is_the_enumerated_joint_on_any_paths(graph):
     check_expectations(backend.infer(graph), graph, oracle)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(path_graphs(integers=True, forbidden=(0.0,)))
 def test_ties_follow_the_stated_rule(graph):
     """Integers add up without rounding, so ties are real; viterbi's rule is exact's where paths run forward."""

@@ -11,9 +11,10 @@ import time
 import numpy as np
 import pytest
 from graphs import any_graphs, path_graphs
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracle import Oracle
+from quick import examples
 
 from herdner.graph import FactorGraph, TableFactors, chain, compile_tables, ising, potts
 from herdner.inference import Interrupted, UnsupportedGraph, make_backend
@@ -76,7 +77,7 @@ def test_marginals_are_those_of_the_enumerated_joint(name):
     check_marginals(GRAPHS[name], Oracle.of_graph(GRAPHS[name]))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.one_of(any_graphs(), path_graphs()), st.integers(0, 100))
 def test_any_graph_of_pairs_keeps_to_the_support_and_its_log_potentials(graph, seed):
     oracle = Oracle.of_graph(graph)
@@ -135,7 +136,7 @@ def test_a_long_chain_mixes_at_once_where_single_updates_stick():
     assert np.count_nonzero(np.diff(result.samples[0], axis=1)) < 100
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.integers(0, 2**32 - 1))
 def test_blocks_are_maximal_paths(seed):
     rng = np.random.default_rng(seed)

@@ -7,9 +7,10 @@ import itertools
 import numpy as np
 import pytest
 from graphs import any_graphs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Oracle
+from quick import examples
 
 from herdner.graph import FactorGraph, TableFactors, chain, ising, potts
 from herdner.inference import ImpossibleGraph, UnsupportedGraph, make_backend
@@ -24,7 +25,7 @@ def flips(state, sizes):
                 yield flipped
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(any_graphs(forbidden=(0.0, 0.1, 0.3)), st.sampled_from(["unary", "random"]), st.integers(1, 3))
 def test_the_state_is_a_local_optimum_reached_uphill(graph, start, n_starts):
     oracle = Oracle.of_graph(graph)

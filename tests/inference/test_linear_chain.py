@@ -6,9 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Oracle, chain_factors
+from quick import examples
 
 from herdner.inference.linear_chain import ImpossibleChain, forward_backward, span_log_probability, viterbi
 
@@ -40,7 +41,7 @@ def oracles(unary, tables, offsets, edge_table):
         yield a, b, Oracle.of([unary.shape[1]] * (b - a), chain_factors(unary[a:b], tables, edges))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(batches(integers=True))
 def test_viterbi_is_the_enumerated_maximum_and_ties_follow_the_stated_rule(batch):
     each = list(oracles(*batch))
@@ -56,7 +57,7 @@ def test_viterbi_is_the_enumerated_maximum_and_ties_follow_the_stated_rule(batch
         assert states[a:b].tolist() == oracle.best().tolist()
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(batches())
 def test_forward_backward_is_the_enumerated_joint(batch):
     each = list(oracles(*batch))
@@ -80,7 +81,7 @@ def test_forward_backward_is_the_enumerated_joint(batch):
     np.testing.assert_allclose(result.transition_counts, counts, atol=1e-9)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(batches(), st.data())
 def test_span_probabilities_are_the_enumerated_ones(batch, data):
     unary, tables, offsets, edge_table = batch

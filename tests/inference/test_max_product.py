@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from graphs import any_graphs, grouped, path_graphs, random_group
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Oracle
+from quick import examples
 
 from herdner.graph import FactorGraph, TableFactors, chain, compile_tables, ising, potts
 from herdner.inference import ImpossibleGraph, UnsupportedGraph, make_backend
@@ -47,7 +48,7 @@ def check_exact(graph, **options):
     return result
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.one_of(trees(), trees(integers=True), path_graphs(), path_graphs(integers=True)))
 def test_trees_are_exact_after_two_sweeps(graph):
     """Integers make ties, where the best label of each belief alone need not be a best state."""
@@ -79,13 +80,13 @@ def test_what_is_ruled_out_travels_to_the_end(n):
         assert result.trace[0, -1] == 0.0
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.one_of(trees(), path_graphs()))
 def test_damping_reaches_the_same_state(graph):
     check_exact(graph, damping=0.5, n_sweeps=1000, tolerance=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(path_graphs(integers=True, forbidden=(0.0,)))
 def test_ties_follow_the_rule_of_viterbi(graph):
     form = compile_tables(graph).structure
@@ -94,7 +95,7 @@ def test_ties_follow_the_rule_of_viterbi(graph):
         assert make_backend("max-product").infer(graph).state.tolist() == best.tolist()
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(any_graphs(forbidden=(0.0, 0.1, 0.4)), st.sampled_from([1.0, 0.5]))
 def test_any_graph_gives_an_allowed_state_or_an_error(graph, damping):
     oracle = Oracle.of_graph(graph)

@@ -7,9 +7,10 @@ import itertools
 import numpy as np
 import pytest
 from graphs import any_graphs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Oracle, factors_of
+from quick import examples
 
 from herdner.graph import FactorGraph, TableFactors, chain, ising
 from herdner.inference import ImpossibleGraph, make_backend
@@ -40,7 +41,7 @@ def softmax(values):
     return weights / weights.sum()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(any_graphs(forbidden=(0.0,)), st.sampled_from([1.0, 0.5, 0.1]), st.sampled_from(["unary", "uniform"]))
 def test_three_sweeps_are_the_three_sweeps_of_a_plain_version(graph, damping, start):
     factors, sizes = factors_of(graph), graph.domains.sizes
@@ -69,7 +70,7 @@ def bare(graph):
     return any(np.max(total) == -np.inf for total in sums.values())
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     any_graphs(forbidden=(0.0, 0.1, 0.4)),
     st.sampled_from([1.0, 0.5]),

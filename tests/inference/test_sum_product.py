@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from graphs import any_graphs, grouped, path_graphs, random_group
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Oracle
+from quick import examples
 
 from herdner.graph import FactorGraph, TableFactors, chain, ising, potts
 from herdner.inference import ImpossibleGraph, Interrupted, UnsupportedGraph, make_backend
@@ -52,7 +53,7 @@ def check_expectations(result, graph, oracle, atol=1e-9):
         np.testing.assert_allclose(ours, theirs, atol=atol)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(forests(forbidden=(0.0, 0.1, 0.3)), st.sampled_from([1.0, 0.6]))
 def test_forests_are_exact(graph, damping):
     oracle = Oracle.of_graph(graph)
@@ -68,7 +69,7 @@ def test_forests_are_exact(graph, damping):
     assert result.log_potential > -np.inf
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(forests(forbidden=(0.0, 0.2), scales=(30.0, 300.0, 1e6)))
 def test_forests_of_extreme_tables_are_exact(graph):
     """Tables of which the loops of numbers make nothing, or too little: these work in logarithms."""
@@ -80,7 +81,7 @@ def test_forests_of_extreme_tables_are_exact(graph):
     check_expectations(result, graph, oracle, atol=1e-9 * top)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(path_graphs(forbidden=(0.0, 0.1, 0.3)))
 def test_paths_are_those_of_viterbi_to_the_bit(graph):
     try:
@@ -191,7 +192,7 @@ def test_weak_loops_come_near_the_truth():
         assert np.abs(result.marginals - exact.marginals).max() < 0.005
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(any_graphs(forbidden=(0.0, 0.1, 0.4)), st.sampled_from([1.0, 0.5]), st.sampled_from([1, 2, 10]))
 def test_any_graph_of_pairs_gives_an_allowed_state_or_an_error(graph, damping, n_sweeps):
     graph = FactorGraph(graph.domains, [group for group in graph.factors if group.arity < 3])

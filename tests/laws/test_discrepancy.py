@@ -7,8 +7,9 @@ import itertools
 import numpy as np
 import pytest
 from gibbs_families import FAMILIES
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from quick import examples
 from reference_gibbs import Reference, fixed_point
 
 from herdner.graph import FactorGraph, TableFactors
@@ -42,7 +43,7 @@ def rounding(numbers: str, n_labels: int) -> float:
 PROBABILITIES = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, 1e-9, 1e-12, 1 - 1e-9, 0.5, 1 / 3, 2.0**-32]))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(PROBABILITIES, min_size=1, max_size=40), st.sampled_from(FORMS), st.integers(0, 2**32 - 1))
 @example([1e-9, 0.0, 1.0, 1 - 1e-9, 0.5, 1 / 3], ("circular", "fixed"), 0)
 @example([1e-9, 0.0, 1.0, 1 - 1e-9, 0.5, 1 / 3], ("threshold", "float64"), 0)
@@ -55,7 +56,7 @@ def test_two_labels_stay_within_one(ones, form, seed):
     assert visited[:, p == 1].all()
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.integers(3, 12), st.sampled_from([0.02, 0.3, 3.0]), st.integers(0, 2), st.sampled_from(FORMS),
     st.integers(0, 2**32 - 1),

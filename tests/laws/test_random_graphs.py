@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 from graphs import any_graphs
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracle import Oracle
+from quick import examples
 from reference_gibbs import Reference
 
 from herdner.graph import FactorGraph, TableFactors, compile_tables, ising
@@ -86,7 +87,7 @@ def assert_same_runs(plan: Gibbs, graph: FactorGraph, seed: int) -> None:
         assert np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b, f"part {number}"
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(grids(), PLANS, st.integers(0, 99))
 def test_grids(graph, plan, seed):
     assert Setup.of(replace(plan, sharing=None, error_bound=0.0), compile_tables(graph), None).loop == "grid"
@@ -108,13 +109,13 @@ def sparse_graphs(draw) -> FactorGraph:
     return FactorGraph(np.full(n, n_labels), [unary, TableFactors(pairs, tables, which)])
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(sparse_graphs(), PLANS, st.integers(0, 99))
 def test_pairs(graph, plan, seed):
     assert_same_runs(plan, graph, seed)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(any_graphs(), PLANS, st.integers(0, 99))
 def test_anything_follows_the_reference(graph, plan, seed):
     """Factors of 0 to 3 variables of 1 to 3 labels: state by state like the plain implementation, and allowed."""

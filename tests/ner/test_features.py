@@ -9,8 +9,9 @@ import feature_strings
 import numpy as np
 import pytest
 from data import shared_data
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 
 from herdner._ext.features import TYPE_ATTRIBUTES, FeatureWeights
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
@@ -92,7 +93,7 @@ def assert_bijection(expected, starts, keys) -> None:
 
 
 @given(documents)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_keys_are_the_features_of_the_plain_python_pipeline(sentences):
     assert_same_features(sentences, EXTRACTOR)
 
@@ -115,7 +116,7 @@ def weights_of(keys, n_labels=5, seed=3) -> tuple[FeatureWeights, dict[int, np.n
 
 
 @given(documents)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_scores_are_the_summed_weights_of_the_keys(sentences):
     tokens, offsets = [t for s in sentences for t in s], offsets_of(sentences)
     starts, keys = make_extractor(PLAN, LEXICON).keys(tokens, offsets)
@@ -197,7 +198,7 @@ def test_documents_of_typographic_variants_have_equal_features():
 
 
 @given(st.lists(documents, max_size=5))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_documents_scored_together_get_what_they_get_alone(several):
     parts = [([t for s in sentences for t in s], offsets_of(sentences)) for sentences in [*several, [["Ada", "Ada"]]]]
     tokens = [token for part, _ in parts for token in part]

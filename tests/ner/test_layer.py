@@ -9,9 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Oracle, chain_factors
+from quick import examples
 from scored_documents import IOB2, LABELS, OFFSETS, SCORES, WORDS, documents
 from sklearn.base import clone
 
@@ -37,7 +38,7 @@ def joint(scores: np.ndarray, ends: list[tuple[int, int]], tie: float) -> Oracle
     return Oracle.of([4] * len(scores), [*factors, *((pair, table) for pair in ends)])
 
 
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(st.integers(0, 10**6), st.floats(-2, 3))
 @pytest.mark.parametrize(("backend", "abs_"), [("exact", 1e-9), ("sum-product", 5e-3)])
 def test_tags_and_marginals_are_those_of_the_enumerated_joint(backend, abs_, seed, tie):

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 
 import herdner
 from herdner import Tagger
@@ -147,7 +148,7 @@ def test_no_more_is_read_than_the_batches_need(tagger, n_jobs):
 
 
 @given(st.lists(st.integers(0, 3 * BATCH_CHARACTERS), max_size=30), st.integers(1, 9))
-@settings(max_examples=50)
+@examples(50)
 def test_batches_hold_all_in_order(lengths, most):
     texts = ["x" * length for length in lengths]
     cut = list(batches(texts, 7, most))
@@ -159,7 +160,7 @@ def test_batches_hold_all_in_order(lengths, most):
 
 
 @given(st.lists(st.integers()), st.integers(1, 4))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_threads_keep_the_order(items, n_jobs):
     assert list(ordered(lambda item: item * 2, items, n_jobs)) == [item * 2 for item in items]
 

@@ -7,8 +7,9 @@ from math import gcd
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 
 from herdner.sampling import LFSR, Driving, Sobol, driving
 from herdner.sampling.registers import REGISTERS, Words, is_primitive, parse_polynomial, register
@@ -105,7 +106,7 @@ def sequence(request):
     return Driving.from_text(request.param)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(1, 40), st.lists(st.integers(0, 4000), max_size=6), st.integers(0, 5))
 def test_pieces_change_nothing(sequence, n_steps, cuts, seed):
     with pytest.MonkeyPatch.context() as patch:

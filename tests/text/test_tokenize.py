@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import spacy
 from data import ELSEWHERE, shared_data
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from herdner.text.document import Document
@@ -33,8 +33,6 @@ NEWS_WORDS = (
 NEWS_GAPS = [" ", " ", "\n", "\n\n", "\t", "\r\n", "\u00a0", "\u200b", "\ud800", "\x00"]
 NEWS_TEXT = st.lists(st.sampled_from(NEWS_WORDS.split()) | st.sampled_from(NEWS_GAPS)).map("".join)
 LINE_BREAK = re.compile("\r\n|[\n\x0b\x0c\r\x85\u2028\u2029]")
-# A first call loads spaCy, so single examples may be slow.
-patient = settings(deadline=None)
 
 
 def check_laws(text: str, document: Document) -> None:
@@ -49,13 +47,11 @@ def check_laws(text: str, document: Document) -> None:
     assert (offsets[1:] > offsets[:-1]).all()
 
 
-@patient
 @given(ANY_TEXT | NEWS_TEXT)
 def test_tokens_cover_all_but_white_space_and_sentences_cover_the_tokens(text: str) -> None:
     check_laws(text, TOKENIZER(text))
 
 
-@patient
 @given(NEWS_TEXT)
 def test_a_filled_cache_changes_nothing(text: str) -> None:
     assert FORGETFUL.tokens(text) == TOKENIZER.tokens(text) == TOKENIZER.tokens(text)
@@ -67,7 +63,6 @@ def spacy_tokens(text: str) -> list[str]:
     return [token.text for token in TOKENIZER._nlp.tokenizer(text) if not token.text.isspace()]
 
 
-@patient
 @given(st.text(st.sampled_from("abcDEF.'’,-/_&$3 \n“”`()"), max_size=40))
 def test_split_run_by_run_is_the_split_of_the_whole_text(text: str) -> None:
     assert TOKENIZER.tokens(text) == spacy_tokens(text)
@@ -175,7 +170,6 @@ def plain_borders(document: Document, rules: SentenceRules = ENGLISH) -> list[in
     return sorted(borders)
 
 
-@patient
 @given(ANY_TEXT | NEWS_TEXT | st.lists(NEWS_TEXT, min_size=2).map("\n".join))
 def test_sentences_begin_where_the_rules_say(text: str) -> None:
     document = TOKENIZER(text)
