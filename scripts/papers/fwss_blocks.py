@@ -14,9 +14,8 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from bench_stein import run_svgd
 from experiment import Experiment, Out, Quick, Seed
-from stein_data import split, table
+from fwss_regression import run_svgd, split, table
 
 from herdner.fwss import Adam, Points, block_fwss, fwss
 

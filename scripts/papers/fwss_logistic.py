@@ -17,8 +17,8 @@ from typing import Annotated
 import numpy as np
 import typer
 from experiment import Experiment, Out, Quick, Seed
+from fwss_regression import is_there, table
 from scipy.spatial.distance import pdist
-from stein_data import is_there, table
 
 from herdner.fwss import (
     Adam,

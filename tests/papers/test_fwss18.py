@@ -32,7 +32,7 @@ def test_a_quick_benchmark_gives_every_measure_that_needs_no_data() -> None:
 def test_an_unknown_group_is_one_line() -> None:
     done = run("bench_stein.py", "--only", "year")
     assert done.returncode == 1
-    assert done.stderr == "there is no group 'year'; --only takes toy, iteration, line, naval, protein\n"
+    assert done.stderr == "there is no group 'year'; --only takes toy, iteration, line\n"
 
 
 @pytest.mark.slow

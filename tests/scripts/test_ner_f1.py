@@ -10,7 +10,7 @@ import ner_f1
 import numpy as np
 import pytest
 from data import REPOSITORY
-from ner_decoding import (
+from papers.ner_decoding import (
     Method,
     Row,
     Scored,

@@ -1,7 +1,7 @@
 """Are confidences of entities right as often as they say? Chain, links, and averages over particles of the tables.
 
     herdner train --train ../shared/data/ner/conll2003/eng.train:conll2003 --particles 32 --output conll.herdner
-    python scripts/models/calibration.py --model conll.herdner --test ../shared/data/ner/conll2003/eng.testa:conll2003
+    python scripts/papers/calibration.py --model conll.herdner --test ../shared/data/ner/conll2003/eng.testa:conll2003
 
 ECE, the expected calibration error, is the mean distance between the confidence and the precision of the entities of a
 bin (Naeini, Cooper and Hauskrecht 2015), with 15 bins of equal width or of equal mass; it is never 0, as each bin is

@@ -20,7 +20,7 @@ from herdner.text.io import read_documents
 
 NEWS = REPOSITORY / "corpora" / "herdner_news.train.conll"
 DEV = REPOSITORY / "corpora" / "herdner_news.dev.conll"
-SCRIPT = REPOSITORY / "scripts" / "models" / "calibration.py"
+SCRIPT = REPOSITORY / "scripts" / "papers" / "calibration.py"
 
 
 def found(confidence: list[float], right: list[int]) -> Claims:

@@ -1,0 +1,122 @@
+"""Regression for the experiments of FWSS18: tables in $HERDNER_DATA/uci whose last column is the target, random splits
+of them, and samplers that are held to a wall time.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from herdner.fwss import Adam, NeuralRegression, Points, fwss, svgd
+
+FILES = {
+    "naval": "naval-propulsion-plant.txt.gz",
+    "protein": "protein-tertiary-structure.txt.gz",
+    "kin8nm": "kin8nm.txt.gz",
+    "power": "power-plant.txt.gz",
+    "boston": "bostonHousing.txt.gz",
+}
+# Iterations for the mode, particles, moves of each, observations in a mini-batch.
+EFFORTS = {"naval": (700, 10, 500, 100), "protein": (500, 10, 500, 200)}
+
+
+@dataclass(frozen=True)
+class Split:
+    """Inputs and outputs: 90 % to learn from, of which up to 500 are held back for the noise, and 10 % to test."""
+
+    model: NeuralRegression
+    held_back: tuple[np.ndarray, np.ndarray]
+    test: tuple[np.ndarray, np.ndarray]
+
+    def score(self, points: Points) -> tuple[float, float]:
+        """(test RMSE, test log-likelihood), the noise fitted to what was held back as in the program of SVGD."""
+        fitted = self.model.with_noise_fitted(points.x, *self.held_back)
+        return self.model.score(fitted, points.weights, *self.test)
+
+
+def _path(name: str) -> Path:
+    return Path(os.environ.get("HERDNER_DATA") or "../shared/data") / "uci" / FILES[name]
+
+
+def is_there(name: str) -> bool:
+    """Whether the table can be read."""
+    return _path(name).exists()
+
+
+def table(name: str) -> np.ndarray:
+    """The whole table [N, D + 1]."""
+    path = _path(name)
+    if not path.exists():
+        raise SystemExit(f"needs {path}: set HERDNER_DATA to the folder that holds uci/{FILES[name]}")
+    return np.loadtxt(path)
+
+
+def split(data: np.ndarray, seed: int, units: int = 50) -> Split:
+    """A random split, as FWSS18 Sec. 5 makes them."""
+    order = np.random.default_rng(seed).permutation(len(data))
+    n_learn = int(0.9 * len(data))
+    learn, test = data[order[:n_learn]], data[order[n_learn:]]
+    n_held = min(500, n_learn // 10)
+    held, learn = learn[:n_held], learn[n_held:]
+    parts = [(part[:, :-1], part[:, -1]) for part in (learn, held, test)]
+    return Split(NeuralRegression(*parts[0], units=units), parts[1], parts[2])
+
+
+def run_fwss(chosen: Split, mode_steps: int, n: int, n_steps: int, batch_size: int, seed: int) -> Points:
+    """Equal weights, MAP start, mini-batches."""
+    return fwss(
+        chosen.model.target, n, step="constant", init="map", mode_steps=mode_steps, n_steps=n_steps,
+        optimiser=Adam(1e-3, final=1e-5), batch_size=batch_size, seed=seed,
+    )  # fmt: skip
+
+
+class Deadline(Exception):
+    """The clock of a run has run out; ``x`` [N, d] is where its particles are."""
+
+    def __init__(self, x: np.ndarray) -> None:
+        self.x = x
+
+
+@dataclass(frozen=True)
+class TimedAdam:
+    """Adam whose rate falls from ``rate`` to ``final`` over ``seconds``, however fast the machine is just then."""
+
+    rate: float
+    final: float
+    seconds: float
+
+    def begin(self, n_steps: int) -> Callable[[np.ndarray], np.ndarray]:
+        move, began = Adam(1.0).begin(n_steps), time.perf_counter()
+
+        def timed(direction: np.ndarray) -> np.ndarray:
+            part = min(1.0, (time.perf_counter() - began) / self.seconds)
+            return self.rate * (self.final / self.rate) ** part * move(direction)
+
+        return timed
+
+
+def run_svgd(chosen: Split, n: int, init: object, seconds: float, seed: int) -> Points:
+    """SVGD for so many ``seconds``, from the prior or near one point [1, d]."""
+    rng, target = np.random.default_rng(seed), chosen.model.target
+    rates = (0.01, 1e-4) if isinstance(init, str) else (1e-3, 1e-5)
+    if not isinstance(init, str):
+        init = init + rng.normal(size=(n, target.dim)) * (0.1 / np.sqrt(target.dim))
+    began = time.perf_counter()
+
+    def watch(iteration: int, x: np.ndarray) -> None:
+        if time.perf_counter() - began > seconds:
+            raise Deadline(x)
+
+    try:
+        svgd(
+            target, n, n_iterations=10**9, init=init, optimiser=TimedAdam(*rates, seconds), batch_size=100,
+            seed=rng, watch=watch,
+        )  # fmt: skip
+    except Deadline as reached:
+        return Points(reached.x, np.full(n, 1 / n), seconds=time.perf_counter() - began)
+    raise AssertionError("a run without end has ended")
