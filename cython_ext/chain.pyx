@@ -1,6 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Loops over linear chains: Viterbi, forward-backward and the probability of spans, for many sequences in one call.
 
+``herdner.inference.linear_chain`` calls them, and the sum-product and Viterbi backends.
+
 Arguments common to all: ``unary`` [N, K] log-potentials of all tokens, sequence s being the rows ``offsets[s]`` to
 ``offsets[s + 1]``; ``tables`` [T, K, K] pairwise log-potentials, the edge from token t - 1 to t using
 ``tables[edge_table[t]]``, or ``tables[0]`` where ``edge_table`` is None. Entries are finite or -inf. Shapes and tables
@@ -9,22 +11,30 @@ them into the cache. Outputs are allocated by the caller. Each function stops at
 of a sequence in which every labelling is impossible, or -2 if ``unary`` holds NaN or +inf; -1 is success.
 """
 
-include "smoothing.pxi"
+import numpy as np
+
+from libc.math cimport INFINITY, log
+from libc.stdint cimport int32_t, int64_t
+
+from herdner._ext.smoothing cimport (
+    CHAIN_OK, Smoothed, Workspace, chain_best_scores, chain_has_bad_numbers, chain_start_trace, chain_tables,
+    chain_trace, chain_trace_back, count_edges, edge_marginal, edges_from, joined, longest, node_marginals, pad,
+    padded_tables, smooth, total_log,
+)
+
+cdef enum:
+    BAD_NUMBERS = -2
 
 
 def viterbi(const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,
             const int32_t[::1] edge_table, int32_t[::1] states, double[::1] scores):
     """Fills ``states`` [N] with each sequence's best labelling and ``scores`` [S] with its log-potential."""
     cdef double[:, :, :, ::1] padded = pad(tables, -INFINITY)
-    cdef chain_tables c
+    cdef chain_tables c = padded_tables(padded)
     cdef chain_trace pair[2]
     cdef int64_t s, start, n, n_values = unary.shape[0] * unary.shape[1], fault = -1
     cdef int waiting = 0
     cdef double[:, :, ::1] rows = np.empty((2, longest(offsets) + 1, padded.shape[3]))
-    c.n_labels = <int> unary.shape[1]
-    c.stride = <int> padded.shape[3]
-    c.tables = &padded[0, 0, 0, 0]
-    c.transposed = &padded[1, 0, 0, 0]
     with nogil:
         for s in range(offsets.shape[0] - 1):
             start = offsets[s]
@@ -113,8 +123,8 @@ def forward_backward(const double[:, ::1] unary, const double[:, :, ::1] tables,
                 for t in range(1, n):
                     edge_marginal(c, t, 0 if edge == NULL else edge[t], &edges[start + t, 0, 0])
     if counts is not None:
-        padded = space.kept[2]
-        np.asarray(counts)[:] += (np.asarray(outer) * np.asarray(padded)[0])[:, :, :tables.shape[1]]
+        exponentials = np.asarray(space.scaled.padded)[0]
+        np.asarray(counts)[:] += (np.asarray(outer) * exponentials)[:, :, :tables.shape[1]]
     return fault
 
 

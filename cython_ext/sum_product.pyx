@@ -1,17 +1,24 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Sum-product over chains joined by links: each chain by forward-backward, messages along the links.
 
-Edge e has two slots, one at each end; a slot holds the message that its variable receives from the other end, as
+``herdner.inference.backends.sum_product`` lays out the graph and calls it.
+
+Link e has two slots, one at each end; a slot holds the message that its variable receives from the other end, as
 numbers (the largest is 1) and as their logarithms, both at labels of the receiver. -inf says that no state with
 this label is allowed; that is never taken back. What a variable tells the other end is its belief without what it heard
 from there, the cavity belief. Numbers are multiplied where nothing can underflow, as in chain.h; everything
 else is done in logarithms.
 """
 
-include "smoothing.pxi"
+import numpy as np
 
-from libc.math cimport fabs, fmax, fmin
+from libc.math cimport INFINITY, exp, fabs, fmax, fmin, log
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from herdner._ext.smoothing cimport (
+    CHAIN_EXTREME, CHAIN_OK, ScaledTables, Smoothed, Workspace, chain_exponentials, chain_product, chain_tables,
+    edges_from, joined, log_sum_exp, node_marginals, scaled_passes, smooth, soft_max, total_log,
+)
 from rows cimport BUDGET
 
 
@@ -26,18 +33,17 @@ cdef double MOST_PENDING = 1.0
 cdef class SumProduct:
     """Messages and beliefs of a graph, as laid out by herdner.inference.backends.sum_product: see `LinkedChains` there."""
     cdef Workspace space            # of all chains, so that they are only smoothed anew where they change
-    cdef chain_tables skip          # exp(table - shift) of the links
-    cdef bint skip_scalable         # these never underflow
-    cdef object kept
+    cdef ScaledTables scaled        # exp(table - shift) of the links
+    cdef chain_tables links         # the same, for the loops
     cdef const double[:, ::1] unary
     cdef const int64_t[::1] offsets
     cdef const int32_t[::1] edge_table
-    cdef const double[:, :, ::1] skip_tables
+    cdef const double[:, :, ::1] link_tables
     cdef double damping, tolerance
     # Slots, in the order of their variables: the slots of chain s are slot_starts[s] .. slot_starts[s + 1] - 1.
     cdef int64_t[::1] slot_starts
-    cdef int32_t[::1] variable, partner, edge, table, run_of
-    cdef uint8_t[::1] second        # this is the slot of the second variable of its edge's scope
+    cdef int32_t[::1] variable, partner, link, table, chain_of
+    cdef uint8_t[::1] second        # this is the slot of the second variable of its link's scope
     cdef double[:, ::1] told        # [slots, stride]: the messages
     cdef double[:, ::1] log_told    # [slots, K]: where the numbers are not enough
     cdef uint8_t[::1] plain         # [slots]: the numbers are enough
@@ -60,58 +66,52 @@ cdef class SumProduct:
     cdef readonly int64_t fault      # a variable in a chain that -inf entries leave no labelling, or -1
 
     def __cinit__(self, chains, double damping, double tolerance):
-        cdef double[::1] shifts
-        cdef double[:, :, :, ::1] padded
         form = chains.form
         self.unary, self.offsets, self.edge_table = form.unary, form.offsets, form.edge_table
-        self.skip_tables = chains.tables
+        self.link_tables = chains.tables
         self.space = Workspace(form.tables, self.unary.shape[0])
         self.damping, self.tolerance, self.fault = damping, tolerance, -1
-        shifts = np.empty(self.skip_tables.shape[0])
-        padded, self.skip_scalable = scaled_tables(self.skip_tables, shifts)
-        self.kept = (shifts, padded)
-        self.skip.n_labels, self.skip.stride = <int> padded.shape[2], <int> padded.shape[3]
-        self.skip.tables, self.skip.transposed = &padded[0, 0, 0, 0], &padded[1, 0, 0, 0]
-        self.skip.shifts = &shifts[0]
+        self.scaled = ScaledTables(self.link_tables)
+        self.links = self.scaled.c
         self.set_slots(chains.scopes, chains.table_of_edge)
-        n_slots, n_labels, n_runs = self.variable.shape[0], self.unary.shape[1], self.offsets.shape[0] - 1
-        self.told, self.cavity = np.ones((2, n_slots, padded.shape[3]))
+        n_slots, n_labels, n_chains = self.variable.shape[0], self.unary.shape[1], self.offsets.shape[0] - 1
+        self.told, self.cavity = np.ones((2, n_slots, self.links.stride))
         self.log_told, self.log_heard = np.zeros((2, n_slots, n_labels))
         self.in_logs, self.news = np.zeros((2, n_slots), np.uint8)
-        self.plain, self.stale = np.ones(n_slots, np.uint8), np.ones(n_runs, np.uint8)
-        self.seen, self.log_domain = np.zeros((2, n_runs), np.uint8)
-        self.n_stale, self.n_updates = n_runs, 0
-        self.work, self.scratch = np.empty((n_labels, n_labels)), np.empty((4, padded.shape[3]))
+        self.plain, self.stale = np.ones(n_slots, np.uint8), np.ones(n_chains, np.uint8)
+        self.seen, self.log_domain = np.zeros((2, n_chains), np.uint8)
+        self.n_stale, self.n_updates = n_chains, 0
+        self.work, self.scratch = np.empty((n_labels, n_labels)), np.empty((4, self.links.stride))
         self.unaries, self.marginals = np.array(form.unary), np.empty(form.unary.shape)
-        self.pending, self.log_zs = np.zeros(n_runs), np.empty(n_runs)
+        self.pending, self.log_zs = np.zeros(n_chains), np.empty(n_chains)
         self.heard, self.nodes, self.log_z = self.unaries, self.marginals, self.log_zs
 
     cdef void set_slots(self, const int32_t[:, ::1] scopes, const int32_t[:] table_of_edge):
-        cdef int64_t n_edges = scopes.shape[0], e, v, s, a
+        cdef int64_t n_links = scopes.shape[0], e, v, s, a
         cdef int side
-        cdef int32_t[:, ::1] slot_of = np.empty((n_edges, 2), np.int32)
+        cdef int32_t[:, ::1] slot_of = np.empty((n_links, 2), np.int32)
         cdef int64_t[::1] ends = np.zeros(self.unary.shape[0] + 1, np.int64)  # of each variable's slots
-        self.variable, self.partner, self.edge, self.table, self.run_of = np.empty((5, 2 * n_edges), np.int32)
-        self.second = np.empty(2 * n_edges, np.uint8)
+        self.variable, self.partner, self.link, self.table, self.chain_of = np.empty((5, 2 * n_links), np.int32)
+        self.second = np.empty(2 * n_links, np.uint8)
         self.slot_starts = np.zeros(self.offsets.shape[0], np.int64)
-        for e in range(n_edges):
+        for e in range(n_links):
             for side in range(2):
                 ends[scopes[e, side] + 1] += 1
         for v in range(self.unary.shape[0]):
             ends[v + 1] += ends[v]
-        for e in range(n_edges):
+        for e in range(n_links):
             for side in range(2):
                 v = scopes[e, side]
                 a = ends[v]
                 ends[v] += 1
-                self.variable[a], self.edge[a], self.table[a] = <int32_t> v, <int32_t> e, table_of_edge[e]
+                self.variable[a], self.link[a], self.table[a] = <int32_t> v, <int32_t> e, table_of_edge[e]
                 self.second[a], slot_of[e, side] = <uint8_t> side, <int32_t> a
             for side in range(2):
                 self.partner[slot_of[e, side]] = slot_of[e, 1 - side]
         for s in range(self.offsets.shape[0] - 1):
             self.slot_starts[s + 1] = ends[self.offsets[s + 1] - 1]
             for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
-                self.run_of[a] = <int32_t> s
+                self.chain_of[a] = <int32_t> s
 
     def advance(self, int64_t at, int64_t n_sweeps, bint send):
         """Forward-backward in one stale chain after the other, for a fraction of a second; with ``send`` each then
@@ -120,11 +120,11 @@ cdef class SumProduct:
         ``at`` counts the places of all sweeps, S of each: every second sweep goes from the last chain to the first.
         Returns the place to go on from, and ``n_sweeps`` * S at the end, which comes early where no chain is stale.
         """
-        cdef int64_t spent = 0, n_runs = self.offsets.shape[0] - 1, end = n_sweeps * n_runs, s, a, n, n_slots, size
-        cdef int n_labels = self.skip.n_labels
+        cdef int64_t spent = 0, n_chains = self.offsets.shape[0] - 1, end = n_sweeps * n_chains, s, a, n, n_slots, size
+        cdef int n_labels = self.links.n_labels
         with nogil:
             while at < end and self.n_stale and spent < BUDGET and self.fault < 0:
-                s = n_runs - 1 - at % n_runs if at // n_runs % 2 else at % n_runs
+                s = n_chains - 1 - at % n_chains if at // n_chains % 2 else at % n_chains
                 at += 1
                 if not self.stale[s]:
                     continue
@@ -132,7 +132,7 @@ cdef class SumProduct:
                 n_slots = self.slot_starts[s + 1] - self.slot_starts[s]
                 size = n_labels * (<int64_t> n_labels + LOG_CELLS)
                 spent += (2 * n + n_slots) * size
-                if not self.smooth_run(s):
+                if not self.smooth_chain(s):
                     break
                 for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
                     if not send or not self.send(a):
@@ -149,7 +149,7 @@ cdef class SumProduct:
                 c.log_domain = self.log_domain[s]
                 node_marginals(&c, self.offsets[s + 1] - self.offsets[s], &self.nodes[self.offsets[s], 0])
 
-    cdef bint smooth_run(self, int64_t s) noexcept nogil:
+    cdef bint smooth_chain(self, int64_t s) noexcept nogil:
         """Forward-backward of a chain given the messages; false where there is no labelling."""
         cdef int64_t start = self.offsets[s], n = self.offsets[s + 1] - start, first = n, last = -1, a, t
         cdef Smoothed c = self.space.part(start)
@@ -187,10 +187,10 @@ cdef class SumProduct:
         cdef int k
         while a > 0 and self.variable[a - 1] == v:
             a -= 1
-        for k in range(self.skip.n_labels):
+        for k in range(self.links.n_labels):
             self.heard[v, k] = self.unary[v, k]
         while a < self.variable.shape[0] and self.variable[a] == v:
-            for k in range(self.skip.n_labels):
+            for k in range(self.links.n_labels):
                 if self.news[a]:
                     self.log_heard[a, k] = log(self.told[a, k]) if self.plain[a] else self.log_told[a, k]
                 self.heard[v, k] += self.log_heard[a, k]
@@ -204,7 +204,7 @@ cdef class SumProduct:
         cdef double total = joined(c, t, cavity), share = 1.0 / total
         cdef int k
         self.in_logs[a] = c.log_domain or not self.plain[a]
-        for k in range(self.skip.n_labels):
+        for k in range(self.links.n_labels):
             belief[k] = cavity[k] * share
             if self.log_heard[a, k] == -INFINITY:  # no state has this label: what it would tell makes no difference
                 cavity[k] = -INFINITY if self.in_logs[a] else 0.0
@@ -216,25 +216,25 @@ cdef class SumProduct:
                 cavity[k] = belief[k] / self.told[a, k]
 
     cdef bint send(self, int64_t a) noexcept nogil:
-        """Sends the other end of a slot's edge its message, false where that leaves no label. The chain there becomes
+        """Sends the other end of a slot's link its message, false where that leaves no label. The chain there becomes
         stale if the message makes a difference."""
         cdef int64_t to = self.partner[a]
         cdef double *new = &self.scratch[0, 0]
         cdef double *log_new = &self.scratch[1, 0]
         cdef int k
-        cdef bint logs = self.in_logs[a] or not self.skip_scalable, plain, moves
+        cdef bint logs = self.in_logs[a] or not self.scaled.scalable, plain, moves
         if not (self.message_in_logs(a, to, log_new) if logs else self.message(a, to, new)):
             self.fault = self.variable[to]
             return False
-        plain = numbers(new, log_new, self.skip.n_labels, logs)
+        plain = numbers(new, log_new, self.links.n_labels, logs)
         moves = self.moves(to, new, log_new, plain)
         if moves:
-            self.make_stale(self.run_of[to])
+            self.make_stale(self.chain_of[to])
         if self.damping < 1.0:
             plain = self.damp(to, new, log_new, plain)
             if moves:  # only a part of it is sent, so more is to come
-                self.make_stale(self.run_of[a])
-        for k in range(self.skip.n_labels):
+                self.make_stale(self.chain_of[a])
+        for k in range(self.links.n_labels):
             self.told[to, k], self.log_told[to, k] = new[k], log_new[k]
         self.plain[to], self.news[to] = plain, 1
         return True
@@ -245,8 +245,8 @@ cdef class SumProduct:
 
     cdef bint message(self, int64_t a, int64_t to, double *new) noexcept nogil:
         """``new`` = what slot a tells slot ``to``, its largest number 1; false where all are 0."""
-        cdef const double *tables = self.skip.transposed if self.second[a] else self.skip.tables
-        cdef int n_labels = self.skip.n_labels, stride = self.skip.stride, k
+        cdef const double *tables = self.links.transposed if self.second[a] else self.links.tables
+        cdef int n_labels = self.links.n_labels, stride = self.links.stride, k
         cdef double top = 0.0
         chain_product(new, &self.cavity[a, 0], tables + <int64_t> self.table[a] * n_labels * stride, n_labels, stride)
         for k in range(n_labels):
@@ -261,7 +261,7 @@ cdef class SumProduct:
 
     cdef bint message_in_logs(self, int64_t a, int64_t to, double *log_new) noexcept nogil:
         """The same in logarithms."""
-        cdef int n_labels = self.skip.n_labels, k
+        cdef int n_labels = self.links.n_labels, k
         cdef double top = -INFINITY
         cdef double *mine = &self.scratch[2, 0]
         cdef double *terms = &self.scratch[3, 0]
@@ -282,14 +282,14 @@ cdef class SumProduct:
         return self.told[to, k] == 0.0 if self.plain[to] else self.log_told[to, k] == -INFINITY
 
     cdef double potential(self, int64_t a, int mine, int theirs) noexcept nogil:
-        """The log-potential of a slot's edge for labels at its own and at the other end."""
+        """The log-potential of a slot's link for labels at its own and at the other end."""
         if self.second[a]:
-            return self.skip_tables[self.table[a], theirs, mine]
-        return self.skip_tables[self.table[a], mine, theirs]
+            return self.link_tables[self.table[a], theirs, mine]
+        return self.link_tables[self.table[a], mine, theirs]
 
     cdef void log_cavity(self, int64_t a, double *out) noexcept nogil:
         cdef int k
-        for k in range(self.skip.n_labels):
+        for k in range(self.links.n_labels):
             out[k] = self.cavity[a, k] if self.in_logs[a] else log(self.cavity[a, k])
 
     cdef bint moves(self, int64_t to, const double *new, const double *log_new, bint plain) noexcept nogil:
@@ -299,7 +299,7 @@ cdef class SumProduct:
         cdef double *before = &self.scratch[2, 0]
         cdef double *after = &self.scratch[3, 0]
         cdef double total = 0.0
-        cdef int64_t s = self.run_of[to]
+        cdef int64_t s = self.chain_of[to]
         cdef int k
         if not self.seen[s]:
             return True
@@ -307,19 +307,19 @@ cdef class SumProduct:
         if not self.pending[s] <= MOST_PENDING:
             return True
         if plain and not self.in_logs[to]:
-            for k in range(self.skip.n_labels):
+            for k in range(self.links.n_labels):
                 before[k] = self.nodes[self.variable[to], k]
                 after[k] = self.cavity[to, k] * new[k]
                 total += after[k]
         else:
             self.log_cavity(to, before)
-            for k in range(self.skip.n_labels):
+            for k in range(self.links.n_labels):
                 after[k] = before[k] + (log(new[k]) if plain else log_new[k])
                 before[k] += self.log_heard[to, k]
-            soft_max(before, self.skip.n_labels)
-            soft_max(after, self.skip.n_labels)
+            soft_max(before, self.links.n_labels)
+            soft_max(after, self.links.n_labels)
             total = 1.0
-        for k in range(self.skip.n_labels):
+        for k in range(self.links.n_labels):
             if not fabs(after[k] / total - before[k]) <= self.tolerance:
                 return True
         return False
@@ -329,7 +329,7 @@ cdef class SumProduct:
         cdef bint numbers_do = plain and self.plain[to]
         cdef double least = INFINITY, most = 0.0 if numbers_do else -INFINITY, change
         cdef int k
-        for k in range(self.skip.n_labels):
+        for k in range(self.links.n_labels):
             if self.ruled_out(to, k):
                 continue
             if numbers_do:
@@ -344,21 +344,21 @@ cdef class SumProduct:
         """Moves the message back towards the one it replaces."""
         cdef int k
         cdef double top = -INFINITY, old
-        for k in range(self.skip.n_labels):
+        for k in range(self.links.n_labels):
             if plain:
                 log_new[k] = log(new[k])
             if log_new[k] > -INFINITY:
                 old = log(self.told[to, k]) if self.plain[to] else self.log_told[to, k]
                 log_new[k] = (1.0 - self.damping) * old + self.damping * log_new[k]
             top = fmax(top, log_new[k])
-        for k in range(self.skip.n_labels):
+        for k in range(self.links.n_labels):
             log_new[k] -= top
-        return numbers(new, log_new, self.skip.n_labels, True)
+        return numbers(new, log_new, self.links.n_labels, True)
 
     def log_potential(self, const int32_t[::1] state):
         """The log-potential of a state [V], constants left out."""
         cdef const double *tables = self.space.c.tables
-        cdef int64_t n_labels = self.skip.n_labels, s, t, table, a
+        cdef int64_t n_labels = self.links.n_labels, s, t, table, a
         cdef double total = 0.0
         with nogil:
             for s in range(self.offsets.shape[0] - 1):
@@ -383,25 +383,25 @@ cdef class SumProduct:
                 if self.second[a]:
                     continue
                 value = 0.0
-                if self.skip_scalable and not (self.in_logs[a] or self.in_logs[self.partner[a]]):
+                if self.scaled.scalable and not (self.in_logs[a] or self.in_logs[self.partner[a]]):
                     table = self.table[a]
                     chain_product(&self.scratch[0, 0], &self.cavity[a, 0],
-                                  self.skip.tables + table * self.skip.n_labels * self.skip.stride,
-                                  self.skip.n_labels, self.skip.stride)
-                    for k in range(self.skip.n_labels):
+                                  self.links.tables + table * self.links.n_labels * self.links.stride,
+                                  self.links.n_labels, self.links.stride)
+                    for k in range(self.links.n_labels):
                         value += self.scratch[0, k] * self.cavity[self.partner[a], k]
                     if 1e-200 < value < INFINITY:
-                        total += log(value) + self.skip.shifts[table]
+                        total += log(value) + self.links.shifts[table]
                         continue
                 self.log_pairs(a, &self.work[0, 0])
-                total += log_sum_exp(&self.work[0, 0], self.skip.n_labels * self.skip.n_labels)
+                total += log_sum_exp(&self.work[0, 0], self.links.n_labels * self.links.n_labels)
         return total
 
     cdef void log_pairs(self, int64_t a, double *out) noexcept nogil:
-        """``out`` [K, K]: the logarithms of the belief of a slot's edge, not normalised, its own label first."""
+        """``out`` [K, K]: the logarithms of the belief of a slot's link, not normalised, its own label first."""
         cdef double *mine = &self.scratch[2, 0]
         cdef double *theirs = &self.scratch[3, 0]
-        cdef int n_labels = self.skip.n_labels, i, j
+        cdef int n_labels = self.links.n_labels, i, j
         self.log_cavity(a, mine)
         self.log_cavity(self.partner[a], theirs)
         for i in range(n_labels):
@@ -410,18 +410,13 @@ cdef class SumProduct:
 
     def pairs(self, double[:, :, ::1] out):
         """Fills ``out`` [E, K, K] with the beliefs of the links."""
-        cdef int n_cells = self.skip.n_labels * self.skip.n_labels, k
+        cdef int n_labels = self.links.n_labels
         cdef int64_t a
-        cdef double total
-        cdef double *row
         with nogil:
             for a in range(self.variable.shape[0]):
                 if not self.second[a]:
-                    row = &out[self.edge[a], 0, 0]
-                    self.log_pairs(a, row)
-                    total = log_sum_exp(row, n_cells)
-                    for k in range(n_cells):
-                        row[k] = exp(row[k] - total)
+                    self.log_pairs(a, &out[self.link[a], 0, 0])
+                    soft_max(&out[self.link[a], 0, 0], n_labels * n_labels)
 
 
 cdef bint numbers(double *new, double *log_new, int n, bint from_logs) noexcept nogil:
@@ -438,11 +433,3 @@ cdef bint numbers(double *new, double *log_new, int n, bint from_logs) noexcept 
         for k in range(n):
             log_new[k] = log(new[k])
     return smallest >= FAINT
-
-
-cdef void soft_max(double *row, int n) noexcept nogil:
-    """A row of logarithms as probabilities."""
-    cdef double total = log_sum_exp(row, n)
-    cdef int k
-    for k in range(n):
-        row[k] = exp(row[k] - total)

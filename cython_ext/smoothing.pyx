@@ -1,0 +1,191 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Forward and backward over one sequence: scaled where that is safe, else in the log domain.
+
+Called by chain.pyx and sum_product.pyx, to which herdner/_ext/smoothing.pxd declares it, and by no Python module.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, exp
+from libc.stdint cimport int32_t, int64_t
+
+
+cdef object pad(const double[:, :, ::1] tables, double filler):
+    """The tables and their transposes, rows padded to a multiple of 4: [2, T, K, stride]."""
+    cdef Py_ssize_t n_tables = tables.shape[0], n_labels = tables.shape[1]
+    padded = np.full((2, n_tables, n_labels, (n_labels + 3) // 4 * 4), filler)
+    padded[0, :, :, :n_labels] = tables
+    padded[1, :, :, :n_labels] = np.swapaxes(tables, 1, 2)
+    return padded
+
+
+cdef int log_forward(Smoothed *c, const double *unary, int64_t n, const int32_t *edge_table) noexcept nogil:
+    """The forward pass in the log domain; rows and ``norm`` mean the logarithms of what the scaled pass gives."""
+    cdef int n_labels = c.scaled.n_labels, stride = c.scaled.stride, i, j
+    cdef const double *table = c.tables
+    cdef double *row
+    cdef int64_t t
+    for t in range(n):
+        row = c.forward + t * stride
+        if edge_table != NULL:
+            table = c.tables + <int64_t> edge_table[t] * n_labels * n_labels
+        for j in range(n_labels):
+            row[j] = unary[t * n_labels + j]
+            if t > 0 and row[j] > -INFINITY:
+                for i in range(n_labels):
+                    c.x[i] = row[i - stride] + table[i * n_labels + j]
+                row[j] += log_sum_exp(c.x, n_labels)
+        c.norm[t] = log_sum_exp(row, n_labels)
+        if c.norm[t] == -INFINITY:
+            return CHAIN_IMPOSSIBLE
+        for j in range(n_labels):
+            row[j] -= c.norm[t]
+    return CHAIN_OK
+
+
+cdef void log_backward(Smoothed *c, const double *unary, int64_t n, const int32_t *edge_table) noexcept nogil:
+    cdef int n_labels = c.scaled.n_labels, stride = c.scaled.stride, i, j
+    cdef const double *table = c.tables
+    cdef double *row = c.backward + (n - 1) * stride
+    cdef double *xb
+    cdef double top
+    cdef int64_t t
+    for j in range(n_labels):
+        row[j] = 0.0
+    for t in range(n - 1, 0, -1):
+        row = c.backward + t * stride
+        xb = c.xb + t * stride
+        if edge_table != NULL:
+            table = c.tables + <int64_t> edge_table[t] * n_labels * n_labels
+        for j in range(n_labels):
+            xb[j] = unary[t * n_labels + j] + row[j]
+        row -= stride
+        for i in range(n_labels):
+            for j in range(n_labels):
+                c.x[j] = table[i * n_labels + j] + xb[j]
+            row[i] = log_sum_exp(c.x, n_labels)
+        top = log_sum_exp(row, n_labels)
+        for i in range(n_labels):
+            row[i] -= top
+
+
+cdef int smooth(Smoothed *c, const double *unary, int64_t n, const int32_t *edge_table, bint backward) noexcept nogil:
+    """Forward and, if asked, backward: scaled where that is safe, else in the log domain."""
+    cdef int status = CHAIN_EXTREME
+    c.log_domain = False
+    if c.scalable:
+        status = chain_exponentials(&c.scaled, unary, n, c.x, c.tops)
+    if status == CHAIN_OK:
+        chain_start_backward(&c.scaled, c.backward + (n - 1) * c.scaled.stride)
+        status = scaled_passes(c, n, edge_table, 0, n - 1, backward)
+    if status == CHAIN_EXTREME:
+        c.log_domain = True
+        status = log_forward(c, unary, n, edge_table)
+        if status == CHAIN_OK and backward:
+            log_backward(c, unary, n, edge_table)
+    return status
+
+
+cdef int scaled_passes(Smoothed *c, int64_t n, const int32_t *edge_table, int64_t first, int64_t last,
+                       bint backward) noexcept nogil:
+    """The scaled passes where x has changed at tokens from ``first`` to ``last`` alone."""
+    cdef int status = chain_forward(&c.scaled, n, edge_table, first, c.x, c.tops, c.forward, c.norm)
+    if status == CHAIN_OK and backward:
+        status = chain_backward(&c.scaled, last, edge_table, c.x, c.backward, c.xb, c.scale)
+    return status
+
+
+cdef void node_marginals(const Smoothed *c, int64_t n, double *out) noexcept nogil:
+    cdef int n_labels = c.scaled.n_labels, j
+    cdef double total, share
+    cdef int64_t t
+    for t in range(n):
+        total = joined(c, t, out)
+        share = 1.0 / total
+        for j in range(n_labels):
+            out[j] = exp(out[j] - total) if c.log_domain else out[j] * share
+        out += n_labels
+
+
+cdef void edge_marginal(const Smoothed *c, int64_t t, int64_t table, double *out) noexcept nogil:
+    """``out`` [K, K] = P(token t - 1 has label i and token t has label j)."""
+    cdef int n_labels = c.scaled.n_labels, stride = c.scaled.stride, i, j, k
+    cdef const double *f = c.forward + (t - 1) * stride
+    cdef const double *xb = c.xb + t * stride
+    cdef const double *log_table = c.tables + table * n_labels * n_labels
+    cdef const double *exp_table = c.scaled.tables + table * n_labels * stride
+    cdef double total = 0.0
+    for i in range(n_labels):
+        for j in range(n_labels):
+            if c.log_domain:
+                out[i * n_labels + j] = f[i] + log_table[i * n_labels + j] + xb[j]
+            else:
+                out[i * n_labels + j] = f[i] * exp_table[i * stride + j] * xb[j]
+                total += out[i * n_labels + j]
+    if c.log_domain:
+        soft_max(out, n_labels * n_labels)
+        return
+    for k in range(n_labels * n_labels):
+        out[k] /= total
+
+
+cdef void count_edges(const Smoothed *c, int64_t n, const int32_t *edge_table, double *outer, double *counts,
+                      double *work) noexcept nogil:
+    """Adds a sequence's edge marginals: to ``counts`` [T, K, K] in the log domain, else to ``outer`` [T, K, stride]
+    without their factor exp(table), which is the same for every token and is multiplied in once, at the end."""
+    cdef int n_labels = c.scaled.n_labels, stride = c.scaled.stride, i, j
+    cdef int64_t t, table = 0
+    cdef double total, weight
+    cdef double *to
+    cdef const double *xb
+    for t in range(1, n):
+        if edge_table != NULL:
+            table = edge_table[t]
+        if c.log_domain:
+            edge_marginal(c, t, table, work)
+            for i in range(n_labels * n_labels):
+                counts[table * n_labels * n_labels + i] += work[i]
+            continue
+        to = outer + table * n_labels * stride
+        xb = c.xb + t * stride
+        total = joined(c, t - 1, work) * c.scale[t]
+        for i in range(n_labels):
+            weight = c.forward[(t - 1) * stride + i] / total
+            for j in range(stride):
+                to[i * stride + j] += weight * xb[j]
+
+
+cdef class ScaledTables:
+    def __cinit__(self, const double[:, :, ::1] tables):
+        cdef double[:, :, ::1] relative = np.empty(np.shape(tables))
+        cdef Py_ssize_t t, i, j
+        cdef double top, least = 0.0
+        self.shifts = np.empty(tables.shape[0])
+        for t in range(tables.shape[0]):
+            top = -INFINITY
+            for i in range(tables.shape[1]):
+                for j in range(tables.shape[2]):
+                    top = max(top, tables[t, i, j])
+            self.shifts[t] = 0.0 if top == -INFINITY else top
+            for i in range(tables.shape[1]):
+                for j in range(tables.shape[2]):
+                    relative[t, i, j] = tables[t, i, j] - self.shifts[t]
+                    if relative[t, i, j] > -INFINITY:
+                        least = min(least, relative[t, i, j])
+        self.padded, self.scalable = pad(np.exp(relative), 0.0), least >= -CHAIN_TABLE_RANGE
+        self.c = padded_tables(self.padded)
+        self.c.shifts = &self.shifts[0]
+
+
+cdef class Workspace:
+    def __cinit__(self, const double[:, :, ::1] tables, int64_t n):
+        cdef double[:, :, ::1] rows
+        cdef double[:, ::1] norms = np.empty((3, n))
+        self.scaled = ScaledTables(tables)
+        self.c.scaled, self.c.scalable, self.c.tables = self.scaled.c, self.scaled.scalable, &tables[0, 0, 0]
+        rows = np.empty((4, n, self.c.scaled.stride))
+        self.work = np.empty(self.c.scaled.n_labels * self.c.scaled.stride)
+        self.kept = (tables, rows, norms)
+        self.c.x, self.c.forward = &rows[0, 0, 0], &rows[1, 0, 0]
+        self.c.backward, self.c.xb = &rows[2, 0, 0], &rows[3, 0, 0]
+        self.c.norm, self.c.scale, self.c.tops = &norms[0, 0], &norms[1, 0], &norms[2, 0]

@@ -1,0 +1,154 @@
+# Forward and backward over one sequence, as other compiled modules see them; cython_ext/smoothing.pyx has the loops.
+# Tables [T, K, K] are log-potentials of pairs, finite or -inf; ``offsets`` [S + 1] the starts of the sequences and, last,
+# their end.
+cimport cython
+from libc.math cimport INFINITY, exp, log
+from libc.stdint cimport int32_t, int64_t
+
+from sums cimport CompensatedSum, add
+
+
+cdef extern from "chain.h" nogil:
+    enum:
+        CHAIN_OK
+        CHAIN_IMPOSSIBLE
+        CHAIN_EXTREME
+    double CHAIN_TABLE_RANGE
+    ctypedef struct chain_tables:
+        int n_labels
+        int stride
+        const double *tables
+        const double *transposed
+        const double *shifts
+    ctypedef struct chain_trace:
+        const double *scores
+        const int32_t *edge_table
+        int32_t *states
+        int64_t t
+        int best
+    bint chain_has_bad_numbers(const double *values, int64_t n)
+    void chain_best_scores(const chain_tables *c, const double *unary, int64_t n, int64_t readable,
+                           const int32_t *edge_table, double *scores)
+    double chain_start_trace(const chain_tables *c, chain_trace *trace)
+    void chain_trace_back(const chain_tables *c, chain_trace *first, chain_trace *second)
+    int chain_exponentials(const chain_tables *c, const double *unary, int64_t n, double *x, double *tops)
+    int chain_forward(const chain_tables *c, int64_t n, const int32_t *edge_table, int64_t first, const double *x,
+                      const double *tops, double *forward, double *norm)
+    void chain_start_backward(const chain_tables *c, double *row)
+    int chain_backward(const chain_tables *c, int64_t last, const int32_t *edge_table, const double *x,
+                       double *backward, double *xb, double *scale)
+    void chain_product(double *out, const double *row, const double *table, int n_labels, int stride)
+
+
+# One sequence after forward (and backward): rows are probabilities, or logarithms of them if log_domain.
+cdef struct Smoothed:
+    chain_tables scaled       # exp(table - shift), for the scaled loops
+    const double *tables      # [T, K, K] log-potentials
+    bint scalable             # the tables allow the scaled loops
+    bint log_domain
+    double *x                 # these are [longest, stride]
+    double *forward
+    double *backward
+    double *xb                # unary and backward together
+    double *tops              # [longest]: the largest unary log-potential
+    double *norm              # [longest]: log Z of the tokens up to t less that of the tokens before
+    double *scale             # [longest]: what backward rows were divided by
+
+
+cdef inline int64_t longest(const int64_t[::1] offsets) noexcept nogil:
+    cdef int64_t s, n = 1
+    for s in range(offsets.shape[0] - 1):
+        n = max(n, offsets[s + 1] - offsets[s])
+    return n
+
+
+cdef inline const int32_t* edges_from(const int32_t[::1] edge_table, int64_t start) noexcept nogil:
+    return NULL if edge_table is None else &edge_table[0] + start
+
+
+cdef inline double log_sum_exp(const double *row, int n) noexcept nogil:
+    cdef double top = -INFINITY, total = 0.0
+    cdef int j
+    for j in range(n):
+        top = max(top, row[j])
+    if top == -INFINITY:
+        return top
+    for j in range(n):
+        total += exp(row[j] - top)
+    return top + log(total)
+
+
+cdef inline void soft_max(double *row, int n) noexcept nogil:
+    """A row of logarithms as probabilities."""
+    cdef double total = log_sum_exp(row, n)
+    cdef int k
+    for k in range(n):
+        row[k] = exp(row[k] - total)
+
+
+cdef inline double total_log(const Smoothed *c, int64_t n) noexcept nogil:
+    """log Z: the sum of ``norm``."""
+    cdef CompensatedSum total = CompensatedSum(0.0, 0.0)
+    cdef int64_t t
+    for t in range(n):
+        add(&total, c.norm[t])
+    return total.value
+
+
+cdef inline double joined(const Smoothed *c, int64_t t, double *out) noexcept nogil:
+    """``out`` = forward and backward of token t joined, unnormalised; its sum (its logarithm in the log domain)."""
+    cdef const double *f = c.forward + t * c.scaled.stride
+    cdef const double *b = c.backward + t * c.scaled.stride
+    cdef double total = 0.0
+    cdef int j
+    if c.log_domain:
+        for j in range(c.scaled.n_labels):
+            out[j] = f[j] + b[j]
+        return log_sum_exp(out, c.scaled.n_labels)
+    for j in range(c.scaled.n_labels):
+        out[j] = f[j] * b[j]
+        total += out[j]
+    return total
+
+
+cdef inline chain_tables padded_tables(double[:, :, :, ::1] padded) noexcept nogil:
+    """What `pad` gives, for the loops; without the shifts, which only scaled tables have."""
+    return chain_tables(<int> padded.shape[2], <int> padded.shape[3], &padded[0, 0, 0, 0], &padded[1, 0, 0, 0], NULL)
+
+
+cdef object pad(const double[:, :, ::1] tables, double filler)
+cdef int smooth(Smoothed *c, const double *unary, int64_t n, const int32_t *edge_table, bint backward) noexcept nogil
+cdef int scaled_passes(Smoothed *c, int64_t n, const int32_t *edge_table, int64_t first, int64_t last,
+                       bint backward) noexcept nogil
+cdef void node_marginals(const Smoothed *c, int64_t n, double *out) noexcept nogil
+cdef void edge_marginal(const Smoothed *c, int64_t t, int64_t table, double *out) noexcept nogil
+cdef void count_edges(const Smoothed *c, int64_t n, const int32_t *edge_table, double *outer, double *counts,
+                      double *work) noexcept nogil
+
+
+@cython.final
+cdef class ScaledTables:
+    """exp(table - its largest entry), and whether all finite entries lie close enough together for the scaled loops."""
+    cdef chain_tables c
+    cdef bint scalable
+    cdef double[::1] shifts
+    cdef double[:, :, :, ::1] padded    # as of `pad`
+
+
+@cython.final
+cdef class Workspace:
+    """Memory for sequences of ``n`` tokens, allocated once per call."""
+    cdef Smoothed c
+    cdef ScaledTables scaled
+    cdef double[::1] work
+    cdef object kept
+
+    cdef inline Smoothed part(self, int64_t start) noexcept nogil:
+        """The memory from token ``start`` on, but for what only one backward pass needs: ``xb`` and ``scale``."""
+        cdef Smoothed c = self.c
+        c.x += start * c.scaled.stride
+        c.forward += start * c.scaled.stride
+        c.backward += start * c.scaled.stride
+        c.norm += start
+        c.tops += start
+        return c
