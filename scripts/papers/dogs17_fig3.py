@@ -16,11 +16,11 @@ from typing import Literal
 import numpy as np
 import typer
 from experiment import Experiment, Out, Quick, Seed
+from maximum_likelihood import fit_binary
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import herdner
-from herdner.inference.maximum_likelihood import fit_binary
 
 SCANS: tuple[Literal["uniform", "systematic", "dogs"], ...] = ("uniform", "systematic", "dogs")
 COLOURS = dict(zip(SCANS, ("tab:green", "tab:blue", "tab:orange"), strict=True))

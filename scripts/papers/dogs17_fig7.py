@@ -23,6 +23,7 @@ import typer
 from experiment import Experiment, Out, Quick, Seed, summary
 from numpy.typing import NDArray
 from PIL import Image
+from segmentation import Aspects, aspect_field, fit_aspects, hamming_error, patch_centres, pixel_labels
 from skimage.color import rgb2gray, rgb2lab
 from skimage.feature import daisy
 from sklearn.cluster import MiniBatchKMeans
@@ -31,7 +32,6 @@ import herdner
 from herdner.dobrushin import OptimisedScan, dobrushin_variation, pairwise_bound, shortest_scan, targets
 from herdner.graph import potts
 from herdner.sampling import given, systematic
-from herdner.segmentation import Aspects, aspect_field, fit_aspects, hamming_error, patch_centres, pixel_labels
 
 CLASSES = ("building", "grass", "tree", "cow", "sky", "aeroplane", "face", "car", "bicycle")
 WORDS = (400, 100, 64)  # texture, colour, place

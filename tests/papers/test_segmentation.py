@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from segmentation import aspect_field, fit_aspects, hamming_error, patch_centres, pixel_labels
 
 from herdner.inference import make_backend
-from herdner.segmentation import aspect_field, fit_aspects, hamming_error, patch_centres, pixel_labels
 
 
 def world(rng, n_images: int = 40, shape=(6, 8)):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import maximum_likelihood
 import numpy as np
 import pytest
+from maximum_likelihood import fit_binary
 from oracle import Oracle
 from reference_dobrushin import joint, theorem_11
 
 from herdner import boltzmann
-from herdner.inference import maximum_likelihood
-from herdner.inference.maximum_likelihood import fit_binary
 
 EDGES = np.array([[0, 1], [1, 2], [3, 4], [4, 5], [0, 3], [1, 4], [2, 5]])
 

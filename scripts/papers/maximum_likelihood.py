@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.base.seeds import generator
+from herdner import Gibbs, Record, TableGraph, boltzmann, compile_tables
 from herdner.dobrushin import (
     Influence,
     Steps,
@@ -24,12 +24,7 @@ from herdner.dobrushin import (
     shortest_scan,
     variation_curve,
 )
-from herdner.graph.builders import boltzmann
-from herdner.graph.tables import compile_tables
-from herdner.inference.gibbs.runs import run_chains
-from herdner.sampling.plan import Plan
-from herdner.sampling.record import Record
-from herdner.sampling.scan import given, random_scan, systematic
+from herdner.sampling import given, random_scan, systematic
 
 _NOTHING = Record(best=False, marginals=False)
 _SHRINKING = 60  # halvings of the factor that couplings are shrunk by
@@ -77,7 +72,7 @@ def fit_binary(
     influence above ``most_influence`` (infinity norm) they are shrunk by one factor, so that scans converge; Domke 2015
     projects.
     """
-    began, rng = perf_counter(), generator(seed)
+    began, rng = perf_counter(), np.random.default_rng(seed)
     joined, data = _checked(edges, products, means)
     n = len(data) - len(joined)
     theta = np.zeros(len(data)) if start is None else np.array(start, np.float64)
@@ -133,7 +128,7 @@ def _shrunk(
     return np.concatenate([low * couplings, fields]), influence(low)
 
 
-def _graph(theta: NDArray[np.float64], edges: NDArray[np.int32], n: int):
+def _graph(theta: NDArray[np.float64], edges: NDArray[np.int32], n: int) -> TableGraph:
     return compile_tables(boltzmann(theta[: len(edges)], theta[len(edges) :], (-1, 1), edges))
 
 
@@ -176,7 +171,6 @@ def _expectations(
     graph = _graph(many, (copies[:, :, None] + edges).reshape(-1, 2), n * n_runs)
     drawn = rng.integers(0, n, (n_runs, n_drawn), dtype=np.int32)
     whole = np.concatenate([drawn, np.broadcast_to(order, (n_runs, len(order)))], axis=1) + copies
-    plan = Plan(1, scan=given(whole.ravel()), record=_NOTHING)
-    state = run_chains(plan, graph, rng, None, perf_counter()).state
+    state = Gibbs(1, scan=given(whole.ravel()), record=_NOTHING).infer(graph, rng).state
     spins = 2.0 * state.reshape(n_runs, n) - 1.0
     return np.concatenate([(spins[:, edges[:, 0]] * spins[:, edges[:, 1]]).mean(axis=0), spins.mean(axis=0)])

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.graph.builders import potts
-from herdner.graph.graph import FactorGraph
+from herdner.graph import FactorGraph, potts
 
 _LEAST = 1e-12  # probability of a word that a label was never seen with
 
