@@ -38,7 +38,7 @@ import herdner
 from herdner.corpora.registry import parse_source, read
 from herdner.crf.templates import linear_chain, skip_chain
 from herdner.evaluation.scores import evaluate
-from herdner.evaluation.tables import markdown_table
+from herdner.evaluation.tabular import markdown_table
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.tags import Scheme

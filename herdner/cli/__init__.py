@@ -19,6 +19,7 @@ from herdner.cli.common import UsageError, complain, quiet_stdout
 from herdner.cli.corpora import corpora
 from herdner.cli.denoise import denoise
 from herdner.cli.evaluate import evaluate
+from herdner.cli.report import report
 from herdner.cli.scan import scan
 from herdner.cli.serve import serve
 from herdner.cli.tag import tag
@@ -27,7 +28,7 @@ from herdner.cli.train import train
 app = typer.Typer(
     name="herdner", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-for command in (tag, train, evaluate, backends, denoise, scan, serve):
+for command in (tag, train, evaluate, report, backends, denoise, scan, serve):
     app.command()(command)
 app.add_typer(corpora, name="corpora")
 
@@ -76,12 +77,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def main() -> None:
-    """The console script."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The console script; ``arguments`` are those of the process unless given."""
     # A polite kill unwinds like Ctrl-C, so that no temporary file is left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        code = run()
+        code = run(arguments)
     except SystemExit as exit:
         code = exit.code
     if code in (130, 143):

@@ -7,7 +7,7 @@ import functools
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from herdner import Tagger
+    from herdner.evaluation.compare import Unit
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,6 +43,13 @@ SeedOption = Annotated[
     int, typer.Option("--seed", min=0, help="Seed of the random numbers; equal seeds, equal results.")
 ]
 EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of the input files.")]
+MapLabelsOption = Annotated[
+    bool, typer.Option("--map-labels", help="Map the classes of known corpora to PER, LOC and ORG; drop the others.")
+]
+UnitOption = Annotated[
+    str | None, typer.Option("--unit", help="Resample by document or sentence [default: document, if there are two].")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
 
 
 def complain(message: object) -> None:
@@ -141,6 +149,21 @@ def check_writable(output: str | os.PathLike[str] | None, option: str = "--outpu
         raise UsageError(f"{option} {output}: no permission to write there")
 
 
+def check_choice(option: str, value: str, choices: Iterable[str]) -> None:
+    """A word that is not among the choices is wrong use."""
+    if value not in (known := tuple(choices)):
+        expected = " or ".join(known) if len(known) == 2 else f"one of {', '.join(known)}"
+        raise UsageError(f"{option} {value!r}: expected {expected}")
+
+
+def unit_of(name: str | None) -> Unit | None:
+    """What ``--unit`` says; None where it is not given."""
+    if name is None:
+        return None
+    check_choice("--unit", name, ("document", "sentence"))
+    return "sentence" if name == "sentence" else "document"
+
+
 def check_encoding(encoding: str) -> None:
     """An encoding that Python does not know is wrong use."""
     try:
@@ -150,7 +173,7 @@ def check_encoding(encoding: str) -> None:
 
 
 @contextmanager
-def destination(output: str | None) -> Iterator[IO[Any]]:
+def destination(output: str | None) -> Generator[IO[Any]]:
     """Standard output, or a text stream (with ``buffer``) on a file that appears when it is complete."""
     if output is None or output == "-":
         yield sys.stdout
@@ -166,7 +189,7 @@ def destination(output: str | None) -> Iterator[IO[Any]]:
 
 
 @contextmanager
-def progress(*columns: str, shown: bool = True) -> Iterator[Progress]:
+def progress(*columns: str, shown: bool = True) -> Generator[Progress]:
     """A progress display on stderr: only on a terminal, and not where it would mix with output on the same terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

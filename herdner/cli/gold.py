@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from herdner.cli.common import UsageError, progress
 
 if TYPE_CHECKING:
     from herdner import Tagger
+    from herdner.corpora.registry import SourceFile
     from herdner.evaluation.compare import Comparison
     from herdner.evaluation.scores import Scores
     from herdner.text.document import Document
+    from herdner.text.tokenize import Tokenizer
 
+MAX_RESAMPLES = 10_000_000
 CORE_CLASSES = {"PER", "LOC", "ORG"}
 
 
@@ -24,7 +28,7 @@ def timed(
     """What the tagger makes of the documents without their tags, and its tokens per second."""
     plain = [bare(document) for document in gold]
     next(tagger.pipe(plain[:1], seed=seed, **options))  # what is loaded or compiled on first use is not the speed
-    predicted = []
+    predicted: list[Document] = []
     with progress("{task.completed:,} of {task.total:,} documents") as display:
         task = display.add_task(title, total=len(plain))
         begin = time.perf_counter()
@@ -40,7 +44,7 @@ def classes_of(tags: Iterable[str]) -> set[str]:
     return {tag.partition("-")[2] for tag in tags if tag != "O"}
 
 
-def parse_sources(files: list[str]) -> list:
+def parse_sources(files: Iterable[str]) -> list[SourceFile]:
     """``FILE:FORMAT`` arguments taken apart; a wrong one is wrong use."""
     from herdner.corpora.registry import parse_source
 
@@ -50,24 +54,33 @@ def parse_sources(files: list[str]) -> list:
         raise UsageError(str(error)) from None
 
 
-def read_gold(sources: list, tokenizer: Any, map_labels: bool) -> list[Document]:
+def encoding_of(source: SourceFile, encoding: str) -> dict[str, str]:
+    """The encoding as an option of the readers, where the format has one."""
+    from herdner.text.io import FORMATS
+
+    return {"encoding": encoding} if "encoding" in FORMATS[source.format].read_options else {}
+
+
+def read_gold(
+    sources: Sequence[SourceFile], tokenizer: Tokenizer, map_labels: bool, encoding: str | None = None
+) -> list[Document]:
     """All documents of the sources with tokens and gold tags; ValueError where there are none."""
     from herdner.corpora.registry import read
 
-    documents = [d for source in sources for d in read(source, map_labels=map_labels, tokenizer=tokenizer)]
-    for document in documents:
-        if document.tags is None:
-            raise ValueError(f"{document.id}: has no annotation; give an annotated file")
-    documents = [document for document in documents if len(document.tokens)]
+    documents: list[Document] = []
+    for source in sources:
+        options = {} if encoding is None else encoding_of(source, encoding)
+        for document in read(source, map_labels=map_labels, tokenizer=tokenizer, **options):
+            if document.tags is None and document.n_tokens:
+                raise ValueError(f"{source.path}: document {document.id!r} has no annotation; give an annotated file")
+            documents += [document] if document.n_tokens else []
     if sources and not documents:
-        raise ValueError(f"{', '.join(source.path for source in sources)}: no document; the files are empty")
+        raise ValueError(f"{', '.join(source.path for source in sources)}: no document; the file is empty")
     return documents
 
 
 def bare(document: Document) -> Document:
     """The document without what is to be predicted."""
-    from dataclasses import replace
-
     return replace(document, tags=None, entities=())
 
 

@@ -20,7 +20,7 @@ from herdner.evaluation.scores import (
     f1_of_counts,
     pair_up,
 )
-from herdner.evaluation.tables import Tabulated
+from herdner.evaluation.tabular import Tabulated, points
 from herdner.text.document import Document
 
 Unit = Literal["document", "sentence"]
@@ -99,7 +99,7 @@ class Comparison(Tabulated):
         low, high, level = self.interval.low, self.interval.high, self.interval.level
         parts = [
             f"A is {self.name_a}, B is {self.name_b}",
-            f"B - A is {_points(self.difference)} points of F1, {level:.0%} interval {_points(low)} to {_points(high)}",
+            f"B - A is {points(self.difference)} points of F1, {level:.0%} interval {points(low)} to {points(high)}",
             f"p = {self.randomisation_p:.2g} by approximate randomisation, {self.bootstrap_p:.2g} by paired bootstrap "
             f"(two-sided; {self.n_units:,} {self.unit}s, {self.n_resamples:,} resamples, "
             f"B not better in {self.share_not_better:.2%} of them)",
@@ -112,11 +112,7 @@ class Comparison(Tabulated):
 
 def _cells(row: ClassComparison) -> tuple[str, ...]:
     counts = (f"{count:,}" for count in (row.only_a, row.only_b, row.support))
-    return row.label, f"{row.f1_a:.2%}", f"{row.f1_b:.2%}", _points(row.difference), *counts
-
-
-def _points(difference: float) -> str:
-    return f"{100 * difference:+.2f}".replace("-0.00", "+0.00").replace("+0.00", "0.00")
+    return row.label, f"{row.f1_a:.2%}", f"{row.f1_b:.2%}", points(row.difference), *counts
 
 
 def compare(

@@ -1,23 +1,21 @@
-"""What a tagger gets wrong: gold and predicted spans matched, confusion of classes, the most frequent errors."""
+"""What a tagger gets wrong: gold and predicted spans matched, confusion of classes, the most frequent mistakes."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner.evaluation.scores import pair_up
-from herdner.evaluation.tables import Tabulated
 from herdner.text.document import Document
 from herdner.text.tags import Span
 
 Kind = Literal["right", "label", "borders", "label and borders", "missed", "spurious"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-MISSED, SPURIOUS = "missed", "spurious"
 
 
 class Match(NamedTuple):
@@ -87,7 +85,7 @@ def match_documents(gold: Sequence[Document], predicted: Sequence[Document]) -> 
 
 
 def mended(before: Iterable[Found], after: Iterable[Found]) -> list[Found]:
-    """The errors of one prediction that another one of the same documents does not make.
+    """The mistakes of one prediction that another one of the same documents does not make.
 
     A gold entity that was missed or found wrongly is right in the other; a spurious one is not there.
     """
@@ -106,7 +104,7 @@ def mended(before: Iterable[Found], after: Iterable[Found]) -> list[Found]:
 
 
 @dataclass(frozen=True, slots=True)
-class Confusion(Tabulated):
+class Confusion:
     """How often a gold label was predicted as which label, by entities.
 
     labels          L labels of either side, sorted
@@ -114,8 +112,6 @@ class Confusion(Tabulated):
                     counts spurious entities, the last column missed ones
     other_borders   int64[L, L]: the same for entities that overlap, but with other borders
     """
-
-    header: ClassVar[tuple[str, ...]] = ("gold", "predicted", "same borders", "other borders")
 
     labels: tuple[str, ...]
     same_borders: NDArray[np.int64]
@@ -134,18 +130,6 @@ class Confusion(Tabulated):
         right, moved = int(np.trace(same[:-1, :-1])), int(np.trace(other))
         figures = (right, int(same[:-1, :-1].sum()) - right, moved, int(other.sum()) - moved)
         return dict(zip(KINDS, (*figures, int(same[:, -1].sum()), int(same[-1].sum())), strict=True))
-
-    def rows(self) -> list[tuple[str, ...]]:
-        """Each pair of labels that occurs."""
-        names = (*self.labels, "-")
-        found = []
-        for i, j in np.argwhere(self.counts).tolist():
-            other = self.other_borders[i, j] if max(i, j) < len(self.labels) else 0
-            found.append((names[i], names[j], f"{self.same_borders[i, j]:,}", f"{other:,}"))
-        return found
-
-    def summary(self) -> str:
-        return ", ".join(f"{kind}: {count:,}" for kind, count in self.kinds().items())
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -172,7 +156,7 @@ def confusion(found: Iterable[Found]) -> Confusion:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One place of an error: the text around it, and its two readings in it; offsets count characters of ``text``."""
+    """One place of a mistake: the text around it, and its two readings in it; offsets count characters of ``text``."""
 
     document: str | None  # its id
     text: str
@@ -181,8 +165,8 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class FrequentError:
-    """An error that happens ``count`` times, in ``n_documents`` documents: the same texts, the same labels."""
+class FrequentMistake:
+    """A mistake that happens ``count`` times, in ``n_documents`` documents: the same texts, the same labels."""
 
     kind: Kind
     gold_text: str | None
@@ -194,17 +178,17 @@ class FrequentError:
     examples: tuple[Example, ...]
 
 
-def frequent_errors(
+def frequent_mistakes(
     found: Iterable[Found],
     documents: Sequence[Document],
     *,
     n: int | None = 20,
     n_examples: int = 3,
     n_context: int = 45,
-) -> list[FrequentError]:
-    """The ``n`` most frequent errors (None: all) of `match_documents`, those of equal counts in the order of the text.
+) -> list[FrequentMistake]:
+    """The ``n`` most frequent mistakes of `match_documents` (None: all), equally frequent ones in the order of the text.
 
-    Errors are one where kind, labels and texts (white space apart) are equal. Examples come from different documents
+    Mistakes are one where kind, labels and texts (white space apart) are equal. Examples come from different documents
     as long as there are any, with ``n_context`` characters on both sides.
     """
     groups: dict[tuple[str | None, ...], list[Found]] = defaultdict(list)
@@ -229,13 +213,13 @@ def span_text(document: Document, span: Span) -> str:
 
 def _frequent(
     key: tuple[Any, ...], errors: Sequence[Found], documents: Sequence[Document], n_examples: int, n_context: int
-) -> FrequentError:
+) -> FrequentMistake:
     first = {error.document: error for error in reversed(errors)}
     chosen = [first[number] for number in sorted(first)]
     chosen += [error for error in errors if first[error.document] is not error]
     examples = tuple(_example(documents[e.document], e.match, n_context) for e in chosen[:n_examples])
     kind, gold_text, gold_label, predicted_text, predicted_label = key
-    return FrequentError(
+    return FrequentMistake(
         kind, gold_text, gold_label, predicted_text, predicted_label, len(errors), len(first), examples
     )
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 from herdner.evaluation.scores import Pair, pair_up
-from herdner.evaluation.tables import Tabulated
 from herdner.text.document import Document
 from herdner.text.tags import Span
 
@@ -32,7 +31,7 @@ class PartialRow:
 
 
 @dataclass(frozen=True, slots=True)
-class PartialScores(Tabulated):
+class PartialScores:
     """``overall`` holds a row for each scheme, ``classes`` the same for the entities of one label alone.
 
     strict     borders and label are right
@@ -41,26 +40,8 @@ class PartialScores(Tabulated):
     ent_type   borders overlap and the label is right
     """
 
-    header: ClassVar[tuple[str, ...]] = (
-        "matching", "correct", "incorrect", "partial", "missed", "spurious", "precision", "recall", "F1",
-    )  # fmt: skip
-
     overall: tuple[PartialRow, ...]
     classes: dict[str, tuple[PartialRow, ...]]
-
-    def rows(self) -> list[tuple[str, ...]]:
-        """The four schemes."""
-        return [
-            (
-                row.matching,
-                *(f"{n:,}" for n in (row.correct, row.incorrect, row.partial, row.missed, row.spurious)),
-                *(f"{share:.2%}" for share in (row.precision, row.recall, row.f1)),
-            )
-            for row in self.overall
-        ]
-
-    def summary(self) -> str:
-        return "by nervaluate; a partial match counts half"
 
 
 def partial_matches(gold: Sequence[Document], predicted: Sequence[Document]) -> PartialScores:

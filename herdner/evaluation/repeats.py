@@ -41,8 +41,8 @@ class Repeated(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Consistency:
-    """Names are counted once for each document.
+class Repeats:
+    """How consistently repeated names are tagged; names are counted once for each document.
 
     n_repeated           names with two mentions or more
     n_differing          those of them whose mentions carry different labels
@@ -79,7 +79,7 @@ class Consistency:
         }
 
 
-def consistency(documents: Sequence[Document], reference: Sequence[Document] | None = None) -> Consistency:
+def count_repeats(documents: Sequence[Document], reference: Sequence[Document] | None = None) -> Repeats:
     """How consistently the entities of the documents are tagged, each document by itself.
 
     ``reference`` are the gold documents, with the same tokens: names may differ in truth ("Washington").
@@ -93,7 +93,7 @@ def consistency(documents: Sequence[Document], reference: Sequence[Document] | N
         alone = [true.get((name.document, name.name)) for name in differing]
         unlike = sum(name is not None and name.n_mentions > 1 and not name.differs for name in alone)
     missed = sum(name.is_partly_missed for name in names)
-    return Consistency(len(repeated), len(differing), len(names), missed, unlike)
+    return Repeats(len(repeated), len(differing), len(names), missed, unlike)
 
 
 def repeated_names(documents: Sequence[Document]) -> list[Repeated]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.evaluation.tables import Tabulated
+from herdner.evaluation.tabular import Tabulated
 from herdner.text.document import Document, document_spans
 from herdner.text.tags import Scheme, Span, detect_scheme, spans_from_tags, tags_from_spans
 

@@ -26,7 +26,7 @@ from spacy.tokens import Doc
 
 import herdner
 from herdner.corpora.registry import parse_source, read
-from herdner.evaluation.repeats import consistency
+from herdner.evaluation.repeats import count_repeats
 from herdner.evaluation.scores import evaluate
 from herdner.ner.span_scores import Trust
 from herdner.spacy_component import HerdnerConsistency
@@ -130,7 +130,7 @@ def measure(
         compared = herdner.compare(documents, *sides, rng=rng, names=("before", "after"))
         console.print(compared.to_markdown(), markup=False, soft_wrap=True)
         for when, side in zip(("before", "after"), sides, strict=True):
-            c = consistency(side)
+            c = count_repeats(side)
             console.print(
                 f"{when}: {c.n_differing} of {c.n_repeated} repeated names have differing labels,"
                 f" {c.n_partly_missed} of {c.n_occurring} are bare somewhere"

@@ -26,7 +26,7 @@ import herdner
 from herdner.corpora.registry import CorpusError, parse_source, read
 from herdner.crf.bayesian import TableParticles
 from herdner.evaluation.calibration import MEASURES, Claims, claims, reliability
-from herdner.evaluation.tables import markdown_table
+from herdner.evaluation.tabular import markdown_table
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 

@@ -1,4 +1,4 @@
-"""Matches, confusion, frequent errors and consistency: by hand, by counting, and against nervaluate."""
+"""Matches, confusion, frequent mistakes and repeated names: by hand, by counting, and against nervaluate."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from herdner.evaluation.compare import compare
 from herdner.evaluation.mistakes import (
     Match,
     confusion,
-    frequent_errors,
+    frequent_mistakes,
     match_documents,
     match_spans,
     mended,
 )
 from herdner.evaluation.partial import partial_matches
-from herdner.evaluation.repeats import consistency, repeated_names
+from herdner.evaluation.repeats import count_repeats, repeated_names
+from herdner.evaluation.report.words import grid
 from herdner.evaluation.scores import evaluate
 from herdner.text.document import Document, Entity, document_spans
 from herdner.text.tags import Span
@@ -88,14 +89,16 @@ def test_confusion_counts_what_seqeval_counts(sides):
     assert sum(kinds.values()) == counts.sum()
     slow = Counter(f.match.kind for f in match_documents(gold, predicted))
     assert {kind: n for kind, n in kinds.items() if n} == slow
-    assert sum(int(n.replace(",", "")) for row in found.rows() for n in row[2:]) == counts.sum()
+    shown = [cell for _, row in grid(found).rows for cell in row if cell is not None]
+    assert sum(cell.same + cell.other for cell in shown) == counts.sum()
+    assert sum(cell.share for cell in shown) == pytest.approx(np.count_nonzero(counts.sum(axis=1)))
 
 
 @given(tagged())
-def test_frequent_errors_are_all_errors(sides):
+def test_frequent_mistakes_are_all_of_them(sides):
     gold, predicted = sides
     found = match_documents(gold, predicted)
-    errors = frequent_errors(found, gold, n=None, n_examples=100)
+    errors = frequent_mistakes(found, gold, n=None, n_examples=100)
     assert sum(e.count for e in errors) == sum(f.match.kind != "right" for f in found)
     assert [e.count for e in errors] == sorted((e.count for e in errors), reverse=True)
     for error in errors:
@@ -154,10 +157,10 @@ def test_without_nervaluate_there_is_one_line(monkeypatch):
         partial_matches([], [])
 
 
-# --- consistency
+# --- repeats
 
 
-def test_consistency_by_hand():
+def test_repeats_by_hand():
     """Washington PER and LOC; Rio found once and missed once; "Bill Clinton" holds a Clinton that is no miss."""
     sentences = [
         ["Washington", "met", "Bill", "Clinton", "in", "Rio"],
@@ -166,7 +169,7 @@ def test_consistency_by_hand():
     ]
     tags = [["B-PER", "O", "B-PER", "I-PER", "O", "B-LOC"], ["B-PER", "O", "B-LOC", "O", "O"], ["B-LOC", "O", "B-LOC"]]
     document = Document.from_tokens(sentences, tags)
-    found = consistency([document, document])
+    found = count_repeats([document, document])
     assert (found.n_repeated, found.n_differing, found.n_occurring, found.n_partly_missed) == (4, 2, 6, 2)
     assert (found.share_differing, found.share_partly_missed) == (0.5, pytest.approx(1 / 3))
     assert found.n_unlike_reference is None
@@ -177,9 +180,9 @@ def test_consistency_by_hand():
     truth = document.with_tags(
         [t.replace("B-PER", "B-LOC") if i == 0 else t for i, t in enumerate(document.tags or ())]
     )
-    assert consistency([document], [truth]).n_unlike_reference == 1
-    assert consistency([document], [document]).n_unlike_reference == 0
-    assert consistency([]).share_differing == 0
+    assert count_repeats([document], [truth]).n_unlike_reference == 1
+    assert count_repeats([document], [document]).n_unlike_reference == 0
+    assert count_repeats([]).share_differing == 0
 
 
 @given(tagged(1))

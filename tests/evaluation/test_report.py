@@ -1,4 +1,4 @@
-"""The evaluation script as a whole: figures, forms, and every kind of bad input in one line."""
+"""``herdner report`` as a whole: figures, forms, and every kind of bad input in one line."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import evaluate_ner
 import numpy as np
 import pytest
 from data import ELSEWHERE, REPOSITORY
 
+from herdner.cli import run as herdner_run
+from herdner.evaluation import report as reports
 from herdner.evaluation.compare import compare
 from herdner.evaluation.scores import evaluate
 from herdner.text.document import Document, document_spans
@@ -53,7 +54,7 @@ def files(tmp_path: Path) -> dict[str, str]:
 def run(capsys: pytest.CaptureFixture[str]):
     def call(*arguments: object) -> tuple[int, str, str]:
         capsys.readouterr()
-        code = evaluate_ner.run([str(a) for a in arguments])
+        code = herdner_run(["report", *map(str, arguments)])
         return code, *capsys.readouterr()
 
     return call
@@ -114,9 +115,17 @@ def test_what_is_not_installed_is_one_line(files, run, monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     code, out, err = run(files["gold"], files["after"], "--format", "html")
     assert code == 0
-    assert err == "herdner: partial matches need nervaluate: pip install 'herdner[report]'\n"
-    assert "figures need Matplotlib: pip install &#x27;herdner[plot]&#x27;" in out
+    assert err.splitlines() == [
+        "herdner: figures need Matplotlib: pip install 'herdner[report]'",
+        "herdner: partial matches need nervaluate: pip install 'herdner[report]'",
+    ]
+    assert "figures need Matplotlib: pip install &#39;herdner[report]&#39;" in out
     assert "<svg" not in out
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    code, out, err = run(files["gold"], files["after"], "--format", "html")
+    assert (code, out) == (2, "")
+    assert err.startswith("herdner: a page of HTML needs Jinja2: pip install 'herdner[report]'")
+    assert run(files["gold"], files["after"], "--format", "md")[0] == 0
 
 
 def test_classes_that_do_not_meet(files, run, tmp_path):
@@ -166,6 +175,7 @@ BAD = {
     "map": (["{0}/after.jsonl", "--map", "PER"], 2, "--map 'PER': expected OLD=NEW"),
     "format": (["{0}/after.jsonl", "--format", "pdf"], 2, "--format 'pdf': expected one of md, html, json"),
     "unit": (["{0}/after.jsonl", "--unit", "word"], 2, "--unit 'word': expected document or sentence"),
+    "ending": (["{0}/after.jsonl", "-o", "{0}/r.pdf"], 2, "expected an ending .md, .html or .json; or add --format"),
     "folder": (["{0}/after.jsonl", "--output", "{0}/none/r.md"], 2, "there is no folder"),
     "option": (["{0}/after.jsonl", "--nonsense"], 2, "No such option: --nonsense"),
 }
@@ -193,7 +203,7 @@ def test_an_interrupt_leaves_nothing_behind(files, run, tmp_path, monkeypatch):
     def interrupted(report):
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(evaluate_ner.FORMATS_OUT, "md", interrupted)
+    monkeypatch.setitem(reports.WRITERS, "md", interrupted)
     target = tmp_path / "report.md"
     target.write_text("old")
     assert run(files["gold"], files["after"], "-o", target) == (130, "", "herdner: interrupted\n")

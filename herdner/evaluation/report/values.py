@@ -1,10 +1,10 @@
-"""What an evaluation of predictions says, as values: one part for each prediction, one for each comparison."""
+"""What a report says, as values: one part for each prediction, one for each comparison with the first of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -14,21 +14,21 @@ from herdner.evaluation.compare import Comparison, Unit, compare
 from herdner.evaluation.mistakes import (
     Confusion,
     Found,
-    FrequentError,
+    FrequentMistake,
     confusion,
-    frequent_errors,
+    frequent_mistakes,
     match_documents,
     mended,
 )
 from herdner.evaluation.partial import PartialScores, partial_matches
-from herdner.evaluation.repeats import Consistency, Repeated, consistency, repeated_names
+from herdner.evaluation.repeats import Repeated, Repeats, count_repeats, repeated_names
 from herdner.evaluation.scores import Scores, evaluate
 from herdner.text.document import Document
 
 
 @dataclass(frozen=True)
 class Options:
-    """How much is counted and shown."""
+    """How much is counted and shown: bootstrap samples, kinds of errors, and examples of each."""
 
     seed: int = 0
     n_resamples: int = 10_000
@@ -38,6 +38,18 @@ class Options:
 
     def rng(self) -> np.random.Generator:
         return np.random.default_rng(self.seed)
+
+    def frequent(self, found: Sequence[Found], gold: Sequence[Document]) -> list[FrequentMistake]:
+        return frequent_mistakes(found, gold, n=self.n_errors, n_examples=self.n_examples)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Predicted documents with the tokens of the gold ones (`align`), their name and the file that they are from."""
+
+    name: str
+    source: str
+    documents: Sequence[Document]
 
 
 @dataclass(frozen=True)
@@ -66,30 +78,22 @@ class Calibration:
 
 @dataclass(frozen=True)
 class System:
-    """One prediction against the gold standard."""
+    """One prediction against the gold standard; None where something is unknown."""
 
     name: str
     source: str
     scores: Scores
     partial: PartialScores | None
     confusion: Confusion
-    errors: list[FrequentError]
-    consistency: Consistency
-    inconsistent: list[InconsistentName]
+    errors: list[FrequentMistake]
+    consistency: Repeats
+    inconsistent_names: list[InconsistentName]
     calibration: Calibration | None
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "name": self.name,
-            "source": self.source,
-            "scores": self.scores.to_dict(),
-            "partial": None if self.partial is None else self.partial.to_dict(),
-            "confusion": self.confusion.to_dict(),
-            "errors": [asdict(error) for error in self.errors],
-            "consistency": self.consistency.to_dict(),
-            "inconsistent_names": [asdict(name) for name in self.inconsistent],
-            "calibration": None if self.calibration is None else asdict(self.calibration),
-        }
+            **asdict(self), "confusion": self.confusion.to_dict(), "consistency": self.consistency.to_dict()
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -101,59 +105,38 @@ class Change:
     comparison: Comparison | None  # None where there are not two units to draw
     n_mended: int
     n_new: int
-    mended: list[FrequentError]
-    new: list[FrequentError]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "before": self.before,
-            "after": self.after,
-            "comparison": None if self.comparison is None else self.comparison.to_dict(),
-            "n_mended": self.n_mended,
-            "n_new": self.n_new,
-            "mended": [asdict(error) for error in self.mended],
-            "new": [asdict(error) for error in self.new],
-        }
+    mended: list[FrequentMistake]
+    new: list[FrequentMistake]
 
 
 @dataclass(frozen=True)
 class Report:
-    """All of it; ``notes`` say what is missing or was mended on the way."""
+    """All of it. ``gold`` is the file of the gold standard; ``notes`` say what is missing or was mended on the way."""
 
     gold: str
     n_documents: int
     n_sentences: int
     n_tokens: int
     n_entities: int
-    gold_consistency: Consistency
+    gold_consistency: Repeats
     systems: list[System]
     changes: list[Change]
     notes: list[str]
 
     def to_dict(self) -> dict[str, Any]:
+        """Plain values; each part has the fields of its class.
+
+        {"herdner": version, "gold": {"source", "n_documents", "n_sentences", "n_tokens", "n_entities", "consistency"},
+        "systems": [`System`], "changes": [`Change`], "notes": [text]}
+        """
+        sizes = {key: getattr(self, key) for key in ("n_documents", "n_sentences", "n_tokens", "n_entities")}
         return {
             "herdner": herdner.__version__,
-            "gold": {
-                "source": self.gold,
-                "n_documents": self.n_documents,
-                "n_sentences": self.n_sentences,
-                "n_tokens": self.n_tokens,
-                "n_entities": self.n_entities,
-                "consistency": self.gold_consistency.to_dict(),
-            },
+            "gold": {"source": self.gold, **sizes, "consistency": self.gold_consistency.to_dict()},
             "systems": [system.to_dict() for system in self.systems],
-            "changes": [change.to_dict() for change in self.changes],
+            "changes": [asdict(change) for change in self.changes],
             "notes": self.notes,
         }
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """The documents of one prediction, on the gold tokens."""
-
-    name: str
-    source: str
-    documents: Sequence[Document]
 
 
 def make_report(
@@ -163,25 +146,24 @@ def make_report(
     options: Options,
     notes: Sequence[str] = (),
 ) -> Report:
-    """Measures each prediction, and compares each with the first."""
+    """Measures each prediction, and compares each with the first.
+
+    Raises ValueError where there is no prediction, where documents do not match, and for wild confidences.
+    """
+    if not predictions:
+        raise ValueError("a report needs a prediction or more")
     said = list(notes)
     found = [match_documents(gold, prediction.documents) for prediction in predictions]
     systems = [_system(p, gold, f, options, said) for p, f in zip(predictions, found, strict=True)]
     changes = [
-        _change(gold, predictions[0], later, found[0], its, options, said)
-        for later, its in zip(predictions[1:], found[1:], strict=True)
+        _change(gold, (predictions[0], found[0]), later, options, said)
+        for later in zip(predictions[1:], found[1:], strict=True)
     ]
+    scores = systems[0].scores
     return Report(
-        gold_source,
-        len(gold),
-        sum(document.n_sentences for document in gold),
-        sum(document.n_tokens for document in gold),
-        sum(row.support for row in (systems[0].scores.micro,)),
-        consistency(gold),
-        systems,
-        changes,
-        list(dict.fromkeys(said)),
-    )
+        gold_source, scores.n_documents, scores.n_sentences, scores.n_tokens, scores.micro.support,
+        count_repeats(gold), systems, changes, list(dict.fromkeys(said)),
+    )  # fmt: skip
 
 
 def _system(
@@ -199,8 +181,8 @@ def _system(
         evaluate(gold, documents, rng=options.rng(), n_resamples=options.n_resamples),
         partial,
         confusion(found),
-        frequent_errors(found, gold, n=options.n_errors, n_examples=options.n_examples),
-        consistency(documents, gold),
+        options.frequent(found, gold),
+        count_repeats(documents, gold),
         _inconsistent(gold, documents, options.n_errors),
         _calibration(prediction, gold, notes),
     )
@@ -210,15 +192,11 @@ def _inconsistent(gold: Sequence[Document], predicted: Sequence[Document], n: in
     """The names with the most mentions that the prediction labels in several ways."""
     true = {(name.document, name.name): name for name in repeated_names(gold)}
     names = [name for name in repeated_names(predicted) if name.differs]
-    largest = sorted(names, key=lambda name: -name.n_mentions)[:n]
     return [
         InconsistentName(
-            gold[name.document].id,
-            " ".join(name.name),
-            _labels(name),
-            _labels(true.get((name.document, name.name))),
+            gold[name.document].id, " ".join(name.name), _labels(name), _labels(true.get((name.document, name.name)))
         )
-        for name in largest
+        for name in sorted(names, key=lambda name: -name.n_mentions)[:n]
     ]
 
 
@@ -241,20 +219,19 @@ def _calibration(prediction: Prediction, gold: Sequence[Document], notes: list[s
         found = claims(gold, prediction.documents)
     except ValueError as error:
         raise ValueError(f"{prediction.source}: {error}") from None
-    confidence, precision, size = (values.tolist() for values in reliability(found, "mass"))
+    confidence, precision, size = reliability(found, "mass")
     measures = {name: measure(found) for name, measure in MEASURES.items()}
-    return Calibration(len(known), measures, confidence, precision, cast("list[int]", size))
+    return Calibration(len(known), measures, confidence.tolist(), precision.tolist(), size.tolist())
 
 
 def _change(
     gold: Sequence[Document],
-    a: Prediction,
-    b: Prediction,
-    found_a: Sequence[Found],
-    found_b: Sequence[Found],
+    before: tuple[Prediction, Sequence[Found]],
+    after: tuple[Prediction, Sequence[Found]],
     options: Options,
     notes: list[str],
 ) -> Change:
+    (a, found_a), (b, found_b) = before, after
     comparison = None
     try:
         comparison = compare(
@@ -264,5 +241,5 @@ def _change(
     except ValueError as error:  # the texts are aligned: only too few units are left to complain of
         notes.append(f"{a.name}, {b.name}: {error}")
     gone, new = mended(found_a, found_b), mended(found_b, found_a)
-    shown = (frequent_errors(part, gold, n=options.n_errors, n_examples=options.n_examples) for part in (gone, new))
+    shown = (options.frequent(part, gold) for part in (gone, new))
     return Change(a.name, b.name, comparison, len(gone), len(new), *shown)

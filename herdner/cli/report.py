@@ -1,0 +1,205 @@
+"""``herdner report``: predicted names, whoever predicted them, against a gold standard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from herdner.cli.common import (
+    EncodingOption,
+    MapLabelsOption,
+    SeedOption,
+    UnitOption,
+    UsageError,
+    check_choice,
+    check_encoding,
+    check_writable,
+    command,
+    complain,
+    destination,
+    unit_of,
+)
+from herdner.cli.gold import MAX_RESAMPLES, encoding_of, parse_sources, read_gold
+
+if TYPE_CHECKING:
+    from herdner.corpora.registry import SourceFile
+    from herdner.evaluation.report import Prediction
+    from herdner.text.document import Document
+    from herdner.text.io.labels import Labels
+
+ENDINGS = {"md": "md", "markdown": "md", "json": "json", "html": "html", "htm": "html", "": "md"}
+
+
+FilesArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="GOLD:FORMAT [PREDICTED:FORMAT]...", help="The gold standard, then predictions."),
+]
+BeforeOption = Annotated[
+    str | None, typer.Option("--before", metavar="FILE:FORMAT", help="A prediction, called before.")
+]
+AfterOption = Annotated[str | None, typer.Option("--after", metavar="FILE:FORMAT", help="A prediction, called after.")]
+NameOption = Annotated[
+    list[str] | None, typer.Option("--name", help="What a prediction is called; one for each, in order.")
+]
+MapOption = Annotated[
+    list[str] | None,
+    typer.Option("--map", metavar="OLD=NEW", help="Rename a class, everywhere; OLD= drops it. May be repeated."),
+]
+GoldClassesOption = Annotated[
+    bool, typer.Option("--gold-classes", help="Leave out predicted classes that the gold standard does not have.")
+]
+FormatOption = Annotated[
+    str | None, typer.Option("--format", "-f", help="md, html or json [default: by --output, else md].")
+]
+OutputOption = Annotated[
+    str | None, typer.Option("--output", "-o", help="Write this file (.md, .html, .json) instead of standard output.")
+]
+ErrorsOption = Annotated[int, typer.Option("--errors", min=0, max=100_000, help="How many kinds of errors to list.")]
+ExamplesOption = Annotated[int, typer.Option("--examples", min=0, max=1000, help="Examples of each kind of errors.")]
+ResamplesOption = Annotated[
+    int, typer.Option("--resamples", min=1, max=MAX_RESAMPLES, help="Bootstrap samples, and as many random swaps.")
+]
+
+
+@command
+def report(
+    files: FilesArgument,
+    before: BeforeOption = None,
+    after: AfterOption = None,
+    name: NameOption = None,
+    map_: MapOption = None,
+    map_labels: MapLabelsOption = False,
+    gold_classes: GoldClassesOption = False,
+    format_: FormatOption = None,
+    output: OutputOption = None,
+    errors: ErrorsOption = 20,
+    examples: ExamplesOption = 3,
+    resamples: ResamplesOption = 10_000,
+    unit: UnitOption = None,
+    seed: SeedOption = 0,
+    encoding: EncodingOption = "utf-8",
+) -> None:
+    """Measure predicted names against a gold standard, whoever predicted them: a report in Markdown, JSON or HTML.
+
+    For example: herdner report gold.conll:conll --before chain.jsonl --after links.jsonl --output report.html
+
+    Files are FILE:FORMAT in any format that herdner reads (CoNLL columns, JSON lines, DocBin, ...); the extensions
+    .conll, .jsonl and .spacy tell theirs. The texts must be the same but for white space, the tokens need not be:
+    predictions are laid on the gold tokens. Documents are matched by their ids where these agree, else in order.
+
+    The report holds, for each prediction: strict scores by class with a bootstrap interval, partial matches, the
+    confusion of classes, the most frequent errors in their context, how consistently repeated names are tagged, and
+    calibration where entities have confidences. Each further prediction is compared with the first one: the
+    difference in F1 with its interval and p-values, errors that are mended and new ones. HTML has figures too.
+
+    Partial matches, HTML and figures need: pip install 'herdner[report]'
+    """
+    form = _format(format_, output)
+    check_writable(output)
+    check_encoding(encoding)
+    labels = parse_map(map_ or ())
+    sources, names = _sources(files, before, after, name)
+    resampled = unit_of(unit)
+
+    from herdner.evaluation.report import WRITERS, Options, make_report
+
+    notes = _missing() if form == "html" else []
+    reading = Reading(map_labels, encoding, labels, gold_classes)
+    gold, predictions = reading.documents(sources, names, notes)
+    options = Options(seed, resamples, resampled, errors, examples)
+    made = make_report(sources[0].path, gold, predictions, options, notes)
+    for note in made.notes:
+        complain(note)
+    text = WRITERS[form](made)
+    with destination(output) as stream:
+        stream.write(text)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the files are read and their classes renamed."""
+
+    map_labels: bool
+    encoding: str
+    labels: Labels | None
+    gold_classes: bool
+
+    def documents(
+        self, sources: Sequence[SourceFile], names: Sequence[str], notes: list[str]
+    ) -> tuple[list[Document], list[Prediction]]:
+        """The gold documents, and the predictions on their tokens; what is to be said of these goes to the notes."""
+        from herdner.corpora.registry import read
+        from herdner.evaluation.report import Prediction, lay
+        from herdner.text.io.labels import renamed
+        from herdner.text.tokenize import Tokenizer
+
+        gold = [
+            replace(document, tags=None, entities=tuple(renamed(document.entities, self.labels)))
+            for document in read_gold(sources[:1], Tokenizer(), self.map_labels, self.encoding)
+        ]
+        predictions: list[Prediction] = []
+        for source, name in zip(sources[1:], names, strict=True):
+            found = read(source, map_labels=self.map_labels, **encoding_of(source, self.encoding))
+            laid = lay(gold, found, source.path, labels=self.labels, gold_classes=self.gold_classes)
+            predictions.append(Prediction(name, source.path, laid.documents))
+            notes += [note for note in laid.notes if note not in notes]
+        return gold, predictions
+
+
+def _missing() -> list[str]:
+    """What a page will lack, for want of a package; wrong use where there can be no page."""
+    from herdner.evaluation.report.html import missing
+
+    try:
+        return missing()
+    except ImportError as error:
+        raise UsageError(str(error)) from None
+
+
+def _format(format: str | None, output: str | None) -> str:
+    """The one that is named, or that of the file's ending."""
+    if format is not None:
+        check_choice("--format", format, ("md", "html", "json"))
+        return format
+    ending = Path(output or "").suffix.lower().lstrip(".")
+    if ending not in ENDINGS:
+        raise UsageError(f"--output {output}: expected an ending .md, .html or .json; or add --format")
+    return ENDINGS[ending]
+
+
+def parse_map(pairs: Sequence[str]) -> Labels | None:
+    """``OLD=NEW`` as the readers take it; wrong use where there is no such pair."""
+    labels: dict[str, str | None] = {}
+    for pair in pairs:
+        old, equals, new = pair.partition("=")
+        if not equals or not old or len(new.split()) > 1:
+            raise UsageError(f"--map {pair!r}: expected OLD=NEW, as in PERSON=PER, or OLD= to drop a class")
+        labels[old] = new.strip() or None
+    return labels or None
+
+
+def _sources(
+    files: Sequence[str], before: str | None, after: str | None, names: Sequence[str] | None
+) -> tuple[list[SourceFile], list[str]]:
+    """Gold and predictions, and what the predictions are called."""
+    if (before is None) != (after is None):
+        raise UsageError("--before and --after go together")
+    given = [] if before is None or after is None else [before, after]
+    if len(files) > 1 and given:
+        raise UsageError("give the predictions one after the other, or by --before and --after")
+    sources = parse_sources([*files, *given])
+    if len(sources) < 2:
+        raise UsageError("no prediction: expected GOLD:FORMAT PREDICTED:FORMAT...")
+    if names:
+        if len(names) != len(sources) - 1:
+            raise UsageError(f"--name: {len(names)} names for {len(sources) - 1} predictions")
+        if len(set(names)) < len(names):
+            raise UsageError("--name: two predictions have the same name")
+        return sources, list(names)
+    short = ["before", "after"] if given else [Path(source.path).name for source in sources[1:]]
+    unique = len(set(short)) == len(short)
+    return sources, short if unique else [f"{part} ({i})" for i, part in enumerate(short, 1)]
