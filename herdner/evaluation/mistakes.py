@@ -186,7 +186,7 @@ def frequent_mistakes(
     n_examples: int = 3,
     n_context: int = 45,
 ) -> list[FrequentMistake]:
-    """The ``n`` most frequent mistakes of `match_documents` (None: all), equally frequent ones in the order of the text.
+    """The ``n`` most frequent mistakes of `match_documents` (None: all); equally frequent ones in the text's order.
 
     Mistakes are one where kind, labels and texts (white space apart) are equal. Examples come from different documents
     as long as there are any, with ``n_context`` characters on both sides.
