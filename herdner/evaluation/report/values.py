@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-import herdner
 from herdner.evaluation.calibration import MEASURES, claims, reliability
 from herdner.evaluation.compare import Comparison, Unit, compare
 from herdner.evaluation.mistakes import (
@@ -131,7 +131,7 @@ class Report:
         """
         sizes = {key: getattr(self, key) for key in ("n_documents", "n_sentences", "n_tokens", "n_entities")}
         return {
-            "herdner": herdner.__version__,
+            "herdner": version("herdner"),
             "gold": {"source": self.gold, **sizes, "consistency": self.gold_consistency.to_dict()},
             "systems": [system.to_dict() for system in self.systems],
             "changes": [asdict(change) for change in self.changes],
