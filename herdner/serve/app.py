@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import importlib.resources
-import json
 import os
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,16 +24,10 @@ BEGIN_WITH = ("sum-product", "viterbi")
 _CHAINS_ONLY = ("exact", "viterbi")  # too many states, or no chain any more, once mentions are linked
 
 # Each page by its address: no folder is ever looked into for a request.
-_PAGES = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/docs": ("docs.html", "text/html; charset=utf-8"),
-    "/style.css": ("style.css", "text/css; charset=utf-8"),
-    "/app.js": ("app.js", "text/javascript; charset=utf-8"),
-    "/view.js": ("view.js", "text/javascript; charset=utf-8"),
-    "/links.js": ("links.js", "text/javascript; charset=utf-8"),
-    "/docs.js": ("docs.js", "text/javascript; charset=utf-8"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
+_PAGES = {"/": "index.html", "/docs": "docs.html"} | {
+    f"/{name}": name for name in ("style.css", "app.js", "view.js", "links.js", "make.js", "docs.js", "icon.svg")
 }
+_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _DESCRIPTION = (
     "Finds the names in a text, consistently: the mentions of one name are softly linked to each other. Offsets count"
     " characters (Unicode code points), not bytes, and not JavaScript's UTF-16 units."
@@ -77,7 +70,7 @@ def create_app(
     pool = Pool(model if isinstance(model, Tagger) else os.fspath(model), limits)
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         yield
         pool.close()
 
@@ -99,8 +92,8 @@ def create_app(
 
 def _add_pages(app: FastAPI) -> None:
     folder = importlib.resources.files("herdner.serve") / "pages"
-    for address, (name, media_type) in _PAGES.items():
-        content = (folder / name).read_bytes()
+    for address, name in _PAGES.items():
+        content, media_type = (folder / name).read_bytes(), _TYPES[name.rpartition(".")[2]]
 
         async def page(content: bytes = content, media_type: str = media_type) -> Response:
             return Response(content, media_type=media_type)
@@ -126,7 +119,9 @@ def _add_service(app: FastAPI, pool: Pool, about: About, limits: Limits) -> None
                 413, f"the text has {len(request.text):,} characters; this server takes at most {limits.characters:,}"
             )
         try:
-            return Response(pool.run(_job(request)), media_type="application/json")
+            # What was left out stays out, so that the backend's own options hold.
+            answer = pool.run(request.model_dump_json(exclude_none=True).encode())
+            return Response(answer, media_type="application/json")
         except Refused as error:
             raise HTTPException(422, " ".join(str(error).split())) from None
         except Busy:
@@ -137,14 +132,6 @@ def _add_service(app: FastAPI, pool: Pool, about: About, limits: Limits) -> None
             ) from None
         except Fault as fault:
             raise RuntimeError(f"a worker failed\n{fault}") from None
-
-
-def _job(request: TagRequest) -> bytes:
-    """The request as a worker takes it: options that were left out stay out, so that the backend's own hold."""
-    fields = request.model_dump()
-    for choice, asked in zip(fields["backends"], request.backends, strict=True):
-        choice["options"] = asked.options.model_dump(exclude_none=True)
-    return json.dumps(fields).encode()
 
 
 def _about(pool: Pool, chosen: list[str], limits: Limits) -> About:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import logging
 from collections.abc import Iterable
 
 import anyio
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOG = logging.getLogger("herdner.serve")
@@ -38,14 +39,6 @@ HEADERS = {
 }
 
 
-class Refusal(Exception):
-    """A request that is not handed on."""
-
-    def __init__(self, status: int, detail: str) -> None:
-        self.status, self.detail = status, detail
-        super().__init__(detail)
-
-
 class _Gone(Exception):
     """The client has left before it was done asking."""
 
@@ -54,7 +47,8 @@ class Guard:
     """ASGI middleware around the whole application.
 
     Hosts: a page elsewhere can have its own name point to this machine (DNS rebinding), and would then read the
-    answers. Its name is in the Host header; so names other than ``hosts`` are refused. Addresses cannot be rebound.
+    answers. Its name is in the Host header; so names other than ``hosts`` are refused. Addresses cannot be rebound, so
+    that all of them pass, those of IPv6 too; Starlette's TrustedHostMiddleware knows neither.
     Bodies: at most ``body_bytes``, by the Content-Length before anything is read, else counted; within ``seconds``.
     Exceptions: logged here; the client is told that there was one.
     """
@@ -78,6 +72,10 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
+        async def refuse(status: int, detail: str) -> None:
+            # What is left of the request is not read any more.
+            await JSONResponse({"detail": detail}, status, {"Connection": "close"})(scope, receive, sending)
+
         try:
             headers = Headers(scope=scope)
             self._check_host(headers.get("host", ""))
@@ -85,12 +83,12 @@ class Guard:
             await self.app(scope, _replayed(body, receive), sending)
         except _Gone:
             return
-        except Refusal as refusal:
-            await _answer(sending, refusal.status, refusal.detail)
+        except HTTPException as refusal:
+            await refuse(refusal.status_code, refusal.detail)
         except Exception:
             LOG.exception("%s %s failed", scope["method"], scope["path"])
             if not started:
-                await _answer(sending, 500, "something went wrong here; the server's log says what")
+                await refuse(500, "something went wrong here; the server's log says what")
 
     def _check_host(self, header: str) -> None:
         name = _host(header)
@@ -99,31 +97,30 @@ class Guard:
         try:
             ipaddress.ip_address(name)
         except ValueError:
-            raise Refusal(400, "this server does not go by that host name (herdner serve --allow-host NAME)") from None
+            detail = "this server does not go by that host name (herdner serve --allow-host NAME)"
+            raise HTTPException(400, detail) from None
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes:
-        too_large = Refusal(413, f"the request's body is too large; at most {self.body_bytes} bytes")
+        too_large = HTTPException(413, f"the request's body is too large; at most {self.body_bytes} bytes")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 18:
-            raise Refusal(400, "the Content-Length header is not a number")
+            raise HTTPException(400, "the Content-Length header is not a number")
         if int(length) > self.body_bytes:
             raise too_large
-        parts, size = [], 0
+        body = bytearray()
         try:
             with anyio.fail_after(self.seconds):
                 while True:
                     message = await receive()
                     if message["type"] != "http.request":
                         raise _Gone
-                    part = message.get("body", b"")
-                    parts.append(part)
-                    size += len(part)
-                    if size > self.body_bytes:
+                    body += message.get("body", b"")
+                    if len(body) > self.body_bytes:
                         raise too_large
                     if not message.get("more_body"):
-                        return b"".join(parts)
+                        return bytes(body)
         except TimeoutError:
-            raise Refusal(408, f"the request's body did not arrive within {self.seconds:g} seconds") from None
+            raise HTTPException(408, f"the request's body did not arrive within {self.seconds:g} seconds") from None
 
 
 def _host(header: str) -> str:
@@ -146,15 +143,3 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay
-
-
-async def _answer(send: Send, status: int, detail: str) -> None:
-    """A refusal in the form of `herdner.serve.schema.Problem`. What is left of the request is not read any more."""
-    content = json.dumps({"detail": detail}).encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(content)).encode()),
-        (b"connection", b"close"),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": content})

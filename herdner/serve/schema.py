@@ -123,7 +123,7 @@ class LinkFound(BaseModel):
     later: CharacterSpan = Field(description="The other word.")
 
 
-class Result(BaseModel):
+class BackendAnswer(BaseModel):
     """What one backend made of the text."""
 
     backend: str | None = Field(description="As asked for.")
@@ -141,7 +141,7 @@ class Tagged(BaseModel):
     n_characters: int = Field(description="Characters of the text.")
     n_tokens: int = Field(description="Words and signs that it was split into.")
     n_sentences: int = Field(description="Its sentences.")
-    results: list[Result] = Field(description="One for each of `backends`, in that order.")
+    results: list[BackendAnswer] = Field(description="One for each of `backends`, in that order.")
 
 
 class BackendAbout(BaseModel):

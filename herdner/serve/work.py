@@ -6,6 +6,7 @@ import json
 import signal
 import traceback
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import perf_counter
@@ -30,7 +31,9 @@ def work(connection: Connection, source: Source) -> None:
     """Says what the model is, then answers requests until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that listens
     try:
-        desk = Desk(source if isinstance(source, Tagger) else load(source), name_of(source))
+        given = isinstance(source, Tagger)
+        # A model is called by its name, or by that of its file without the folders.
+        desk = Desk(source, "tagger") if given else Desk(load(source), Path(source).name)
     except (ValueError, OSError) as error:
         connection.send_bytes(REFUSED + str(error).encode())
         return
@@ -57,11 +60,8 @@ class Desk:
     def about(self) -> dict[str, Any]:
         """What `GET /api/about` says of the model."""
         kinds = dict.fromkeys(split_tag(label)[1] for label in self.tagger.labels if label != "O")
-        return {
-            "model": self.name,
-            "labels": sorted(kinds),
-            "rules": [each.template.name for each in self.crf.link_tables],
-        }
+        rules = [each.template.name for each in self.crf.link_tables]
+        return {"model": self.name, "labels": sorted(kinds), "rules": rules}
 
     def answer(self, request: bytes) -> bytes:
         """JSON of a `TagRequest` in, JSON of a `Tagged` out: behind one byte that says what came of it."""
@@ -78,39 +78,29 @@ class Desk:
     def tagged(self, text: str, backends: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
         """The text by each of the backends."""
         source: str | Document = text
-        results = []
+        results: list[dict[str, Any]] = []
         for choice in backends:
-            linked = self.tagger.links if choice["links"] is None else choice["links"]
+            backend, links, options = choice.get("backend"), choice.get("links"), choice["options"]
+            linked = self.tagger.links if links is None else links
             began = perf_counter()
-            source = self.tagger.tag(
-                source, seed=seed, backend=choice["backend"], links=choice["links"], **choice["options"]
-            )
+            source = self.tagger.tag(source, seed=seed, backend=backend, links=links, **options)
             seconds = perf_counter() - began
             results.append(
                 {
-                    "backend": choice["backend"],
-                    "options": choice["options"],
-                    "linked": linked,
-                    "seconds": seconds,
-                    "entities": [
-                        {"start": e.start, "end": e.end, "label": e.label, "text": e.text, "confidence": e.confidence}
-                        for e in source.entities
-                    ],
+                    "backend": backend, "options": options, "linked": linked, "seconds": seconds,
+                    "entities": [asdict(entity) for entity in source.entities],
                     "links": self.links(source) if linked else [],
                 }
-            )
+            )  # fmt: skip
         assert isinstance(source, Document)
         return {
-            "model": self.name,
-            "n_characters": len(text),
-            "n_tokens": source.n_tokens,
-            "n_sentences": source.n_sentences,
-            "results": results,
-        }
+            "model": self.name, "n_characters": len(text), "n_tokens": source.n_tokens,
+            "n_sentences": source.n_sentences, "results": results,
+        }  # fmt: skip
 
     def links(self, document: Document) -> list[dict[str, Any]]:
         """The links of a tagged document as spans of its text, each with what it adds for the tags."""
-        found = []
+        found: list[dict[str, Any]] = []
         starts, ends = document.token_starts, document.token_ends
         states = np.array([self.number[tag] for tag in document.tags or ()], np.int64)
         for each, (pairs, scale) in zip(self.crf.link_tables, self._edges(document), strict=True):
@@ -120,25 +110,17 @@ class Desk:
                 {
                     "rule": each.template.name,
                     "log_potential": round(value, 4),
-                    "earlier": {"start": earlier[0], "end": earlier[1]},
-                    "later": {"start": later[0], "end": later[1]},
+                    "earlier": {"start": a, "end": b},
+                    "later": {"start": c, "end": d},
                 }
-                for (earlier, later), value in zip(spans, values.tolist(), strict=True)
+                for ((a, b), (c, d)), value in zip(spans, values.tolist(), strict=True)
             ]
         return found
 
     def _edges(self, document: Document) -> list[tuple[NDArray[np.int32], NDArray[np.float64]]]:
         """Pairs of tokens [F, 2] and factors [F] of each kind of link."""
-        if not document.n_tokens:
-            return [(np.empty((0, 2), np.int32), np.empty(0)) for _ in self.crf.link_tables]
-        offsets, n_labels = document.sentence_offsets, len(self.number)
-        unary = np.empty((0, n_labels))
+        offsets, unary = document.sentence_offsets, np.empty((0, len(self.number)))
         if self.extractor is not None:
             unary = self.extractor.scores(document.tokens, offsets)
         found = self.crf.links(document.tokens, unary, offsets)
         return [(each.ends, np.ones(len(each.ends)) if each.scale is None else each.scale) for each in found]
-
-
-def name_of(source: Source) -> str:
-    """What to call a model: its name, or that of its file without the folders."""
-    return "tagger" if isinstance(source, Tagger) else Path(source).name

@@ -19,7 +19,7 @@ from herdner.serve.pool import Busy, Fault, OutOfTime
 from herdner.serve.schema import OPTIONS, About, Tagged, TagRequest
 
 ARTICLE = (REPOSITORY / "corpora" / "article.txt").read_text(encoding="utf-8")
-PAGES = ["/", "/docs", "/style.css", "/app.js", "/view.js", "/links.js", "/docs.js", "/icon.svg"]
+PAGES = ["/", "/docs", "/style.css", "/app.js", "/view.js", "/links.js", "/make.js", "/docs.js", "/icon.svg"]
 
 
 def tag(client: Any, **request: Any) -> Tagged:
@@ -131,7 +131,16 @@ def test_openapi_describes_every_field_and_its_examples_are_right(client: Any) -
     entry = description["paths"]["/api/tag"]["post"]
     assert set(entry["responses"]) == {"200", "400", "408", "413", "422", "500", "503", "504"}
     schemas = description["components"]["schemas"]
-    for name in ("TagRequest", "Choice", "Options", "Tagged", "Result", "EntityFound", "LinkFound", "CharacterSpan"):
+    for name in (
+        "TagRequest",
+        "Choice",
+        "Options",
+        "Tagged",
+        "BackendAnswer",
+        "EntityFound",
+        "LinkFound",
+        "CharacterSpan",
+    ):
         assert schemas[name]["description"]
         for field, schema in schemas[name]["properties"].items():
             assert schema.get("description"), f"{name}.{field}"

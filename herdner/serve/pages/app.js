@@ -1,16 +1,9 @@
 // The page: what is asked of the service, and a column for each backend that answers.
+import { make } from "./make.js";
 import { differences, draw, show } from "./view.js";
 
 const $ = (id) => document.getElementById(id);
 const state = { about: null, run: 0, columns: [] };
-
-/** An element with a class and text; what a user or the service wrote only ever becomes text. */
-function element(name, className = "", text = "") {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  if (text !== "") made.textContent = text;
-  return made;
-}
 
 /** JSON from the service; an Error whose message is fit to be shown. */
 async function ask(path, body) {
@@ -31,14 +24,14 @@ const plural = (n, what) => `${number(n)} ${what}${n === 1 ? "" : "s"}`;
 
 function addPills(about) {
   for (const backend of about.backends) {
-    const pill = element("label", "pill");
-    const box = element("input");
+    const pill = make("label", "pill");
+    const box = make("input");
     box.type = "checkbox";
     box.name = "backend";
     box.value = backend.name;
     box.checked = about.chosen.includes(backend.name);
     pill.title = backend.summary;
-    pill.append(box, element("span", "", backend.name));
+    pill.append(box, make("span", "", backend.name));
     $("backends").append(pill);
   }
 }
@@ -83,14 +76,14 @@ function requests() {
 
 function newColumn(request, i) {
   const [choice] = request.backends;
-  const card = element("article", "card column waiting");
-  const header = element("header");
-  const title = element("h2", "", choice.backend);
+  const card = make("article", "card column waiting");
+  const header = make("header");
+  const title = make("h2", "", choice.backend);
   title.id = `column-${i}`;
   card.setAttribute("aria-labelledby", title.id);
-  const facts = element("span", "facts", "at work …");
-  const counts = element("span", "counts");
-  const text = element("div", "text", request.text);
+  const facts = make("span", "facts", "at work …");
+  const counts = make("span", "counts");
+  const text = make("div", "text", request.text);
   header.append(title, facts, counts);
   card.append(header, text);
   return { name: choice.backend, choice, card, facts, counts, text, source: request.text, result: null };
@@ -99,7 +92,7 @@ function newColumn(request, i) {
 function fail(column, error) {
   column.card.classList.remove("waiting");
   column.facts.textContent = "";
-  const problem = element("p", "problem", error.message);
+  const problem = make("p", "problem", error.message);
   problem.setAttribute("role", "alert");
   column.text.replaceWith(problem);
 }

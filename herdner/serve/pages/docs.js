@@ -1,10 +1,5 @@
 // The description of the service, /openapi.json, as a page: no script from elsewhere, so that it works off line.
-const make = (name, className = "", text = "") => {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  if (text !== "") made.textContent = text;
-  return made;
-};
+import { make, makeTable } from "./make.js";
 
 /** The name of a schema that a reference means. */
 const nameOf = (reference) => reference.split("/").at(-1);
@@ -21,9 +16,7 @@ function typeOf(schema) {
 }
 
 function fieldsOf(schema) {
-  const table = make("table");
-  const head = table.createTHead().insertRow();
-  for (const name of ["field", "type", ""]) head.append(make("th", "", name));
+  const table = makeTable("field", "type", "");
   const body = table.createTBody();
   for (const [name, field] of Object.entries(schema.properties ?? {})) {
     const row = body.insertRow();

@@ -1,15 +1,10 @@
 // Names in a text: marks in colour, what differs between columns, and a tip for what is pointed at.
 import { component, drawLinks, placeLinks, linkAt } from "./links.js";
+import { make, makeTable } from "./make.js";
 
 const MOST_IN_A_TIP = 6;
 const RESTING = 150; // links that are shown all the time; of more, only those of the name that is pointed at
 
-const make = (name, className = "", text = "") => {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  if (text !== "") made.textContent = text;
-  return made;
-};
 const percent = (value) => `${(100 * value).toFixed(value > 0.9995 || value < 0.1 ? 2 : 1)} %`;
 const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
 const same = (a, b) => a.start === b.start && a.end === b.end && a.label === b.label;
@@ -17,13 +12,8 @@ const same = (a, b) => a.start === b.start && a.end === b.end && a.label === b.l
 /** The number of a UTF-16 unit for each code point, as the service counts code points; the end included. */
 function units(text) {
   if (!/[\ud800-\udfff]/.test(text)) return (i) => i;
-  const starts = [];
-  let at = 0;
-  for (const character of text) {
-    starts.push(at);
-    at += character.length;
-  }
-  starts.push(at);
+  const starts = [0];
+  for (const character of text) starts.push(starts.at(-1) + character.length);
   return (i) => starts[i];
 }
 
@@ -213,13 +203,7 @@ function drawTable(columns, found, colour) {
   section.hidden = !found.length;
   if (!found.length) return;
   section.querySelector("h2").textContent = `Where they differ (${found.length})`;
-  const table = make("table");
-  const head = table.createTHead().insertRow();
-  for (const name of ["in the text", ...columns.map((column) => column.name)]) {
-    const cell = make("th", "", name);
-    cell.scope = "col";
-    head.append(cell);
-  }
+  const table = makeTable("in the text", ...columns.map((column) => column.name));
   const body = table.createTBody();
   const at = units(columns[0].source);
   for (const each of found) {
