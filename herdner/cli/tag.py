@@ -27,8 +27,8 @@ from herdner.cli.common import (
 
 if TYPE_CHECKING:
     from herdner import Tagger
-    from herdner.ner.failing import Failure
     from herdner.text.document import Document
+    from herdner.text.failure import Failure
 
 InputOption = Annotated[
     str | None,
@@ -229,7 +229,7 @@ def _format_of(path: Any, extensions: dict[str, str]) -> str | None:
 
 def read(inputs: list[Input], encoding: str, done: Callable[[], object]) -> Iterator[Document | Failure]:
     """The documents of all inputs; what cannot be read is a `Failure`, and the next document or file follows."""
-    from herdner.ner.failing import read_items
+    from herdner.text.io.formats import read_items
 
     for path, format in inputs:
         yield from read_items(path, format, encoding)

@@ -10,8 +10,9 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Any
 
-from herdner.ner.failing import Failure, Work
+from herdner.ner.failing import Work
 from herdner.text.document import Document
+from herdner.text.failure import Failure
 
 if TYPE_CHECKING:
     from herdner import Tagger

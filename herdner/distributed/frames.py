@@ -16,8 +16,9 @@ from dask.delayed import delayed
 
 from herdner.distributed.parquet import ENTITIES, entity_dict
 from herdner.distributed.worker import ModelBytes, model_bytes, tagger_of
-from herdner.ner.failing import Failure, Work
+from herdner.ner.failing import Work
 from herdner.text.document import Document
+from herdner.text.failure import Failure
 
 logger = logging.getLogger(__name__)
 
@@ -120,6 +121,6 @@ def _work(model: ModelBytes, inference: dict[str, Any], seed: int) -> Work:
 
 def _tagged(work: Work, text: object) -> Document | Failure:
     if not isinstance(text, str):
-        return Failure(f"{text!r:.40} is no text; expected a string")
+        return Failure(ValueError(f"{text!r:.40} is no text; expected a string"))
     number = int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big")
     return next(work.results([Document.from_text(text)], number))

@@ -8,9 +8,9 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from herdner.ner.failing import Failure
 from herdner.text.document import Document, Entity
-from herdner.text.io.source import Source
+from herdner.text.failure import Failure
+from herdner.text.io.source import FormatError, Source
 
 ENTITIES = pa.list_(
     pa.struct(
@@ -58,7 +58,7 @@ def read_rows(
         ids = batch.column("id").to_pylist() if len(columns) == 2 else [None] * batch.num_rows
         for id, text in zip(ids, batch.column(column).to_pylist(), strict=True):
             if text is None:
-                yield Failure(f"{source.name}:{number}: {column} is null; expected a text")
+                yield Failure(FormatError(f"{source.name}:{number}: {column} is null; expected a text"))
             else:
                 yield Document.from_text(text, id=f"{source.id}#{number}" if id is None else str(id))
             number += 1

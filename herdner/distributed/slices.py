@@ -14,10 +14,12 @@ from fsspec.utils import read_block
 
 from herdner.distributed.files import File
 from herdner.distributed.parquet import count_rows, read_rows
-from herdner.ner.failing import PIECE_CHARACTERS, Failure, by_line, is_blank, read_items, read_records
 from herdner.text.document import Document
-from herdner.text.io.plain import pieces
-from herdner.text.io.source import FormatError, Source, read_chunks
+from herdner.text.failure import Failure
+from herdner.text.io.formats import read_items
+from herdner.text.io.jsonl import is_blank, records_of
+from herdner.text.io.plain import PIECE_CHARACTERS, pieces
+from herdner.text.io.source import FormatError, Source, by_line, read_chunks
 
 GZIP = b"\x1f\x8b"
 FILES_PER_LOOK = 200
@@ -223,7 +225,7 @@ def _read_slice(piece: Slice, format: str, reading: Reading) -> Iterator[Documen
         stream.seek(piece.begin)
         data = stream.read(piece.end - piece.begin)
     if piece.kind == "lines":
-        yield from read_records(io.BytesIO(data), source, reading.encoding, piece.number)
+        yield from records_of(io.BytesIO(data), source, reading.encoding, first=piece.number)
         return
     text = data.decode(reading.encoding)
     yield Document.from_text(text, id=f"{source.id}#{piece.number}", fields={"offset": piece.offset})
@@ -234,7 +236,7 @@ def _read_rows(piece: Slice, source: Source, reading: Reading) -> Iterator[Docum
         with _opened(piece.path, reading) as stream:
             yield from read_rows(stream, source, reading.column, range(piece.begin, piece.end), piece.number)
     except ValueError as error:
-        yield Failure(f"{piece.path}: {error}")
+        yield Failure(FormatError(f"{piece.path}: {error}"))
 
 
 def _read_file(path: str, format: str, reading: Reading) -> Iterator[Document | Failure]:
@@ -242,7 +244,7 @@ def _read_file(path: str, format: str, reading: Reading) -> Iterator[Document | 
         with _opened(path, reading) as stream:
             yield from read_items(Source(path, File(path, format, 0, "").id, None, stream), format, reading.encoding)
     except OSError as error:
-        yield Failure(f"{path}: cannot be read ({error.strerror or error})")
+        yield Failure(FormatError(f"{path}: cannot be read ({error.strerror or error})"))
 
 
 @contextmanager

@@ -19,10 +19,11 @@ from herdner.distributed.manifest import FAILURES_KEPT, Settings, Written
 from herdner.distributed.outputs import Folder
 from herdner.distributed.parquet import write_parquet
 from herdner.distributed.slices import Part, Reading, read_part
-from herdner.ner.failing import Failure, Work
+from herdner.ner.failing import Work
 from herdner.ner.models import shipped_models
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
+from herdner.text.failure import Failure
 from herdner.text.io import write_documents
 
 

@@ -12,36 +12,28 @@ from herdner.text.document import Document
 
 T = TypeVar("T")
 U = TypeVar("U")
-Source = str | Document
+TextOrDocument = str | Document
 
 # Longer batches save no more time, and what is read ahead stays small.
 BATCH_CHARACTERS = 10_000
 BATCHES_WAITING = 2  # for each thread
 
 
-class Failure(NamedTuple):
-    """A text or document that could not be tagged, its number, and what was raised."""
-
-    number: int
-    source: Source
-    error: Exception
-
-
 class Batch(NamedTuple):
     """Consecutive texts or documents, and the number of the first."""
 
     first: int
-    sources: list[Source]
+    sources: list[TextOrDocument]
 
 
-def batches(sources: Iterable[Source], first: int, most: int) -> Iterator[Batch]:
+def batches(sources: Iterable[TextOrDocument], first: int, most: int) -> Iterator[Batch]:
     """Batches of at most ``most``, each closed when it holds `BATCH_CHARACTERS`; numbers begin at ``first``.
 
     What was read before ``sources`` failed is handed out before the failure goes on.
     """
     if isinstance(sources, str | bytes | Document):
         raise TypeError("pipe takes many texts or documents; tag takes one")
-    held: list[Source] = []
+    held: list[TextOrDocument] = []
     size = 0
     try:
         for source in sources:

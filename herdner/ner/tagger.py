@@ -26,8 +26,9 @@ from herdner.ner.features import FeaturePlan, default_plan, make_extractor
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.linking import DEFAULT_BACKEND, backend_of, check_development, development_f1, gather, held_out_unaries
 from herdner.ner.model import Model
-from herdner.ner.streams import Batch, Failure, Source, awaited, batches, ordered
+from herdner.ner.streams import Batch, TextOrDocument, awaited, batches, ordered
 from herdner.text.document import Document, document_spans
+from herdner.text.failure import Failure
 from herdner.text.io import tokenized
 from herdner.text.tags import SCHEMES, Scheme, convert_tags
 from herdner.text.tokenize import Tokenizer, TokenizerSettings
@@ -257,14 +258,14 @@ class Tagger(Estimator):
         return self._model.card
 
     def tag(
-        self, source: Source, *, seed: int | None = 0, backend: str | Backend | None = None, **options: Any
+        self, source: TextOrDocument, *, seed: int | None = 0, backend: str | Backend | None = None, **options: Any
     ) -> Document:
         """One text or document with its tags and entities; see `pipe`."""
         return next(self.pipe([source], seed=seed, backend=backend, **options))
 
     def pipe(
         self,
-        sources: Iterable[Source],
+        sources: Iterable[TextOrDocument],
         *,
         seed: int | None = 0,
         first: int = 0,
@@ -308,7 +309,7 @@ class Tagger(Estimator):
                 return [*decoder.tagged(documents, chosen, child(seed, batch.first), uncertainty)]
             except (ValueError, MemoryError) as error:
                 if len(batch.sources) == 1:
-                    return [Failure(batch.first, batch.sources[0], error)]
+                    return [Failure(error, batch.first, batch.sources[0])]
             alone = (Batch(number, [source]) for number, source in enumerate(batch.sources, batch.first))
             return [result for batch in alone for result in results(batch)]
 
@@ -323,7 +324,12 @@ class Tagger(Estimator):
                     on_error(result)
 
     async def apipe(
-        self, sources: Iterable[Source] | AsyncIterable[Source], *, n_jobs: int = 1, first: int = 0, **options: Any
+        self,
+        sources: Iterable[TextOrDocument] | AsyncIterable[TextOrDocument],
+        *,
+        n_jobs: int = 1,
+        first: int = 0,
+        **options: Any,
     ) -> AsyncIterator[Document]:
         """`pipe` for asyncio: ``sources`` may be asynchronous, and the event loop goes on while threads tag.
 
@@ -331,14 +337,14 @@ class Tagger(Estimator):
         next is asked for. ``options`` as in `pipe`.
         """
 
-        def results(number: int, source: Source) -> list[Document]:
+        def results(number: int, source: TextOrDocument) -> list[Document]:
             return list(self.pipe([source], first=number, **options))
 
         async for found in awaited(results, sources, first, whole(n_jobs, "n_jobs")):
             for document in found:
                 yield document
 
-    def find_links(self, source: Source) -> dict[str, NDArray[np.int32]]:
+    def find_links(self, source: TextOrDocument) -> dict[str, NDArray[np.int32]]:
         """Which tokens of a text or document are linked: int32[F, 2], the earlier first, by the name of the rule."""
         document = _with_tokens(source, self._tokenizer)
         found: dict[str, NDArray[np.int32]] = {}
@@ -390,7 +396,7 @@ class Tagger(Estimator):
         return {name: value for name, value in self.__dict__.items() if name not in _COMPILED}
 
 
-def _with_tokens(source: Source, tokenizer: Tokenizer) -> Document:
+def _with_tokens(source: TextOrDocument, tokenizer: Tokenizer) -> Document:
     """Texts, and documents that nobody has split yet, with their tokens."""
     if isinstance(source, str):
         return tokenizer(source)

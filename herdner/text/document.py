@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,14 +33,45 @@ class Projection(NamedTuple):
     n_dropped: int  # entities that touch no token, or only tokens that an earlier entity holds
 
 
-@dataclass(frozen=True, slots=True)
+class Tagging(NamedTuple):
+    """Spans of tokens, disjoint and in the order of the text, and the scheme in which they are written as tags."""
+
+    spans: Sequence[Span]
+    scheme: Scheme = "iob2"
+
+
+class _Tags:
+    """The field ``tags`` of a `Document`: kept as given; of a `Tagging`, written when somebody asks for them."""
+
+    @overload
+    def __get__(self, document: None, owner: type) -> None: ...
+    @overload
+    def __get__(self, document: Document, owner: type) -> Sequence[str] | None: ...
+    def __get__(self, document: Document | None, owner: type) -> Sequence[str] | None:
+        if document is None:
+            return None  # the default
+        held = document.__dict__["tags"]
+        if isinstance(held, Tagging):
+            held = tags_from_spans(held.spans, document.n_tokens, held.scheme, document.sentence_offsets)
+            document.__dict__["tags"] = held
+        return held
+
+    def __set__(self, document: Document, tags: Sequence[str] | Tagging | None) -> None:
+        if isinstance(tags, Tagging):
+            document.__dict__["spans"] = list(tags.spans)
+        document.__dict__["tags"] = tags
+
+
+@dataclass(frozen=True, eq=False)
 class Document:
-    """A text with its tokens and sentences; ``tags`` or ``entities`` where they are known.
+    """A text with its tokens and sentences; ``tags``, ``spans`` and ``entities`` where they are known.
 
     ``text`` is the input, untouched. Token t is ``text[token_starts[t]:token_ends[t]]`` (white space is never a token)
     and equals ``tokens[t]``. Sentence s, never empty, holds the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``.
 
-    ``tags is None`` means that nobody has annotated the document; annotated but not yet tokenised, it has empty tags.
+    What is known of the tokens is given as ``tags``: strings, which stay as they are, however malformed, or a
+    `Tagging`, whose strings are written when they are asked for. None means that nobody has annotated the document;
+    annotated but not yet tokenised, it has empty tags.
     """
 
     text: str
@@ -47,10 +79,10 @@ class Document:
     token_starts: NDArray[np.int64]
     token_ends: NDArray[np.int64]
     sentence_offsets: NDArray[np.int64]
-    tags: Sequence[str] | None = None
+    tags: _Tags = _Tags()
     entities: tuple[Entity, ...] = ()
     id: str | None = None
-    fields: dict[str, object] = field(default_factory=dict)
+    fields: dict[str, object] = field(default_factory=dict[str, object])
 
     @classmethod
     def from_tokens(
@@ -132,6 +164,15 @@ class Document:
         tags = self.tags
         return (tags[start:end] for start, end in pairwise(self.sentence_offsets.tolist()))
 
+    @cached_property
+    def spans(self) -> list[Span] | None:
+        """The labelled spans of tokens: those that were given, else the entities laid on the tokens (`project`), else
+        what the tags say. None where nobody has annotated the document.
+        """
+        if self.entities:
+            return project(self.entities, self).spans
+        return None if self.tags is None else spans_from_tags(self.tags, self.sentence_offsets)
+
     def with_tags(self, tags: Sequence[str]) -> Document:
         """The same document with these tags (one per token, any scheme), and the entities they say.
 
@@ -142,13 +183,30 @@ class Document:
         entities = self.entities_from_spans(spans_from_tags(tags, self.sentence_offsets))
         return replace(self, tags=tags, entities=entities)
 
+    def with_spans(
+        self,
+        spans: Sequence[Span],
+        scheme: Scheme = "iob2",
+        confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
+    ) -> Document:
+        """The same document with these spans of its tokens (disjoint, in order), each an entity as sure as its
+        confidence says; tags are written in the ``scheme``.
+        """
+        return replace(self, tags=Tagging(spans, scheme), entities=self.entities_from_spans(spans, confidences))
+
     def with_entities(self, entities: Iterable[Entity], scheme: Scheme = "iob2") -> Document:
         """The same document with these entities (sorted, otherwise as given) and the tags that `project` finds."""
         ordered = tuple(sorted(entities, key=lambda entity: (entity.start, entity.end)))
-        spans = project(ordered, self).spans
-        return replace(
-            self, entities=ordered, tags=tags_from_spans(spans, self.n_tokens, scheme, self.sentence_offsets)
-        )
+        return replace(self, entities=ordered, tags=Tagging(project(ordered, self).spans, scheme))
+
+    def __eq__(self, other: object) -> bool:
+        return self._values() == other._values() if isinstance(other, Document) else NotImplemented
+
+    def _values(self) -> tuple[object, ...]:
+        """What makes two documents equal, as plain values."""
+        arrays = self.tokens, self.token_starts, self.token_ends, self.sentence_offsets
+        tags = None if self.tags is None else list(self.tags)
+        return self.text, *map(list, arrays), tags, self.entities, self.id, self.fields
 
     def entities_from_spans(
         self, spans: Sequence[Span], confidences: Sequence[float] | NDArray[np.floating] | None = None
@@ -202,10 +260,8 @@ def align_tokens(tokens: Sequence[str], text: str) -> NDArray[np.int64] | None:
 
 
 def document_spans(document: Document) -> list[Span]:
-    """The document's entities as token spans; from its tags where it has tags but no entities."""
-    if document.entities or document.tags is None:
-        return project(document.entities, document).spans
-    return spans_from_tags(document.tags, document.sentence_offsets)
+    """`Document.spans`, none where nobody has annotated the document."""
+    return document.spans or []
 
 
 def offsets_from_lengths(lengths: Iterable[int]) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from distributed import Client
 
 from herdner.distributed import tag_files
 from herdner.distributed.slices import Slice, parts_of
-from herdner.ner import failing
+from herdner.text.io.plain import PIECE_CHARACTERS
 
 Alone = Callable[..., bytes]
 Joined = Callable[[Path], bytes]
@@ -140,7 +140,7 @@ def test_long_texts_are_cut_as_in_one_process(
     text = "\n\n".join(texts)
     text = "\ufeff" + "Zoë came.\n\n" + text * (2_200_000 // len(text))
     path.write_text(text, encoding="utf-8")
-    assert len(text) > 2 * failing.PIECE_CHARACTERS
+    assert len(text) > 2 * PIECE_CHARACTERS
     manifest = tag_files(path, tmp_path / "out", client=client, part_bytes=900_000, links=False)
     assert len(manifest.parts) == 3
     assert joined(tmp_path / "out") == alone(path, "--set", "links=false")

@@ -19,8 +19,9 @@ import herdner
 from herdner import Tagger
 from herdner.crf.rules import LastName, SameWord
 from herdner.crf.templates import skip_chain
-from herdner.ner.streams import BATCH_CHARACTERS, Failure, batches, ordered
+from herdner.ner.streams import BATCH_CHARACTERS, batches, ordered
 from herdner.text.document import Document
+from herdner.text.failure import Failure
 from herdner.text.io import read_documents
 from herdner.text.tokenize import Tokenizer
 

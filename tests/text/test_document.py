@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -109,3 +112,33 @@ def test_empty():
     for document in (Document.from_tokens([]), Document.from_tokens([[]]), Document.from_text("")):
         check(document)
         assert document.n_tokens == document.n_sentences == 0
+
+
+def test_spans_and_their_tags():
+    """Spans that were given are kept, and written as tags in their scheme; malformed tags stay as they were read."""
+    document = Document.from_tokens([["Ada", "met", "Bo"], ["Bo", "left"]], id="x")
+    assert document.spans is None
+    spans = [Span(0, 1, "PER"), Span(2, 3, "PER"), Span(3, 4, "PER")]
+    for scheme, tags in {
+        "iob1": ["I-PER", "O", "I-PER", "I-PER", "O"],
+        "iobes": ["S-PER", "O", "S-PER", "S-PER", "O"],
+    }.items():
+        tagged = document.with_spans(spans, scheme, [0.5, 0.25, 1.0])
+        assert (tagged.spans, tagged.tags) == (spans, tags)
+        assert [entity.confidence for entity in tagged.entities] == [0.5, 0.25, 1.0]
+        assert replace(tagged, id="y").spans == spans
+        assert replace(tagged, tags=None, entities=()).spans is None
+        assert replace(tagged, entities=tagged.entities[:1]).spans == spans[:1]
+    malformed = document.with_tags(["I-PER", "O", "E-PER", "O", "O"])
+    assert malformed.tags == ["I-PER", "O", "E-PER", "O", "O"]
+    assert malformed.spans == [Span(0, 1, "PER"), Span(2, 3, "PER")]
+
+
+def test_documents_are_equal_by_what_they_hold():
+    document = Document.from_tokens([["Ada", "met", "Bo"]], [["B-PER", "O", "B-PER"]], id="x", fields={"a": 1})
+    same = pickle.loads(pickle.dumps(document.with_spans(document.spans or ())))
+    assert document == document
+    assert document == same
+    for other in (replace(same, id="y"), replace(same, tags=None), same.with_tags(["O"] * 3), replace(same, fields={})):
+        assert document != other
+    assert document != "Ada met Bo"

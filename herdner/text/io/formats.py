@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from herdner.text.document import Document
+from herdner.text.failure import Failure
 from herdner.text.io.columns import Layout, read_columns
 from herdner.text.io.docbin import read_spacy
 from herdner.text.io.ieer import read_ieer
-from herdner.text.io.plain import read_jsonl, read_text
+from herdner.text.io.jsonl import read_jsonl, read_records
+from herdner.text.io.plain import PIECE_CHARACTERS, read_text
 from herdner.text.io.source import Source
 from herdner.text.io.write import write_conll, write_html, write_jsonl, write_spacy, write_text
 
@@ -23,23 +25,29 @@ Writer = Callable[..., None]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How to read and write one format; None where that is not possible."""
+    """How to read and write one format; None where that is not possible.
+
+    read_options, write_options: the names of the options that `read_documents` and `write_documents` take for it.
+    """
 
     name: str
     description: str
     read: Reader | None = None
     write: Writer | None = None
     layout: Layout | None = None  # of the column formats, whose fields are options too
+    read_options: tuple[str, ...] = ()
+    write_options: tuple[str, ...] = ()
 
-    @property
-    def read_options(self) -> tuple[str, ...]:
-        """The names of the options that `read_documents` takes for this format."""
-        return _options(self.read, "where") + (tuple(f.name for f in fields(Layout)) if self.layout else ())
 
-    @property
-    def write_options(self) -> tuple[str, ...]:
-        """The names of the options that `write_documents` takes for this format."""
-        return _options(self.write, "documents", "stream")
+def _format(
+    name: str,
+    description: str,
+    read: Reader | None = None,
+    write: Writer | None = None,
+    layout: Layout | None = None,
+) -> Format:
+    read_options = _options(read, "where") + (tuple(f.name for f in fields(Layout)) if layout else ())
+    return Format(name, description, read, write, layout, read_options, _options(write, "documents", "stream"))
 
 
 def _options(function: Callable[..., object] | None, *without: str) -> tuple[str, ...]:
@@ -48,7 +56,7 @@ def _options(function: Callable[..., object] | None, *without: str) -> tuple[str
 
 
 def _columns(name: str, description: str, layout: Layout, *patterns: str, write: Writer | None = None) -> Format:
-    return Format(name, description, partial(read_columns, patterns=patterns), write, layout)
+    return _format(name, description, partial(read_columns, patterns=patterns), write, layout)
 
 
 _FORMATS = [
@@ -72,16 +80,16 @@ _FORMATS = [
         "*.tsv",
     ),
     _columns("uner", "Universal NER: id, token, tag, -, annotator", Layout(token=1, tag=2, comments=True), "*.iob2"),
-    Format("ieer", "NIST IE-ER 1999: SGML-like news stories; PER, LOC, ORG", read_ieer),
-    Format("text", "plain text, one document a file; out: entities coloured or in brackets", read_text, write_text),
-    Format(
+    _format("ieer", "NIST IE-ER 1999: SGML-like news stories; PER, LOC, ORG", read_ieer),
+    _format("text", "plain text, one document a file; out: entities coloured or in brackets", read_text, write_text),
+    _format(
         "jsonl",
         'one object a line: {"id", "text", "entities": [{"start", "end", "label", ...}]}',
         read_jsonl,
         write_jsonl,
     ),
-    Format("html", "a page of displaCy's entity view", write=write_html),
-    Format("spacy", "spaCy's DocBin (.spacy)", read_spacy, write_spacy),
+    _format("html", "a page of displaCy's entity view", write=write_html),
+    _format("spacy", "spaCy's DocBin (.spacy)", read_spacy, write_spacy),
 ]
 
 FORMATS: dict[str, Format] = {entry.name: entry for entry in _FORMATS}
@@ -110,6 +118,22 @@ def read_documents(
     assert entry.read is not None
     documents = entry.read(where, **options)
     return documents if tokenizer is None else tokenized(documents, tokenizer)
+
+
+def read_items(where: str | Path | IO[Any] | Source, format: str, encoding: str) -> Iterator[Document | Failure]:
+    """`read_documents` for those who go on where something is wrong: a file that cannot be read ends with a `Failure`;
+    a bad line of JSON is one, and the next line follows. Long texts come in pieces (`read_text`).
+    """
+    try:
+        if format == "jsonl":
+            yield from read_records(where, encoding)
+        elif format == "text":
+            yield from read_text(where, encoding=encoding, max_chars=PIECE_CHARACTERS)
+        else:
+            known = "encoding" in FORMATS[format].read_options
+            yield from read_documents(where, format, **({"encoding": encoding} if known else {}))
+    except (ValueError, OSError) as error:
+        yield Failure(error)
 
 
 def write_documents(documents: Iterable[Document], stream: IO[Any], format: str, **options: Any) -> None:

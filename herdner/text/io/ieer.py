@@ -73,8 +73,9 @@ def _bodies(source: Source, encoding: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _element(name: str, body: str) -> str | None:
-    found = re.search(rf"<{name}>(.*?)</{name}>", body, re.DOTALL)
-    return None if found is None else found[1]
+    _, opened, rest = body.partition(f"<{name}>")
+    content, closed, _ = rest.partition(f"</{name}>")
+    return content if opened and closed else None
 
 
 def _document(body: str, labels: Labels, kinds: tuple[str, ...], optional: bool, file: str) -> Document:

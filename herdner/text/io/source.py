@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 CHUNK_BYTES = 1 << 20
+# In these a line feed is one byte that means nothing else, and a text is the bytes that it came from.
+BY_LINE = ("utf-8", "ascii", "iso8859-1")
 MAX_LINE_CHARS = 1 << 26  # a longer line of records is no such file, and would not stream
 
 
@@ -58,6 +60,14 @@ def sources(where: str | Path | IO[Any] | Source, patterns: Sequence[str]) -> li
 
 def _document_id(name: str) -> str:
     return Path(name).name.removesuffix(".gz") or name
+
+
+def by_line(encoding: str) -> bool:
+    """Whether files of this encoding can be cut at line feeds before they are decoded."""
+    try:
+        return codecs.lookup(encoding).name in BY_LINE
+    except LookupError:
+        return False
 
 
 @contextmanager

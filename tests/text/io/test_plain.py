@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from time import perf_counter
 
 import pytest
 from hypothesis import given
@@ -89,6 +90,22 @@ def test_ieer_options():
 def test_ieer_errors(data, message):
     with pytest.raises(FormatError, match=re.escape(message)):
         read(data, "ieer")
+
+
+def test_ieer_reads_marks_without_end_in_linear_time():
+    """Twice as many opening marks take about twice as long; a search from each of them takes four times as long."""
+
+    def seconds(n: int) -> float:
+        data = f"<DOC>\n{'<DOCNO>' * n}\n<TEXT>\nAda\n{'<DOCNO>' * n}</TEXT>\n</DOC>\n"
+        best = float("inf")
+        for _ in range(5):
+            began = perf_counter()
+            (document,) = read(data, "ieer")
+            best = min(best, perf_counter() - began)
+        assert document.text.startswith("Ada")
+        return best
+
+    assert seconds(16_000) < 3 * seconds(8_000) + 0.05
 
 
 def test_ieer_refuses_a_file_of_something_else(tmp_path):
