@@ -31,7 +31,7 @@ cdef double MOST_PENDING = 1.0
 
 
 cdef class SumProduct:
-    """Messages and beliefs of a graph, as laid out by herdner.inference.backends.sum_product: see `LinkedChains` there."""
+    """Messages and beliefs of a graph, laid out as `herdner.graph.linked_chains.LinkedChains`."""
     cdef Workspace space            # of all chains, so that they are only smoothed anew where they change
     cdef ScaledTables scaled        # exp(table - shift) of the links
     cdef chain_tables links         # the same, for the loops

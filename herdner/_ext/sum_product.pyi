@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.inference.backends.sum_product import LinkedChains
+from herdner.graph.linked_chains import LinkedChains
 
 class SumProduct:
     unaries: NDArray[np.float64]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -16,11 +15,13 @@ from herdner.crf.model import CRF, Links
 from herdner.crf.objectives import OBJECTIVES, Examples, Objective, Slope, scaled_links
 from herdner.crf.parameters import Parameters
 from herdner.inference import Backend
-from herdner.inference.backend import takes_start
 from herdner.inference.backends.blocked_gibbs import BlockedGibbs
+from herdner.sampling.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_COUNTS = Record(best=False, marginals=False, table_counts=True)
 
 Score = Callable[[CRF], float]
 """The F1, or whatever is to be large, of a CRF on development data."""
@@ -30,7 +31,7 @@ Score = Callable[[CRF], float]
 class MCMCLikelihood:
     """Maximum likelihood; the expected counts come from samples (Geyer 1991; DoGS17 Sec. 5.3).
 
-    backend: any that returns ``table_counts``, asked for those alone; each iteration goes on from the states of the
+    backend: any that can record ``table_counts``, asked for those alone; each iteration goes on from the states of the
     last one, the first from the right tags (persistent chains, Younes 1989; Tieleman 2008). step_size: of Adam (Kingma
     and Ba 2015), falling as 1/sqrt of the iteration; the learned tables are averages over the second half. Scales stay
     what they are: their derivatives need counts of single links.
@@ -38,6 +39,10 @@ class MCMCLikelihood:
 
     backend: Backend = field(default_factory=lambda: BlockedGibbs(n_sweeps=4))
     step_size: float = 0.1
+
+    def __post_init__(self) -> None:
+        if "table_counts" not in self.backend.takes.record:
+            raise ValueError(f"{self.backend} gives no expected counts; use one such as Gibbs or BlockedGibbs")
 
 
 @dataclass(frozen=True)
@@ -190,7 +195,7 @@ def _ascend(
     watch: _Watch,
 ) -> None:
     """Adam on observed less expected counts; what is handed to the watch are averages from the second half on."""
-    backend, start = counting(likelihood.backend), examples.states
+    backend, start = likelihood.backend, examples.states
     vector, mean = parameters.start, parameters.start
     first, second = np.zeros_like(vector), np.zeros_like(vector)
     for iteration in range(learner.max_iterations):
@@ -214,9 +219,8 @@ def _sampled_slope(
     plain = replace(crf, start=nothing, end=nothing)  # the borders are in the unaries
     links = [Links(each.ends, each.scale[:, 0]) for each in linked]
     graph = plain.unroll(examples.unary, examples.sentence_offsets, links)
-    result = backend.infer(graph, rng, **({"start": start} if takes_start(backend) else {}))  # type: ignore[call-arg]
-    if result.table_counts is None:
-        raise ValueError(f"{type(backend).__name__} gives no expected counts; use one such as Gibbs or BlockedGibbs")
+    result = backend.infer(graph, rng, start=start, record=_COUNTS)
+    assert result.table_counts is not None
     y, left_right = examples.states, examples.states[examples.neighbours]
     transition = result.table_counts[1][0].copy()
     np.subtract.at(transition, tuple(left_right.T), 1)
@@ -226,13 +230,3 @@ def _sampled_slope(
         np.subtract.at(table, tuple(y[each.ends].T), each.scale[:, 0])
         tables.append(table)
     return Slope(np.nan, transition, tuple(tables), tuple(np.zeros(4) for _ in linked)), result.state
-
-
-def counting(backend: Backend) -> Backend:
-    """The backend, told to return expected counts of tables and as little else as it can."""
-    names = {f.name for f in dataclasses.fields(backend)} if dataclasses.is_dataclass(backend) else set()  # type: ignore[arg-type]
-    if "record" in names:
-        from herdner.sampling.record import Record
-
-        return replace(backend, record=Record(best=False, marginals=False, table_counts=True))  # type: ignore[type-var]
-    return replace(backend, table_counts=True) if "table_counts" in names else backend  # type: ignore[type-var]

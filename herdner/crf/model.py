@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.links import add_messages
 from herdner.crf.templates import EdgeScale, SkipChain
-from herdner.graph import FactorGraph, TableFactors, chain, compile_tables
+from herdner.graph import FactorGraph, TableFactors, TableGraph, chain
 from herdner.graph.chains import ChainForm
-from herdner.inference.backends.sum_product import LinkedChains
+from herdner.graph.linked_chains import LinkedChains
 from herdner.inference.linear_chain import forward_backward, viterbi
 
 
@@ -69,21 +70,25 @@ class CRF:
         ]
         return FactorGraph(graph.domains, [*graph.factors, *linked])
 
-    def skip_chains(
-        self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Sequence[Links]
-    ) -> LinkedChains:
-        """The `LinkedChains` of the graph of `unroll`, without the graph where that takes no more than copying.
+    def compiled(
+        self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Sequence[Links] = ()
+    ) -> TableGraph:
+        """The graph of `unroll`, built only if a backend needs more than its chains and links.
 
-        Links that make one path of the sentences stay links: what a document gets must not depend on the
-        documents beside it, with which its graph is no path.
+        Links that make one path of the sentences stay links: what a document gets must not depend on the documents
+        beside it, with which its graph is no path.
         """
-        simple = self._simple_skip_chains(unary, sentence_offsets, links)
-        return simple or LinkedChains.of(compile_tables(self.unroll(unary, sentence_offsets, links)))
+        graph = partial(self.unroll, unary, sentence_offsets, links)
+        if not any(len(found.ends) for found in links):
+            return TableGraph(graph)
+        return TableGraph(graph, partial(self._linked_chains, unary, sentence_offsets, links))
 
-    def _simple_skip_chains(
+    def _linked_chains(
         self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Sequence[Links]
     ) -> LinkedChains | None:
-        """None unless all links are of one link table, not scaled, and none stands twice."""
+        """The `LinkedChains` of `unroll` by no more than copying; None unless all links are of one link table, not
+        scaled, and none stands twice.
+        """
         linked = [(each, found) for each, found in zip(self.link_tables, links, strict=True) if len(found.ends)]
         if len(linked) != 1 or linked[0][1].scale is not None or (np.diff(sentence_offsets) < 1).any():
             return None

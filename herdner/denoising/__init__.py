@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from herdner.denoising.estimation import estimate_parameters, pseudo_likelihood_coupling
-from herdner.denoising.model import Denoised, default_backend, denoise, joint_graph, posterior
+from herdner.denoising.model import Denoised, default_backend, denoise, posterior
 from herdner.denoising.noise import Flip, Gaussian, Noise, first_flip, first_gaussian
 
 __all__ = [
     "Denoised", "Flip", "Gaussian", "Noise", "default_backend", "denoise", "estimate_parameters", "first_flip",
-    "first_gaussian", "joint_graph", "posterior", "pseudo_likelihood_coupling",
+    "first_gaussian", "posterior", "pseudo_likelihood_coupling",
 ]  # fmt: skip

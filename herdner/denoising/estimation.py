@@ -18,7 +18,7 @@ _FIRST, _ROUNDS, _SWEEPS, _BURN_IN = 0.8, 10, 20, 10
 
 
 def pseudo_likelihood_coupling(labels: ArrayLike, n_labels: int, most: float = MOST_COUPLING) -> float:
-    """The coupling of `joint_graph` that makes each label most probable given its neighbours (Besag 1975).
+    """The coupling of `posterior` that makes each label most probable given its neighbours (Besag 1975).
 
     ``labels`` int[rows, columns], without noise; in [-most, most]. Newton's method on at most 2^17 pixels.
     """

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from herdner.base.arrays import constant
 from herdner.denoising.noise import Flip, Gaussian, Noise
 from herdner.graph.builders import ising, potts
-from herdner.graph.factors import Factors, TableFactors
+from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
-from herdner.graph.mixed import LikelihoodFactors, Mixed
-from herdner.inference.backend import Backend, takes_start
+from herdner.inference.backend import Backend
 from herdner.inference.registry import make_backend
 from herdner.inference.result import Result
 from herdner.sampling.record import Record
@@ -33,32 +32,22 @@ class Denoised:
     result: Result
 
 
-def joint_graph(shape: tuple[int, int], noise: Noise, coupling: float) -> FactorGraph:
-    """Labels x_0 .. x_(V-1) of the pixels, row by row, and their observations, the variables V .. 2 V - 1.
+def posterior(observed: ArrayLike, noise: Noise, coupling: float) -> FactorGraph:
+    """The graph of the labels of the pixels, row by row, given what was observed, y [rows, columns].
 
     log p = ``coupling`` * sum over neighbours of (1 where their labels are equal, else -1) + sum of log p(y_i | x_i).
     With two labels that is the Ising model J s_i s_j with s = -1, 1, each pair counted once; HG16's J of eq. 17, whose
     sum has a half before it, is this coupling where the sum goes over pairs in both orders, twice it where over each
-    pair once. With a negative coupling neighbours tend to differ. Observations are real variables (`Gaussian`) or
-    labels (`Flip`).
+    pair once. With a negative coupling neighbours tend to differ.
     """
-    n, k = shape[0] * shape[1], noise.n_labels
-    scopes = np.empty((n, 2), np.int32)
-    scopes[:, 0] = np.arange(n)
-    scopes[:, 1] = scopes[:, 0] + n
-    scopes.flags.writeable = False
-    if isinstance(noise, Gaussian):
-        sizes, seen = np.repeat(np.array([k, 0], np.int32), n), LikelihoodFactors(scopes, noise.log_likelihood)
-        return FactorGraph(Mixed(sizes), [*_prior(shape, k, coupling), seen])
-    sizes, seen = np.full(2 * n, k, np.int32), TableFactors(scopes, noise.table[None])
-    return FactorGraph(sizes, [*_prior(shape, k, coupling), seen])
-
-
-def posterior(observed: ArrayLike, noise: Noise, coupling: float) -> FactorGraph:
-    """The graph of the labels given what was observed, [rows, columns]: `joint_graph` with its observations clamped."""
     y = checked(observed, noise)
-    n = y.size
-    return joint_graph(y.shape, noise, coupling).condition(np.arange(n, 2 * n), y.ravel())
+    prior = _prior(y.shape, noise.n_labels, coupling)
+    pixels, pairs = prior.factors
+    if isinstance(noise, Gaussian):
+        seen = TableFactors(pixels.scopes, noise.log_likelihood(y.ravel()))
+    else:
+        seen = TableFactors(pixels.scopes, noise.table.T, y.ravel())
+    return FactorGraph(prior.domains, [pairs, seen])
 
 
 def checked(observed: ArrayLike, noise: Noise) -> NDArray:
@@ -104,9 +93,7 @@ def denoise(
     y = checked(observed, noise)
     graph = posterior(y, noise, coupling)
     backend = default_backend(estimate) if backend is None else backend
-    own = hasattr(backend, "start")  # icm and mean-field begin where their option says
-    more = {"start": noise.most_likely(y).ravel()} if takes_start(backend) and not own else {}
-    result = backend.infer(graph, seed, **more)
+    result = backend.infer(graph, seed, start=noise.most_likely(y).ravel() if backend.takes.start == "state" else None)
     if estimate == "map":
         return Denoised(result.state.reshape(y.shape), None, noise, coupling, result)
     if result.marginals is None:
@@ -120,12 +107,11 @@ def denoise(
     return Denoised(labels.reshape(y.shape), mean.reshape(y.shape), noise, coupling, result)
 
 
-def _prior(shape: tuple[int, int], n_labels: int, coupling: float) -> list[Factors]:
-    """The pairs of neighbours, with one tied table."""
+def _prior(shape: tuple[int, ...], n_labels: int, coupling: float) -> FactorGraph:
+    """The pixels and, second, the pairs of neighbours, with one tied table."""
     if n_labels == 2:
-        return [ising(coupling, 0.0, shape).factors[1]]
-    pairs = potts(0.0, np.broadcast_to(np.zeros(n_labels), (*shape, n_labels))).factors[1]
-    assert isinstance(pairs, TableFactors)
-    return [
-        TableFactors(pairs.scopes, 2 * np.eye(n_labels)[None] - 1, scale=constant(coupling, len(pairs), np.float64))
-    ]
+        return ising(coupling, 0.0, shape)
+    grid = potts(0.0, np.broadcast_to(np.zeros(n_labels), (*shape, n_labels)))
+    pixels, pairs = grid.factors
+    scale = constant(coupling, len(pairs.scopes), np.float64)
+    return FactorGraph(grid.domains, [pixels, TableFactors(pairs.scopes, 2 * np.eye(n_labels)[None] - 1, scale=scale)])

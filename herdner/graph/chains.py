@@ -32,24 +32,17 @@ class ChainForm:
     edge_table: NDArray[np.int32] | None
     constant: float
 
-    @property
-    def tied(self) -> bool:
-        """All edges share one table, so the expected counts of its cells can be summed in the loop."""
-        return self.edge_table is None
-
 
 def chain_form(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> ChainForm | str:
     """The chain form of a graph; or, where it has none, the factor in the way."""
-    pairs, constant = [], 0.0
+    pairs: list[tuple[int, TableFactors]] = []
     for g, group in enumerate(factors):
         if group.arity > 2 and len(group):
             return factor_in_words(g, group)
         if group.arity == 2 and len(group):
             pairs.append((g, group))
-        elif group.arity == 0:
-            constant += float((group.scale * group.tables[group.table_of_factor]).sum())
     n, n_labels = len(sizes), int(sizes.max(initial=1))
-    if (not pairs and n_labels**2 > MOST_CELLS) or n * n_labels > max(MOST_CELLS, 2 * sizes.sum(dtype=np.int64)):
+    if (not pairs and n_labels**2 > MOST_CELLS) or too_wide(sizes):
         # The loops want rows of the most labels for every variable, and a table of pairs even where there are none.
         return f"variable {int(sizes.argmax())} has {n_labels} labels, too many for tables of all variables"
     offsets = np.empty(n + 1, np.int64)
@@ -69,7 +62,17 @@ def chain_form(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> Cha
     unary = unary_table(sizes, factors, n_labels)
     if order is not None:
         unary = unary[order]
-    return ChainForm(order, offsets[: n_paths + 1], unary, tables, edge_table, constant)
+    return ChainForm(order, offsets[: n_paths + 1], unary, tables, edge_table, constant(factors))
+
+
+def constant(factors: Sequence[TableFactors]) -> float:
+    """The factors of no variables added up."""
+    return sum((float((g.scale * g.tables[g.table_of_factor]).sum()) for g in factors if g.arity == 0), 0.0)
+
+
+def too_wide(sizes: NDArray[np.int32]) -> bool:
+    """Rows of the most labels for each variable would take too much memory, most of it for labels that few have."""
+    return len(sizes) * int(sizes.max(initial=1)) > max(MOST_CELLS, 2 * int(sizes.sum(dtype=np.int64)))
 
 
 def unary_table(sizes: NDArray[np.int32], factors: Sequence[TableFactors], n_labels: int) -> NDArray[np.float64]:

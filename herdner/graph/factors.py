@@ -127,8 +127,6 @@ class TableFactors:
 
     def log_potential(self, points: NDArray) -> NDArray[np.float64]:
         """[P]: the sum of the factors at each of the states ``points`` int[P, V]."""
-        if points.dtype.kind == "f":  # of mixed domains
-            points = points.astype(np.int64)
         cells = tuple(points[:, self.scopes[:, a]] for a in range(self.arity))
         return (self.scale * self.tables[(self.table_of_factor, *cells)]).sum(axis=-1) * np.ones(len(points))
 
@@ -141,28 +139,18 @@ class TableFactors:
         pattern_of = observed[self.scopes] @ (1 << np.arange(self.arity))
         groups = []
         for code in np.flatnonzero(np.bincount(pattern_of)):
-            if not code:
-                groups.append(self._renumbered(np.flatnonzero(pattern_of == 0), renumber))
-                continue
             pattern = code >> np.arange(self.arity) & 1
             chosen, at, free = np.flatnonzero(pattern_of == code), np.flatnonzero(pattern), np.flatnonzero(1 - pattern)
             scopes, sizes = self.scopes[chosen], (len(self.tables), *(self.tables.shape[a + 1] for a in at))
-            labels = [values[scopes[:, a]].astype(np.int64) for a in at]
+            labels = [values[scopes[:, a]] for a in at]
             slices = np.ravel_multi_index([self.table_of_factor[chosen], *labels], sizes)
-            distinct, table_of_factor = _distinct(slices, math.prod(sizes))
+            distinct, table_of_factor = np.unique(slices, return_inverse=True)
             moved = np.moveaxis(self.tables, [0, *(at + 1)], range(len(at) + 1))
             tables = moved[np.unravel_index(distinct, sizes)]
-            groups.append(TableFactors(renumber[scopes[:, free]], tables, table_of_factor, self.scale[chosen]))
+            groups.append(
+                TableFactors(renumber[scopes[:, free]], tables, table_of_factor.reshape(-1), self.scale[chosen])
+            )
         return groups
-
-    def _renumbered(self, chosen: NDArray[np.int64], renumber: NDArray[np.int32]) -> TableFactors:
-        """The ``chosen`` factors with their variables renumbered; this very group where nothing changes."""
-        last = int(self.scopes.max(initial=-1))
-        if len(chosen) == len(self) and (last < 0 or renumber[last] == last):
-            return self
-        return TableFactors(
-            renumber[self.scopes[chosen]], self.tables, self.table_of_factor[chosen], self.scale[chosen]
-        )
 
 
 def _default_tables(n_factors: int, n_tables: int) -> NDArray[np.int32]:
@@ -171,13 +159,3 @@ def _default_tables(n_factors: int, n_tables: int) -> NDArray[np.int32]:
     if n_tables == n_factors:
         return np.arange(n_factors, dtype=np.int32)
     raise ValueError(f"table_of_factor must say which of the {n_tables} tables each of the {n_factors} factors uses")
-
-
-def _distinct(codes: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The codes, 0 to n - 1, that occur, and which of them each one is: without sorting where they are few."""
-    if n > 4 * len(codes) + 1024:
-        distinct, which = np.unique(codes, return_inverse=True)
-        return distinct, which.reshape(-1).astype(np.int32)
-    occurs = np.zeros(n, bool)
-    occurs[codes] = True
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1).astype(np.int32)[codes]

@@ -57,19 +57,13 @@ class FactorGraph:
         together = np.unique(np.concatenate([np.empty(0, np.int32), *shared]))
         return together[together != variable]
 
-    def condition(self, observed: Mapping[int, float] | ArrayLike, values: ArrayLike | None = None) -> FactorGraph:
+    def condition(self, observed: Mapping[int, float]) -> FactorGraph:
         """The graph of the other variables, in their old order, given ``observed`` (variable -> value).
 
-        Where these are many, ``observed`` int[N] lists the variables and ``values`` [N] their values.
         Its log-potential equals this graph's at the completed state: factors that are observed whole stay as constants.
         """
-        if isinstance(observed, Mapping):
-            variables = np.array(list(observed), np.int64)
-            given = np.array(list(observed.values())) if observed else np.empty(0, np.int64)
-        else:
-            variables, given = np.asarray(observed), np.asarray(values)
-            if variables.ndim != 1 or variables.dtype.kind not in "iu" or given.shape != variables.shape:
-                raise ValueError("observed lists whole numbers of variables [N], and values as many values")
+        variables = np.array(list(observed), np.int64)
+        given = np.array(list(observed.values())) if observed else np.empty(0, np.int64)
         self._check_variables(variables)
         self.domains.select(variables).points(given)
         values = np.zeros(self.n_variables, given.dtype)

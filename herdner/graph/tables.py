@@ -1,7 +1,8 @@
-"""Compiled graphs: the flat arrays that the loops run on, and the structure they can make use of."""
+"""Compiled graphs: the flat arrays that the loops run on, and the forms that specialised loops take."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,52 +15,80 @@ from herdner.graph.domain import Labels
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
 from herdner.graph.grids import GridForm, grid_form
+from herdner.graph.linked_chains import LinkedChains, linked_chains
 
 
 @dataclass(frozen=True, eq=False)
 class TableGraph:
-    """A graph of labels and tables: ``sizes`` int32[V], ``factors`` its groups of tables, ``graph`` their source.
+    """A graph of labels and tables, compiled; each of its forms is laid out when it is first asked for, and kept.
 
-    ``structure`` is the form that a specialised loop takes, `ChainForm` for chains; None means that only general loops
-    apply. Results never depend on it.
+    Where a graph does not have a form, the form is the reason, in words. Results never depend on the forms.
+
+    ``source`` makes the graph. ``links``, where it is given, lays out the chains and links that are to be kept apart,
+    without the graph if it can (else None): messages then pass along these links even if all factors together are
+    chains, so that a part of the graph gets the same whatever stands beside it.
     """
 
-    graph: FactorGraph
-    sizes: NDArray[np.int32]
-    factors: tuple[TableFactors, ...]
-    structure: ChainForm | None
+    source: Callable[[], FactorGraph]
+    links: Callable[[], LinkedChains | None] | None = None
+
+    @cached_property
+    def graph(self) -> FactorGraph:
+        """The graph itself."""
+        return self.source()
+
+    @property
+    def sizes(self) -> NDArray[np.int32]:
+        """int32[V]: the number of labels of each variable."""
+        return _labels(self.graph).sizes
+
+    @cached_property
+    def factors(self) -> tuple[TableFactors, ...]:
+        """The groups of factors."""
+        return _tables(self.graph)
+
+    @cached_property
+    def chain(self) -> ChainForm | str:
+        """Paths of variables; or the factor in the way."""
+        return chain_form(self.sizes, self.factors)
+
+    @cached_property
+    def grid(self) -> GridForm | str:
+        """A grid of two labels whose pairs along one axis are all alike."""
+        return grid_form(self.sizes, self.factors)
+
+    @cached_property
+    def linked_chains(self) -> LinkedChains | str:
+        """Runs of consecutive variables, and links between any variables; or the factor in the way."""
+        known = None if self.links is None else self.links()
+        return known or linked_chains(self.sizes, self.factors)
 
     @cached_property
     def conditionals(self) -> Conditionals:
-        """The full conditionals; laid out when they are first asked for, as exact backends do without."""
+        """The full conditionals. ImpossibleGraph where the unary factors of a variable forbid all of its labels."""
         return conditionals(self.sizes, self.factors)
-
-    @cached_property
-    def grid(self) -> GridForm | None:
-        """The form of a grid of two labels whose pairs along one axis are all alike, looked for when first asked."""
-        form = grid_form(self.sizes, self.factors)
-        return None if isinstance(form, str) else form
-
-
-# In order of preference: each takes (sizes, factors) and returns a form, or why there is none.
-_RECOGNISERS = (chain_form,)
 
 
 def compile_tables(graph: FactorGraph | TableGraph) -> TableGraph:
-    """Lays a graph out for the loops; ValueError where it has domains or factors other than labels and tables."""
+    """The graph for the loops; ValueError where it has domains or factors other than labels and tables."""
     if isinstance(graph, TableGraph):
         return graph
-    if not isinstance(graph, FactorGraph):
+    if not isinstance(graph, FactorGraph):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
         raise TypeError(f"expected a FactorGraph, such as herdner.ising() makes, not {type(graph).__name__}")
+    _labels(graph)
+    _tables(graph)
+    return TableGraph(lambda: graph)
+
+
+def _labels(graph: FactorGraph) -> Labels:
     if not isinstance(graph.domains, Labels):
         raise ValueError(f"table loops need variables with labels, not {type(graph.domains).__name__}")
+    return graph.domains
+
+
+def _tables(graph: FactorGraph) -> tuple[TableFactors, ...]:
     factors = tuple(group for group in graph.factors if isinstance(group, TableFactors))
     if len(factors) < len(graph.factors):
         other = next(group for group in graph.factors if not isinstance(group, TableFactors))
         raise ValueError(f"table loops need table factors, not {type(other).__name__}")
-    structure = None
-    for recognise in _RECOGNISERS:
-        structure = recognise(graph.domains.sizes, factors)
-        if not isinstance(structure, str):
-            return TableGraph(graph, graph.domains.sizes, factors, structure)
-    return TableGraph(graph, graph.domains.sizes, factors, None)
+    return factors

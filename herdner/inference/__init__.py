@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from herdner.inference.backend import Backend, ImpossibleGraph, Interrupted, UnsupportedGraph
+from herdner.inference.backend import Backend, ImpossibleGraph, Interrupted, Takes, UnsupportedGraph, UnsupportedRecord
 from herdner.inference.registry import BACKENDS, describe_backend, make_backend
 from herdner.inference.result import Result
 
@@ -12,7 +12,9 @@ __all__ = [
     "ImpossibleGraph",
     "Interrupted",
     "Result",
+    "Takes",
     "UnsupportedGraph",
+    "UnsupportedRecord",
     "describe_backend",
     "make_backend",
 ]

@@ -2,41 +2,76 @@
 
 from __future__ import annotations
 
-import inspect
-from functools import lru_cache
-from typing import Protocol
+from dataclasses import dataclass, fields
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from herdner.graph.graph import FactorGraph
 from herdner.graph.graph import ImpossibleGraph as ImpossibleGraph
 from herdner.graph.tables import TableGraph
 from herdner.inference.result import Result
+from herdner.sampling.record import Record
 
 
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """What a backend makes of the arguments of ``infer``.
+
+    start   "state": it begins at a state, and draws one where none is given; "option": likewise, but one of its own
+            options says where it begins if no state is given; "nothing": it begins at no state, and ignores one
+    record  the fields of `herdner.Record` that it can be asked for, beside ``best``
+    """
+
+    start: Literal["state", "option", "nothing"] = "nothing"
+    record: frozenset[str] = frozenset()
+
+    def check(self, who: str, record: Record | None) -> None:
+        """UnsupportedRecord where ``record`` asks ``who`` for more than it can give."""
+        if record is None:
+            return
+        wanted = {each.name for each in fields(record) if getattr(record, each.name)} - {"best"}
+        missing = [name.replace("_", "-") for name in sorted(wanted - self.record)]
+        if missing:
+            raise UnsupportedRecord(f"{who} gives no {', '.join(missing)}; leave that out of record, or use gibbs")
+
+
+SAMPLES = Takes("state", frozenset(each.name for each in fields(Record)))
+"""What samplers take: a first state, and anything to be recorded."""
+
+
+@runtime_checkable
 class Backend(Protocol):
     """An inference algorithm with its options: a frozen dataclass whose fields are the options, all with defaults."""
 
-    def infer(self, graph: FactorGraph | TableGraph, seed: int | np.random.Generator | None = None) -> Result:
+    takes: ClassVar[Takes]
+
+    def infer(
+        self,
+        graph: FactorGraph | TableGraph,
+        seed: int | np.random.Generator | None = None,
+        *,
+        start: ArrayLike | None = None,
+        record: Record | None = None,
+    ) -> Result:
         """Works on one graph. The same ``seed`` gives the same result; deterministic backends ignore it.
 
-        Raises UnsupportedGraph where the algorithm does not fit, ImpossibleGraph where -inf entries forbid every state.
+        ``start`` int[V]: the state to begin with, ignored where ``takes.start`` is "nothing". ``record``: what the
+        result is to hold at least, in place of what the options say.
+
+        Raises UnsupportedGraph where the algorithm does not fit the graph, UnsupportedRecord where it cannot give what
+        ``record`` asks for, ImpossibleGraph where -inf entries forbid every state.
         """
         ...
 
 
-def takes_start(backend: Backend) -> bool:
-    """Whether ``infer`` takes ``start``, the state to begin with."""
-    return _takes_start(type(backend))
-
-
-@lru_cache
-def _takes_start(kind: type[Backend]) -> bool:
-    return "start" in inspect.signature(kind.infer).parameters
-
-
 class UnsupportedGraph(ValueError):
     """A backend cannot handle a graph: the message names the factor in the way and the way out."""
+
+
+class UnsupportedRecord(ValueError):
+    """A backend cannot give what it was asked to record: the message names it and the way out."""
 
 
 class Interrupted(KeyboardInterrupt):

@@ -14,10 +14,7 @@ from herdner.crf.model import CRF, Links
 from herdner.crf.objectives import Examples
 from herdner.crf.templates import EdgeScale
 from herdner.evaluation.scores import Pair, count_spans, f1_of_counts
-from herdner.graph import compile_tables
 from herdner.inference import Backend, make_backend
-from herdner.inference.backend import takes_start
-from herdner.inference.backends.sum_product import SumProduct
 from herdner.inference.result import Result
 from herdner.text.document import Document
 from herdner.text.tags import Span, spans_from_tags
@@ -45,7 +42,7 @@ def backend_of(backend: str | Backend, options: dict[str, Any]) -> Backend:
     """A backend by its name and options, or one that is ready; ValueError says what is wrong."""
     if isinstance(backend, str):
         return make_backend(backend, **options)
-    if isinstance(backend, type) or not hasattr(backend, "infer"):
+    if isinstance(backend, type) or not isinstance(backend, Backend):
         raise ValueError(f"backend must be a name, as `herdner backends` lists, or such as Gibbs(), not {backend!r}")
     if options:
         raise ValueError(f"options {', '.join(options)} belong to a backend given by name; {backend!r} has its own")
@@ -61,11 +58,8 @@ def decode(
     rng: np.random.Generator,
 ) -> Result:
     """One document by a backend; samplers begin with the best state of the chain."""
-    if isinstance(backend, SumProduct) and not backend.table_counts and any(len(found.ends) for found in links):
-        chains = crf.skip_chains(unary, sentence_offsets, links)
-        return backend.infer_laid_out(chains, lambda: crf.unroll(unary, sentence_offsets, links))
-    start: dict[str, Any] = {"start": crf.best_chain(unary, sentence_offsets)} if takes_start(backend) else {}
-    return backend.infer(compile_tables(crf.unroll(unary, sentence_offsets, links)), rng, **start)
+    start = None if backend.takes.start == "nothing" else crf.best_chain(unary, sentence_offsets)
+    return backend.infer(crf.compiled(unary, sentence_offsets, links), rng, start=start)
 
 
 def held_out_unaries(

@@ -16,8 +16,9 @@ from herdner.crf.rules import LastName, SameWord
 from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, linear_chain, skip_chain
 from herdner.graph import compile_tables
 from herdner.graph.chains import ChainForm
+from herdner.graph.linked_chains import LinkedChains
 from herdner.inference import make_backend
-from herdner.inference.backends.sum_product import LinkedChains, SumProduct
+from herdner.inference.backends.sum_product import SumProduct
 from herdner.inference.linear_chain import forward_backward
 
 TOKENS = ["Oslo", "won", "In", "Oslo", ",", "Bergen"]
@@ -122,12 +123,15 @@ def test_the_chains_and_links_are_those_found_in_the_graph(ends, borders, seed):
     """Bit for bit, and so is what sum-product makes of them."""
     model, scores = crf(seed=seed), np.random.default_rng(seed).normal(size=(9, 3))
     offsets, links = np.unique([0, *borders, 9]), [Links(np.array(ends, np.int32).reshape(-1, 2))]
-    given_chains = model.skip_chains(scores, offsets, links)
-    assert (model._simple_skip_chains(scores, offsets, links) is not None) == (
+    kept = model.compiled(scores, offsets, links)
+    given_chains = kept.linked_chains
+    assert (kept.links is not None and kept.links() is not None) == (
         0 < len(ends) == len(set(ends)) and ends == sorted(ends)
     )
     compiled = compile_tables(model.unroll(scores, offsets, links))
-    found = LinkedChains.of(compiled)
+    found = compiled.linked_chains
+    assert isinstance(given_chains, LinkedChains)
+    assert isinstance(found, LinkedChains)
     np.testing.assert_array_equal(given_chains.scopes, found.scopes)
     skip_tables = [chains.tables[chains.table_of_edge] for chains in (given_chains, found)]
     np.testing.assert_array_equal(*skip_tables)
@@ -139,8 +143,8 @@ def test_the_chains_and_links_are_those_found_in_the_graph(ends, borders, seed):
         for form in (given_chains.form, found.form)
     ]
     np.testing.assert_array_equal(*edges)
-    right, quick = SumProduct().infer(compiled), SumProduct().infer_laid_out(given_chains, lambda: compiled)
-    if isinstance(compiled.structure, ChainForm):  # sentences that links make one path: other sums
+    right, quick = SumProduct().infer(compiled), SumProduct().infer(kept)
+    if isinstance(compiled.chain, ChainForm):  # sentences that links make one path: other sums
         np.testing.assert_allclose(right.marginals, quick.marginals, atol=1e-3)
         return
     np.testing.assert_array_equal(right.state, quick.state)
@@ -153,4 +157,4 @@ def test_numbers_that_are_none_are_refused(wrong):
     model, scores = crf(), unary()
     scores[3, 1] = wrong
     with pytest.raises(ValueError, match="finite"):
-        model.skip_chains(scores, OFFSETS, [Links(np.array([[0, 3]], np.int32))])
+        SumProduct().infer(model.compiled(scores, OFFSETS, [Links(np.array([[0, 3]], np.int32))]))

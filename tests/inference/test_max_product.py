@@ -89,7 +89,7 @@ def test_damping_reaches_the_same_state(graph):
 @examples(100)
 @given(path_graphs(integers=True, forbidden=(0.0,)))
 def test_ties_follow_the_rule_of_viterbi(graph):
-    form = compile_tables(graph).structure
+    form = compile_tables(graph).chain
     if form.order is None:
         best = Oracle.of_graph(graph).best()
         assert make_backend("max-product").infer(graph).state.tolist() == best.tolist()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 from herdner.base.seeds import generator
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
+from herdner.inference.backend import SAMPLES, Takes
 from herdner.inference.gibbs.blocks import Blocks
 from herdner.inference.gibbs.runs import run_chains
 from herdner.inference.result import Result
@@ -42,6 +44,8 @@ class BlockedGibbs:
     n_threads: int | None = None
     record: Record = field(default_factory=Record)
 
+    takes: ClassVar[Takes] = SAMPLES
+
     def __post_init__(self) -> None:
         if self.annealing is not None:
             object.__setattr__(self, "annealing", as_annealing(self.annealing))
@@ -65,6 +69,7 @@ class BlockedGibbs:
         seed: int | np.random.Generator | None = None,
         *,
         start: ArrayLike | None = None,
+        record: Record | None = None,
     ) -> Result:
         """Runs the sweeps on one graph; time of a sweep O(V K^2 + the other edges x K).
 
@@ -75,4 +80,5 @@ class BlockedGibbs:
         compiled = compile_tables(graph)
         if not len(compiled.sizes):
             raise ValueError("the graph has no variables; a sampler needs at least one")
-        return run_chains(self._plan(), compiled, generator(seed), start, began, Blocks.of(compiled))
+        plan = self._plan() if record is None else replace(self._plan(), record=record)
+        return run_chains(plan, compiled, generator(seed), start, began, Blocks.of(compiled))

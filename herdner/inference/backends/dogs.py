@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,8 +23,9 @@ from herdner.dobrushin.certificate import Certificate
 from herdner.dobrushin.target_variables import Targets
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
+from herdner.graph.linked_chains import is_near
 from herdner.graph.tables import TableGraph, compile_tables
-from herdner.inference.backend import Interrupted
+from herdner.inference.backend import SAMPLES, Interrupted, Takes
 from herdner.inference.backends.viterbi import Viterbi
 from herdner.inference.gibbs.runs import run_chains
 from herdner.inference.result import Result
@@ -65,6 +67,8 @@ class DoGS:
     n_threads: int | None = None
     record: Record = field(default_factory=Record)
 
+    takes: ClassVar[Takes] = SAMPLES
+
     def __post_init__(self) -> None:
         counts = {"steps_per_target": (self.steps_per_target, 1), "iterations": (self.iterations, 1)}
         counts |= {"exact_states": (self.exact_states, 0), "n_steps": (1 if self.n_steps is None else self.n_steps, 1)}
@@ -93,6 +97,7 @@ class DoGS:
         seed: int | np.random.Generator | None = None,
         *,
         start: ArrayLike | None = None,
+        record: Record | None = None,
         importance: Importance = None,
     ) -> Result:
         """Bounds the influences, optimises a scan, samples by it; the result holds a ``certificate``.
@@ -108,6 +113,7 @@ class DoGS:
         d = importance_of(n, self._importance(compiled) if importance is None else importance)
         order, certificate = self._scan(tightest(compiled, self.exact_states), d)
         plan = self._plan(order) if len(order) else replace(self._plan([0]), n_sweeps=0, burn_in=0, annealing=None)
+        plan = plan if record is None else replace(plan, record=record)
         try:
             result = run_chains(plan, compiled, generator(seed), start, began)
         except Interrupted as stopped:
@@ -156,7 +162,7 @@ def chain_marginals(compiled: TableGraph) -> NDArray[np.float64]:
             continue
         near = np.full(len(group), True)
         if group.arity == 2:
-            near = np.abs(group.scopes[:, 0] - group.scopes[:, 1]) == 1
+            near = is_near(group)
         kept.append(TableFactors(group.scopes[near], group.tables, group.table_of_factor[near], group.scale[near]))
     marginals = Viterbi(marginals=True).infer(FactorGraph(compiled.sizes, kept)).marginals
     assert marginals is not None

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
-from herdner.inference.backend import ImpossibleGraph, UnsupportedGraph
+from herdner.inference.backend import ImpossibleGraph, Takes, UnsupportedGraph
 from herdner.inference.result import Result
+from herdner.sampling.record import Record
 
 _CELLS = 2**20  # factors x states evaluated at a time
 
@@ -27,13 +29,23 @@ class Exact:
 
     max_states: int = 2**22
 
+    takes: ClassVar[Takes] = Takes(record=frozenset({"marginals", "table_counts"}))
+
     def __post_init__(self) -> None:
         if self.max_states < 1:
             raise ValueError(f"max_states must be at least 1, not {self.max_states}")
 
-    def infer(self, graph: FactorGraph | TableGraph, seed: int | np.random.Generator | None = None) -> Result:
+    def infer(
+        self,
+        graph: FactorGraph | TableGraph,
+        seed: int | np.random.Generator | None = None,
+        *,
+        start: ArrayLike | None = None,
+        record: Record | None = None,
+    ) -> Result:
         """Time O(states x factors)."""
         began = perf_counter()
+        self.takes.check("exact", record)
         compiled = compile_tables(graph)
         sizes, n_states = compiled.sizes, _product(compiled.sizes)
         if n_states > self.max_states:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from herdner.base.seeds import generator
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
+from herdner.inference.backend import SAMPLES, Takes
 from herdner.inference.gibbs.runs import run_chains
 from herdner.inference.result import Result
 from herdner.sampling.annealing import Annealing, linear
@@ -31,12 +32,15 @@ class Gibbs(Plan):
     The options are those of `herdner.sampling.Plan`, which describes them.
     """
 
+    takes: ClassVar[Takes] = SAMPLES
+
     def infer(
         self,
         graph: FactorGraph | TableGraph,
         seed: int | np.random.Generator | None = None,
         *,
         start: ArrayLike | None = None,
+        record: Record | None = None,
     ) -> Result:
         """Runs the plan on one graph; time O(n_sweeps x factors).
 
@@ -51,7 +55,8 @@ class Gibbs(Plan):
         if not len(compiled.sizes):
             raise ValueError("the graph has no variables; a sampler needs at least one")
         self.scan.check(len(compiled.sizes))
-        return run_chains(self, compiled, generator(seed), start, began)
+        plan = self if record is None else replace(self, record=record)
+        return run_chains(plan, compiled, generator(seed), start, began)
 
 
 def gibbs(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,12 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from herdner._ext.ascent import Ascent
 from herdner.base.seeds import generator
 from herdner.graph.chains import unary_table
+from herdner.graph.conditionals import Conditionals
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
+from herdner.inference.backend import Takes
 from herdner.inference.backends.sweeps import Interruptible, check_options, constant
 from herdner.inference.gibbs.repair import repaired
 from herdner.inference.gibbs.start import given_start
 from herdner.inference.result import Result
+from herdner.sampling.record import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,8 @@ class ICM:
     n_starts: int = 1
     start: Literal["unary", "random"] = "unary"
 
+    takes: ClassVar[Takes] = Takes("option", frozenset({"trace"}))
+
     def __post_init__(self) -> None:
         check_options(n_sweeps=self.n_sweeps, n_starts=self.n_starts)
         if self.start not in ("unary", "random"):
@@ -49,6 +54,7 @@ class ICM:
         seed: int | np.random.Generator | None = None,
         *,
         start: ArrayLike | None = None,
+        record: Record | None = None,
     ) -> Result:
         """Time of a sweep O(factors x labels). ``seed`` matters to random starts only.
 
@@ -58,10 +64,11 @@ class ICM:
         ``result`` is what was reached until then.
         """
         began = perf_counter()
+        self.takes.check("icm", record)
         compiled = compile_tables(graph)
         constant(compiled)
         unary = unary_table(compiled.sizes, compiled.factors, int(compiled.sizes.max(initial=1)))
-        compiled.conditionals  # noqa: B018 - refuses variables without an allowed label
+        conditionals = compiled.conditionals
         first = None if start is None else given_start(compiled, start).astype(np.int32)
         rng, traces, best, top = generator(seed), [], np.empty(0, np.int32), -np.inf
         sweeps = Interruptible()
@@ -75,7 +82,7 @@ class ICM:
                 state = repaired(compiled, drawn, int(rng.integers(2**63)), "icm")
             traces.append(reached := [float(compiled.graph.log_potential(state))])
             with sweeps:
-                self._climb(compiled, state, reached)
+                self._climb(conditionals, state, reached)
             reached[-1] = float(compiled.graph.log_potential(state))
             if reached[-1] > top:
                 best, top = state, reached[-1]
@@ -91,9 +98,9 @@ class ICM:
         )
         return sweeps.give(result)
 
-    def _climb(self, compiled: TableGraph, state: NDArray[np.int32], reached: list[float]) -> None:
+    def _climb(self, conditionals: Conditionals, state: NDArray[np.int32], reached: list[float]) -> None:
         """Moves ``state`` uphill; appends the log-potential after each sweep."""
-        loop = Ascent(compiled.conditionals, state)
+        loop = Ascent(conditionals, state)
         for _ in range(self.n_sweeps):
             at = 0
             while at < len(state):

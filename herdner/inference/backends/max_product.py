@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import max_product as loops
 from herdner.graph.chains import check_cells, edge_recipes, recipe_table, unary_table
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
-from herdner.inference.backend import ImpossibleGraph
+from herdner.inference.backend import ImpossibleGraph, Takes
 from herdner.inference.backends.sweeps import Interruptible, check_options, constant
 from herdner.inference.gibbs.repair import repaired
 from herdner.inference.result import Result
+from herdner.sampling.record import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +43,19 @@ class MaxProduct:
     n_sweeps: int = 100
     tolerance: float = 1e-6
 
+    takes: ClassVar[Takes] = Takes(record=frozenset({"trace"}))
+
     def __post_init__(self) -> None:
         check_options(n_sweeps=self.n_sweeps, tolerance=self.tolerance, damping=self.damping)
 
-    def infer(self, graph: FactorGraph | TableGraph, seed: int | np.random.Generator | None = None) -> Result:
+    def infer(
+        self,
+        graph: FactorGraph | TableGraph,
+        seed: int | np.random.Generator | None = None,
+        *,
+        start: ArrayLike | None = None,
+        record: Record | None = None,
+    ) -> Result:
         """Time of a sweep O(cells of all tables x their variables). ``seed`` is ignored.
 
         trace [1, n_sweeps]: the log-potential of the state that the beliefs gave after each sweep; shorter than the
@@ -53,6 +64,7 @@ class MaxProduct:
         until then.
         """
         began = perf_counter()
+        self.takes.check("max-product", record)
         compiled = compile_tables(graph)
         fixed = constant(compiled)
         unary = unary_table(compiled.sizes, compiled.factors, int(compiled.sizes.max(initial=1)))

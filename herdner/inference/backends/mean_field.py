@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +15,11 @@ from herdner.base.seeds import generator
 from herdner.graph.chains import unary_table
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
+from herdner.inference.backend import Takes
 from herdner.inference.backends.sweeps import Interruptible, check_options, constant
 from herdner.inference.gibbs.start import given_start
 from herdner.inference.result import Result
+from herdner.sampling.record import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class MeanField:
     start: Literal["unary", "uniform", "random"] = "unary"
     trace: bool = True
 
+    takes: ClassVar[Takes] = Takes("option", frozenset({"marginals", "trace"}))
+
     def __post_init__(self) -> None:
         check_options(n_sweeps=self.n_sweeps, tolerance=self.tolerance, damping=self.damping)
         if self.start not in ("unary", "uniform", "random"):
@@ -55,6 +59,7 @@ class MeanField:
         seed: int | np.random.Generator | None = None,
         *,
         start: ArrayLike | None = None,
+        record: Record | None = None,
     ) -> Result:
         """Time of a sweep O(cells of all tables + labels). ``seed`` matters to the random start only.
 
@@ -64,10 +69,12 @@ class MeanField:
         `Interrupted`, whose ``result`` is what was reached until then.
         """
         began = perf_counter()
+        self.takes.check("mean-field", record)
+        trace = self.trace if record is None else record.trace
         compiled = compile_tables(graph)
-        fixed = constant(compiled)
+        fixed, conditionals = constant(compiled), compiled.conditionals
         q = self._start(compiled, seed) if start is None else _certain(compiled, start)
-        loop = loops.MeanField(compiled.conditionals, q, self.damping)
+        loop = loops.MeanField(conditionals, q, self.damping)
         n, bounds, n_updates = len(q), [], 0
         with Interruptible() as sweeps:
             for _ in range(self.n_sweeps):
@@ -75,7 +82,7 @@ class MeanField:
                 while at < n:
                     at = loop.sweep(at)
                 n_updates += n
-                if self.trace:
+                if trace:
                     bounds.append(fixed + lower_bound(compiled, q))
                 if loop.change <= self.tolerance:
                     break
@@ -85,7 +92,7 @@ class MeanField:
             log_potential=float(compiled.graph.log_potential(state)),
             log_z=bounds[-1] if bounds and not sweeps.stopped else fixed + lower_bound(compiled, q),
             marginals=q,
-            trace=np.array([bounds]) if self.trace else None,
+            trace=np.array([bounds]) if trace else None,
             n_updates=n_updates,
             seconds=perf_counter() - began,
         )
@@ -93,7 +100,6 @@ class MeanField:
 
     def _start(self, compiled: TableGraph, seed: int | np.random.Generator | None) -> NDArray[np.float64]:
         unary = unary_table(compiled.sizes, compiled.factors, int(compiled.sizes.max(initial=1)))
-        compiled.conditionals  # noqa: B018 - refuses variables without an allowed label
         if self.start == "unary":
             q = np.exp(unary - unary.max(axis=1, keepdims=True))
         elif self.start == "uniform":
@@ -105,7 +111,6 @@ class MeanField:
 
 def _certain(compiled: TableGraph, start: ArrayLike) -> NDArray[np.float64]:
     """[V, K]: probability 1 for the labels of a state."""
-    compiled.conditionals  # noqa: B018 - refuses variables without an allowed label
     state = given_start(compiled, start)
     q = np.zeros((len(state), int(compiled.sizes.max(initial=1))))
     q[np.arange(len(state)), state] = 1.0

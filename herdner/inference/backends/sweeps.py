@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from herdner.graph import chains
 from herdner.graph.tables import TableGraph
 from herdner.inference.backend import ImpossibleGraph, Interrupted
 from herdner.inference.result import Result
@@ -24,10 +25,15 @@ def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int
 
 def constant(compiled: TableGraph) -> float:
     """The factors of no variables added up; ImpossibleGraph where they forbid everything."""
-    total = sum(float((g.scale * g.tables[g.table_of_factor]).sum()) for g in compiled.factors if g.arity == 0)
-    if total == -math.inf:
-        raise ImpossibleGraph("a factor of no variables is -inf, so every state is forbidden; observe other labels")
+    total = chains.constant(compiled.factors)
+    check_possible(total)
     return total
+
+
+def check_possible(constant: float) -> None:
+    """ImpossibleGraph where the factors of no variables forbid everything."""
+    if constant == -math.inf:
+        raise ImpossibleGraph("a factor of no variables is -inf, so every state is forbidden; observe other labels")
 
 
 class Interruptible:

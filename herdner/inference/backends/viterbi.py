@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import chain as loops
 from herdner._ext import layout
-from herdner.graph.chains import ChainForm, chain_form
+from herdner.graph.chains import ChainForm
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
-from herdner.inference.backend import ImpossibleGraph, UnsupportedGraph
+from herdner.inference.backend import ImpossibleGraph, Takes, UnsupportedGraph
+from herdner.inference.backends.sweeps import check_possible
 from herdner.inference.result import Result
+from herdner.sampling.record import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +33,39 @@ class Viterbi:
 
     marginals: bool = False
 
-    def infer(self, graph: FactorGraph | TableGraph, seed: int | np.random.Generator | None = None) -> Result:
+    takes: ClassVar[Takes] = Takes(record=frozenset({"marginals", "table_counts"}))
+
+    def infer(
+        self,
+        graph: FactorGraph | TableGraph,
+        seed: int | np.random.Generator | None = None,
+        *,
+        start: ArrayLike | None = None,
+        record: Record | None = None,
+    ) -> Result:
         """Time O(V K^2), memory O(V K); with marginals and edges that are not tied, memory O(V K^2)."""
         began = perf_counter()
+        self.takes.check("viterbi", record)
         compiled = compile_tables(graph)
-        form = compiled.structure
-        if not isinstance(form, ChainForm):
-            factor = chain_form(compiled.sizes, compiled.factors)
+        form = compiled.chain
+        if isinstance(form, str):
             raise UnsupportedGraph(
-                f"{factor}: viterbi needs a chain, variables in a row joined by pairs;"
+                f"{form}: viterbi needs a chain, variables in a row joined by pairs;"
                 " use sum-product, max-product or gibbs, or exact where there are few states"
             )
         states, scores = np.empty(len(form.unary), np.int32), np.empty(len(form.offsets) - 1)
         arrays = form.unary, form.tables, form.offsets, form.edge_table
         _check_possible(form, loops.viterbi(*arrays, states, scores))
-        found = {"state": _by_variable(form, states), "log_potential": float(scores.sum()) + form.constant}
-        if self.marginals:
-            found |= expectations(compiled, form)
-        return Result(**found, seconds=perf_counter() - began)
+        result = Result(state=_by_variable(form, states), log_potential=float(scores.sum()) + form.constant)
+        if record is None and self.marginals:
+            result = expected(result, compiled, form, table_counts=True)
+        elif record is not None and (record.marginals or record.table_counts):
+            result = expected(result, compiled, form, table_counts=record.table_counts)
+        return replace(result, seconds=perf_counter() - began)
 
 
-def expectations(compiled: TableGraph, form: ChainForm, table_counts: bool = True) -> dict:
-    """log_z and marginals of a `Result` by forward-backward and, if asked, table_counts."""
+def expected(result: Result, compiled: TableGraph, form: ChainForm, table_counts: bool) -> Result:
+    """``result`` with log_z and marginals by forward-backward and, if asked, table_counts."""
     n, n_labels = form.unary.shape
     log_z, nodes = np.empty(len(form.offsets) - 1), np.empty((n, n_labels))
     counts = edges = None
@@ -65,13 +79,13 @@ def expectations(compiled: TableGraph, form: ChainForm, table_counts: bool = Tru
         edges = np.empty((n, n_labels, n_labels))
     loops.forward_backward(form.unary, form.tables, form.offsets, form.edge_table, log_z, nodes, counts, edges)
     marginals = _by_variable(form, nodes)
-    found = {"log_z": float(log_z.sum()) + form.constant, "marginals": marginals}
+    result = replace(result, log_z=float(log_z.sum()) + form.constant, marginals=marginals)
     if not table_counts:
-        return found
+        return result
     position = np.arange(n)
     if form.order is not None:
         position[form.order] = np.arange(n)
-    totals = []
+    totals: list[NDArray[np.float64]] = []
     for group in compiled.factors:
         if counts is not None and group.arity == 2 and len(group):
             totals.append(counts)
@@ -80,7 +94,7 @@ def expectations(compiled: TableGraph, form: ChainForm, table_counts: bool = Tru
             totals.append(group_counts(group, marginals, edges, np.maximum(left, right), left > right))
         else:
             totals.append(group_counts(group, marginals))
-    return found | {"table_counts": tuple(totals)}
+    return replace(result, table_counts=tuple(totals))
 
 
 def group_counts(
@@ -118,8 +132,7 @@ def _by_variable(form: ChainForm, rows: NDArray) -> NDArray:
 
 
 def _check_possible(form: ChainForm, path: int) -> None:
-    if form.constant == -np.inf:
-        raise ImpossibleGraph("a factor of no variables is -inf, so every state is forbidden; observe other labels")
+    check_possible(form.constant)
     if path < 0:
         return
     first, last = form.offsets[path], form.offsets[path + 1] - 1

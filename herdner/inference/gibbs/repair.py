@@ -29,7 +29,7 @@ def repaired(compiled: TableGraph, state: NDArray[np.int32], key: int, who: str)
             at = loop.repair(at, key, sweep)
         if not loop.moved:
             return x
-    if isinstance(compiled.structure, ChainForm):
+    if isinstance(compiled.chain, ChainForm):
         return Viterbi().infer(compiled).state
     raise UnsupportedGraph(
         f"{who} found no state that the graph's -inf entries allow, in {_SWEEPS} sweeps of repairs: use exact (for"

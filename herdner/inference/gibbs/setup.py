@@ -39,7 +39,7 @@ class Setup:
         hottest = 1.0 if betas is None else max(1.0, float(betas.max(initial=0.0)))
         form, careful = compiled.grid, None
         general = plan.loop == "general" or plan.dummy_edges is not None or blocks is not None
-        if form is None or form.spread * hottest > _SAFE or general:
+        if isinstance(form, str) or form.spread * hottest > _SAFE or general:
             form = compiled.conditionals
             careful = (form.spread * hottest > _SAFE).astype(np.uint8)
         loop = "any" if plan.loop == "general" else _loop(form)
