@@ -16,7 +16,6 @@ from herdner.crf.model import CRF, Links
 from herdner.evaluation.scores import Pair, count_spans, f1_of_counts
 from herdner.graph import compile_tables
 from herdner.inference import Backend, make_backend
-from herdner.inference.backend import takes_start
 from herdner.inference.registry import BACKENDS, describe_backend
 from herdner.ner.tagger import Tagger
 from herdner.sampling.annealing import Annealing, as_annealing
@@ -73,12 +72,12 @@ class Scored:
         "viterbi": backends that take a start begin with the chain's best path, as in `Tagger`; "random": they choose
         their own, samplers a random state that nothing forbids.
         """
-        starts = start == "viterbi" and takes_start(backend)
+        starts = start == "viterbi" and backend.takes.start != "nothing"
         states: list[list[NDArray[np.int32]]] = [[] for _ in self.documents]
         for n, (i, unary, offsets, links) in enumerate(self.pieces()):
             graph = compile_tables(self.crf.unroll(unary, offsets, links))
-            options: dict[str, Any] = {"start": self.crf.best_chain(unary, offsets)} if starts else {}
-            states[i].append(backend.infer(graph, child(seed, n), **options).state)
+            first = self.crf.best_chain(unary, offsets) if starts else None
+            states[i].append(backend.infer(graph, child(seed, n), start=first).state)
         return [np.concatenate(parts) for parts in states]
 
     def spans(self, i: int, state: NDArray[np.int32]) -> list[Span]:
@@ -155,7 +154,7 @@ def measure(scored: Scored, method: Method, start: Start, seeds: Sequence[int], 
         runs.append(scored.decode(backend, seed, start))
         times.append(perf_counter() - began)
     kept = runs if method.random else runs[:1]
-    shown = start if takes_start(backend) else "-"
+    shown = "-" if backend.takes.start == "nothing" else start
     f1 = tuple(scored.f1(states) for states in kept)
     whole = tuple(scored.log_potential(states) for states in kept)
     return Row(method.name, shown, method.sweeps, f1, whole, min(times))
