@@ -8,18 +8,22 @@ reading only.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+from commands import Call
 from data import ELSEWHERE, REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -58,41 +62,59 @@ def blocks(page: str) -> Iterator[Block]:
         yield Block(language, title[1] if title else None, body, page.count("\n", 0, match.start()) + 1, output)
 
 
-def pages() -> list[Path]:
-    """The pages with something to run."""
+def pages() -> list[Any]:
+    """The pages with something to run, each by its name; those that train, or start processes, are slow."""
     found = [path for path in sorted(PAGES.rglob("*.md")) if re.search(r"^ *```(python|sh)$", path.read_text(), re.M)]
     assert len(found) >= 2
-    return found
+    slow = {"index.md", "spacy.md", "tag.md", "train.md"}
+    assert slow <= {path.name for path in found}
+    return [
+        pytest.param(path, id=str(path.relative_to(PAGES)), marks=pytest.mark.slow if path.name in slow else ())
+        for path in found
+    ]
 
 
-def shell(command: str, folder: Path) -> str:
-    """What a block of shell prints, with herdner as it is installed here."""
+def printed_by(command: str, folder: Path, call: Call) -> str:
+    """What a block of shell prints: herdner in this process where it comes first, the rest in a shell."""
+    first, pipe, rest = command.replace("\\\n", " ").strip().partition(" | ")
+    if not first.startswith("herdner ") or re.search(r"[\n;&<>$]", first):
+        return shell(command, folder)
+    outcome = call(*shlex.split(first)[1:])
+    assert outcome.code == 0, outcome.err
+    return shell(rest, folder, outcome.out) if pipe else outcome.out
+
+
+def shell(command: str, folder: Path, piped: str = "") -> str:
+    """What a shell prints, with herdner as it is installed here."""
     program = folder / ".bin" / "herdner"
     if not program.exists():
         program.parent.mkdir()
         program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m herdner "$@"\n')
         program.chmod(0o755)
-    environment = {**os.environ, "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "110"}
-    run = subprocess.run(["sh", "-eu", "-c", command], cwd=folder, env=environment, capture_output=True, text=True)
+    environment = {**os.environ, "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
+    run = subprocess.run(
+        ["sh", "-eu", "-c", command], input=piped, cwd=folder, env=environment, capture_output=True, text=True
+    )
     assert run.returncode == 0, run.stderr
     return run.stdout
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(PAGES)))
-def test_page_runs_and_prints_what_it_says(page: Path, tmp_path, monkeypatch, capsys) -> None:
+@pytest.mark.parametrize("page", pages())
+def test_page_runs_and_prints_what_it_says(page: Path, call: Call, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "110")
     (tmp_path / "corpora").symlink_to(REPOSITORY / "corpora")
     namespace = {"__name__": "__main__"}
     for block in blocks(page.read_text(encoding="utf-8")):
         if block.title is not None:
             Path(block.title).write_text(block.body, encoding="utf-8")
         elif block.language == "sh":
-            check(block, shell(block.body, tmp_path), page)
+            check(block, printed_by(block.body, tmp_path, call), page)
         elif block.language == "python":
             code = compile("\n" * block.line + block.body, str(page), "exec")
-            capsys.readouterr()
-            exec(code, namespace)
-            check(block, capsys.readouterr().out, page)
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                exec(code, namespace)
+            check(block, printed.getvalue(), page)
 
 
 def check(block: Block, printed: str, page: Path) -> None:
@@ -123,6 +145,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_every_public_name_has_its_entry(site: Path) -> None:
     lines = zlib.decompress((site / "objects.inv").read_bytes().split(b"\n", 4)[4]).decode().splitlines()
     known = {line.split()[0] for line in lines}
@@ -138,6 +161,7 @@ def test_every_public_name_has_its_entry(site: Path) -> None:
     assert not missing
 
 
+@pytest.mark.slow
 def test_nothing_is_fetched_from_other_hosts(site: Path) -> None:
     fetched = re.compile(rb'<(?:script|img|iframe)[^>]+src="(?:https?:)?//|<link[^>]+(?:stylesheet|preconnect)[^>]+//')
     found = [path.name for path in site.rglob("*.html") if fetched.search(path.read_bytes())]

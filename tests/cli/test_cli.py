@@ -17,7 +17,6 @@ from commands import Call, Outcome, one_line
 from data import ELSEWHERE, REPOSITORY
 
 import herdner
-from herdner.cli import run
 from herdner.inference import make_backend
 
 slow = partial(pytest.param, marks=pytest.mark.slow)
@@ -26,12 +25,8 @@ DEV = REPOSITORY / "corpora" / "herdner_news.dev.conll"
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A small real model, trained by the command itself."""
-    path = tmp_path_factory.mktemp("model") / "news.model"
-    arguments = ["train", "--train", f"{NEWS}:conll", "--dev", f"{DEV}:conll", "--iterations", "40"]
-    assert run([*arguments, "--output", str(path)]) == 0
-    return str(path)
+def model(news_model: Path) -> str:
+    return str(news_model)
 
 
 def records(text: str) -> list[dict]:
@@ -62,7 +57,7 @@ def test_the_default_format_marks_names_in_the_text(call: Call, model: str) -> N
     assert outcome.err == ""
 
 
-@pytest.mark.parametrize("format", ["jsonl", "spacy", *(slow(format) for format in ("text", "conll", "html"))])
+@pytest.mark.parametrize("format", ["spacy", *(slow(format) for format in ("text", "jsonl", "conll", "html"))])
 def test_every_format_goes_to_a_file_as_to_a_pipe(call: Call, model: str, tmp_path: Path, format: str) -> None:
     output = tmp_path / "out"
     text = "Kenya’s president flew to Nairobi.\n\nHe left.".encode()
@@ -353,9 +348,10 @@ def test_a_closed_pipe_is_quiet(model: str, tmp_path: Path, n: int) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("n", [10_000, slow(120_000)], ids=["waiting", "working"])  # the first is less than a piece
 @pytest.mark.parametrize(("number", "code", "said"), [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"")])
 def test_interrupted_work_leaves_the_older_output(
-    model: str, tmp_path: Path, jobs: int, number: int, code: int, said: bytes
+    model: str, tmp_path: Path, jobs: int, n: int, number: int, code: int, said: bytes
 ) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
@@ -363,7 +359,7 @@ def test_interrupted_work_leaves_the_older_output(
     output.write_text("precious")
     process = herdner_process("tag", "-", "-m", model, "-f", "jsonl", "-o", output, "-j", jobs, stdin=subprocess.PIPE)
     assert process.stdin is not None
-    process.stdin.write(b"In Kenya. " * 120_000)  # a piece to work at, and never the end
+    process.stdin.write(b"In Kenya. " * n)  # and never the end
     process.stdin.flush()
     deadline = time.monotonic() + 60
     while len(list(folder.iterdir())) < 2 and time.monotonic() < deadline:

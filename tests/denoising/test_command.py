@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
+
 import numpy as np
 import pytest
 from commands import Call, one_line
@@ -184,7 +187,11 @@ def bad(folder, kind: str):
         path = path.with_suffix(".tif")
         Image.fromarray(np.array([[0.5, np.nan]], np.float32)).save(path)
     elif kind == "huge":  # the header alone says so; nothing may be allocated
-        Image.new("1", (40_000, 40_000)).save(path)
+        Image.new("1", (1, 1)).save(path)
+        png = bytearray(path.read_bytes())
+        png[16:24] = struct.pack(">II", 40_000, 40_000)
+        png[29:33] = struct.pack(">I", zlib.crc32(png[12:29]))
+        path.write_bytes(png)
     return path
 
 

@@ -46,7 +46,7 @@ def test_the_command_on_a_scheduler_s_address(
         (["in.txt", "--output", "full"], 1, "holds other files (precious, ...)"),
         (["in.txt", "--output", "in.txt"], 1, "is a file; name a folder"),
         (["in.txt", "--output", "damaged"], 1, "no manifest that this herdner reads"),
-        (["in.txt", "--output", "in.txt/out"], 1, "cannot be written"),
+        pytest.param(["in.txt", "--output", "in.txt/out"], 1, "cannot be written", marks=pytest.mark.slow),
     ],
 )
 def test_wrong_use_is_one_line(

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import herdner
-from herdner.crf.learning import Learner
 from herdner.crf.model import LinkTable
 from herdner.crf.rules import SameWord
 from herdner.crf.templates import EdgeScale, linear_chain, skip_chain
@@ -31,8 +30,8 @@ def news(split: str) -> list[Document]:
 
 
 @pytest.fixture(scope="module")
-def tagger() -> Tagger:
-    return Tagger(max_iterations=20, n_folds=2, learner=Learner(max_iterations=20)).fit(news("train"))
+def tagger(news_tagger: Tagger) -> Tagger:
+    return news_tagger
 
 
 def test_ties_are_learned_and_prefer_equal_labels(tagger):

@@ -75,6 +75,7 @@ def test_tags_are_those_of_crfsuite(tmp_path):
     crfsuite_agrees(news("train"), news("dev"), tmp_path / "m.crfsuite", max_iterations=20)
 
 
+@pytest.mark.slow
 def test_tags_are_those_of_crfsuite_on_the_whole_of_conll(tmp_path):
     train = list(itertools.islice(read_documents(shared_data("ner/conll2003/eng.train"), "conll2003"), 60))
     test = list(read_documents(shared_data("ner/conll2003/eng.testa"), "conll2003"))

@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.io import read_documents
 
+slow = partial(pytest.param, marks=pytest.mark.slow)
 CORPORA = REPOSITORY / "corpora"
 
 
@@ -29,7 +31,7 @@ def news(split: str) -> list[Document]:
     return list(read_documents(CORPORA / f"herdner_news.{split}.conll", "conll"))
 
 
-@pytest.fixture(scope="module", params=["plain", "scaled", "chain"])
+@pytest.fixture(scope="module", params=["plain", *(slow(name) for name in ("scaled", "chain"))])
 def tagger(request) -> Tagger:
     links = {"plain": (skip_chain(),), "scaled": (skip_chain(scaled=True),), "chain": ()}[request.param]
     return Tagger(max_iterations=15, n_folds=2, n_particles=3, templates=(linear_chain(), *links)).fit(news("train"))
@@ -158,6 +160,7 @@ def test_misuse_is_told_in_one_line(tagger):
             Tagger(n_particles=wrong).fit(news("dev"))
 
 
+@pytest.mark.slow
 def test_the_command_line_trains_particles_and_averages_over_them(call: Call, tmp_path: Path) -> None:
     train, model = ("train", "--train", f"{CORPORA / 'herdner_news.dev.conll'}:conll"), tmp_path / "m"
     options = ("--iterations", "10", "--lexicon", "none", "--output", model)

@@ -36,8 +36,8 @@ def documents():
 
 
 @pytest.fixture(scope="module")
-def tagger(documents):
-    return Tagger(max_iterations=15, n_folds=2).fit(documents)
+def tagger(news_tagger):
+    return news_tagger
 
 
 @pytest.fixture(scope="module")
