@@ -40,8 +40,7 @@ _HOMES = {
     "herdner.ner.layer": ("SkipChainLayer",),
     "herdner.ner.lexicon": ("Gazetteers", "Lexicon"),
     "herdner.ner.model_file": ("ModelError",),
-    "herdner.ner.models": ("load",),
-    "herdner.ner.tagger": ("Tagger",),
+    "herdner.ner.tagger": ("Tagger", "load"),
     "herdner.text.tokenize": ("Tokenizer",),
 }  # fmt: skip
 _MODULES = ("convergence", "denoising", "dobrushin", "fwss", "herding")
@@ -96,8 +95,8 @@ if TYPE_CHECKING:
     from herdner.ner.lexicon import Gazetteers as Gazetteers
     from herdner.ner.lexicon import Lexicon as Lexicon
     from herdner.ner.model_file import ModelError as ModelError
-    from herdner.ner.models import load as load
     from herdner.ner.tagger import Tagger as Tagger
+    from herdner.ner.tagger import load as load
     from herdner.sampling import LFSR as LFSR
     from herdner.sampling import Record as Record
     from herdner.sampling import Sobol as Sobol

@@ -41,7 +41,7 @@ def parse_side(text: str) -> Side:
     by colons, as their values hold commas.
     """
     from herdner.corpora.registry import parse_source
-    from herdner.ner.models import shipped_models
+    from herdner.ner.model_file import shipped_models
 
     if not text:
         raise UsageError(f"--compare '': expected {FORMS}")

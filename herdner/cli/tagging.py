@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from herdner.ner.failing import Work
 from herdner.text.document import Document
 from herdner.text.failure import Failure
 
@@ -38,8 +38,10 @@ def tagged(
     ``inference`` holds the backend and its options, as `Tagger.pipe` takes them; ``model`` is what further processes
     load. Document i has its own random numbers, however many processes there are.
     """
-    work = Work(tagger, dict(inference), seed)
-    results = work.results(documents, 0) if jobs == 1 else _in_processes(documents, jobs, model, dict(inference), seed)
+    if jobs == 1:
+        results = tagger.outcomes(documents, seed=seed, **inference)
+    else:
+        results = _in_processes(documents, jobs, model, {**inference, "seed": seed})
     for result in results:
         if isinstance(result, Failure):
             fail(result.message)
@@ -48,10 +50,10 @@ def tagged(
 
 
 def _in_processes(
-    documents: Iterable[Document | Failure], jobs: int, model: str, inference: dict[str, Any], seed: int
+    documents: Iterable[Document | Failure], jobs: int, model: str, options: dict[str, Any]
 ) -> Iterator[Document | Failure]:
     context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads the libraries hold
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(model, inference, seed))
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(model, options))
     waiting: deque[Future[list[Document | Failure]]] = deque()
     try:
         for first, batch in _batches(documents):
@@ -89,16 +91,16 @@ def _batches(documents: Iterable[Document | Failure]) -> Iterator[tuple[int, lis
         yield first, batch
 
 
-# What a worker process holds.
-_worker: list[Work] = []
+# What a worker process holds: tags items, the first of which has the number ``first``.
+_worker: list[Callable[..., Iterator[Document | Failure]]] = []
 
 
-def _start(model: str, inference: dict[str, Any], seed: int) -> None:
+def _start(model: str, options: dict[str, Any]) -> None:
     import herdner
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that reads and writes
-    _worker[:] = [Work(herdner.load(model), inference, seed)]
+    _worker[:] = [partial(herdner.load(model).outcomes, **options)]
 
 
 def _tag_batch(batch: list[Document | Failure], first: int) -> list[Document | Failure]:
-    return list(_worker[0].results(batch, first))
+    return list(_worker[0](batch, first=first))

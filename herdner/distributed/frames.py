@@ -16,7 +16,7 @@ from dask.delayed import delayed
 
 from herdner.distributed.parquet import ENTITIES, entity_dict
 from herdner.distributed.worker import ModelBytes, model_bytes, tagger_of
-from herdner.ner.failing import Work
+from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.failure import Failure
 
@@ -90,10 +90,10 @@ def _inference(backend: str | None, options: Mapping[str, Any]) -> dict[str, Any
 def _tag_records(
     records: Iterable[str | Record], model: ModelBytes, column: str, inference: dict[str, Any], seed: int
 ) -> list[dict[str, Any]]:
-    work, tagged = _work(model, inference, seed), []
+    tagger, options, tagged = tagger_of(model), {**inference, "seed": seed}, []
     for record in records:
         filled = {column: record} if isinstance(record, str) else dict(record)
-        result = _tagged(work, filled.get(column))
+        result = _tagged(tagger, options, filled.get(column))
         if isinstance(result, Failure):
             tagged.append({**filled, "entities": None, "error": result.message})
         else:
@@ -104,10 +104,10 @@ def _tag_records(
 def _tag_pandas(
     frame: pd.DataFrame, model: ModelBytes, column: str, into: str, inference: dict[str, Any], seed: int
 ) -> pd.DataFrame:
-    work = _work(model, inference, seed)
+    tagger, options = tagger_of(model), {**inference, "seed": seed}
     found: list[list[dict[str, Any]] | None] = []
     for text in frame[column]:
-        result = None if not isinstance(text, str) and pd.isna(text) else _tagged(work, text)
+        result = None if not isinstance(text, str) and pd.isna(text) else _tagged(tagger, options, text)
         if isinstance(result, Failure):
             logger.warning("%s", result.message)
         found.append([entity_dict(e) for e in result.entities] if isinstance(result, Document) else None)
@@ -115,12 +115,8 @@ def _tag_pandas(
     return frame.assign(**{into: values})
 
 
-def _work(model: ModelBytes, inference: dict[str, Any], seed: int) -> Work:
-    return Work(tagger_of(model), inference, seed)
-
-
-def _tagged(work: Work, text: object) -> Document | Failure:
+def _tagged(tagger: Tagger, options: Mapping[str, Any], text: object) -> Document | Failure:
     if not isinstance(text, str):
         return Failure(ValueError(f"{text!r:.40} is no text; expected a string"))
     number = int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big")
-    return next(work.results([Document.from_text(text)], number))
+    return next(tagger.outcomes([Document.from_text(text)], first=number, **options))

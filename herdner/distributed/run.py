@@ -22,7 +22,7 @@ from herdner.distributed.outputs import Folder, OutputError
 from herdner.distributed.slices import Part, Slice, looks, parts_of, placed, slices_of
 from herdner.distributed.worker import Job, JobPlugin, model_bytes, part_name, tag_part
 from herdner.inference import make_backend
-from herdner.ner.linking import DEFAULT_BACKEND
+from herdner.ner.decode import DEFAULT_BACKEND
 
 PART_BYTES = 8 << 20
 OUTPUT_FORMATS = ("jsonl", "parquet")

@@ -19,8 +19,7 @@ from herdner.distributed.manifest import FAILURES_KEPT, Settings, Written
 from herdner.distributed.outputs import Folder
 from herdner.distributed.parquet import write_parquet
 from herdner.distributed.slices import Part, Reading, read_part
-from herdner.ner.failing import Work
-from herdner.ner.models import shipped_models
+from herdner.ner.model_file import shipped_models
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.failure import Failure
@@ -102,9 +101,8 @@ def tag_part(job: str, part: Part, formats: Mapping[str, str]) -> Written:
 
 def _tag_part(job: Job, part: Part, formats: Mapping[str, str]) -> Written:
     tagger, settings = tagger_of(job.model), job.settings
-    work = Work(tagger, dict(settings.inference), settings.seed)
-    counts = _Counts()
-    items = work.results(read_part(part, formats, job.reading), part.first)
+    counts, documents = _Counts(), read_part(part, formats, job.reading)
+    items = tagger.outcomes(documents, seed=settings.seed, first=part.first, **dict(settings.inference))
     name = part_name(part.index, settings.format)
     with Folder(job.output, job.storage_options).writing(name) as stream:
         if settings.format == "parquet":

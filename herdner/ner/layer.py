@@ -52,15 +52,15 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
 from herdner.crf.learning import Learner, LearningCurve, Score, Step, learn
 from herdner.crf.model import CRF, LinkTable
 from herdner.crf.rules import RULES, Rule, SameWord, rule_from_text
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.inference import Backend
-from herdner.ner.confidence import span_confidences
-from herdner.ner.estimator import Estimator
-from herdner.ner.linking import DEFAULT_BACKEND, backend_of, decode, development_f1, gather
+from herdner.ner.decode import DEFAULT_BACKEND, Decoded, backend_of, decode, span_confidences
+from herdner.ner.fitting import development_f1, gather
 from herdner.ner.model import link_table_to_dict, link_tables_from
 from herdner.ner.model_file import LAYER_FORMAT, ModelError, name_of, read_model, write_model
 from herdner.ner.scored import (
@@ -81,6 +81,7 @@ from herdner.text.tags import (
     SentenceOffsets,
     Span,
     allowed_transitions,
+    spans_from_states,
     spans_from_tags,
     split_tag,
 )
@@ -418,21 +419,19 @@ def _consistent(
     unary, tokens, offsets = document
     if not tokens:
         return Consistent([], [], unary, np.empty((0, 2), np.int32), np.zeros(0, np.bool_), np.zeros(0))
-    alone = crf.best_chain(unary, offsets)
     links = crf.links(tokens, unary, offsets) if known is None else crf.scaled(known, unary, offsets)
-    ends = np.concatenate([np.empty((0, 2), np.int32), *(found.ends for found in links)])
+    alone = crf.best_chain(unary, offsets)
+    ends = np.concatenate([np.empty((0, 2), np.int32), *(each.ends for each in links)])
     if len(ends):
         ends = np.unique(ends, axis=0)
-        result = decode(crf, unary, links, offsets, backend, rng)
-        states, marginals = result.state, result.marginals
+        found = decode(crf, unary, offsets, links, backend, rng)
     else:
-        states, marginals = alone, crf.chain_marginals(unary, offsets)
-    readable = as_tags(labels)
-    spans = spans_from_tags([readable[state] for state in states.tolist()], offsets)
-    tags, sure = [labels[state] for state in states.tolist()], None
-    if marginals is not None:
-        sure = span_confidences(crf, unary, offsets, links, marginals, states, spans)
-    return Consistent(tags, spans, marginals, ends, states != alone, sure)
+        found = Decoded(alone, crf.chain_marginals(unary, offsets))
+    spans, sure = spans_from_states(found.states, tuple(as_tags(labels)), offsets), None
+    if found.marginals is not None:
+        sure = span_confidences(crf, unary, offsets, links, found, found.states, spans)
+    tags = [labels[state] for state in found.states.tolist()]
+    return Consistent(tags, spans, found.marginals, ends, found.states != alone, sure)
 
 
 def _templates(rules: Sequence[Rule | SkipChain | str]) -> list[SkipChain]:

@@ -9,10 +9,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
 from herdner.text.document import Document
+from herdner.text.failure import Failure
 
 T = TypeVar("T")
 U = TypeVar("U")
 TextOrDocument = str | Document
+Item = TextOrDocument | Failure
 
 # Longer batches save no more time, and what is read ahead stays small.
 BATCH_CHARACTERS = 10_000
@@ -20,27 +22,31 @@ BATCHES_WAITING = 2  # for each thread
 
 
 class Batch(NamedTuple):
-    """Consecutive texts or documents, and the number of the first."""
+    """Consecutive texts or documents, or one `Failure`, and the number of the first."""
 
     first: int
-    sources: list[TextOrDocument]
+    sources: list[Item]
 
 
-def batches(sources: Iterable[TextOrDocument], first: int, most: int) -> Iterator[Batch]:
+def batches(sources: Iterable[Item], first: int, most: int) -> Iterator[Batch]:
     """Batches of at most ``most``, each closed when it holds `BATCH_CHARACTERS`; numbers begin at ``first``.
 
-    What was read before ``sources`` failed is handed out before the failure goes on.
+    A `Failure`, which has its number too, is a batch of its own. What was read before ``sources`` raised is handed out
+    before the exception goes on.
     """
     if isinstance(sources, str | bytes | Document):
         raise TypeError("pipe takes many texts or documents; tag takes one")
-    held: list[TextOrDocument] = []
+    held: list[Item] = []
     size = 0
     try:
         for source in sources:
-            if not isinstance(source, str | Document):
-                raise TypeError(f"expected a text or a herdner Document, not {type(source).__name__}")
+            if isinstance(source, Failure):
+                yield from [Batch(first, held)] if held else []
+                yield Batch(first + len(held), [source])
+                first, held, size = first + len(held) + 1, [], 0
+                continue
+            size += len(_text(source))
             held.append(source)
-            size += len(source) if isinstance(source, str) else len(source.text)
             if size >= BATCH_CHARACTERS or len(held) == most:
                 yield Batch(first, held)
                 first, held, size = first + len(held), [], 0
@@ -50,6 +56,14 @@ def batches(sources: Iterable[TextOrDocument], first: int, most: int) -> Iterato
         raise
     if held:
         yield Batch(first, held)
+
+
+def _text(source: object) -> str:
+    if isinstance(source, str):
+        return source
+    if isinstance(source, Document):
+        return source.text
+    raise TypeError(f"expected a text or a herdner Document, not {type(source).__name__}")
 
 
 def ordered(function: Callable[[T], U], items: Iterable[T], n_jobs: int) -> Iterator[U]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.resources
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
 from herdner.crf.bayesian import TableParticles, sample_tables
 from herdner.crf.learning import Learner, LearningCurve, Score, Step, learn
@@ -20,13 +23,13 @@ from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, Template, l
 from herdner.crf.trainer import Progress, train_chain
 from herdner.fwss.common import whole
 from herdner.inference import Backend, make_backend
-from herdner.ner.decoder import Decoder
-from herdner.ner.estimator import Estimator
+from herdner.ner.decode import DEFAULT_BACKEND, Decoder, backend_of
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
+from herdner.ner.fitting import check_development, development_f1, gather, held_out_unaries
 from herdner.ner.lexicon import Lexicon
-from herdner.ner.linking import DEFAULT_BACKEND, backend_of, check_development, development_f1, gather, held_out_unaries
 from herdner.ner.model import Model
-from herdner.ner.streams import Batch, TextOrDocument, awaited, batches, ordered
+from herdner.ner.model_file import ModelError, shipped_models
+from herdner.ner.streams import Batch, Item, TextOrDocument, awaited, batches, ordered
 from herdner.text.document import Document, document_spans
 from herdner.text.failure import Failure
 from herdner.text.io import tokenized
@@ -293,6 +296,34 @@ class Tagger(Estimator):
         compiled loops leave Python to the others), each with two such batches waiting. A document that cannot be tagged
         raises ValueError in its place, or is left out and its `Failure` handed to ``on_error``.
         """
+        outcomes = self.outcomes(
+            sources, seed=seed, first=first, backend=backend, links=links, uncertainty=uncertainty, n_jobs=n_jobs,
+            batch_size=batch_size, **options,
+        )  # fmt: skip
+        for result in outcomes:
+            if isinstance(result, Document):
+                yield result
+            elif on_error is None:
+                raise result.error
+            else:
+                on_error(result)
+
+    def outcomes(
+        self,
+        items: Iterable[Item],
+        *,
+        seed: int | None = 0,
+        first: int = 0,
+        backend: str | Backend | None = None,
+        links: bool | None = None,
+        uncertainty: bool = False,
+        n_jobs: int = 1,
+        batch_size: int = 64,
+        **options: Any,
+    ) -> Iterator[Document | Failure]:
+        """`pipe` for those who go on behind what fails: a document that cannot be tagged is a `Failure` in its place,
+        and so is one among ``items``, where its reader has failed.
+        """
         if uncertainty and self._model.particles is None:
             raise ValueError("this model has no particles to average over; train it with Tagger(n_particles=32)")
         backend = self.backend if backend is None else backend
@@ -300,28 +331,25 @@ class Tagger(Estimator):
             backend = DEFAULT_BACKEND
         chosen = None if backend is None else backend_of(backend, options)
         decoder = self._decoder if (self.links if links is None else links) else self._decoder.without_links()
-        child(seed, first)  # a seed that is none is told now
+        child(seed, first)  # a wrong seed raises here, and not once for each document
         tokenizer = self._tokenizer
 
         def results(batch: Batch) -> list[Document | Failure]:
+            first, sources = batch
+            if isinstance(sources[0], Failure):
+                return [sources[0]]
             try:
-                documents = [_with_tokens(source, tokenizer) for source in batch.sources]
-                return [*decoder.tagged(documents, chosen, child(seed, batch.first), uncertainty)]
+                documents = [_with_tokens(source, tokenizer) for source in sources]
+                return [*decoder.tagged(documents, chosen, child(seed, first), uncertainty)]
             except (ValueError, MemoryError) as error:
-                if len(batch.sources) == 1:
-                    return [Failure(error, batch.first, batch.sources[0])]
-            alone = (Batch(number, [source]) for number, source in enumerate(batch.sources, batch.first))
+                if len(sources) == 1:
+                    return [Failure(error, first, sources[0])]
+            alone = (Batch(number, [source]) for number, source in enumerate(sources, first))
             return [result for batch in alone for result in results(batch)]
 
         most = whole(batch_size, "batch_size") if chosen is None else 1
-        for found in ordered(results, batches(sources, first, most), whole(n_jobs, "n_jobs")):
-            for result in found:
-                if isinstance(result, Document):
-                    yield result
-                elif on_error is None:
-                    raise result.error
-                else:
-                    on_error(result)
+        for found in ordered(results, batches(items, first, most), whole(n_jobs, "n_jobs")):
+            yield from found
 
     async def apipe(
         self,
@@ -394,6 +422,21 @@ class Tagger(Estimator):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _COMPILED}
+
+
+def load(name_or_path: str | os.PathLike[str], **params: Any) -> Tagger:
+    """The tagger of a shipped model ("en") or of a model file; ``params`` are `Tagger` parameters such as ``backend``.
+
+    A shipped name goes before a file of the same name in the current folder. Raises `ModelError` where there is no such
+    model or where it cannot be read.
+    """
+    shipped = shipped_models()
+    if (name := os.fspath(name_or_path)) in shipped:
+        with importlib.resources.as_file(shipped[name]) as path:
+            return Tagger.from_model(Model.load(path), **params)
+    if not Path(name).exists():
+        raise ModelError(f"there is no model {name!r}: give a file, or one of {', '.join(sorted(shipped)) or 'none'}")
+    return Tagger.from_model(Model.load(name), **params)
 
 
 def _with_tokens(source: TextOrDocument, tokenizer: Tokenizer) -> Document:

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.ner.models import load
-from herdner.ner.tagger import Tagger
+from herdner.ner.tagger import Tagger, load
 from herdner.text.document import Document
 from herdner.text.tags import split_tag
 

@@ -28,10 +28,9 @@ from spacy.util import logger
 from herdner.base.seeds import child
 from herdner.crf.learning import Learner
 from herdner.crf.rules import rule_from_text
+from herdner.ner.decode import DEFAULT_BACKEND
 from herdner.ner.layer import SkipChainLayer
-from herdner.ner.linking import DEFAULT_BACKEND
 from herdner.ner.model_file import ModelError
-from herdner.ner.span_scores import Trust, tags_of
 from herdner.spacy_component.common import (
     EXTENSION,
     blocked_tokens,
@@ -41,6 +40,7 @@ from herdner.spacy_component.common import (
 )
 from herdner.spacy_component.evidence import OVERLAPS, Evidence, ask, entities_of, group_of, parser_before
 from herdner.spacy_component.pipe import EntityPipe
+from herdner.spacy_component.span_scores import Trust, tags_of
 from herdner.spacy_component.task import (
     CERTAIN,
     Asking,

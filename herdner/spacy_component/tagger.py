@@ -26,9 +26,8 @@ from herdner.crf.rules import rule_from_text
 from herdner.crf.templates import linear_chain, skip_chain
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
-from herdner.ner.model_file import ModelError
-from herdner.ner.models import load, shipped_models
-from herdner.ner.tagger import Tagger
+from herdner.ner.model_file import ModelError, shipped_models
+from herdner.ner.tagger import Tagger, load
 from herdner.spacy_component.common import configured_backend, document_of, named, register_extension, set_entities
 from herdner.spacy_component.examples import training_documents
 from herdner.spacy_component.pipe import EntityPipe

@@ -28,9 +28,9 @@ import herdner
 from herdner.corpora.registry import parse_source, read
 from herdner.evaluation.repeats import count_repeats
 from herdner.evaluation.scores import evaluate
-from herdner.ner.span_scores import Trust
 from herdner.spacy_component import HerdnerConsistency
 from herdner.spacy_component.evidence import ask, parser_before
+from herdner.spacy_component.span_scores import Trust
 from herdner.text.document import Document
 from herdner.text.tags import Span, tags_from_spans
 from herdner.text.tokenize import Tokenizer

@@ -15,7 +15,7 @@ from herdner.ner.features import FeaturePlan
 from herdner.ner.lexicon import Gazetteers, Lexicon, word_classes
 from herdner.ner.model import Model
 from herdner.ner.model_file import FORMAT_VERSION, ModelError
-from herdner.ner.models import load
+from herdner.ner.tagger import load
 
 LABELS = ("O", "S-PER", "B-PER", "I-PER", "E-PER")
 

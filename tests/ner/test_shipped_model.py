@@ -10,7 +10,7 @@ from data import shared_data
 
 import herdner
 from herdner.corpora.registry import read
-from herdner.ner.models import shipped_models
+from herdner.ner.model_file import shipped_models
 from herdner.text.tokenize import Tokenizer
 
 OPEN_LICENCES = {"ODC-By-1.0", "CC-BY-4.0", "CC0-1.0", "MIT"}

@@ -15,10 +15,10 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
 from herdner import SkipChainLayer
-from herdner.ner.span_scores import tags_of
 from herdner.spacy_component import HerdnerConsistency
 from herdner.spacy_component.common import ComponentError
 from herdner.spacy_component.consistency import LEAVE_ALONE
+from herdner.spacy_component.span_scores import tags_of
 from herdner.text.io import read_documents
 
 ARTICLE = Path(REPOSITORY, "corpora", "article.txt").read_text(encoding="utf-8")

@@ -1,65 +1,26 @@
-"""Linked documents, decoded and gathered to learn from: what the tagger and the layer have in common."""
+"""What the training of links needs: documents in one piece, log-potentials that are held out, F1 on other documents."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.seeds import child
 from herdner.crf.learning import Score
-from herdner.crf.model import CRF, Links
+from herdner.crf.model import CRF
 from herdner.crf.objectives import Examples
 from herdner.crf.templates import EdgeScale
 from herdner.evaluation.scores import Pair, count_spans, f1_of_counts
-from herdner.inference import Backend, make_backend
-from herdner.inference.result import Result
+from herdner.inference import Backend
+from herdner.ner.decode import Tokenized, decode, joined
+from herdner.ner.model import Model
 from herdner.text.document import Document
-from herdner.text.tags import Span, spans_from_tags
+from herdner.text.tags import Span, spans_from_states
 
-if TYPE_CHECKING:
-    from herdner.ner.model import Model
-
-TrainChain = Callable[[Sequence[int], str], "Model"]
+TrainChain = Callable[[Sequence[int], str], Model]
 """Trains a chain on the documents of these numbers; the words say what for."""
-
-DEFAULT_BACKEND = "sum-product"  # with links; without them Viterbi is exact and faster
-
-
-class Tokenized(Protocol):
-    """Tokens in sentences, as a `Document` has them."""
-
-    @property
-    def tokens(self) -> Sequence[str]: ...
-
-    @property
-    def sentence_offsets(self) -> NDArray[np.int64]: ...
-
-
-def backend_of(backend: str | Backend, options: dict[str, Any]) -> Backend:
-    """A backend by its name and options, or one that is ready; ValueError says what is wrong."""
-    if isinstance(backend, str):
-        return make_backend(backend, **options)
-    if isinstance(backend, type) or not isinstance(backend, Backend):
-        raise ValueError(f"backend must be a name, as `herdner backends` lists, or such as Gibbs(), not {backend!r}")
-    if options:
-        raise ValueError(f"options {', '.join(options)} belong to a backend given by name; {backend!r} has its own")
-    return backend
-
-
-def decode(
-    crf: CRF,
-    unary: NDArray[np.float64],
-    links: Sequence[Links],
-    sentence_offsets: NDArray[np.int64],
-    backend: Backend,
-    rng: np.random.Generator,
-) -> Result:
-    """One document by a backend; samplers begin with the best state of the chain."""
-    start = None if backend.takes.start == "nothing" else crf.best_chain(unary, sentence_offsets)
-    return backend.infer(crf.compiled(unary, sentence_offsets, links), rng, start=start)
 
 
 def held_out_unaries(
@@ -96,22 +57,15 @@ def gather(
     states: Sequence[NDArray[np.int32]],
 ) -> Examples:
     """Documents, their log-potentials and their right tags, in one piece."""
-    ends: list[list[NDArray[np.int32]]] = [[np.empty((0, 2), np.int32)] for _ in crf.link_tables]
-    n, offsets = 0, [np.zeros(1, np.int64)]
-    for document in documents:
-        for found, each in zip(ends, crf.link_tables, strict=True):
-            found.append(each.template.links(document.tokens, document.sentence_offsets) + np.int32(n))
-        offsets.append(document.sentence_offsets[1:] + n)
-        n += len(document.tokens)
-    sentence_offsets, links = np.concatenate(offsets), tuple(np.concatenate(found) for found in ends)
+    _, sentence_offsets, ends = joined(crf, documents)
     unary = np.concatenate(unaries)
     beliefs = crf.chain_marginals(unary, sentence_offsets)
     features = tuple(
         None if each.scale is None else EdgeScale.features(found, sentence_offsets, beliefs)
-        for each, found in zip(crf.link_tables, links, strict=True)
+        for each, found in zip(crf.link_tables, ends, strict=True)
     )
     unary = crf.with_borders(unary, sentence_offsets)
-    return Examples(unary, sentence_offsets, np.concatenate(states), links, features, beliefs)
+    return Examples(unary, sentence_offsets, np.concatenate(states), tuple(ends), features, beliefs)
 
 
 def development_f1(
@@ -125,13 +79,12 @@ def development_f1(
     check_development(gold)
 
     def score(crf: CRF) -> float:
-        pairs = []
+        pairs: list[Pair] = []
         for i, (document, unary, right) in enumerate(zip(documents, unaries, gold, strict=True)):
             offsets = document.sentence_offsets
             links = crf.links(document.tokens, unary, offsets)
-            state = decode(crf, unary, links, offsets, backend, child(0, i)).state
-            tags = [labels[int(k)] for k in state]
-            pairs.append(Pair(right, spans_from_tags(tags, offsets), offsets))
+            states = decode(crf, unary, offsets, links, backend, child(0, i)).states
+            pairs.append(Pair(right, spans_from_states(states, tuple(labels), offsets), offsets))
         return float(f1_of_counts(count_spans(pairs)[1].sum(axis=(0, 1))))
 
     return score

@@ -9,7 +9,7 @@ import pytest
 from scored_documents import IOB2, OFFSETS, SCORES, WORDS
 
 from herdner import SkipChainLayer
-from herdner.ner.span_scores import Trust, tags_of, token_scores
+from herdner.spacy_component.span_scores import Trust, tags_of, token_scores
 from herdner.text.tags import Span
 
 LABELS = ["LOC", "PER"]

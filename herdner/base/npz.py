@@ -1,0 +1,124 @@
+"""NumPy's .npz archives, read as untrusted: nothing in them is executed, and no array takes more than its bytes."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.base.files import replacing
+
+Where = str | os.PathLike[str] | IO[bytes]
+_FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # equal contents are equal files
+# What zipfile and NumPy raise where bytes are not as they should be; an OSError is a place outside the file.
+_DAMAGE = (
+    ValueError, EOFError, NotImplementedError, RuntimeError, SyntaxError, OSError, TypeError, LookupError,
+    OverflowError, MemoryError, struct.error, zlib.error, zipfile.BadZipFile, zipfile.LargeZipFile,
+)  # fmt: skip
+
+
+class NpzError(ValueError):
+    """An archive that is none, is damaged, or holds what it must not: in one line."""
+
+
+def write_npz(where: Where, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, bytes]) -> None:
+    """Write compressed arrays, behind ``texts`` under their own names, to a stream or atomically to a path."""
+    target = replacing(where) if isinstance(where, str | os.PathLike) else nullcontext(where)
+    with target as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, data in texts.items():
+            _add(archive, name, data)
+        for name, array in arrays.items():
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False)
+            _add(archive, f"{name}.npy", buffer.getvalue())
+
+
+def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    info = zipfile.ZipInfo(name, _FIRST_DATE)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.external_attr = 0o644 << 16
+    archive.writestr(info, data)
+
+
+def read_text(where: Where, name: str, largest: int) -> bytes:
+    """The member of this name, which is no array. NpzError where there is none, OSError as of files."""
+    with _opened(where) as archive:
+        if name not in archive.namelist():
+            raise NpzError(f"{name} is missing")
+        _check_size(archive, largest)
+        return _bytes(archive, archive.getinfo(name), True)
+
+
+def read_arrays(
+    where: Where, *, texts: Collection[str] = (), largest: int | None = None, packed: bool = True
+) -> dict[str, NDArray[Any]]:
+    """The arrays by name: numbers, in C order. NpzError for anything else, OSError as of files.
+
+    texts: other members that there may be. largest: bytes that the archive may unpack to, checked beforehand. packed:
+    whether arrays may be compressed; without that, reading takes no more memory than the file.
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    with _opened(where) as archive:
+        _check_size(archive, largest)
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
+            if name == member.filename and name in texts:
+                continue
+            if name in arrays or name == member.filename:
+                raise NpzError(f"its member {member.filename!r} is no array, or there twice")
+            arrays[name] = _array(_bytes(archive, member, packed), f"its array {name}")
+    return arrays
+
+
+@contextmanager
+def _opened(where: Where) -> Iterator[zipfile.ZipFile]:
+    with Path(where).open("rb") if isinstance(where, str | os.PathLike) else nullcontext(where) as stream:
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                yield archive
+        except NpzError:
+            raise
+        except _DAMAGE as error:
+            raise NpzError(" ".join(str(error).split()) or type(error).__name__) from None
+
+
+def _check_size(archive: zipfile.ZipFile, largest: int | None) -> None:
+    size = sum(member.file_size for member in archive.infolist())
+    if largest is not None and size > largest:
+        raise NpzError(f"it would unpack to {size >> 20} MiB; expected at most {largest >> 20} MiB")
+
+
+def _bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, packed: bool) -> bytes:
+    """A member's content, at most as long as the archive's directory says; zipfile checks its CRC-32."""
+    if not packed and member.compress_type != zipfile.ZIP_STORED:
+        raise NpzError(f"its member {member.filename} is compressed; store it plain, as numpy.savez does")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or member.flag_bits & 0x1:
+        raise NpzError(f"its member {member.filename} is packed in an unknown way, or encrypted")
+    return archive.read(member)
+
+
+def _array(data: bytes, what: str) -> NDArray[Any]:
+    """The array that these bytes are: the shape is compared with their number before anything is allocated."""
+    stream = io.BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):
+        raise NpzError(f"{what} is of an unknown version of .npy")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read(stream, max_header_size=10_000)
+    if dtype.hasobject or dtype.kind not in "uif":
+        raise NpzError(f"{what} holds {dtype}, which has no place here")
+    if fortran and len(shape) > 1:
+        raise NpzError(f"{what} is in Fortran order; store it in C order")
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
+        raise NpzError(f"{what} of shape {shape} does not fit its {len(data)} bytes; it is cut off or damaged")
+    return np.frombuffer(data, dtype, math.prod(shape), stream.tell()).reshape(shape)

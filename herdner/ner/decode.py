@@ -1,0 +1,216 @@
+"""Decoding, for tagger and layer: from log-potentials and links to tags, spans, and how sure of them one may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner._ext.features import Extractor
+from herdner.crf.model import CRF, Links
+from herdner.inference import Backend, UnsupportedGraph, linear_chain, make_backend
+from herdner.ner.model import Model
+from herdner.text.document import Document, Tagging
+from herdner.text.tags import Scheme, Span, spans_from_states
+
+Floats = NDArray[np.float64]
+States = NDArray[np.int32]
+
+DEFAULT_BACKEND = "sum-product"  # with links; without them Viterbi is exact and faster
+
+
+class Tokenized(Protocol):
+    """Tokens in sentences, as a `Document` has them."""
+
+    @property
+    def tokens(self) -> Sequence[str]: ...
+
+    @property
+    def sentence_offsets(self) -> NDArray[np.int64]: ...
+
+
+def backend_of(backend: str | Backend, options: dict[str, Any]) -> Backend:
+    """A backend by its name and options, or one that is ready; ValueError says what is wrong."""
+    if isinstance(backend, str):
+        return make_backend(backend, **options)
+    if isinstance(backend, type) or not isinstance(backend, Backend):
+        raise ValueError(f"backend must be a name, as `herdner backends` lists, or such as Gibbs(), not {backend!r}")
+    if options:
+        raise ValueError(f"options {', '.join(options)} belong to a backend given by name; {backend!r} has its own")
+    return backend
+
+
+class Decoded(NamedTuple):
+    """The states [n] that a backend chose, and its marginals [n, K], where it gives them."""
+
+    states: States
+    marginals: Floats | None = None
+
+    def beliefs(self, n_labels: int) -> Floats:
+        """[n, K]: the marginals, or else each state for certain."""
+        return np.eye(n_labels)[self.states] if self.marginals is None else self.marginals
+
+
+def decode(
+    crf: CRF,
+    unary: Floats,
+    sentence_offsets: NDArray[np.int64],
+    links: Sequence[Links],
+    backend: Backend | None,
+    rng: np.random.Generator,
+) -> Decoded:
+    """The tags of tokens by a backend; samplers begin with the best state of the chain. ``unary`` float64[n, K].
+
+    None is Viterbi where nothing is linked, else `DEFAULT_BACKEND`. UnsupportedGraph where the backend does not fit.
+    """
+    if backend is None and not any(len(found.ends) for found in links):
+        return Decoded(crf.best_chain(unary, sentence_offsets))
+    backend = backend or make_backend(DEFAULT_BACKEND)
+    start = None if backend.takes.start == "nothing" else crf.best_chain(unary, sentence_offsets)
+    result = backend.infer(crf.compiled(unary, sentence_offsets, links), rng, start=start)
+    return Decoded(result.state, result.marginals)
+
+
+def span_confidences(
+    crf: CRF,
+    unary: Floats,
+    sentence_offsets: NDArray[np.int64],
+    links: Sequence[Links],
+    found: Decoded,
+    states: States,
+    spans: Sequence[Span],
+) -> Floats:
+    """[M]: the probability that exactly these tokens carry the label that ``states`` give them, under the chain of the
+    span's sentence and what is believed of linked tokens, after ``found``, adds to it.
+    """
+    if spans and any(len(each.ends) for each in links):
+        unary = crf.given(unary, links, found.beliefs(unary.shape[1]))
+    starts, ends = [span.start for span in spans], [span.end for span in spans]
+    unary = crf.with_borders(unary, sentence_offsets)
+    return np.exp(linear_chain.span_log_probability(unary, crf.transition, sentence_offsets, states, starts, ends))
+
+
+def mean_confidences(
+    particles: Iterable[tuple[float, CRF]],
+    unary: Floats,
+    sentence_offsets: NDArray[np.int64],
+    links: Sequence[Links],
+    backend: Backend | None,
+    rng: np.random.Generator,
+    found: Decoded,
+    spans: Sequence[Span],
+) -> Floats:
+    """[M]: the weighted mean of what each particle's CRF says of the spans of ``found``, after inference of its own.
+
+    The model average of Bayesian prediction (MacKay 2003, ch. 41). Where nothing is linked, ``backend`` is not asked.
+    """
+    linked = any(len(each.ends) for each in links)
+    mean = np.zeros(len(spans))
+    for weight, crf in particles:
+        own = crf.scaled([each.ends for each in links], unary, sentence_offsets)
+        believed = decode(crf, unary, sentence_offsets, own, backend, rng) if linked else found
+        mean += weight * span_confidences(crf, unary, sentence_offsets, own, believed, found.states, spans)
+    return mean
+
+
+class Joined(NamedTuple):
+    """Documents laid one behind the other: d holds the tokens ``starts[d]:starts[d + 1]`` of them all. ``ends`` are the
+    links that each link table finds, int32[F, 2].
+    """
+
+    starts: list[int]
+    sentence_offsets: NDArray[np.int64]
+    ends: list[NDArray[np.int32]]
+
+
+def joined(crf: CRF, documents: Sequence[Tokenized]) -> Joined:
+    """The sentences and links of documents in one piece."""
+    starts = [0, *accumulate(len(document.tokens) for document in documents)]
+    placed = list(zip(documents, starts, strict=False))
+    offsets = np.concatenate([np.zeros(1, np.int64), *(d.sentence_offsets[1:] + start for d, start in placed)])
+    nothing = np.empty((0, 2), np.int32)
+    ends = [
+        np.concatenate(
+            [nothing, *(each.template.links(d.tokens, d.sentence_offsets) + np.int32(start) for d, start in placed)]
+        )
+        for each in crf.link_tables
+    ]
+    return Joined(starts, offsets, ends)
+
+
+@dataclass(frozen=True, eq=False)
+class Decoder:
+    """A trained model, compiled: from documents with tokens to documents with tags and entities. Threads may share it.
+
+    scheme: in which every sequence of tags is well formed; None where the model forbids nothing.
+    particles: CRFs of the posterior, each with its share of the confidence, where the model has them.
+    """
+
+    labels: tuple[str, ...]
+    scheme: Scheme | None
+    extractor: Extractor
+    crf: CRF
+    particles: tuple[tuple[float, CRF], ...] = ()
+
+    @classmethod
+    def of(cls, model: Model) -> Decoder:
+        """The model, ready to tag."""
+        crf, particles = model.crf(), ()
+        if model.particles is not None:
+            shares = (model.particles.weights / model.particles.weights.sum()).tolist()
+            particles = tuple(zip(shares, model.particles.crfs(crf), strict=True))
+        scheme = model.scheme if model.constrained else None
+        return cls(model.weights.labels, scheme, model.extractor(), crf, particles)
+
+    def without_links(self) -> Decoder:
+        """The chain alone."""
+        particles = tuple((share, replace(crf, link_tables=())) for share, crf in self.particles)
+        return replace(self, crf=replace(self.crf, link_tables=()), particles=particles)
+
+    def chain_marginals(self, document: Document) -> Floats:
+        """float64[tokens, tags]: the marginals of the chain alone."""
+        unary = self.extractor.scores(document.tokens, document.sentence_offsets)
+        return self.crf.chain_marginals(unary, document.sentence_offsets)
+
+    def tagged(
+        self, documents: Sequence[Document], backend: Backend | None, rng: np.random.Generator, uncertainty: bool
+    ) -> list[Document]:
+        """Documents with tokens, decoded as one graph, of which each is a part that no link leaves.
+
+        Where ``backend`` is None each document gets, bit for bit, what it would get alone, in less time.
+        """
+        tokens = [token for document in documents for token in document.tokens]
+        if not tokens:
+            return [replace(document, tags=[], entities=()) for document in documents]
+        starts, offsets, ends = joined(self.crf, documents)
+        unary = self.extractor.scores(tokens, offsets, np.array(starts))
+        links = self.crf.scaled(ends, unary, offsets)
+        try:
+            found = decode(self.crf, unary, offsets, links, backend, rng)
+        except UnsupportedGraph as error:
+            raise UnsupportedGraph(f"{error}; or leave the links out (links=False; --set links=false)") from None
+        spans = spans_from_states(found.states, self.labels, offsets)
+        if uncertainty and spans:
+            sure = mean_confidences(self.particles, unary, offsets, links, backend, rng, found, spans)
+        else:
+            sure = span_confidences(self.crf, unary, offsets, links, found, found.states, spans)
+        return self._parts(documents, starts, found.states, spans, sure)
+
+    def _parts(
+        self, documents: Sequence[Document], starts: list[int], states: States, spans: Sequence[Span], sure: Floats
+    ) -> list[Document]:
+        """The documents with what was found in each."""
+        cuts = np.searchsorted([span.start for span in spans], starts).tolist()
+        found: list[Document] = []
+        for d, document in enumerate(documents):
+            start, own = starts[d], slice(cuts[d], cuts[d + 1])
+            moved = [Span(span.start - start, span.end - start, span.label) for span in spans[own]]
+            tags: Tagging | list[str] = Tagging(moved, self.scheme or "iob2")
+            if self.scheme is None:  # any sequence may come out: it stays as it is
+                tags = [self.labels[state] for state in states[start : starts[d + 1]].tolist()]
+            found.append(replace(document, tags=tags, entities=document.entities_from_spans(moved, sure[own])))
+        return found
