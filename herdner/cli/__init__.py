@@ -15,7 +15,7 @@ import typer
 
 from herdner import __version__
 from herdner.cli.backends import backends
-from herdner.cli.common import UsageError, complain, quiet_stdout
+from herdner.cli.common import complain, quiet_stdout
 from herdner.cli.corpora import corpora
 from herdner.cli.denoise import denoise
 from herdner.cli.evaluate import evaluate
@@ -24,6 +24,7 @@ from herdner.cli.scan import scan
 from herdner.cli.serve import serve
 from herdner.cli.tag import tag
 from herdner.cli.train import train
+from herdner.cli.usage import UsageError
 
 app = typer.Typer(
     name="herdner", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
@@ -77,10 +78,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _unwind(*_: object) -> None:
+    sys.exit(143)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script; ``arguments`` are those of the process unless given."""
     # A polite kill unwinds like Ctrl-C, so that no temporary file is left behind.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, _unwind)
     try:
         code = run(arguments)
     except SystemExit as exit:

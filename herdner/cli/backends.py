@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from herdner.cli.common import UsageError, command
+from herdner.cli.common import command
+from herdner.cli.options import JsonOption
+from herdner.cli.usage import wrong_use
 
 
 @command
@@ -14,17 +16,15 @@ def backends(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="Show this backend alone, with its options.")
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object, with all options, instead of text.")] = False,
+    json_: JsonOption = False,
 ) -> None:
     """List the inference backends; of one of them, the options for --set and their defaults."""
     import json
 
     from herdner.inference.registry import BACKENDS, describe_backend
 
-    try:
-        described = [describe_backend(each) for each in ([name] if name is not None else BACKENDS)]
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    with wrong_use():
+        described = [describe_backend(each) for each in (BACKENDS if name is None else [name])]
     if json_:
         shown = {
             entry.name: {

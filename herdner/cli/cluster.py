@@ -8,7 +8,8 @@ from typing import Any
 
 import typer
 
-from herdner.cli.common import UsageError, complain, progress
+from herdner.cli.common import complain, progress
+from herdner.cli.usage import UsageError
 
 
 def tag_on_cluster(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from herdner.cli.common import UsageError, complain, inference
+from herdner.cli.common import complain, inference
 from herdner.cli.gold import CORE_CLASSES, classes_of, read_gold, timed
+from herdner.cli.usage import UsageError
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -29,7 +31,7 @@ class Side:
     name: str
     model: str = ""
     backend: str | None = None
-    options: list[str] = field(default_factory=list)  # KEY=VALUE
+    options: Sequence[str] = ()  # KEY=VALUE
     predictions: SourceFile | None = None
 
 
@@ -57,12 +59,13 @@ def parse_side(text: str) -> Side:
     if not (parts["model"] and parts["backend"]):
         raise UsageError(f"--compare {text!r}: expected {FORMS}")
     options = parts["options"]
-    return Side(text, parts["model"], parts["backend"], [] if options is None else options.split(":"))
+    return Side(text, parts["model"], parts["backend"], () if options is None else tuple(options.split(":")))
 
 
 def compared(
-    sources: list, names: tuple[str, str], seed: int, map_labels: bool | None, resamples: int, unit: str | None
-) -> Comparison:
+    sources: list[SourceFile], names: tuple[str, str], seed: int, map_labels: bool | None, resamples: int,
+    unit: Unit | None,
+) -> Comparison:  # fmt: skip
     """Reads the gold documents once, tags them by both sides or reads their predictions, and compares."""
     import numpy as np
 
@@ -70,8 +73,6 @@ def compared(
 
     if not resamples:
         raise UsageError("--resamples 0: a comparison is made of resamples; give 1 or more")
-    if unit not in (None, "document", "sentence"):
-        raise UsageError(f"--unit {unit!r}: expected document or sentence")
     sides = [parse_side(name) for name in names]
     taggers = load_taggers(sides)
     options = [
@@ -90,7 +91,7 @@ def compared(
     ]
     (a, speed_a), (b, speed_b) = results
     return compare(
-        gold, a, b, rng=np.random.default_rng(seed), n_resamples=resamples, unit=cast("Unit | None", unit), names=names,
+        gold, a, b, rng=np.random.default_rng(seed), n_resamples=resamples, unit=unit, names=names,
         tokens_per_second=(speed_a, speed_b),
     )  # fmt: skip
 
@@ -100,7 +101,7 @@ def load_taggers(sides: list[Side]) -> dict[str, Tagger]:
     import herdner
     from herdner.ner.model_file import ModelError
 
-    taggers = {}
+    taggers: dict[str, Tagger] = {}
     for side in sides:
         if side.predictions is None and side.model not in taggers:
             try:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from herdner.cli.common import UsageError, check_encoding, command, progress
+from herdner.cli.common import command, progress
+from herdner.cli.options import MapLabelsOption
+from herdner.cli.usage import check_encoding, wrong_use
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 corpora = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Known corpora: list, describe, fetch and convert them."
@@ -46,10 +51,10 @@ def info(name: Annotated[str, typer.Argument(help="A name of `herdner corpora li
     for field in dataclasses.fields(corpus := find(name)):
         value = getattr(corpus, field.name)
         if field.name == "files":
-            for file in value:
+            for file in corpus.files:
                 print(f"file: {file.name} ({file.size:,} bytes, SHA-256 {file.sha256})")
-        elif isinstance(value, dict):
-            print(f"{field.name}: {', '.join(f'{old} -> {new}' for old, new in value.items())}")
+        elif field.name == "labels":
+            print(f"labels: {', '.join(f'{old} -> {new}' for old, new in corpus.labels.items())}")
         elif value not in (None, "", (), []):
             print(f"{field.name}: {' '.join(value.split()) if isinstance(value, str) else ', '.join(map(str, value))}")
 
@@ -65,7 +70,7 @@ def fetch(
     from herdner.corpora.registry import fetch as get
 
     with progress("{task.percentage:.0f} %") as display:
-        tasks = {}
+        tasks: dict[str, TaskID] = {}
 
         def show(file: str, done: int, total: int) -> None:
             if file not in tasks:
@@ -82,10 +87,10 @@ def convert(
     source: Annotated[str, typer.Argument(metavar="FILE:FORMAT", help="What to read, as in eng.testa:conll2003.")],
     to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="text, jsonl, conll, html or spacy.")] = "jsonl",
     output: Annotated[str, typer.Option("--output", "-o", help="The file to write; - is standard output.")] = "-",
-    map_labels: Annotated[
-        bool, typer.Option("--map-labels", help="Map the corpus's classes to PER, LOC and ORG; drop the others.")
-    ] = False,
-    encoding: Annotated[str | None, typer.Option("--encoding", help="[default: the format's]")] = None,
+    map_labels: MapLabelsOption = False,
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="Encoding of the input files [default: the format's].")
+    ] = None,
 ) -> None:
     """Convert an annotated corpus to another format."""
     from herdner.cli.tag import check_output
@@ -96,10 +101,8 @@ def convert(
     check_output(to, None if output == "-" else output)
     if encoding:
         check_encoding(encoding)
-    try:
+    with wrong_use():
         parsed = parse_source(source)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     options = {"encoding": encoding} if encoding else {}
     count = write(parsed, to, output, map_labels=map_labels, tokenizer=Tokenizer(), **options)
     if output != "-":

@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from herdner.cli.common import SeedOption, UsageError, check_writable, command, complain, options_of
+from herdner.cli.common import backend_of, command, complain
+from herdner.cli.options import SeedOption
+from herdner.cli.usage import UsageError, check_writable, options_of, wrong_use
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from herdner.denoising.noise import Noise
     from herdner.denoising.pictures import Observation
     from herdner.inference.backend import Backend
@@ -127,23 +132,19 @@ def _check_options(
 def _backend(name: str | None, pairs: list[str] | None, sweeps: int, estimate: Literal["mean", "map"]) -> Backend:
     """The backend, whose sweeps are those asked for, recording only what the estimate needs."""
     from herdner.denoising.model import default_backend
-    from herdner.inference.registry import BACKENDS, describe_backend, make_backend
+    from herdner.inference.registry import describe_backend
     from herdner.sampling.record import Record
 
-    options = options_of(pairs)
+    options: dict[str, object] = {**options_of(pairs)}
     if name is None and not options:
         return default_backend(estimate, sweeps)
     if name is None:
         name = "dhg" if estimate == "mean" else "annealed-gibbs"
         options = {"n_bins": 1, **options} if estimate == "mean" else options
-    try:
+    with wrong_use(see="herdner backends"):
         known = {option.name for option in describe_backend(name).options}
-        mine = {"n_sweeps": sweeps, "record": Record(best=estimate == "map", marginals=estimate == "mean")}
-        return make_backend(name, **{**{key: value for key, value in mine.items() if key in known}, **options})
-    except ValueError as error:
-        wrong = UsageError(str(error))
-        wrong.see = f"herdner backends {name}" if name in BACKENDS else "herdner backends"
-        raise wrong from None
+    mine = {"n_sweeps": sweeps, "record": Record(best=estimate == "map", marginals=estimate == "mean")}
+    return backend_of(name, {**{key: value for key, value in mine.items() if key in known}, **options})
 
 
 def _parameters(
@@ -163,7 +164,7 @@ def _parameters(
     return estimate_parameters(seen.y, first, coupling, seed=seed, **more)
 
 
-def _truth(path: Path, seen: Observation, noise: Noise):
+def _truth(path: Path, seen: Observation, noise: Noise) -> NDArray[np.int32]:
     """The labels of the clean picture."""
     import numpy as np
 

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from herdner.cli.common import BackendOption, ModelOption, SeedOption, SetOption, UsageError, command, inference
+from herdner.cli.common import command, inference
 from herdner.cli.compare import compared
 from herdner.cli.gold import CORE_CLASSES, classes_of, parse_sources, read_gold, show, timed
+from herdner.cli.options import MAX_RESAMPLES, BackendOption, JsonOption, ModelOption, SeedOption, SetOption, UnitOption
+from herdner.cli.usage import UsageError, unit_of
 
 if TYPE_CHECKING:
+    from herdner.corpora.registry import SourceFile
     from herdner.evaluation.scores import Scores
-
-MAX_RESAMPLES = 10_000_000
 
 
 @command
@@ -49,13 +50,8 @@ def evaluate(
             help="Bootstrap samples for the interval; 0: none [default: 1000, with --compare 10000].",
         ),
     ] = None,
-    unit: Annotated[
-        str | None,
-        typer.Option(
-            "--unit", help="With --compare: resample by document or sentence [default: document, if there are two]."
-        ),
-    ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+    unit: UnitOption = None,
+    json_: JsonOption = False,
 ) -> None:
     """Score a model on annotated files: per class and micro precision, recall and F1 (seqeval, strict), and the speed.
 
@@ -73,7 +69,7 @@ def evaluate(
         for name in ("model", "backend", "set_"):
             if getattr(context.get_parameter_source(name), "name", "DEFAULT") != "DEFAULT":
                 raise UsageError(f"--{name.strip('_')}: with --compare, A and B say so: MODEL@BACKEND:KEY=VALUE")
-        scores = compared(sources, compare, seed, map_labels, 10_000 if resamples is None else resamples, unit)
+        scores = compared(sources, compare, seed, map_labels, 10_000 if resamples is None else resamples, unit_of(unit))
     if json_:
         print(scores.to_json())
     else:
@@ -81,9 +77,14 @@ def evaluate(
 
 
 def scored(
-    sources: list, model: str, backend: str | None, set_: list[str] | None, seed: int, map_labels: bool | None,
+    sources: list[SourceFile],
+    model: str,
+    backend: str | None,
+    set_: list[str] | None,
+    seed: int,
+    map_labels: bool | None,
     resamples: int,
-) -> Scores:  # fmt: skip
+) -> Scores:
     """The scores of one model."""
     import numpy as np
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from herdner.cli.common import UsageError, progress
+from herdner.cli.common import progress
+from herdner.cli.usage import wrong_use
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from herdner.text.document import Document
     from herdner.text.tokenize import Tokenizer
 
-MAX_RESAMPLES = 10_000_000
 CORE_CLASSES = {"PER", "LOC", "ORG"}
 
 
@@ -48,10 +48,8 @@ def parse_sources(files: Iterable[str]) -> list[SourceFile]:
     """``FILE:FORMAT`` arguments taken apart; a wrong one is wrong use."""
     from herdner.corpora.registry import parse_source
 
-    try:
+    with wrong_use():
         return [parse_source(file) for file in files]
-    except ValueError as error:
-        raise UsageError(str(error)) from None
 
 
 def encoding_of(source: SourceFile, encoding: str) -> dict[str, str]:
@@ -71,9 +69,11 @@ def read_gold(
     for source in sources:
         options = {} if encoding is None else encoding_of(source, encoding)
         for document in read(source, map_labels=map_labels, tokenizer=tokenizer, **options):
-            if document.tags is None and document.n_tokens:
+            if not document.n_tokens:
+                continue
+            if document.tags is None:
                 raise ValueError(f"{source.path}: document {document.id!r} has no annotation; give an annotated file")
-            documents += [document] if document.n_tokens else []
+            documents.append(document)
     if sources and not documents:
         raise ValueError(f"{', '.join(source.path for source in sources)}: no document; the file is empty")
     return documents

@@ -9,21 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from herdner.cli.common import (
-    EncodingOption,
-    MapLabelsOption,
-    SeedOption,
-    UnitOption,
-    UsageError,
-    check_choice,
-    check_encoding,
-    check_writable,
-    command,
-    complain,
-    destination,
-    unit_of,
-)
-from herdner.cli.gold import MAX_RESAMPLES, encoding_of, parse_sources, read_gold
+from herdner.cli.common import command, complain, destination
+from herdner.cli.gold import encoding_of, parse_sources, read_gold
+from herdner.cli.options import MAX_RESAMPLES, EncodingOption, MapLabelsOption, SeedOption, UnitOption
+from herdner.cli.usage import UsageError, check_choice, check_encoding, check_writable, unit_of
 
 if TYPE_CHECKING:
     from herdner.corpora.registry import SourceFile

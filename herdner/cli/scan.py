@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from herdner.cli.common import UsageError, check_writable, command
+from herdner.cli.common import command
+from herdner.cli.options import JsonOption
+from herdner.cli.usage import UsageError, check_figure, check_writable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +62,7 @@ def scan(
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Write the optimised scan: a variable a line.")] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw the guarantees, as .png, .pdf or .svg.")] = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    json_: JsonOption = False,
 ) -> None:
     """Certify the scans of a Gibbs sampler by Dobrushin's influences, and optimise one (DoGS).
 
@@ -69,8 +71,8 @@ def scan(
     """
     from herdner.dobrushin import tightest
 
-    for path in (output, figure):
-        check_writable(path)
+    check_writable(output)
+    check_figure(figure, "--figure")
     asked = _question(ising, coupling, field, wrap, graph, target, steps)
     influence = tightest(asked.graph, exact)
     scans, notes = _scans(asked, influence, certify, epsilon, iterations)
@@ -113,11 +115,11 @@ def _scans(
     from herdner.dobrushin import Steps, optimise_scan, shortest_scan
     from herdner.sampling import systematic
 
-    scans = {}
+    scans: dict[str, NDArray[np.int32]] = {}
     if certify is not None:
         scans[certify.name] = Steps.of(_read(certify), influence).order
     scans["systematic"] = Steps.of(systematic(), influence, asked.n_steps).order
-    notes = []
+    notes: list[str] = []
     found = None
     if epsilon is not None:
         found = shortest_scan(influence, epsilon, None, asked.importance, asked.n_steps, refine=True)
@@ -172,7 +174,7 @@ def _read(path: Path) -> NDArray[np.int64]:
     """A scan file; ValueError that names the line."""
     import numpy as np
 
-    numbers = []
+    numbers: list[int] = []
     with path.open(encoding="utf-8", errors="replace") as stream:
         for at, line in enumerate(stream, 1):
             text = line[:40].strip()
@@ -193,24 +195,18 @@ def _write(path: Path, order: NDArray[np.int32]) -> None:
 
 
 def _draw(path: Path, asked: _Question, curves: dict[str, NDArray[np.float64]], order: NDArray[np.int32]) -> None:
-    try:
-        import matplotlib
+    from matplotlib.figure import Figure
 
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise ValueError("figures need Matplotlib: pip install 'herdner[plot]'") from None
     from herdner.base.files import replacing
     from herdner.dobrushin.figures import plot_distances, plot_guarantees
 
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in ("png", "pdf", "svg"):
-        raise UsageError(f"--figure {path}: expected an ending .png, .pdf or .svg")
     one = asked.importance is not None and len(asked.importance) == 1 and asked.shape is not None
-    drawing, panels = pyplot.subplots(1, 1 + one, figsize=(5 * (1 + one), 3.8), squeeze=False, layout="constrained")
+    drawing = Figure(figsize=(5 * (1 + one), 3.8), layout="constrained")
+    panels = drawing.subplots(1, 1 + one, squeeze=False)
     plot_guarantees(panels[0, 0], curves)
     if one and asked.importance is not None and asked.shape is not None:
         plot_distances(panels[0, 1], order, asked.shape, next(iter(asked.importance)), wrap=asked.wraps)
     with replacing(path) as stream:
-        drawing.savefig(stream, format=kind, dpi=120)
-    pyplot.close(drawing)
+        drawing.savefig(  # pyright: ignore[reportUnknownMemberType]
+            stream, format=path.suffix.lower().lstrip("."), dpi=120
+        )

@@ -6,11 +6,14 @@ import ipaddress
 import socket
 import sys
 from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
-from herdner.cli.common import ModelOption, UsageError, command, complain
+from herdner.cli.common import command, complain
+from herdner.cli.options import ModelOption
+from herdner.cli.usage import UsageError, wrong_use
 
 _TO_FINISH = 2  # seconds that requests have to end after Ctrl-C
 
@@ -45,11 +48,10 @@ def serve(
     ] = None,
 ) -> None:
     """Show a page that tags texts, and answer POST /api/tag in JSON (described at /docs). Ctrl-C ends it."""
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn
-    except ImportError:
-        raise UsageError("serve needs FastAPI and uvicorn: pip install 'herdner[serve]'") from None
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        raise UsageError("serve needs FastAPI and uvicorn: pip install 'herdner[serve]'")
+    import uvicorn
+
     check_backends(backend or ())
     names = [*(allow_host or ()), *([] if _is_address(host) else [host])]
     with listening(host, port) as listener:
@@ -75,11 +77,9 @@ def check_backends(names: Iterable[str]) -> None:
     """A backend that there is not is wrong use, found before a model is loaded."""
     from herdner.inference.registry import describe_backend
 
-    for name in names:
-        try:
+    with wrong_use():
+        for name in names:
             describe_backend(name)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
 
 
 def listening(host: str, port: int) -> socket.socket:

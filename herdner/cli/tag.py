@@ -9,21 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from herdner.cli.common import (
-    BackendOption,
-    EncodingOption,
-    ModelOption,
-    SeedOption,
-    SetOption,
-    UsageError,
-    check_encoding,
-    check_writable,
-    command,
-    complain,
-    destination,
-    inference,
-    progress,
-)
+from herdner.cli.common import command, complain, destination, inference, progress
+from herdner.cli.options import BackendOption, EncodingOption, ModelOption, SeedOption, SetOption
+from herdner.cli.usage import UsageError, check_encoding, check_writable
 
 if TYPE_CHECKING:
     from herdner import Tagger

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from herdner.cli.common import UsageError, check_writable, command, complain, progress
+from herdner.cli.common import command, complain, progress
 from herdner.cli.gold import bare, parse_sources, read_gold, show
+from herdner.cli.options import MapLabelsOption
+from herdner.cli.usage import UsageError, check_choice, check_figure, check_writable, wrong_use
 
 if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.crf.learning import Learner
     from herdner.crf.templates import Template
-    from herdner.evaluation.scores import Scores
     from herdner.ner.lexicon import Lexicon
     from herdner.text.document import Document
     from herdner.text.tags import Scheme
+    from herdner.text.tokenize import Tokenizer
 
 WEIGHTS = ("float64", "float32", "float16")
 OBJECTIVES = ("pseudo-likelihood", "token-pseudo-likelihood", "piecewise", "mcmc")
@@ -76,9 +79,7 @@ def train(
     train: TrainOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")],
     dev: DevOption = None,
-    map_labels: Annotated[
-        bool, typer.Option("--map-labels", help="Map the corpora's classes to PER, LOC and ORG; drop the others.")
-    ] = False,
+    map_labels: MapLabelsOption = False,
     c1: Annotated[float, typer.Option("--c1", min=0, help="Weight of the L1 norm.")] = 0.0,
     c2: Annotated[float, typer.Option("--c2", min=0, help="Weight of the squared L2 norm.")] = 0.3,
     min_freq: Annotated[int, typer.Option("--min-freq", min=1, help="Rarer features are left out.")] = 2,
@@ -105,14 +106,17 @@ def train(
     First the chain, then the links between mentions of one name, learned from chains that have not seen the documents
     they look at. With --dev the links are those of the iteration that scores best there.
     """
-    check_choices(scheme, weights)
-    check_writable(output)
-    check_curve(curve)
-    templates, learner = links(link, objective, l2, joint, scaled)
     from herdner import Tagger
     from herdner.text.sentences import ENGLISH, SentenceRules
+    from herdner.text.tags import SCHEMES
     from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
+    check_choice("--scheme", scheme, SCHEMES)
+    check_choice("--weights", weights, WEIGHTS)
+    check_choice("--objective", objective, OBJECTIVES)
+    check_writable(output)
+    check_figure(curve, "--curve")
+    templates, learner = links(link, objective, l2, joint, scaled)
     sources, dev_sources = parse_sources(train), parse_sources(dev or [])
     rules = TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
     tokenizer = Tokenizer(rules)
@@ -129,36 +133,12 @@ def train(
     draw(tagger, curve)
     options = {"c1": c1, "c2": c2, "min_freq": min_freq, "iterations": iterations, "map_labels": map_labels}
     tied = {"rules": link or ["same-word"], "objective": objective, "l2": l2, "joint": joint, "folds": folds}
-    card = training_card(sources, len(documents), {**options, "particles": particles, "ties": tied})
+    card = {
+        "training": [{"file": Path(path).name, "format": format} for path, format in sources],
+        "options": {**options, "particles": particles, "ties": tied},
+        "training_documents": len(documents),
+    }
     finish(tagger, output, card, weights, dev_documents, [Path(path).name for path, _ in dev_sources])
-
-
-def training_card(sources: list, n_documents: int, options: dict[str, Any]) -> dict[str, Any]:
-    """Where the model comes from."""
-    training = [{"file": Path(path).name, "format": format} for path, format in sources]
-    return {"training": training, "options": options, "training_documents": n_documents}
-
-
-def check_choices(scheme: str, weights: str) -> None:
-    """Words that are not among the choices are wrong use."""
-    from herdner.text.tags import SCHEMES
-
-    for name, value, known in (("--scheme", scheme, SCHEMES), ("--weights", weights, WEIGHTS)):
-        if value not in known:
-            raise UsageError(f"{name} {value!r}: expected one of {', '.join(known)}")
-
-
-def check_curve(curve: Path | None) -> None:
-    """A figure that cannot be drawn is told before the training."""
-    if curve is None:
-        return
-    check_writable(curve, "--curve")
-    from importlib.util import find_spec
-
-    if find_spec("matplotlib") is None:
-        raise UsageError("--curve needs matplotlib: pip install 'herdner[plot]'")
-    if curve.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise UsageError(f"--curve {curve}: expected a file that ends in .png, .svg or .pdf")
 
 
 def links(
@@ -169,16 +149,12 @@ def links(
     from herdner.crf.rules import rule_from_text
     from herdner.crf.templates import linear_chain, skip_chain
 
-    if objective not in OBJECTIVES:
-        raise UsageError(f"--objective {objective!r}: expected one of {', '.join(OBJECTIVES)}")
     rules = rules or ["same-word"]
     if "none" in rules and len(rules) > 1:
         raise UsageError("--link none goes with no other --link")
-    try:
+    with wrong_use("--link"):
         linked = [skip_chain(rule_from_text(rule), scaled=scaled) for rule in rules if rule != "none"]
-        learner = Learner(MCMCLikelihood() if objective == "mcmc" else objective, l2=l2, joint=joint)
-    except ValueError as error:
-        raise UsageError(f"--link: {error}") from None
+    learner = Learner(MCMCLikelihood() if objective == "mcmc" else objective, l2=l2, joint=joint)
     return [linear_chain(), *linked], learner
 
 
@@ -211,10 +187,12 @@ def draw(tagger: Tagger, curve: Path | None) -> None:
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     tagger.learning_curve_.plot(figure.add_subplot())
-    figure.savefig(curve)
+    figure.savefig(curve)  # pyright: ignore[reportUnknownMemberType]
 
 
-def word_knowledge(model: str | None, language: str, classes: bool, gazetteers: list[Path], tokenizer: Any) -> Lexicon:
+def word_knowledge(
+    model: str | None, language: str, classes: bool, gazetteers: list[Path], tokenizer: Tokenizer
+) -> Lexicon:
     """Word classes and gazetteers: those of a model, with what is given by hand in place of them or beside them."""
     import herdner
     from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, word_classes
@@ -225,7 +203,7 @@ def word_knowledge(model: str | None, language: str, classes: bool, gazetteers: 
         words = word_classes(brown_classes(language)) if classes else base.classes
     except ImportError as error:
         raise UsageError(str(error)) from None
-    lists = {}
+    lists: dict[str, list[list[str]]] = {}
     for path in gazetteers:
         if path.stem in lists:
             raise UsageError(f"--gazetteer {path}: a second list named {path.stem}; rename one of the files")
@@ -242,26 +220,14 @@ def word_knowledge(model: str | None, language: str, classes: bool, gazetteers: 
 def finish(
     tagger: Tagger, output: Path, card: dict[str, Any], weights: str, dev_documents: list[Document], files: list[str]
 ) -> None:
-    """Score, write and say so."""
-    scores = scored(tagger, dev_documents) if dev_documents else None
+    """Score, write the model with its training card, and say so."""
+    from herdner.evaluation.scores import evaluate
+
+    scores = evaluate(dev_documents, list(tagger.pipe(map(bare, dev_documents)))) if dev_documents else None
     if scores is not None:
         card["scores"] = {"files": files, **scores.to_dict()}
-    save(tagger, output, card, weights)
+    tagger.model_ = replace(tagger.model_, card=card)
+    tagger.save(output, weight_type=weights)
     if scores is not None:
         show(scores)
     print(f"model written to {output} ({output.stat().st_size / 1e6:.1f} MB)", file=sys.stderr)
-
-
-def scored(tagger: Tagger, gold: list[Document]) -> Scores:
-    """The tagger's scores on annotated documents."""
-    from herdner.evaluation.scores import evaluate
-
-    return evaluate(gold, list(tagger.pipe(map(bare, gold))))
-
-
-def save(tagger: Tagger, output: Path, card: dict[str, Any], weights: str) -> None:
-    """Write the model with its training card."""
-    from dataclasses import replace
-
-    tagger.model_ = replace(tagger.model_, card=card)
-    tagger.save(output, weight_type=weights)

@@ -75,7 +75,7 @@ class Corpus:
     files: tuple[CorpusFile, ...]
     encoding: str | None = None
     classes: tuple[str, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
     instructions: str = ""
 
     @property
@@ -94,7 +94,7 @@ def load_registry(path: str | os.PathLike[str] | None = None) -> dict[str, Corpu
     """
     source = Path(path) if path is not None else importlib.resources.files("herdner") / "data" / "registry.toml"
     try:
-        data = tomllib.loads(source.read_text(encoding="utf-8"))
+        data: dict[str, Any] = tomllib.loads(source.read_text(encoding="utf-8"))
     except OSError as problem:
         raise CorpusError(f"{source}: cannot read the registry: {problem.strerror or problem}") from None
     except ValueError as problem:  # bytes that are not UTF-8, or not TOML

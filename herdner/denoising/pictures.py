@@ -64,7 +64,7 @@ class Observation:
     ``looks`` float64[K]: the value of each label in a picture, None for the levels of Gaussian noise.
     """
 
-    y: NDArray
+    y: NDArray[Any]
     looks: NDArray[np.float64] | None
     n_labels: int
     palette: bytes | None

@@ -101,7 +101,8 @@ def _moved(entities: Sequence[Entity], guess: Document, right: Document, name: s
         return list(entities), 0
     theirs, ours = _visible(guess.text), _visible(right.text)
     _check_text(guess, right, theirs, ours, name)
-    moved, lost = [], 0
+    moved: list[Entity] = []
+    lost = 0
     for entity in entities:
         first, stop = np.searchsorted(theirs, [entity.start, entity.end]).tolist()
         if first == stop:
@@ -125,7 +126,7 @@ def _check_text(
     if a == b:
         return
     at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-    shown = []
+    shown: list[tuple[int, str]] = []
     for document, visible in ((guess, theirs), (right, ours)):
         start = int(visible[at]) if at < len(visible) else len(document.text)
         shown.append((start, document.text[start : start + _SHOWN]))

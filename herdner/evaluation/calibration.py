@@ -74,7 +74,7 @@ def brier(found: Claims) -> float:
 
 def log_loss(found: Claims) -> float:
     """Minus the mean log-probability of the truth, in nats; confidences closer to 0 or 1 than 1e-6 count as 1e-6."""
-    p = np.clip(found.confidence, 1e-6, 1 - 1e-6)
+    p = np.minimum(np.maximum(found.confidence, 1e-6), 1 - 1e-6)
     return float(-np.where(found.right > 0, np.log(p), np.log(1 - p)).mean())
 
 

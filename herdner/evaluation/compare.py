@@ -229,8 +229,8 @@ def swapped_differences(
     of m are swapped is binomial.
     """
     difference = counts_b - counts_a
-    right, predicted, _ = difference.T  # the gold counts are the same
-    difference = difference * np.where(right, np.sign(right), np.sign(predicted))[:, None]
+    right, predicted = difference[:, 0], difference[:, 1]  # the gold counts are the same
+    difference *= np.where(right, np.sign(right), np.sign(predicted))[:, None]
     kinds, copies = distinct_rows(difference[difference.any(axis=1)])
     total = counts_a.sum(axis=0) + counts_b.sum(axis=0)
     batch = batch_size(len(kinds))

@@ -50,7 +50,7 @@ def match_spans(gold: Sequence[Span], predicted: Sequence[Span]) -> list[Match]:
     Spans that share tokens are matched one to one: equal borders first, then the same label, then the most shared
     tokens, then the earliest. What is left is missed or spurious, even where it overlaps a span that is matched.
     """
-    candidates = []
+    candidates: list[tuple[bool, bool, int, int, int]] = []
     for i, j in _overlaps(gold, predicted):
         right, guess = gold[i], predicted[j]
         shared = min(right.end, guess.end) - max(right.start, guess.start)
@@ -120,7 +120,7 @@ class Confusion:
     @property
     def counts(self) -> NDArray[np.int64]:
         """int64[L + 1, L + 1]: whatever the borders."""
-        total = self.same_borders.copy()
+        total = np.array(self.same_borders)
         total[:-1, :-1] += self.other_borders
         return total
 

@@ -50,7 +50,7 @@ def partial_matches(gold: Sequence[Document], predicted: Sequence[Document]) -> 
     Raises ImportError where nervaluate is not installed, ValueError where documents do not match.
     """
     try:
-        from nervaluate import Evaluator
+        from nervaluate import Evaluator  # pyright: ignore[reportMissingTypeStubs]
     except ImportError:
         raise ImportError("partial matches need nervaluate: pip install 'herdner[report]'") from None
     stretches = [stretch for pair in pair_up(gold, predicted) for stretch in _stretches(pair)]

@@ -102,7 +102,7 @@ def repeated_names(documents: Sequence[Document]) -> list[Repeated]:
     Names are equal where their tokens are; upper and lower case differ, and none crosses the border of a sentence
     unless it is tagged there.
     """
-    found = []
+    found: list[Repeated] = []
     for number, document in enumerate(documents):
         labels: dict[Name, Counter[str]] = defaultdict(Counter)
         spans = document_spans(document)

@@ -131,8 +131,8 @@ def pair_up(gold: Sequence[Document], predicted: Sequence[Document], scheme: Sch
 
 def _seqeval(pairs: Sequence[Pair]) -> tuple[ClassScores, ClassScores, tuple[ClassScores, ...]]:
     """Micro and macro scores and scores by class, from seqeval."""
-    from seqeval.metrics.v1 import precision_recall_fscore_support
-    from seqeval.scheme import IOB2
+    from seqeval.metrics.v1 import precision_recall_fscore_support  # pyright: ignore
+    from seqeval.scheme import IOB2  # pyright: ignore[reportMissingTypeStubs]
 
     lengths = [int(pair.sentence_offsets[-1]) for pair in pairs]
     gold = [tags_from_spans(pair.gold, n, "iob2") for pair, n in zip(pairs, lengths, strict=True)]

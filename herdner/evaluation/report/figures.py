@@ -1,11 +1,14 @@
 """The figures of a report by Matplotlib, as SVG that stands inside a page."""
 
+# pyright: reportUnknownMemberType=false
+# (Keywords of Matplotlib have no types.)
+
 from __future__ import annotations
 
 import io
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from herdner.evaluation.mistakes import KINDS
 from herdner.evaluation.report.values import Report
@@ -19,7 +22,7 @@ SYSTEMS = ("#8a97a8", "#1f5fa8", "#2d8a6a", "#a8477c", "#6b5aa8", "#c46a2d")
 KIND_COLOURS = ("#c9b458", "#6f9fd8", "#8f7bc4", "#d9776a", "#7fb78f")
 INK, SOFT = "#20262e", "#9aa3ad"
 _WIDEST = 28  # characters of a name
-_STYLE = {
+_STYLE: Any = {
     "font.family": ["sans-serif"], "font.sans-serif": ["Liberation Sans", "Arial", "Helvetica", "DejaVu Sans"],
     "font.size": 10, "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": SOFT, "xtick.color": INK,
     "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
@@ -53,7 +56,7 @@ def _svg(report: Report, draw: Callable[[Axes, Report], None], height: float, wi
     draw(figure.add_subplot(), report)
     stream = io.StringIO()
     metadata = {"Date": None, "Creator": None}
-    figure.savefig(stream, format="svg", transparent=True, metadata=metadata)  # pyright: ignore[reportUnknownMemberType]
+    figure.savefig(stream, format="svg", transparent=True, metadata=metadata)
     svg = stream.getvalue()
     return re.sub(r"\s*<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
 

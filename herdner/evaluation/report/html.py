@@ -30,7 +30,9 @@ def to_html(report: Report) -> str:
     except ImportError:
         raise ImportError(WITHOUT_JINJA) from None
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
+    template = environment.from_string(
+        files("herdner.evaluation.report").joinpath("page.html").read_text(encoding="utf-8")
+    )
     try:
         drawn = figures(report)
     except ImportError:

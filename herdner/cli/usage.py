@@ -1,0 +1,98 @@
+"""Wrong use, found before any work is done: one line that names the option and what it expects."""
+
+from __future__ import annotations
+
+import codecs
+import os
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from herdner.evaluation.compare import Unit
+
+# Typer's own base class; it lives in click or inside Typer, depending on Typer's version.
+UsageError: Any = typer.BadParameter.__mro__[1]
+
+FIGURES = (".png", ".svg", ".pdf")
+
+
+@contextmanager
+def wrong_use(option: str = "", see: str | None = None) -> Generator[None]:
+    """A ValueError of what stands inside is wrong use, of this option; ``see`` is the command that says more."""
+    try:
+        yield
+    except ValueError as error:
+        wrong = UsageError(f"{option}: {error}" if option else str(error))
+        if see is not None:
+            wrong.see = see
+        raise wrong from None
+
+
+def options_of(pairs: Sequence[str] | None, option: str = "--set") -> dict[str, str]:
+    """KEY=VALUE pairs, given by ``option``, as a mapping; what is none is wrong use."""
+    options: dict[str, str] = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        if not equals or not key.isidentifier():
+            raise UsageError(f"{option} {pair!r}: expected KEY=VALUE, as in n_sweeps=400")
+        options[key] = value
+    return options
+
+
+def yes_or_no(text: str, what: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise UsageError(f"{what} must be true or false, not {text!r}")
+    return text.lower() == "true"
+
+
+def check_writable(output: str | os.PathLike[str] | None, option: str = "--output") -> None:
+    """A place that cannot be written to is wrong use, found before any work is done."""
+    if output is None or output == "-":
+        return
+    path = Path(output)
+    folder = path.resolve().parent
+    if path.is_dir():
+        raise UsageError(f"{option} {output}: is a folder; name a file in it")
+    if not folder.is_dir():
+        raise UsageError(f"{option} {output}: there is no folder {folder}; make it first")
+    if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise UsageError(f"{option} {output}: no permission to write there")
+
+
+def check_figure(path: Path | None, option: str) -> None:
+    """A figure that cannot be drawn or written is wrong use, found before any work is done."""
+    if path is None:
+        return
+    check_writable(path, option)
+    if find_spec("matplotlib") is None:
+        raise UsageError(f"{option} needs Matplotlib: pip install 'herdner[plot]'")
+    if path.suffix.lower() not in FIGURES:
+        raise UsageError(f"{option} {path}: expected a file that ends in {', '.join(FIGURES[:-1])} or {FIGURES[-1]}")
+
+
+def check_choice(option: str, value: str, choices: Iterable[str]) -> None:
+    """A word that is not among the choices is wrong use."""
+    if value not in (known := tuple(choices)):
+        expected = " or ".join(known) if len(known) == 2 else f"one of {', '.join(known)}"
+        raise UsageError(f"{option} {value!r}: expected {expected}")
+
+
+def unit_of(name: str | None) -> Unit | None:
+    """What ``--unit`` says; None where it is not given."""
+    if name is None:
+        return None
+    check_choice("--unit", name, ("document", "sentence"))
+    return "sentence" if name == "sentence" else "document"
+
+
+def check_encoding(encoding: str) -> None:
+    """An encoding that Python does not know is wrong use."""
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        raise UsageError(f"--encoding {encoding!r}: unknown; expected e.g. utf-8 or latin-1") from None
