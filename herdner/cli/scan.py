@@ -115,10 +115,9 @@ def _scans(
     from herdner.dobrushin import Steps, optimise_scan, shortest_scan
     from herdner.sampling import systematic
 
-    scans: dict[str, NDArray[np.int32]] = {}
-    if certify is not None:
-        scans[certify.name] = Steps.of(_read(certify), influence).order
-    scans["systematic"] = Steps.of(systematic(), influence, asked.n_steps).order
+    steps = {} if certify is None else {certify.name: Steps.of(_read(certify), influence)}
+    steps["systematic"] = Steps.of(systematic(), influence, asked.n_steps)
+    scans = {name: scan.order for name, scan in steps.items() if scan.order is not None}
     notes: list[str] = []
     found = None
     if epsilon is not None:

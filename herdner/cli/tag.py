@@ -104,8 +104,8 @@ def tag(
     """
     check_encoding(encoding)
     report = Report()
+    inputs = [] if cluster is not None else expand(files or [], input_)
     if cluster is None:
-        inputs = expand(files or [], input_)
         check_output(format_ or "text", output)
     import herdner
 

@@ -72,7 +72,7 @@ def check_figure(path: Path | None, option: str) -> None:
     if find_spec("matplotlib") is None:
         raise UsageError(f"{option} needs Matplotlib: pip install 'herdner[plot]'")
     if path.suffix.lower() not in FIGURES:
-        raise UsageError(f"{option} {path}: expected a file that ends in {', '.join(FIGURES[:-1])} or {FIGURES[-1]}")
+        raise UsageError(f"{option} {path}: expected an ending {', '.join(FIGURES[:-1])} or {FIGURES[-1]}")
 
 
 def check_choice(option: str, value: str, choices: Iterable[str]) -> None:

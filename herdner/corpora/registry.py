@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import platformdirs
 
@@ -94,7 +94,7 @@ def load_registry(path: str | os.PathLike[str] | None = None) -> dict[str, Corpu
     """
     source = Path(path) if path is not None else importlib.resources.files("herdner") / "data" / "registry.toml"
     try:
-        data: dict[str, Any] = tomllib.loads(source.read_text(encoding="utf-8"))
+        data = cast("dict[str, Any]", tomllib.loads(source.read_text(encoding="utf-8")))  # pyright: ignore
     except OSError as problem:
         raise CorpusError(f"{source}: cannot read the registry: {problem.strerror or problem}") from None
     except ValueError as problem:  # bytes that are not UTF-8, or not TOML
@@ -103,11 +103,10 @@ def load_registry(path: str | os.PathLike[str] | None = None) -> dict[str, Corpu
         raise CorpusError(
             f"{source}: registry version {data.get('version')!r}; herdner reads version {REGISTRY_VERSION}"
         )
-    entries = data.get("corpus")
-    if not isinstance(entries, dict) or not entries:
+    if not isinstance(data.get("corpus"), dict) or not data["corpus"]:
         raise CorpusError(f"{source}: no entry [corpus.NAME]")
     try:
-        return {name: _corpus(name, entry) for name, entry in entries.items()}
+        return {name: _corpus(name, entry) for name, entry in _table(data["corpus"], "corpus").items()}
     except ValueError as problem:
         raise CorpusError(f"{source}: {problem}") from None
 
@@ -179,7 +178,7 @@ def _corpus_file(entry: object, where: str) -> CorpusFile:
 def _table(entry: object, where: str) -> dict[str, Any]:
     if not isinstance(entry, dict):
         raise ValueError(f"{where}: expected a table, found {type(entry).__name__}")
-    return dict(entry)
+    return dict(cast("dict[str, Any]", entry))
 
 
 _REQUIRED: Any = object()
