@@ -2,36 +2,26 @@
 """Features of tokens in their document, for training (keys) and for tagging (scores), from one enumeration.
 
 A feature is a 64-bit key: the seed of its template combined with the values of its attributes. Attributes of a word
-alone live in one record per distinct word, and the scores of their templates are summed once per word and offset.
-Attributes of a position (context.pxd) are found anew in each document.
+alone live in one record per distinct word (words.pyx), and the scores of their templates are summed once per word and
+offset. Attributes of a position (context.pyx) are found anew in each document.
+
+``herdner.ner.features`` compiles plans for it, ``herdner.ner.model`` and ``herdner.ner.tagger`` call it.
 """
 
 from threading import Lock
 
 import numpy as np
 
-from herdner._ext.hashing import build_table
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from hashing cimport combine
 
-from context cimport (
-    LONGEST_PHRASE, MOST_GAZETTEERS, N_POSITION_ATTRIBUTES, PHRASE_CONTINUES, Occurrences, View, beside,
-    describe_document, mark_gazetteers, position_of, slots_for,
+from herdner._ext.context cimport (
+    AFTER_SENTENCE, BEFORE_SENTENCE, LONGEST_PHRASE, MOST_GAZETTEERS, N_POSITION_ATTRIBUTES, PHRASE_CONTINUES, Context,
+    beside, position_of,
 )
-from hashing cimport Slot, combine, find, hash_start
-from words cimport (BRIEF, CAPITAL, DIGITS, LOWER, N_TYPE_ATTRIBUTES, SHAPE, TypeRecord, WORD, classify,
-                    describe)
-
-cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define herdner_prefetch(p) __builtin_prefetch(p)
-    #else
-    #define herdner_prefetch(p) ((void)(p))
-    #endif
-    """
-    void herdner_prefetch(const void* p) nogil
+from herdner._ext.feature_tables cimport FeatureWeights, WordTable
+from herdner._ext.words cimport BRIEF, DIGITS, LOWER, N_TYPE_ATTRIBUTES, SHAPE, WORD, TypeStore
 
 TYPE_ATTRIBUTES = (
     "word", "lower", "digits", "shape", "brief_shape",
@@ -45,69 +35,10 @@ MAX_OCCURRENCES, MAX_OFFSET = MOST_OCCURRENCES, FARTHEST
 assert len(TYPE_ATTRIBUTES) == N_TYPE_ATTRIBUTES and len(POSITION_ATTRIBUTES) == N_POSITION_ATTRIBUTES
 
 cdef enum:
-    CHUNK = 1024           # records per allocation: records never move, so other threads may read while one adds
     MANY_TYPES = 1 << 16   # then a new store is begun, so that memory stays bounded on endless text
-    BEFORE_SENTENCE = 0    # records of the two places outside a sentence
-    AFTER_SENTENCE = 1
     MOST_OCCURRENCES = 16
     FARTHEST = 9           # offset in a template
     RING = 4               # tokens whose keys are kept at a time (a power of two above three)
-
-
-include "feature_tables.pxi"
-
-
-cdef class Context:
-    """The arrays of one call: the words of the documents and what stands around them."""
-    cdef TypeStore store
-    cdef View view
-    cdef const int64_t[::1] offsets, documents
-    cdef int32_t[::1] types
-    cdef Occurrences* occurrences   # of the first document
-    cdef object arrays
-
-    def __cinit__(self, TypeStore store, Py_ssize_t n, const int64_t[::1] offsets not None,
-                  const int64_t[::1] documents not None, Py_ssize_t n_position):
-        cdef Py_ssize_t n_slots = 0, d
-        for d in range(documents.shape[0] - 1):
-            n_slots += slots_for(offsets[documents[d + 1]] - offsets[documents[d]])
-        words = np.empty(max(n, 1), np.uintp)
-        links = np.empty((4, max(n, 1)), np.int32)
-        occurrences = np.full((max(n_slots, 1), 4), -1, np.int32)
-        position = np.zeros((max(n, 1), n_position), np.uint64)
-        cdef size_t[::1] words_view = words
-        cdef int32_t[:, ::1] links_view = links, occurrences_view = occurrences
-        cdef uint64_t[:, ::1] position_view = position
-        self.arrays = words, links, occurrences, position
-        self.store, self.offsets, self.documents = store, offsets, documents
-        self.types = np.empty(max(n, 1), np.int32)
-        self.view.n, self.view.n_position = n, n_position
-        self.view.words = <const TypeRecord**> &words_view[0]
-        self.view.previous, self.view.next = &links_view[0, 0], &links_view[1, 0]
-        self.view.occurrence = &links_view[2, 0]
-        self.view.sentence = &links_view[3, 0]
-        self.occurrences = <Occurrences*> &occurrences_view[0, 0]
-        self.view.position = &position_view[0, 0]
-
-    cdef void mark_places(self, WordTable gazetteers) noexcept nogil:
-        """The words and positions of all tokens, whose types are known."""
-        cdef Py_ssize_t i, s, d
-        for i in range(self.view.n):
-            self.view.words[i] = self.store.record(self.types[i])
-        self.view.occurrences = self.occurrences
-        for d in range(self.documents.shape[0] - 1):
-            self.view.n_slots = slots_for(self.offsets[self.documents[d + 1]] - self.offsets[self.documents[d]])
-            describe_document(&self.view, &self.offsets[0], self.documents[d], self.documents[d + 1])
-            self.view.occurrences += self.view.n_slots
-        if gazetteers is not None:
-            for s in range(self.offsets.shape[0] - 1):
-                mark_gazetteers(&self.view, self.offsets[s], self.offsets[s + 1], gazetteers.slots, gazetteers.mask)
-
-    cdef inline TypeRecord* record_at(self, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-        return self.store.record(self.type_at(token, begin, end))
-
-    cdef inline Py_ssize_t type_at(self, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-        return BEFORE_SENTENCE if token < begin else self.types[token] if token < end else AFTER_SENTENCE
 
 
 cdef class Extractor:
@@ -207,17 +138,8 @@ cdef class Extractor:
             self.weights.prefetch(key)
 
     cdef Py_ssize_t intern(self, TypeStore store, str word) except -1:
-        """Number of a word in the store; a new word is described."""
-        cdef Py_ssize_t type = store.reserve()
-        cdef TypeRecord* record = store.record(type)
-        cdef const Slot* slot
-        describe(plain_form(word), record)
-        if self.classes is not None:
-            classify(record, self.classes.slots, self.classes.mask)
-        if self.gazetteers is not None:
-            slot = find(self.gazetteers.slots, self.gazetteers.mask, combine(hash_start(), record.attributes[LOWER]))
-            record.phrase = 0 if slot == NULL else <uint32_t> slot.value
-        record.group = store.groups.setdefault(record.attributes[LOWER], len(store.groups))
+        """The number of a word that the store has not met yet."""
+        cdef Py_ssize_t type = store.add(word, self.classes, self.gazetteers)
         self.sum_singles(store, type)
         store.ids[word] = type
         return type
@@ -227,14 +149,13 @@ cdef class Extractor:
         cdef list words = list(tokens)
         cdef Py_ssize_t n = len(words), i
         cdef object type
-        check_offsets(offsets, n)
         cdef TypeStore store
         cdef Context context
         with self.lock:
             if self.store.n_types > MANY_TYPES or self.store.n_types + n > self.store.capacity:
                 self.store = self.new_store(n)
             store = self.store
-            context = Context(store, n, offsets, sentences_of(offsets, documents), self.n_position)
+            context = Context(store, n, offsets, documents, self.n_position)
             for i in range(n):
                 type = store.ids.get(words[i])
                 context.types[i] = self.intern(store, words[i]) if type is None else type
@@ -270,24 +191,6 @@ cdef class Extractor:
                     n += 1
         return n
 
-    cdef Py_ssize_t other_occurrences(self, Context context, Py_ssize_t token, int32_t* places) noexcept nogil:
-        """Nearest other occurrences of a capitalised token's group, on either side; how many there are."""
-        cdef Py_ssize_t _, n = 0
-        cdef int32_t before = token, after = token
-        if not context.view.words[token].case & CAPITAL:
-            return 0
-        for _ in range(self.n_occurrences):
-            if before != -1:
-                before = context.view.previous[before]
-            if before != -1:
-                places[n] = before
-                n += 1
-            if after != -1:
-                after = context.view.next[after]
-            if after != -1:
-                places[n] = after
-                n += 1
-        return n
 
     cdef Py_ssize_t neighbour_keys(self, Context context, Py_ssize_t token, uint64_t* keys) noexcept nogil:
         """Keys of the words beside the other occurrences of a token; how many there are."""
@@ -295,7 +198,7 @@ cdef class Extractor:
         cdef Py_ssize_t a, k, side, n = 0
         cdef int32_t neighbour
         cdef uint64_t value
-        for k in range(self.other_occurrences(context, token, places)):
+        for k in range(context.other_occurrences(token, self.n_occurrences, places)):
             for side in range(2):
                 neighbour = beside(&context.view, places[k], side)
                 for a in range(self.elsewhere.shape[0] if neighbour != -1 else 0):
@@ -382,7 +285,7 @@ cdef class Extractor:
         cdef int32_t neighbour
         for offset in range(-self.window, self.window + 1):
             self.add_sums(context.store, context.type_at(token + offset, begin, end), offset + self.window, scores)
-        for k in range(self.other_occurrences(context, token, places)):
+        for k in range(context.other_occurrences(token, self.n_occurrences, places)):
             for side in range(2):
                 neighbour = beside(&context.view, places[k], side)
                 if neighbour != -1:
@@ -393,42 +296,3 @@ cdef class Extractor:
         cdef Py_ssize_t k
         for k in range(self.n_labels):
             scores[k] += sums[k]
-
-
-# Typographic variants of one mark: typesetting differs between sources, names do not.
-cdef dict SAME_MARK = {
-    "``": '"', "''": '"', "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u00ab": '"', "\u00bb": '"', "\u2018": "'",
-    "\u2014": "--", "\u2013": "--", "\u2015": "--", "_": "--",
-}
-
-
-cdef str plain_form(str word):
-    """The word with typewriter quotes, apostrophes and dashes."""
-    return SAME_MARK.get(word) or (word if word.isascii() else word.replace("\u2019", "'"))
-
-
-cdef int check_offsets(const int64_t[::1] offsets, Py_ssize_t n) except -1:
-    cdef Py_ssize_t s
-    if offsets.shape[0] < 1 or offsets[0] != 0 or offsets[offsets.shape[0] - 1] != n:
-        raise ValueError(f"sentence offsets must run from 0 to the number of tokens ({n})")
-    for s in range(offsets.shape[0] - 1):
-        if offsets[s] > offsets[s + 1]:
-            raise ValueError("sentence offsets must not decrease")
-    return 0
-
-
-cdef sentences_of(const int64_t[::1] offsets, const int64_t[::1] documents):
-    """int64[D + 1]: the first sentence of each document, and their number; None is one document."""
-    cdef Py_ssize_t s = 0, d, n_sentences = offsets.shape[0] - 1
-    if documents is None:
-        return np.array([0, n_sentences])
-    cdef int64_t[::1] first = np.zeros(documents.shape[0], np.int64)
-    for d in range(documents.shape[0]):
-        while s < n_sentences and offsets[s] < documents[d]:
-            s += 1
-        if offsets[s] != documents[d] or (d == 0 and s):
-            raise ValueError(f"document {d}: sentence offsets must run from 0 to the number of its tokens")
-        first[d] = s
-    if not documents.shape[0] or s != n_sentences:
-        raise ValueError("the documents must hold all sentences")
-    return np.asarray(first)

@@ -1,8 +1,10 @@
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
+
+from herdner._ext.feature_tables import FeatureWeights, WordTable
 
 TYPE_ATTRIBUTES: tuple[str, ...]
 POSITION_ATTRIBUTES: tuple[str, ...]
@@ -12,24 +14,21 @@ MAX_OCCURRENCES: int
 MAX_OFFSET: int
 PHRASE_GOES_ON: int
 
-class WordTable:
-    def __init__(self, table: NDArray[np.uint64]) -> None: ...
-
-class FeatureWeights:
-    n_labels: int
-    def __init__(
-        self,
-        keys: NDArray[np.uint64],
-        starts: NDArray[np.integer[Any]],
-        labels: NDArray[np.integer[Any]],
-        weights: NDArray[np.float64],
-        n_labels: int,
-    ) -> None: ...
+class PlanArrays(TypedDict):
+    singles: NDArray[np.int32]
+    single_seeds: NDArray[np.uint64]
+    conjunctions: NDArray[np.int32]
+    conjunction_starts: NDArray[np.int32]
+    conjunction_seeds: NDArray[np.uint64]
+    elsewhere: NDArray[np.int32]
+    elsewhere_seeds: NDArray[np.uint64]
+    n_occurrences: int
+    window: int
 
 class Extractor:
     def __init__(
         self,
-        plan: Mapping[str, Any],
+        plan: PlanArrays,
         classes: WordTable | None,
         gazetteers: WordTable | None,
         n_gazetteers: int,

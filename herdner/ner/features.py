@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from herdner._ext.feature_tables import FeatureWeights
 from herdner._ext.features import (
     MAX_GAZETTEERS,
     MAX_OCCURRENCES,
@@ -16,10 +17,12 @@ from herdner._ext.features import (
     POSITION_ATTRIBUTES,
     TYPE_ATTRIBUTES,
     Extractor,
-    FeatureWeights,
 )
 from herdner._ext.hashing import hash_string
 from herdner.ner.lexicon import Lexicon
+
+if TYPE_CHECKING:
+    from herdner._ext.features import PlanArrays
 
 _ITEM = re.compile(r"([^][|]+)\[(-?\d+)\]")
 
@@ -50,7 +53,7 @@ class FeaturePlan:
         lists = {name: tuple(value) for name, value in known.items()}
         return FeaturePlan(n_occurrences=n_occurrences, **lists)
 
-    def compile(self) -> dict[str, Any]:
+    def compile(self) -> PlanArrays:
         """The arrays that `herdner._ext.features.Extractor` reads. Raises ValueError for a plan that it cannot read."""
         if not isinstance(self.n_occurrences, int) or not 0 <= self.n_occurrences <= MAX_OCCURRENCES:
             raise ValueError(f"feature plan: n_occurrences must be 0 to {MAX_OCCURRENCES}, not {self.n_occurrences!r}")

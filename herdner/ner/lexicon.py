@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.features import MAX_GAZETTEERS, MAX_PHRASE, PHRASE_GOES_ON, WordTable
+from herdner._ext.feature_tables import WordTable
+from herdner._ext.features import MAX_GAZETTEERS, MAX_PHRASE, PHRASE_GOES_ON
 from herdner._ext.hashing import build_table, hash_phrase, hash_strings
 
 

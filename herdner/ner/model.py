@@ -10,7 +10,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.features import Extractor, FeatureWeights
+from herdner._ext.feature_tables import FeatureWeights
+from herdner._ext.features import Extractor
 from herdner.crf.bayesian import TableParticles
 from herdner.crf.model import CRF, LinkTable
 from herdner.crf.templates import EdgeScale, SkipChain

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from quick import examples
 
-from herdner._ext.features import TYPE_ATTRIBUTES, FeatureWeights
+from herdner._ext.feature_tables import FeatureWeights
+from herdner._ext.features import TYPE_ATTRIBUTES
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
 from herdner.ner.lexicon import Gazetteers, Lexicon, word_classes
 from herdner.text.document import Document

@@ -1,0 +1,238 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""Words in their document: the attributes of each position, found anew in each call. features.pyx calls it."""
+
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from hashing cimport Slot, combine, find, hash_start
+
+from herdner._ext.feature_tables cimport WordTable
+from herdner._ext.words cimport ALL_CAPS, CAPITAL, HAS_LETTER, LOWER, SMALL, TypeRecord, TypeStore
+
+
+cdef class Context:
+    def __cinit__(self, TypeStore store, Py_ssize_t n, const int64_t[::1] offsets not None,
+                  const int64_t[::1] documents, Py_ssize_t n_position):
+        """``n`` tokens in sentences, int64[S + 1] ``offsets``; ``documents`` int64[D + 1], the first token of each, or
+        None where all are one document."""
+        cdef Py_ssize_t n_slots = 0, d
+        check_offsets(offsets, n)
+        self.documents = sentences_of(offsets, documents)
+        for d in range(self.documents.shape[0] - 1):
+            n_slots += slots_for(offsets[self.documents[d + 1]] - offsets[self.documents[d]])
+        words = np.empty(max(n, 1), np.uintp)
+        links = np.empty((4, max(n, 1)), np.int32)
+        occurrences = np.full((max(n_slots, 1), 4), -1, np.int32)
+        position = np.zeros((max(n, 1), n_position), np.uint64)
+        cdef size_t[::1] words_view = words
+        cdef int32_t[:, ::1] links_view = links, occurrences_view = occurrences
+        cdef uint64_t[:, ::1] position_view = position
+        self.arrays = words, links, occurrences, position
+        self.store, self.offsets = store, offsets
+        self.types = np.empty(max(n, 1), np.int32)
+        self.view.n, self.view.n_position = n, n_position
+        self.view.words = <const TypeRecord**> &words_view[0]
+        self.view.previous, self.view.next = &links_view[0, 0], &links_view[1, 0]
+        self.view.occurrence = &links_view[2, 0]
+        self.view.sentence = &links_view[3, 0]
+        self.occurrences = <Occurrences*> &occurrences_view[0, 0]
+        self.view.position = &position_view[0, 0]
+
+    cdef void mark_places(self, WordTable gazetteers) noexcept nogil:
+        """The words and positions of all tokens, whose types are known."""
+        cdef Py_ssize_t i, s, d
+        for i in range(self.view.n):
+            self.view.words[i] = self.store.record(self.types[i])
+        self.view.occurrences = self.occurrences
+        for d in range(self.documents.shape[0] - 1):
+            self.view.n_slots = slots_for(self.offsets[self.documents[d + 1]] - self.offsets[self.documents[d]])
+            describe_document(&self.view, &self.offsets[0], self.documents[d], self.documents[d + 1])
+            self.view.occurrences += self.view.n_slots
+        if gazetteers is not None:
+            for s in range(self.offsets.shape[0] - 1):
+                mark_gazetteers(&self.view, self.offsets[s], self.offsets[s + 1], gazetteers)
+
+    cdef Py_ssize_t other_occurrences(self, Py_ssize_t token, Py_ssize_t most, int32_t* places) noexcept nogil:
+        """The nearest other occurrences of a capitalised token's group, at most so many on either side; how many they
+        are."""
+        cdef Py_ssize_t _, n = 0
+        cdef int32_t before = token, after = token
+        if not self.view.words[token].case & CAPITAL:
+            return 0
+        for _ in range(most):
+            if before != -1:
+                before = self.view.previous[before]
+            if before != -1:
+                places[n] = before
+                n += 1
+            if after != -1:
+                after = self.view.next[after]
+            if after != -1:
+                places[n] = after
+                n += 1
+        return n
+
+
+cdef bint is_headline(View* view, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Sentence in capitals: three or more words with letters, none of which begins with a small letter."""
+    cdef Py_ssize_t i, n_words = 0, n_all_caps = 0
+    for i in range(begin, end):
+        if view.words[i].case & SMALL:
+            return False
+        n_words += (view.words[i].case & HAS_LETTER) != 0
+        n_all_caps += (view.words[i].case & ALL_CAPS) != 0
+    return n_words >= 3 and 2 * n_all_caps > n_words
+
+
+cdef void link_token(View* view, Py_ssize_t token, bint free_choice) noexcept nogil:
+    """Enter a token among the occurrences of its group. ``free_choice``: nothing but the word itself asks for a
+    capital.
+    """
+    cdef int32_t group = view.words[token].group
+    cdef Py_ssize_t mask = view.n_slots - 1
+    cdef Py_ssize_t slot = (<uint64_t> group * 0x9E3779B97F4A7C15ULL >> 20) & mask
+    cdef Occurrences* entry
+    while view.occurrences[slot].group != group and view.occurrences[slot].group != -1:
+        slot = (slot + 1) & mask
+    entry = &view.occurrences[slot]
+    view.previous[token] = view.next[token] = -1
+    if entry.group == -1:
+        entry.group = group
+        entry.n_small = entry.n_capital_inside = 0
+    else:
+        view.previous[token] = entry.last
+        view.next[entry.last] = token
+    entry.last = token
+    view.occurrence[token] = slot
+    entry.n_small += (view.words[token].case & SMALL) != 0
+    entry.n_capital_inside += free_choice and (view.words[token].case & CAPITAL) != 0
+
+
+cdef void mark_runs(View* view, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Runs of capitalised words: length and place in the run, its first and last word, the words around it."""
+    cdef Py_ssize_t i = begin, j, k
+    cdef uint64_t* position
+    while i < end:
+        if not view.words[i].case & CAPITAL:
+            i += 1
+            continue
+        j = i + 1
+        while j < end and view.words[j].case & CAPITAL:
+            j += 1
+        for k in range(i, j):
+            position = position_of(view, k)
+            position[RUN] = 1 + 4 * min(j - i, 6) + (2 if k > i else 0) + (1 if k < j - 1 else 0)
+            position[RUN_FIRST] = view.words[i].attributes[LOWER]
+            position[RUN_LAST] = view.words[j - 1].attributes[LOWER]
+            position[RUN_BEFORE] = view.words[i - 1].attributes[LOWER] if i > begin else 1
+            position[RUN_AFTER] = view.words[j].attributes[LOWER] if j < end else 2
+        i = j
+
+
+cdef uint64_t casing(View* view, Py_ssize_t token, bint first, bint headline) noexcept nogil:
+    """How the word is cased here and elsewhere in the document."""
+    cdef Occurrences* entry = &view.occurrences[view.occurrence[token]]
+    cdef uint32_t case = view.words[token].case
+    cdef bint inside = (case & CAPITAL) and not first and not headline
+    if case & CAPITAL:
+        return (32 + 16 * ((case & ALL_CAPS) != 0) + 8 * headline + 4 * first
+                + 2 * (entry.n_capital_inside - inside > 0) + (entry.n_small > 0))
+    if case & SMALL and entry.n_capital_inside:
+        return 2
+    return 0
+
+
+cdef Py_ssize_t slots_for(Py_ssize_t n_tokens) noexcept nogil:
+    """The number of slots that the occurrences of a document take."""
+    cdef Py_ssize_t n_slots = 8
+    while n_slots < 2 * n_tokens:
+        n_slots *= 2
+    return n_slots
+
+
+cdef void describe_document(View* view, const int64_t* offsets, Py_ssize_t begin,
+                                   Py_ssize_t end) noexcept nogil:
+    """All position attributes but the gazetteers', in the sentences from ``begin`` to ``end`` (exclusive)."""
+    cdef Py_ssize_t s, i, first
+    cdef bint headline
+    for s in range(begin, end):
+        headline = is_headline(view, offsets[s], offsets[s + 1])
+        first = offsets[s]
+        while first < offsets[s + 1] - 1 and not view.words[first].case & HAS_LETTER:
+            first += 1  # an opening quote or bullet does not take the sentence's capital
+        for i in range(offsets[s], offsets[s + 1]):
+            position_of(view, i)[BIAS] = 1
+            view.sentence[i] = s
+            position_of(view, i)[HEADLINE] = headline
+            link_token(view, i, i > first and not headline)
+        mark_runs(view, offsets[s], offsets[s + 1])
+    for s in range(begin, end):
+        first = offsets[s]
+        while first < offsets[s + 1] - 1 and not view.words[first].case & HAS_LETTER:
+            first += 1
+        for i in range(offsets[s], offsets[s + 1]):
+            position_of(view, i)[CASING] = casing(view, i, i <= first, position_of(view, i)[HEADLINE])
+
+
+cdef void mark_phrase(View* view, Py_ssize_t begin, Py_ssize_t end, uint32_t lists) noexcept nogil:
+    """Give the tokens of a gazetteer entry their place in it (1 to 4: alone, first, inside, last); longer entries
+    win.
+    """
+    cdef Py_ssize_t list_index, k
+    cdef uint64_t* value
+    for list_index in range(view.n_position - N_POSITION_ATTRIBUTES):
+        if not (lists >> list_index) & 1:
+            continue
+        if position_of(view, begin)[N_POSITION_ATTRIBUTES + list_index] > 2:
+            continue  # inside an entry that began earlier
+        for k in range(begin, end):
+            value = &position_of(view, k)[N_POSITION_ATTRIBUTES + list_index]
+            value[0] = 1 if end - begin == 1 else 2 if k == begin else 4 if k == end - 1 else 3
+
+
+cdef void mark_gazetteers(View* view, Py_ssize_t begin, Py_ssize_t end,
+                          WordTable phrases) noexcept nogil:
+    """Entries of the gazetteers, matched without regard to case, unless the text begins them with a small letter."""
+    cdef Py_ssize_t i, j
+    cdef uint64_t h
+    cdef const Slot* slot
+    for i in range(begin, end):
+        if not view.words[i].phrase or view.words[i].case & SMALL:
+            continue
+        h = hash_start()
+        for j in range(i, min(end, i + LONGEST_PHRASE)):
+            h = combine(h, view.words[j].attributes[LOWER])
+            slot = find(phrases.slots, phrases.mask, h)
+            if slot == NULL:
+                break
+            mark_phrase(view, i, j + 1, <uint32_t> slot.value)
+            if not slot.value & PHRASE_CONTINUES:
+                break
+
+
+cdef int check_offsets(const int64_t[::1] offsets, Py_ssize_t n) except -1:
+    cdef Py_ssize_t s
+    if offsets.shape[0] < 1 or offsets[0] != 0 or offsets[offsets.shape[0] - 1] != n:
+        raise ValueError(f"sentence offsets must run from 0 to the number of tokens ({n})")
+    for s in range(offsets.shape[0] - 1):
+        if offsets[s] > offsets[s + 1]:
+            raise ValueError("sentence offsets must not decrease")
+    return 0
+
+
+cdef sentences_of(const int64_t[::1] offsets, const int64_t[::1] documents):
+    """int64[D + 1]: the first sentence of each document, and their number; None is one document."""
+    cdef Py_ssize_t s = 0, d, n_sentences = offsets.shape[0] - 1
+    if documents is None:
+        return np.array([0, n_sentences])
+    cdef int64_t[::1] first = np.zeros(documents.shape[0], np.int64)
+    for d in range(documents.shape[0]):
+        while s < n_sentences and offsets[s] < documents[d]:
+            s += 1
+        if offsets[s] != documents[d] or (d == 0 and s):
+            raise ValueError(f"document {d}: sentence offsets must run from 0 to the number of its tokens")
+        first[d] = s
+    if not documents.shape[0] or s != n_sentences:
+        raise ValueError("the documents must hold all sentences")
+    return np.asarray(first)

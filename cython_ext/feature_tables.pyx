@@ -1,0 +1,53 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""The tables that features are looked up in: word classes and phrases, and the weights of features. All frozen.
+
+Made by ``herdner.ner.lexicon`` and ``herdner.ner.model``, read by words.pyx, context.pyx and features.pyx.
+"""
+
+import numpy as np
+
+from herdner._ext.hashing import build_table
+
+from libc.stdint cimport int64_t, uint64_t
+
+from hashing cimport Slot
+
+
+cdef class WordTable:
+    """Look-up from a hashed word or phrase to an integer, a table of `hashing.build_table`."""
+
+    def __init__(self, const uint64_t[:, ::1] table not None):
+        self.table, self.slots, self.mask = table, <const Slot*> &table[0, 0], table.shape[0] - 1
+
+
+cdef class FeatureWeights:
+    """Sparse weights of features, laid out so that a feature costs one cache line to find and mostly one to use.
+
+    Parameters: as in `herdner.crf.trainer.ChainWeights`, whose row r has the entries ``starts[r]:starts[r + 1]``.
+    """
+
+    def __init__(self, keys, starts, labels, weights, Py_ssize_t n_labels):
+        entries = np.zeros((len(labels) + 1, 2), np.int64)  # never empty, so that its address exists
+        entries[:-1, 0] = np.asarray(weights, np.float64).view(np.int64)
+        entries[:-1, 1] = labels
+        starts = np.asarray(starts, np.uint64)
+        self.table = build_table(keys, starts[:-1] << np.uint64(16) | np.diff(starts))
+        self.entry_rows = entries
+        self.slots, self.mask = <const Slot*> &self.table[0, 0], self.table.shape[0] - 1
+        self.entries = <const Entry*> &self.entry_rows[0, 0]
+        self.n_labels = n_labels
+        self.filter_words = filter_of(keys)
+        self.filter, self.filter_mask = &self.filter_words[0], 64 * self.filter_words.shape[0] - 1
+
+
+cdef filter_of(const uint64_t[::1] keys):
+    """Bits (uint64 words, a power of two, 16 to 32 bits per key) of which those of the keys are set."""
+    cdef uint64_t n_bits = 64, bit
+    cdef Py_ssize_t i
+    while n_bits < 16 * <uint64_t> keys.shape[0]:
+        n_bits *= 2
+    cdef uint64_t[::1] words = np.zeros(n_bits // 64, np.uint64)
+    for i in range(keys.shape[0]):
+        bit = keys[i] >> 20 & (n_bits - 1)
+        words[bit >> 6] |= <uint64_t> 1 << (bit & 63)
+    return np.asarray(words)

@@ -1,0 +1,79 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# What a position shows in its document: casing of the same word elsewhere, runs of capitals, headlines, gazetteers;
+# cython_ext/context.pyx finds it.
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from herdner._ext.feature_tables cimport WordTable
+from herdner._ext.words cimport TypeRecord, TypeStore
+
+cdef enum:
+    # attributes of positions, in the order of POSITION_ATTRIBUTES in features.pyx; the gazetteers follow
+    CASING = 0
+    HEADLINE = 1
+    RUN = 2
+    RUN_FIRST = 3
+    RUN_LAST = 4
+    RUN_BEFORE = 5
+    RUN_AFTER = 6
+    BIAS = 7
+    N_POSITION_ATTRIBUTES = 8
+    LONGEST_PHRASE = 12                    # words of a gazetteer entry
+    MOST_GAZETTEERS = 24
+    PHRASE_CONTINUES = 1 << 30           # a longer entry begins with these words
+
+ctypedef struct Occurrences:
+    # the occurrences of one group of words (the same but for case) in a document
+    int32_t group
+    int32_t last
+    int32_t n_small
+    int32_t n_capital_inside           # capitalised where nothing asks for a capital
+
+ctypedef struct View:
+    # documents one behind the other: caller-allocated arrays of n tokens each
+    Py_ssize_t n
+    Py_ssize_t n_position
+    const TypeRecord** words
+    int32_t* previous                  # neighbouring occurrences of the same group, or -1
+    int32_t* next
+    int32_t* occurrence                # the token's entry in `occurrences`
+    int32_t* sentence                  # the sentence that the token stands in
+    Occurrences* occurrences           # of the document at hand: 2^k >= 2 n slots, group -1 where empty
+    Py_ssize_t n_slots
+    uint64_t* position                 # n x n_position attributes, 0 where there is none
+
+
+cdef enum:
+    BEFORE_SENTENCE = 0    # records of the two places outside a sentence
+    AFTER_SENTENCE = 1
+
+
+cdef inline uint64_t* position_of(View* view, Py_ssize_t token) noexcept nogil:
+    return &view.position[token * view.n_position]
+
+
+cdef inline int32_t beside(View* view, Py_ssize_t token, bint right) noexcept nogil:
+    """The token on the left or right in the same sentence, or -1."""
+    cdef Py_ssize_t place = token + 1 if right else token - 1
+    return place if 0 <= place < view.n and view.sentence[place] == view.sentence[token] else -1
+
+
+@cython.final
+cdef class Context:
+    """The arrays of one call: the words of the documents and what stands around them."""
+    cdef TypeStore store
+    cdef View view
+    cdef const int64_t[::1] offsets
+    cdef const int64_t[::1] documents  # the first sentence of each, and their number
+    cdef int32_t[::1] types
+    cdef Occurrences* occurrences   # of the first document
+    cdef object arrays
+
+    cdef void mark_places(self, WordTable gazetteers) noexcept nogil
+    cdef Py_ssize_t other_occurrences(self, Py_ssize_t token, Py_ssize_t most, int32_t* places) noexcept nogil
+
+    cdef inline TypeRecord* record_at(self, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+        return self.store.record(self.type_at(token, begin, end))
+
+    cdef inline Py_ssize_t type_at(self, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+        return BEFORE_SENTENCE if token < begin else self.types[token] if token < end else AFTER_SENTENCE

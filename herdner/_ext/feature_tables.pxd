@@ -1,0 +1,62 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# The tables of a model that the loops over features read; cython_ext/feature_tables.pyx makes them.
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+
+from hashing cimport Slot, find
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    #define herdner_prefetch(p) __builtin_prefetch(p)
+    #else
+    #define herdner_prefetch(p) ((void)(p))
+    #endif
+    """
+    void herdner_prefetch(const void* p) nogil
+
+
+@cython.final
+cdef class WordTable:
+    cdef const uint64_t[:, ::1] table
+    cdef const Slot* slots
+    cdef uint64_t mask
+
+
+cdef struct Entry:
+    double weight
+    int64_t label
+
+
+@cython.final
+cdef class FeatureWeights:
+    cdef const uint64_t[:, ::1] table   # key -> first entry << 16 | number of entries
+    cdef const int64_t[:, ::1] entry_rows
+    cdef const uint64_t[::1] filter_words
+    cdef const Slot* slots
+    cdef const Entry* entries
+    cdef const uint64_t* filter         # one bit per hash: small enough for the cache, it rejects most unknown features
+    cdef uint64_t mask, filter_mask
+    cdef readonly Py_ssize_t n_labels
+
+    cdef inline bint may_hold(self, uint64_t key) noexcept nogil:
+        """False only for keys without weights."""
+        cdef uint64_t bit = key >> 20 & self.filter_mask
+        return self.filter[bit >> 6] >> (bit & 63) & 1
+
+    cdef inline void prefetch(self, uint64_t key) noexcept nogil:
+        herdner_prefetch(&self.slots[(key ^ (key >> 32)) & self.mask])
+
+    cdef inline uint64_t row(self, uint64_t key) noexcept nogil:
+        """Where the weights of a feature are, on their way to the cache; 0 where it has none."""
+        cdef const Slot* slot = find(self.slots, self.mask, key)
+        if slot == NULL:
+            return 0
+        herdner_prefetch(&self.entries[slot.value >> 16])
+        return slot.value
+
+    cdef inline void add(self, uint64_t row, double* scores) noexcept nogil:
+        cdef const Entry* entry = &self.entries[row >> 16]
+        cdef Py_ssize_t e
+        for e in range(row & 0xFFFF):
+            scores[entry[e].label] += entry[e].weight

@@ -1,0 +1,16 @@
+import numpy as np
+from numpy.typing import NDArray
+
+class WordTable:
+    def __init__(self, table: NDArray[np.uint64]) -> None: ...
+
+class FeatureWeights:
+    n_labels: int
+    def __init__(
+        self,
+        keys: NDArray[np.uint64],
+        starts: NDArray[np.uint32],
+        labels: NDArray[np.uint8],
+        weights: NDArray[np.float64],
+        n_labels: int,
+    ) -> None: ...

@@ -1,0 +1,57 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# What a word shows by itself: case, shape, affixes, word class. One record per distinct word (type); cython_ext/words.pyx
+# fills them.
+cimport cython
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+
+from herdner._ext.feature_tables cimport WordTable
+
+cdef enum:
+    MAX_AFFIX = 5       # prefixes and suffixes of 1 to 5 letters
+    N_CLASS_DEPTHS = 4  # word-class prefixes of 4, 6, 10 and 20 bits
+    N_TYPE_ATTRIBUTES = 5 + 2 * MAX_AFFIX + N_CLASS_DEPTHS
+    # indices of the attributes, in the order of TYPE_ATTRIBUTES in features.pyx
+    WORD = 0
+    LOWER = 1
+    DIGITS = 2  # the lower-cased word with each digit replaced by 0
+    SHAPE = 3   # Xxxx-dd, runs cut at four
+    BRIEF = 4   # the shape with each run collapsed
+    PREFIX = 5
+    SUFFIX = PREFIX + MAX_AFFIX
+    CLASS = SUFFIX + MAX_AFFIX
+
+cdef enum Case:
+    HAS_LETTER = 1
+    CAPITAL = 2   # begins with a capital
+    ALL_CAPS = 4  # two or more letters, none of them small
+    SMALL = 8     # letters, none of them a capital
+
+
+ctypedef struct TypeRecord:
+    uint64_t attributes[N_TYPE_ATTRIBUTES]  # 0: the word has none
+    uint32_t case
+    int32_t group                           # words that differ only in case share a group
+    uint32_t phrase                         # gazetteer entry of the word alone (see context.pyx)
+
+
+cdef enum:
+    CHUNK = 1024  # records per allocation: records never move, so other threads may read while one adds
+
+
+@cython.final
+cdef class TypeStore:
+    """Records of the words met so far, and ``sum_width`` numbers for each that the caller fills. It only grows, and
+    records stay where they are."""
+    cdef dict ids, groups
+    cdef TypeRecord** records
+    cdef double** sums
+    cdef Py_ssize_t n_types, capacity, sum_width
+
+    cdef inline TypeRecord* record(self, Py_ssize_t type) noexcept nogil:
+        return &self.records[type // CHUNK][type % CHUNK]
+
+    cdef inline double* sums_of(self, Py_ssize_t type) noexcept nogil:
+        return &self.sums[type // CHUNK][(type % CHUNK) * self.sum_width]
+
+    cdef Py_ssize_t reserve(self) except -1
+    cdef Py_ssize_t add(self, str word, WordTable classes, WordTable gazetteers) except -1
