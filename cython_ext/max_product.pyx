@@ -4,6 +4,8 @@
 Position a of factor f is slot ``factor_at[f] + a``, and has the message that f sends to its variable there. -inf in
 a message says that no state in which the variable has this label is allowed; that is never taken back, so it needs no
 subtraction: what a variable tells a factor is its belief less the factor's own message, or -inf where the belief is.
+
+``herdner.inference.backends.max_product`` lays out the graph and calls it.
 """
 
 import numpy as np
@@ -13,6 +15,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport qsort
 
 from rows cimport BUDGET, MOST_VARIABLES
+from sums cimport CompensatedSum, add
 
 
 cdef class MaxProduct:
@@ -91,7 +94,8 @@ cdef class MaxProduct:
 
     def log_potential(self):
         """Of the state, but for factors of no variables."""
-        cdef double total = 0.0, lost = 0.0, term, after
+        cdef CompensatedSum total = CompensatedSum(0.0, 0.0)
+        cdef double term
         cdef int64_t i, f, s, at
         with nogil:
             for i in range(self.unary.shape[0] + self.scale.shape[0]):
@@ -109,13 +113,10 @@ cdef class MaxProduct:
                         at += self.table_at[self.factor_at[f]]
                     term = self.scale[f] * self.tables[at]
                 if term == -INFINITY:
-                    total = term
+                    total.value = term
                     break
-                term -= lost
-                after = total + term
-                lost = (after - total) - term
-                total = after
-        return total
+                add(&total, term)
+        return total.value
 
     cdef int64_t receive(self, int64_t i) noexcept nogil:
         """New messages from all factors of variable i, and its new belief."""

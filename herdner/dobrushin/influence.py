@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner._ext import dobrushin as loops
+from herdner._ext import influence as loops
 from herdner.base.arrays import frozen, sealed
 from herdner.dobrushin.exact import exact_entries
 from herdner.dobrushin.strengths import binary_fields, interactions, log_ranges, pair_couplings
@@ -109,7 +109,7 @@ class Influence:
     def _largest_sum(self, of_rows: bool) -> float:
         sums, ones = np.empty(self.n_variables), np.ones(self.n_variables)
         multiply = loops.multiply if of_rows else loops.multiply_transposed
-        multiply(self.starts, self.sources, self.values, ones, sums)
+        multiply(self, ones, sums)
         return float(sums.max(initial=0.0))
 
     def _spectral(self) -> float:
@@ -119,8 +119,8 @@ class Influence:
         x, y, z = np.ones(self.n_variables), np.empty(self.n_variables), np.empty(self.n_variables)
         largest = np.inf
         for _ in range(_POWER_STEPS):
-            loops.multiply(self.starts, self.sources, self.values, x, y)
-            loops.multiply_transposed(self.starts, self.sources, self.values, y, z)
+            loops.multiply(self, x, y)
+            loops.multiply_transposed(self, y, z)
             positive = x > 0  # the others influence nothing
             before, largest = largest, min(largest, float((z[positive] / x[positive]).max(initial=0.0)))
             if not largest or before - largest <= _POWER_TOLERANCE * largest:

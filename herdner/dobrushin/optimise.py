@@ -8,7 +8,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner._ext import dobrushin as loops
+from herdner._ext import descent, variation
 from herdner.dobrushin.influence import Influence
 from herdner.dobrushin.variation import Importance, Steps, dobrushin_variation, importance_of, sparse_importance
 from herdner.sampling.scan import Scan, systematic
@@ -122,7 +122,7 @@ class Search:
     def __init__(self, influence: Influence, importance: Importance) -> None:
         self.influence, self.visited = influence, 0
         self._important = sparse_importance(influence.n_variables, importance)
-        self._descent = loops.Descent(influence.starts, influence.sources, influence.values)
+        self._descent = descent.Descent(influence)
 
     def run(self, order: NDArray[np.int32], epsilon: float) -> tuple[NDArray[np.int32], float, int]:
         """Algorithm 2 once: the new order, the bound of the old one, and how many first steps were left as they are."""
@@ -176,7 +176,7 @@ def _from_random(
     first = dobrushin_variation(influence, q, d)
     order, left = _descend_random(influence, q, d.copy(), epsilon)
     b = _coupled(influence, q[:left])
-    loops.walk(influence.starts, influence.sources, influence.values, order[left:], b)
+    variation.walk(influence, order[left:], b)
     once = OptimisedScan(order[left:], left, float(d @ b), first, 1, perf_counter() - began)
     if once.bound > first:  # by rounding, where nothing can be gained
         return OptimisedScan(order[:0], len(q), first, first, 1, perf_counter() - began)
@@ -202,18 +202,16 @@ def _descend_random(
     rows = np.empty((length + 1, n))
     for at in range(0, n_steps - length, length):
         rows[0] = marks[-1]
-        loops.walk_random(influence.starts, influence.sources, influence.values, q[at : at + length], rows)
+        variation.walk_random(influence, q[at : at + length], rows)
         marks.append(rows[-1].copy())
     order, w = np.empty(n_steps, np.int32), np.empty(n)
     for k in reversed(range(len(marks))):
         part = q[k * length : (k + 1) * length if k + 1 < len(marks) else n_steps]
         rows = np.empty((len(part) + 1, n))
         rows[0] = marks[k]
-        loops.walk_random(influence.starts, influence.sources, influence.values, part, rows)
+        variation.walk_random(influence, part, rows)
         place = order[k * length : k * length + len(part)]
-        left = loops.choose_dense(
-            influence.starts, influence.sources, influence.values, part, rows[:-1], d, epsilon, place, w
-        )
+        left = descent.choose_dense(influence, part, rows[:-1], d, epsilon, place, w)
         if left:
             return order, k * length + left
     return order, 0
@@ -240,7 +238,7 @@ def _coupled(influence: Influence, q: NDArray[np.float64]) -> NDArray[np.float64
     rows = np.empty((2, influence.n_variables))
     rows[0] = 1.0
     for at in range(len(q)):
-        loops.walk_random(influence.starts, influence.sources, influence.values, q[at : at + 1], rows)
+        variation.walk_random(influence, q[at : at + 1], rows)
         rows[0] = rows[1]
     return rows[0].copy()
 

@@ -14,7 +14,7 @@ from typing import Union
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner._ext import dobrushin as loops
+from herdner._ext import variation as loops
 from herdner.dobrushin.influence import Influence
 from herdner.graph.conditionals import colours
 from herdner.sampling.scan import Scan
@@ -136,7 +136,7 @@ def dobrushin_variation(
     steps, d = Steps.of(scan, influence, n_steps), importance_of(influence.n_variables, importance)
     b = np.ones(influence.n_variables)
     if steps.order is not None:
-        loops.walk(influence.starts, influence.sources, influence.values, steps.order, b)
+        loops.walk(influence, steps.order, b)
         return float(d @ b)
     for rows in _coupling_rows(influence, steps):
         b = rows[-1]
@@ -154,7 +154,7 @@ def variation_curve(
     curve = np.empty(len(steps) + 1)
     if steps.order is not None:
         b, support = np.ones(influence.n_variables), np.flatnonzero(d).astype(np.int32)
-        loops.walk_recorded(influence.starts, influence.sources, influence.values, steps.order, b, d, support, curve)
+        loops.walk_recorded(influence, steps.order, b, d, support, curve)
         return curve
     at = 0
     curve[0] = d.sum()
@@ -170,7 +170,7 @@ def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int |
     """
     steps, b = Steps.of(scan, influence, n_steps), np.ones(influence.n_variables)
     if steps.order is not None:
-        loops.walk(influence.starts, influence.sources, influence.values, steps.order, b)
+        loops.walk(influence, steps.order, b)
     else:
         for rows in _coupling_rows(influence, steps):
             b = rows[-1]
@@ -203,7 +203,7 @@ def _coupling_rows(influence: Influence, steps: Steps) -> Iterator[NDArray[np.fl
         q = steps.distributions[at : at + length]
         rows = np.empty((len(q) + 1, influence.n_variables))
         rows[0] = b
-        loops.walk_random(influence.starts, influence.sources, influence.values, q, rows)
+        loops.walk_random(influence, q, rows)
         b = rows[-1]
         yield rows
 

@@ -1,0 +1,32 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# Dobrushin's matrix as the loops see it: pointers into the arrays of a `herdner.dobrushin.Influence`, where they are
+# described. Whoever holds a `Matrix` keeps that Python object alive.
+from libc.stdint cimport int32_t, int64_t
+
+
+cdef struct Matrix:
+    int64_t n
+    const int64_t *starts
+    const int32_t *sources
+    const double *values
+
+
+cdef inline Matrix matrix_of(object influence):
+    cdef const int64_t[::1] starts = influence.starts
+    cdef const int32_t[::1] sources = influence.sources
+    cdef const double[::1] values = influence.values
+    return Matrix(starts.shape[0] - 1, &starts[0], &sources[0], &values[0])
+
+
+cdef inline double row_times(const Matrix *c, int64_t i, const double *x) noexcept nogil:
+    """(C x)_i"""
+    cdef int64_t e
+    cdef double total = 0.0
+    for e in range(c.starts[i], c.starts[i + 1]):
+        total += c.values[e] * x[c.sources[e]]
+    return total
+
+
+cdef inline double capped(double bound) noexcept nogil:
+    """At most 1e150, so that products stay finite where C says nothing."""
+    return min(bound, 1e150)

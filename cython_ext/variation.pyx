@@ -1,0 +1,65 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The Dobrushin variation of scans (DoGS17 Definition 7): b after each step. Called by ``herdner.dobrushin.variation``, which
+checks, and ``herdner.dobrushin.optimise``.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+from matrix cimport Matrix, capped, matrix_of, row_times
+
+
+def walk(influence, const int32_t[::1] order, double[::1] b):
+    """b = B(order[T - 1]) .. B(order[0]) b: each step replaces b_i by (C b)_i."""
+    cdef Matrix c = matrix_of(influence)
+    cdef int64_t t
+    with nogil:
+        for t in range(order.shape[0]):
+            b[order[t]] = capped(row_times(&c, order[t], &b[0]))
+
+
+def walk_recorded(influence, const int32_t[::1] order, double[::1] b, const double[::1] d, const int32_t[::1] support,
+                  double[::1] curve):
+    """Like `walk`; ``curve`` [T + 1] receives d^T b before the first step and after each.
+
+    The sum is carried along by differences and taken anew every ``len(support)`` steps, so that what the differences
+    lose stays small beside a sum that shrinks."""
+    cdef Matrix c = matrix_of(influence)
+    cdef int64_t t, since = 0
+    cdef int32_t i
+    cdef double new, now
+    with nogil:
+        now = weighted(support, d, b)
+        curve[0] = now
+        for t in range(order.shape[0]):
+            i = order[t]
+            new = capped(row_times(&c, i, &b[0]))
+            now += d[i] * (new - b[i])
+            b[i] = new
+            since += 1
+            if since >= support.shape[0]:
+                now = weighted(support, d, b)
+                since = 0
+            curve[t + 1] = now
+
+
+cdef double weighted(const int32_t[::1] support, const double[::1] d, const double[::1] b) noexcept nogil:
+    """d^T b over the support of d."""
+    cdef int64_t k
+    cdef double total = 0.0
+    for k in range(support.shape[0]):
+        total += d[support[k]] * b[support[k]]
+    return total
+
+
+def walk_random(influence, const double[:, :] q, double[:, ::1] rows):
+    """rows[t + 1] = B(q[t]) rows[t] = rows[t] - diag(q[t]) (I - C) rows[t]; ``rows`` [T + 1, V]."""
+    cdef Matrix c = matrix_of(influence)
+    cdef int64_t t, i
+    cdef double change
+    with nogil:
+        for t in range(rows.shape[0] - 1):
+            for i in range(c.n):
+                change = 0.0
+                if q[t, i]:
+                    change = q[t, i] * (row_times(&c, i, &rows[t, 0]) - rows[t, i])
+                rows[t + 1, i] = capped(rows[t, i] + change)
