@@ -6,10 +6,10 @@ import numpy as np
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from rows cimport BUDGET, Rows, row_of, rows_of
+from rows cimport BUDGET, conditionals, label_value, row_of_int32, rows_of
 
 
-cdef extern from "uniforms.h" nogil:
+cdef extern from "engine/uniforms.h" nogil:
     uint64_t mix_pair(uint64_t key, uint64_t a, uint64_t b)
     uint64_t below(uint64_t raw, uint64_t n)
 
@@ -22,7 +22,7 @@ cdef enum:
 cdef class Ascent:
     """Works on the state ``x`` int32[V] in place. Sweeps go on from variable i for a fraction of a second and return
     where they stand, V at the end; ``moved`` and ``gain`` are of the sweep so far."""
-    cdef Rows c
+    cdef conditionals c
     cdef object kept
     cdef int32_t[::1] x
     cdef double[::1] values
@@ -30,11 +30,11 @@ cdef class Ascent:
     cdef readonly int64_t moved  # variables that got another label (climb), or met forbidden entries (repair)
     cdef readonly double gain    # of log-potential
 
-    def __cinit__(self, conditionals, int32_t[::1] x):
-        self.c = rows_of(conditionals)
-        self.kept = conditionals
+    def __cinit__(self, laid_out, int32_t[::1] x):
+        self.c = rows_of(laid_out)
+        self.kept = laid_out
         self.x = x
-        self.values = np.empty(np.max(conditionals.widths, initial=2))
+        self.values = np.empty(np.max(laid_out.widths, initial=2))
         self.forbidden = np.empty(len(self.values), np.int32)
 
     def climb(self, int64_t i):
@@ -57,11 +57,14 @@ cdef class Ascent:
                 i += 1
         return i
 
+    cdef inline const double *row_of(self, int64_t i, int64_t e) noexcept nogil:
+        return self.c.rows + row_of_int32(&self.c, e, self.c.widths[i], &self.x[0])
+
     cdef double best_of_two(self, int64_t i, int32_t *best) noexcept nogil:
         cdef double odds = self.c.unary[self.c.unary_at[i]]
         cdef int64_t e
         for e in range(self.c.starts[i], self.c.starts[i + 1]):
-            odds += row_of(&self.c, i, e, &self.x[0])[0]
+            odds += self.row_of(i, e)[0]
         if odds != 0.0:
             best[0] = 0 if odds > 0.0 else 1
         return fabs(odds)
@@ -74,7 +77,7 @@ cdef class Ascent:
         for k in range(self.c.widths[i]):
             values[k] = row[k]
         for e in range(self.c.starts[i], self.c.starts[i + 1]):
-            row = row_of(&self.c, i, e, &self.x[0])
+            row = self.row_of(i, e)
             for k in range(self.c.widths[i]):
                 values[k] += row[k]
         for k in range(self.c.sizes[i]):
@@ -107,11 +110,11 @@ cdef class Ascent:
         cdef double value
         for k in range(n_labels):
             self.forbidden[k] = 0
-            self.values[k] = value_in(row, k, n_labels)
+            self.values[k] = label_value(row, k, n_labels)
         for e in range(self.c.starts[i], self.c.starts[i + 1]):
-            row = row_of(&self.c, i, e, &self.x[0])
+            row = self.row_of(i, e)
             for k in range(n_labels):
-                value = value_in(row, k, n_labels)
+                value = label_value(row, k, n_labels)
                 if value != value:
                     met = True
                 elif value == -INFINITY:
@@ -135,12 +138,3 @@ cdef class Ascent:
                 elif not greedy and below(mix_pair(raw, 1, k), n) == 0:
                     best = k
         return best
-
-
-cdef inline double value_in(const double *row, int k, int n_labels) noexcept nogil:
-    """The log-potential of label k in a row, +-inf and NaN as in herdner.graph.conditionals."""
-    if n_labels != 2:
-        return row[k]
-    if row[0] != row[0]:
-        return row[0]
-    return min(row[0], 0.0) if k == 0 else min(-row[0], 0.0)

@@ -11,23 +11,23 @@ import numpy as np
 from libc.math cimport INFINITY, exp, fabs, fmax, fmin, isfinite, log
 from libc.stdint cimport int32_t, int64_t
 
-from rows cimport BUDGET, EXP_CELLS, Configurations, Rows, first_configuration, next_configuration, rows_of
+from rows cimport BUDGET, EXP_CELLS, Configurations, conditionals, first_configuration, label_value, next_configuration, rows_of
 
 
 cdef class MeanField:
     """Updates q [V, K] in place, variable by variable: q <- (1 - damping) q + damping * (its best distribution)."""
-    cdef Rows c
+    cdef conditionals c
     cdef object kept
     cdef double[:, ::1] q
     cdef double[:, ::1] work
     cdef double damping
     cdef readonly double change  # the largest distance of this sweep between a q and its best distribution
 
-    def __cinit__(self, conditionals, double[:, ::1] q, double damping):
-        self.c = rows_of(conditionals)
-        self.kept = conditionals
+    def __cinit__(self, laid_out, double[:, ::1] q, double damping):
+        self.c = rows_of(laid_out)
+        self.kept = laid_out
         self.q = q
-        self.work = np.empty((3, np.max(conditionals.widths, initial=2)))
+        self.work = np.empty((2, np.max(laid_out.widths, initial=2)))
         self.damping = damping
         self.change = 0.0
 
@@ -62,7 +62,7 @@ cdef class MeanField:
             q[1] += self.damping * (values[1] - q[1])
             return spent
         if odds == odds:
-            two_labels(&odds, 2, values)
+            values[0], values[1] = label_value(&odds, 0, 2), label_value(&odds, 1, 2)
         else:
             spent += self.least_forbidden(i)
         self.move(i)
@@ -133,24 +133,23 @@ cdef class MeanField:
         cdef int64_t e, spent = 0
         cdef double *values = &self.work[0, 0]
         cdef double *forbidden = &self.work[1, 0]
-        cdef double *row = &self.work[2, 0]
-        cdef double weight, least = INFINITY
+        cdef double weight, value, least = INFINITY
         cdef const double *at
         cdef Configurations others
-        two_labels(self.c.unary + self.c.unary_at[i], n_labels, values)
+        at = self.c.unary + self.c.unary_at[i]
         for k in range(n_labels):
-            forbidden[k] = 0.0
+            values[k], forbidden[k] = label_value(at, k, n_labels), 0.0
         for e in range(self.c.starts[i], self.c.starts[i + 1]):
             at = self.c.rows + self.c.row_at[e]
             self.start(&others, e)
             while True:
                 weight = others.weights[others.n]
-                two_labels(at, n_labels, row)
                 for k in range(n_labels):
-                    if row[k] == -INFINITY:
+                    value = label_value(at, k, n_labels)
+                    if value == -INFINITY:
                         forbidden[k] += weight
-                    elif row[k] == row[k]:
-                        values[k] += weight * row[k]
+                    elif value == value:
+                        values[k] += weight * value
                 at += width
                 spent += width
                 if not next_configuration(&others):
@@ -183,17 +182,6 @@ cdef class MeanField:
             if self.damping < 1.0 and kept > 0.0 and values[k] >= 0.0:
                 q[k] = (1.0 - self.damping) * (old / kept) + self.damping * q[k]
         self.change = change
-
-
-cdef void two_labels(const double *row, int n_labels, double *out) noexcept nogil:
-    """A row as log-potentials, NaN where no label is allowed."""
-    cdef int k
-    if n_labels == 2:
-        out[0] = fmin(row[0], 0.0) if row[0] == row[0] else row[0]
-        out[1] = fmin(-row[0], 0.0) if row[0] == row[0] else row[0]
-    else:
-        for k in range(n_labels):
-            out[k] = row[k]
 
 
 cdef struct Total:

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-# The full conditionals of a graph as the loops see them: pointers into the arrays of herdner.graph.conditionals, where
-# their layout is described. Whoever holds a `Rows` keeps that Python object alive.
+# The full conditionals of a graph as the loops see them (engine/conditional.h): pointers into the arrays of
+# herdner.graph.conditionals, where their layout is described. Whoever holds them keeps that Python object alive.
 from libc.stdint cimport int32_t, int64_t
 
 cdef enum:
@@ -12,43 +12,35 @@ cdef enum:
     EXP_CELLS = 8
 
 
-cdef struct Rows:
-    int64_t n
-    const int32_t *sizes
-    const int32_t *widths
-    const int64_t *unary_at
-    const double *unary
-    const int64_t *starts
-    const int32_t *row_at
-    const int64_t *others_at  # NULL where every factor joins two variables
-    const int32_t *others
-    const int32_t *places
-    const double *rows
+cdef extern from "engine/conditional.h" nogil:
+    ctypedef struct conditionals:
+        int64_t n, n_unary, n_rows
+        const int32_t *sizes
+        const int32_t *widths
+        const int64_t *unary_at
+        const double *unary
+        const int64_t *starts
+        const int32_t *row_at
+        const int64_t *others_at
+        const int32_t *others
+        const int32_t *places
+        const double *rows
+    int64_t row_of_int32(const conditionals *c, int64_t e, int64_t width, const int32_t *x)
+    double label_value(const double *row, int64_t k, int64_t n_labels)
 
 
-cdef inline Rows rows_of(object conditionals):
-    cdef const int32_t[::1] sizes = conditionals.sizes, widths = conditionals.widths, row_at = conditionals.row_at
-    cdef const int32_t[::1] others = conditionals.others, places = conditionals.places
-    cdef const int64_t[::1] unary_at = conditionals.unary_at, starts = conditionals.starts
-    cdef const int64_t[::1] others_at = conditionals.others_at
-    cdef const double[::1] unary = conditionals.unary, rows = conditionals.rows
-    cdef Rows c
-    c.n = sizes.shape[0]
+cdef inline conditionals rows_of(object laid_out):
+    cdef const int32_t[::1] sizes = laid_out.sizes, widths = laid_out.widths, row_at = laid_out.row_at
+    cdef const int32_t[::1] others = laid_out.others, places = laid_out.places
+    cdef const int64_t[::1] unary_at = laid_out.unary_at, starts = laid_out.starts, others_at = laid_out.others_at
+    cdef const double[::1] unary = laid_out.unary, rows = laid_out.rows
+    cdef conditionals c
+    c.n, c.n_unary, c.n_rows = sizes.shape[0], unary.shape[0], rows.shape[0]
     c.sizes, c.widths, c.row_at, c.others = &sizes[0], &widths[0], &row_at[0], &others[0]
     c.unary_at, c.starts, c.unary, c.rows = &unary_at[0], &starts[0], &unary[0], &rows[0]
     c.others_at = NULL if others_at is None else &others_at[0]
     c.places = NULL if places is None else &places[0]
     return c
-
-
-cdef inline const double *row_of(const Rows *c, int64_t i, int64_t e, const int32_t *x) noexcept nogil:
-    """The row of incidence e of variable i at the state x."""
-    cdef int64_t at = c.row_at[e], o
-    if c.others_at == NULL:
-        return c.rows + at + <int64_t> x[c.others[e]] * c.widths[i]
-    for o in range(c.others_at[e], c.others_at[e + 1]):
-        at += <int64_t> c.places[o] * x[c.others[o]]
-    return c.rows + at
 
 
 # The configurations of a few variables, the last one fastest, each weighted by the product of its probabilities under

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from herdner.graph import FactorGraph, TableFactors, chain, complete, ising, potts
-from herdner.sampling import Sharing, bins, blanket, neighbour_sum, random_bins
-from herdner.sampling import complete as complete_sharing
+from herdner.sampling import Sharing, bins, blanket, complete_sharing, neighbour_sum, random_bins
 
 INF = np.inf
 

@@ -115,16 +115,11 @@ class Reference:
         sharing, drawn = self.plan.sharing, at_random(p, u)
         if sharing.kind == "random-bins":
             key, fixed = rounded(fixed, sharing.n_bins, u, max(self.sizes))
-            p = np.array(fixed) / ONE
-            if len(p) == 2:
-                p = np.array([sharing.n_bins - key, key]) / sharing.n_bins
             again = mix((np.float64(u).view(np.uint64).item() + GOLDEN) % WORD)
             drawn = at_random(np.array(fixed) / ONE, (again >> 12) / 2.0**52)
         else:
             key = self.key_of(i, x, fixed)
-        numbers = fixed if self.plan.numbers == "fixed" else p.tolist()
-        one = ONE if self.plan.numbers == "fixed" else 1.0
-        return self.decided(i, key, numbers, one, drawn)
+        return self.decided(i, key, fixed, drawn)
 
     def key_of(self, i: int, x: list, fixed: list) -> int:
         kind, n_bins = self.plan.sharing.kind, self.plan.sharing.n_bins
@@ -145,40 +140,40 @@ class Reference:
         bins = [max(p * n_bins - 1, 0) // ONE for p in fixed]
         return bins[1] if len(fixed) == 2 else 0 if n_bins == 1 else bins_key(bins, n_bins, max(self.sizes))
 
-    def decided(self, i: int, key: int, p: list, one: float, drawn: int) -> int:
-        """HGW19 Algorithms 2 and 3, with a bound 7 and 8: weights in units of ``one``, as p is."""
+    def decided(self, i: int, key: int, p: list, drawn: int) -> int:
+        """HGW19 Algorithms 2 and 3, with a bound 7 and 8: weights in units of 1 / ONE, as p is."""
         circular, first = self.plan.form == "circular", None
         if (i, key) not in self.weights:
             raw = mix(chained(i, key, start=self.weight_key))
-            self.weights[i, key], first = self.born(raw, p, one, drawn)
+            self.weights[i, key], first = self.born(raw, p, drawn)
         w = self.weights[i, key]
         if circular:
             w[:] = [a + q for a, q in zip(w, p, strict=True)]
-        label = self.label_of(w, p, one, drawn) if first is None else first
+        label = self.label_of(w, p, drawn) if first is None else first
         more = [0] * len(p) if circular else p
         if len(p) == 2:  # the order of the additions matters to doubles that tie
-            w[:] = [a + (q - (one if k == label else 0)) for k, (a, q) in enumerate(zip(w, more, strict=True))]
+            w[:] = [a + (q - (ONE if k == label else 0)) for k, (a, q) in enumerate(zip(w, more, strict=True))]
         else:
             w[:] = [a + q for a, q in zip(w, more, strict=True)]
-            w[label] -= one
+            w[label] -= ONE
         return label
 
-    def label_of(self, w: list, p: list, one: float, drawn: int) -> int:
-        label, size = (self.two if len(p) == 2 else self.several)(w, p, one)
-        bound = self.plan.error_bound * one
+    def label_of(self, w: list, p: list, drawn: int) -> int:
+        label, size = (self.two if len(p) == 2 else self.several)(w, p)
+        bound = self.plan.error_bound * ONE
         return drawn if bound and size <= bound else label
 
     @staticmethod
-    def two(w: list, p: list, one: float) -> tuple[int, float]:
+    def two(w: list, p: list) -> tuple[int, float]:
         """The label, and how large its weight is: that of label 1, as that of label 0 is its negative."""
-        return int(p[1] > 0 and (w[1] > 0 or p[1] >= one)), abs(w[1])
+        return int(p[1] > 0 and (w[1] > 0 or p[1] >= ONE)), abs(w[1])
 
     @staticmethod
-    def several(w: list, p: list, one: float) -> tuple[int, float]:
+    def several(w: list, p: list) -> tuple[int, float]:
         label = max((k for k in range(len(p)) if p[k] > 0), key=lambda k: (w[k], -k))
         return label, w[label]
 
-    def born(self, raw: int, p: list, one: float, drawn: int) -> tuple[list, int | None]:
+    def born(self, raw: int, p: list, drawn: int) -> tuple[list, int | None]:
         """A weight of each label, to which the circular form will add p, and the first label where that is drawn."""
         circular = self.plan.form == "circular"
         if self.plan.error_bound:
@@ -186,19 +181,19 @@ class Reference:
         base = [0] * len(p) if circular else p
         if len(p) == 2:
             # The fixed circular form is a fraction in [0, 1) whose carry is the label: less 1, positive from 0 on.
-            half = 0.5 - ONE if circular and one == ONE else None
-            return [0, part(raw, one) + half if half else base[1] - part(raw, one)], None
-        w = [base[k] - part(chained(k, start=raw), one) for k in range(len(p))]
+            half = 0.5 - ONE if circular else None
+            return [0, part(raw) + half if half else base[1] - part(raw)], None
+        w = [base[k] - part(chained(k, start=raw)) for k in range(len(p))]
         before = np.concatenate([[0], np.cumsum(p)[:-1]])
-        first = max(k for k in range(len(p)) if p[k] > 0 and (before[k] <= part(raw, one) or not any(p[:k])))
+        first = max(k for k in range(len(p)) if p[k] > 0 and (before[k] <= part(raw) or not any(p[:k])))
         top = max(w[k] + (p[k] if circular else 0) for k in range(len(p)) if p[k] > 0)
         w[first] = top - (p[first] if circular else 0)
         return w, first
 
 
-def part(raw: int, one: float) -> float:
-    """A fraction of ``one`` from the upper half of 64 random bits."""
-    return (raw >> 32) * (one / ONE)
+def part(raw: int) -> int:
+    """A part of ONE from the upper half of 64 random bits."""
+    return raw >> 32
 
 
 def at_random(p: np.ndarray, u: float) -> int:

@@ -18,10 +18,10 @@ from herdner.convergence.focus import Focus, by_others
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
 from herdner.inference.backends.gibbs import Gibbs
-from herdner.inference.gibbs.run import Chain
-from herdner.inference.gibbs.runs import begun
+from herdner.inference.gibbs.run import Run, begun
 from herdner.inference.gibbs.setup import Setup
 from herdner.inference.gibbs.start import given_start
+from herdner.sampling.plan import Plan
 from herdner.sampling.record import Record
 from herdner.sampling.scan import given
 from herdner.sampling.sharing import Sharing, blanket
@@ -54,6 +54,49 @@ class Counts:
         return Correlation.of_returns(self.returns, self.focus)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Tables:
+    """What the compiled loop of counting looks up by the state of all n variables, and what it counts; the engine reads
+    and writes these by name (engine/fields.h).
+
+    odds, p, keys  [n, 2^n], of each variable, whatever its own label in the state: the odds of label 0 against label 1,
+                   the probability of label 1 in 2^-32, the key of its herding weight (of random bins the lower one)
+    upper, aims    random bins: [n, 2^n] the chance of the upper key in 2^-32; [bins + 1] the p of each key
+    focus          the variable after whose update, the last of a sweep, states are counted
+    visits         [2, 2^n]: samples of a state; row 1: those that used the upper one of two keys
+    returns        [2, 2^n]: samples of a state by the label of the focus when its group was last met
+    groups         int32[2^n]: the group of a state, whatever the focus's own label
+    last           int8[groups]: that label, or -1
+    """
+
+    odds: NDArray[np.float64]
+    p: NDArray[np.int64]
+    keys: NDArray[np.int64]
+    upper: NDArray[np.float64]
+    aims: NDArray[np.int64]
+    focus: int
+    visits: NDArray[np.uint64]
+    returns: NDArray[np.uint64]
+    groups: NDArray[np.int32]
+    last: NDArray[np.int8]
+
+    @classmethod
+    def of(cls, n: int, plan: Plan, focus: int, groups: NDArray[np.int32]) -> Tables:
+        bins = plan.sharing.n_bins if plan.sharing is not None else 1
+        return cls(
+            odds=np.empty((n, 2**n)),
+            p=np.empty((n, 2**n), np.int64),
+            keys=np.empty((n, 2**n), np.int64),
+            upper=np.empty((n, 2**n)),
+            aims=np.empty(bins + 1, np.int64),
+            focus=focus,
+            visits=np.zeros((2, 2**n), np.uint64),
+            returns=np.zeros((2, 2**n), np.uint64),
+            groups=groups,
+            last=np.full(int(groups.max()) + 1, -1, np.int8),
+        )
+
+
 def count(
     graph: FactorGraph | TableGraph,
     plan: Gibbs,
@@ -80,20 +123,19 @@ def count(
     if own is not None and own.kind == "random-bins" and focus.keys.shape[0] == 1:
         raise ValueError("samples by random bins are grouped by these; leave sharing out")
     plan = _bare(plan, ends[-1], focus_of, n)
-    setup = Setup.of(plan, compiled, None)
     first = None if start is None else given_start(compiled, start)
-    (chain,) = begun(setup, generator(seed), first)
-    visits, returns = np.zeros((2, 2**n), np.uint64), np.zeros((2, 2**n), np.uint64)
-    _tables(chain, n, focus_of, visits, returns, groups, np.full(int(groups.max()) + 1, -1, np.int8))
-    taken, done = [], 0
-    n_layers = 2 if own is not None and own.kind == "random-bins" else 1
+    (run,) = begun(Setup.of(plan, compiled), generator(seed), first)
+    tables = Tables.of(n, plan, focus_of, groups)
+    run.engine.tabulate(tables)
+    taken: list[list[NDArray[np.uint64]]] = []
+    done, n_layers = 0, 2 if own is not None and own.kind == "random-bins" else 1
     for end in ends:
         while done < end:
-            done = _advance(chain, done, min(end, done + _PIECE))
-        taken.append([by_others(layer.reshape((2,) * n), focus_of).copy() for layer in visits[:n_layers]])
+            done = _advance(run, done, min(end, done + _PIECE))
+        taken.append([by_others(layer.reshape((2,) * n), focus_of).copy() for layer in tables.visits[:n_layers]])
     if n_layers == 1 and len(focus.keys) == 2:
         raise ValueError("only samples by random bins can be grouped by them; give another sharing")
-    met = np.stack([by_others(row.reshape((2,) * n), focus_of).sum(axis=1) for row in returns])
+    met = np.stack([by_others(row.reshape((2,) * n), focus_of).sum(axis=1) for row in tables.returns])
     return Counts(focus, tuple(ends), np.array(taken), met)
 
 
@@ -140,36 +182,20 @@ def _focus(
     sharing = blanket() if sharing is None else sharing
     dummies = plan.dummy_edges if sharing.kind == "blanket" else None
     herded = Gibbs(sharing=sharing, dummy_edges=dummies, record=_NOTHING)
-    (chain,) = begun(Setup.of(herded, compiled, None), np.random.default_rng(0), None)
-    keys = _tables(chain, n, variable, None, None, None, None)[variable]
-    by_z = by_others(keys.reshape((2,) * n), variable)[:, 0]
+    (run,) = begun(Setup.of(herded, compiled), np.random.default_rng(0), None)
+    tables = Tables.of(n, herded, variable, np.zeros(1, np.int32))
+    run.engine.tabulate(tables)
+    by_z = by_others(tables.keys[variable].reshape((2,) * n), variable)[:, 0]
     found = Focus.of(joint(compiled), variable, by_z, sharing)
     groups = np.empty((2,) * n, np.int32)
     np.moveaxis(groups, variable, -1)[...] = found.keys[0].reshape((2,) * (n - 1))[..., None]
     return found, groups.ravel()
 
 
-def _tables(
-    chain: Chain,
-    n: int,
-    variable: int,
-    visits: NDArray[np.uint64] | None,
-    returns: NDArray[np.uint64] | None,
-    groups: NDArray[np.int32] | None,
-    last: NDArray[np.int8] | None,
-) -> NDArray[np.int64]:
-    """Makes a chain ready for counting; the keys int64[V, 2^V] of its weights."""
-    odds, p, keys = np.empty((n, 2**n)), np.empty((n, 2**n), np.int64), np.empty((n, 2**n), np.int64)
-    chain.engine.set_counting(odds, p, keys, variable, visits, returns, groups, last)
-    return keys
-
-
-def _advance(chain: Chain, done: int, end: int) -> int:
+def _advance(run: Run, done: int, end: int) -> int:
     """Counts sweeps ``done`` to ``end`` - 1."""
-    if chain.driver is not None:
-        steps = chain.shared.n_steps
-        chain.engine.drive(chain.driver(done * steps, end * steps), done * steps)  # type: ignore[operator]
-    fault, at = chain.engine.count(done, end)
-    if fault:
-        raise chain.error(fault, at)
+    if run.driver is not None:
+        steps = run.setup.n_steps
+        run.engine.drive(run.driver(done * steps, end * steps), done * steps)
+    run.check(*run.engine.count(done, end))
     return end

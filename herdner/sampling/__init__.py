@@ -8,7 +8,7 @@ from herdner.sampling.plan import Plan
 from herdner.sampling.points import Points
 from herdner.sampling.record import Record
 from herdner.sampling.scan import Scan, checkerboard, given, jacobi, random_scan, systematic
-from herdner.sampling.sharing import Sharing, bins, blanket, complete, neighbour_sum, random_bins
+from herdner.sampling.sharing import Sharing, bins, blanket, complete_sharing, neighbour_sum, random_bins
 
 __all__ = [
     "LFSR",
@@ -24,7 +24,7 @@ __all__ = [
     "bins",
     "blanket",
     "checkerboard",
-    "complete",
+    "complete_sharing",
     "geometric",
     "given",
     "jacobi",

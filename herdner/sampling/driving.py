@@ -54,7 +54,11 @@ class Driving(ABC):
     @classmethod
     def from_text(cls, text: str) -> Driving:
         """A sequence such as "sobol", "lfsr" or "lfsr(1+x^3+x^5, 3)"."""
-        makers = {"sobol": Sobol, "lfsr": lambda polynomial=None, offset=None: LFSR(polynomial, offset)}
+
+        def lfsr(polynomial: str | None = None, offset: int | None = None) -> LFSR:
+            return LFSR(polynomial, offset)
+
+        makers: dict[str, Callable[..., Driving]] = {"sobol": Sobol, "lfsr": lfsr}
         return from_call(text, makers, "driving sequence", cls.WORDS)
 
 
@@ -86,7 +90,7 @@ class LFSR(Driving):
             return
         try:
             polynomial = parse_polynomial(self.polynomial)
-            if self.offset is not None and not isinstance(self.offset, int):
+            if self.offset is not None and not isinstance(self.offset, int):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ValueError(f"offset must be a whole number, not {self.offset!r}")
         except ValueError as error:
             raise ValueError(f"lfsr: {error}") from None
@@ -117,7 +121,7 @@ class LFSR(Driving):
         def uniforms(first: int, last: int) -> NDArray[np.float64]:
             update = np.arange(first, last)
             skipped = update // (lap * n_steps) if shared > 1 else 0
-            numbers = sequence.take((update + skipped) % words.period) * 2.0**-WORD
+            numbers = sequence.take((update + skipped) % words.period).astype(np.float64) * 2.0**-WORD
             if rotation is not None:
                 numbers += rotation[update % n_steps]
                 numbers -= numbers >= 1
@@ -145,7 +149,7 @@ class Sobol(Driving):
         return "sobol"
 
     def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:
-        from scipy.stats import qmc
+        from scipy.stats import qmc  # pyright: ignore[reportMissingTypeStubs]
 
         _check_steps(n_steps)
         if n_steps > qmc.Sobol.MAXDIM:
@@ -165,17 +169,21 @@ class Sobol(Driving):
             return engine.random(n_points)[order].ravel()
 
         sequence = _Chunked(points, n_points * n_steps)
-        return lambda first, last: sequence.take(np.arange(first, last))
+        return lambda first, last: sequence.take(np.arange(first, last)).astype(np.float64, copy=False)
+
+
+Numbers = NDArray[np.float64] | NDArray[np.uint32]
 
 
 class _Chunked:
     """A sequence that is made in chunks of ``size``, the last of which is kept."""
 
-    def __init__(self, make: Callable[[int], NDArray], size: int) -> None:
+    def __init__(self, make: Callable[[int], Numbers], size: int) -> None:
         self._make, self._size = make, size
-        self._number, self._values = -1, np.empty(0)
+        self._number = -1
+        self._values: Numbers = np.empty(0)
 
-    def take(self, positions: NDArray[np.int64]) -> NDArray:
+    def take(self, positions: NDArray[np.int64]) -> Numbers:
         chunks = positions // self._size
         if len(chunks) and (chunks == chunks[0]).all():
             return self._chunk(int(chunks[0]))[positions - chunks[0] * self._size]
@@ -185,7 +193,7 @@ class _Chunked:
             values[here] = self._chunk(number)[positions[here] - number * self._size]
         return values
 
-    def _chunk(self, number: int) -> NDArray:
+    def _chunk(self, number: int) -> Numbers:
         if number != self._number:
             self._number, self._values = number, self._make(number)
         return self._values

@@ -37,7 +37,6 @@ class Plan:
                    first (HG16 Algorithm 1). For one fixed probability per weight they differ in the start only; where a
                    weight sees several (bins), circular decides by the present one: with few bins that is
                    nearer to the truth, but not with one in long runs (scripts/papers/herding_forms.py)
-    numbers        "fixed": herding weights in units of 2^-32, exactly reproducible; "float64" for study
     driving        where uniform numbers come from: None is the generator, else `LFSR` or `Sobol` (quasi-random Gibbs)
     n_chains       independent chains, run side by side in threads: marginals are their averages, the state their best
     n_threads      threads; with one chain they share each sweep, which needs the scan ``checkerboard`` or ``jacobi``.
@@ -55,7 +54,6 @@ class Plan:
     annealing: Annealing | ArrayLike | None = None
     dummy_edges: ArrayLike | None = None
     form: Literal["circular", "threshold"] = "circular"
-    numbers: Literal["fixed", "float64"] = "fixed"
     driving: Driving | None = None
     n_chains: int = 1
     n_threads: int | None = None
@@ -110,7 +108,7 @@ class Plan:
 
 
 def _check_words(plan: Plan) -> None:
-    wanted = {"form": ("circular", "threshold"), "numbers": ("fixed", "float64"), "loop": ("auto", "general")}
+    wanted = {"form": ("circular", "threshold"), "loop": ("auto", "general")}
     for name, words in wanted.items():
         value = getattr(plan, name)
         if value not in words:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +25,16 @@ class Points:
     x: NDArray[np.float64]
     weights: NDArray[np.float64]
     scores: NDArray[np.float64] | None = None
-    history: Mapping[str, NDArray] = field(default_factory=dict)
+    history: Mapping[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     n_gradients: int = 0
     seconds: float = 0.0
 
     def __len__(self) -> int:
         return len(self.x)
 
-    def expect(self, f: Callable[[NDArray[np.float64]], NDArray]) -> NDArray:
+    def expect(self, f: Callable[[NDArray[np.float64]], NDArray[Any]]) -> NDArray[np.float64]:
         """The weighted sum of ``f``, which maps points [N, d] to [N] or [N, ..]; a number or an array [..]."""
-        values = np.asarray(f(self.x))
+        values: NDArray[Any] = np.asarray(f(self.x))
         if values.shape[:1] != (len(self),):
             raise ValueError(f"f must return one value or row for each of the {len(self)} points, not {values.shape}")
         return np.tensordot(self.weights, values, axes=1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from math import gcd
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +71,7 @@ def parse_polynomial(polynomial: str | Polynomial) -> Polynomial:
         if not all(re.fullmatch(r"1|x(\^[0-9]{1,4})?", term) for term in terms):
             raise ValueError(f"polynomial must be written like 1+x^3+x^5, not {polynomial!r}")
         polynomial = tuple(0 if term == "1" else int(term[2:] or 1) for term in terms)
-    elif not isinstance(polynomial, tuple) or not all(isinstance(e, int) for e in polynomial):
+    elif not _whole_numbers(polynomial):
         raise ValueError(f"polynomial must be text such as 1+x^3+x^5, or its exponents (0, 3, 5), not {polynomial!r}")
     exponents = tuple(sorted(polynomial))
     shown = show_polynomial(exponents)
@@ -85,6 +86,10 @@ def parse_polynomial(polynomial: str | Polynomial) -> Polynomial:
             f" {show_polynomial(register(degree)[0])}"
         )
     return exponents
+
+
+def _whole_numbers(value: object) -> bool:
+    return isinstance(value, tuple) and all(isinstance(each, int) for each in cast("tuple[object, ...]", value))
 
 
 def show_polynomial(exponents: Polynomial) -> str:
@@ -124,7 +129,8 @@ def _product(a: int, b: int, polynomial: Polynomial) -> int:
 
 
 def _prime_factors(n: int) -> list[int]:
-    found, factor = [], 2
+    found: list[int] = []
+    factor = 2
     while factor * factor <= n:
         if n % factor == 0:
             found.append(factor)
@@ -172,7 +178,7 @@ class Words:
 def _byte_tables(images: list[int]) -> NDArray[np.uint32]:
     """[4, 256]: for each byte of a number, what its bits contribute to the number after the jump."""
     images = images + [0] * (WORD - len(images))
-    tables = []
+    tables: list[NDArray[np.uint32]] = []
     for byte in range(WORD // 8):
         table = np.zeros(1, np.uint32)
         for image in reversed(images[8 * byte : 8 * byte + 8]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -35,9 +36,13 @@ class Scan:
     @classmethod
     def from_text(cls, text: str) -> Scan:
         """``systematic``, ``given(0, 2, 1)`` ..: ValueError where it is none of them."""
-        functions = {
+
+        def listed(*order: float | str) -> Scan:
+            return given(order)
+
+        functions: dict[str, Callable[..., Scan]] = {
             "systematic": systematic, "random": random_scan, "checkerboard": checkerboard, "jacobi": jacobi,
-            "given": lambda *order: given(order),
+            "given": listed,
         }  # fmt: skip
         return from_call(text, functions, "scan", cls.WORDS)
 

@@ -31,7 +31,7 @@ class Sharing:
     def from_text(cls, text: str) -> Sharing:
         """``blanket``, ``bins(64)`` ..: ValueError where it is none of them."""
         functions = {
-            "complete": complete, "blanket": blanket, "neighbour-sum": neighbour_sum, "bins": bins,
+            "complete": complete_sharing, "blanket": blanket, "neighbour-sum": neighbour_sum, "bins": bins,
             "random-bins": random_bins,
         }  # fmt: skip
         return from_call(text, functions, "sharing", cls.WORDS)
@@ -40,7 +40,7 @@ class Sharing:
         return f"{self.kind}({self.n_bins})" if self.kind.endswith("bins") else self.kind
 
 
-def complete() -> Sharing:
+def complete_sharing() -> Sharing:
     """The state of all other variables: complete herded Gibbs (HGW19 Sec. 3.1), which converges like 1/T."""
     return Sharing("complete")
 

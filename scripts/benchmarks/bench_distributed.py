@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from timing import AsJson, Repeats, best_times, calibration
+from timing import best_times, calibration
 
 from herdner.corpora.registry import read
 from herdner.distributed import cluster_client, tag_files
@@ -41,15 +41,14 @@ def write_text(path: Path, corpus: str, size: int) -> int:
 
 
 def main(
-    corpus: Annotated[str, typer.Option(help="FILE:FORMAT, whose text is repeated.")],
-    megabytes: Annotated[int, typer.Option(help="Size of the whole text.")] = 32,
+    corpus: Annotated[str, typer.Option(help="FILE:FORMAT.")],
+    megabytes: Annotated[int, typer.Option(help="Size of the text.")] = 32,
     jobs: Annotated[int, typer.Option(help="Processes of the larger cluster.")] = 2,
-    part_megabytes: Annotated[int, typer.Option(help="Size of what a process tags at a time.")] = 2,
-    repeats: Repeats = 3,
-    baseline: Annotated[bool, typer.Option(help="Measure one process too.")] = True,
-    as_json: AsJson = False,
+    part_megabytes: int = 2,
+    repeats: int = 3,
+    baseline: bool = True,
+    as_json: Annotated[bool, typer.Option("--json")] = False,
 ) -> None:
-    """How much faster processes of a Dask cluster tag a corpus than one does, and how much memory each takes."""
     peaks: dict[int, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "corpus.txt")

@@ -22,7 +22,7 @@ from typing import Annotated, Any
 
 import feature_strings
 import typer
-from timing import AsJson, Repeats, best_times, calibration
+from timing import best_times, calibration
 
 import herdner
 from herdner.corpora.registry import read
@@ -78,13 +78,12 @@ def spacy_pipeline(texts: Sequence[str]) -> tuple[Callable[[], Any], Callable[[]
 
 def main(
     corpus: Annotated[str, typer.Option(help="FILE:FORMAT with tags.")],
-    model: Annotated[str, typer.Option(help="Name or file of the model.")] = "en",
+    model: str = "en",
     documents: Annotated[int, typer.Option(help="How many documents of it.")] = 100,
     iterations: Annotated[int, typer.Option(help="L-BFGS iterations of the CRFsuite model.")] = 10,
-    repeats: Repeats = 5,
-    as_json: AsJson = False,
+    repeats: int = 5,
+    as_json: Annotated[bool, typer.Option("--json")] = False,
 ) -> None:
-    """How fast names are tagged, beside python-crfsuite and spaCy."""
     tagger = herdner.load(model)
     gold = [document for document, _ in zip(read(corpus, tokenizer=Tokenizer()), range(documents), strict=False)]
     texts = [document.text for document in gold]

@@ -11,11 +11,12 @@ features, in $HERDNER_DATA/uci), or else scikit-learn's breast cancer set (569 c
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
-from experiment import Experiment, command
+from experiment import Experiment, Out, Quick, Seed
 from fwss_regression import is_there, table
 from scipy.spatial.distance import pdist
 
@@ -39,14 +40,15 @@ Curve = tuple[list[float], list[float]]
 Accuracy = Callable[[np.ndarray, np.ndarray], float]
 
 
-@command("fwss_logistic", "FWSS18 Fig. 1, 6, 8: logistic regression")
 def main(
-    experiment: Experiment,
+    quick: Quick = False,
+    seed: Seed = 0,
+    out: Out = Path("out"),
     data: Annotated[str, typer.Option(help="covtype, protein or breast-cancer; else what is there.")] = "",
 ) -> None:
     name, inputs, labels = load(data)
-    experiment.title, seed = f"{experiment.title}, {name}", experiment.seed
-    if experiment.quick:
+    experiment = Experiment("fwss_logistic", f"FWSS18 Fig. 1, 6, 8: logistic regression, {name}", quick, seed, out)
+    if quick:
         inputs, labels = inputs[::20], labels[::20]
     model, accuracy = prepare(inputs, labels, experiment.rng())
     n = experiment.size(quick=20, full=100)
@@ -68,6 +70,8 @@ def main(
     left.set_ylim(top - 0.08, top + 0.01)
     middle.set(title="MMD$^2$ (Fig. 1b)", xlabel="particles N")
     right.set(title="MMD$^2$, SVGD beside FWSS (Fig. 8)", xlabel="particles N")
+    for panel in (left, middle, right):
+        panel.legend(fontsize=7)
     for label, (sizes, values) in distances.items():
         power = np.polyfit(np.log(sizes), np.log(values) / 2, 1)[0]
         rate = np.polyfit(sizes, np.log(values) / 2, 1)[0]
@@ -118,7 +122,9 @@ def accuracy_curves(
     target = model.target
     curves = {}
     for label, init, step in (("FWSS, MAP start", "map", "line-search"), ("FWSS, prior start", "prior", "constant")):
-        points = fwss(target, n, init=init, step=step, n_steps=250, optimiser=RATES, batch_size=batch, seed=seed)
+        points = fwss(
+            target, n, init=init, step=step, n_steps=250, optimiser=RATES, batch_size=batch, seed=seed
+        )  # fmt: skip
         curves[label] = grown(points, accuracy)
     seen: list[np.ndarray] = []
     points = svgd(
@@ -159,7 +165,9 @@ def mmd_curves(
     options = {"optimiser": Adam(0.02, final=1e-4), "bandwidth": h, "batch_size": batch, "seed": seed}
     points = fwss(target, n, step="constant", init="map", n_steps=250, **options)  # type: ignore[arg-type]
     equal = [mmd2(points.x[:k], samples.x, h) for k in sizes]
-    corrected = [mmd2(points.x[:k], samples.x, h, quadrature_weights(points.x[:k], samples.x, h)[0]) for k in sizes]
+    corrected = [
+        mmd2(points.x[:k], samples.x, h, quadrature_weights(points.x[:k], samples.x, h)[0]) for k in sizes
+    ]  # fmt: skip
     near = points.x[0] + h / 10 * np.random.default_rng(seed).normal(size=(n, target.dim)) / np.sqrt(target.dim)
     from_mode = [svgd(target, k, n_iterations=1000, init=near[:k], **options).x for k in sizes]  # type: ignore
     options["optimiser"] = Adam(0.1, final=1e-4)  # from the prior it is further

@@ -9,10 +9,11 @@ the number of particles under each step rule, beside the paper's claims, and the
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import typer
-from experiment import Experiment, command
+from experiment import Experiment, Out, Quick, Seed
 
 from herdner.fwss import (
     Adam,
@@ -34,9 +35,9 @@ LMO = Adam(0.2, final=0.02)
 STEPS = ("constant", "line-search", "fully-corrective")
 
 
-@command("fwss_toy", "FWSS18 App. G.2: the mixture of 11 Gaussians")
-def main(experiment: Experiment) -> None:
-    target, n, seed = eleven_gaussians(), experiment.size(quick=40, full=200), experiment.seed
+def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
+    experiment = Experiment("fwss_toy", "FWSS18 App. G.2: the mixture of 11 Gaussians", quick, seed, out)
+    target, n = eleven_gaussians(), experiment.size(quick=40, full=200)
     experiment.announce(lambda: fwss(target, n // 2, bandwidth=H, step="constant", seed=0), share=1 / 60)
     runs = {name: run() for name, run in particle_runs(target, n, seed).items()}
     curves = {step: mmd_curve(target, fwss_of(target, n, step, seed), step) for step in STEPS}
@@ -55,6 +56,7 @@ def main(experiment: Experiment) -> None:
     one = 1 - target.kernel_mean.squared_norm(H)
     panels[9].loglog([1, n], [one, one / n], "k:", label="exact samples")
     panels[9].set(title="MMD$^2$ against N (Fig. 3b)", xlabel="particles N")
+    panels[9].legend(fontsize=7)
     results = {
         "particles": {name: [p.seconds, mmd2(p.x, target.kernel_mean, H, p.weights)] for name, p in runs.items()},
         "mmd2": curves, "svgd": {"sizes": svgd_sizes, "mmd2": by_svgd}, "theory": theory,

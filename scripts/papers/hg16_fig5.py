@@ -9,9 +9,11 @@ quartiles; herded Gibbs has one, drawn by the envelope of its error, the largest
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import typer
-from experiment import Experiment, command, envelope, slope, summary
+from experiment import Experiment, Out, Quick, Seed, envelope, slope, summary
 
 from herdner import FactorGraph, Gibbs, from_joint, gibbs, herded_gibbs, qmc_gibbs
 from herdner.convergence import count
@@ -36,8 +38,8 @@ def path(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> np.n
     return np.array([first, [errors.all for errors in found.errors]])
 
 
-@command("hg16_fig5", "HG16 Fig. 5: a two-variable model, eps = 0.1 to 0.0001")
-def main(experiment: Experiment) -> None:
+def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
+    experiment = Experiment("hg16_fig5", "HG16 Fig. 5: a two-variable model, eps = 0.1 to 0.0001", quick, seed, out)
     degree, runs = experiment.size(13, 18), experiment.size(20, 100)
     lengths = np.unique(np.geomspace(8, 2**degree - 1, 70).astype(int)).tolist()
     experiment.announce(lambda: path(model(0.1), qmc_gibbs(), lengths, 0), 1 / (1.2 * runs * len(EPSILONS)))

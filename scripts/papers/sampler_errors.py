@@ -7,8 +7,6 @@ Mean absolute error of all marginals, over runs, against enumeration; by counts 
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 import typer
 
@@ -46,10 +44,7 @@ def errors(backend: Backend, graph: FactorGraph, runs: int) -> tuple[float, floa
     return float(by_counts), float(np.mean([np.abs(result.rao_blackwell - truth).mean() for result in results]))
 
 
-def main(
-    runs: Annotated[int, typer.Option(min=1, help="Runs of each sampler.")] = 12,
-) -> None:
-    """Errors of the marginals by sampler and number of sweeps, on small graphs, against enumeration."""
+def main(runs: int = 12) -> None:
     record = Record(best=False, rao_blackwell=True)
     print("error x 10^5" + " " * 12 + "".join(f"{f'{n} sweeps':>16}" for n in LENGTHS))
     for title, graph in graphs(np.random.default_rng(0)).items():

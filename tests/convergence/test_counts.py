@@ -21,7 +21,7 @@ from herdner.inference.backends.gibbs import (
     qmc_gibbs,
     rdhg,
 )
-from herdner.sampling import Record, Sobol, bins, blanket, complete, given, neighbour_sum, random_bins
+from herdner.sampling import Record, Sobol, bins, blanket, complete_sharing, given, neighbour_sum, random_bins
 
 
 def full(n: int, seed: int = 1) -> FactorGraph:
@@ -46,7 +46,7 @@ GRAPHS = {
 PLANS = {
     "gibbs": gibbs(),
     "blanket": herded_gibbs(),
-    "complete": herded_gibbs(sharing=complete()),
+    "complete": herded_gibbs(sharing=complete_sharing()),
     "sum": herded_gibbs(sharing=neighbour_sum()),
     "bins": dhg(n_bins=5),
     "random bins": rdhg(n_bins=5),
@@ -54,8 +54,6 @@ PLANS = {
     "bounded random bins": Gibbs(sharing=random_bins(4), error_bound=1.0, form="threshold"),
     "threshold": herded_gibbs(form="threshold"),
     "threshold bins": dhg(n_bins=7, form="threshold"),
-    "floats": Gibbs(sharing=blanket(), numbers="float64"),
-    "random bins, floats": Gibbs(sharing=random_bins(3), numbers="float64"),
     "hashed": Gibbs(sharing=blanket(), weight_memory=100_000, form="threshold"),
     "register": qmc_gibbs(),
     "sobol": qmc_gibbs(driving=Sobol()),
@@ -102,7 +100,7 @@ def test_weights_are_those_of_the_sharing():
     by_blanket = others[:, 0] * 2 + others[:, -1]
     assert np.array_equal(focus(graph).keys[0], by_blanket)
     assert np.array_equal(focus(graph, neighbour_sum()).keys[0], others[:, 0] + others[:, -1])
-    assert focus(graph, complete()).n_weights == 128
+    assert focus(graph, complete_sharing()).n_weights == 128
     target = Oracle.of_graph(GRAPHS["full"]).probabilities.reshape(-1, 2)
     p = target[:, 1] / target.sum(axis=1)
     of_bins = np.ceil(p * 4).astype(int) - 1
@@ -153,7 +151,7 @@ def by_definition(visits: np.ndarray, seen: Focus) -> Errors:
 
 
 @pytest.mark.parametrize("graph", ["ring", "full", "triples"])
-@pytest.mark.parametrize("sharing", [blanket(), bins(3), random_bins(4), complete()], ids=str)
+@pytest.mark.parametrize("sharing", [blanket(), bins(3), random_bins(4), complete_sharing()], ids=str)
 def test_errors_are_what_the_paper_says(graph, sharing):
     seen = focus(GRAPHS[graph], sharing)
     for seed in range(3):

@@ -23,7 +23,7 @@ from herdner.convergence import (
 )
 from herdner.graph import FactorGraph, TableFactors, boltzmann, from_joint, ising, potts
 from herdner.inference.backends.gibbs import bounded_error, gibbs, herded_gibbs
-from herdner.sampling import Record, bins, complete, random_bins
+from herdner.sampling import Record, bins, complete_sharing, random_bins
 
 
 def ring(seed: int, low: float = 0.0, high: float = 1.0, n: int = 8) -> FactorGraph:
@@ -94,13 +94,15 @@ def test_complete_herding_keeps_the_bounds(seed):
     """Proposition 5: visits of each state; Theorem 3 and Corollary 4: the distance of the joints."""
     graph = positive(seed)
     found, lengths = Convergence.of(graph), [2**k for k in range(3, 17)]
-    samples = count(graph, herded_gibbs(sharing=complete()), lengths, seed=seed)
+    samples = count(graph, herded_gibbs(sharing=complete_sharing()), lengths, seed=seed)
     for n, visits, errors in zip(lengths, samples.visits, samples.errors, strict=True):
         assert visits.sum(axis=0).min() >= found.l * n - found.b
         assert errors.all / 2 <= found.bound_from_start(n)
     assert found.bound_from_start(2**16) < 0.01, "the bound says something"
     burn_in = int(np.ceil(found.burn_in(2**16)))
-    kept = herded_gibbs(2**16 + burn_in, burn_in, complete(), record=Record(joint=True)).infer(graph, seed).joint
+    kept = (
+        herded_gibbs(2**16 + burn_in, burn_in, complete_sharing(), record=Record(joint=True)).infer(graph, seed).joint
+    )
     assert np.abs(kept - joint(graph)).sum() / 2 <= found.bound(2**16) < 0.01
 
 
@@ -127,7 +129,7 @@ def test_returns_by_linear_algebra_are_those_of_gibbs_runs(sharing):
 
 def test_complete_keys_have_no_correlation():
     graph = ring(1, n=5)
-    assert Correlation.exact(joint(graph), focus(graph, complete())).total == pytest.approx(0, abs=1e-12)
+    assert Correlation.exact(joint(graph), focus(graph, complete_sharing())).total == pytest.approx(0, abs=1e-12)
 
 
 def test_herding_comes_to_the_estimate():

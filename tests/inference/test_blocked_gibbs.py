@@ -19,7 +19,7 @@ from quick import examples
 from herdner.graph import FactorGraph, TableFactors, chain, compile_tables, ising, potts
 from herdner.inference import Interrupted, UnsupportedGraph, make_backend
 from herdner.inference.backends.blocked_gibbs import BlockedGibbs, Blocks
-from herdner.inference.gibbs import run as markov_chain
+from herdner.inference.gibbs import run as gibbs_run
 from herdner.sampling import Record, linear
 
 
@@ -207,7 +207,7 @@ def test_the_result_depends_on_the_seed_alone(monkeypatch):
         assert np.array_equal(same.samples, one.samples)
         assert np.array_equal(same.trace, one.trace)
     assert not np.array_equal(backend.infer(graph, 2).samples, one.samples)
-    monkeypatch.setattr(markov_chain, "_PIECE_SECONDS", 1e-5)
+    monkeypatch.setattr(gibbs_run, "_PIECE_SECONDS", 1e-5)
     assert np.array_equal(backend.infer(graph, 1).samples, one.samples)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
 from herdner.graph import FactorGraph, TableFactors, boltzmann, compile_tables, ising, potts
 from herdner.inference.backends.gibbs import Gibbs
-from herdner.inference.gibbs.run import Chain
+from herdner.inference.gibbs.run import Arrays, Run
 from herdner.inference.gibbs.setup import Setup
 from herdner.sampling import Record, bins, blanket, linear, neighbour_sum, random_bins
 
@@ -31,13 +33,13 @@ def test_instruction_sets_agree(kind, sharing) -> None:
     if sharing == neighbour_sum() and kind in ("two", "any"):
         pytest.skip("the sum of the neighbours needs equal couplings")
     plan = Gibbs(20, sharing=sharing, annealing=linear(0.2, 1.5), record=Record(rao_blackwell=True, trace=True))
-    shared = Setup.of(plan, graph, None)
-    runs = []
-    for plain in (False, True):
-        chain = Chain(shared, np.zeros(len(graph.sizes), np.uint16), np.arange(4, dtype=np.uint64), None)
-        if plain:
-            chain.engine.use_plain_engine()
-        chain.engine.advance(0, 20 * len(graph.sizes))
-        runs.append({**chain.arrays, "state": chain.engine.state})
-    for name, array in runs[0].items():
-        np.testing.assert_array_equal(array, runs[1][name], err_msg=name)
+    setup = Setup.of(plan, graph)
+    runs = [
+        Run(setup, np.zeros(len(graph.sizes), np.uint16), np.arange(4, dtype=np.uint64), plain=plain)
+        for plain in (False, True)
+    ]
+    for run in runs:
+        run.engine.advance(0, 20 * len(graph.sizes))
+    for field in fields(Arrays):
+        first, second = (getattr(run.arrays, field.name) for run in runs)
+        np.testing.assert_array_equal(first, second, err_msg=field.name)

@@ -12,7 +12,7 @@ from data import ELSEWHERE
 from herdner.graph import FactorGraph, TableFactors, boltzmann, ising, potts
 from herdner.inference import BACKENDS, ImpossibleGraph, UnsupportedGraph, make_backend
 from herdner.inference.backends.gibbs import Gibbs, qmc_gibbs
-from herdner.sampling import Record, Sobol, bins, blanket, complete, given, neighbour_sum
+from herdner.sampling import Record, Sobol, bins, blanket, complete_sharing, given, neighbour_sum
 
 INF = np.inf
 GRID = ising(0.3, np.zeros((4, 4)))
@@ -89,7 +89,6 @@ def test_options_of_some(name, options, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Gibbs(numbers="int"), "numbers must be fixed or float64, not 'int'"),  # type: ignore[arg-type]
         (lambda: Gibbs(form="round"), "form must be circular or threshold, not 'round'"),  # type: ignore[arg-type]
         (lambda: Gibbs(loop="fast"), "loop must be auto or general, not 'fast'"),  # type: ignore[arg-type]
         (lambda: Gibbs(error_bound="a"), "error_bound must be a number of at least 0"),  # type: ignore[arg-type]
@@ -201,7 +200,7 @@ def test_sums_of_neighbours_need_equal_couplings(graph, message):
     [
         (blanket(), 10, GRID, "more than weight_memory, 10 bytes: variable . has . neighbours.* or use dhg"),
         (
-            complete(),
+            complete_sharing(),
             20_000,
             GRID,
             "20000 bytes: variable .* has 15 neighbours, whose states are its keys; raise weight_memory",

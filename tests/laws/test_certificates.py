@@ -131,7 +131,7 @@ def test_an_interrupted_run_keeps_its_certificate(monkeypatch) -> None:
     def stopped(*arguments):
         raise Interrupted(herdner.gibbs(2).infer(weak_graph(), 1))
 
-    monkeypatch.setattr(herdner.inference.backends.dogs, "run_chains", stopped)
+    monkeypatch.setattr(herdner.inference.backends.dogs, "sample", stopped)
     with pytest.raises(Interrupted) as caught:
         DoGS().infer(weak_graph(), 1)
     assert caught.value.result.certificate.bound < 6

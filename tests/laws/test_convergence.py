@@ -12,10 +12,10 @@ from oracle import Oracle
 
 from herdner.graph import FactorGraph, TableFactors, boltzmann, from_joint
 from herdner.inference.backends.gibbs import Gibbs, bounded_error, dhg, gibbs, herded_gibbs, rdhg
-from herdner.sampling import Record, blanket, complete
+from herdner.sampling import Record, blanket, complete_sharing
 
 RECORD = Record(best=False, marginals=False, joint=True)
-COMPLETE = herded_gibbs(sharing=complete(), record=RECORD)
+COMPLETE = herded_gibbs(sharing=complete_sharing(), record=RECORD)
 GIBBS = gibbs(record=RECORD)
 
 
@@ -87,12 +87,6 @@ def test_slopes_are_minus_one_and_minus_a_half():
         [[slope(LENGTHS, random_model(seed).errors(plan, LENGTHS)) for seed in range(6)] for plan in (COMPLETE, GIBBS)]
     ).mean(axis=1)
     assert slopes == pytest.approx([-1.0, -0.5], abs=0.08)
-
-
-def test_float64_weights_converge_like_fixed_ones():
-    model = random_model(1)
-    grown = LENGTHS * model.errors(replace(COMPLETE, numbers="float64"), LENGTHS)
-    assert grown.max() < len(model.oracle.states)
 
 
 # ---- HG16 Sec. 4.1 and 4.2 ----

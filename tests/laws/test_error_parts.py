@@ -11,7 +11,7 @@ import pytest
 from herdner.convergence import Errors, approx_bound, count, herding_bound
 from herdner.graph import FactorGraph, boltzmann
 from herdner.inference.backends.gibbs import Gibbs, dhg, gibbs, herded_gibbs, rdhg
-from herdner.sampling import bins, complete
+from herdner.sampling import bins, complete_sharing
 
 N = 8
 LENGTHS = [2**10, 2**14, 2**18, 2**20]
@@ -64,7 +64,7 @@ def test_gibbs_on_a_ring():
 def test_complete_herding_has_no_part_from_sharing():
     """Every z has a weight of its own: D^cor and D^approx are 0, D^herding at most 2 / T for each of 128."""
     for graph in (ring(), all_joined()):
-        for n, part in zip(LENGTHS, errors(graph, herded_gibbs(sharing=complete())), strict=True):
+        for n, part in zip(LENGTHS, errors(graph, herded_gibbs(sharing=complete_sharing())), strict=True):
             assert part.cor < 1e-12
             assert part.approx < 1e-12
             assert part.herding <= herding_bound(n, 128) + 1e-9

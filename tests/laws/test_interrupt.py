@@ -101,12 +101,12 @@ def test_ctrl_c_keeps_what_was_recorded(name):
 
 def test_an_interrupt_that_comes_at_once_gives_the_start(monkeypatch):
     """Nothing was recorded yet: averages are None, the state is one that is allowed."""
-    from herdner.inference.gibbs import run as markov_chain
+    from herdner.inference.gibbs import run as gibbs_run
 
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(markov_chain.Chain, "advance", stopped)
+    monkeypatch.setattr(gibbs_run.Run, "advance", stopped)
     for n_chains in (1, 3):
         with pytest.raises(Interrupted) as caught:
             Gibbs(10, n_chains=n_chains, record=RECORD).infer(ising(0.3, FIELD), 1)

@@ -18,7 +18,7 @@ from oracle import Oracle
 from herdner.graph import FactorGraph, TableFactors, chain, compile_tables, ising, potts
 from herdner.graph.conditionals import colours
 from herdner.inference.backends.gibbs import Gibbs, bounded_error, qmc_gibbs
-from herdner.sampling import Record, Sobol, checkerboard, complete, given, jacobi, random_bins, random_scan
+from herdner.sampling import Record, Sobol, checkerboard, complete_sharing, given, jacobi, random_bins, random_scan
 
 N_SWEEPS = 150_000
 
@@ -145,7 +145,7 @@ def test_other_samplers_of_the_same_distribution(name):
         Gibbs(n_sweeps, annealing=1.0, record=record),
         qmc_gibbs(n_sweeps - 1, record=record),
         qmc_gibbs(n_sweeps, driving=Sobol(), record=record),
-        bounded_error(n_sweeps, error_bound=1.5, sharing=complete(), record=record),
+        bounded_error(n_sweeps, error_bound=1.5, sharing=complete_sharing(), record=record),
         Gibbs(n_sweeps // 4, n_chains=4, record=record),
     ):
         result = plan.infer(graph, seed=3)

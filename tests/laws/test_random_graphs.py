@@ -20,7 +20,7 @@ from herdner.sampling import (
     bins,
     blanket,
     checkerboard,
-    complete,
+    complete_sharing,
     jacobi,
     linear,
     neighbour_sum,
@@ -58,12 +58,13 @@ def bounded(sharing, error_bound, **options):
 PLANS = st.builds(
     bounded,
     n_sweeps=st.integers(1, 12),
-    sharing=st.sampled_from([None, None, blanket(), neighbour_sum(), complete(), bins(1), bins(9), random_bins(5)]),
+    sharing=st.sampled_from(
+        [None, None, blanket(), neighbour_sum(), complete_sharing(), bins(1), bins(9), random_bins(5)]
+    ),
     error_bound=st.sampled_from([0.0, 0.0, 0.0, 1.0]),
     scan=st.sampled_from([systematic(), systematic(), random_scan(), checkerboard(), jacobi()]),
     annealing=st.sampled_from([None, None, linear(0.0, 2.0), linear(2.0, 0.5)]),
     form=st.sampled_from(["circular", "circular", "threshold"]),
-    numbers=st.sampled_from(["fixed", "fixed", "float64"]),
     n_chains=st.integers(1, 2),
     weight_memory=st.sampled_from([2**30, 2**22]),
     record=st.sampled_from([RECORD, RECORD, replace(RECORD, rao_blackwell=False), Record(False, True, every=1)]),

@@ -11,7 +11,7 @@ from gibbs_families import FAMILIES, sharings
 from herdner.graph import FactorGraph, TableFactors, ising, potts
 from herdner.inference import Result
 from herdner.inference.backends.gibbs import Gibbs
-from herdner.inference.gibbs import run as markov_chain
+from herdner.inference.gibbs import run as gibbs_run
 from herdner.sampling import (
     LFSR,
     Record,
@@ -19,7 +19,7 @@ from herdner.sampling import (
     bins,
     blanket,
     checkerboard,
-    complete,
+    complete_sharing,
     jacobi,
     linear,
     neighbour_sum,
@@ -86,7 +86,7 @@ def test_threads_share_a_sweep(kind, scan, sharing):
 def test_threads_share_a_sweep_of_complete_herding(family, scan):
     """Every label depends on all others, so that a checkerboard has a colour for each variable."""
     graph = FAMILIES[family]
-    plan = Gibbs(30, sharing=complete(), scan=scan, record=RECORD)
+    plan = Gibbs(30, sharing=complete_sharing(), scan=scan, record=RECORD)
     alone = plan.infer(graph, 1)
     for n_threads in (2, 3):
         assert_same(alone, replace(plan, n_threads=n_threads).infer(graph, 1))
@@ -147,7 +147,7 @@ PLANS = [
     Gibbs(40, scan=checkerboard(), sharing=bins(4), record=RECORD),
     Gibbs(40, scan=jacobi(), sharing=blanket(), record=RECORD),
     Gibbs(40, sharing=random_bins(4), form="threshold", record=RECORD),
-    Gibbs(40, sharing=complete(), record=RECORD),
+    Gibbs(40, sharing=complete_sharing(), record=RECORD),
     Gibbs(40, annealing=linear(0.1, 3), sharing=blanket(), record=RECORD),
     Gibbs(63, driving=LFSR(), record=RECORD),
     Gibbs(64, driving=Sobol(), record=RECORD),
@@ -160,20 +160,18 @@ def test_pieces_change_nothing(monkeypatch, family, plan):
     """Pieces as long as time allows are what lets Ctrl-C in: here of one update each, and of any number."""
     graph = FAMILIES[family]
     whole = plan.infer(graph, 1)
-    ends, advance = [], markov_chain.Chain._advance
-    monkeypatch.setattr(
-        markov_chain.Chain, "_advance", lambda chain, end, *rest: (ends.append(end), advance(chain, end, *rest))
-    )
+    pieces, advance = [], gibbs_run.Run.advance
+    monkeypatch.setattr(gibbs_run.Run, "advance", lambda run, *rest: (pieces.append(run.done), advance(run, *rest)))
     for seconds in (0.0, 2e-5):
-        monkeypatch.setattr(markov_chain, "_PIECE_SECONDS", seconds)
+        monkeypatch.setattr(gibbs_run, "_PIECE_SECONDS", seconds)
         assert_same(whole, plan.infer(graph, 1))
-    assert len(ends) > whole.n_updates - graph.n_variables, "pieces of one update after the first sweep"
+    assert len(pieces) > whole.n_updates - graph.n_variables, "pieces of one update after the first sweep"
 
 
 def test_pieces_change_nothing_on_threads(monkeypatch):
     graph, plan = big_graph("grid"), Gibbs(6, sharing=blanket(), scan=checkerboard(), n_threads=2, record=RECORD)
     whole = plan.infer(graph, 1)
-    monkeypatch.setattr(markov_chain, "_PIECE_SECONDS", 0.0)
+    monkeypatch.setattr(gibbs_run, "_PIECE_SECONDS", 0.0)
     assert_same(whole, plan.infer(graph, 1))
 
 

@@ -14,7 +14,7 @@ from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
 from herdner.inference.backend import SAMPLES, Takes
 from herdner.inference.gibbs.blocks import Blocks
-from herdner.inference.gibbs.runs import run_chains
+from herdner.inference.gibbs.run import sample
 from herdner.inference.result import Result
 from herdner.sampling.annealing import Annealing, as_annealing
 from herdner.sampling.plan import Plan
@@ -81,4 +81,4 @@ class BlockedGibbs:
         if not len(compiled.sizes):
             raise ValueError("the graph has no variables; a sampler needs at least one")
         plan = self._plan() if record is None else replace(self._plan(), record=record)
-        return run_chains(plan, compiled, generator(seed), start, began, Blocks.of(compiled))
+        return sample(plan, compiled, generator(seed), start, began, Blocks.of(compiled))

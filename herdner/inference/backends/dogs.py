@@ -27,7 +27,7 @@ from herdner.graph.linked_chains import is_near
 from herdner.graph.tables import TableGraph, compile_tables
 from herdner.inference.backend import SAMPLES, Interrupted, Takes
 from herdner.inference.backends.viterbi import Viterbi
-from herdner.inference.gibbs.runs import run_chains
+from herdner.inference.gibbs.run import sample
 from herdner.inference.result import Result
 from herdner.sampling.annealing import Annealing, as_annealing
 from herdner.sampling.plan import Plan
@@ -115,7 +115,7 @@ class DoGS:
         plan = self._plan(order) if len(order) else replace(self._plan([0]), n_sweeps=0, burn_in=0, annealing=None)
         plan = plan if record is None else replace(plan, record=record)
         try:
-            result = run_chains(plan, compiled, generator(seed), start, began)
+            result = sample(plan, compiled, generator(seed), start, began)
         except Interrupted as stopped:
             raise Interrupted(replace(stopped.result, certificate=certificate)) from None
         return replace(result, certificate=certificate)

@@ -13,7 +13,7 @@ from herdner.base.seeds import generator
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
 from herdner.inference.backend import SAMPLES, Takes
-from herdner.inference.gibbs.runs import run_chains
+from herdner.inference.gibbs.run import sample
 from herdner.inference.result import Result
 from herdner.sampling.annealing import Annealing, linear
 from herdner.sampling.driving import LFSR, Driving
@@ -56,7 +56,7 @@ class Gibbs(Plan):
             raise ValueError("the graph has no variables; a sampler needs at least one")
         self.scan.check(len(compiled.sizes))
         plan = self if record is None else replace(self, record=record)
-        return run_chains(plan, compiled, generator(seed), start, began)
+        return sample(plan, compiled, generator(seed), start, began)
 
 
 def gibbs(

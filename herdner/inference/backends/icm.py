@@ -17,8 +17,7 @@ from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
 from herdner.inference.backend import Takes
 from herdner.inference.backends.sweeps import Interruptible, check_options, constant
-from herdner.inference.gibbs.repair import repaired
-from herdner.inference.gibbs.start import given_start
+from herdner.inference.gibbs.start import given_start, repaired
 from herdner.inference.result import Result
 from herdner.sampling.record import Record
 

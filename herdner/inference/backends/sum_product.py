@@ -18,7 +18,7 @@ from herdner.graph.tables import TableGraph, compile_tables
 from herdner.inference.backend import ImpossibleGraph, Takes, UnsupportedGraph
 from herdner.inference.backends.sweeps import Interruptible, check_options, check_possible
 from herdner.inference.backends.viterbi import Viterbi, expected, group_counts
-from herdner.inference.gibbs.repair import repaired
+from herdner.inference.gibbs.start import repaired
 from herdner.inference.result import Result
 from herdner.sampling.record import Record
 

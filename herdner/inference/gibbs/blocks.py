@@ -17,7 +17,7 @@ from herdner.inference.backend import UnsupportedGraph
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
-    """The blocks of a graph and the tables of the edges in them, as in ``cython_ext/gibbs_blocks.h``.
+    """The blocks of a graph and the tables of the edges in them; the engine reads it by these names (engine/fields.h).
 
     ``first`` int32[V]: the first variable of each variable's block; ``edge_table`` int32[V]: the table of the edge to
     the variable before, in a block; ``tables`` float64[T, K, width]: log-potentials less the largest, the label of the
@@ -30,6 +30,16 @@ class Blocks:
     tables: NDArray[np.float64]
     range: float
     longest: int
+
+    @property
+    def n_labels(self) -> int:
+        """The largest number of labels."""
+        return self.tables.shape[1]
+
+    @property
+    def stride(self) -> int:
+        """Doubles of a row of a table."""
+        return self.tables.shape[2]
 
     @classmethod
     def of(cls, compiled: TableGraph) -> Blocks:

@@ -1,110 +1,175 @@
-"""One chain of a sampler: its arrays, handed to the compiled engine, and its progress piece by piece."""
+"""Runs of a sampler: the arrays and the progress of each, all of a plan side by side, and what they found together."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import gibbs as loops
-from herdner._ext.conditionals import independent as mark_independent
+from herdner.graph.conditionals import Conditionals
 from herdner.graph.grids import GridForm
+from herdner.graph.tables import TableGraph
+from herdner.inference.backend import Interrupted
+from herdner.inference.backends.sweeps import constant
+from herdner.inference.gibbs.blocks import Blocks
 from herdner.inference.gibbs.setup import Setup
+from herdner.inference.gibbs.start import given_start, random_start
+from herdner.inference.result import Result
+from herdner.sampling.driving import Uniforms
+from herdner.sampling.plan import Plan
 
 _PIECE_SECONDS = 0.1  # between looks for Ctrl-C
 _MOST_JOINT = 2**24
 
 
-def _equal_step(betas: NDArray[np.float64] | None) -> float:
-    """By how much annealing rises from sweep to sweep, 0 where it does not rise or not in equal steps."""
-    if betas is None or len(betas) < 2 or betas[1] <= betas[0]:
-        return 0.0
-    steps = np.diff(betas)
-    return float(steps[0]) if np.ptp(steps) < 1e-12 * abs(betas).max() else 0.0
+def sample(
+    plan: Plan,
+    compiled: TableGraph,
+    rng: np.random.Generator,
+    start: ArrayLike | None,
+    began: float,
+    blocks: Blocks | None = None,
+) -> Result:
+    """All runs of a plan, and what they found together; ``blocks`` of variables are resampled together."""
+    sizes = compiled.sizes
+    constant(compiled)
+    if sizes.max() > loops.LABELS_LIMIT:
+        raise ValueError(
+            f"variable {sizes.argmax()} has {sizes.max()} labels; samplers take at most {loops.LABELS_LIMIT}"
+        )
+    setup = Setup.of(plan, compiled, blocks)
+    first = None if start is None else given_start(compiled, start)
+    try:
+        runs = begun(setup, rng, first)
+    except MemoryError:
+        raise MemoryError(
+            f"no memory is left for {plan.n_chains} chains of {plan.n_sweeps} sweeps and records ({plan.record}):"
+            " use fewer chains, less weight_memory, or record less"
+        ) from None
+    try:
+        if plan.threads > 1:
+            _on_threads(runs, plan.threads)
+        while not all(run.ended for run in runs):  # a piece of each in turn: whenever this ends, none is left behind
+            for run in runs:
+                run.advance()
+    except KeyboardInterrupt:
+        raise Interrupted(_found(setup, runs, began)) from None
+    return _found(setup, runs, began)
 
 
-@dataclass
-class Chain:
-    """One chain: its state and what it records, advanced in pieces."""
+def begun(setup: Setup, rng: np.random.Generator, first: NDArray[np.uint16] | None) -> list[Run]:
+    """The runs before their first sweep."""
+    plan, compiled = setup.plan, setup.compiled
+    keys = rng.integers(0, 2**64, (plan.n_chains, 4), dtype=np.uint64)
+    drivers: Sequence[Uniforms | None] = [None] * plan.n_chains
+    if plan.driving is not None:
+        drivers = [plan.driving.begin(setup.n_steps, plan.n_sweeps, r) for r in rng.spawn(plan.n_chains)]
+    return [
+        Run(setup, random_start(compiled, int(k[3])) if first is None else first.copy(), k, driver)
+        for k, driver in zip(keys, drivers, strict=True)
+    ]
 
-    shared: Setup
-    state: NDArray[np.uint16]
+
+def _on_threads(runs: list[Run], n_threads: int) -> None:
+    """Several runs each on a thread, in turn where they are more; or all threads together on the sweeps of one."""
+    stop, n_workers = threading.Event(), min(n_threads, len(runs)) if len(runs) > 1 else 1
+
+    def take_turns(mine: list[Run], pool: ThreadPoolExecutor | None) -> None:
+        while not stop.is_set() and not all(run.ended for run in mine):
+            for run in mine:
+                run.advance(pool)
+
+    # Ctrl-C reaches the main thread alone, which only waits.
+    with ThreadPoolExecutor(n_threads) as pool, ThreadPoolExecutor(n_workers) as workers:
+        try:
+            shared = pool if len(runs) == 1 else None
+            for done in [workers.submit(take_turns, runs[w::n_workers], shared) for w in range(n_workers)]:
+                done.result()
+        finally:
+            stop.set()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrays:
+    """The arrays of one run that the engine reads and writes, by these names (engine/fields.h); None: not wanted.
+
+    ``keys`` uint64[4]: of the streams of draws, scan, weights, start. ``state`` uint16[V]; ``other``: the next one of a
+    Jacobi scan. ``unary``, ``rows``: receive the exponentials of the form's rows; ``unary_step``, ``rows_step``: what
+    these are multiplied by from sweep to sweep. ``fractions``, ``dense``: the herding weights. The others are what is
+    recorded, at first 0: ``counts`` and ``conditional_sums`` in the layout of the unary rows.
+    """
+
     keys: NDArray[np.uint64]
-    driver: object | None
-    piece: int = 1
-    arrays: dict[str, NDArray] = field(default_factory=dict)
-    table_counts: tuple[NDArray[np.float64], ...] = ()
+    state: NDArray[np.uint16]
+    other: NDArray[np.uint16] | None
+    unary: NDArray[np.float64]
+    rows: NDArray[np.float64] | None
+    unary_step: NDArray[np.float64] | None
+    rows_step: NDArray[np.float64] | None
+    fractions: NDArray[np.uint32] | None
+    dense: NDArray[np.float64] | None
+    counts: NDArray[np.uint32] | None
+    conditional_sums: NDArray[np.float64] | None
+    conditional_counts: NDArray[np.uint32] | None
+    joint: NDArray[np.uint32] | None
+    joint_place: NDArray[np.int64] | None
+    trace: NDArray[np.float64] | None
+    samples: NDArray[np.uint16] | None
+    best: NDArray[np.uint16] | None
 
-    def __post_init__(self) -> None:
-        shared, plan, form = self.shared, self.shared.plan, self.shared.form
-        self.piece = min(2**16, shared.n_steps)
-        self.engine = loops.Run()
-        other = self.state.copy() if plan.scan.kind == "jacobi" else self.state
-        unary = np.empty_like(form.unary)
-        if isinstance(form, GridForm):
-            self.engine.set_grid(form, self.state, other, unary)
-        else:
-            independent = None
-            if shared.loop == "two":
-                form, independent = form.padded, np.empty(len(self.state) // loops.BATCH_SIZE, np.uint8)
-                mark_independent(form.starts, form.others, loops.BATCH_SIZE, independent)
-            self.engine.set_model(
-                form, self.state, other, unary, np.empty_like(form.rows), shared.careful, shared.loop, independent
-            )
-        step = _equal_step(shared.betas)
-        if step:
-            rows = np.empty_like(form.sides.ravel() if isinstance(form, GridForm) else form.rows)
-            self.engine.set_step(np.empty_like(form.unary), rows, step)
-        self.engine.set_groups(shared.compiled.factors)
-        self._set_draws()
-        self.engine.set_scan(
-            shared.n_steps, shared.order, plan.scan.kind == "random", plan.scan.kind == "jacobi", self.keys[0],
-            self.keys[1], shared.betas, shared.colour_starts, plan.threads if plan.n_chains == 1 else 1,
-        )  # fmt: skip
-        if shared.blocks is not None:
-            b = shared.blocks
-            self.engine.set_blocks(b.first, b.edge_table, b.tables, b.range, b.longest)
-        self._set_record()
+    @classmethod
+    def of(cls, setup: Setup, state: NDArray[np.uint16], keys: NDArray[np.uint64]) -> Arrays:
+        plan, form, record, n = setup.plan, setup.form, setup.plan.record, len(state)
+        rows = None if isinstance(form, GridForm) else np.empty_like(form.rows)
+        fractions, dense = setup.weights.arrays(int(keys[2]), n)
+        n_states, joint_place = _joint_places(setup.compiled.sizes) if record.joint else (0, None)
+        n_samples = -(-(plan.n_sweeps - plan.burn_in) // record.every) if record.every else 0
+        return cls(
+            keys=keys,
+            state=state,
+            other=state.copy() if plan.scan.kind == "jacobi" else None,
+            unary=np.empty_like(form.unary),
+            rows=rows,
+            unary_step=np.empty_like(form.unary) if setup.heat_step else None,
+            rows_step=np.empty(8 if rows is None else len(rows)) if setup.heat_step else None,
+            fractions=fractions,
+            dense=dense,
+            counts=np.zeros(len(form.unary), np.uint32) if record.marginals else None,
+            conditional_sums=np.zeros(len(form.unary)) if record.rao_blackwell else None,
+            conditional_counts=np.zeros(n, np.uint32) if record.rao_blackwell else None,
+            joint=np.zeros(n_states, np.uint32) if record.joint else None,
+            joint_place=joint_place,
+            trace=np.full(plan.n_sweeps, np.nan) if record.trace else None,
+            samples=np.empty((n_samples, n), np.uint16) if record.every else None,
+            best=state.copy() if record.best else None,
+        )
 
-    def _set_draws(self) -> None:
-        plan, w = self.shared.plan, self.shared.weights
-        sharing = plan.sharing
-        n = len(self.state)
-        fractions, dense = w.arrays(int(self.keys[2]), n)
-        own = plan.scan.kind in ("systematic", "checkerboard", "jacobi")
-        n_tables = (-(-self.shared.n_steps // loops.SHARD_SIZE) if own else 1) if w.hashed else 0
-        one = 2.0**32 if plan.numbers == "fixed" else 1.0
-        self.engine.set_draws(
-            w.draw, sharing.kind if sharing else "blanket", one, plan.form == "circular",
-            sharing.n_bins if sharing else 1, min(plan.error_bound, 1e300), w.key_starts, w.key_members, w.long_keys,
-            w.place, w.bin_places, self.keys[2], fractions, dense, w.weights_at, w.n_keys, w.words,
-            plan.weight_memory // max(n_tables, 1), n_tables,
-        )  # fmt: skip
 
-    def _set_record(self) -> None:
-        record, form, plan = self.shared.plan.record, self.shared.form, self.shared.plan
-        n, factors = len(self.state), self.shared.compiled.factors
-        if record.table_counts:
-            self.table_counts = tuple(np.zeros(group.tables.shape) for group in factors)
-        if record.marginals:
-            self.arrays["counts"] = np.zeros(len(form.unary), np.uint32)
-        if record.rao_blackwell:
-            self.arrays["conditional_sums"] = np.zeros(len(form.unary))
-            self.arrays["conditional_counts"] = np.zeros(n, np.uint32)
-        if record.joint:
-            n_states, self.arrays["joint_place"] = _joint_places(self.shared.compiled.sizes)
-            self.arrays["joint"] = np.zeros(n_states, np.uint32)
-        if record.trace:
-            self.arrays["trace"] = np.full(plan.n_sweeps, np.nan)
-        if record.every:
-            n_samples = -(-(plan.n_sweeps - plan.burn_in) // record.every)
-            self.arrays["samples"] = np.empty((n_samples, n), np.uint16)
-        if record.best:
-            self.arrays["best"] = self.state.copy()
-        self.engine.set_record(record.follows, self.arrays, self.table_counts, max(record.every, 1), plan.burn_in)
+class Run:
+    """One run (a Markov chain): its arrays and the engine that works on them, advanced in pieces."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        state: NDArray[np.uint16],
+        keys: NDArray[np.uint64],
+        driver: Uniforms | None = None,
+        plain: bool = False,
+    ) -> None:
+        """``driver``: where uniform numbers come from, None: the generator; ``plain``: without AVX2, for tests."""
+        factors, tables = setup.compiled.factors, setup.plan.record.table_counts
+        self.setup, self.driver, self.arrays = setup, driver, Arrays.of(setup, state, keys)
+        self.table_counts = tuple(np.zeros(group.tables.shape) for group in factors) if tables else ()
+        self.engine = loops.Engine(factors, self.table_counts)
+        self.engine.begin(setup, self.arrays, plain)
+        self.piece = min(2**16, setup.n_steps)
 
     @property
     def done(self) -> int:
@@ -113,56 +178,70 @@ class Chain:
 
     @property
     def ended(self) -> bool:
-        return self.done == self.shared.n_steps * self.shared.plan.n_sweeps
+        return self.done == self.setup.n_steps * self.setup.plan.n_sweeps
 
-    def advance(self, pool: ThreadPoolExecutor | None, n_threads: int) -> None:
-        """The next piece, of about as many updates as fit between two looks for Ctrl-C."""
-        n_steps = self.shared.n_steps
+    def advance(self, pool: ThreadPoolExecutor | None = None) -> None:
+        """The next piece, if any, of about as many updates as fit between two looks for Ctrl-C.
+
+        On the threads of a ``pool``, if there is one: as many as share a sweep.
+        """
+        n_steps, done = self.setup.n_steps, self.done
         piece = self.piece if pool is None else max(self.piece // n_steps, 1) * n_steps
+        end = min(done + piece, n_steps * self.setup.plan.n_sweeps)
+        if end == done:
+            return
         began = perf_counter()
-        self._advance(min(self.done + piece, n_steps * self.shared.plan.n_sweeps), pool, n_threads)
+        if self.driver is not None:
+            self.engine.drive(self.driver(done, end), done)
+        if pool is None:
+            self.check(*self.engine.advance(done, end))
+        else:
+            sweeps = done // n_steps, end // n_steps
+            shares = [pool.submit(self.engine.advance_together, me, *sweeps) for me in range(self.setup.n_threads)]
+            for found in [share.result() for share in shares]:
+                self.check(*found)
         seconds = max(perf_counter() - began, 1e-6)
         self.piece = max(1, int(piece * min(4.0, _PIECE_SECONDS / seconds)))
 
-    def _advance(self, end: int, pool: ThreadPoolExecutor | None, n_threads: int) -> None:
-        n_steps = self.shared.n_steps
-        if self.driver is not None:
-            self.engine.drive(self.driver(self.done, end), self.done)  # type: ignore[operator]
-        if pool is None:
-            faults = [self.engine.advance(self.done, end)]
-        else:
-            sweeps = self.done // n_steps, end // n_steps
-            shares = [pool.submit(self.engine.advance_together, me, *sweeps) for me in range(n_threads)]
-            faults = [share.result() for share in shares]
-        for fault, variable in faults:
-            if fault:
-                raise self.error(fault, variable)
+    def release(self) -> None:
+        """Keeps only what was recorded: weights and exponentials make room for the averages."""
+        del self.engine
+        self.arrays = replace(
+            self.arrays, unary=np.empty(0), rows=None, unary_step=None, rows_step=None, fractions=None, dense=None
+        )
+
+    def check(self, fault: int, variable: int) -> None:
+        """Raises what a fault of the engine means."""
+        plan = self.setup.plan
+        if fault == loops.FORBIDDEN and plan.scan.kind == "jacobi":
+            raise ValueError(
+                "the Jacobi scan left the states that -inf entries allow, as it updates all variables at once; use"
+                " scan=systematic or checkerboard"
+            )
+        if fault == loops.FORBIDDEN:
+            raise ValueError(
+                f"variable {variable}: its log-potentials add up beyond the range of a double; use smaller ones, or"
+                " -inf in place of large penalties"
+            )
+        if fault == loops.FULL:
+            raise ValueError(
+                f"the herding weights need more than weight_memory, {plan.weight_memory} bytes: {self._keys(variable)}"
+            )
+        if fault:
+            raise MemoryError("no memory is left for herding weights; use dhg (sharing=bins(B)), or fewer chains")
 
     def _keys(self, variable: int) -> str:
         """What the keys of a variable are, and how to have fewer."""
-        sharing = self.shared.plan.sharing
+        sharing = self.setup.plan.sharing
         if sharing is not None and sharing.kind.endswith("bins"):
             return f"{sharing.n_bins} bins are too many; raise weight_memory, or use fewer bins"
-        degree = len(self.shared.compiled.sizes) - 1
+        degree = len(self.setup.compiled.sizes) - 1
         if sharing is None or sharing.kind != "complete":
-            degree = len(self.shared.compiled.graph.blanket(variable))
+            degree = len(self.setup.compiled.graph.blanket(variable))
         return (
             f"variable {variable} has {degree} neighbours, whose states are its keys; raise weight_memory, or use dhg"
             " (sharing=bins(B)), which needs one weight per bin"
         )
-
-    def error(self, fault: int, variable: int) -> Exception:
-        plan = self.shared.plan
-        if fault == loops.FORBIDDEN:
-            return ValueError(
-                "the Jacobi scan left the states that -inf entries allow, as it updates all variables at once; use"
-                " scan=systematic or checkerboard"
-            )
-        if fault == loops.FULL:
-            return ValueError(
-                f"the herding weights need more than weight_memory, {plan.weight_memory} bytes: {self._keys(variable)}"
-            )
-        return MemoryError("no memory is left for herding weights; use dhg (sharing=bins(B)), or fewer chains")
 
 
 def _joint_places(sizes: NDArray[np.int32]) -> tuple[int, NDArray[np.int64]]:
@@ -175,3 +254,87 @@ def _joint_places(sizes: NDArray[np.int32]) -> tuple[int, NDArray[np.int64]]:
         )
     places = np.concatenate([[1], np.cumprod(sizes[:0:-1], dtype=np.int64)])[::-1]
     return int(states), np.ascontiguousarray(places)
+
+
+def _found(setup: Setup, runs: list[Run], began: float) -> Result:
+    """The result of all runs together, so far."""
+    record = setup.plan.record
+    kept, n_samples = sum(run.engine.n_kept for run in runs), min(run.engine.n_samples for run in runs)
+    best = max(runs, key=lambda run: run.engine.best_log_potential) if record.best else runs[0]
+    whole = best.engine.best_log_potential if record.best else best.engine.added_up()
+    state = best.arrays.best if record.best else best.engine.state(len(setup.compiled.sizes))
+    n_updates, ended = sum(run.done for run in runs), min(run.done for run in runs) // setup.n_steps
+    for run in runs:
+        run.release()
+    traces = [run.arrays.trace[:ended] for run in runs if run.arrays.trace is not None]
+    samples = [run.arrays.samples[:n_samples] for run in runs if run.arrays.samples is not None]
+    averages = _averages(setup, [run.arrays for run in runs], kept) if kept else _Averages()
+    if kept and record.table_counts:
+        groups = zip(*(run.table_counts for run in runs), strict=True)
+        averages["table_counts"] = tuple(np.sum(parts, axis=0) / kept for parts in groups)
+    return Result(
+        state=np.asarray(state, np.int32),
+        log_potential=whole,
+        trace=np.stack(traces) if traces else None,
+        samples=np.stack(samples).astype(np.int32) if samples else None,
+        sample_sweeps=setup.plan.burn_in + record.every * np.arange(n_samples) if samples else None,
+        n_updates=n_updates,
+        seconds=perf_counter() - began,
+        **averages,
+    )
+
+
+class _Averages(TypedDict, total=False):
+    marginals: NDArray[np.float64]
+    rao_blackwell: NDArray[np.float64]
+    table_counts: tuple[NDArray[np.float64], ...]
+    joint: NDArray[np.float64]
+
+
+def _averages(setup: Setup, runs: list[Arrays], kept: int) -> _Averages:
+    """What is averaged over the ``kept`` sweeps of all runs."""
+    record, form, sizes = setup.plan.record, setup.form, setup.compiled.sizes
+    found = _Averages()
+    if record.marginals:
+        shares = _total([run.counts for run in runs])
+        shares /= kept
+        found["marginals"] = _by_label(sizes, form, shares)
+    if record.rao_blackwell:
+        counts = _total([run.conditional_counts for run in runs])
+        never = np.flatnonzero(counts == 0)  # of a given scan: these keep their labels
+        counts[never] = 1.0
+        means = _total([run.conditional_sums for run in runs])
+        means /= counts if isinstance(form, GridForm) else np.repeat(counts, form.widths)
+        found["rao_blackwell"] = _by_label(sizes, form, means)
+        labels = np.eye(sizes.max())
+        found["rao_blackwell"][never] = np.mean([labels[run.state[never]] for run in runs], axis=0)
+    if record.joint:
+        found["joint"] = (_total([run.joint for run in runs]) / kept).reshape(sizes)
+    return found
+
+
+def _total(parts: Sequence[NDArray[np.float64] | NDArray[np.uint32] | None]) -> NDArray[np.float64]:
+    recorded = [part for part in parts if part is not None]
+    total = recorded[0].astype(np.float64)
+    for part in recorded[1:]:
+        total += part
+    return total
+
+
+def _by_label(
+    sizes: NDArray[np.int32], form: Conditionals | GridForm, rows: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """[V, K] from the layout of the unary rows, in which two labels keep the second alone."""
+    result = np.zeros((len(sizes), int(sizes.max())))
+    two = sizes == 2
+    if isinstance(form, GridForm) or two.all():
+        result[:, 1] = rows
+        np.subtract(1.0, rows, out=result[:, 0])
+        return result
+    if two.any():
+        result[two, 1] = rows[form.unary_at[two]]
+        result[two, 0] = 1.0 - result[two, 1]
+    for k in range(result.shape[1]):
+        has = ~two & (sizes > k)
+        result[has, k] = rows[form.unary_at[has] + k]
+    return result

@@ -1,12 +1,15 @@
-"""What all chains of a run have in common: the form of the graph, the loop, the order, the layout of the weights."""
+"""What all runs of a plan have in common: the form of the graph, the loop, the order, the layout of the weights."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner._ext import gibbs as loops
+from herdner._ext.conditionals import independent as mark_independent
 from herdner.graph.conditionals import Conditionals, colours
 from herdner.graph.grids import GridForm
 from herdner.graph.tables import TableGraph
@@ -16,45 +19,74 @@ from herdner.sampling.annealing import Annealing
 from herdner.sampling.plan import Plan
 
 _SAFE = 680.0  # nats: the product of a variable's rows, and 2^32 divided by it, stay normal doubles
+Loop = Literal["any", "two", "labels", "grid"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Setup:
-    """What all chains of a run have in common."""
+    """What all runs of a plan on a graph have in common; the engine reads it by these names (engine/fields.h).
+
+    ``loop``: the fastest that fits ``form``. ``order`` int32[n_steps]: of a sweep, None for 0, 1, ..; ``colour_starts``
+    int64[C + 1]: the positions that threads share between meetings. ``betas`` float64[n_sweeps]: inverse temperatures,
+    None for 1; ``heat_step``: by how much they rise from sweep to sweep, 0 where not in equal steps. ``careful``
+    uint8[V]: variables whose rows span more than the product of their exponentials can. ``independent``
+    uint8[V // BATCH_SIZE]: batches of variables that are not joined, for the loop "two".
+    """
 
     plan: Plan
     compiled: TableGraph
     form: Conditionals | GridForm
-    loop: str
+    loop: Loop
     weights: Weights
     order: NDArray[np.int32] | None
     colour_starts: NDArray[np.int64]
     betas: NDArray[np.float64] | None
     careful: NDArray[np.uint8] | None
+    independent: NDArray[np.uint8] | None
     blocks: Blocks | None
 
     @classmethod
-    def of(cls, plan: Plan, compiled: TableGraph, blocks: Blocks | None) -> Setup:
+    def of(cls, plan: Plan, compiled: TableGraph, blocks: Blocks | None = None) -> Setup:
         betas = plan.annealing.betas(plan.n_sweeps) if isinstance(plan.annealing, Annealing) else None
         hottest = 1.0 if betas is None else max(1.0, float(betas.max(initial=0.0)))
-        form, careful = compiled.grid, None
+        form, careful, independent = compiled.grid, None, None
         general = plan.loop == "general" or plan.dummy_edges is not None or blocks is not None
         if isinstance(form, str) or form.spread * hottest > _SAFE or general:
             form = compiled.conditionals
-            careful = (form.spread * hottest > _SAFE).astype(np.uint8)
+            wide = form.spread * hottest > _SAFE
+            careful = wide.astype(np.uint8) if wide.any() else None
         loop = "any" if plan.loop == "general" else _loop(form)
         order, starts = _order(plan, compiled, form)
         weights = lay_out(plan, compiled.sizes, form, loop)
-        careful = careful if careful is not None and careful.any() else None
-        return cls(plan, compiled, form, loop, weights, order, starts, betas, careful, blocks)
+        if loop == "two" and isinstance(form, Conditionals):
+            form = form.padded
+            independent = np.empty(len(form.sizes) // loops.BATCH_SIZE, np.uint8)
+            mark_independent(form.starts, form.others, loops.BATCH_SIZE, independent)
+        return cls(plan, compiled, form, loop, weights, order, starts, betas, careful, independent, blocks)
 
     @property
     def n_steps(self) -> int:
         """Updates of a sweep."""
         return len(self.compiled.sizes) if self.order is None else len(self.order)
 
+    @property
+    def n_threads(self) -> int:
+        """Threads that share each sweep."""
+        return self.plan.threads if self.plan.n_chains == 1 else 1
 
-def _loop(form: Conditionals | GridForm) -> str:
+    @property
+    def scan(self) -> str:
+        return self.plan.scan.kind
+
+    @property
+    def heat_step(self) -> float:
+        if self.betas is None or len(self.betas) < 2 or self.betas[1] <= self.betas[0]:
+            return 0.0
+        steps = np.diff(self.betas)
+        return float(steps[0]) if np.ptp(steps) < 1e-12 * abs(self.betas).max() else 0.0
+
+
+def _loop(form: Conditionals | GridForm) -> Loop:
     """The fastest loop that fits."""
     if isinstance(form, GridForm):
         return "grid"

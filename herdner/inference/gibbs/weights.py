@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +20,21 @@ _DENSE_SIGNED = 8  # signed weights are dense up to this part of the memory: a h
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The arguments of ``Run.set_draws`` that depend on the graph; see gibbs_draw.h."""
+    """Which weight an update uses and where it lives; the engine reads it by these names (engine/fields.h).
 
-    draw: str
+    ``draw``: how a loop draws; "any" covers all cases. ``sharing`` and ``n_bins``: what is shared. The key of variable
+    i is made of the labels of key_members[key_starts[i]:key_starts[i + 1]], in rising order: a number, or a hash where
+    ``long_keys`` [V] says that it would not fit 64 bits. Complete sharing: the sum of ``place`` [V] * label over all
+    other variables. Bins of more than two labels: the sum of ``bin_places`` [K] * bin over the labels.
+
+    ``fractions`` or ``dense``: there is a dense table, of ``n_slots`` weights of ``words`` doubles each; the first
+    key of each variable is ``weights_at`` [V + 1] (-1: hashed) or, where that is None, i * ``n_keys``. ``hashed``: the
+    weights of some variables, or of all, are hashed.
+    """
+
+    draw: Literal["random", "blanket", "neighbour-sum", "bins", "any"] = "random"
+    sharing: str = "blanket"
+    n_bins: int = 1
     key_starts: NDArray[np.int64] | None = None
     key_members: NDArray[np.int32] | None = None
     long_keys: NDArray[np.uint8] | None = None
@@ -33,7 +46,7 @@ class Weights:
     n_keys: int = 0
     n_slots: int = 0
     words: int = 1
-    hashed: bool = False  # of some variables, or all
+    hashed: bool = False
 
     def arrays(self, key: int, n_variables: int) -> tuple[NDArray[np.uint32] | None, NDArray[np.float64] | None]:
         """Dense fractions, or dense signed weights, at their starts in the stream ``key``; else None."""
@@ -51,34 +64,34 @@ class Weights:
 def lay_out(plan: Plan, sizes: NDArray[np.int32], form: Conditionals | GridForm, loop: str) -> Weights:
     """The weights that ``plan`` needs on a graph; ValueError where its sharing does not fit."""
     if not plan.herds or plan.sharing is None:
-        return Weights("random")
-    kind = plan.sharing.kind
-    simple = plan.form == "circular" and plan.numbers == "fixed" and plan.error_bound == 0.0
+        return Weights()
+    kind, n_bins = plan.sharing.kind, plan.sharing.n_bins
+    simple = plan.form == "circular" and plan.error_bound == 0.0
     all_two = bool((sizes == 2).all())
-    if kind.endswith("bins"):
-        bits = _bin_bits(plan.sharing.n_bins, kind, sizes[:1] if all_two else sizes)
-        found: dict = {} if all_two else {"bin_places": _bin_places(plan.sharing.n_bins, int(sizes.max()))}
+    if kind == "bins" or kind == "random-bins":
+        bits = _bin_bits(n_bins, kind, sizes[:1] if all_two else sizes)
+        keys = Weights() if all_two else Weights(bin_places=_bin_places(n_bins, int(sizes.max())))
     elif kind == "complete":
-        bits, found = _complete_keys(sizes)
+        bits, keys = _complete_keys(sizes)
     elif isinstance(form, GridForm):
-        bits, found = _grid_bits(kind, form), {}
+        bits, keys = _grid_bits(kind, form), Weights()
     else:
-        bits, found = (_blanket_keys if kind == "blanket" else _sum_keys)(plan, form)
-    words = 1 if all_two else (int(sizes.max()) + 3) // 4 * 4
+        bits, keys = _blanket_keys(plan, form) if kind == "blanket" else _sum_keys(form)
     specialised = simple and kind in ("blanket", "neighbour-sum", "bins")
     if simple and all_two:
         n_keys, n_slots, weights_at = _slots(bits, len(sizes), plan.weight_memory // 4)
         if n_slots:
-            draw = kind if specialised else "any"
-            return Weights(draw, fractions=True, weights_at=weights_at, n_keys=n_keys, n_slots=n_slots, **found)
+            keys = replace(keys, draw=kind if specialised else "any", sharing=kind, n_bins=n_bins)
+            return replace(keys, fractions=True, weights_at=weights_at, n_keys=n_keys, n_slots=n_slots)
+    words = 1 if all_two else (int(sizes.max()) + 3) // 4 * 4
+    keys = replace(keys, draw=kind if specialised and loop == "labels" else "any", sharing=kind, n_bins=n_bins)
     # A dense table is written whole before the first sweep: one of more weights than updates costs more than it saves.
     most = min(plan.weight_memory // _DENSE_SIGNED // (8 * words), plan.n_sweeps * len(sizes))
     n_keys, n_slots, weights_at = _slots(bits, len(sizes), most, some=True)
-    return Weights(
-        kind if specialised and loop == "labels" else "any",
-        dense=n_slots > 0, weights_at=weights_at, n_keys=n_keys, n_slots=n_slots, words=words,
-        hashed=not n_slots or (weights_at is not None and bool((weights_at < 0).any())), **found,
-    )  # fmt: skip
+    hashed = not n_slots or (weights_at is not None and bool((weights_at < 0).any()))
+    return replace(
+        keys, dense=n_slots > 0, weights_at=weights_at, n_keys=n_keys, n_slots=n_slots, words=words, hashed=hashed
+    )
 
 
 def _slots(
@@ -120,14 +133,14 @@ def _long_keys(bits: NDArray[np.float64]) -> NDArray[np.uint8] | None:
     return (bits > _LONG).astype(np.uint8) if bits.max() > _LONG else None
 
 
-def _blanket_keys(plan: Plan, form: Conditionals) -> tuple[NDArray[np.float64], dict]:
+def _blanket_keys(plan: Plan, form: Conditionals) -> tuple[NDArray[np.float64], Weights]:
     starts, members = dependencies(plan, form)
     sums = np.concatenate([[0.0], np.cumsum(np.log2(form.sizes[members].astype(np.float64)))])
     bits = sums[starts[1:]] - sums[starts[:-1]]
-    return bits, {"key_starts": starts, "key_members": members, "long_keys": _long_keys(bits)}
+    return bits, Weights(key_starts=starts, key_members=members, long_keys=_long_keys(bits))
 
 
-def _sum_keys(plan: Plan, form: Conditionals) -> tuple[NDArray[np.float64], dict]:
+def _sum_keys(form: Conditionals) -> tuple[NDArray[np.float64], Weights]:
     starts, members = form.blankets
     _check_equal_couplings(form, len(members))
     degrees = np.diff(starts).astype(np.float64)
@@ -135,7 +148,7 @@ def _sum_keys(plan: Plan, form: Conditionals) -> tuple[NDArray[np.float64], dict
     labels = np.ones(len(degrees), np.int32)
     np.maximum.at(labels, owners, form.sizes[members])
     bits: NDArray[np.float64] = (np.log2(degrees + 1.0) * (labels - 1)).astype(np.float64)
-    return bits, {"key_starts": starts, "key_members": members, "long_keys": _long_keys(bits)}
+    return bits, Weights(key_starts=starts, key_members=members, long_keys=_long_keys(bits))
 
 
 def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
@@ -145,7 +158,7 @@ def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
         raise ValueError(f"sharing=neighbour-sum needs variables joined in pairs, each pair by one factor; {advice}")
     owners = np.repeat(np.arange(len(form.sizes)), np.diff(form.starts))
     first = form.row_at[form.starts[owners]]
-    seen = set()
+    seen: set[tuple[int, int, int]] = set()
     for e in np.flatnonzero(form.row_at != first).tolist():
         i, j, a, b = int(owners[e]), int(form.others[e]), int(form.row_at[e]), int(first[e])
         length = int(form.widths[i] * form.sizes[j])
@@ -171,12 +184,12 @@ def _odd_numbers(n: int) -> NDArray[np.uint64]:
     return np.random.default_rng(0).integers(0, 2**63, n, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 
-def _complete_keys(sizes: NDArray[np.int32]) -> tuple[NDArray[np.float64], dict]:
+def _complete_keys(sizes: NDArray[np.int32]) -> tuple[NDArray[np.float64], Weights]:
     whole = float(np.log2(sizes.astype(np.float64)).sum())
     if whole <= _LONG:
         place = np.concatenate([[1], np.cumprod(sizes[:-1], dtype=np.uint64)]).astype(np.uint64)
-        return np.array([whole]), {"place": place}
-    return np.array([2 * _LONG]), {"place": _odd_numbers(len(sizes))}
+        return np.array([whole]), Weights(place=place)
+    return np.array([2 * _LONG]), Weights(place=_odd_numbers(len(sizes)))
 
 
 def _bin_bits(n_bins: int, kind: str, sizes: NDArray[np.int32]) -> NDArray[np.float64]:

@@ -1,8 +1,12 @@
-/* Grids of two labels in raster order, several variables at a time. Included by gibbs_loops.h.
+/* Grids of two labels in raster order, several variables at a time.
  *
  * Of the neighbours of a variable inside the grid only the left one is not known beforehand. So the odds are computed for
  * both its labels, for a stretch of a row at a time, in loops that compilers turn into vector code; then one pass from left
  * to right selects. Every number is the same as in the general loop, and so is the result. */
+#ifndef HERDNER_GRID_H
+#define HERDNER_GRID_H
+
+#include "two.h"
 
 enum { STRETCH = 256 };
 
@@ -19,11 +23,11 @@ typedef struct {
  * herd, their p[l][j]. */
 static ALWAYS_INLINE void stretch_odds(const model *m, const label *restrict x, int64_t i, int n, stretch *restrict t,
                                        const int herds, const int keeps_odds) {
-    const grid_model *g = m->grid;
-    const double up0 = g->ratio[UP][0], up1 = g->ratio[UP][1], down0 = g->ratio[DOWN][0], down1 = g->ratio[DOWN][1];
-    const double left0 = g->ratio[LEFT][0], left1 = g->ratio[LEFT][1], right0 = g->ratio[RIGHT][0];
-    const double right1 = g->ratio[RIGHT][1], *restrict unary = m->unary + i;
-    const label *restrict up = x + i - g->columns, *restrict down = x + i + g->columns, *restrict right = x + i + 1;
+    const double up0 = m->ratio[UP][0], up1 = m->ratio[UP][1], down0 = m->ratio[DOWN][0], down1 = m->ratio[DOWN][1];
+    const double left0 = m->ratio[LEFT][0], left1 = m->ratio[LEFT][1], right0 = m->ratio[RIGHT][0];
+    const double right1 = m->ratio[RIGHT][1], *restrict unary = m->unary + i;
+    const label *restrict up = x + i - m->grid->columns, *restrict down = x + i + m->grid->columns;
+    const label *restrict right = x + i + 1;
     for (int j = 0; j < n; j++) {
         const double known = unary[j] * (right[j] ? right1 : right0) * (down[j] ? down1 : down0) * (up[j] ? up1 : up0);
         if (keeps_odds) {
@@ -119,7 +123,7 @@ static ALWAYS_INLINE void stretch_slots(const sampler *s, stretch *t, int64_t i,
     const label *restrict up = s->x + i - s->m.grid->columns, *restrict down = s->x + i + s->m.grid->columns;
     const label *restrict right = s->x + i + 1;
     uint32_t *restrict slot0 = t->slot[0], *restrict slot1 = t->slot[1];
-    const uint32_t n_keys = (uint32_t)s->n_keys;
+    const uint32_t n_keys = (uint32_t)s->w.n_keys;
     for (int j = 0; j < n; j++) {
         const uint32_t first = (uint32_t)j * n_keys;
         if (draw == DRAW_BLANKET) { /* in rising order: up, left, right, down */
@@ -127,20 +131,20 @@ static ALWAYS_INLINE void stretch_slots(const sampler *s, stretch *t, int64_t i,
         } else if (draw == DRAW_SUM) {
             slot0[j] = first + up[j] + right[j] + down[j];
         } else {
-            slot0[j] = first + (uint32_t)bin_of(t->p[0][j], s->bins);
-            slot1[j] = first + (uint32_t)bin_of(t->p[1][j], s->bins);
+            slot0[j] = first + (uint32_t)bin_of(t->p[0][j], s->w.n_bins);
+            slot1[j] = first + (uint32_t)bin_of(t->p[1][j], s->w.n_bins);
         }
     }
 }
 
 static ALWAYS_INLINE void stretch_herd(const sampler *s, stretch *t, int64_t i, int n, const int draw) {
-    if (draw == DRAW_BINS && s->bins == 1) {
+    if (draw == DRAW_BINS && s->w.n_bins == 1) {
         stretch_one_bin(s, t, i, n);
         return;
     }
     stretch_slots(s, t, i, n, draw);
     const uint32_t further = draw == DRAW_BLANKET ? 4 : 1; /* from slot[0] to slot[1] */
-    uint32_t *restrict weights = s->fractions + i * s->n_keys;
+    uint32_t *restrict weights = s->fractions + i * s->w.n_keys;
     label *restrict y = s->y + i;
     uint64_t left = y[-1];
     for (int j = 0; j < n; j++) {
@@ -164,12 +168,11 @@ static ALWAYS_INLINE void stretch_record(const sampler *s, worker *w, stretch *t
             s->conditional_counts[i + j]++;
         }
     if (!s->follow) return;
-    const grid_model *g = s->m.grid;
-    const label *restrict up = x - g->columns, *restrict down = x + g->columns;
-    const double *restrict unary = s->m.unary_log + i;
-    const double up0 = g->log_ratio[UP][0], up1 = g->log_ratio[UP][1], down0 = g->log_ratio[DOWN][0];
-    const double down1 = g->log_ratio[DOWN][1], left0 = g->log_ratio[LEFT][0], left1 = g->log_ratio[LEFT][1];
-    const double right0 = g->log_ratio[RIGHT][0], right1 = g->log_ratio[RIGHT][1];
+    const label *restrict up = x - s->m.grid->columns, *restrict down = x + s->m.grid->columns;
+    const double *restrict unary = s->m.c.unary + i;
+    const double up0 = s->m.log_ratio[UP][0], up1 = s->m.log_ratio[UP][1], down0 = s->m.log_ratio[DOWN][0];
+    const double down1 = s->m.log_ratio[DOWN][1], left0 = s->m.log_ratio[LEFT][0], left1 = s->m.log_ratio[LEFT][1];
+    const double right0 = s->m.log_ratio[RIGHT][0], right1 = s->m.log_ratio[RIGHT][1];
     double *restrict gains = t->odds[0];
     for (int j = 0; j < n; j++) {
         const double l = unary[j] + (old[j + 1] ? right1 : right0) + (down[j] ? down1 : down0) + (up[j] ? up1 : up0) +
@@ -205,7 +208,7 @@ static ALWAYS_INLINE void step_stretch(const sampler *s, worker *w, int64_t i, i
 #define STEP_GRID(NAME, DRAW)                                                                                          \
     static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
         const int64_t columns = s->m.grid->columns, last_row = (s->m.grid->rows - 1) * columns;                        \
-        const int plain = DRAW != DRAW_ANY && !order && s->x == s->y && !s->weights_at;                                \
+        const int plain = DRAW != DRAW_ANY && !order && s->x == s->y && !s->w.weights_at;                                \
         for (int64_t j = 0; j < n;) {                                                                                  \
             const int64_t i = order ? order[j] : first + j, to_end = columns - 1 - i % columns;                        \
             if (plain && i > columns && i < last_row && to_end > 0 && to_end < columns - 1) {                          \
@@ -225,3 +228,5 @@ STEP_GRID(step_grid_blanket, DRAW_BLANKET)
 STEP_GRID(step_grid_sum, DRAW_SUM)
 STEP_GRID(step_grid_bins, DRAW_BINS)
 STEP_GRID(step_grid_any, DRAW_ANY)
+
+#endif

@@ -1,13 +1,13 @@
-/* Herding weights: where the weight of a (variable, key) lives, and how it starts.
- *
- * Two numeric forms. Fractions: one uint32 w / 2^32 for variables of two labels in the circular form (HG16 eq. 9).
- * Signed: doubles, by default whole numbers in units of 2^-32; one for a variable of two labels, a padded row otherwise.
- * Dense tables hold every key; beyond a budget a hash table holds the keys that were met. The start of a weight is drawn
- * from a stream of its own by (variable, key), so it does not depend on the layout or on when the key is first met. */
-#ifndef HERDNER_GIBBS_WEIGHTS_H
-#define HERDNER_GIBBS_WEIGHTS_H
+/* A hash table of the herding weights that were met, for keys too many for a dense table. */
+#ifndef HERDNER_WEIGHT_TABLE_H
+#define HERDNER_WEIGHT_TABLE_H
 
-#include "gibbs_model.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+#include "uniforms.h"
 
 #define UNBORN -0.0 /* no sum of weights is ever a negative zero */
 
@@ -21,8 +21,6 @@ typedef struct {
     uint64_t mask;    /* slots - 1 */
     int64_t count, words;
 } weight_table;
-
-enum { WEIGHTS_FULL = -2, NO_MEMORY = -3 };
 
 static inline void weight_table_free(weight_table *t) {
     free(t->tags);

@@ -4,32 +4,27 @@
  * The filter runs on exponentials where nothing can underflow, so that a zero always means "impossible": entries of
  * edge tables and of the rows from outside are zero or within 1e-100 of their largest, and so is every row of the filter.
  * A block in which they are not is done in the log domain. */
-#ifndef HERDNER_GIBBS_BLOCKS_H
-#define HERDNER_GIBBS_BLOCKS_H
+#ifndef HERDNER_BLOCKS_H
+#define HERDNER_BLOCKS_H
 
-#include "gibbs_loops.h"
+#include "labels.h"
 
 #define FILTER_SMALLEST 1e-100
 #define FILTER_RANGE 230.0
 
 typedef struct {
-    const int32_t *first;      /* [V]: the first variable of each variable's block */
-    const int32_t *edge_table; /* [V]: the table of the edge to the variable before */
-    const double *tables_log;  /* [T, n_labels, stride]: log-potentials less the largest, label of the variable before first;
-                                * padded with -inf */
-    double *tables;            /* exp(beta * tables_log) */
-    int64_t n_tables, n_labels, stride;
-    double range;              /* the largest distance of two finite entries of a table */
-    double *filter;            /* [longest block, stride] */
-    double *row;               /* [2 * (stride rounded up to a multiple of 4)], scratch */
+    BLOCKS_FIELDS(DECLARE)
+    double *heated; /* exp(beta * tables) */
+    double *filter; /* [longest block, stride] */
+    double *row;    /* [2 * (stride rounded up to a multiple of 4)], scratch */
     double beta;
-    int log_domain;            /* of the block at hand */
+    int log_domain; /* of the block at hand */
 } blocks;
 
 static inline void heat_blocks(blocks *b, double beta) {
     if (beta == b->beta) return;
     b->beta = beta;
-    exp_scaled(b->tables_log, b->tables, b->n_tables * b->n_labels * b->stride, beta);
+    exp_scaled(b->tables, b->heated, b->n_tables, beta);
 }
 
 static ALWAYS_INLINE double heated(double log_value, double beta) {
@@ -37,7 +32,7 @@ static ALWAYS_INLINE double heated(double log_value, double beta) {
 }
 
 static ALWAYS_INLINE int is_outside(const blocks *b, const model *m, int64_t i, int64_t e) {
-    return b->first[m->others[e]] != b->first[i];
+    return b->first[m->c.others[e]] != b->first[i];
 }
 
 /* Divides a row by `by`; false where an entry other than zero becomes too small. */
@@ -55,22 +50,22 @@ static ALWAYS_INLINE int scale_row(double *restrict row, int n, double by) {
  * those above its labels 0; false where the entries lie too far apart. */
 static ALWAYS_INLINE int outside_row(const blocks *b, const model *m, int64_t i, const label *x, double *restrict u,
                                      const int stride) {
-    const int64_t begin = m->starts[i], end = m->starts[i + 1];
-    const int width = m->widths[i];
+    const int64_t begin = m->c.starts[i], end = m->c.starts[i + 1];
+    const int width = m->c.widths[i];
     if (m->careful && m->careful[i]) return 0;
     memset(u, 0, stride * sizeof(double));
-    if (m->sizes[i] == 2) {
-        double odds = m->unary[m->unary_at[i]];
+    if (m->c.sizes[i] == 2) {
+        double odds = m->unary[m->c.unary_at[i]];
         for (int64_t e = begin; e < end; e++)
-            if (is_outside(b, m, i, e)) odds *= m->rows[row_of(m, e, 1, x)];
+            if (is_outside(b, m, i, e)) odds *= m->rows[row_of(&m->c, e, 1, x)];
         u[0] = odds <= 1.0 ? odds : 1.0;
         u[1] = odds <= 1.0 ? 1.0 : 1.0 / odds;
         return scale_row(u, 2, 1.0);
     }
-    memcpy(u, m->unary + m->unary_at[i], width * sizeof(double));
+    memcpy(u, m->unary + m->c.unary_at[i], width * sizeof(double));
     for (int64_t e = begin; e < end; e++) {
         if (!is_outside(b, m, i, e)) continue;
-        const double *restrict row = m->rows + row_of(m, e, width, x);
+        const double *restrict row = m->rows + row_of(&m->c, e, width, x);
         for (int k = 0; k < width; k++) u[k] *= row[k];
     }
     double top = 0.0;
@@ -80,19 +75,15 @@ static ALWAYS_INLINE int outside_row(const blocks *b, const model *m, int64_t i,
 
 /* The same as logarithms, for any entries. */
 static inline void outside_row_log(const blocks *b, const model *m, int64_t i, const label *x, double *u) {
-    const int n_labels = m->sizes[i], width = m->widths[i];
-    for (int k = 0; k < width; k++) u[k] = m->unary_log[m->unary_at[i] + k];
-    for (int64_t e = m->starts[i]; e < m->starts[i + 1]; e++) {
+    const int n_labels = m->c.sizes[i], width = m->c.widths[i];
+    for (int k = 0; k < width; k++) u[k] = m->c.unary[m->c.unary_at[i] + k];
+    for (int64_t e = m->c.starts[i]; e < m->c.starts[i + 1]; e++) {
         if (!is_outside(b, m, i, e)) continue;
-        const double *row = m->rows_log + row_of(m, e, width, x);
+        const double *row = m->c.rows + row_of(&m->c, e, width, x);
         for (int k = 0; k < width; k++) u[k] += row[k];
     }
-    if (n_labels == 2) {
-        const double odds = u[0];
-        u[0] = odds < 0.0 ? odds : 0.0;
-        u[1] = odds > 0.0 ? -odds : 0.0;
-    }
-    for (int k = 0; k < b->stride; k++) u[k] = k < n_labels ? heated(u[k], b->beta) : -INFINITY;
+    for (int k = (int)b->stride - 1; k >= 0; k--)
+        u[k] = k < n_labels ? heated(label_value(u, k, n_labels), b->beta) : -INFINITY;
 }
 
 static ALWAYS_INLINE int filter_exp(const blocks *b, const model *m, int64_t i, const label *x, const int stride) {
@@ -101,8 +92,8 @@ static ALWAYS_INLINE int filter_exp(const blocks *b, const model *m, int64_t i, 
     if (i != b->first[i]) {
         double local[16], *restrict sums = stride <= 16 ? local : b->row; /* registers, where stride is a constant */
         const double *restrict before = to - stride;
-        const double *restrict table = b->tables + b->edge_table[i] * b->n_labels * stride;
-        const int n_before = m->sizes[i - 1];
+        const double *restrict table = b->heated + b->edge_table[i] * b->n_labels * stride;
+        const int n_before = m->c.sizes[i - 1];
         for (int k = 0; k < stride; k++) sums[k] = before[0] * table[k];
         for (int l = 1; l < n_before; l++)
             for (int k = 0; k < stride; k++) sums[k] += before[l] * table[l * stride + k];
@@ -127,15 +118,15 @@ static inline int filter_log(const blocks *b, const model *m, int64_t i, const l
     double *to = b->filter + (i - b->first[i]) * b->stride;
     outside_row_log(b, m, i, x, to);
     if (i != b->first[i]) {
-        const double *table = b->tables_log + b->edge_table[i] * b->n_labels * b->stride;
-        for (int k = 0; k < m->sizes[i]; k++) {
-            for (int l = 0; l < m->sizes[i - 1]; l++)
+        const double *table = b->tables + b->edge_table[i] * b->n_labels * b->stride;
+        for (int k = 0; k < m->c.sizes[i]; k++) {
+            for (int l = 0; l < m->c.sizes[i - 1]; l++)
                 b->row[l] = (to - b->stride)[l] + heated(table[l * b->stride + k], b->beta);
-            to[k] += log_sum(b->row, m->sizes[i - 1]);
+            to[k] += log_sum(b->row, m->c.sizes[i - 1]);
         }
     }
-    const double total = log_sum(to, m->sizes[i]);
-    for (int k = 0; k < m->sizes[i]; k++) to[k] -= total;
+    const double total = log_sum(to, m->c.sizes[i]);
+    for (int k = 0; k < m->c.sizes[i]; k++) to[k] -= total;
     return total > -INFINITY;
 }
 
@@ -160,16 +151,16 @@ static inline int filter_next(blocks *b, const model *m, int64_t i, const label 
 
 /* The probabilities of variable i given the variables up to it and, where `next` is not negative, the label after it. */
 static ALWAYS_INLINE void backward_row(const blocks *b, const model *m, int64_t i, int next, double *restrict w) {
-    const int n_labels = m->sizes[i];
+    const int n_labels = m->c.sizes[i];
     const double *from = b->filter + (i - b->first[i]) * b->stride;
     const int64_t at = next < 0 ? 0 : b->edge_table[i + 1] * b->n_labels * b->stride + next;
     if (!b->log_domain) {
-        for (int k = 0; k < n_labels; k++) w[k] = next < 0 ? from[k] : from[k] * b->tables[at + k * b->stride];
+        for (int k = 0; k < n_labels; k++) w[k] = next < 0 ? from[k] : from[k] * b->heated[at + k * b->stride];
         return;
     }
     double top = -INFINITY;
     for (int k = 0; k < n_labels; k++) {
-        w[k] = next < 0 ? from[k] : from[k] + heated(b->tables_log[at + k * b->stride], b->beta);
+        w[k] = next < 0 ? from[k] : from[k] + heated(b->tables[at + k * b->stride], b->beta);
         top = w[k] > top ? w[k] : top;
     }
     for (int k = 0; k < n_labels; k++) w[k] = fast_exp(w[k] - top);
@@ -177,13 +168,13 @@ static ALWAYS_INLINE void backward_row(const blocks *b, const model *m, int64_t 
 
 /* Draws the label of variable i; those after it in its block have been drawn. */
 static inline void sample_back(const blocks *b, const sampler *s, int64_t i, int is_last, double u) {
-    const int n_labels = s->m.sizes[i], width = (n_labels + 3) / 4 * 4;
+    const int n_labels = s->m.c.sizes[i], width = (n_labels + 3) / 4 * 4;
     double *w = b->row, *cumulative = b->row + width;
     backward_row(b, &s->m, i, is_last ? -1 : s->y[i + 1], w);
     for (int k = n_labels; k < width; k++) w[k] = 0.0;
     const double total = cumulate(w, cumulative, width);
     if (s->conditional_sums) {
-        double *to = s->conditional_sums + s->m.unary_at[i];
+        double *to = s->conditional_sums + s->m.c.unary_at[i];
         if (n_labels == 2) to[0] += w[1] / total;
         else
             for (int k = 0; k < n_labels; k++) to[k] += w[k] / total;

@@ -1,0 +1,122 @@
+/* Which herding weight an update uses: the key of HGW19 Algorithm 6, by what is shared.
+ *
+ * Fixed-point probabilities are multiples of 2^-32; a label of probability 0 has exactly 0 and is never drawn. */
+#ifndef HERDNER_KEYS_H
+#define HERDNER_KEYS_H
+
+#include "sampler.h"
+
+/* The neighbours of variable i of a grid in rising order. */
+static inline int grid_members(const grid_fields *g, int64_t i, int64_t *at) {
+    int side[4];
+    const int n = grid_neighbours(g, i, at, side);
+    for (int k = 1; k < n; k++)
+        for (int j = k; j > 0 && at[j] < at[j - 1]; j--) {
+            const int64_t t = at[j];
+            at[j] = at[j - 1];
+            at[j - 1] = t;
+        }
+    return n;
+}
+
+/* The state of the blanket: a mixed-radix number or, where that does not fit, a hash. */
+static ALWAYS_INLINE uint64_t blanket_key(const sampler *s, int64_t i, const label *x) {
+    uint64_t key = 0;
+    if (s->m.grid) {
+        int64_t at[4];
+        const int n = grid_members(s->m.grid, i, at);
+        for (int k = 0; k < n; k++) key = key * 2 + x[at[k]];
+        return key;
+    }
+    const int hashed = s->w.long_keys && s->w.long_keys[i];
+    for (int64_t e = s->w.key_starts[i]; e < s->w.key_starts[i + 1]; e++) {
+        const int32_t j = s->w.key_members[e];
+        key = hashed ? mix64(key + GOLDEN * (x[j] + 1)) : key * s->m.c.sizes[j] + x[j];
+    }
+    return key;
+}
+
+/* How many neighbours have each label, whoever they are; for two labels the sum of the neighbours (HG16 Sec. 4.3). */
+static ALWAYS_INLINE uint64_t sum_key(const sampler *s, int64_t i, const label *x) {
+    uint64_t key = 0;
+    if (s->m.grid) {
+        int64_t at[4];
+        const int n = grid_members(s->m.grid, i, at);
+        for (int k = 0; k < n; k++) key += x[at[k]];
+        return key;
+    }
+    const int64_t begin = s->w.key_starts[i], end = s->w.key_starts[i + 1];
+    for (int64_t e = begin; e < end; e++) {
+        const label l = x[s->w.key_members[e]];
+        if (s->w.long_keys && s->w.long_keys[i]) {
+            key += mix64(GOLDEN * (l + 1));
+        } else if (l) {
+            uint64_t place = 1;
+            for (label k = 1; k < l; k++) place *= (uint64_t)(end - begin + 1);
+            key += place;
+        }
+    }
+    return key;
+}
+
+static ALWAYS_INLINE uint64_t complete_key(const sampler *s, int64_t i) {
+    return *s->state_sum - s->w.place[i] * s->x[i];
+}
+
+/* The bin (b / B, (b + 1) / B] of p in 2^-32 (HGW19 Algorithm 5); 0 belongs to bin 0. */
+static ALWAYS_INLINE uint64_t bin_of(int64_t p, int64_t bins) { return p ? (uint64_t)(p * bins - 1) >> 32 : 0; }
+
+/* A second uniform number where the first has been used to choose the weight. */
+static inline double next_uniform(double u) {
+    uint64_t bits;
+    memcpy(&bits, &u, 8);
+    return as_uniform(mix64(bits + GOLDEN));
+}
+
+static inline uint64_t key_of(const sampler *s, int64_t i) {
+    switch (s->w.sharing) {
+        case SHARE_COMPLETE: return complete_key(s, i);
+        case SHARE_BLANKET: return blanket_key(s, i, s->x);
+        case SHARE_SUM: return sum_key(s, i, s->x);
+        default: return 0;
+    }
+}
+
+/* The key b or b + 1 of HGW19 Algorithm 9, so that the mean of key / B is p, which becomes that multiple; `drawn` a label
+ * drawn from it. */
+static ALWAYS_INLINE uint64_t random_bin(const sampler *s, double u, int64_t *p, int *drawn) {
+    const uint64_t scaled = (uint64_t)*p * (uint64_t)s->w.n_bins;
+    const uint64_t key = (scaled >> 32) + (u * ONE < (double)(uint32_t)scaled);
+    *p = (int64_t)((key << 32) / (uint64_t)s->w.n_bins);
+    *drawn = next_uniform(u) * ONE < (double)*p;
+    return key;
+}
+
+/* Bins of a vector of probabilities: those of all labels together. An extension: HGW19 has two labels. */
+static ALWAYS_INLINE uint64_t labels_bin(const sampler *s, const double *p, int n) {
+    uint64_t key = 0;
+    if (s->w.n_bins == 1) return 0;
+    for (int k = 0; k < n; k++) key += s->w.bin_places[k] * bin_of((int64_t)p[k], s->w.n_bins);
+    return key;
+}
+
+/* Random rounding of p to multiples of 1 / B whose mean is p: systematic sampling with one uniform number, which for two
+ * labels is HGW19 Algorithm 9. Returns the key. */
+static inline uint64_t round_labels(const sampler *s, double *p, int n, double u) {
+    const uint64_t offset = (uint64_t)(u * ONE), bins = (uint64_t)s->w.n_bins;
+    uint64_t key = 0, sum = 0, last = 0, before = 0;
+    int end = n - 1; /* where the sum is 1: as a sum of rounded numbers it may miss it, and no label be left */
+    while (p[end] == 0.0) end--;
+    for (int k = 0; k < n; k++) {
+        sum += (uint64_t)p[k];
+        if (k >= end || sum > UINT64_C(4294967296)) sum = UINT64_C(4294967296);
+        const uint64_t count = (sum * bins + offset) >> 32, c = (count << 32) / bins;
+        key += s->w.bin_places[k] * (count - last);
+        p[k] = (double)(c - before);
+        last = count;
+        before = c;
+    }
+    return key;
+}
+
+#endif

@@ -1,0 +1,231 @@
+/* Variables of any number of labels: herding, the draw, the update, and the loop over variables of one number of labels.
+ * Rows have a `width`, a multiple of 4, whose padding is 0. */
+#ifndef HERDNER_LABELS_H
+#define HERDNER_LABELS_H
+
+#include "keys.h"
+#include "slots.h"
+
+/* The first label of new weights is drawn from p, and all others had their last turn a random part of a round ago. (The
+ * start p - e_k, k drawn from p, makes early labels depend on p in the wrong way: for p = 0.2, 0.8 the second label is
+ * 0 four times out of five.) Within an error bound all start at 0. Returns the first label. */
+static int start_labels(double *weights, const double *p, int n, int circular, int bounded, int drawn, uint64_t start) {
+    if (bounded) {
+        memset(weights, 0, n * sizeof(double));
+        return drawn;
+    }
+    const double at = start_part(start);
+    double sum = 0.0, top = -INFINITY;
+    int chosen = -1;
+    for (int k = 0; k < n; k++) {
+        weights[k] = (circular ? 0.0 : p[k]) - start_part(mix64(start + GOLDEN * (k + 1)));
+        if (p[k] <= 0.0) continue;
+        if (chosen < 0 || sum <= at) chosen = k;
+        sum += p[k];
+        const double decides = circular ? weights[k] + p[k] : weights[k];
+        if (decides > top) top = decides;
+    }
+    weights[chosen] = circular ? top - p[chosen] : top;
+    return chosen;
+}
+
+/* The label of the largest weight among those of positive p, ties to the smallest; p is added to all weights, and 1 taken
+ * from the one chosen. width: n rounded up to a multiple of 4; p is 0 above n. */
+static ALWAYS_INLINE int herd_labels(double *restrict weights, const double *restrict p, int width,
+                                     const int circular, const double bound, int drawn, double *restrict decides) {
+    quad tops = QUAD(-INFINITY);
+    for (int k = 0; k < width; k += 4) {
+        quad w, q, d;
+        LOAD_QUAD(w, weights + k);
+        LOAD_QUAD(q, p + k);
+        d = WHERE(q > 0.0, circular ? w + q : w, QUAD(-INFINITY));
+        tops = LARGER(d, tops);
+        w += q;
+        STORE_QUAD(weights + k, w);
+        STORE_QUAD(decides + k, d);
+    }
+    quad other = SHUFFLED(tops, tops, 2, 3, 0, 1);
+    tops = LARGER(other, tops);
+    other = SHUFFLED(tops, tops, 1, 0, 3, 2);
+    tops = LARGER(other, tops);
+    int x = -1;
+    for (int from = 0; x < 0; from += 64) {
+        uint64_t bits = 0;
+        for (int k = from; k < width && k < from + 64; k += 4) {
+            quad d;
+            LOAD_QUAD(d, decides + k);
+            bits |= mask_bits(d == tops) << (k - from);
+        }
+        if (bits) x = from + __builtin_ctzll(bits);
+    }
+    if (bound > 0.0 && tops[0] <= bound * ONE) x = drawn;
+    weights[x] -= ONE;
+    return x;
+}
+
+/* Sums of w[0] .. w[k]: of four at a time, (a, a + b, (a + b) + c, (a + b) + (c + d)), added to those before. */
+static ALWAYS_INLINE double cumulate(const double *restrict w, double *restrict cumulative, int width) {
+    const quad zero = QUAD(0.0);
+    quad before = zero;
+    for (int k = 0; k < width; k += 4) {
+        quad v;
+        LOAD_QUAD(v, w + k);
+        v += SHUFFLED(v, zero, 4, 0, 4, 2);
+        v += SHUFFLED(v, zero, 4, 4, 1, 1);
+        const quad sums = v + before;
+        STORE_QUAD(cumulative + k, sums);
+        before += SHUFFLED(v, v, 3, 3, 3, 3);
+    }
+    return before[0];
+}
+
+/* The smallest label whose cumulative weight exceeds u times the total; labels of weight 0 never are. */
+static ALWAYS_INLINE int pick(const double *restrict w, const double *restrict cumulative, int width, double u) {
+    const quad at = QUAD(u * cumulative[width - 1]);
+    for (int from = 0; from < width; from += 64) {
+        uint64_t bits = 0;
+        for (int k = from; k < width && k < from + 64; k += 4) {
+            quad c;
+            LOAD_QUAD(c, cumulative + k);
+            bits |= mask_bits(c > at) << (k - from);
+        }
+        if (bits) return from + __builtin_ctzll(bits);
+    }
+    int x = width - 1; /* u * total was rounded up to the total */
+    while (x > 0 && w[x] == 0.0) x--;
+    return x;
+}
+
+/* The sum of a row. */
+static ALWAYS_INLINE double total_of(const double *restrict w, int width) {
+    quad sum, v;
+    LOAD_QUAD(sum, w);
+    for (int k = 4; k < width; k += 4) {
+        LOAD_QUAD(v, w + k);
+        sum += v;
+    }
+    sum += SHUFFLED(sum, sum, 2, 3, 0, 1);
+    return sum[0] + sum[1];
+}
+
+/* p[k] in 2^-32, to the nearest; what is 0 stays 0. Together they may miss 1 by some 2^-32, which shifts all weights alike. */
+static ALWAYS_INLINE void fixed_labels_p(const double *restrict w, double total, double *restrict p, int width) {
+    const quad scale = QUAD(ONE / total), shift = QUAD(ROUNDING_SHIFT);
+    for (int k = 0; k < width; k += 4) {
+        quad v;
+        LOAD_QUAD(v, w + k);
+        v = (v * scale + shift) - shift;
+        STORE_QUAD(p + k, v);
+    }
+}
+
+/* A label drawn from whole p in 2^-32. */
+static inline int pick_fixed(const double *p, int n, double u) {
+    const double at = u * ONE;
+    double sum = 0.0;
+    int x = 0;
+    for (int k = 0; k < n; k++) {
+        if (p[k] > 0.0 && sum <= at) x = k;
+        sum += p[k];
+    }
+    return x;
+}
+
+/* Herds with the weights of a key, whose start may be due. */
+static ALWAYS_INLINE int herd_key(const sampler *s, worker *w, int64_t i, uint64_t key, const double *p, double *decides,
+                                  int n, int width, const int circular, const double bound, int drawn) {
+    double *slot = signed_slot(s, w, i, key);
+    if (!slot) return s->x[i];
+    if (is_unborn(slot)) {
+        const int x = start_labels(slot, p, n, circular, bound > 0.0, drawn, mix_pair(s->weight_key, i, key));
+        for (int k = 0; k < n; k++) slot[k] += p[k];
+        for (int k = n; k < width; k++) slot[k] = 0.0;
+        slot[x] -= ONE;
+        return x;
+    }
+    return herd_labels(slot, p, width, circular, bound, drawn, decides);
+}
+
+static int draw_labels_any(const sampler *s, worker *w, int64_t i, double total, int n, int width, double u) {
+    int drawn = 0;
+    if (s->w.draw == DRAW_RANDOM || s->plan.error_bound > 0.0) {
+        cumulate(w->w, w->cumulative, width);
+        drawn = pick(w->w, w->cumulative, width, u);
+    }
+    if (s->w.draw == DRAW_RANDOM) return drawn;
+    fixed_labels_p(w->w, total, w->p, width);
+    uint64_t key;
+    if (s->w.sharing == SHARE_BINS) {
+        key = labels_bin(s, w->p, n);
+    } else if (s->w.sharing == SHARE_RANDOM_BINS) {
+        key = round_labels(s, w->p, n, u);
+        drawn = pick_fixed(w->p, n, next_uniform(u));
+    } else {
+        key = key_of(s, i);
+    }
+    return herd_key(s, w, i, key, w->p, w->w, n, width, s->plan.form == CIRCULAR, s->plan.error_bound, drawn);
+}
+
+/* w: of the labels, and its total; scratch: a row. */
+static ALWAYS_INLINE int draw_labels(const sampler *s, worker *k, int64_t i, double *w, double total, double *scratch, int n,
+                                     int width, double u, const int draw) {
+    if (draw == DRAW_RANDOM) {
+        cumulate(w, scratch, width);
+        return pick(w, scratch, width, u);
+    }
+    fixed_labels_p(w, total, scratch, width);
+    const uint64_t key = draw == DRAW_BLANKET ? blanket_key(s, i, s->x) : draw == DRAW_SUM ? sum_key(s, i, s->x)
+                                              : labels_bin(s, scratch, n);
+    return herd_key(s, k, i, key, scratch, w, n, width, 1, 0.0, 0);
+}
+
+/* Returns the new label. */
+static ALWAYS_INLINE int update_labels(const sampler *s, worker *w, int64_t i, double u, int n_labels, int width,
+                                       const int draw, int64_t last, int last_label) {
+    double own[2][REGISTERS];
+    const int small = width <= REGISTERS && draw != DRAW_ANY;
+    double *weights = small ? own[0] : w->w, *scratch = small ? own[1] : w->p;
+    weights_of(&s->m, i, s->x, weights, width, last, last_label);
+    const double total = total_of(weights, width);
+    if (!(total > 0.0)) {
+        w->fault = IMPOSSIBLE;
+        w->faulty = i;
+        return 0;
+    }
+    if (s->conditional_sums) {
+        double *to = s->conditional_sums + unary_row(&s->m, i);
+        for (int k = 0; k < n_labels; k++) to[k] += weights[k] / total;
+        s->conditional_counts[i]++;
+    }
+    const int x = draw == DRAW_ANY ? draw_labels_any(s, w, i, total, n_labels, width, u)
+                                   : draw_labels(s, w, i, weights, total, scratch, n_labels, width, u, draw);
+    set_label(s, w, i, x);
+    return x;
+}
+
+/* Variables of one number of labels above two, joined in pairs or not at all: rows of 4 to 16 doubles. */
+#define STEP_LABELS(NAME, DRAW)                                                                                        \
+    static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
+        const int n_labels = s->m.c.sizes[0], width = s->m.c.widths[0];                                                    \
+        OWN_COPY(s);                                                                                                   \
+        const int64_t unknown = s->x == s->y ? 0 : -1; /* Jacobi: others keep their old labels */                      \
+        int64_t last = -1;                                                                                             \
+        int x = 0;                                                                                                     \
+        EACH_VARIABLE {                                                                                                \
+            switch (width) {                                                                                           \
+                case 4: x = update_labels(s_, w, i, u[j], n_labels, 4, DRAW, last, x); break;                          \
+                case 8: x = update_labels(s_, w, i, u[j], n_labels, 8, DRAW, last, x); break;                          \
+                case 12: x = update_labels(s_, w, i, u[j], n_labels, 12, DRAW, last, x); break;                        \
+                default: x = update_labels(s_, w, i, u[j], n_labels, width, DRAW, last, x);                            \
+            }                                                                                                          \
+            if (w->fault) return;                                                                                      \
+            last = i | unknown;                                                                                        \
+        }                                                                                                              \
+    }
+STEP_LABELS(step_labels_random, DRAW_RANDOM)
+STEP_LABELS(step_labels_blanket, DRAW_BLANKET)
+STEP_LABELS(step_labels_sum, DRAW_SUM)
+STEP_LABELS(step_labels_bins, DRAW_BINS)
+STEP_LABELS(step_labels_any, DRAW_ANY)
+
+#endif

@@ -1,0 +1,82 @@
+/* The conditional of a variable of two labels: the odds of label 0 against label 1.
+ *
+ * All loops multiply the unary row of a variable by the rows of its incidences from the last to the first, so that a
+ * specialised loop and the general one give the same bits. The first is the pair with the nearest variable before, which
+ * in a sweep has been updated just now: taking it last leaves all else to be computed ahead. */
+#ifndef HERDNER_ODDS_H
+#define HERDNER_ODDS_H
+
+#include "model.h"
+
+/* The neighbours of variable i of a grid and their sides, in the order of incidence lists: those before i, the last
+ * first, then those after i, the last first; returns how many there are. */
+static inline int grid_neighbours(const grid_fields *g, int64_t i, int64_t *at, int *side) {
+    const int64_t r = i / g->columns, c = i % g->columns, whole = g->rows * g->columns;
+    const int absent[4] = {r == 0, r == g->rows - 1, c == 0, c == g->columns - 1};
+    const int64_t step[4] = {-g->columns, g->columns, -1, 1}, around[4] = {whole, -whole, g->columns, -g->columns};
+    int n = 0;
+    for (int k = 0; k < 4; k++) {
+        if (absent[k] && !g->wraps) continue;
+        const int64_t j = i + step[k] + (absent[k] ? around[k] : 0);
+        int to = n++;
+        for (; to > 0 && (j < i) + (double)j / whole > (at[to - 1] < i) + (double)at[to - 1] / whole; to--) {
+            at[to] = at[to - 1];
+            side[to] = side[to - 1];
+        }
+        at[to] = j;
+        side[to] = k;
+    }
+    return n;
+}
+
+/* The sum of the logarithms: log odds of label 0 against label 1. Not a number where both are forbidden. */
+static inline double log_odds(const model *m, int64_t i, const label *x) {
+    double sum = m->c.unary[unary_row(m, i)];
+    if (m->grid) {
+        int64_t at[4];
+        int side[4];
+        for (int k = grid_neighbours(m->grid, i, at, side) - 1; k >= 0; k--) sum += m->log_ratio[side[k]][x[at[k]]];
+        return sum;
+    }
+    for (int64_t e = m->c.starts[i + 1] - 1; e >= m->c.starts[i]; e--) sum += m->c.rows[row_of(&m->c, e, 1, x)];
+    return sum;
+}
+
+static inline double careful_odds(const model *m, int64_t i, const label *x) {
+    const double sum = log_odds(m, i, x);
+    double odds;
+    exp_scaled(&sum, &odds, 1, m->beta);
+    return odds;
+}
+
+static ALWAYS_INLINE double grid_odds(const model *m, int64_t i, const label *x) {
+    int64_t at[4];
+    int side[4];
+    double product = m->unary[i];
+    for (int k = grid_neighbours(m->grid, i, at, side) - 1; k >= 0; k--) product *= m->ratio[side[k]][x[at[k]]];
+    return product;
+}
+
+/* The odds of label 0 against label 1 given the other variables. */
+static ALWAYS_INLINE double odds_of(const model *m, int64_t i, const label *x) {
+    if (m->careful && m->careful[i]) return careful_odds(m, i, x);
+    double product = m->unary[unary_row(m, i)];
+    for (int64_t e = m->c.starts[i + 1] - 1; e >= m->c.starts[i]; e--) product *= m->rows[row_of(&m->c, e, 1, x)];
+    return product;
+}
+
+/* The same where the lists have multiples of four pairs of two labels; and their logarithm, where `log` is not NULL. */
+static ALWAYS_INLINE double padded_odds(const model *m, int64_t i, const label *x, double *log) {
+    const int64_t begin = m->c.starts[i];
+    double product = m->unary[i], sum = log ? m->c.unary[i] : 0.0;
+    for (int64_t e = m->c.starts[i + 1] - 4; e >= begin; e -= 4)
+        for (int k = 3; k >= 0; k--) {
+            const int32_t at = m->c.row_at[e + k] + x[m->c.others[e + k]];
+            product *= m->rows[at];
+            if (log) sum += m->c.rows[at];
+        }
+    if (log) *log = sum;
+    return m->careful && m->careful[i] ? careful_odds(m, i, x) : product;
+}
+
+#endif

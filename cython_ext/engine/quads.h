@@ -1,0 +1,37 @@
+/* Four doubles at a time. */
+#ifndef HERDNER_QUADS_H
+#define HERDNER_QUADS_H
+
+#include <stdint.h>
+
+/* __builtin_shuffle takes lanes 0-3 of the first operand, 4-7 of the second. */
+typedef double quad __attribute__((vector_size(32)));
+typedef int64_t quad_mask __attribute__((vector_size(32)));
+#ifdef __clang__
+#define SHUFFLED(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+#define SHUFFLED(a, b, i, j, k, l) __builtin_shuffle(a, b, (quad_mask){i, j, k, l})
+#endif
+#define QUAD(x) ((quad){x, x, x, x})
+typedef double unaligned_quad __attribute__((vector_size(32), aligned(8), may_alias));
+typedef int64_t unaligned_mask __attribute__((vector_size(32), aligned(8), may_alias));
+#define LOAD_QUAD(v, from) ((v) = *(const unaligned_quad *)(from))
+#define STORE_QUAD(to, v) (*(unaligned_quad *)(to) = (v))
+#ifdef __AVX2__
+#define LARGER(a, b) __builtin_ia32_maxpd256(a, b)
+#define WHERE(mask, a, b) __builtin_ia32_blendvpd256(b, a, (quad)(mask))
+#else
+#define WHERE(mask, a, b) ((quad)(((mask) & (quad_mask)(a)) | (~(mask) & (quad_mask)(b))))
+#define LARGER(a, b) WHERE((a) > (b), a, b)
+#endif
+
+/* Bit k: whether lane k is set. */
+static ALWAYS_INLINE uint64_t mask_bits(quad_mask mask) {
+#ifdef __AVX2__
+    return (uint64_t)__builtin_ia32_movmskpd256((quad)mask);
+#else
+    return (mask[0] & 1) | (mask[1] & 2) | (mask[2] & 4) | (mask[3] & 8);
+#endif
+}
+
+#endif

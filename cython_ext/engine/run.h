@@ -1,0 +1,229 @@
+/* A run: sweeps in pieces of any size, on one thread or several that take a share of every colour. */
+#ifndef HERDNER_RUN_H
+#define HERDNER_RUN_H
+
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "blocks.h"
+#include "loops.h"
+#include "record.h"
+
+/* Positions of a sweep whose gains are summed, and whose hashed weights live, together: what threads share out. */
+enum { SHARD = 4096 };
+
+/* Sweeps after which annealing in steps takes exponentials anew. */
+enum { EXACT_HEAT = 32 };
+
+/* What one thread has of its own. */
+typedef struct {
+    worker w;
+    int64_t block; /* whose numbers are in u */
+    double u[UNIFORM_BLOCK];
+    int64_t order_block;
+    int32_t order[UNIFORM_BLOCK];
+} thread_state;
+
+typedef struct {
+    int64_t (*alone)(struct engine *e, thread_state *t, int64_t from, int64_t to);
+    int64_t (*together)(struct engine *e, thread_state *t, int me, int64_t first, int64_t last);
+    void (*heat)(model *m, double beta);
+    void (*exp_scaled)(const double *from, double *to, int64_t n, double beta);
+} loops;
+
+struct engine {
+    sampler s;
+    record r;
+    setup_fields setup;
+    arrays_fields arrays;
+    grid_fields grid;
+    blocks blocks;
+    counting counting;
+    factor_group *groups;
+    int n_groups, all_two;
+    stepper step;
+    uint64_t state_sum;
+    const double *driving; /* uniform numbers from elsewhere: of update `driving_from` and later; or NULL */
+    int64_t driving_from;
+    weight_table *tables;  /* [n_tables], position / SHARD each; one alone where positions do not own variables */
+    int64_t n_tables;
+    double *gains;         /* [shards, 4], as in `worker` */
+    atomic_int waiting, turn, failed;
+    thread_state *threads;
+    const loops *loops;
+};
+
+/* Of the updates number from .. to - 1, all of one sweep, the first ones that one call of a loop can take. */
+typedef struct {
+    const int32_t *order;
+    const double *u;
+    int64_t position, n;
+} piece;
+
+static ALWAYS_INLINE piece next_piece(engine *e, thread_state *t, int64_t from, int64_t to) {
+    const int64_t block = from / UNIFORM_BLOCK, at = from % UNIFORM_BLOCK;
+    const int64_t position = from % e->setup.n_steps, shard = position / SHARD;
+    piece p = {e->setup.order ? e->setup.order + position : NULL, t->u + at, position, UNIFORM_BLOCK - at};
+    if (p.n > to - from) p.n = to - from;
+    if (p.n > (shard + 1) * SHARD - position) p.n = (shard + 1) * SHARD - position;
+    if (e->driving) {
+        p.u = e->driving + (from - e->driving_from);
+    } else if ((e->s.w.draw == DRAW_RANDOM || e->s.w.draw == DRAW_ANY) && t->block != block) {
+        uniform_block(e->arrays.keys[0], block, t->u);
+        t->block = block;
+    }
+    if (e->setup.scan == SCAN_RANDOM) {
+        if (t->order_block != block) {
+            uint64_t raw[UNIFORM_BLOCK];
+            raw_block(e->arrays.keys[1], block, raw);
+            for (int j = 0; j < UNIFORM_BLOCK; j++) t->order[j] = (int32_t)below(raw[j], (uint64_t)e->s.m.c.n);
+            t->order_block = block;
+        }
+        p.order = t->order + at;
+    }
+    if (e->n_tables) t->w.table = e->tables + (e->n_tables > 1 ? shard : 0);
+    t->w.gain = e->gains + 4 * shard; /* goes on where it stood, so that the sum is the same however the run is cut */
+    return p;
+}
+
+/* Variables from .. to - 1 of the sweep that began with update `start`, block by block, each when its last variable's turn
+ * comes. */
+static void advance_blocks(engine *e, thread_state *t, int64_t start, int64_t from, int64_t to) {
+    blocks *b = &e->blocks;
+    for (int64_t i = from; i < to; i++) {
+        if (!filter_next(b, &e->s.m, i, e->s.x)) {
+            t->w.fault = IMPOSSIBLE;
+            t->w.faulty = i;
+            return;
+        }
+        if (i + 1 < e->s.m.c.n && b->first[i + 1] == b->first[i]) continue;
+        for (int64_t j = i; j >= b->first[i]; j--) {
+            const int64_t block = (start + j) / UNIFORM_BLOCK;
+            if (t->block != block) uniform_block(e->arrays.keys[0], block, t->u);
+            t->block = block;
+            sample_back(b, &e->s, j, j == i, t->u[(start + j) % UNIFORM_BLOCK]);
+        }
+    }
+}
+
+static void sum_state(engine *e) {
+    e->state_sum = 0;
+    for (int64_t i = 0; i < e->s.m.c.n; i++) e->state_sum += e->s.w.place[i] * e->s.x[i];
+}
+
+static void begin_sweep(engine *e, int64_t sweep) {
+    const double *betas = e->setup.betas;
+    e->s.conditional_sums = sweep >= e->s.plan.burn_in ? e->arrays.conditional_sums : NULL;
+    if (betas && e->s.m.unary_step && sweep % EXACT_HEAT) heat_step(&e->s.m, betas[sweep]);
+    else if (betas) heat(&e->s.m, betas[sweep]);
+    if (e->blocks.first) heat_blocks(&e->blocks, e->s.m.beta);
+    if (e->s.x != e->s.y) memcpy(e->s.y, e->s.x, e->s.m.c.n * sizeof(label));
+}
+
+/* 0, or IMPOSSIBLE where a Jacobi sweep has left the support. */
+static int64_t end_sweep(engine *e, int64_t sweep) {
+    const int64_t n_shards = (e->setup.n_steps + SHARD - 1) / SHARD;
+    const int jacobi = e->s.x != e->s.y;
+    for (int64_t k = 0; k < n_shards; k++) {
+        double *g = e->gains + 4 * k;
+        add_gain(&e->r, (g[0] + g[1]) + (g[2] + g[3]));
+        memset(g, 0, 4 * sizeof(double));
+    }
+    if (jacobi) {
+        label *swapped = e->s.y;
+        e->s.y = (label *)e->s.x;
+        e->s.x = swapped;
+        if (e->s.w.place) sum_state(e);
+    }
+    if (jacobi || (e->blocks.first && e->s.follow)) {
+        e->r.log_potential = state_log_potential(e->groups, e->n_groups, e->s.x);
+        e->r.carry = 0.0;
+        if (jacobi && e->r.log_potential == -INFINITY) return IMPOSSIBLE;
+    }
+    record_sweep(&e->r, &e->arrays, e->groups, e->n_groups, e->s.x, e->s.m.c.n, sweep);
+    return 0;
+}
+
+/* Counts the labels of the variables begin .. end - 1 at the end of a sweep. */
+static void count_sweep(engine *e, int64_t sweep, int64_t begin, int64_t end) {
+    if (e->arrays.counts && sweep >= e->s.plan.burn_in)
+        count_labels(e->arrays.counts, &e->s.m, e->s.x, e->all_two, begin, end);
+}
+
+/* Updates from .. to - 1 on one thread; returns a fault. */
+static int64_t run_alone(engine *e, thread_state *t, int64_t from, int64_t to) {
+    const int64_t n_steps = e->setup.n_steps;
+    while (from < to) {
+        const int64_t sweep = from / n_steps, start = sweep * n_steps;
+        const int64_t stop = start + n_steps < to ? start + n_steps : to;
+        if (from == start) begin_sweep(e, sweep);
+        if (e->blocks.first) {
+            advance_blocks(e, t, start, from - start, stop - start);
+            from = stop;
+        }
+        while (from < stop && !t->w.fault) {
+            const piece p = next_piece(e, t, from, stop);
+            e->step(&e->s, &t->w, p.order, p.position, p.n, p.u);
+            from += p.n;
+        }
+        if (!t->w.fault && stop == start + n_steps) t->w.fault = end_sweep(e, sweep);
+        if (t->w.fault) return t->w.fault;
+        if (stop == start + n_steps) count_sweep(e, sweep, 0, e->s.m.c.n);
+    }
+    return 0;
+}
+
+/* Waits until all threads are here. Sequentially consistent, so what was written before is seen after. */
+static void meet(engine *e) {
+    const int turn = atomic_load(&e->turn);
+    if (atomic_fetch_add(&e->waiting, 1) == e->setup.n_threads - 1) {
+        atomic_store(&e->waiting, 0);
+        atomic_store(&e->turn, turn + 1);
+        return;
+    }
+    for (int spins = 0; atomic_load(&e->turn) == turn; spins++)
+        if (spins > 1000) sched_yield();
+}
+
+/* Thread `me`'s share of positions begin .. end - 1: whole shards, but for the ends. */
+static void share_of(int64_t begin, int64_t end, int me, int64_t n_threads, int64_t *from, int64_t *to) {
+    const int64_t first = begin / SHARD, shards = (end + SHARD - 1) / SHARD - first;
+    *from = (first + shards * me / n_threads) * SHARD;
+    *to = (first + shards * (me + 1) / n_threads) * SHARD;
+    if (*from < begin) *from = begin;
+    if (*to > end) *to = end;
+}
+
+/* Whole sweeps first .. last - 1 on n_threads threads, each calling this with its own number and state; the same
+ * result as run_alone. Where one has a fault all end after that sweep, so that none waits for ever. */
+static int64_t run_together(engine *e, thread_state *t, int me, int64_t first, int64_t last) {
+    const int64_t n = e->s.m.c.n, n_threads = e->setup.n_threads;
+    for (int64_t sweep = first; sweep < last; sweep++) {
+        const int64_t start = sweep * e->setup.n_steps;
+        if (me == 0) begin_sweep(e, sweep);
+        meet(e);
+        for (int64_t c = 0; c < e->setup.n_colour_starts - 1; c++) {
+            int64_t from, to;
+            share_of(e->setup.colour_starts[c], e->setup.colour_starts[c + 1], me, n_threads, &from, &to);
+            while (from < to && !t->w.fault) {
+                const piece p = next_piece(e, t, start + from, start + to);
+                e->step(&e->s, &t->w, p.order, p.position, p.n, p.u);
+                from += p.n;
+            }
+            if (t->w.fault) atomic_store(&e->failed, 1);
+            meet(e);
+        }
+        if (me == 0) {
+            const int64_t fault = end_sweep(e, sweep);
+            if (fault) atomic_store(&e->failed, 1);
+            if (fault && !t->w.fault) t->w.fault = fault;
+        }
+        meet(e);
+        if (atomic_load(&e->failed)) break;
+        count_sweep(e, sweep, n * me / n_threads, n * (me + 1) / n_threads);
+        meet(e);
+    }
+    return t->w.fault;
+}
+
+#endif

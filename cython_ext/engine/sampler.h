@@ -1,0 +1,50 @@
+/* What the loops of one run share, and what each thread has of its own. */
+#ifndef HERDNER_SAMPLER_H
+#define HERDNER_SAMPLER_H
+
+#include "chances.h"
+#include "weight_table.h"
+
+/* Probabilities and herding weights are whole multiples of 1 / ONE, so that every sum of them is exact. */
+#define ONE 4294967296.0
+
+typedef struct {
+    model m;
+    plan_fields plan;
+    weights_fields w;
+    const label *x;             /* the state that conditionals are taken of */
+    label *y;                   /* the state that labels are written to: x itself, but for the Jacobi scan */
+    uint64_t *state_sum;        /* complete sharing: the sum of w.place * label over all variables */
+    uint64_t weight_key;
+    uint32_t *fractions;        /* dense weights of two labels in the circular form, or NULL */
+    double *dense;              /* dense signed weights, or NULL */
+    int64_t most_bytes;         /* of a hash table */
+    const uint8_t *independent; /* which BATCHes of variables have no neighbours among themselves; or NULL */
+    double *conditional_sums;   /* Rao-Blackwell: in the layout of the unary rows; may be NULL */
+    uint32_t *conditional_counts; /* [V]: how many conditionals were added */
+    int follow;                 /* keep the log-potential */
+} sampler;
+
+typedef struct {
+    double *gain;               /* [4]: of the log-potential in the present shard, since it was last taken, by i modulo 4 */
+    weight_table *table;
+    int64_t fault, faulty;      /* 0, or one of the negative codes; then `faulty` is the variable */
+    double *w, *cumulative, *p; /* scratch of the widest row */
+} worker;
+
+/* Updates order[0] .. order[n - 1], or first .. first + n - 1 where order is NULL, taking one uniform number each. */
+typedef void (*stepper)(const sampler *, worker *, const int32_t *order, int64_t first, int64_t n, const double *u);
+
+static ALWAYS_INLINE void set_label(const sampler *s, worker *w, int64_t i, int x) {
+    const label old = s->x[i];
+    if (s->follow && x != old) w->gain[i % 4] += gain(&s->m, i, s->x, x);
+    if (s->w.place && s->x == s->y) *s->state_sum += s->w.place[i] * ((uint64_t)x - old);
+    s->y[i] = (label)x;
+}
+
+/* A loop works on a copy of the sampler, which stores to labels and weights cannot change: its fields stay in registers. */
+#define OWN_COPY(s) const sampler own = *(s), *restrict const s_ = &own
+
+#define EACH_VARIABLE for (int64_t j = 0, i; j < n && (i = order ? order[j] : first + j, 1); j++)
+
+#endif

@@ -1,0 +1,34 @@
+/* Where the herding weights of a (variable, key) live, and how they start.
+ *
+ * Two numeric forms. Fractions: one uint32 w / 2^32 for variables of two labels in the circular form (HG16 eq. 9).
+ * Signed: doubles in units of 2^-32; one for a variable of two labels, a padded row otherwise. Signed herding is HGW19
+ * Algorithms 2 and 3, within an error bound Algorithms 7 and 8 (`drawn` is the label drawn at random); the circular form
+ * adds p before it decides. Herding never chooses a label of probability 0.
+ *
+ * Dense tables hold every key; beyond a budget a hash table holds the keys that were met. The start of a weight is drawn
+ * from a stream of its own by (variable, key), so it does not depend on the layout or on when the key is first met. */
+#ifndef HERDNER_SLOTS_H
+#define HERDNER_SLOTS_H
+
+#include "sampler.h"
+
+static ALWAYS_INLINE int64_t first_key(const sampler *s, int64_t i) {
+    return s->w.weights_at ? s->w.weights_at[i] : i * s->w.n_keys;
+}
+
+static inline double *signed_slot(const sampler *s, worker *w, int64_t i, uint64_t key) {
+    if (s->dense && first_key(s, i) >= 0) return s->dense + (first_key(s, i) + key) * s->w.words;
+    double *slot = weight_slot(w->table, i, key, s->most_bytes, &w->fault);
+    if (!slot) w->faulty = i;
+    return slot;
+}
+
+/* The start of a weight in the circular form does not depend on p: uniform on all fractions. */
+static ALWAYS_INLINE uint32_t start_fraction(uint64_t weight_key, int64_t i, uint64_t key) {
+    return (uint32_t)(mix_pair(weight_key, i, key) >> 32);
+}
+
+/* Of signed weights: from 32 random bits. */
+static ALWAYS_INLINE double start_part(uint64_t random) { return (double)(random >> 32); }
+
+#endif

@@ -1,0 +1,141 @@
+/* Variables of two labels: herding, the draw, the update, and the loop over variables joined in pairs or not at all. */
+#ifndef HERDNER_TWO_H
+#define HERDNER_TWO_H
+
+#include "keys.h"
+#include "slots.h"
+
+/* Probability of label 1 in 2^-32, to the nearest; 0 where the odds are not a number, as keys are made of it. */
+static ALWAYS_INLINE int64_t fixed_p(double odds) {
+    const double p = ONE / (1.0 + odds), shifted = (p > 0.0 ? p : 0.0) + ROUNDING_SHIFT;
+    int64_t bits;
+    memcpy(&bits, &shifted, 8);
+    return bits - ROUNDING_BITS;
+}
+
+/* HG16 eq. 9: w += p; the carry is the label. */
+static ALWAYS_INLINE int herd_fraction(uint32_t *weight, int64_t p) {
+    const uint64_t sum = (uint64_t)*weight + (uint64_t)p;
+    *weight = (uint32_t)sum;
+    return (int)(sum >> 32);
+}
+
+/* Signed herding: the start is 0 within an error bound, else uniform on (p - 1, p]. */
+static ALWAYS_INLINE int herd_two(double *weight, double p, int circular, double bound, int drawn, int unborn,
+                                  uint64_t start) {
+    if (unborn) *weight = bound > 0.0 ? 0.0 : (circular ? 0.0 : p) - start_part(start);
+    if (circular) *weight += p;
+    int x = (p > 0.0) & ((*weight > 0.0) | (p >= ONE));
+    const int random = bound > 0.0 && fabs(*weight) <= bound * ONE;
+    x ^= (x ^ drawn) & -random; /* no branch, as it would be unpredictable */
+    *weight += (circular ? 0.0 : p) - x * ONE;
+    return x;
+}
+
+/* u < 1 / (1 + odds) without the division. Odds may be infinite. */
+static ALWAYS_INLINE int draws_one(double odds, double u) { return u * (1.0 + odds) < 1.0; }
+
+/* The label that the weight of a key decides on; `drawn` is the one drawn at random, for an error bound. */
+static ALWAYS_INLINE int herd_two_key(const sampler *s, worker *w, int64_t i, uint64_t key, int64_t p, int drawn) {
+    if (s->fractions) return herd_fraction(s->fractions + first_key(s, i) + key, p);
+    double *slot = signed_slot(s, w, i, key);
+    if (!slot) return s->x[i];
+    const int unborn = is_unborn(slot), circular = s->plan.form == CIRCULAR;
+    if (circular && s->plan.error_bound == 0.0) { /* what `fractions` would hold */
+        uint32_t fraction = unborn ? start_fraction(s->weight_key, i, key) : (uint32_t)*slot;
+        const int x = herd_fraction(&fraction, p);
+        *slot = fraction;
+        return x;
+    }
+    const uint64_t start = unborn ? mix_pair(s->weight_key, i, key) : 0;
+    return herd_two(slot, (double)p, circular, s->plan.error_bound, drawn, unborn, start);
+}
+
+static int draw_two_any(const sampler *s, worker *w, int64_t i, double odds, double u) {
+    int drawn = draws_one(odds, u);
+    if (s->w.draw == DRAW_RANDOM) return drawn;
+    int64_t p = fixed_p(odds);
+    const uint64_t key = s->w.sharing == SHARE_BINS          ? bin_of(p, s->w.n_bins)
+                         : s->w.sharing == SHARE_RANDOM_BINS ? random_bin(s, u, &p, &drawn)
+                                                           : key_of(s, i);
+    return herd_two_key(s, w, i, key, p, drawn);
+}
+
+static ALWAYS_INLINE int draw_two(const sampler *s, worker *w, int64_t i, double odds, double u, const int draw) {
+    switch (draw) {
+        case DRAW_RANDOM: return draws_one(odds, u);
+        case DRAW_BLANKET: return herd_fraction(s->fractions + first_key(s, i) + blanket_key(s, i, s->x), fixed_p(odds));
+        case DRAW_SUM: return herd_fraction(s->fractions + first_key(s, i) + sum_key(s, i, s->x), fixed_p(odds));
+        case DRAW_BINS: {
+            const int64_t p = fixed_p(odds);
+            return herd_fraction(s->fractions + first_key(s, i) + bin_of(p, s->w.n_bins), p);
+        }
+        default: return draw_two_any(s, w, i, odds, u);
+    }
+}
+
+enum { LISTS, LISTS_OF_FOURS, GRID }; /* how a variable's neighbours are found */
+
+static ALWAYS_INLINE void update_two(const sampler *s, worker *w, int64_t i, double u, const int draw, const int form) {
+    const double odds = form == GRID ? grid_odds(&s->m, i, s->x)
+                        : form == LISTS_OF_FOURS ? padded_odds(&s->m, i, s->x, NULL)
+                                                 : odds_of(&s->m, i, s->x);
+    if (s->conditional_sums) {
+        s->conditional_sums[unary_row(&s->m, i)] += 1.0 / (1.0 + odds);
+        s->conditional_counts[i]++;
+    }
+    set_label(s, w, i, draw_two(s, w, i, odds, u, draw));
+}
+
+/* Variables of two labels, joined in pairs or not at all. Those of a batch that are no neighbours of each other are worked
+ * on together: all odds first, then all draws, so that the processor need not wait for one before it begins the next. */
+static ALWAYS_INLINE void update_batch(const sampler *s, worker *w, int64_t i, const double *restrict u, const int draw) {
+    double odds[BATCH], logs[BATCH], gains[4];
+    int64_t p[BATCH];
+    memcpy(gains, w->gain, sizeof(gains));
+    if (s->follow)
+        for (int j = 0; j < BATCH; j++) odds[j] = padded_odds(&s->m, i + j, s->x, logs + j);
+    else
+        for (int j = 0; j < BATCH; j++) odds[j] = padded_odds(&s->m, i + j, s->x, NULL);
+    for (int j = 0; draw != DRAW_RANDOM && j < BATCH; j++) p[j] = fixed_p(odds[j]);
+    for (int j = 0; j < BATCH; j++) {
+        int x;
+        if (draw == DRAW_RANDOM) {
+            x = draws_one(odds[j], u[j]);
+        } else {
+            const uint64_t key = draw == DRAW_BLANKET ? blanket_key(s, i + j, s->x)
+                                 : draw == DRAW_SUM   ? sum_key(s, i + j, s->x)
+                                                      : bin_of(p[j], s->w.n_bins);
+            x = herd_fraction(s->fractions + first_key(s, i + j) + key, p[j]);
+        }
+        if (s->follow) { /* whether a label turns is unpredictable: no branch */
+            const double turned = x ? -logs[j] : logs[j];
+            gains[j % 4] += x == s->x[i + j] ? 0.0 : turned;
+        }
+        s->y[i + j] = (label)x;
+    }
+    memcpy(w->gain, gains, sizeof(gains));
+}
+
+#define STEP_TWO(NAME, DRAW)                                                                                           \
+    static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
+        OWN_COPY(s);                                                                                                   \
+        const int batches = DRAW != DRAW_ANY && !order && s->independent && !s->conditional_sums && s->x == s->y;      \
+        for (int64_t j = 0; j < n; j++) {                                                                              \
+            const int64_t i = order ? order[j] : first + j;                                                            \
+            if (batches && i % BATCH == 0 && j + BATCH <= n && s_->independent[i / BATCH]) {                           \
+                update_batch(s_, w, i, u + j, DRAW);                                                                   \
+                j += BATCH - 1;                                                                                        \
+                continue;                                                                                              \
+            }                                                                                                          \
+            update_two(s_, w, i, u[j], DRAW, LISTS_OF_FOURS);                                                          \
+            if (DRAW == DRAW_ANY && w->fault) return;                                                                  \
+        }                                                                                                              \
+    }
+STEP_TWO(step_two_random, DRAW_RANDOM)
+STEP_TWO(step_two_blanket, DRAW_BLANKET)
+STEP_TWO(step_two_sum, DRAW_SUM)
+STEP_TWO(step_two_bins, DRAW_BINS)
+STEP_TWO(step_two_any, DRAW_ANY)
+
+#endif
