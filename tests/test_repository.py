@@ -1,4 +1,4 @@
-"""Laws of the repository: the README's promises, versions, sizes of files and functions, no traces of one machine."""
+"""Laws of the repository: the README's promises, versions, rooms, sizes of functions, no traces of one machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ TEXT = {
     ".c",
     ".toml",
     ".md",
+    ".cff",
     ".yaml",
+    ".yml",
     ".build",
     ".txt",
     ".cfg",
@@ -85,14 +87,13 @@ def test_every_compiled_module_is_installed_and_has_a_stub(source: str) -> None:
     assert stub.exists() or shared.exists(), "pyright sees a compiled module by its stub; others compiled, by its .pxd"
 
 
-def test_files_stay_short() -> None:
-    suffixes = (".py", ".pyi", ".pyx", ".pxd")
-    long = [p for p in sources("herdner", "cython_ext", "scripts", "tests", suffixes=suffixes) if lines(p) > 450]
-    assert not long, "split these files"
-
-
-def lines(path: Path) -> int:
-    return (REPOSITORY / path).read_text(encoding="utf-8").count("\n")
+def test_tests_stand_in_the_room_that_they_test() -> None:
+    """``tests/X`` for ``herdner/X``; ``laws`` hold in many rooms, ``papers`` and ``scripts`` are of ``scripts/``."""
+    rooms = {path.parent.relative_to("tests") for path in sources("tests") if path.name.startswith("test_")}
+    strangers = [room for room in rooms if not (REPOSITORY / "herdner" / room).is_dir()]
+    assert set(map(str, strangers)) == {"laws", "papers", "scripts"}
+    packages = {path.parent.name for path in (REPOSITORY / "herdner").glob("*/__init__.py")}
+    assert packages - {"_ext"} <= set(map(str, rooms)), "a room without tests"
 
 
 def test_functions_fit_one_screen() -> None:
