@@ -1,12 +1,15 @@
 """The way to a cluster: processes of this machine, or a scheduler's address."""
 
+# Dask's calls have no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,7 +27,7 @@ class ClusterError(OSError):
 
 
 @contextmanager
-def cluster_client(address: str = "local", jobs: int | None = None, timeout: float = TIMEOUT) -> Iterator[Client]:
+def cluster_client(address: str = "local", jobs: int | None = None, timeout: float = TIMEOUT) -> Generator[Client]:
     """A client of the scheduler at an address such as ``tcp://10.0.0.1:8786``, or of ``jobs`` processes of this machine
     (``local``; None: one for each processor).
 
@@ -48,7 +51,7 @@ def cluster_client(address: str = "local", jobs: int | None = None, timeout: flo
 
 
 @contextmanager
-def _local(jobs: int) -> Iterator[Client]:
+def _local(jobs: int) -> Generator[Client]:
     port = "127.0.0.1:0"  # any: Dask's usual one may be in use
     cluster = LocalCluster(
         n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=port,

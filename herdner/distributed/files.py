@@ -1,5 +1,9 @@
 """Which files a run reads, wherever fsspec finds them."""
 
+# fsspec has no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import glob
@@ -9,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
 
 FORMATS = ("text", "jsonl", "parquet")
 _EXTENSIONS = {
@@ -28,10 +33,15 @@ class File:
     size: int
     stamp: str
 
-    @property
-    def id(self) -> str:
-        """What the documents of the file are called by."""
-        return PurePosixPath(self.path).name.removesuffix(".gz")
+
+def file_system(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
+    """The file system of an address, as fsspec has it, and the path there."""
+    return url_to_fs(url, **options)
+
+
+def is_local(fs: Any) -> bool:
+    """Whether a file system is that of this machine."""
+    return isinstance(fs, LocalFileSystem)
 
 
 def find_files(
@@ -44,15 +54,15 @@ def find_files(
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"input format {format!r}: expected one of {', '.join(FORMATS)}")
-    found = [file for where in inputs for file in _found(where, format, dict(storage_options or {}))]
+    found = [file for where in inputs for file in _found(where, format, storage_options or {})]
     if not found:
         raise ValueError("no input: name files, folders or patterns")
     return found
 
 
-def _found(where: str, format: str | None, options: dict[str, Any]) -> list[File]:
+def _found(where: str, format: str | None, options: Mapping[str, Any]) -> list[File]:
     try:
-        fs, path = url_to_fs(where, **options)
+        fs, path = file_system(where, options)
         infos, chosen = _listed(fs, path, format)
     except FileNotFoundError:
         raise ValueError(f"{where}: no such file") from None
@@ -62,10 +72,9 @@ def _found(where: str, format: str | None, options: dict[str, Any]) -> list[File
         raise ValueError(
             f"{where}: {'no file matches' if glob.has_magic(path) else 'no ' + chosen + ' in this folder'}"
         )
-    local = "file" in (fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,))
-    files = []
+    files: list[File] = []
     for info in sorted(infos, key=lambda info: PurePosixPath(info["name"]).parts):
-        name = info["name"] if local else fs.unstrip_protocol(info["name"])
+        name = info["name"] if is_local(fs) else fs.unstrip_protocol(info["name"])
         own = format or _format_of(name) or "text"
         if own not in FORMATS:
             raise ValueError(f"{name}: {own} is not read on a cluster; expected {', '.join(FORMATS)}")

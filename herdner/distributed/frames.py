@@ -1,5 +1,9 @@
 """Dask collections: a lazy call on a bag or a data frame."""
 
+# Dask's collections, pandas and pyarrow have no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import logging
@@ -12,13 +16,15 @@ import dask.bag as db
 import dask.dataframe as dd
 import pandas as pd
 import pyarrow as pa
+from dask.dataframe.dispatch import make_meta
 from dask.delayed import delayed
 
-from herdner.distributed.parquet import ENTITIES, entity_dict
-from herdner.distributed.worker import ModelBytes, model_bytes, tagger_of
+from herdner.distributed.parquet import ENTITIES
+from herdner.distributed.worker import ModelBytes, inference_of, model_bytes, tagger_of
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.failure import Failure
+from herdner.text.io.write import entity_record
 
 logger = logging.getLogger(__name__)
 
@@ -48,8 +54,8 @@ def tag_bag(
     its text alone, so that partitions do not matter. ``backend`` and ``options`` are those of `Tagger.pipe`. Raises
     `ModelError`.
     """
-    inference = _inference(backend, options)
-    return bag.map_partitions(_tag_records, delayed(model_bytes(model), traverse=False), column, inference, seed)
+    model_node = delayed(model_bytes(model), traverse=False)
+    return bag.map_partitions(_tag_records, model_node, column, inference_of(backend, options), seed)
 
 
 def tag_frame(
@@ -77,27 +83,23 @@ def tag_frame(
     """
     if column not in frame.columns:
         raise ValueError(f"no column {column!r}; the frame has {', '.join(map(str, frame.columns))}")
-    meta = frame._meta.assign(**{into: pd.Series([], dtype=pd.ArrowDtype(ENTITIES))})
+    meta = make_meta(frame).assign(**{into: pd.Series([], dtype=pd.ArrowDtype(ENTITIES))})
     model_node = delayed(model_bytes(model), traverse=False)
-    arguments = (model_node, column, into, _inference(backend, options), seed)
+    arguments = (model_node, column, into, inference_of(backend, options), seed)
     return frame.map_partitions(_tag_pandas, *arguments, meta=meta)
-
-
-def _inference(backend: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(options) if backend is None else {"backend": backend, **options}
 
 
 def _tag_records(
     records: Iterable[str | Record], model: ModelBytes, column: str, inference: dict[str, Any], seed: int
 ) -> list[dict[str, Any]]:
-    tagger, options, tagged = tagger_of(model), {**inference, "seed": seed}, []
+    tagger, options, tagged = tagger_of(model), {**inference, "seed": seed}, list[dict[str, Any]]()
     for record in records:
-        filled = {column: record} if isinstance(record, str) else dict(record)
+        filled: Record = {column: record} if isinstance(record, str) else record
         result = _tagged(tagger, options, filled.get(column))
         if isinstance(result, Failure):
             tagged.append({**filled, "entities": None, "error": result.message})
         else:
-            tagged.append({**filled, "entities": [entity_dict(entity) for entity in result.entities]})
+            tagged.append({**filled, "entities": _records(result)})
     return tagged
 
 
@@ -110,9 +112,13 @@ def _tag_pandas(
         result = None if not isinstance(text, str) and pd.isna(text) else _tagged(tagger, options, text)
         if isinstance(result, Failure):
             logger.warning("%s", result.message)
-        found.append([entity_dict(e) for e in result.entities] if isinstance(result, Document) else None)
+        found.append(_records(result) if isinstance(result, Document) else None)
     values = pd.Series(pd.arrays.ArrowExtensionArray(pa.array(found, ENTITIES)), index=frame.index)
     return frame.assign(**{into: values})
+
+
+def _records(document: Document) -> list[dict[str, Any]]:
+    return [entity_record(entity) for entity in document.entities]
 
 
 def _tagged(tagger: Tagger, options: Mapping[str, Any], text: object) -> Document | Failure:

@@ -54,7 +54,7 @@ class Manifest:
     settings: Settings
     inputs: list[File]
     parts: list[Part]
-    written: dict[int, Written] = field(default_factory=dict)
+    written: dict[int, Written] = field(default_factory=dict[int, Written])
 
     @property
     def complete(self) -> bool:
@@ -107,13 +107,13 @@ def load_manifest(folder: Folder) -> Manifest:
         values = json.loads(folder.read(NAME))
         if values["format"] != "herdner-parts" or values["version"] != VERSION:
             raise ValueError("not one of this version")
-        parts, written = [], {}
+        parts, written = list[Part](), dict[int, Written]()
         for index, part in enumerate(values["parts"]):
             slices = tuple(Slice(**piece) for piece in part["input"])
             parts.append(Part(index, int(part["first_document"]), slices))
-            if part["output"] is not None:
-                output = Written(**part["output"])
-                written[index] = Written(**{**part["output"], "failures": tuple(output.failures)})
+            if (output := part["output"]) is not None:
+                output["failures"] = tuple(output["failures"])
+                written[index] = Written(**output)
         inputs = [File(**file) for file in values["inputs"]]
         return Manifest(Settings(**values["settings"]), inputs, parts, written)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

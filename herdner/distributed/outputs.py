@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import io
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from fsspec.core import url_to_fs
-from fsspec.implementations.local import LocalFileSystem
-
 from herdner.base.files import replacing
+from herdner.distributed.files import file_system, is_local
 
 
 class OutputError(OSError):
@@ -26,10 +24,10 @@ class Folder:
     def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
         self.url = url
         try:
-            self.fs, self.path = url_to_fs(url, **(storage_options or {}))
+            self.fs, self.path = file_system(url, storage_options or {})
         except (ValueError, ImportError) as error:
             raise OutputError(f"{url}: cannot be written ({error})") from None
-        self.is_local = isinstance(self.fs, LocalFileSystem)
+        self.is_local = is_local(self.fs)
         if self.is_local:
             self.url = self.path  # absolute: a worker need not stand in the same folder
 
@@ -52,7 +50,7 @@ class Folder:
             return self.fs.cat_file(f"{self.path}/{name}")
 
     @contextmanager
-    def writing(self, name: str) -> Iterator[Any]:
+    def writing(self, name: str) -> Generator[Any]:
         """A stream whose bytes appear under ``name``, all at once, when the block ends without an error; a `Hashing`.
 
         On a disk that is a renamed file; elsewhere a local file that is put there as one object. Raises OutputError.
@@ -77,7 +75,7 @@ class Folder:
                 path.unlink(missing_ok=True)
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _errors(self) -> Generator[None]:
         try:
             yield
         except OutputError:

@@ -1,5 +1,9 @@
 """Parquet in and out: texts of a column, and tagged documents as rows."""
 
+# pyarrow has no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
@@ -8,29 +12,16 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from herdner.text.document import Document, Entity
+from herdner.text.document import Document
 from herdner.text.failure import Failure
 from herdner.text.io.source import FormatError, Source
+from herdner.text.io.write import entity_record
 
+WHOLE, TEXT = pa.int64(), pa.string()
 ENTITIES = pa.list_(
-    pa.struct(
-        [
-            pa.field("start", pa.int64()),
-            pa.field("end", pa.int64()),
-            pa.field("label", pa.string()),
-            pa.field("text", pa.string()),
-            pa.field("confidence", pa.float64()),
-        ]
-    )
+    pa.struct([("start", WHOLE), ("end", WHOLE), ("label", TEXT), ("text", TEXT), ("confidence", pa.float64())])
 )
-SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("text", pa.string()),
-        pa.field("entities", ENTITIES),
-        pa.field("offset", pa.int64()),
-    ]
-)
+SCHEMA = pa.schema([("id", TEXT), ("text", TEXT), ("entities", ENTITIES), ("offset", WHOLE)])
 ROWS_READ = 64
 GROUP_CHARACTERS = 8_000_000  # of text in a row group
 
@@ -38,11 +29,10 @@ GROUP_CHARACTERS = 8_000_000  # of text in a row group
 def count_rows(stream: IO[bytes], column: str) -> list[tuple[int, int]]:
     """Rows, and bytes of the column, of each row group. Raises ValueError for what holds no such texts."""
     file = _open(stream, column)
-    place = file.schema_arrow.get_field_index(column)
-    sizes = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-    names = [file.metadata.schema.column(i).path for i in range(len(file.metadata.schema))]
-    place = names.index(column)
-    return [(group.num_rows, group.column(place).total_uncompressed_size) for group in sizes]
+    columns = [file.metadata.schema.column(i).path for i in range(len(file.metadata.schema))]
+    place = columns.index(column)
+    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+    return [(group.num_rows, group.column(place).total_uncompressed_size) for group in groups]
 
 
 def read_rows(
@@ -73,13 +63,9 @@ def _open(stream: IO[bytes], column: str) -> pq.ParquetFile:
     if column not in schema.names:
         raise ValueError(f"no column {column!r}; it has {', '.join(schema.names)}: name the one of the texts")
     type = schema.field(column).type
-    if not _is_text(type.value_type if pa.types.is_dictionary(type) else type):
+    if (type.value_type if pa.types.is_dictionary(type) else type) not in (TEXT, pa.large_string()):
         raise ValueError(f"column {column!r} holds {type}; expected texts")
     return file
-
-
-def _is_text(type: pa.DataType) -> bool:
-    return pa.types.is_string(type) or pa.types.is_large_string(type)
 
 
 def write_parquet(documents: Iterable[Document], stream: IO[bytes]) -> None:
@@ -88,29 +74,16 @@ def write_parquet(documents: Iterable[Document], stream: IO[bytes]) -> None:
         rows: list[dict[str, Any]] = []
         size = 0
         for document in documents:
-            rows.append(_row(document))
+            rows.append(
+                {
+                    "id": document.id,
+                    "text": document.text.encode("utf-8", "replace").decode(),
+                    "entities": [entity_record(entity) for entity in document.entities],
+                    "offset": document.fields.get("offset"),
+                }
+            )
             size += len(document.text)
             if size > GROUP_CHARACTERS:
                 writer.write_table(pa.Table.from_pylist(rows, SCHEMA))
                 rows, size = [], 0
         writer.write_table(pa.Table.from_pylist(rows, SCHEMA))
-
-
-def _row(document: Document) -> dict[str, Any]:
-    return {
-        "id": document.id,
-        "text": document.text.encode("utf-8", "replace").decode(),
-        "entities": [entity_dict(entity) for entity in document.entities],
-        "offset": document.fields.get("offset"),
-    }
-
-
-def entity_dict(entity: Entity) -> dict[str, Any]:
-    """Plain data for JSON and Arrow."""
-    return {
-        "start": entity.start,
-        "end": entity.end,
-        "label": entity.label,
-        "text": entity.text,
-        "confidence": None if entity.confidence is None else round(float(entity.confidence), 6),
-    }

@@ -1,11 +1,14 @@
 """Files in, parts and a manifest out: `tag_files`."""
 
+# Dask's calls have no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import json
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from itertools import islice
 from pathlib import Path
@@ -20,7 +23,7 @@ from herdner.distributed.files import File, find_files
 from herdner.distributed.manifest import NAME, Manifest, Settings, Written, check_same, load_manifest
 from herdner.distributed.outputs import Folder, OutputError
 from herdner.distributed.slices import Part, Slice, looks, parts_of, placed, slices_of
-from herdner.distributed.worker import Job, JobPlugin, model_bytes, part_name, tag_part
+from herdner.distributed.worker import Job, JobPlugin, inference_of, model_bytes, part_name, tag_part
 from herdner.inference import make_backend
 from herdner.ner.decode import DEFAULT_BACKEND
 
@@ -95,8 +98,8 @@ class _Listener:
     """Who is told how the run goes."""
 
     def __init__(self, fail: Fail | None, progress: Progress | None) -> None:
-        self.fail = fail or (lambda message: None)
-        self.progress = progress or (lambda done, total: None)
+        self.fail: Fail = fail or (lambda _: None)
+        self.progress: Progress = progress or (lambda _, __: None)
 
     def written(self, manifest: Manifest, part: Written) -> None:
         for message in part.failures:
@@ -133,9 +136,8 @@ def _plain(backend: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
     own = {name: value for name, value in options.items() if name not in ("links", "uncertainty")}
     if backend is not None or own:
         make_backend(DEFAULT_BACKEND if backend is None else backend, **own)
-    inference = dict(options) if backend is None else {"backend": backend, **options}
     try:
-        return json.loads(json.dumps(inference))
+        return json.loads(json.dumps(inference_of(backend, options)))
     except (TypeError, ValueError):
         raise ValueError("the backend is a name, and its options are plain values (numbers, words, lists)") from None
 
@@ -154,7 +156,7 @@ def _begun(folder: Folder, settings: Settings, files: Sequence[File]) -> Manifes
 
 
 @contextmanager
-def _plugged(client: Client, job: Job) -> Iterator[None]:
+def _plugged(client: Client, job: Job) -> Generator[None]:
     """The job is on every worker, also on those that come later."""
     client.register_plugin(JobPlugin(job))
     try:
@@ -213,15 +215,15 @@ def _results(
     waiting = iter(enumerate(arguments))
     numbers: dict[str, int] = {}
 
-    def submit(count: int) -> list[Future]:
-        futures = []
+    def submit(count: int) -> list[Future[Any]]:
+        futures: list[Future[Any]] = []
         for number, values in islice(waiting, max(count, 0)):
             key = f"{task.__name__}-{job.name}-{number}"
             futures.append(client.submit(task, *values, key=key, pure=False, retries=RETRIES, priority=-number))
             numbers[key] = number
         return futures
 
-    running = as_completed(submit(_in_flight(client)), loop=client.loop)
+    running: Any = as_completed(submit(_in_flight(client)), loop=client.loop)
     try:
         for future in running:
             if future.status in ("cancelled", "lost"):
@@ -230,7 +232,7 @@ def _results(
             yield numbers.pop(future.key), future.result() if error is None else error
             running.update(submit(_in_flight(client) - len(numbers)))
     finally:
-        futures = [Future(key, client) for key in numbers]
+        futures: list[Future[Any]] = [Future(key, client) for key in numbers]
         if futures:
             with suppress(Exception):
                 client.cancel(futures, force=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import codecs
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import IO, Any, Literal, NamedTuple
 
-from fsspec.core import url_to_fs
-from fsspec.utils import read_block
+from fsspec.utils import read_block  # pyright: ignore[reportMissingTypeStubs]
 
-from herdner.distributed.files import File
+from herdner.distributed.files import File, file_system
 from herdner.distributed.parquet import count_rows, read_rows
 from herdner.text.document import Document
 from herdner.text.failure import Failure
@@ -170,7 +170,7 @@ def _text_pieces(file: File, reading: Reading) -> list[Slice]:
                 return []
             begin = 3 if head == codecs.BOM_UTF8 and codecs.lookup(reading.encoding).name == "utf-8" else 0
             stream.seek(0)
-            chunks = read_chunks(Source(file.path, file.id, None, stream), reading.encoding)
+            chunks = read_chunks(_source(file.path, stream), reading.encoding)
             for number, (text, is_whole) in enumerate(pieces(chunks, PIECE_CHARACTERS), 1):
                 if is_whole:
                     return []
@@ -189,7 +189,7 @@ def _row_groups(file: File, reading: Reading) -> list[Slice]:
             groups = count_rows(stream, reading.column)
     except (ValueError, OSError):
         return [Slice(file.path, "rows", 0, 0, 1, 0, 1, file.size)]  # its one document is the failure
-    found, number = [], 1
+    found, number = list[Slice](), 1
     for group, (rows, size) in enumerate(groups):
         found.append(Slice(file.path, "rows", group, group + 1, number, 0, rows, size))
         number += rows
@@ -217,7 +217,7 @@ def _read_slice(piece: Slice, format: str, reading: Reading) -> Iterator[Documen
     if piece.kind == "file":
         yield from _read_file(piece.path, format, reading)
         return
-    source = Source(piece.path, File(piece.path, format, 0, "").id, None, None)
+    source = _source(piece.path)
     if piece.kind == "rows":
         yield from _read_rows(piece, source, reading)
         return
@@ -242,14 +242,18 @@ def _read_rows(piece: Slice, source: Source, reading: Reading) -> Iterator[Docum
 def _read_file(path: str, format: str, reading: Reading) -> Iterator[Document | Failure]:
     try:
         with _opened(path, reading) as stream:
-            yield from read_items(Source(path, File(path, format, 0, "").id, None, stream), format, reading.encoding)
+            yield from read_items(_source(path, stream), format, reading.encoding)
     except OSError as error:
         yield Failure(FormatError(f"{path}: cannot be read ({error.strerror or error})"))
 
 
+def _source(path: str, stream: IO[bytes] | None = None) -> Source:
+    return Source(path, PurePosixPath(path).name.removesuffix(".gz"), None, stream)
+
+
 @contextmanager
-def _opened(path: str, reading: Reading) -> Iterator[IO[bytes]]:
-    fs, name = url_to_fs(path, **reading.storage_options)
+def _opened(path: str, reading: Reading) -> Generator[IO[bytes]]:
+    fs, name = file_system(path, reading.storage_options)
     with fs.open(name, "rb") as stream:
         yield stream
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,6 +19,7 @@ from herdner.distributed.manifest import FAILURES_KEPT, Settings, Written
 from herdner.distributed.outputs import Folder
 from herdner.distributed.parquet import write_parquet
 from herdner.distributed.slices import Part, Reading, read_part
+from herdner.ner.model import Model
 from herdner.ner.model_file import shipped_models
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
@@ -41,7 +42,7 @@ def model_bytes(model: str | os.PathLike[str]) -> ModelBytes:
     """The file of a shipped model or of a path, which need not exist anywhere else. Raises `ModelError`."""
     herdner.load(model)  # a fault of the file is found here
     name = os.fspath(model)
-    data = shipped[name].read_bytes() if name in (shipped := shipped_models()) else Path(name).read_bytes()
+    data = shipped_models().get(name, Path(name)).read_bytes()
     return ModelBytes(hashlib.sha256(data).hexdigest(), data)
 
 
@@ -56,10 +57,12 @@ def tagger_of(model: ModelBytes) -> Tagger:
 
 @lru_cache(maxsize=2)
 def _tagger_of(model: ModelBytes) -> Tagger:
-    with tempfile.NamedTemporaryFile(prefix="herdner-", suffix=".model") as file:
-        file.write(model.data)
-        file.flush()
-        return herdner.load(file.name)
+    return Tagger.from_model(Model.load(io.BytesIO(model.data)))
+
+
+def inference_of(backend: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The backend, if one is named, and its options, as `Tagger.pipe` takes them."""
+    return dict(options) if backend is None else {"backend": backend, **options}
 
 
 @dataclass(frozen=True)

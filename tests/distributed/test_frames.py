@@ -17,13 +17,13 @@ from distributed import Client
 import herdner
 from herdner.distributed import tag_bag, tag_files, tag_frame
 from herdner.distributed.files import find_files
-from herdner.distributed.parquet import ENTITIES, entity_dict
+from herdner.distributed.parquet import ENTITIES, entity_record
 
 TEXT = "Ada Lovelace met Charles Babbage in London."
 
 
 def entities(text: str) -> list[dict]:
-    return [entity_dict(entity) for entity in herdner.load("en").tag(text).entities]
+    return [entity_record(entity) for entity in herdner.load("en").tag(text).entities]
 
 
 def test_a_bag_of_texts_and_records(client: Client) -> None:

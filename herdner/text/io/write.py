@@ -48,14 +48,19 @@ def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
     """
     put = _utf8(stream)
     for document in documents:
-        entities = [
-            {"start": e.start, "end": e.end, "label": e.label, "text": e.text, "confidence": _rounded(e.confidence)}
-            for e in document.entities
-        ]
-        record = {"id": document.id, "text": document.text, "entities": entities}
+        entities = [entity_record(entity) for entity in document.entities]
+        record: dict[str, Any] = {"id": document.id, "text": document.text, "entities": entities}
         if "offset" in document.fields:
             record["offset"] = document.fields["offset"]
         put(_json_line(record))
+
+
+def entity_record(entity: Entity) -> dict[str, Any]:
+    """Plain data for JSON and Arrow; the confidence rounded to six decimals, None where it is unknown."""
+    confidence = None if entity.confidence is None else round(float(entity.confidence), 6)
+    return {
+        "start": entity.start, "end": entity.end, "label": entity.label, "text": entity.text, "confidence": confidence,
+    }  # fmt: skip
 
 
 def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
@@ -209,10 +214,6 @@ def _json_line(record: dict[str, Any]) -> str:
     except UnicodeEncodeError:  # a lone surrogate, which JSON can only escape
         line = json.dumps(record)
     return line.translate(_LINE_SEPARATORS) + "\n"
-
-
-def _rounded(confidence: float | None) -> float | None:
-    return None if confidence is None else round(float(confidence), 6)
 
 
 def _utf8(stream: IO[Any]) -> Callable[[str], object]:
