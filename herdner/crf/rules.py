@@ -196,7 +196,13 @@ class LastName:
         return _rows(pairs)
 
 
-RULES: Mapping[str, type[Any]] = MappingProxyType({rule.name: rule for rule in (SameWord, SameStem, Acronym, LastName)})
+_CLASSES = [
+    SameWord,
+    SameStem,
+    Acronym,
+    LastName,
+]
+RULES: Mapping[str, type[Any]] = MappingProxyType({rule.name: rule for rule in _CLASSES})
 
 
 def rule_to_dict(rule: Any) -> dict[str, Any]:
