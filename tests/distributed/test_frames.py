@@ -93,10 +93,11 @@ def test_any_file_system_of_fsspec(texts: list[str]) -> None:
 
     fs = fsspec.filesystem("memory")
     fs.pipe({f"/lake/{name}.jsonl": json.dumps({"text": TEXT}).encode() for name in "ab"})
-    assert [file.id for file in find_files(["memory://lake/*.jsonl"])] == ["a.jsonl", "b.jsonl"]
+    assert [file.path for file in find_files(["memory://lake/*.jsonl"])] == [f"memory:///lake/{n}.jsonl" for n in "ab"]
     with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0") as client:
         manifest = tag_files("memory://lake", "memory://tagged", client=client, part_bytes=10)
         assert manifest.names == ["part-0000000.jsonl", "part-0000001.jsonl"]
         tagged = [json.loads(fs.cat(f"/tagged/{name}")) for name in manifest.names]
         assert [record["entities"] for record in tagged] == [entities(TEXT)] * 2
+        assert [record["id"] for record in tagged] == ["a.jsonl#1", "b.jsonl#1"]
         assert tag_files("memory://lake", "memory://tagged", client=client, part_bytes=10).complete
