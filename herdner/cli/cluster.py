@@ -40,14 +40,7 @@ def tag_on_cluster(
     except ImportError:
         raise ValueError("--cluster needs Dask: pip install 'herdner[dask]'") from None
     # What Dask tells of its workers is for the developers of Dask; a task that fails comes back as an error.
-    for name in (
-        "distributed",
-        "distributed.nanny",
-        "distributed.worker",
-        "distributed.scheduler",
-        "asyncio",
-        "tornado",
-    ):
+    for name in (*(f"distributed{part}" for part in ("", ".nanny", ".worker", ".scheduler")), "asyncio", "tornado"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with progress("{task.completed} of {task.total} parts") as display:
         task = display.add_task("tagging", total=None)
@@ -55,18 +48,10 @@ def tag_on_cluster(
         def parts(done: int, total: int) -> None:
             display.update(task, completed=done, total=total)
 
-        options = {**settings, **inference}
         manifest = tag_files(
-            files,
-            output,
-            client=cluster,
-            jobs=jobs,
-            format=format,
-            input_format=input_format,
-            fail=fail,
-            progress=parts,
-            **options,
-        )
+            files, output, client=cluster, jobs=jobs, format=format, input_format=input_format, fail=fail,
+            progress=parts, **settings, **inference,
+        )  # fmt: skip
     if not manifest.complete:
         complain(f"{len(manifest.missing)} of {len(manifest.parts)} parts are missing; run the same again to try them")
     if manifest.failed or not manifest.complete:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from herdner.evaluation.scores import (
     Interval,
     Pair,
-    batch_size,
+    batches,
     bootstrap_sums,
     count_spans,
     distinct_rows,
@@ -233,9 +233,7 @@ def swapped_differences(
     difference *= np.where(right, np.sign(right), np.sign(predicted))[:, None]
     kinds, copies = distinct_rows(difference[difference.any(axis=1)])
     total = counts_a.sum(axis=0) + counts_b.sum(axis=0)
-    batch = batch_size(len(kinds))
-    for done in range(0, n_resamples, batch):
-        size = min(batch, n_resamples - done)
+    for size in batches(n_resamples, len(kinds)):
         swapped = rng.binomial(copies, 0.5, size=(size, len(kinds)))
         shift = (2 * swapped - copies) @ kinds  # sums of B minus sums of A; as odd or even as the total
         yield f1_of_counts((total + shift) // 2) - f1_of_counts((total - shift) // 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from herdner.text.document import Document, document_spans
@@ -68,15 +68,8 @@ class Repeats:
         return self.n_partly_missed / max(1, self.n_occurring)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "n_repeated": self.n_repeated,
-            "n_differing": self.n_differing,
-            "share_differing": self.share_differing,
-            "n_occurring": self.n_occurring,
-            "n_partly_missed": self.n_partly_missed,
-            "share_partly_missed": self.share_partly_missed,
-            "n_unlike_reference": self.n_unlike_reference,
-        }
+        shares = {"share_differing": self.share_differing, "share_partly_missed": self.share_partly_missed}
+        return {**asdict(self), **shares}
 
 
 def count_repeats(documents: Sequence[Document], reference: Sequence[Document] | None = None) -> Repeats:

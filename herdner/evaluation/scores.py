@@ -199,9 +199,7 @@ def bootstrap_sums(
     Units of equal counts are drawn together, which is the same in law and cheap even for very many units.
     """
     kinds, copies = distinct_rows(counts)
-    batch = batch_size(len(kinds))
-    for done in range(0, n_resamples, batch):
-        size = min(batch, n_resamples - done)
+    for size in batches(n_resamples, len(kinds)):
         yield rng.multinomial(len(counts), copies / len(counts), size=size) @ kinds
 
 
@@ -212,9 +210,11 @@ def distinct_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[n
     return kinds[order], copies[order]
 
 
-def batch_size(width: int) -> int:
-    """Resamples that are held at once when each needs ``width`` numbers."""
-    return max(1, _CELLS // max(1, width))
+def batches(n_resamples: int, width: int) -> Iterator[int]:
+    """How many resamples are held at once, batch by batch, when each needs ``width`` numbers."""
+    most = max(1, _CELLS // max(1, width))
+    for done in range(0, n_resamples, most):
+        yield min(most, n_resamples - done)
 
 
 def f1_of_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
