@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pycrfsuite
+from pycrfsuite import Tagger, Trainer  # pyright: ignore[reportAttributeAccessIssue]  # it has no types
 from timing import Row, best_times, calibration
 
 from herdner.crf.crfsuite import read_crfsuite
@@ -38,14 +38,12 @@ def random_sentences(n: int, n_labels: int, rng: np.random.Generator) -> list[tu
     return sentences
 
 
-def train(sentences: list, path: Path) -> pycrfsuite.Tagger:
-    trainer = pycrfsuite.Trainer(
-        "lbfgs", {"max_iterations": 30, "c2": 0.1, "feature.possible_transitions": True}, verbose=False
-    )
+def train(sentences: list, path: Path) -> Tagger:
+    trainer = Trainer("lbfgs", {"max_iterations": 30, "c2": 0.1, "feature.possible_transitions": True}, verbose=False)
     for words, labels in sentences[:1000]:
         trainer.append(words, labels)
     trainer.train(str(path))
-    tagger = pycrfsuite.Tagger()
+    tagger = Tagger()
     tagger.open(str(path))
     return tagger
 
@@ -64,7 +62,7 @@ def unary_scores(sentences: list, path: Path) -> tuple[np.ndarray, np.ndarray, l
 class After:
     """Times ``call`` alone for each sentence once CRFsuite's tagger has it; keeps the best total and the answers."""
 
-    def __init__(self, tagger: pycrfsuite.Tagger, sentences: list, call: Callable[[], Any]) -> None:
+    def __init__(self, tagger: Tagger, sentences: list, call: Callable[[], Any]) -> None:
         self.tagger, self.sentences, self.call = tagger, sentences, call
         self.seconds, self.answers = float("inf"), []
 

@@ -13,10 +13,10 @@ import json
 import resource
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from timing import best_times, calibration
+from timing import AsJson, Repeats, best_times, calibration
 
 from herdner.corpora.registry import read
 from herdner.distributed import cluster_client, tag_files
@@ -41,14 +41,15 @@ def write_text(path: Path, corpus: str, size: int) -> int:
 
 
 def main(
-    corpus: Annotated[str, typer.Option(help="FILE:FORMAT.")],
-    megabytes: Annotated[int, typer.Option(help="Size of the text.")] = 32,
+    corpus: Annotated[str, typer.Option(help="FILE:FORMAT, whose text is repeated.")],
+    megabytes: Annotated[int, typer.Option(help="Size of the whole text.")] = 32,
     jobs: Annotated[int, typer.Option(help="Processes of the larger cluster.")] = 2,
-    part_megabytes: int = 2,
-    repeats: int = 3,
-    baseline: bool = True,
-    as_json: Annotated[bool, typer.Option("--json")] = False,
+    part_megabytes: Annotated[int, typer.Option(help="Size of what a process tags at a time.")] = 2,
+    repeats: Repeats = 3,
+    baseline: Annotated[bool, typer.Option(help="Measure one process too.")] = True,
+    as_json: AsJson = False,
 ) -> None:
+    """How much faster processes of a Dask cluster tag a corpus than one does, and how much memory each takes."""
     peaks: dict[int, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "corpus.txt")
@@ -65,7 +66,8 @@ def main(
         with cluster_client("local", 1) as one, cluster_client("local", jobs) as many:
             clients = {jobs: many, **({1: one} if baseline else {})}
             times = best_times({str(n): lambda n=n: tag(n) for n in clients}, repeats)
-            peaks = {n: sorted(client.run(peak_megabytes).values()) for n, client in clients.items()}
+            found: dict[int, Any] = {n: client.run(peak_megabytes) for n, client in clients.items()}
+            peaks = {n: sorted(each.values()) for n, each in found.items()}
     report = {
         "megabytes": size, "calibration_exp_ns": calibration(), "seconds": times,
         "megabytes_per_second": {name: size / seconds for name, seconds in times.items()},

@@ -8,15 +8,11 @@ the targets are meant. ``--quick`` only shows that all of it runs.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict
-from typing import Annotated
 
 import numpy as np
 import typer
-from bench_kernels import measure
-from timing import Row, best_times, calibration
+from timing import AsJson, Quick, Repeats, Row, best_times, calibration, report
 
 import herdner
 from herdner.dobrushin import (
@@ -101,19 +97,10 @@ def rows(side: int, repeats: int) -> list[Row]:
     return found
 
 
-def main(
-    repeats: Annotated[int, typer.Option(help="Runs of each, of which the fastest counts.")] = 15,
-    quick: Annotated[bool, typer.Option("--quick", help="Small sizes: the numbers mean nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json")] = False,
-) -> None:
-    found = rows(60 if quick else 1000, 1 if quick else repeats)
-    if as_json:
-        print(json.dumps([asdict(row) | {"verdict": row.verdict} for row in found], indent=1))
-        return
-    print(f"one libm exp: {calibration():.2f} ns; values are for one of {REFERENCE_EXP:g} ns")
-    for row in found:
-        here = f"{row.ns:.0f} ns" if row.ns is not None else f"{1e3 * (row.setup_seconds or 0):.2f} ms"
-        print(f"{row.what:52}{here:>12}  {measure(row)}")
+def main(repeats: Repeats = 15, quick: Quick = False, as_json: AsJson = False) -> None:
+    """How fast scans are certified and optimised, at the sizes of Mitliagkas and Mackey 2017."""
+    note = f"; values are for one of {REFERENCE_EXP:g} ns"
+    report({"all": lambda: rows(60 if quick else 1000, 1 if quick else repeats)}, quick, as_json, note)
 
 
 if __name__ == "__main__":

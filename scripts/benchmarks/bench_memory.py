@@ -7,6 +7,7 @@ prints megabytes (10^6 bytes): everything, Python itself too.
 
 from __future__ import annotations
 
+import argparse
 import math
 import resource
 import subprocess
@@ -26,7 +27,7 @@ def peak_megabytes(n_variables: int) -> float:
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def main(n_variables: int = VARIABLES) -> None:
+def main(n_variables: int) -> None:
     columns = math.isqrt(n_variables)
     shape = (math.ceil(n_variables / columns), columns)
     graph = ising(0.3, np.random.default_rng(7).normal(0.0, 0.5, shape))
@@ -37,4 +38,7 @@ def main(n_variables: int = VARIABLES) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    # Not typer, whose own memory would count.
+    parser = argparse.ArgumentParser(description="Prints the megabytes that herded Gibbs sampling of a grid takes.")
+    parser.add_argument("variables", type=int, nargs="?", default=VARIABLES, help="How many; 10 million by default.")
+    main(parser.parse_args().variables)

@@ -9,16 +9,13 @@ Set OMP_NUM_THREADS=1 for one core. Times on real data: scripts/papers/fwss_neur
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict
-from typing import Annotated
+from functools import partial
 
 import numpy as np
 import typer
-from bench_kernels import HEAD, show
-from timing import Row, best_times
+from timing import AsJson, Only, Quick, Row, best_times, chosen_groups, report
 
 from herdner.fwss import Adam, Points, Target, cached_fwss, eleven_gaussians, fwss, lazy_fwss, mmd2, svgd
 from herdner.fwss.growing import Growing, Plan, approximate_lmo
@@ -31,6 +28,7 @@ LMO = Adam(0.2, final=0.02)
 def toy_rows(quick: bool) -> list[Row]:
     """Each method at its own sizes; the goal is held against SVGD with 200 particles and the schedule best for it."""
     target, seeds = eleven_gaussians(), (0,) if quick else (0, 1, 2)
+    assert target.kernel_mean is not None
     rows, best = [], {}
     for name, run in _toy_runs(target, quick).items():
         done = [run(seed) for seed in seeds]
@@ -149,25 +147,9 @@ GROUPS: dict[str, Callable[[bool], list[Row]]] = {
 }
 
 
-def main(
-    only: Annotated[list[str] | None, typer.Option(help="A group; may be given several times. Default: all.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Small sizes: the numbers mean nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json")] = False,
-) -> None:
-    chosen = only or list(GROUPS)
-    unknown = sorted(set(chosen) - set(GROUPS))
-    if unknown:
-        raise SystemExit(f"there is no group {unknown[0]!r}; --only takes {', '.join(GROUPS)}")
-    if not as_json:
-        print(HEAD)
-    found: list[Row] = []
-    for group in (name for name in GROUPS if name in chosen):
-        rows = GROUPS[group](quick)
-        found += rows
-        if not as_json:
-            show(rows)
-    if as_json:
-        print(json.dumps({"quick": quick, "rows": [asdict(row) | {"verdict": row.verdict} for row in found]}, indent=1))
+def main(only: Only = None, quick: Quick = False, as_json: AsJson = False) -> None:
+    """How fast and how good the Stein samplers are. Set OMP_NUM_THREADS=1 for one core."""
+    report({name: partial(GROUPS[name], quick) for name in chosen_groups(list(GROUPS), only)}, quick, as_json)
 
 
 if __name__ == "__main__":

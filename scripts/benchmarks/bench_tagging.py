@@ -17,12 +17,13 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import feature_strings
 import typer
-from timing import best_times, calibration
+from timing import AsJson, Repeats, best_times, calibration
 
 import herdner
 from herdner.corpora.registry import read
@@ -38,7 +39,8 @@ def crfsuite_pipeline(tagger: Tagger, documents: Sequence[Document], iterations:
     """The features of the tagger's plan as strings, and CRFsuite's tagger, as a user of python-crfsuite would write
     it.
     """
-    import pycrfsuite
+    from pycrfsuite import Tagger as CRFsuite  # pyright: ignore[reportAttributeAccessIssue]  # it has no types
+    from pycrfsuite import Trainer  # pyright: ignore[reportAttributeAccessIssue]
 
     tokens = Tokenizer().tokens
     names = english_names(GAZETTEERS)
@@ -51,13 +53,13 @@ def crfsuite_pipeline(tagger: Tagger, documents: Sequence[Document], iterations:
         return feature_strings.features(tagger.model_.plan, sentences, classes, index, known)
 
     known: dict = {}
-    trainer = pycrfsuite.Trainer("lbfgs", {"max_iterations": iterations, "feature.minfreq": 2}, verbose=False)
+    trainer = Trainer("lbfgs", {"max_iterations": iterations, "feature.minfreq": 2}, verbose=False)
     for document in documents:
         for sentence, tags in zip(features(document), document.sentence_tags(), strict=True):
             trainer.append(sentence, list(tags))
     with tempfile.TemporaryDirectory() as folder:
         trainer.train(f"{folder}/model")
-        crfsuite = pycrfsuite.Tagger()
+        crfsuite = CRFsuite()
         data = Path(folder, "model").read_bytes()
     crfsuite.open_inmemory(data)
 
@@ -78,12 +80,13 @@ def spacy_pipeline(texts: Sequence[str]) -> tuple[Callable[[], Any], Callable[[]
 
 def main(
     corpus: Annotated[str, typer.Option(help="FILE:FORMAT with tags.")],
-    model: str = "en",
+    model: Annotated[str, typer.Option(help="Name or file of the model.")] = "en",
     documents: Annotated[int, typer.Option(help="How many documents of it.")] = 100,
     iterations: Annotated[int, typer.Option(help="L-BFGS iterations of the CRFsuite model.")] = 10,
-    repeats: int = 5,
-    as_json: Annotated[bool, typer.Option("--json")] = False,
+    repeats: Repeats = 5,
+    as_json: AsJson = False,
 ) -> None:
+    """How fast names are tagged, beside python-crfsuite and spaCy."""
     tagger = herdner.load(model)
     gold = [document for document, _ in zip(read(corpus, tokenizer=Tokenizer()), range(documents), strict=False)]
     texts = [document.text for document in gold]
@@ -102,9 +105,10 @@ def main(
     )
     threads = {}
     for name, sources in (("tokens", gold), ("text", texts)):
-        runs = {n_jobs: lambda n=n_jobs, sources=sources: list(tagger.pipe(4 * sources, n_jobs=n)) for n_jobs in (1, 2)}
+        many: Sequence[str | Document] = [*sources] * 4
+        runs = {str(n): partial(lambda n, many: list(tagger.pipe(many, n_jobs=n)), n, many) for n in (1, 2)}
         best = best_times(runs, 4 * repeats)
-        threads[name] = best[1] / best[2]
+        threads[name] = best["1"] / best["2"]
     report = {
         "corpus": Path(corpus).name, "documents": len(gold), "tokens": n_tokens, "calibration_exp_ns": calibration(),
         "ns_per_token": {name: round(1e9 * seconds / n_tokens) for name, seconds in times.items()},

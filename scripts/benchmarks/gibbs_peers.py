@@ -6,7 +6,7 @@ grid, which does not wrap around, plus the sum of field[i] s_i.
 
 from __future__ import annotations
 
-import numba
+import numba  # pyright: ignore[reportMissingImports]  # an extra
 import numpy as np
 from numpy.typing import NDArray
 

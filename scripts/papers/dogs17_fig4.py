@@ -8,12 +8,10 @@ systematic scan, more so than the guarantees say; its updates begin in a wide ne
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import typer
-from dogs17 import Copies, guarantees, measured_bias
-from experiment import Experiment, Out, Quick, Seed
+from dogs17 import Copies, draw_bias, draw_guarantees, guarantees, measured_bias
+from experiment import Experiment, command
 
 import herdner
 from herdner.dobrushin import optimise_scan, tightest
@@ -22,9 +20,8 @@ from herdner.dobrushin.figures import plot_distances
 GRIDS = {"not toroidal": (1 / 3.915, False), "toroidal": (0.25, True)}
 
 
-def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
-    title = "DoGS17 Fig. 4, 5, 12-15: scans for the corner of a 40 x 40 Ising grid"
-    experiment = Experiment("dogs17_fig4", title, quick, seed, out)
+@command("dogs17_fig4", "DoGS17 Fig. 4, 5, 12-15: scans for the corner of a 40 x 40 Ising grid")
+def main(experiment: Experiment) -> None:
     side = experiment.size(12, 40)
     budgets = [side * side * k for k in range(1, 11)]
     n_copies = experiment.size(300, 3000)
@@ -37,7 +34,9 @@ def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
         bias = measured_bias(Copies.of(graph, n_copies), influence, 0, budgets, experiment.seeds(10, row))
         scan = optimise_scan(influence, None, {0: 1.0}, budgets[-1])
         axes = panels[7 * row : 7 * row + 7]
-        draw(axes, name, budgets, found, bias)
+        draw_guarantees(axes[0], budgets, found)
+        axes[0].set_title(name)
+        draw_bias(axes[1], budgets, bias)
         plot_distances(axes[2], scan.order, (side, side), 0, wrap=wrap)
         maps = quarters(scan.order, side)
         for part, (ax, image) in enumerate(zip(axes[3:], maps, strict=True)):
@@ -47,17 +46,6 @@ def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
         better = bias["systematic"]["bias"] / np.maximum(bias["DoGS"]["bias"], bias["DoGS"]["standard_error"])
         print(f"{name}: bias of systematic over DoGS at each budget {np.round(better, 1).tolist()}")
     experiment.finish({"side": side, "budgets": budgets, "copies": n_copies, "grids": results}, figure)
-
-
-def draw(axes, name: str, budgets: list[int], found: dict, bias: dict) -> None:
-    for label, values in found.items():
-        axes[0].semilogy(budgets, values, label=f"{label} ({values.min():.2g})")
-    axes[0].set(xlabel="updates", ylabel="guarantee", title=name)
-    axes[0].legend(fontsize=6)
-    for label, values in bias.items():
-        axes[1].errorbar(budgets, values["bias"], values["standard_error"], label=label, capsize=2)
-    axes[1].set(xlabel="updates", ylabel="measured bias")
-    axes[1].legend(fontsize=7)
 
 
 def quarters(order: np.ndarray, side: int) -> list[np.ndarray]:

@@ -8,11 +8,9 @@ bias hardly at all.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
-from dogs17 import Copies, guarantees, measured_bias
-from experiment import Experiment, Out, Quick, Seed
+from dogs17 import Copies, draw_bias, draw_guarantees, guarantees, measured_bias
+from experiment import Experiment, command
 
 import herdner
 from herdner.dobrushin import tightest
@@ -20,8 +18,8 @@ from herdner.dobrushin import tightest
 FACTORS = (1.0, 1.1, 1.3, 1.5)
 
 
-def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
-    experiment = Experiment("dogs17_fig8", "DoGS17 Fig. 8: loose bounds of influence", quick, seed, out)
+@command("dogs17_fig8", "DoGS17 Fig. 8: loose bounds of influence")
+def main(experiment: Experiment) -> None:
     side = experiment.size(12, 40)
     budgets = [side * side * k // 2 for k in range(1, 11)]
     graph = herdner.ising(0.165, 0.0, (side, side), wrap=True)
@@ -32,14 +30,9 @@ def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
         influence = bound.scaled(factor)
         found = guarantees(influence, {0: 1.0}, budgets)
         bias = measured_bias(copies, influence, 0, budgets, experiment.seeds(10, column))
-        top, bottom = panels[column], panels[len(FACTORS) + column]
-        for name in ("systematic", "DoGS"):
-            top.semilogy(budgets, found[name], label=f"{name} ({found[name].min():.2g})")
-            bottom.errorbar(budgets, bias[name]["bias"], bias[name]["standard_error"], label=name, capsize=2)
-        top.set(title=f"bound x {factor}", xlabel="updates", ylabel="guarantee")
-        bottom.set(xlabel="updates", ylabel="measured bias")
-        top.legend(fontsize=7)
-        bottom.legend(fontsize=7)
+        draw_guarantees(panels[column], budgets, {name: found[name] for name in bias})
+        panels[column].set_title(f"bound x {factor}")
+        draw_bias(panels[len(FACTORS) + column], budgets, bias)
         results[str(factor)] = {"guarantees": found, "bias": bias}
         print(f"bound x {factor}: bias of DoGS {bias['DoGS']['bias'][:3].round(4).tolist()} ..")
     experiment.finish({"side": side, "budgets": budgets, "factors": results}, figure)

@@ -1,30 +1,37 @@
 """The harness of the experiments: the options they share, seeds, repeats, the time a run will take, JSON and a figure.
 
-A script's command is one function with the options ``Quick``, ``Seed`` and ``Out``, handed to ``typer.run``:
+A script is one function of an `Experiment`, which `command` makes a command of, with the options that the function has
+itself and ``--quick``, ``--seed`` and ``--out``:
 
-    def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
-        experiment = Experiment("hgw19_fig3", "HGW19 Fig. 3: ..", quick, seed, out)
+    @command("hgw19_fig3", "HGW19 Fig. 3: ..")
+    def main(experiment: Experiment) -> None:
         n_sweeps = experiment.size(quick=2**16, full=2**24)
         experiment.announce(lambda: run(n_sweeps // 64), share=1 / 64)
         figure, (left, right) = experiment.axes(2)
         ..
         experiment.finish({"ring": errors}, figure)
 
-Python, numpy and matplotlib (extra ``plot``) are all it needs.
+    if __name__ == "__main__":
+        typer.run(main)
+
+Python, numpy, typer and matplotlib (extra ``plot``) are all it needs.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import platform
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
 import typer
 from numpy.typing import ArrayLike, NDArray
+from rich.markup import escape
 
 import herdner
 
@@ -36,6 +43,40 @@ T = TypeVar("T")
 Quick = Annotated[bool, typer.Option("--quick", help="A smaller run of the same, within a minute.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder for NAME.json and NAME.png; it is made.")]
+
+
+def command(name: str, title: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Makes a function of an `Experiment` and of options one of the options alone, and of Quick, Seed and Out.
+
+    ``name`` and ``title`` are the experiment's, and may name options: "{side} x {side} Ising grid". What ``--help``
+    tells is the docstring of the function's module.
+    """
+
+    def shared(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None: ...
+
+    def made(function: Callable[..., None]) -> Callable[..., None]:
+        _, *own = inspect.signature(function, eval_str=True).parameters.values()
+        common = inspect.signature(shared, eval_str=True).parameters.values()
+        signature = inspect.Signature([p.replace(kind=p.KEYWORD_ONLY) for p in (*own, *common)])
+
+        def run(**given: Any) -> None:
+            bound = signature.bind(**given)
+            bound.apply_defaults()
+            options = {p.name: bound.arguments[p.name] for p in own}
+            quick, seed, out = (bound.arguments[p.name] for p in common)
+            function(Experiment(name.format(**options), title.format(**options), quick, seed, out), **options)
+
+        run.__doc__ = _help(sys.modules[function.__module__].__doc__ or "")
+        run.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+        run.__signature__ = signature  # type: ignore[attr-defined]
+        return run
+
+    return made
+
+
+def _help(text: str) -> str:
+    """Its paragraphs, without those that show commands; typer takes square brackets for colours."""
+    return "\n\n".join(escape(" ".join(part.split())) for part in text.split("\n\n") if part[:4] != "    ")
 
 
 class Experiment:
@@ -87,7 +128,7 @@ class Experiment:
         return figure, list(panels.ravel())
 
     def finish(self, results: dict[str, Any], figure: Figure | None = None) -> None:
-        """Writes NAME.json and NAME.png and says where they are."""
+        """Writes NAME.json and NAME.png, with a legend where a panel has labels and none, and says where they are."""
         seconds = time.perf_counter() - self.began
         written = {
             "experiment": self.name, "title": self.title, "quick": self.quick, "seed": self.seed,
@@ -97,6 +138,9 @@ class Experiment:
         paths = [self.out / f"{self.name}.json"]
         paths[0].write_text(json.dumps(written, default=_plain, indent=1) + "\n", encoding="utf-8")
         if figure is not None:
+            for panel in figure.axes:
+                if panel.get_legend() is None and panel.get_legend_handles_labels()[0]:
+                    panel.legend(fontsize=7)
             figure.suptitle(self.title, fontsize=11)
             figure.tight_layout()
             paths.append(self.out / f"{self.name}.png")
@@ -125,6 +169,13 @@ def summary(values: ArrayLike) -> dict[str, NDArray]:
     low, median, high = np.quantile(a, [0.25, 0.5, 0.75], axis=0)
     sd = a.std(axis=0, ddof=1) if len(a) > 1 else np.zeros(a.shape[1:])
     return {"mean": a.mean(axis=0), "sd": sd, "low": low, "median": median, "high": high}
+
+
+def draw_errors(axes: Axes, names: Iterable[str], found: Mapping[str, NDArray]) -> None:
+    """The mean and the sd of a `summary` [names, T] against 1 to T, a curve for each name."""
+    for k, name in enumerate(names):
+        steps = np.arange(1, len(found["mean"][k]) + 1)
+        axes.errorbar(steps, found["mean"][k], found["sd"][k], label=name, capsize=2)
 
 
 def _in_words(seconds: float) -> str:

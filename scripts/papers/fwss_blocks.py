@@ -9,31 +9,28 @@ time only, the number of blocks the result too.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
-from experiment import Experiment, Out, Quick, Seed
+from experiment import Experiment, command
 from fwss_regression import run_svgd, split, table
 
 from herdner.fwss import Adam, Points, block_fwss, fwss
 
 
+@command("fwss_blocks", "FWSS18 Fig. 9: blocks of variables, protein")
 def main(
-    quick: Quick = False,
-    seed: Seed = 0,
-    out: Out = Path("out"),
-    workers: Annotated[int, typer.Option(min=1, help="Threads of block FWSS.")] = 2,
+    experiment: Experiment, workers: Annotated[int, typer.Option(min=1, help="Threads of block FWSS.")] = 2
 ) -> None:
-    experiment = Experiment("fwss_blocks", "FWSS18 Fig. 9: blocks of variables, protein", quick, seed, out)
+    seed = experiment.seed
     chosen = split(table("protein"), seed, units=100)
     target, n = chosen.model.target, experiment.size(quick=3, full=15)
     n_steps = experiment.size(quick=20, full=1000)
-    options = {
+    options: dict[str, Any] = {
         "step": "constant", "n_steps": n_steps, "batch_size": 500, "optimiser": Adam(0.01, final=5e-4), "seed": seed,
     }  # fmt: skip
-    tenth = options | {"n_steps": max(1, n_steps // 10)}
+    tenth: dict[str, Any] = options | {"n_steps": max(1, n_steps // 10)}
     experiment.announce(lambda: fwss(target, 2, **tenth), share=2 / (10 * 6 * n))
     runs = {
         "FWSS": fwss(target, n, **options),
@@ -54,7 +51,6 @@ def main(
         print(f"{label}: RMSE {values[-1]:.3f} after {seconds[-1]:.1f} s")
     print(f"one worker and {workers} give {'the same points' if same else 'DIFFERENT points'}")
     panel.set(xlabel="seconds", ylabel="test RMSE")
-    panel.legend(fontsize=8)
     experiment.finish(results, figure)
 
 

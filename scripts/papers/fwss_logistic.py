@@ -11,12 +11,11 @@ features, in $HERDNER_DATA/uci), or else scikit-learn's breast cancer set (569 c
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
-from experiment import Experiment, Out, Quick, Seed
+from experiment import Experiment, command
 from fwss_regression import is_there, table
 from scipy.spatial.distance import pdist
 
@@ -40,15 +39,14 @@ Curve = tuple[list[float], list[float]]
 Accuracy = Callable[[np.ndarray, np.ndarray], float]
 
 
+@command("fwss_logistic", "FWSS18 Fig. 1, 6, 8: logistic regression")
 def main(
-    quick: Quick = False,
-    seed: Seed = 0,
-    out: Out = Path("out"),
+    experiment: Experiment,
     data: Annotated[str, typer.Option(help="covtype, protein or breast-cancer; else what is there.")] = "",
 ) -> None:
     name, inputs, labels = load(data)
-    experiment = Experiment("fwss_logistic", f"FWSS18 Fig. 1, 6, 8: logistic regression, {name}", quick, seed, out)
-    if quick:
+    experiment.title, seed = f"{experiment.title}, {name}", experiment.seed
+    if experiment.quick:
         inputs, labels = inputs[::20], labels[::20]
     model, accuracy = prepare(inputs, labels, experiment.rng())
     n = experiment.size(quick=20, full=100)
@@ -70,8 +68,6 @@ def main(
     left.set_ylim(top - 0.08, top + 0.01)
     middle.set(title="MMD$^2$ (Fig. 1b)", xlabel="particles N")
     right.set(title="MMD$^2$, SVGD beside FWSS (Fig. 8)", xlabel="particles N")
-    for panel in (left, middle, right):
-        panel.legend(fontsize=7)
     for label, (sizes, values) in distances.items():
         power = np.polyfit(np.log(sizes), np.log(values) / 2, 1)[0]
         rate = np.polyfit(sizes, np.log(values) / 2, 1)[0]
@@ -90,7 +86,7 @@ def load(data: str) -> tuple[str, np.ndarray, np.ndarray]:
     if data in ("", "covtype"):
         try:
             x, y = fetch_covtype(return_X_y=True, n_retries=1, delay=0.1)
-            return "Covertype", x, (y == 2).astype(float)
+            return "Covertype", np.asarray(x), (np.asarray(y) == 2).astype(float)
         except OSError as error:
             if data:
                 raise SystemExit(f"Covertype cannot be fetched: {error}") from None
@@ -98,7 +94,7 @@ def load(data: str) -> tuple[str, np.ndarray, np.ndarray]:
         rows = table("protein")
         return "UCI protein, above the median", rows[:, :-1], (rows[:, -1] > np.median(rows[:, -1])).astype(float)
     x, y = load_breast_cancer(return_X_y=True)
-    return "breast cancer set", x, y.astype(float)
+    return "breast cancer set", np.asarray(x), np.asarray(y, float)
 
 
 def prepare(inputs: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> tuple[LogisticRegression, Accuracy]:
@@ -121,10 +117,12 @@ def accuracy_curves(
     """Of each method, against wall time."""
     target = model.target
     curves = {}
-    for label, init, step in (("FWSS, MAP start", "map", "line-search"), ("FWSS, prior start", "prior", "constant")):
-        points = fwss(
-            target, n, init=init, step=step, n_steps=250, optimiser=RATES, batch_size=batch, seed=seed
-        )  # fmt: skip
+    starts: dict[str, dict[str, Any]] = {
+        "FWSS, MAP start": {"init": "map", "step": "line-search"},
+        "FWSS, prior start": {"init": "prior", "step": "constant"},
+    }
+    for label, start in starts.items():
+        points = fwss(target, n, **start, n_steps=250, optimiser=RATES, batch_size=batch, seed=seed)
         curves[label] = grown(points, accuracy)
     seen: list[np.ndarray] = []
     points = svgd(
@@ -162,16 +160,14 @@ def mmd_curves(
     """
     target, h = model.target, float(np.median(pdist(samples.x[:500])))
     sizes, batch = [k for k in (1, 5, 20, 50, 100) if k <= n], batch and 10 * batch
-    options = {"optimiser": Adam(0.02, final=1e-4), "bandwidth": h, "batch_size": batch, "seed": seed}
-    points = fwss(target, n, step="constant", init="map", n_steps=250, **options)  # type: ignore[arg-type]
+    options: dict[str, Any] = {"optimiser": Adam(0.02, final=1e-4), "bandwidth": h, "batch_size": batch, "seed": seed}
+    points = fwss(target, n, step="constant", init="map", n_steps=250, **options)
     equal = [mmd2(points.x[:k], samples.x, h) for k in sizes]
-    corrected = [
-        mmd2(points.x[:k], samples.x, h, quadrature_weights(points.x[:k], samples.x, h)[0]) for k in sizes
-    ]  # fmt: skip
+    corrected = [mmd2(points.x[:k], samples.x, h, quadrature_weights(points.x[:k], samples.x, h)[0]) for k in sizes]
     near = points.x[0] + h / 10 * np.random.default_rng(seed).normal(size=(n, target.dim)) / np.sqrt(target.dim)
-    from_mode = [svgd(target, k, n_iterations=1000, init=near[:k], **options).x for k in sizes]  # type: ignore
+    from_mode = [svgd(target, k, n_iterations=1000, init=near[:k], **options).x for k in sizes]
     options["optimiser"] = Adam(0.1, final=1e-4)  # from the prior it is further
-    from_prior = [svgd(target, k, n_iterations=2000, **options).x for k in sizes]  # type: ignore
+    from_prior = [svgd(target, k, n_iterations=2000, **options).x for k in sizes]
     rng = np.random.default_rng(seed)
     draws = [np.mean([mmd2(samples.x[rng.choice(len(samples), k)], samples.x, h) for _ in range(10)]) for k in sizes]
     return {

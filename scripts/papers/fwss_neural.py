@@ -11,12 +11,11 @@ Needs $HERDNER_DATA/uci. Year (Table 2) is not among the data.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
-from experiment import Experiment, Out, Quick, Seed
+from experiment import Experiment, command
 from fwss_regression import EFFORTS, Split, run_fwss, run_svgd, split, table
 from scipy.spatial.distance import pdist
 
@@ -30,28 +29,26 @@ GOALS = {"naval": (4.62e-4, 5.90), "protein": (4.48, -2.94)}  # near enough: RMS
 METHODS = ("FWSS, mode", "FWSS, prior", "SVGD, prior", "SVGD, mode")
 
 
+@command("fwss_neural", "FWSS18 Table 2, Fig. 2 and 7: neural regression")
 def main(
-    quick: Quick = False,
-    seed: Seed = 0,
-    out: Out = Path("out"),
+    experiment: Experiment,
     data: Annotated[list[str] | None, typer.Option(help="naval or protein; default: both.")] = None,
     splits: Annotated[int | None, typer.Option(min=1, help="Random splits of the data [default: 5].")] = None,
     true_samples: Annotated[int, typer.Option(min=0, help="Samples of HMC for Fig. 2b; slow, by default none.")] = 0,
 ) -> None:
-    experiment = Experiment("fwss_neural", "FWSS18 Table 2, Fig. 2 and 7: neural regression", quick, seed, out)
     names = data or list(PAPER)
     unknown = sorted(set(names) - set(PAPER))
     if unknown:
         raise SystemExit(f"--data takes {' and '.join(PAPER)}, not {unknown[0]!r}")
     n_splits = splits or experiment.size(quick=2, full=5)
     figure, panels = experiment.axes(len(names), rows=2 if true_samples else 1)
-    some, (steps, *_) = split(table(names[-1]), 0), (5, 0) if quick else EFFORTS[names[-1]]
+    some, steps = split(table(names[-1]), 0), experiment.size(quick=5, full=EFFORTS[names[-1]][0])
     share = 30 / (3 * steps * n_splits * len(names))
     experiment.announce(lambda: run_fwss(some, 30, 1, 1, 10, 0), share)
     results = {}
     for column, (name, panel) in enumerate(zip(names, panels, strict=False)):
         rows = table(name)
-        effort = (5, 2, 20, 20) if quick else EFFORTS[name]
+        effort = experiment.size(quick=(5, 2, 20, 20), full=EFFORTS[name])
         found: dict[str, list] = {method: [] for method in METHODS}
         for at, split_seed in enumerate(experiment.seeds(n_splits)):
             chosen = split(rows, split_seed)
@@ -100,7 +97,6 @@ def curves(panel, name: str, chosen: Split, runs: dict[str, Points]) -> None:
             panel.semilogy([points.seconds], [value], marker="s", linestyle="", label=method)
     panel.axhline(PAPER[name]["FWSS"][0], color="k", linestyle=":", label="paper, FWSS")
     panel.set(title=f"{name}: test RMSE", xlabel="seconds (SVGD, mode: after the mode)")
-    panel.legend(fontsize=7)
 
 
 def distances(panel, name: str, chosen: Split, runs: dict[str, Points], n_samples: int) -> None:
@@ -116,7 +112,6 @@ def distances(panel, name: str, chosen: Split, runs: dict[str, Points], n_sample
         panel.semilogy(sizes, values, marker=".", label=method)
         print(f"  {name}, {method}: MMD^2 {values[-1]:.3g} to {n_samples} states of HMC")
     panel.set(title=f"{name}: MMD$^2$ to HMC", xlabel="particles N")
-    panel.legend(fontsize=7)
 
 
 def report(name: str, found: dict[str, np.ndarray]) -> None:

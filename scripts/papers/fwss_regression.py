@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from herdner.fwss import Adam, NeuralRegression, Points, fwss, svgd
 
@@ -100,12 +101,12 @@ class TimedAdam:
         return timed
 
 
-def run_svgd(chosen: Split, n: int, init: object, seconds: float, seed: int) -> Points:
-    """SVGD for so many ``seconds``, from the prior or near one point [1, d]."""
+def run_svgd(chosen: Split, n: int, init: ArrayLike, seconds: float, seed: int) -> Points:
+    """SVGD for so many ``seconds``, from the "prior" or near one point [1, d]."""
     rng, target = np.random.default_rng(seed), chosen.model.target
     rates = (0.01, 1e-4) if isinstance(init, str) else (1e-3, 1e-5)
     if not isinstance(init, str):
-        init = init + rng.normal(size=(n, target.dim)) * (0.1 / np.sqrt(target.dim))
+        init = np.asarray(init) + rng.normal(size=(n, target.dim)) * (0.1 / np.sqrt(target.dim))
     began = time.perf_counter()
 
     def watch(iteration: int, x: np.ndarray) -> None:

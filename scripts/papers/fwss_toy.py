@@ -9,11 +9,10 @@ the number of particles under each step rule, beside the paper's claims, and the
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import typer
-from experiment import Experiment, Out, Quick, Seed
+from experiment import Experiment, command
 
 from herdner.fwss import (
     Adam,
@@ -28,40 +27,46 @@ from herdner.fwss import (
     stein_points,
     svgd,
 )
-from herdner.fwss.kernels import rbf
+from herdner.fwss.kernels import KernelMean, rbf
 
 H = 0.3
 LMO = Adam(0.2, final=0.02)
 STEPS = ("constant", "line-search", "fully-corrective")
 
 
-def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
-    experiment = Experiment("fwss_toy", "FWSS18 App. G.2: the mixture of 11 Gaussians", quick, seed, out)
-    target, n = eleven_gaussians(), experiment.size(quick=40, full=200)
+@command("fwss_toy", "FWSS18 App. G.2: the mixture of 11 Gaussians")
+def main(experiment: Experiment) -> None:
+    target, n, seed = eleven_gaussians(), experiment.size(quick=40, full=200), experiment.seed
+    mean = truth(target)
     experiment.announce(lambda: fwss(target, n // 2, bandwidth=H, step="constant", seed=0), share=1 / 60)
     runs = {name: run() for name, run in particle_runs(target, n, seed).items()}
     curves = {step: mmd_curve(target, fwss_of(target, n, step, seed), step) for step in STEPS}
     svgd_sizes = [k for k in (10, 25, 50, 100, 200) if k <= n]
-    by_svgd = [mmd2(svgd_of(target, k, seed).x, target.kernel_mean, H) for k in svgd_sizes]
+    by_svgd = [mmd2(svgd_of(target, k, seed).x, mean, H) for k in svgd_sizes]
     theory = {step: rates(np.arange(1, n + 1), curves[step]) for step in STEPS}
     theory["duality gap"] = duality(target, n, seed)
     print_theory(theory)
     figure, panels = experiment.axes(5, rows=2, width=3.4, height=3.2)
     for panel, (name, points) in zip(panels, runs.items(), strict=False):
-        found = mmd2(points.x, target.kernel_mean, H, points.weights)
+        found = mmd2(points.x, mean, H, points.weights)
         draw(panel, target, points, f"{name}\nMMD$^2$ {found:.1e}, {points.seconds:.2f} s")
     for step, values in curves.items():
         panels[9].loglog(np.arange(1, n + 1), values, label=step)
     panels[9].loglog(svgd_sizes, by_svgd, "k.", label="SVGD of N")
-    one = 1 - target.kernel_mean.squared_norm(H)
+    one = 1 - mean.squared_norm(H)
     panels[9].loglog([1, n], [one, one / n], "k:", label="exact samples")
     panels[9].set(title="MMD$^2$ against N (Fig. 3b)", xlabel="particles N")
-    panels[9].legend(fontsize=7)
     results = {
-        "particles": {name: [p.seconds, mmd2(p.x, target.kernel_mean, H, p.weights)] for name, p in runs.items()},
+        "particles": {name: [p.seconds, mmd2(p.x, mean, H, p.weights)] for name, p in runs.items()},
         "mmd2": curves, "svgd": {"sizes": svgd_sizes, "mmd2": by_svgd}, "theory": theory,
     }  # fmt: skip
     experiment.finish(results, figure)
+
+
+def truth(target: Target) -> KernelMean:
+    """The mixture's embedding, which is known."""
+    assert target.kernel_mean is not None
+    return target.kernel_mean
 
 
 def fwss_of(target: Target, n: int, step: str, seed: int, **options) -> Points:
@@ -85,7 +90,7 @@ def particle_runs(target: Target, n: int, seed: int) -> dict[str, Callable[[], P
         "Cache-FWSS": lambda: with_cache(target, cached_fwss, n, seed, step="constant"),
         "Lazy FWSS": lambda: with_cache(target, lazy_fwss, n, seed, step="line-search"),
         "FWSS, 20 at once, corrected": lambda: fwss_of(target, n, "fully-corrective", seed, at_once=20),
-        "Stein points, Monte Carlo": lambda: timed_stein_points(target, n // 2, seed, box),
+        "Stein points, Monte Carlo": lambda: stein_points(target, n // 2, bandwidth=1.0, box=box, seed=seed),
     }
 
 
@@ -96,13 +101,9 @@ def with_cache(target: Target, run: Callable[..., Points], n: int, seed: int, st
     return Points(points.x, points.weights, seconds=cache.seconds + points.seconds)
 
 
-def timed_stein_points(target: Target, n: int, seed: int, box: list) -> Points:
-    return stein_points(target, n, bandwidth=1.0, box=box, seed=seed)
-
-
 def mmd_curve(target: Target, points: Points, step: str) -> np.ndarray:
     """[N]: MMD^2 of the first n particles, with the weights that they had then."""
-    mean, values = target.kernel_mean, []
+    mean, values = truth(target), []
     weights = np.ones(1)
     for n in range(1, len(points) + 1):
         if step == "fully-corrective":
@@ -132,14 +133,14 @@ def duality(target: Target, n: int, seed: int) -> dict[str, float]:
     C <= |g - g'|^2 <= 2 bounds the curvature of J = MMD^2 / 2. The bound is that of Jaggi 2013 (Theorem 1) for line
     search and an exact oracle.
     """
-    points = fwss_of(target, n, "line-search", seed)
+    points, mean = fwss_of(target, n, "line-search", seed), truth(target)
     axis = np.linspace(-4.5, 4.5, 140)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    towards = rbf(grid, points.x, H) @ points.weights - target.kernel_mean.at(grid, H)
-    own = rbf(points.x, points.x, H) @ points.weights - target.kernel_mean.at(points.x, H)
+    towards = rbf(grid, points.x, H) @ points.weights - mean.at(grid, H)
+    own = rbf(points.x, points.x, H) @ points.weights - mean.at(points.x, H)
     gaps = points.history["gap"][1:]
     return {
-        "objective J": mmd2(points.x, target.kernel_mean, H, points.weights) / 2,
+        "objective J": mmd2(points.x, mean, H, points.weights) / 2,
         "gap": float(points.weights @ own - towards.min()), "bound 2 C / (N + 2)": 4 / (n + 2),
         "median gap of the oracle, last tenth": float(np.median(gaps[-max(1, n // 10) :])),
     }  # fmt: skip

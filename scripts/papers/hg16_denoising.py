@@ -19,7 +19,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 import typer
-from experiment import Experiment, Out, Quick, Seed, summary
+from experiment import Experiment, command, draw_errors, summary
 from numpy.typing import NDArray
 from shapes import read_shape, resized
 
@@ -77,18 +77,17 @@ class Convention:
         return np.array([errors(means(graph, m, first, at, rng), picture.ravel(), self.error) for m in METHODS])
 
 
+@command(
+    "hg16_denoising", "HG16 Table 2, Fig. 9: {picture.stem}, J = {coupling:g} a pair, {start} start, {error} error"
+)
 def main(
+    experiment: Experiment,
     picture: Annotated[Path, typer.Argument(help="A clean binary picture.", exists=True, dir_okay=False)],
     coupling: Annotated[float, typer.Option(help="J of each pair of neighbours, counted once.")] = 0.5,
     start: Annotated[Start, typer.Option(help="First state of the samplers.")] = "observed",
     error: Annotated[Error, typer.Option(help="Of the posterior mean, or the share of wrong labels.")] = "squared",
     side: Annotated[int, typer.Option(min=3, help="Largest side the picture is made to have.")] = 128,
-    quick: Quick = False,
-    seed: Seed = 0,
-    out: Out = Path("out"),
 ) -> None:
-    title = f"HG16 Table 2, Fig. 9: {picture.stem}, J = {coupling:g} a pair, {start} start, {error} error"
-    experiment = Experiment("hg16_denoising", title, quick, seed, out)
     shape = resized(read_shape(picture), experiment.size(min(side, 64), side))
     runs, n_sweeps = experiment.size(3, 10), 30
     convention, at = Convention(coupling, start, error), {sigma: [n_sweeps] for sigma in SIGMAS}
@@ -105,10 +104,8 @@ def main(
     }
     show(table)
     figure, (axes,) = experiment.axes(1, width=6.0, height=4.5)
-    for k, method in enumerate(METHODS):
-        axes.errorbar(np.arange(1, n_sweeps + 1), found[4]["mean"][k], found[4]["sd"][k], label=method, capsize=2)
+    draw_errors(axes, METHODS, found[4])
     axes.set(xlabel="sweeps", ylabel="error at sigma = 4", yscale="log")
-    axes.legend()
     curves = {method: found[4]["mean"][k] for k, method in enumerate(METHODS)}
     experiment.finish({"sigmas": SIGMAS, "table": table, "printed": PRINTED, "fig9": curves}, figure)
 

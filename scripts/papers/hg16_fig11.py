@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from experiment import Experiment, Out, Quick, Seed
+from experiment import Experiment, command
 from ner_decoding import Method, Scored, Start, of_the_paper
 
 import herdner
@@ -96,33 +96,32 @@ def draw(panel: Axes, document: Document, n_lines: int) -> None:
     panel.axis("off")
 
 
+@command("hg16_fig11", "HG16 Fig. 11: one text, and ways to find its tags")
 def main(
+    experiment: Experiment,
     text: Annotated[Path, typer.Argument(help="Text file, UTF-8.")],
     model: Annotated[str, typer.Option(help="Model to tag with.")] = "en",
-    sweeps: Annotated[int, typer.Option(min=1)] = 400,
+    sweeps: Annotated[int, typer.Option(min=1, help="Of Gibbs and herded Gibbs.")] = 400,
     start: Annotated[Start, typer.Option(help="Where Gibbs and herded Gibbs begin.")] = "random",
     unconstrained: Annotated[
         bool,
         typer.Option("--unconstrained/--constrained", help="Forbid no sequences of tags, else samplers are stuck."),
     ] = True,
-    quick: Quick = False,
-    seed: Seed = 0,
-    out: Out = Path("out"),
 ) -> None:
-    experiment = Experiment("hg16_fig11", "HG16 Fig. 11: one text, and ways to find its tags", quick, seed, out)
     tagger = herdner.load(model)
     if unconstrained:
         tagger = Tagger.from_model(replace(tagger.model_, constrained=False))
     words = text.read_text(encoding="utf-8")
-    documents = tagged(tagger, words, experiment.size(20, sweeps), seed, start)
-    (out / "hg16_fig11.html").write_text(page(documents), encoding="utf-8")
+    sweeps = experiment.size(20, sweeps)
+    documents = tagged(tagger, words, sweeps, experiment.seed, start)
+    (experiment.out / "hg16_fig11.html").write_text(page(documents), encoding="utf-8")
     told = differences(documents)
     print("\n".join(told))
     n_lines = min(LINES, 1 + max((line for line, *_ in placed(documents[0])), default=0))
     figure, panels = experiment.axes(len(documents), width=INCHES, height=0.14 * n_lines + 0.8)
     for panel, document in zip(panels, documents, strict=True):
         draw(panel, document, n_lines)
-    experiment.finish({"differences": told, "start": start, "sweeps": experiment.size(20, sweeps)}, figure)
+    experiment.finish({"differences": told, "start": start, "sweeps": sweeps}, figure)
 
 
 if __name__ == "__main__":

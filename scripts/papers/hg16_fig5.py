@@ -9,11 +9,9 @@ quartiles; herded Gibbs has one, drawn by the envelope of its error, the largest
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import typer
-from experiment import Experiment, Out, Quick, Seed, envelope, slope, summary
+from experiment import Experiment, command, envelope, slope, summary
 
 from herdner import FactorGraph, Gibbs, from_joint, gibbs, herded_gibbs, qmc_gibbs
 from herdner.convergence import count
@@ -38,8 +36,8 @@ def path(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> np.n
     return np.array([first, [errors.all for errors in found.errors]])
 
 
-def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
-    experiment = Experiment("hg16_fig5", "HG16 Fig. 5: a two-variable model, eps = 0.1 to 0.0001", quick, seed, out)
+@command("hg16_fig5", "HG16 Fig. 5: a two-variable model, eps = 0.1 to 0.0001")
+def main(experiment: Experiment) -> None:
     degree, runs = experiment.size(13, 18), experiment.size(20, 100)
     lengths = np.unique(np.geomspace(8, 2**degree - 1, 70).astype(int)).tolist()
     experiment.announce(lambda: path(model(0.1), qmc_gibbs(), lengths, 0), 1 / (1.2 * runs * len(EPSILONS)))
@@ -55,7 +53,7 @@ def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
             told = summary(found)
             results[f"eps={epsilon}, {name}"] = told
             for axes, k, turn in ((a, 0, 1), (b, 1, 1), (c, 1, -1)):
-                axes.plot(lengths, told["median"][k] ** turn, color=colour, label=name)
+                axes.plot(lengths, told["median"][k] ** turn, color=colour, label=name if axes is a else None)
                 if n > 1:
                     axes.fill_between(lengths, told["low"][k] ** turn, told["high"][k] ** turn, color=colour, alpha=0.2)
             half, error = len(lengths) // 2, told["median"][1]
@@ -71,7 +69,6 @@ def decorate(a, b, c, epsilon: float) -> None:
     b.set(xscale="log", yscale="log", ylabel="L1 error of the joint")
     c.set(xscale="linear", yscale="linear", ylabel="1 / error", xlabel="sweeps")
     c.locator_params(axis="x", nbins=4)
-    a.legend(fontsize=7)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,9 @@ herding does not.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import typer
-from experiment import Experiment, Out, Quick, Seed, envelope
+from experiment import Experiment, command, envelope
 
 from herdner import boltzmann, gibbs, herded_gibbs
 from herdner.convergence import count
@@ -22,8 +20,8 @@ from herdner.sampling import complete_sharing
 EDGES = [[0, 1], [0, 2], [1, 3], [2, 3]]
 
 
-def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
-    experiment = Experiment("hg16_fig7", "HG16 Fig. 6, 7: four variables, two pairs missing", quick, seed, out)
+@command("hg16_fig7", "HG16 Fig. 6, 7: four variables, two pairs missing")
+def main(experiment: Experiment) -> None:
     rng, longest = experiment.rng(), experiment.size(10**6, 10**8)
     graph = boltzmann(rng.normal(size=4), rng.normal(size=4), edges=EDGES)
     lengths = np.unique(np.geomspace(10, longest, 100).astype(int)).tolist()
@@ -53,8 +51,6 @@ def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
         xticklabels=[f"{s:04b}" for s in states[::3]],
     )
     right.set(xlabel="sweeps", ylabel="L1 error of the joint")
-    left.legend()
-    right.legend()
     experiment.finish(results, figure)
 
 

@@ -9,11 +9,9 @@ The true expectations are enumerated; 100 runs each, as in the paper, with sampl
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import typer
-from experiment import Experiment, Out, Quick, Seed, powers
+from experiment import Experiment, command, powers
 from hgw19_graphs import full_graph, ring
 
 from herdner import FactorGraph, Gibbs, blanket, dhg, gibbs, herded_gibbs
@@ -41,8 +39,8 @@ def herding(neighbours: int) -> Gibbs:
     return Gibbs(sharing=blanket(), dummy_edges=dummies or None)
 
 
-def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
-    experiment = Experiment("hgw19_fig1", "HGW19 Fig. 1: weight sharing", quick, seed, out)
+@command("hgw19_fig1", "HGW19 Fig. 1: weight sharing")
+def main(experiment: Experiment) -> None:
     rng, runs, lengths = experiment.rng(), experiment.size(10, 100), powers(3, experiment.size(14, 19))
     nine = ring(9, rng.normal(0.5, SPREAD, 9), rng.normal(0.2, SPREAD, 9))
     eight = full_graph(rng, 0.0, 0.1)
@@ -66,7 +64,6 @@ def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
             results[f"{name}, {label}"] = middle
             panel.plot(np.log2(lengths), np.log2(np.maximum(middle, 1e-9)), label=label)
         panel.set_xlabel("log2 T")
-        panel.legend(fontsize=8)
     axes[0].set_ylabel("log2 of the median error of E[sum of x]")
     axes[1].set_ylabel("log2 of the mean error of E[x8]")
     experiment.finish(results, figure)

@@ -10,12 +10,11 @@ driven by a shift register, 1 + x^3 + x^5 with offset 3 (QMC). The paper's shape
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
-from experiment import Experiment, Out, Quick, Seed, summary
+from experiment import Experiment, command, draw_errors, summary
 from numpy.typing import NDArray
 from shapes import Shapes, read_shape, resized, shape_paths
 
@@ -57,36 +56,30 @@ def trial(shapes: list[NDArray[np.int32]], seed: int, coupling: float) -> NDArra
     return found / len(shapes)
 
 
+@command("hgw19_fig11", f"HGW19 Fig. 11: shapes, p = {P}, J = {{coupling:g}}")
 def main(
+    experiment: Experiment,
     shapes: Shapes,
-    quick: Quick = False,
-    seed: Seed = 0,
-    out: Out = Path("out"),
     coupling: Annotated[float, typer.Option(help="J; the paper's is 1.")] = 1.0,
 ) -> None:
-    experiment = Experiment("hgw19_fig11", f"HGW19 Fig. 11: shapes, p = {P}, J = {coupling:g}", quick, seed, out)
     paths, n = shape_paths(shapes), experiment.size(10, 100)
     chosen = experiment.rng().permutation(len(paths))[:n]
     pictures = [read_shape(paths[i]) for i in chosen]
-    if quick:
+    if experiment.quick:
         pictures = [resized(picture, 200) for picture in pictures]
     trials = experiment.size(3, 10)
     share = pictures[0].size / sum(picture.size for picture in pictures)
     experiment.announce(lambda: trial(pictures[:1], 0, coupling), share / trials)
     found = summary(experiment.repeat(lambda s: trial(pictures, s, coupling), trials))
     figure, (axes,) = experiment.axes(1, width=6.0, height=4.5)
-    for k, name in enumerate(PLANS):
-        axes.errorbar(np.arange(1, T + 1), found["mean"][k], found["sd"][k], label=name, capsize=2)
+    draw_errors(axes, PLANS, found)
     axes.set(xlabel="samples", ylabel="share of wrong pixels", yscale="log")
-    axes.legend()
-    last = {name: float(found["mean"][list(PLANS).index(name), -1]) for name in ORDER}
-    for name, value in last.items():
-        print(f"{name:10} {value:.5f} (sd {found['sd'][list(PLANS).index(name), -1]:.5f})")
-    errors = list(last.values())
-    print(
-        f"at T = {T} the paper's order {' < '.join(ORDER)} {'holds' if errors == sorted(errors) else 'does not hold'}"
-    )
     results = {name: {part: values[k] for part, values in found.items()} for k, name in enumerate(PLANS)}
+    for name in ORDER:
+        print(f"{name:10} {results[name]['mean'][-1]:.5f} (sd {results[name]['sd'][-1]:.5f})")
+    errors = [float(results[name]["mean"][-1]) for name in ORDER]
+    holds = "holds" if errors == sorted(errors) else "does not hold"
+    print(f"at T = {T} the paper's order {' < '.join(ORDER)} {holds}")
     experiment.finish({"shapes": [paths[i].name for i in chosen], "order": list(ORDER), **results}, figure)
 
 

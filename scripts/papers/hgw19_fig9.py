@@ -8,11 +8,9 @@ DHG(64) and RDHG(64), by counts and by the average of the conditionals (RB).
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import typer
-from experiment import Experiment, Out, Quick, Seed, powers
+from experiment import Experiment, command, powers
 from hgw19_graphs import full_graph
 
 from herdner import FactorGraph, Gibbs, dhg, gibbs, rdhg
@@ -30,10 +28,8 @@ def errors(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> np
     return 2 * np.abs([by_counts, by_conditionals])
 
 
-def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
-    experiment = Experiment(
-        "hgw19_fig9", "HGW19 Fig. 9: E[x8] on full graphs of 8, RB beside herding", quick, seed, out
-    )
+@command("hgw19_fig9", "HGW19 Fig. 9: E[x8] on full graphs of 8, RB beside herding")
+def main(experiment: Experiment) -> None:
     runs, lengths = experiment.size(10, 100), powers(3, experiment.size(14, 19))
     plans = {"Gibbs": gibbs(), "DHG(64)": dhg(n_bins=64, form="threshold"), "RDHG(64)": rdhg(n_bins=64)}
     graphs = {f"0 to {high}": full_graph(experiment.rng(), 0.0, high) for high in (0.5, 0.1)}
@@ -48,10 +44,7 @@ def main(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
             (line,) = axes.plot(np.log2(lengths), np.log2(found[0]), label=label)
             axes.plot(np.log2(lengths), np.log2(found[1]), "--", color=line.get_color(), label=f"{label}, RB")
             results[f"{name}, {label}"], results[f"{name}, {label}, RB"] = found
-        axes.set_title(f"parameters {name}")
-        axes.set_xlabel("log2 T")
-        axes.set_ylabel("log2 of the mean error of E[x8]")
-        axes.legend(fontsize=8)
+        axes.set(title=f"parameters {name}", xlabel="log2 T", ylabel="log2 of the mean error of E[x8]")
     experiment.finish(results, figure)
 
 

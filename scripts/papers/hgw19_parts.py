@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 import typer
-from experiment import Experiment, Out, Quick, Seed, powers, slope
+from experiment import Experiment, Out, Quick, Seed, command, powers, slope
 from hgw19_graphs import full_graph, uniform_ring
 
 from herdner import FactorGraph, Gibbs, bins, bounded_error, dhg, gibbs, herded_gibbs, rdhg
@@ -35,14 +35,11 @@ def curves(
     sharing: Sharing | None = None,
 ) -> dict[str, np.ndarray]:
     """Each part of the error at each length, the mean over runs."""
-    found = np.mean(
-        [
-            [astuple(e) for e in count(graph, plan, lengths, seed=s, sharing=sharing).errors]
-            for s in experiment.seeds(runs)
-        ],
-        axis=0,
-    )
-    return dict(zip(PARTS, found.T, strict=True))
+
+    def one(seed: int) -> list[tuple[float, ...]]:
+        return [astuple(errors) for errors in count(graph, plan, lengths, seed=seed, sharing=sharing).errors]
+
+    return dict(zip(PARTS, experiment.repeat(one, runs).mean(axis=0).T, strict=True))
 
 
 def announce(experiment: Experiment, graph: FactorGraph, n_curves: int, longest: int, runs: int) -> None:
@@ -61,8 +58,8 @@ def draw(axes, lengths: list[int], found: Curves, parts: list[str], label: str =
     axes.set_ylabel("log2 of the error")
 
 
-def figure3(quick: bool, seed: int, out: Path) -> None:
-    experiment = Experiment("hgw19_fig3", "HGW19 Fig. 3: herded Gibbs on rings of 8", quick, seed, out)
+@command("hgw19_fig3", "HGW19 Fig. 3: herded Gibbs on rings of 8")
+def figure3(experiment: Experiment) -> None:
     lengths, runs = powers(8, experiment.size(18, 24)), experiment.size(3, 10)
     ranges = {"0 to 1": (0.0, 1.0), "-1 to 1": (-1.0, 1.0)}
     graphs = {name: uniform_ring(experiment.rng(), *ends) for name, ends in ranges.items()}
@@ -76,7 +73,6 @@ def figure3(quick: bool, seed: int, out: Path) -> None:
         draw(axes, lengths, found, ["z", "herding", "cor", "all"])
         axes.axhline(np.log2(estimate), linestyle=":", color="grey", label="estimate of $D^{cor}$")
         axes.set_title(f"parameters {name}")
-        axes.legend()
         print(
             f"parameters {name}: slope of D^herding {falls:.3f}; D^cor {found['cor'][-1]:.3g}, estimate {estimate:.3g}"
         )
@@ -84,8 +80,8 @@ def figure3(quick: bool, seed: int, out: Path) -> None:
     experiment.finish(results, figure)
 
 
-def figure4(quick: bool, seed: int, out: Path) -> None:
-    experiment = Experiment("hgw19_fig4", "HGW19 Fig. 4: DHG on a full graph of 8", quick, seed, out)
+@command("hgw19_fig4", "HGW19 Fig. 4: DHG on a full graph of 8")
+def figure4(experiment: Experiment) -> None:
     lengths, runs, sizes = powers(8, experiment.size(17, 24)), experiment.size(3, 10), [4, 16, 64, 256]
     graph = full_graph(experiment.rng(), -0.5, 0.5)
     announce(experiment, graph, len(sizes), lengths[-1], runs)
@@ -95,13 +91,11 @@ def figure4(quick: bool, seed: int, out: Path) -> None:
         found = results[f"B={n}"] = curves(experiment, graph, dhg(n_bins=n, form="threshold"), lengths, runs)
         for axes, part in zip(panels, ["herding", "approx", "cor", "all"], strict=True):
             draw(axes, lengths, found, [part], f"B={n}")
-    for axes in panels:
-        axes.legend()
     experiment.finish(results, figure)
 
 
-def figure6(quick: bool, seed: int, out: Path) -> None:
-    experiment = Experiment("hgw19_fig6", "HGW19 Fig. 6: asymptotic D^cor by the number of bins", quick, seed, out)
+@command("hgw19_fig6", "HGW19 Fig. 6: asymptotic D^cor by the number of bins")
+def figure6(experiment: Experiment) -> None:
     longest, sizes = experiment.size(2**18, 2**24), [2, 4, 6, 8, 12, 16, 24, 32, 48, 64]
     graph = full_graph(experiment.rng(), -0.5, 0.5)
     announce(experiment, graph, 2 * len(sizes), longest, 1)
@@ -115,12 +109,11 @@ def figure6(quick: bool, seed: int, out: Path) -> None:
     axes.semilogy(sizes, results["estimate"], ":", color="grey", label="estimate (Sec. 5)")
     axes.set_xlabel("B")
     axes.set_ylabel(f"$D^{{cor}}$ at T = {longest}")
-    axes.legend()
     experiment.finish(results, figure)
 
 
-def figure7(quick: bool, seed: int, out: Path) -> None:
-    experiment = Experiment("hgw19_fig7", "HGW19 Fig. 7: bounded-error Gibbs on a ring of 8", quick, seed, out)
+@command("hgw19_fig7", "HGW19 Fig. 7: bounded-error Gibbs on a ring of 8")
+def figure7(experiment: Experiment) -> None:
     lengths, runs = powers(8, experiment.size(17, 24)), experiment.size(3, 10)
     graph = uniform_ring(experiment.rng(), 0.0, 1.0)
     plans = {"c=0 (HG)": herded_gibbs()}
@@ -129,8 +122,8 @@ def figure7(quick: bool, seed: int, out: Path) -> None:
     compare(experiment, graph, plans, lengths, runs, ["cor", "herding", "z", "all"])
 
 
-def figure8(quick: bool, seed: int, out: Path) -> None:
-    experiment = Experiment("hgw19_fig8", "HGW19 Fig. 8: RDHG, DHG and Gibbs on a full graph of 8", quick, seed, out)
+@command("hgw19_fig8", "HGW19 Fig. 8: RDHG, DHG and Gibbs on a full graph of 8")
+def figure8(experiment: Experiment) -> None:
     lengths, runs, n = powers(8, experiment.size(17, 24)), experiment.size(3, 10), 16
     graph = full_graph(experiment.rng(), -0.5, 0.5)
     plans = {
@@ -141,15 +134,10 @@ def figure8(quick: bool, seed: int, out: Path) -> None:
     }
     announce(experiment, graph, len(plans), lengths[-1], runs)
     found = compare(experiment, graph, plans, lengths, runs, ["all", "cor", "approx", "bin"])
-    ahead = np.array(found[f"RDHG({n})"]["all"]) < np.array(found[f"DHG({n})"]["all"])
-    first = (
-        lengths[int(np.flatnonzero(~ahead)[-1]) + 1]
-        if ahead[-1] and not ahead.all()
-        else lengths[0]
-        if ahead.all()
-        else None
-    )
-    print(f"D^all of RDHG({n}) stays below that of DHG({n}) from T = {first} on")
+    behind = np.flatnonzero(found[f"RDHG({n})"]["all"] >= found[f"DHG({n})"]["all"])
+    first = [*lengths, None][int(behind[-1]) + 1 if len(behind) else 0]
+    when = "does not stay" if first is None else f"stays, from T = {first} on,"
+    print(f"D^all of RDHG({n}) {when} below that of DHG({n})")
 
 
 def compare(
@@ -158,20 +146,18 @@ def compare(
     """A panel for each part of the error, a curve for each plan."""
     figure, panels = experiment.axes(2, 2)
     results: dict = {"lengths": lengths}
-    for name, plan in plans.items():
+    for k, (name, plan) in enumerate(plans.items()):
         sharing = bins(16) if plan.sharing is None and "cor" in parts and "approx" in parts else None
         results[name] = curves(experiment, graph, plan, lengths, runs, sharing)
         for axes, part in zip(panels, parts, strict=True):
             if results[name][part].max() > 1e-6 and (sharing is None or part == "all"):  # parts that are 0 are left out
-                draw(axes, lengths, results[name], [part], name)
-    for axes in panels:
-        axes.legend(fontsize=8)
+                draw(axes, lengths, results[name], [part], name, color=f"C{k}")
     experiment.finish(results, figure)
     return results
 
 
-def table1(quick: bool, seed: int, out: Path) -> None:
-    experiment = Experiment("hgw19_table1", "HGW19 Table 1: the estimate of D^cor, weight by weight", quick, seed, out)
+@command("hgw19_table1", "HGW19 Table 1: the estimate of D^cor, weight by weight")
+def table1(experiment: Experiment) -> None:
     n_samples = experiment.size(2**21, 2**28)
     graphs = {"0 to 1": uniform_ring(experiment.rng(), 0.0, 1.0), "-1 to 1": uniform_ring(experiment.rng(), -1.0, 1.0)}
     probe = min(n_samples, 2**20)
@@ -200,9 +186,10 @@ Figure = Annotated[Literal["3", "4", "6", "7", "8", "table1", "all"], typer.Opti
 
 
 def main(figure: Figure = "all", quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None:
+    """The parts of the error of herded samplers: HGW19 Fig. 3, 4, 6, 7, 8 and Table 1."""
     for name, run in FIGURES.items():
         if figure in (name, "all"):
-            run(quick, seed, out)
+            run(quick=quick, seed=seed, out=out)
 
 
 if __name__ == "__main__":

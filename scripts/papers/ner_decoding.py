@@ -94,8 +94,8 @@ class Scored:
 
     def log_potential(self, states: States) -> float:
         """Of all documents together."""
-        whole = replace(self, apart=False).pieces()
-        return float(sum(self.crf.unroll(*piece).log_potential(states[i]) for i, *piece in whole))
+        pieces = replace(self, apart=False).pieces()
+        return float(sum(self.crf.unroll(u, at, links).log_potential(states[i]) for i, u, at, links in pieces))
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def found(out: Path, name: str) -> dict:
 @pytest.mark.slow
 def test_parts_of_the_error_on_rings(tmp_path):
     """HGW19 Fig. 3: D^herding falls like 1 / T, D^all follows D^z, both stop above D^cor's estimate or near it."""
-    hgw19_parts.figure3(True, 0, tmp_path)
+    hgw19_parts.figure3(quick=True, out=tmp_path)
     for ring in found(tmp_path, "hgw19_fig3").values():
         assert ring["slope of herding"] == pytest.approx(-1, abs=0.1)
         assert np.corrcoef(np.log(ring["all"]), np.log(ring["z"]))[0, 1] > 0.99
@@ -41,7 +41,7 @@ def test_parts_of_the_error_on_rings(tmp_path):
 def test_bins_and_bounds_on_errors(tmp_path):
     """HGW19 Fig. 4, 6, 7, 8."""
     for run in (hgw19_parts.figure4, hgw19_parts.figure6, hgw19_parts.figure7, hgw19_parts.figure8):
-        run(True, 0, tmp_path)
+        run(quick=True, out=tmp_path)
     by_bins = found(tmp_path, "hgw19_fig4")
     for part, rising in (("herding", True), ("approx", False), ("cor", False), ("all", False)):
         ends = [by_bins[f"B={n}"][part][-1] for n in (4, 16, 64, 256)]
@@ -55,7 +55,7 @@ def test_bins_and_bounds_on_errors(tmp_path):
 
 
 def test_the_table_of_returns(tmp_path):
-    hgw19_parts.table1(True, 0, tmp_path)
+    hgw19_parts.table1(quick=True, out=tmp_path)
     written = json.loads((tmp_path / "hgw19_table1.json").read_text())["results"]
     for ring in written.values():
         assert ring["total"] == pytest.approx(ring["exact total"], rel=0.15)
@@ -64,8 +64,8 @@ def test_the_table_of_returns(tmp_path):
 @pytest.mark.slow
 def test_weight_sharing_and_averages(tmp_path):
     """HGW19 Fig. 1: few weights help early; Fig. 9: RDHG is ahead of Gibbs."""
-    hgw19_fig1.main(True, 0, tmp_path)
-    hgw19_fig9.main(True, 0, tmp_path)
+    hgw19_fig1.main(quick=True, out=tmp_path)
+    hgw19_fig9.main(quick=True, out=tmp_path)
     sharing = found(tmp_path, "hgw19_fig1")
     early = sharing["lengths"].index(128)
     assert sharing["left, Herding(2)"][early] < sharing["left, Gibbs"][early]
@@ -78,8 +78,8 @@ def test_weight_sharing_and_averages(tmp_path):
 @pytest.mark.slow
 def test_two_and_four_variables(tmp_path):
     """HG16 Fig. 5: the rates; Fig. 7: the error of herded Gibbs stops, that of complete herding does not."""
-    hg16_fig5.main(True, 0, tmp_path)
-    hg16_fig7.main(True, 0, tmp_path)
+    hg16_fig5.main(quick=True, out=tmp_path)
+    hg16_fig7.main(quick=True, out=tmp_path)
     two, four = found(tmp_path, "hg16_fig5"), found(tmp_path, "hg16_fig7")
     lengths = two["lengths"]
     assert slope(lengths, two["eps=0.1, herded Gibbs"]["median"][1]) == pytest.approx(-1, abs=0.2)
@@ -102,7 +102,7 @@ def shapes(tmp_path) -> Path:
 @pytest.mark.slow
 def test_shapes(shapes, tmp_path):
     """HGW19 Fig. 11: the more sharing, the fewer wrong pixels after 31 samples; Gibbs has most."""
-    hgw19_fig11.main(shapes, True, 0, tmp_path)
+    hgw19_fig11.main(shapes=shapes, quick=True, out=tmp_path)
     ends = {name: found(tmp_path, "hgw19_fig11")[name]["mean"][-1] for name in hgw19_fig11.ORDER}
     assert ends["HG-1bin"] < ends["HG"] < ends["Gibbs"]
     assert ends["HG-shared"] < ends["Gibbs"]
@@ -111,7 +111,7 @@ def test_shapes(shapes, tmp_path):
 @pytest.mark.slow
 def test_gaussian_noise(shapes, tmp_path):
     """HG16 Table 2 at the sigma where the methods differ most for certain."""
-    hg16_denoising.main(shapes / "disc.png", quick=True, out=tmp_path)
+    hg16_denoising.main(picture=shapes / "disc.png", quick=True, out=tmp_path)
     table = found(tmp_path, "hg16_denoising")["table"]
     assert table["HG-shared"][1][0] < table["Gibbs"][1][0]
     assert table["HG"][1][0] < table["Gibbs"][1][0]

@@ -137,7 +137,7 @@ def test_one_text_side_by_side(tagger, tmp_path):
     tagger.save(tmp_path / "small.herdner")
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
     hg16_fig11.main(
-        tmp_path / "text.txt", model=str(tmp_path / "small.herdner"), start="viterbi", quick=True, out=tmp_path
+        text=tmp_path / "text.txt", model=str(tmp_path / "small.herdner"), start="viterbi", quick=True, out=tmp_path
     )
     page = (tmp_path / "hg16_fig11.html").read_text(encoding="utf-8")
     assert page.count("<figure") == 4
