@@ -6,7 +6,11 @@ weights are met again and again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import numpy as np
+from quick import pairwise
 
 from herdner.graph import FactorGraph, TableFactors, chain, complete, ising, potts
 from herdner.sampling import Sharing, bins, blanket, complete_sharing, neighbour_sum, random_bins
@@ -132,10 +136,16 @@ EQUAL = {"binary_grid", "binary_torus", "binary_hard", "three_labels", "nine_lab
 _SHARINGS = (blanket(), complete_sharing(), neighbour_sum(), bins(1), bins(6), random_bins(6))
 
 
+def fits(family: str, sharing: Sharing) -> bool:
+    return sharing.kind != "neighbour-sum" or family in EQUAL
+
+
 def sharings(family: str) -> list[Sharing]:
     """Those that fit a family."""
-    return [s for s in _SHARINGS if s.kind != "neighbour-sum" or family in EQUAL]
+    return [sharing for sharing in _SHARINGS if fits(family, sharing)]
 
 
-# (family, sharing) in all combinations, for parametrize.
-SHARED = [(family, sharing) for family in FAMILIES for sharing in sharings(family)]
+def shared(*axes: Sequence[Any], families: Iterable[str] = FAMILIES, random: bool = True) -> list[Any]:
+    """(family, sharing, value of each axis): all combinations, the quick ones pairwise; RDHG only where ``random``."""
+    chosen = [sharing for sharing in _SHARINGS if random or sharing.kind != "random-bins"]
+    return pairwise(list(families), chosen, *axes, fits=fits)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -20,20 +21,21 @@ def examples(full: int) -> settings:
     return settings(max_examples=max(3, round(share * full)), deadline=None)
 
 
-def pairwise(*axes: Sequence[Any]) -> list[Any]:
-    """Parameters of a test: every combination of the ``axes``.
+def pairwise(*axes: Sequence[Any], fits: Callable[[Any, Any], bool] = lambda first, second: True) -> list[Any]:
+    """Parameters of a test: every combination of the ``axes`` whose first two values ``fits`` lets through.
 
     The quick run takes as many of them as it needs to meet each value of one axis with each value of every other;
     the rest is marked slow.
     """
-    every = [()]
-    for axis in axes:
-        every = [(*combination, i) for combination in every for i in range(len(axis))]
-    met = {tuple(combination) for combination in AllPairs([list(range(len(axis))) for axis in axes])}
+
+    def allowed(places: Sequence[int]) -> bool:
+        return len(places) < 2 or fits(axes[0][places[0]], axes[1][places[1]])
+
+    places = [range(len(axis)) for axis in axes]
+    met = {tuple(chosen) for chosen in AllPairs([list(axis) for axis in places], filter_func=allowed)}
     return [
         pytest.param(
-            *(axis[i] for axis, i in zip(axes, combination, strict=True)),
-            marks=() if combination in met else pytest.mark.slow,
+            *(axis[i] for axis, i in zip(axes, chosen, strict=True)), marks=() if chosen in met else pytest.mark.slow
         )
-        for combination in every
+        for chosen in filter(allowed, itertools.product(*places))
     ]

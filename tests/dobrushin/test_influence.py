@@ -91,12 +91,13 @@ def test_sets_that_cancel_are_merged() -> None:
         assert not dense(bound(graph)).any()
 
 
+@pytest.mark.parametrize("n", [30, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("forbidden", [0.0, 0.1, 0.3])
 @pytest.mark.parametrize(("most_labels", "arity"), [(2, 2), (2, 3), (3, 3), (4, 2)])
-def test_bounds_dominate_exact_influence(most_labels: int, arity: int, forbidden: float) -> None:
+def test_bounds_dominate_exact_influence(most_labels: int, arity: int, forbidden: float, n: int) -> None:
     rng = np.random.default_rng([most_labels, arity, int(10 * forbidden)])
     checked = 0
-    while checked < 200:
+    while checked < n:
         graph = random_graph(rng, most_labels=most_labels, arity=arity, forbidden=forbidden)
         p = joint(graph)
         if np.isnan(p).any():

@@ -99,6 +99,7 @@ def test_entities_count_where_there_are_no_tags():
         assert (scores.micro.support, scores.micro.recall) == (1, recall)
 
 
+@pytest.mark.slow
 def test_interval_holds_the_mean_of_a_slow_bootstrap():
     rng = np.random.default_rng(0)
     tags = [[[str(rng.choice(["B-PER", "B-LOC", "O"])) for _ in range(8)]] for _ in range(60)]

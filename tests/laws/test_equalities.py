@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from gibbs_families import EQUAL, FAMILIES, SHARED
+from gibbs_families import EQUAL, FAMILIES, shared
+from quick import pairwise
 
 from herdner.graph import FactorGraph, TableFactors, compile_tables, ising, potts
 from herdner.inference.backends.gibbs import Gibbs, bounded_error, dhg, gibbs, herded_gibbs
@@ -24,6 +24,7 @@ from herdner.sampling import (
     neighbour_sum,
     random_bins,
     random_scan,
+    systematic,
 )  # fmt: skip
 
 RECORD = Record(every=1, trace=True)
@@ -38,23 +39,19 @@ def assert_equal_runs(one: Gibbs, other: Gibbs, graph: FactorGraph, seed: int = 
     assert a.log_potential == b.log_potential
 
 
-@pytest.mark.parametrize(("family", "sharing"), SHARED, ids=str)
-def test_an_infinite_error_bound_is_gibbs(family, sharing):
-    plain = Gibbs(100, record=RECORD)
-    for form in BOTH:
-        infinite = Gibbs(100, sharing=sharing, error_bound=math.inf, form=form, record=RECORD)
-        assert_equal_runs(plain, infinite, FAMILIES[family])
+@pytest.mark.parametrize(("family", "sharing", "form"), shared(BOTH), ids=str)
+def test_an_infinite_error_bound_is_gibbs(family, sharing, form):
+    infinite = Gibbs(100, sharing=sharing, error_bound=math.inf, form=form, record=RECORD)
+    assert_equal_runs(Gibbs(100, record=RECORD), infinite, FAMILIES[family])
 
 
 # RDHG draws which weight with the number that draws the label otherwise.
-@pytest.mark.parametrize(("family", "sharing"), [(f, s) for f, s in SHARED if s.kind != "random-bins"], ids=str)
-def test_a_bound_that_is_never_reached_is_gibbs(family, sharing):
+@pytest.mark.parametrize(("family", "sharing", "form", "bound"), shared(BOTH, (1e12, 1e300), random=False), ids=str)
+def test_a_bound_that_is_never_reached_is_gibbs(family, sharing, form, bound):
     """Here the herding code decides, and always decides for the random draw."""
-    plain = Gibbs(100, record=RECORD)
-    for form, bound in itertools.product(BOTH, (1e12, 1e300)):
-        bounded = Gibbs(100, sharing=sharing, error_bound=bound, form=form, record=RECORD)
-        assert bounded.herds
-        assert_equal_runs(plain, bounded, FAMILIES[family])
+    bounded = Gibbs(100, sharing=sharing, error_bound=bound, form=form, record=RECORD)
+    assert bounded.herds
+    assert_equal_runs(Gibbs(100, record=RECORD), bounded, FAMILIES[family])
 
 
 def test_a_bound_that_is_reached_is_not_gibbs():
@@ -96,28 +93,31 @@ def large(family: str) -> FactorGraph:
     return potts(0.5, rng.normal(size=(61, 71, int(family))))
 
 
-@pytest.mark.parametrize("family", ["ising", "torus", "couplings", "3", "8", "14"])
-@pytest.mark.parametrize("sharing", [None, blanket(), neighbour_sum(), bins(1), bins(16), random_bins(9)], ids=str)
-def test_the_fast_loop_is_the_general_one_on_many_variables(family, sharing):
+LARGE = pairwise(
+    ["ising", "torus", "couplings", "3", "8", "14"],
+    [None, blanket(), neighbour_sum(), bins(1), bins(16), random_bins(9)],
+    [systematic(), random_scan(), checkerboard(), jacobi()],
+    fits=lambda family, sharing: family != "couplings" or sharing != neighbour_sum(),  # its couplings differ
+)
+
+
+@pytest.mark.parametrize(("family", "sharing", "scan"), LARGE, ids=str)
+def test_the_fast_loop_is_the_general_one_on_many_variables(family, sharing, scan):
     graph = large(family)
-    if sharing == neighbour_sum() and family == "couplings":
-        pytest.skip("its couplings differ")
-    for scan in (Gibbs().scan, random_scan(), checkerboard(), jacobi()):
-        plan = Gibbs(3, sharing=sharing, scan=scan, record=replace(RECORD, rao_blackwell=True, table_counts=True))
-        general = replace(plan, loop="general")
-        assert loop(plan, graph) == ("two" if family == "couplings" else "grid" if family in GRIDS else "labels")
-        assert loop(general, graph) == "any"
-        assert_equal_runs(plan, general, graph)
-        a, b = plan.infer(graph, 2), general.infer(graph, 2)
-        assert np.array_equal(a.rao_blackwell, b.rao_blackwell)
-        assert all(map(np.array_equal, a.table_counts, b.table_counts))
+    plan = Gibbs(3, sharing=sharing, scan=scan, record=replace(RECORD, rao_blackwell=True, table_counts=True))
+    general = replace(plan, loop="general")
+    assert loop(plan, graph) == ("two" if family == "couplings" else "grid" if family in GRIDS else "labels")
+    assert loop(general, graph) == "any"
+    assert_equal_runs(plan, general, graph)
+    a, b = plan.infer(graph, 2), general.infer(graph, 2)
+    assert np.array_equal(a.rao_blackwell, b.rao_blackwell)
+    assert all(map(np.array_equal, a.table_counts, b.table_counts))
 
 
-@pytest.mark.parametrize(("family", "sharing"), SHARED, ids=str)
-def test_the_fast_loop_is_the_general_one_under_heat(family, sharing):
-    for form in BOTH:
-        plan = Gibbs(60, sharing=sharing, form=form, annealing=linear(0.1, 2), record=RECORD)
-        assert_equal_runs(plan, replace(plan, loop="general"), FAMILIES[family])
+@pytest.mark.parametrize(("family", "sharing", "form"), shared(BOTH), ids=str)
+def test_the_fast_loop_is_the_general_one_under_heat(family, sharing, form):
+    plan = Gibbs(60, sharing=sharing, form=form, annealing=linear(0.1, 2), record=RECORD)
+    assert_equal_runs(plan, replace(plan, loop="general"), FAMILIES[family])
 
 
 def layout(plan: Gibbs, graph: FactorGraph) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import pytest
 from gibbs_families import FAMILIES
+from quick import pairwise
 from reference_gibbs import Reference
 
 from herdner.graph import FactorGraph, compile_tables
@@ -77,10 +78,11 @@ PLANS = {
 }
 
 
-@pytest.mark.parametrize("name", PLANS)
-@pytest.mark.parametrize("every", [1, 4])
-@pytest.mark.parametrize("family", ["binary_ring", "five_labels", "mixed_labels", "higher_order", "strong_labels"])
-def test_records(family, every, name):
+RECORDED = ["binary_ring", "five_labels", "mixed_labels", "higher_order", "strong_labels"]
+
+
+@pytest.mark.parametrize(("family", "name", "every"), pairwise(RECORDED, list(PLANS), [1, 4]))
+def test_records(family, name, every):
     graph, plan = FAMILIES[family], Gibbs(60, **PLANS[name], record=Record(**ALL, every=every))
     expected = Expected(plan, graph, 3)
     result = plan.infer(graph, 3)

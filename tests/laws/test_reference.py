@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from gibbs_families import FAMILIES, SHARED, sharings
+from gibbs_families import FAMILIES, shared, sharings
 from reference_gibbs import Reference
 
 from herdner.graph import FactorGraph, TableFactors
 from herdner.inference.backends.gibbs import Gibbs
 from herdner.sampling import Record, blanket, complete_sharing, given, jacobi, linear, neighbour_sum, random_scan
 
+FORMS = ("circular", "threshold")
 RECORD = Record(every=1, marginals=False)
 
 
@@ -34,11 +34,10 @@ def test_gibbs(family):
     assert_same_states(Gibbs(40, annealing=linear(0.0, 1.5), record=RECORD), graph)
 
 
-@pytest.mark.parametrize(("family", "sharing"), SHARED, ids=str)
-def test_herding(family, sharing):
-    for form, bound in itertools.product(("circular", "threshold"), (0.0, 0.7)):
-        plan = Gibbs(14, sharing=sharing, form=form, error_bound=bound, record=RECORD)
-        assert_same_states(plan, FAMILIES[family])
+@pytest.mark.parametrize(("family", "sharing", "form", "bound"), shared(FORMS, (0.0, 0.7)), ids=str)
+def test_herding(family, sharing, form, bound):
+    plan = Gibbs(14, sharing=sharing, form=form, error_bound=bound, record=RECORD)
+    assert_same_states(plan, FAMILIES[family])
 
 
 @pytest.mark.parametrize("family", ["binary_grid", "three_labels"])
