@@ -179,3 +179,22 @@ def test_names_in_docstrings_exist() -> None:
     package = griffe.load("herdner", search_paths=[REPOSITORY], allow_inspection=False)
     wrong = [f"{path}: {name}" for path, name in docstrings.unknown_names(package)]
     assert not wrong
+
+
+def test_the_picture_of_the_floors_has_the_floors() -> None:
+    layers = re.search(r"^layers = \[\n(.*?)^\]", (REPOSITORY / "pyproject.toml").read_text(), re.M | re.S)
+    assert layers
+    rows = [re.findall(r"\w+", row) for row in layers[1].splitlines()][1:]  # without __main__
+    drawn = re.findall(r">([^<]*)</text>", (PAGES / "images" / "floors.svg").read_text())[::2]
+    assert [re.findall(r"\w+", row) for row in drawn] == [
+        ["herdner", "command", "line"],
+        *rows[1:-1],
+        ["_ext", "Cython"],
+    ]
+
+
+def test_files_that_the_map_of_compiled_code_names_are_there() -> None:
+    page = (PAGES / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w/]+\.(?:pyx|h))`", page[page.index("## The map of compiled code") :]))
+    assert len(named) > 15
+    assert not [name for name in named if not (REPOSITORY / "cython_ext" / name).exists()]
