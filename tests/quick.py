@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from allpairspy import AllPairs
 from hypothesis import settings
 
 # The full run has as many examples as each law asks for; the quick one a fifth of them.
@@ -27,15 +26,23 @@ def pairwise(*axes: Sequence[Any], fits: Callable[[Any, Any], bool] = lambda fir
     The quick run takes as many of them as it needs to meet each value of one axis with each value of every other;
     the rest is marked slow.
     """
-
-    def allowed(places: Sequence[int]) -> bool:
-        return len(places) < 2 or fits(axes[0][places[0]], axes[1][places[1]])
-
-    places = [range(len(axis)) for axis in axes]
-    met = {tuple(chosen) for chosen in AllPairs([list(axis) for axis in places], filter_func=allowed)}
+    places = itertools.product(*(range(len(axis)) for axis in axes))
+    every = [chosen for chosen in places if fits(axes[0][chosen[0]], axes[1][chosen[1]])]
+    quick = _meeting_all_pairs(every)
     return [
         pytest.param(
-            *(axis[i] for axis, i in zip(axes, chosen, strict=True)), marks=() if chosen in met else pytest.mark.slow
+            *(axis[i] for axis, i in zip(axes, chosen, strict=True)), marks=() if chosen in quick else pytest.mark.slow
         )
-        for chosen in filter(allowed, itertools.product(*places))
+        for chosen in every
     ]
+
+
+def _meeting_all_pairs(combinations: list[tuple[int, ...]]) -> set[tuple[int, ...]]:
+    """Of the ``combinations`` always the one with most new pairs, until there are no new ones."""
+    pairs = {chosen: set(itertools.combinations(enumerate(chosen), 2)) for chosen in combinations}
+    missing, met = set().union(*pairs.values()), set()
+    while missing:
+        best = max(pairs, key=lambda chosen: len(pairs[chosen] & missing))
+        met.add(best)
+        missing -= pairs[best]
+    return met
