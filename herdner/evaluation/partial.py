@@ -90,11 +90,9 @@ def _records(spans: Sequence[Span]) -> list[dict[str, Any]]:
 
 
 def _rows(results: dict[str, Any]) -> tuple[PartialRow, ...]:
-    rows = ((matching, results[matching]) for matching in MATCHINGS)
-    return tuple(
-        PartialRow(
-            matching, r.correct, r.incorrect, r.partial, r.missed, r.spurious,
-            float(r.precision), float(r.recall), float(r.f1),
-        )
-        for matching, r in rows
-    )  # fmt: skip
+    return tuple(_row(matching, results[matching]) for matching in MATCHINGS)
+
+
+def _row(matching: Matching, found: Any) -> PartialRow:
+    shares = float(found.precision), float(found.recall), float(found.f1)
+    return PartialRow(matching, found.correct, found.incorrect, found.partial, found.missed, found.spurious, *shares)
