@@ -29,7 +29,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 from benchmarks.timing import best_times
-from papers.experiment import Experiment, Out, Quick, Seed
+from papers.experiment import Experiment, command
 from papers.ner_decoding import Method, Row, Scored, Start, measure, of_the_paper, of_the_registry
 from rich.console import Console
 from rich.progress import Progress
@@ -150,7 +150,9 @@ def draw(panel: Any, rows: Sequence[Row], title: str) -> None:
     panel.legend(fontsize=6)
 
 
+@command("ner_f1", "HG16 Table 3: F1 against seconds")
 def main(
+    experiment: Experiment,
     test: Annotated[list[str], typer.Option(help="FILE:FORMAT to measure on; may be repeated.")],
     model: Annotated[str, typer.Option(help="Model to measure, where nothing is trained.")] = "en",
     train: Annotated[list[str] | None, typer.Option(help="FILE:FORMAT to train on; may be repeated.")] = None,
@@ -163,18 +165,16 @@ def main(
     save: Annotated[Path | None, typer.Option(help="Model file to write after training.")] = None,
     start: Annotated[Literal["both", "random", "viterbi"], typer.Option(help="Start on the chain.")] = "both",
     unit: Annotated[Literal["sentence", "document"], typer.Option(help="Graph of the chain.")] = "sentence",
-    sweeps: Annotated[list[int] | None, typer.Option(min=1, help="On the chain [default: 100, 400, 800].")] = None,
+    sweeps: Annotated[
+        list[int] | None, typer.Option(min=1, help="On the chain; 100, 400 and 800 unless given.")
+    ] = None,
     skip_sweeps: Annotated[int, typer.Option(min=1, help="On the skip chain.")] = 100,
     n_seeds: Annotated[int, typer.Option(min=1, help="Runs of random methods.")] = 5,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of others, for the time.")] = 3,
-    quick: Quick = False,
-    seed: Seed = 0,
-    out: Out = Path("out"),
 ) -> None:
-    experiment = Experiment("ner_f1", "HG16 Table 3: F1 against seconds", quick, seed, out)
     if train:
         options = {"templates": TEMPLATES[templates], "scheme": scheme, "constrained": not unconstrained, "c2": c2}
-        tagger = trained(train, map_labels, seed, max_iterations=iterations, **options)
+        tagger = trained(train, map_labels, experiment.seed, max_iterations=iterations, **options)
         if save is not None:
             tagger.save(save)
     else:

@@ -124,7 +124,7 @@ def test_a_quick_run_writes_tables_and_a_figure(tagger, tmp_path, capsys):
     lines = CORPUS.read_text(encoding="utf-8").splitlines(keepends=True)
     small.write_text("".join(lines[:400]), encoding="utf-8")
     tagger.save(tmp_path / "small.herdner")
-    ner_f1.main([f"{small}:conll"], model=str(tmp_path / "small.herdner"), quick=True, out=tmp_path)
+    ner_f1.main(test=[f"{small}:conll"], model=str(tmp_path / "small.herdner"), quick=True, out=tmp_path)
     told = capsys.readouterr().out
     assert "| Viterbi |  | - |" in told
     tables = json.loads((tmp_path / "ner_f1.json").read_text())["results"][f"{small}:conll"]["tables"]
