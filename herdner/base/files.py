@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def replacing(path: str | os.PathLike[str]) -> Generator[IO[bytes], None, None]:
     """A binary stream whose bytes appear under ``path``, all at once, when the block ends without an error.
 
     Until then they are in a temporary file in the same folder, which an error removes; what stood under ``path`` stays.

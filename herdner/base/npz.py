@@ -8,7 +8,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any
@@ -81,7 +81,7 @@ def read_arrays(
 
 
 @contextmanager
-def _opened(where: Where) -> Iterator[zipfile.ZipFile]:
+def _opened(where: Where) -> Generator[zipfile.ZipFile, None, None]:
     with Path(where).open("rb") if isinstance(where, str | os.PathLike) else nullcontext(where) as stream:
         try:
             with zipfile.ZipFile(stream) as archive:
@@ -121,4 +121,4 @@ def _array(data: bytes, what: str) -> NDArray[Any]:
         raise NpzError(f"{what} is in Fortran order; store it in C order")
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
         raise NpzError(f"{what} of shape {shape} does not fit its {len(data)} bytes; it is cut off or damaged")
-    return np.frombuffer(data, dtype, math.prod(shape), stream.tell()).reshape(shape)
+    return np.reshape(np.frombuffer(data, dtype, math.prod(shape), stream.tell()), shape)

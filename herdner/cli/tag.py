@@ -140,24 +140,28 @@ def stream_tags(
     encoding: str,
 ) -> None:
     """Tag the inputs in the order given, to one stream or file."""
-    from herdner.cli.tagging import tagged
+    from herdner.cli.tagging import outcomes
+    from herdner.text.failure import Failure
     from herdner.text.io import write_documents
 
     on_terminal = (output is None or output == "-") and sys.stdout.isatty()
     with progress("{task.fields[words]:,} tokens", shown=not on_terminal) as display:
         task = display.add_task("tagging", total=len(inputs), words=0)
 
-        def counted(documents: Iterable[Document]) -> Iterator[Document]:
-            for document in documents:
+        def counted(results: Iterable[Document | Failure]) -> Iterator[Document]:
+            for result in results:
+                if isinstance(result, Failure):
+                    report.fail(result.message)
+                    continue
                 report.documents += 1
-                report.tokens += len(document.tokens)
+                report.tokens += len(result.tokens)
                 display.update(task, words=report.tokens)
-                yield document
+                yield result
 
         sources = read(inputs, encoding, lambda: display.advance(task))
-        documents = tagged(tagger, sources, inference=options, seed=seed, jobs=jobs, model=model, fail=report.fail)
+        results = outcomes(tagger, sources, inference=options, seed=seed, jobs=jobs, model=model)
         with destination(output) as stream:
-            write_documents(counted(documents), stream, format)
+            write_documents(counted(results), stream, format)
             if report.failures and not report.documents:
                 report.close()  # nothing to show: an older output file stays
 

@@ -22,7 +22,7 @@ BATCH_CHARACTERS = 200_000
 BATCHES_IN_FLIGHT = 2  # per process
 
 
-def tagged(
+def outcomes(
     tagger: Tagger,
     documents: Iterable[Document | Failure],
     *,
@@ -30,23 +30,15 @@ def tagged(
     seed: int,
     jobs: int = 1,
     model: str = "en",
-    fail: Callable[[str], None],
-) -> Iterator[Document]:
-    """The documents with their names, in order. One that cannot be read or tagged is handed to ``fail`` and left
-    out.
+) -> Iterator[Document | Failure]:
+    """The documents with their names, in order; one that cannot be tagged is a `Failure`, as one that was not read.
 
     ``inference`` holds the backend and its options, as `Tagger.pipe` takes them; ``model`` is what further processes
     load. Document i has its own random numbers, however many processes there are.
     """
     if jobs == 1:
-        results = tagger.outcomes(documents, seed=seed, **inference)
-    else:
-        results = _in_processes(documents, jobs, model, {**inference, "seed": seed})
-    for result in results:
-        if isinstance(result, Failure):
-            fail(result.message)
-        else:
-            yield result
+        return tagger.outcomes(documents, seed=seed, **inference)
+    return _in_processes(documents, jobs, model, {**inference, "seed": seed})
 
 
 def _in_processes(

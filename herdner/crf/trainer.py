@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from herdner.crf.crfsuite import CRFsuiteWeights, read_crfsuite
 Keys = tuple[NDArray[np.int64], NDArray[np.uint64]]
 """The features of a document's tokens: token t has ``keys[starts[t]:starts[t + 1]]``."""
 
-Progress = Callable[[int, dict], None]
+Progress = Callable[[int, dict[str, Any]], None]
 """Called after each L-BFGS iteration with its number and CRFsuite's report (loss, feature_norm, ...)."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
@@ -33,7 +34,7 @@ class Tokenized(Protocol):
     def sentence_offsets(self) -> NDArray[np.int64]: ...
 
 
-def backend_of(backend: str | Backend, options: dict[str, Any]) -> Backend:
+def backend_of(backend: object, options: dict[str, Any]) -> Backend:
     """A backend by its name and options, or one that is ready; ValueError says what is wrong."""
     if isinstance(backend, str):
         return make_backend(backend, **options)
@@ -50,10 +51,6 @@ class Decoded(NamedTuple):
     states: States
     marginals: Floats | None = None
 
-    def beliefs(self, n_labels: int) -> Floats:
-        """[n, K]: the marginals, or else each state for certain."""
-        return np.eye(n_labels)[self.states] if self.marginals is None else self.marginals
-
 
 def decode(
     crf: CRF,
@@ -69,10 +66,15 @@ def decode(
     """
     if backend is None and not any(len(found.ends) for found in links):
         return Decoded(crf.best_chain(unary, sentence_offsets))
-    backend = backend or make_backend(DEFAULT_BACKEND)
+    backend = backend or _default()
     start = None if backend.takes.start == "nothing" else crf.best_chain(unary, sentence_offsets)
     result = backend.infer(crf.compiled(unary, sentence_offsets, links), rng, start=start)
     return Decoded(result.state, result.marginals)
+
+
+@cache
+def _default() -> Backend:
+    return make_backend(DEFAULT_BACKEND)
 
 
 def span_confidences(
@@ -85,10 +87,12 @@ def span_confidences(
     spans: Sequence[Span],
 ) -> Floats:
     """[M]: the probability that exactly these tokens carry the label that ``states`` give them, under the chain of the
-    span's sentence and what is believed of linked tokens, after ``found``, adds to it.
+    span's sentence and what is believed of linked tokens adds to it: the marginals that were ``found``, or else the
+    states for certain.
     """
     if spans and any(len(each.ends) for each in links):
-        unary = crf.given(unary, links, found.beliefs(unary.shape[1]))
+        beliefs = np.eye(unary.shape[1])[found.states] if found.marginals is None else found.marginals
+        unary = crf.given(unary, links, beliefs)
     starts, ends = [span.start for span in spans], [span.end for span in spans]
     unary = crf.with_borders(unary, sentence_offsets)
     return np.exp(linear_chain.span_log_probability(unary, crf.transition, sentence_offsets, states, starts, ends))

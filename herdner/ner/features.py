@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from herdner._ext.feature_tables import FeatureWeights
 from herdner._ext.features import (
@@ -55,13 +56,15 @@ class FeaturePlan:
 
     def compile(self) -> PlanArrays:
         """The arrays that `herdner._ext.features.Extractor` reads. Raises ValueError for a plan that it cannot read."""
-        if not isinstance(self.n_occurrences, int) or not 0 <= self.n_occurrences <= MAX_OCCURRENCES:
-            raise ValueError(f"feature plan: n_occurrences must be 0 to {MAX_OCCURRENCES}, not {self.n_occurrences!r}")
+        n_occurrences = cast(object, self.n_occurrences)  # which may come from a file
+        if not isinstance(n_occurrences, int) or not 0 <= n_occurrences <= MAX_OCCURRENCES:
+            raise ValueError(f"feature plan: n_occurrences must be 0 to {MAX_OCCURRENCES}, not {n_occurrences!r}")
         if len(self.gazetteers) > MAX_GAZETTEERS or len(set(self.gazetteers)) < len(self.gazetteers):
             raise ValueError(f"feature plan: gazetteers must be at most {MAX_GAZETTEERS} different names")
         attributes = {name: i for i, name in enumerate((*TYPE_ATTRIBUTES, *POSITION_ATTRIBUTES))}
         attributes |= {f"gazetteer:{name}": len(attributes) + i for i, name in enumerate(self.gazetteers)}
-        singles, conjunctions = [], []
+        singles: list[tuple[str, list[tuple[int, int]]]] = []
+        conjunctions: list[tuple[str, list[tuple[int, int]]]] = []
         for template in self.templates:
             items = self._parse(template, attributes)
             (singles if len(items) == 1 and items[0][0] < len(TYPE_ATTRIBUTES) else conjunctions).append(
@@ -76,16 +79,16 @@ class FeaturePlan:
             "conjunction_starts": np.cumsum([0, *lengths], dtype=np.int32),
             "conjunction_seeds": _seeds([template for template, _ in conjunctions]),
             "elsewhere": np.array([_word_attribute(name) for name in self.elsewhere], np.int32),
-            "elsewhere_seeds": _seeds(
-                [f"{side}:{name}" for name in self.elsewhere for side in ("left", "right")]
-            ).reshape(-1, 2),
+            "elsewhere_seeds": np.reshape(
+                _seeds([f"{side}:{name}" for name in self.elsewhere for side in ("left", "right")]), (-1, 2)
+            ),
             "n_occurrences": self.n_occurrences,
             "window": max(offsets, default=0),
         }
 
     @staticmethod
     def _parse(template: str, attributes: Mapping[str, int]) -> list[tuple[int, int]]:
-        items = []
+        items: list[tuple[int, int]] = []
         for item in template.split("|"):
             match = _ITEM.fullmatch(item)
             if match is None or match[1] not in attributes or abs(int(match[2])) > MAX_OFFSET:
@@ -115,11 +118,11 @@ def _word_attribute(name: str) -> int:
     return TYPE_ATTRIBUTES.index(name)
 
 
-def _pairs(items: list[tuple[int, int]]) -> np.ndarray:
-    return np.array(items, np.int32).reshape(-1, 2)
+def _pairs(items: list[tuple[int, int]]) -> NDArray[np.int32]:
+    return np.reshape(np.array(items, np.int32), (-1, 2))
 
 
-def _seeds(names: list[str]) -> np.ndarray:
+def _seeds(names: list[str]) -> NDArray[np.uint64]:
     return np.array([hash_string(name) for name in names], np.uint64)
 
 

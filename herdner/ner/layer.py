@@ -47,7 +47,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -241,7 +241,7 @@ class SkipChainLayer(Estimator):
         labels = checked_labels(self.labels)
         tie, outside = finite("tie", self.tie), finite("tie_outside", self.tie_outside, self.tie)
         names = np.array([split_tag(label)[1] for label in as_tags(labels)])
-        table = np.where(names == "", outside, tie) * np.equal.outer(names, names)
+        table = np.where(names == "", outside, tie) * (names[:, None] == names)
         tables = [LinkTable(each, table, EdgeScale() if each.scaled else None) for each in _templates(self.rules)]
         transition, nothing = transition_table(self.transition, len(labels)), np.zeros(len(labels))
         scheme = self._scheme(labels)
@@ -327,10 +327,11 @@ class SkipChainLayer(Estimator):
         self.learning_curve_: LearningCurve | None = curve
         return self
 
-    def _development(self, labels: tuple[str, ...], development: tuple[Any, ...]) -> Score:
-        if not isinstance(development, tuple) or len(development) not in (3, 4):
+    def _development(self, labels: tuple[str, ...], development: object) -> Score:
+        parts = cast(tuple[Any, ...], development) if isinstance(development, tuple) else ()
+        if len(parts) not in (3, 4):
             raise ValueError("development must be (scores, tokens, tags) or (scores, tokens, tags, sentence_offsets)")
-        documents, gold = self._annotated(labels, *development, *[None] * (4 - len(development)))
+        documents, gold = self._annotated(labels, *parts, *[None] * (4 - len(parts)))
         readable = dict(zip(labels, as_tags(labels), strict=True))
         right = [
             spans_from_tags([readable[tag] for tag in sequence], document.sentence_offsets)
@@ -352,7 +353,7 @@ class SkipChainLayer(Estimator):
         documents = list(self._scored(labels, scores, tokens, sentence_offsets))
         if len(tags) != len(documents):
             raise ValueError(f"{len(documents)} documents but {len(tags)} sequences of tags")
-        gold = []
+        gold: list[list[str]] = []
         for i, (document, sequence) in enumerate(zip(documents, tags, strict=True)):
             try:
                 gold.append(among(labels, sequence, document, scheme))
@@ -430,19 +431,20 @@ def _consistent(
     spans, sure = spans_from_states(found.states, tuple(as_tags(labels)), offsets), None
     if found.marginals is not None:
         sure = span_confidences(crf, unary, offsets, links, found, found.states, spans)
-    tags = [labels[state] for state in found.states.tolist()]
+    chosen: list[int] = found.states.tolist()
+    tags = [labels[state] for state in chosen]
     return Consistent(tags, spans, found.marginals, ends, found.states != alone, sure)
 
 
-def _templates(rules: Sequence[Rule | SkipChain | str]) -> list[SkipChain]:
+def _templates(rules: object) -> list[SkipChain]:
     """The rules as templates; ValueError where one is none."""
     if isinstance(rules, str) or not isinstance(rules, Sequence):
         raise ValueError(f"rules must be a list such as [SameWord()] or ['same-word'], not {rules!r:.80}")
-    found = []
-    for rule in rules:
+    found: list[SkipChain] = []
+    for rule in cast(Sequence[object], rules):
         if isinstance(rule, str):
             rule = rule_from_text(rule)
         if isinstance(rule, type) or not (isinstance(rule, SkipChain) or hasattr(rule, "links")):
             raise ValueError(f"a rule must be such as SameWord() or 'same-word', not {rule!r:.80}")
-        found.append(rule if isinstance(rule, SkipChain) else SkipChain(rule))
+        found.append(rule if isinstance(rule, SkipChain) else SkipChain(cast(Rule, rule)))
     return found

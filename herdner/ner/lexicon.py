@@ -75,8 +75,8 @@ class Gazetteers:
             raise ValueError(f"there are two gazetteers named {min(both)}; rename one")
         if len(self.names) + len(other.names) > MAX_GAZETTEERS:
             raise ValueError(f"{len(self.names) + len(other.names)} gazetteers are too many: at most {MAX_GAZETTEERS}")
-        lists = other.phrases.values & ~np.uint32(PHRASE_GOES_ON)
-        shifted = lists << np.uint32(len(self.names)) | other.phrases.values & np.uint32(PHRASE_GOES_ON)
+        goes_on = np.bitwise_and(other.phrases.values, np.uint32(PHRASE_GOES_ON))
+        shifted = np.bitwise_or(np.left_shift(other.phrases.values - goes_on, np.uint32(len(self.names))), goes_on)
         keys, rows = np.unique(np.concatenate([self.phrases.keys, other.phrases.keys]), return_inverse=True)
         values = np.zeros(len(keys), np.uint32)
         np.bitwise_or.at(values, rows, np.concatenate([self.phrases.values, shifted]))

@@ -38,7 +38,7 @@ class Model:
     scheme: Scheme = "iobes"
     constrained: bool = True
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
-    card: Mapping[str, Any] = field(default_factory=dict)
+    card: Mapping[str, Any] = field(default_factory=dict[str, Any])
     link_tables: tuple[LinkTable, ...] = ()
     particles: TableParticles | None = None
 
@@ -174,12 +174,7 @@ def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> Cha
     entry_weights = arrays["feature_weights"].astype(np.float64)
     keys = _ascending(arrays["feature_keys"])
     starts = np.append(0, np.cumsum(sizes))
-    if (
-        not labels
-        or len(labels) > 256
-        or len(set(labels)) != len(labels)
-        or not all(isinstance(tag, str) for tag in labels)
-    ):
+    if not 1 <= len(labels) <= 256 or len(set(labels)) != len(labels) or not all(type(tag) is str for tag in labels):
         raise ValueError("its tags are not 1 to 256 distinct strings")
     if transition.shape != (len(labels), len(labels)) or not np.isfinite(transition).all():
         raise ValueError("its transition table does not fit its tags")

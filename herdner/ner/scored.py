@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,7 +37,7 @@ class Scored(NamedTuple):
         if isinstance(tokens, str | bytes):
             raise ValueError(f"tokens must be a list of strings, not one {type(tokens).__name__}")
         tokens = list(tokens)
-        for t, token in enumerate(tokens):
+        for t, token in enumerate(cast(Sequence[object], tokens)):
             if not isinstance(token, str):
                 raise ValueError(f"token {t} must be a string, not {type(token).__name__}; of a spaCy token give .text")
         array = _numbers(scores, len(tokens), n_labels)
@@ -60,7 +60,7 @@ def checked_labels(labels: Sequence[str]) -> tuple[str, ...]:
     labels = tuple(labels)
     if not labels:
         raise ValueError("labels must name the columns of scores, one label at least")
-    for label in labels:
+    for label in cast(Sequence[object], labels):
         if not isinstance(label, str) or not label:
             raise ValueError(f"labels must be strings that are not empty, not {label!r:.80}")
     twice = next((label for k, label in enumerate(labels) if label in labels[:k]), None)

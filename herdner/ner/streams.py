@@ -22,13 +22,14 @@ BATCHES_WAITING = 2  # for each thread
 
 
 class Batch(NamedTuple):
-    """Consecutive texts or documents, or one `Failure`, and the number of the first."""
+    """Consecutive texts or documents and the number of the first; or what could not be read, and its number."""
 
     first: int
-    sources: list[Item]
+    sources: list[TextOrDocument]
+    failure: Failure | None = None
 
 
-def batches(sources: Iterable[Item], first: int, most: int) -> Iterator[Batch]:
+def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]:
     """Batches of at most ``most``, each closed when it holds `BATCH_CHARACTERS`; numbers begin at ``first``.
 
     A `Failure`, which has its number too, is a batch of its own. What was read before ``sources`` raised is handed out
@@ -36,16 +37,18 @@ def batches(sources: Iterable[Item], first: int, most: int) -> Iterator[Batch]:
     """
     if isinstance(sources, str | bytes | Document):
         raise TypeError("pipe takes many texts or documents; tag takes one")
-    held: list[Item] = []
+    held: list[TextOrDocument] = []
     size = 0
     try:
         for source in sources:
             if isinstance(source, Failure):
                 yield from [Batch(first, held)] if held else []
-                yield Batch(first + len(held), [source])
+                yield Batch(first + len(held), [], source)
                 first, held, size = first + len(held) + 1, [], 0
                 continue
-            size += len(_text(source))
+            if not isinstance(source, str | Document):
+                raise TypeError(f"expected a text or a herdner Document, not {type(source).__name__}")
+            size += len(source) if isinstance(source, str) else len(source.text)
             held.append(source)
             if size >= BATCH_CHARACTERS or len(held) == most:
                 yield Batch(first, held)
@@ -56,14 +59,6 @@ def batches(sources: Iterable[Item], first: int, most: int) -> Iterator[Batch]:
         raise
     if held:
         yield Batch(first, held)
-
-
-def _text(source: object) -> str:
-    if isinstance(source, str):
-        return source
-    if isinstance(source, Document):
-        return source.text
-    raise TypeError(f"expected a text or a herdner Document, not {type(source).__name__}")
 
 
 def ordered(function: Callable[[T], U], items: Iterable[T], n_jobs: int) -> Iterator[U]:

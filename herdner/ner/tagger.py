@@ -32,7 +32,7 @@ from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.streams import Batch, Item, TextOrDocument, awaited, batches, ordered
 from herdner.text.document import Document, document_spans
 from herdner.text.failure import Failure
-from herdner.text.io import tokenized
+from herdner.text.io.formats import with_tokens
 from herdner.text.tags import SCHEMES, Scheme, convert_tags
 from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
@@ -215,14 +215,16 @@ class Tagger(Estimator):
             raise ValueError("templates are linear_chain() and skip_chain(...), and n_folds is at least 1")
         return links
 
-    def _training_data(self, documents, tags) -> tuple[list[Document], list[list[str]]]:
+    def _training_data(
+        self, documents: Iterable[Document], tags: Iterable[Sequence[str]] | None
+    ) -> tuple[list[Document], list[list[str]]]:
         if self.scheme not in SCHEMES:
             raise ValueError(f"unknown tag scheme {self.scheme!r}; known are {', '.join(SCHEMES)}")
         documents = list(documents)
         given = [document.tags for document in documents] if tags is None else list(tags)
         if len(given) != len(documents):
             raise ValueError(f"{len(documents)} documents but {len(given)} tag sequences")
-        gold = []
+        gold: list[list[str]] = []
         for i, (document, sequence) in enumerate(zip(documents, given, strict=True)):
             if sequence is None or len(sequence) != len(document.tokens):
                 n = "no" if sequence is None else len(sequence)
@@ -335,11 +337,11 @@ class Tagger(Estimator):
         tokenizer = self._tokenizer
 
         def results(batch: Batch) -> list[Document | Failure]:
-            first, sources = batch
-            if isinstance(sources[0], Failure):
-                return [sources[0]]
+            first, sources, failure = batch
+            if failure is not None:
+                return [failure]
             try:
-                documents = [_with_tokens(source, tokenizer) for source in sources]
+                documents = [tokenizer(s) if isinstance(s, str) else with_tokens(s, tokenizer) for s in sources]
                 return [*decoder.tagged(documents, chosen, child(seed, first), uncertainty)]
             except (ValueError, MemoryError) as error:
                 if len(sources) == 1:
@@ -374,7 +376,8 @@ class Tagger(Estimator):
 
     def find_links(self, source: TextOrDocument) -> dict[str, NDArray[np.int32]]:
         """Which tokens of a text or document are linked: int32[F, 2], the earlier first, by the name of the rule."""
-        document = _with_tokens(source, self._tokenizer)
+        tokenizer = self._tokenizer
+        document = tokenizer(source) if isinstance(source, str) else with_tokens(source, tokenizer)
         found: dict[str, NDArray[np.int32]] = {}
         for each in self._model.link_tables:
             edges, name = each.template.links(document.tokens, document.sentence_offsets), each.template.name
@@ -437,13 +440,6 @@ def load(name_or_path: str | os.PathLike[str], **params: Any) -> Tagger:
     if not Path(name).exists():
         raise ModelError(f"there is no model {name!r}: give a file, or one of {', '.join(sorted(shipped)) or 'none'}")
     return Tagger.from_model(Model.load(name), **params)
-
-
-def _with_tokens(source: TextOrDocument, tokenizer: Tokenizer) -> Document:
-    """Texts, and documents that nobody has split yet, with their tokens."""
-    if isinstance(source, str):
-        return tokenizer(source)
-    return source if len(source.tokens) else next(tokenized([source], tokenizer))
 
 
 def _development_data(documents: Iterable[Document] | None) -> list[Document]:

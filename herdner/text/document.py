@@ -209,11 +209,12 @@ class Document:
         return self.text, *map(list, arrays), tags, self.entities, self.id, self.fields
 
     def entities_from_spans(
-        self, spans: Sequence[Span], confidences: Sequence[float] | NDArray[np.floating] | None = None
+        self, spans: Sequence[Span], confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None
     ) -> tuple[Entity, ...]:
         """Entities with character offsets for token spans, each with its confidence in [0, 1] where known."""
-        starts = self.token_starts[[span.start for span in spans]].tolist() if spans else []
-        ends = self.token_ends[[span.end - 1 for span in spans]].tolist() if spans else []
+        firsts, lasts = [span.start for span in spans], [span.end - 1 for span in spans]
+        starts: list[int] = self.token_starts[firsts].tolist() if spans else []
+        ends: list[int] = self.token_ends[lasts].tolist() if spans else []
         known = [None] * len(spans) if confidences is None else [float(c) for c in confidences]
         text = self.text
         return tuple(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,8 @@ class SentenceRules:
         for name, words in values.items():
             if name not in {field.name for field in fields(cls)}:
                 raise ValueError(f"sentence rules: unknown key {name!r}; install a newer herdner")
-            if not isinstance(words, list | tuple) or not all(isinstance(word, str) and word for word in words):
+            listed = cast(Sequence[object], words) if isinstance(words, list | tuple) else [None]
+            if not all(isinstance(word, str) and word for word in listed):
                 raise ValueError(f"sentence rules: {name!r} is no list of words")
         return cls(**{name: tuple(words) for name, words in values.items()})
 

@@ -149,7 +149,7 @@ def tags_from_spans(
     label and stands in the same sentence. Raises ValueError when spans overlap or leave the text.
     """
     tags = ["O"] * n_tokens
-    borders = frozenset() if sentence_offsets is None else frozenset(map(int, sentence_offsets))
+    borders: frozenset[int] = frozenset() if sentence_offsets is None else frozenset(map(int, sentence_offsets))
     last = Span(0, 0, "")
     for span in sorted(Span(*s) for s in spans):
         start, end, label = span
@@ -229,7 +229,7 @@ def allowed_transitions(tags: Sequence[str], scheme: Scheme) -> Transitions:
     check_tags(tags, scheme)
     closed = [("O", ""), *map(split_tag, tags)]  # a sentence begins and ends as if beside an O
     follow = np.array([[_may_follow(left, right, scheme) for right in closed] for left in closed], dtype=np.bool_)
-    return Transitions(follow[1:, 1:].copy(), follow[0, 1:].copy(), follow[1:, 0].copy())
+    return Transitions(*map(np.ascontiguousarray, (follow[1:, 1:], follow[0, 1:], follow[1:, 0])))
 
 
 def _may_follow(left: tuple[str, str], right: tuple[str, str], scheme: Scheme) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
+from importlib import import_module
 from itertools import chain
 from threading import Lock
 from typing import Any
@@ -65,8 +66,9 @@ class TokenizerSettings:
         unknown = set(values) - {field.name for field in fields(cls)}
         if unknown:
             raise ValueError(f"tokenizer settings: unknown key {sorted(unknown)[0]!r}; install a newer herdner")
-        sentences = values.get("sentences")
-        return cls(**{**values, "sentences": SentenceRules.from_dict(sentences) if sentences is not None else ENGLISH})
+        given: dict[str, Any] = dict(values)
+        sentences: dict[str, Any] | None = given.pop("sentences", None)
+        return cls(**given, sentences=ENGLISH if sentences is None else SentenceRules.from_dict(sentences))
 
 
 class Tokenizer:
@@ -141,25 +143,21 @@ class Tokenizer:
 
     def _load(self) -> Any:
         # Imported here: spaCy takes half a second, and a document that is already split into tokens does not need it.
-        import spacy
-        from spacy.symbols import ORTH
-        from spacy.tokenizer import Tokenizer as SpacyTokenizer
-        from spacy.util import compile_infix_regex, compile_prefix_regex, compile_suffix_regex
-
+        spacy: Any = import_module("spacy")  # partly untyped
         try:
             nlp: Any = spacy.blank(self.settings.language)
         except ImportError as error:
             raise ValueError(f"tokenizer language {self.settings.language!r} is not one that spaCy knows") from error
         defaults, rules = nlp.Defaults, nlp.tokenizer
-        if not isinstance(rules, SpacyTokenizer):
+        if not isinstance(rules, spacy.tokenizer.Tokenizer):
             raise ValueError(
                 f"tokenizer language {self.settings.language!r}: texts without spaces need a word segmenter"
             )
-        rules.prefix_search = compile_prefix_regex([*PREFIXES, *(defaults.prefixes or ())]).search
-        rules.suffix_search = compile_suffix_regex([*SUFFIXES, *(defaults.suffixes or ())]).search
-        rules.infix_finditer = compile_infix_regex([*INFIXES, *(defaults.infixes or ())]).finditer
+        rules.prefix_search = spacy.util.compile_prefix_regex([*PREFIXES, *(defaults.prefixes or ())]).search
+        rules.suffix_search = spacy.util.compile_suffix_regex([*SUFFIXES, *(defaults.suffixes or ())]).search
+        rules.infix_finditer = spacy.util.compile_infix_regex([*INFIXES, *(defaults.infixes or ())]).finditer
         for word in self.settings.sentences.abbreviations:
-            rules.add_special_case(word, [{ORTH: word}])
+            rules.add_special_case(word, [{spacy.symbols.ORTH: word}])
         # Only the split is wanted, not the attributes of the words; leaving them out halves the time of a new word.
         nlp.vocab.lex_attr_getters = {}
         self._special_cases = frozenset(rules.rules)
@@ -173,10 +171,11 @@ def _restore(settings: TokenizerSettings, cache_characters: int) -> Tokenizer:
 
 def _regroup(runs: list[str], starts: list[int]) -> list[tuple[str, ...]]:
     """The parts of each run, from the token starts in the runs joined by line feeds (each of which is a token too)."""
-    splits, token, begin = [], 0, 0
+    splits: list[tuple[str, ...]] = []
+    token = begin = 0
     for run in runs:
         end = begin + len(run)
-        cuts = []
+        cuts: list[int] = []
         while token < len(starts) and starts[token] < end:
             cuts.append(starts[token] - begin)
             token += 1

@@ -135,7 +135,7 @@ class _Rows:
     layout: Layout
     width: int = 0  # columns of the first row, which every other must have
     known: set[str] = field(default_factory=lambda: {"O"})
-    empty: list[int] = field(default_factory=list)  # lines with a tag but no token
+    empty: list[int] = field(default_factory=list[int])  # lines with a tag but no token
 
     def events(self, encoding: str) -> Iterator[Sentence | NewDocument]:
         tokens: list[str] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -84,28 +85,29 @@ def _documents(message: dict[str, Any], id: str, labels: Labels | None) -> Itera
 
 
 def _columns(message: dict[str, Any]) -> Iterator[_Columns]:
-    from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, SENT_START
+    spacy: Any = import_module("spacy.attrs")  # untyped
     from spacy.strings import get_string_id
 
+    orth, iob, type_, start = map(int, (spacy.ORTH, spacy.ENT_IOB, spacy.ENT_TYPE, spacy.SENT_START))
     attrs = [int(attribute) for attribute in message["attrs"]]
     lengths = np.frombuffer(message["lengths"], "<i4").astype(np.int64)
     spaces = np.frombuffer(message["spaces"], bool)
-    table = np.frombuffer(message["tokens"], "<u8").reshape(-1, len(attrs))
+    table = np.reshape(np.frombuffer(message["tokens"], np.dtype("<u8")), (-1, len(attrs)))
     if lengths.min(initial=0) < 0 or lengths.sum() != len(table) or len(spaces) != len(table):
         raise ValueError(f"lengths of {lengths.sum()} tokens for {len(table)} tokens and {len(spaces)} spaces")
-    if ORTH not in attrs:
+    if orth not in attrs:
         raise ValueError("it holds no words")
     words = {int(get_string_id(word)): word for word in map(str, message["strings"])} | {0: ""}
-    flags = message.get("flags") or [{}] * len(lengths)
+    flags: list[dict[str, Any]] = message.get("flags") or [{}] * len(lengths)
     if len(flags) != len(lengths):
         raise ValueError(f"{len(flags)} flags for {len(lengths)} documents")
     begin = 0
     for length, flag in zip(lengths.tolist(), flags, strict=True):
         rows = table[begin : begin + length]
-        own = {attribute: rows[:, k] for k, attribute in enumerate(attrs)}
+        own: dict[int, NDArray[np.uint64]] = {attribute: rows[:, k] for k, attribute in enumerate(attrs)}
         space = np.ones(length, bool) if flag.get("has_unknown_spaces") else spaces[begin : begin + length]
-        types = own.get(ENT_TYPE, np.zeros(length, np.uint64))
-        yield _Columns(_strings(own[ORTH], words), space, own.get(ENT_IOB), _strings(types, words), own.get(SENT_START))
+        types: NDArray[np.uint64] = own[type_] if type_ in own else np.zeros(length, np.uint64)
+        yield _Columns(_strings(own[orth], words), space, own.get(iob), _strings(types, words), own.get(start))
         begin += length
 
 

@@ -130,8 +130,8 @@ def read_items(where: str | Path | IO[Any] | Source, format: str, encoding: str)
         elif format == "text":
             yield from read_text(where, encoding=encoding, max_chars=PIECE_CHARACTERS)
         else:
-            known = "encoding" in FORMATS[format].read_options
-            yield from read_documents(where, format, **({"encoding": encoding} if known else {}))
+            options: dict[str, Any] = {"encoding": encoding} if "encoding" in FORMATS[format].read_options else {}
+            yield from read_documents(where, format, **options)
     except (ValueError, OSError) as error:
         yield Failure(error)
 
@@ -146,19 +146,17 @@ def write_documents(documents: Iterable[Document], stream: IO[Any], format: str,
 
 def tokenized(documents: Iterable[Document], tokenizer: Callable[[str], Document]) -> Iterator[Document]:
     """The documents with the tokenizer's tokens and sentences where they have none; entities are projected to tags."""
-    for document in documents:
-        if document.n_tokens:
-            yield document
-            continue
-        cut = tokenizer(document.text)
-        filled = replace(
-            document,
-            tokens=cut.tokens,
-            token_starts=cut.token_starts,
-            token_ends=cut.token_ends,
-            sentence_offsets=cut.sentence_offsets,
-        )
-        yield filled if document.tags is None else filled.with_entities(document.entities)
+    return (with_tokens(document, tokenizer) for document in documents)
+
+
+def with_tokens(document: Document, tokenizer: Callable[[str], Document]) -> Document:
+    """One of the documents of `tokenized`."""
+    if len(document.tokens):
+        return document
+    cut = tokenizer(document.text)
+    tags = None if document.tags is None else ()
+    filled = replace(cut, tags=tags, entities=document.entities, id=document.id, fields=document.fields)
+    return filled if tags is None else filled.with_entities(document.entities)
 
 
 def _entry(format: str, direction: str) -> Format:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from itertools import count, pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from herdner.text.document import Document, Entity
 from herdner.text.failure import Failure
@@ -94,17 +94,17 @@ def _record(line: str, place: str, id: str, labels: Labels | None) -> Document |
 
 def _parse(line: str, place: str) -> dict[str, Any]:
     try:
-        record = json.loads(line)
+        record: object = json.loads(line)
     except RecursionError:
         raise ValueError("nested too deeply; expected one flat object") from None
     except ValueError as error:
         raise ValueError(f"not JSON ({error}); expected one object a line") from None
     if not isinstance(record, dict):
         raise ValueError(f"a JSON {type(record).__name__}; expected an object with a text")
-    if "\\u" in line and _has_lone_surrogate(record):
+    if "\\u" in line and _has_lone_surrogate(cast(object, record)):
         logger.warning("%s: lone surrogates replaced by U+FFFD", place)
         record = _mended(record)
-    return record
+    return cast(dict[str, Any], record)
 
 
 def _has_lone_surrogate(value: object) -> bool:
@@ -135,9 +135,10 @@ def _document(record: dict[str, Any], id: str, labels: Labels | None) -> Documen
 
 
 def _sentences(tokens: Any) -> list[list[str]]:
-    nested = isinstance(tokens, list) and all(isinstance(sentence, list) for sentence in tokens)
-    sentences = tokens if nested else [tokens]
-    words = [word for sentence in sentences for word in (sentence if isinstance(sentence, list) else [None])]
+    given = cast(list[Any], tokens) if isinstance(tokens, list) else [None]
+    nested = all(isinstance(sentence, list) for sentence in given)
+    sentences = cast(list[list[Any]], given if nested else [given])
+    words = (word for sentence in sentences for word in sentence)
     if not all(isinstance(word, str) and word.split() == [word] for word in words):
         raise ValueError("tokens are not strings without white space; expected a list of them, or one list a sentence")
     return [sentence for sentence in sentences if sentence]
@@ -146,7 +147,8 @@ def _sentences(tokens: Any) -> list[list[str]]:
 def _entities(given: Any, text: str) -> list[Entity]:
     if not isinstance(given, list):
         raise ValueError("entities is no list; expected [{start, end, label}, ...]")
-    entities = sorted((_entity(i, e, text) for i, e in enumerate(given)), key=lambda entity: entity.start)
+    listed = cast(list[Any], given)
+    entities = sorted((_entity(i, e, text) for i, e in enumerate(listed)), key=lambda entity: entity.start)
     for left, right in pairwise(entities):
         if right.start < left.end:
             raise ValueError(f"{right.text!r} overlaps {left.text!r}; expected entities side by side")
@@ -156,14 +158,15 @@ def _entities(given: Any, text: str) -> list[Entity]:
 def _entity(i: int, given: Any, text: str) -> Entity:
     if not isinstance(given, dict):
         raise ValueError(f"entity {i} is {json.dumps(given)[:40]}; expected an object with start, end and label")
-    start, end, label = (given.get(key) for key in ("start", "end", "label"))
-    confidence = given.get("confidence")
+    values = cast(dict[str, Any], given)
+    start, end, label, confidence = map(values.get, ("start", "end", "label", "confidence"))
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
         raise ValueError(f"entity {i} is {start}..{end}; expected 0 <= start < end <= {len(text)}, the text's length")
     if not isinstance(label, str) or not label or label.split() != [label]:
         raise ValueError(f"the label of entity {i} is {label!r}; expected a word")
     if confidence is not None and type(confidence) not in (int, float):
         raise ValueError(f"the confidence of entity {i} is {confidence!r}; expected a number")
-    if "text" in given and given["text"] != text[start:end]:
-        raise ValueError(f"entity {i} says {given['text']!r}; expected {text[start:end]!r}, which is at {start}..{end}")
-    return Entity(start, end, label, text[start:end], None if confidence is None else float(confidence))
+    said, found = values.get("text", text[start:end]), text[start:end]
+    if said != found:
+        raise ValueError(f"entity {i} says {said!r}; expected {found!r}, which is at {start}..{end}")
+    return Entity(start, end, label, found, None if confidence is None else float(confidence))

@@ -8,7 +8,7 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -41,7 +41,7 @@ def sources(where: str | Path | IO[Any] | Source, patterns: Sequence[str]) -> li
         return [where]
     if not isinstance(where, str | Path):
         name = str(getattr(where, "name", "<stream>"))
-        return [Source(name, _document_id(name), None, where)]
+        return [Source(name, Path(name).name.removesuffix(".gz") or name, None, where)]
     if str(where) == "-":
         return [Source("<stdin>", "stdin", None, sys.stdin.buffer)]
     path = Path(where)
@@ -55,11 +55,7 @@ def sources(where: str | Path | IO[Any] | Source, patterns: Sequence[str]) -> li
         wanted = f"{where}: no file matches"
     if not found:
         raise FormatError(wanted)
-    return [Source(str(file), _document_id(file.name), file, None) for file in sorted(found)]
-
-
-def _document_id(name: str) -> str:
-    return Path(name).name.removesuffix(".gz") or name
+    return [Source(str(file), file.name.removesuffix(".gz") or file.name, file, None) for file in sorted(found)]
 
 
 def by_line(encoding: str) -> bool:
@@ -71,7 +67,7 @@ def by_line(encoding: str) -> bool:
 
 
 @contextmanager
-def open_bytes(source: Source) -> Iterator[Any]:
+def open_bytes(source: Source) -> Generator[Any, None, None]:
     """The source's bytes, gunzipped where they are gzip. Errors of reading become a FormatError."""
     try:
         with _raw(source) as raw:

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from itertools import pairwise
 from typing import IO, Any
 
@@ -65,11 +66,9 @@ def entity_record(entity: Entity) -> dict[str, Any]:
 
 def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
     """One page of displaCy's entity view, written document by document."""
-    from spacy import displacy
-    from spacy.displacy.templates import TPL_FIGURE, TPL_PAGE
-
+    displacy: Any = import_module("spacy.displacy")  # partly untyped
     put = _utf8(stream)
-    page = TPL_PAGE.replace("<head>", '<head>\n        <meta charset="utf-8">').lstrip()
+    page: str = displacy.templates.TPL_PAGE.replace("<head>", '<head>\n        <meta charset="utf-8">').lstrip()
     head, _, foot = page.format(content="\0", lang="en", dir="ltr").partition("\0")
     put(head)
     for document in documents:
@@ -84,7 +83,7 @@ def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
             "title": html.escape(document.id or ""),
         }
         block = displacy.render(shown, style="ent", manual=True, page=False, jupyter=False, options={"colors": COLORS})
-        put(TPL_FIGURE.format(content=block))
+        put(displacy.templates.TPL_FIGURE.format(content=block))
     put(foot)
 
 
