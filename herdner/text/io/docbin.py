@@ -51,7 +51,7 @@ def read_spacy(where: str | Path | IO[Any], *, labels: Labels | None = None) -> 
 
 
 def _unpacked(source: Source) -> dict[str, Any]:
-    import srsly
+    import srsly  # pyright: ignore[reportMissingTypeStubs]
 
     with open_bytes(source) as stream:
         data = stream.read(MAX_BYTES + 1)
@@ -106,8 +106,8 @@ def _columns(message: dict[str, Any]) -> Iterator[_Columns]:
         rows = table[begin : begin + length]
         own: dict[int, NDArray[np.uint64]] = {attribute: rows[:, k] for k, attribute in enumerate(attrs)}
         space = np.ones(length, bool) if flag.get("has_unknown_spaces") else spaces[begin : begin + length]
-        types: NDArray[np.uint64] = own[type_] if type_ in own else np.zeros(length, np.uint64)
-        yield _Columns(_strings(own[orth], words), space, own.get(iob), _strings(types, words), own.get(start))
+        types = _strings(own[type_], words) if type_ in own else [""] * length
+        yield _Columns(_strings(own[orth], words), space, own.get(iob), types, own.get(start))
         begin += length
 
 
