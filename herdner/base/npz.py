@@ -50,7 +50,7 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     archive.writestr(info, data)
 
 
-def read_text(where: Where, name: str, largest: int) -> bytes:
+def read_member(where: Where, name: str, largest: int) -> bytes:
     """The member of this name, which is no array. NpzError where there is none, OSError as of files."""
     with _opened(where) as archive:
         if name not in archive.namelist():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import NDArray
 
-from herdner.base.npz import NpzError, Where, read_arrays, read_text, write_npz
+from herdner.base.npz import NpzError, Where, read_arrays, read_member, write_npz
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -61,7 +61,7 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
     """
     path = name_of(where)
     try:
-        header = _read_header(read_text(where, _HEADER, LARGEST), path, format)
+        header = _read_header(read_member(where, _HEADER, LARGEST), path, format)
         arrays = read_arrays(where, texts=[_HEADER], largest=LARGEST)
     except NpzError as error:
         raise ModelError(f"{path}: not a herdner model, or damaged ({error}); train or copy it again") from None
