@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -97,8 +97,9 @@ def report(
     from herdner.evaluation.report import WRITERS, Options, make_report
 
     notes = _missing() if form == "html" else []
-    reading = Reading(map_labels, encoding, labels, gold_classes)
-    gold, predictions = reading.documents(sources, names, notes)
+    gold, predictions = laid(
+        sources, names, notes, map_labels=map_labels, encoding=encoding, labels=labels, gold_classes=gold_classes
+    )
     options = Options(seed, resamples, resampled, errors, examples)
     made = make_report(sources[0].path, gold, predictions, options, notes)
     for note in made.notes:
@@ -108,35 +109,33 @@ def report(
         stream.write(text)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How the files are read and their classes renamed."""
+def laid(
+    sources: Sequence[SourceFile],
+    names: Sequence[str],
+    notes: list[str],
+    *,
+    map_labels: bool,
+    encoding: str,
+    labels: Labels | None,
+    gold_classes: bool,
+) -> tuple[list[Document], list[Prediction]]:
+    """The gold documents, and the predictions on their tokens; what is to be said of these goes to the notes."""
+    from herdner.corpora.registry import read
+    from herdner.evaluation.report import Prediction, lay
+    from herdner.text.io.labels import renamed
+    from herdner.text.tokenize import Tokenizer
 
-    map_labels: bool
-    encoding: str
-    labels: Labels | None
-    gold_classes: bool
-
-    def documents(
-        self, sources: Sequence[SourceFile], names: Sequence[str], notes: list[str]
-    ) -> tuple[list[Document], list[Prediction]]:
-        """The gold documents, and the predictions on their tokens; what is to be said of these goes to the notes."""
-        from herdner.corpora.registry import read
-        from herdner.evaluation.report import Prediction, lay
-        from herdner.text.io.labels import renamed
-        from herdner.text.tokenize import Tokenizer
-
-        gold = [
-            replace(document, tags=None, entities=tuple(renamed(document.entities, self.labels)))
-            for document in read_gold(sources[:1], Tokenizer(), self.map_labels, self.encoding)
-        ]
-        predictions: list[Prediction] = []
-        for source, name in zip(sources[1:], names, strict=True):
-            found = read(source, map_labels=self.map_labels, **encoding_of(source, self.encoding))
-            laid = lay(gold, found, source.path, labels=self.labels, gold_classes=self.gold_classes)
-            predictions.append(Prediction(name, source.path, laid.documents))
-            notes += [note for note in laid.notes if note not in notes]
-        return gold, predictions
+    gold = [
+        replace(document, tags=None, entities=tuple(renamed(document.entities, labels)))
+        for document in read_gold(sources[:1], Tokenizer(), map_labels, encoding)
+    ]
+    predictions: list[Prediction] = []
+    for source, name in zip(sources[1:], names, strict=True):
+        found = read(source, map_labels=map_labels, **encoding_of(source, encoding))
+        documents, said = lay(gold, found, source.path, labels=labels, gold_classes=gold_classes)
+        predictions.append(Prediction(name, source.path, documents))
+        notes += said
+    return gold, predictions
 
 
 def _missing() -> list[str]:
