@@ -6,7 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from experiment import Experiment, envelope, powers, slope, summary
+import typer
+from experiment import Experiment, command, envelope, powers, slope, summary
+from typer.testing import CliRunner
 
 
 @pytest.fixture
@@ -47,3 +49,32 @@ def test_numbers():
     found = summary([[1.0, 2.0], [3.0, 2.0]])
     assert found["mean"].tolist() == [2.0, 2.0]
     assert found["sd"][0] == pytest.approx(2**0.5)
+
+
+@command("test_{side}", "a grid of {side} x {side}")
+def grid(experiment: Experiment, side: int = 4) -> None:
+    experiment.finish({"side": side, "size": experiment.size("small", "large"), "seed": experiment.seed})
+
+
+def test_a_command_has_its_own_options_and_the_shared_ones(tmp_path):
+    app = typer.Typer()
+    app.command()(grid)
+    told = CliRunner().invoke(app, ["--side", "3", "--quick", "--seed", "5", "--out", str(tmp_path)])
+    assert told.exit_code == 0, told.output
+    assert told.output.startswith("a grid of 3 x 3 (quick)")
+    written = json.loads((tmp_path / "test_3.json").read_text())
+    assert written["results"] == {"side": 3, "size": "small", "seed": 5}
+    grid(out=tmp_path)
+    assert json.loads((tmp_path / "test_4.json").read_text())["results"]["size"] == "large"
+    with pytest.raises(TypeError, match="width"):
+        grid(width=3)
+    assert "The harness of the experiments." in CliRunner().invoke(app, ["--help"]).output
+
+
+def test_panels_with_labels_have_a_legend(experiment):
+    figure, (labelled, bare) = experiment.axes(2)
+    labelled.plot([1, 2], label="one")
+    bare.plot([1, 2])
+    experiment.finish({}, figure)
+    assert labelled.get_legend() is not None
+    assert bare.get_legend() is None
