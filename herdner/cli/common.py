@@ -12,7 +12,8 @@ from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import typer
 
-from herdner.cli.usage import options_of, wrong_use, yes_or_no
+from herdner.base.options import read
+from herdner.cli.usage import options_of, wrong_use
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -84,7 +85,8 @@ def inference(
     options = options_of(pairs, option)
     chosen: dict[str, Any] = {}
     if "links" in options:
-        chosen["links"] = yes_or_no(options.pop("links"), f"{option} links")
+        with wrong_use():
+            chosen["links"] = read(options.pop("links"), bool, f"{option} links")
     if backend is None and not options:
         return chosen
     name = backend if backend is not None else tagger.backend if isinstance(tagger.backend, str) else DEFAULT_BACKEND

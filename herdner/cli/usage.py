@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from herdner.base.options import pair
+
 if TYPE_CHECKING:
     from herdner.evaluation.compare import Unit
 
@@ -36,18 +38,12 @@ def wrong_use(option: str = "", see: str | None = None) -> Generator[None]:
 def options_of(pairs: Sequence[str] | None, option: str = "--set") -> dict[str, str]:
     """KEY=VALUE pairs, given by ``option``, as a mapping; what is none is wrong use."""
     options: dict[str, str] = {}
-    for pair in pairs or ():
-        key, equals, value = pair.partition("=")
-        if not equals or not key.isidentifier():
-            raise UsageError(f"{option} {pair!r}: expected KEY=VALUE, as in n_sweeps=400")
-        options[key] = value
+    for text in pairs or ():
+        found = pair(text)
+        if found is None:
+            raise UsageError(f"{option} {text!r}: expected KEY=VALUE, as in n_sweeps=400")
+        options[found[0]] = found[1]
     return options
-
-
-def yes_or_no(text: str, what: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise UsageError(f"{what} must be true or false, not {text!r}")
-    return text.lower() == "true"
 
 
 def check_writable(output: str | os.PathLike[str] | None, option: str = "--output") -> None:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.links import capitalised, names, nearest_links
+from herdner.base.options import pair, read
 
 LONGEST_NAME = 4  # words of a full name, with titles
 LONGEST_ACRONYM = 6
@@ -226,12 +227,13 @@ def rule_from_text(text: str) -> Rule:
     name = name.strip()
     options: dict[str, Any] = {}
     for part in listed.split(",") if listed.strip() else []:
-        key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals:
+        found = pair(part)
+        if found is None:
             raise ValueError(f"rule {name}: expected option=value, not {part!r:.80}")
+        key, value = found
         if key in options:
             raise ValueError(f"rule {name}: {key} is given twice")
-        options[key] = _parsed(value)
+        options[key] = read(value, bool | int | str)  # whether it fits the option is for the rule to say
     return _made(name, options)
 
 
@@ -243,13 +245,6 @@ def _made(name: str, options: Mapping[str, Any]) -> Rule:
         if key not in known:
             raise ValueError(f"rule {name} has no option {key!r:.80}; it has {', '.join(known)}")
     return RULES[name](**options)
-
-
-def _parsed(text: str) -> bool | int | str:
-    """The value that ``text`` writes; whether it fits the option is for the rule to say."""
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else text
 
 
 def _check(rule: Any) -> None:

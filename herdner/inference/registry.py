@@ -8,15 +8,13 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import MappingProxyType, NoneType
+from types import MappingProxyType
 
-import numpy as np
-
+from herdner.base.options import in_words, read
 from herdner.inference.backend import Backend
 
 # A backend is one module and one line here, imported when it is first asked for: a class, or a preset, a function that
-# returns a backend. An option may be of a class with WORDS, which say how its values are written, and with
-# from_text(text), whose ValueError says what is wrong; str() of such a value is its text.
+# returns a backend. An option may be of any type that `herdner.base.options.read` takes.
 BACKENDS: Mapping[str, str] = MappingProxyType(
     {
         "annealed-gibbs": "herdner.inference.backends.gibbs:annealed_gibbs",
@@ -64,21 +62,19 @@ def make_backend(name: str, **options: object) -> Backend:
     line, where the name, an option or a value is wrong.
     """
     make, known = _maker(name), _options(name)
-    values = {}
-    for key, value in options.items():
+    for key in options:
         if key not in known:
             listed = f"it has {_listed(known)}" if known else "it has none"
             raise ValueError(f"backend {name} has no option {key!r}; {listed}")
-        values[key] = _converted(value, known[key][0], f"backend {name}", key)
     try:
-        return make(**values)
+        return make(**{key: read(value, known[key][0], key) for key, value in options.items()})
     except ValueError as error:
         raise ValueError(f"backend {name}: {error}") from None
 
 
 def describe_backend(name: str) -> Description:
     """What ``herdner backends`` shows of a backend."""
-    options = tuple(Option(key, _in_words(hint), default) for key, (hint, default) in _options(name).items())
+    options = tuple(Option(key, in_words(hint), default) for key, (hint, default) in _options(name).items())
     return Description(name, (_maker(name).__doc__ or "").strip().splitlines()[0], options)
 
 
@@ -103,55 +99,3 @@ def _options(name: str) -> dict[str, tuple[object, object]]:
 
 def _listed(names: typing.Iterable[str]) -> str:
     return ", ".join(sorted(names))
-
-
-def _alternatives(hint: object) -> tuple[object, ...]:
-    return typing.get_args(hint) if typing.get_origin(hint) not in (None, typing.Literal) else (hint,)
-
-
-def _in_words(hint: object) -> str:
-    words = {bool: "true or false", int: "a whole number", float: "a number", str: "text", NoneType: "none"}
-    parts = []
-    for kind in _alternatives(hint):
-        if typing.get_origin(kind) is typing.Literal:
-            parts.append("one of " + ", ".join(repr(value) for value in typing.get_args(kind)))
-        else:
-            parts.append(getattr(kind, "WORDS", None) or words[kind])  # type: ignore[index]
-    return " or ".join(parts)
-
-
-def _converted(value: object, hint: object, where: str, name: str) -> object:
-    told = ""
-    for kind in _alternatives(hint):
-        try:
-            return _as(value, kind)
-        except ValueError as error:
-            told = told or (str(error) if hasattr(kind, "from_text") else "")
-    raise ValueError(f"{where}: {told or f'{name} must be {_in_words(hint)}, not {value!r}'}")
-
-
-def _as(value: object, kind: object) -> object:
-    """``value`` as one kind of option, or ValueError."""
-    if typing.get_origin(kind) is typing.Literal:
-        for allowed in typing.get_args(kind):
-            if value == allowed and type(value) is type(allowed):
-                return allowed
-        raise ValueError
-    if kind is bool and isinstance(value, str) and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    if kind is NoneType and (value is None or (isinstance(value, str) and value.lower() == "none")):
-        return None
-    if kind in (int, float) and not isinstance(value, bool) and isinstance(value, str | int | float | np.number):
-        try:
-            number = kind(value)  # type: ignore[operator]
-        except (OverflowError, TypeError):
-            raise ValueError from None
-        if number != number or (not isinstance(value, str) and number != value):
-            raise ValueError
-        return number
-    if isinstance(kind, type) and (kind in (bool, str) or hasattr(kind, "from_text")):
-        if isinstance(value, kind):
-            return value
-        if isinstance(value, str) and kind is not bool:
-            return kind.from_text(value)  # type: ignore[attr-defined]
-    raise ValueError
