@@ -16,6 +16,7 @@ from herdner.crf.objectives import OBJECTIVES, Examples, Objective, Slope, scale
 from herdner.crf.parameters import Parameters
 from herdner.inference import Backend
 from herdner.inference.backends.blocked_gibbs import BlockedGibbs
+from herdner.inference.plots import axes
 from herdner.sampling.record import Record
 
 if TYPE_CHECKING:
@@ -88,8 +89,6 @@ class LearningCurve:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draws value and score against the iteration (extra ``plot``); returns the axes of the value."""
-        from herdner.inference.plots import axes
-
         ax = axes(ax)
         numbers = [step.iteration for step in self.steps]
         ax.plot(numbers, [step.value for step in self.steps], color="tab:blue")

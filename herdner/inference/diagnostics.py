@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from arviz import InferenceData
 
-    from herdner.inference.result import Result
-
 _LEAST_DRAWS = 8  # ArviZ wants 4 in each half
 
 
@@ -36,22 +34,20 @@ class Diagnostics:
     constant: NDArray[np.bool_]
 
 
-def to_arviz(result: Result) -> InferenceData:
-    """See `Result.to_arviz`."""
-    samples, arviz = _samples(result), _arviz()
-    stats = _log_potentials(result)
-    return arviz.from_dict(
+def to_arviz(samples: NDArray[np.int32], log_potentials: NDArray[np.float64] | None) -> InferenceData:
+    """Recorded states [C, S, V] and, where they are known, their log-potentials [C, S] for ArviZ."""
+    return _arviz().from_dict(
         posterior={"x": samples},
-        sample_stats=None if stats is None else {"lp": stats},
+        sample_stats=None if log_potentials is None else {"lp": log_potentials},
         dims={"x": ["variable"]},
         coords={"variable": np.arange(samples.shape[2])},
         attrs={"inference_library": "herdner"},
     )
 
 
-def diagnose(result: Result, variables: ArrayLike | None = None) -> Diagnostics:
-    """See `Result.diagnostics`."""
-    samples, arviz = _samples(result), _arviz()
+def diagnose(samples: NDArray[np.int32], variables: ArrayLike | None) -> Diagnostics:
+    """The diagnostics of ``variables``, None for all, from recorded states [C, S, V]."""
+    arviz = _arviz()
     _, n_draws, n_variables = samples.shape
     if n_draws < _LEAST_DRAWS:
         raise ValueError(f"diagnostics need at least {_LEAST_DRAWS} recorded states, not {n_draws}; run more sweeps")
@@ -81,21 +77,6 @@ def _of_indicator(arviz: Any, draws: NDArray[np.float64]) -> tuple[float, float]
     stands_still = (halves == halves[:, :1]).all()
     r_hat = (np.inf if np.ptp(halves) else 1.0) if stands_still else float(arviz.rhat(halves, method="identity"))
     return r_hat, float(arviz.ess(draws, method="mean"))
-
-
-def _log_potentials(result: Result) -> NDArray[np.float64] | None:
-    """[C, S]: those of the samples, where it is known which of the trace they are."""
-    if result.trace is None or result.samples is None:
-        return None
-    if result.sample_sweeps is not None:
-        return result.trace[:, result.sample_sweeps]
-    return result.trace if result.trace.shape == result.samples.shape[:2] else None
-
-
-def _samples(result: Result) -> NDArray[np.int32]:
-    if result.samples is None:
-        raise ValueError("no states were recorded; ask the sampler for every k-th by record=Record(every=k)")
-    return result.samples
 
 
 def _arviz() -> Any:

@@ -1,4 +1,4 @@
-"""Figures of a result, on Matplotlib's axes."""
+"""Figures of traces and marginals, on Matplotlib's axes."""
 
 from __future__ import annotations
 
@@ -11,23 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from herdner.inference.result import Result
-
 _MOST_POINTS = 4000  # of a line; no screen shows more
 _MOST_BARS = 50
 
 
-def plot_trace(result: Result, ax: Axes | None = None) -> Axes:
-    """See `Result.plot_trace`. Long traces are thinned to every k-th sweep."""
+def plot_trace(trace: NDArray[np.float64], best: float, ax: Axes | None) -> Axes:
+    """The log-potentials ``trace`` [C, n_sweeps], long ones thinned to every k-th sweep, and that of the best state."""
     ax = axes(ax)
-    if result.trace is None:
-        raise ValueError("no trace was recorded; ask the sampler for it by record=Record(trace=True)")
-    n_chains, n_sweeps = result.trace.shape
+    n_chains, n_sweeps = trace.shape
     shown = np.arange(0, n_sweeps, max(1, -(-n_sweeps // _MOST_POINTS)))
-    for number, chain in enumerate(result.trace):
+    for number, chain in enumerate(trace):
         ax.plot(shown + 1, chain[shown], linewidth=0.8, label=f"chain {number}")
-    if result.log_potential >= result.trace.max(initial=-np.inf):  # not so where the best state was not recorded
-        ax.axhline(result.log_potential, color="0.4", linewidth=0.8, linestyle=":", label="best state")
+    if best >= trace.max(initial=-np.inf):  # not so where the best state was not recorded
+        ax.axhline(best, color="0.4", linewidth=0.8, linestyle=":", label="best state")
     ax.set(xlabel="sweep", ylabel="log-potential")
     if n_chains <= 10:
         ax.legend(loc="lower right", fontsize="small")
@@ -35,16 +31,13 @@ def plot_trace(result: Result, ax: Axes | None = None) -> Axes:
 
 
 def plot_marginals(
-    result: Result,
-    ax: Axes | None = None,
-    variables: ArrayLike | None = None,
-    shape: Sequence[int] | None = None,
-    label: int | None = None,
+    marginals: NDArray[np.float64],
+    ax: Axes | None,
+    variables: ArrayLike | None,
+    shape: Sequence[int] | None,
+    label: int | None,
 ) -> Axes:
-    """See `Result.plot_marginals`."""
-    marginals = result.marginals if result.rao_blackwell is None else result.rao_blackwell
-    if marginals is None:
-        raise ValueError("the result holds no marginals; ask for them, from samplers by record=Record(marginals=True)")
+    """Bars or an image of ``marginals`` [V, K], as `herdner.Result.plot_marginals` describes them."""
     if label is not None and not 0 <= label < marginals.shape[1]:
         raise ValueError(f"there is no label {label}: the labels are 0 to {marginals.shape[1] - 1}")
     if shape is None:

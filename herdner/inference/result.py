@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.dobrushin.certificate import Certificate
+from herdner.inference.diagnostics import Diagnostics, diagnose, to_arviz
+from herdner.inference.plots import plot_marginals, plot_trace
 
 if TYPE_CHECKING:
     from arviz import InferenceData
     from matplotlib.axes import Axes
-
-    from herdner.inference.diagnostics import Diagnostics
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -61,24 +61,25 @@ class Result:
         Where the sweeps of the samples are known, or every sweep was recorded, ``sample_stats`` holds their
         log-potentials, "lp" [chain, draw]. ValueError where no states were recorded.
         """
-        from herdner.inference.diagnostics import to_arviz
-
-        return to_arviz(self)
+        samples, log_potentials = self._recorded(), None
+        if self.trace is not None and self.sample_sweeps is not None:
+            log_potentials = self.trace[:, self.sample_sweeps]
+        elif self.trace is not None and self.trace.shape == samples.shape[:2]:
+            log_potentials = self.trace
+        return to_arviz(samples, log_potentials)
 
     def diagnostics(self, variables: ArrayLike | None = None) -> Diagnostics:
         """R-hat and effective sample size of each variable, or of ``variables`` int[N] only (extra ``arviz``).
 
         Takes about 0.2 ms for each variable and label at 2000 draws. ValueError where fewer than 8 were recorded.
         """
-        from herdner.inference.diagnostics import diagnose
-
-        return diagnose(self, variables)
+        return diagnose(self._recorded(), variables)
 
     def plot_trace(self, ax: Axes | None = None) -> Axes:
         """Draws the log-potential after each sweep, a line for each chain (extra ``plot``); returns the axes."""
-        from herdner.inference.plots import plot_trace
-
-        return plot_trace(self, ax)
+        if self.trace is None:
+            raise ValueError("no trace was recorded; ask the sampler for it by record=Record(trace=True)")
+        return plot_trace(self.trace, self.log_potential, ax)
 
     def plot_marginals(
         self,
@@ -94,6 +95,14 @@ class Result:
         (rows, columns) an image instead, variables in row-major order: the probability of ``label``, by default of 1
         where there are two labels, and otherwise the most probable label.
         """
-        from herdner.inference.plots import plot_marginals
+        marginals = self.marginals if self.rao_blackwell is None else self.rao_blackwell
+        if marginals is None:
+            raise ValueError(
+                "the result holds no marginals; ask for them, from samplers by record=Record(marginals=True)"
+            )
+        return plot_marginals(marginals, ax, variables, shape, label)
 
-        return plot_marginals(self, ax, variables, shape, label)
+    def _recorded(self) -> NDArray[np.int32]:
+        if self.samples is None:
+            raise ValueError("no states were recorded; ask the sampler for every k-th by record=Record(every=k)")
+        return self.samples
