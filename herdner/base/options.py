@@ -109,7 +109,7 @@ def _number(value: object, kind: type[int] | type[float]) -> int | float:
     if isinstance(value, bool) or not isinstance(value, str | Real):
         raise ValueError
     try:
-        number = kind(value)
+        number = kind(value)  # pyright: ignore[reportArgumentType]  # what is no number raises TypeError
     except (OverflowError, TypeError):
         raise ValueError from None
     if number != number or (not isinstance(value, str) and number != value):

@@ -147,9 +147,8 @@ class TableFactors:
             distinct, table_of_factor = np.unique(slices, return_inverse=True)
             moved = np.moveaxis(self.tables, [0, *(at + 1)], range(len(at) + 1))
             tables = moved[np.unravel_index(distinct, sizes)]
-            groups.append(
-                TableFactors(renumber[scopes[:, free]], tables, table_of_factor.reshape(-1), self.scale[chosen])
-            )
+            which = table_of_factor.reshape(-1).astype(np.int32)
+            groups.append(TableFactors(renumber[scopes[:, free]], tables, which, self.scale[chosen]))
         return groups
 
 
