@@ -137,4 +137,4 @@ cdef class Ascent:
                     best = k
                 elif not greedy and below(mix_pair(raw, 1, k), n) == 0:
                     best = k
-        return best
+        return best if best >= 0 else self.x[i]  # none where finite parts add up to -inf

@@ -109,7 +109,7 @@ static void begin_sampler(engine *e) {
     s->follow = (int)e->r.options.follows;
     s->most_bytes = s->plan.weight_memory / (e->n_tables > 1 ? e->n_tables : 1);
     e->all_two = e->setup.loop == LOOP_GRID || e->setup.loop == LOOP_TWO;
-    e->step = choose_stepper(e->setup.loop, s->w.draw);
+    e->step = e->loops->choose(e->setup.loop, s->w.draw);
     if (s->w.place) sum_state(e);
 }
 

@@ -15,7 +15,7 @@ static void step_any(const sampler *s, worker *w, const int32_t *order, int64_t 
     }
 }
 
-static inline stepper choose_stepper(int loop, int draw) {
+static inline stepper choose_stepper(int64_t loop, int64_t draw) {
     static const stepper two[] = {step_two_random, step_two_blanket, step_two_sum, step_two_bins, step_two_any};
     static const stepper labels[] = {step_labels_random, step_labels_blanket, step_labels_sum, step_labels_bins,
                                      step_labels_any};

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from gibbs_families import FAMILIES, shared, sharings
 
-from herdner.graph import FactorGraph, TableFactors
+from herdner.graph import FactorGraph, TableFactors, ising
+from herdner.inference import UnsupportedGraph
 from herdner.inference.backends.gibbs import Gibbs
 from herdner.sampling import Driving, Record, bins, blanket, checkerboard, jacobi, linear, random_bins, random_scan
 from herdner.sampling.driving import Uniforms
@@ -112,3 +114,40 @@ def test_the_log_potential_is_right_after_a_million_updates(family, annealing):
         assert np.abs(result.trace[0, result.sample_sweeps] - values).max() <= 1e-9 * scale
         assert abs(result.log_potential - graph.log_potential(result.state)) <= 1e-9 * scale
         assert result.log_potential >= result.trace.max() - 1e-9 * scale
+
+
+def hard_grid(table: list[list[float]], forbidden: float) -> FactorGraph:
+    """A grid of 6 x 7 whose every pair has this table; one label of some variables has this log-potential."""
+    fields, pairs = ising(1.0, np.random.default_rng(0).normal(size=(6, 7))).factors
+    some = np.zeros((42, 2))
+    some[::9, 1] = forbidden
+    return FactorGraph(np.full(42, 2), [fields, TableFactors(pairs.scopes, [table]), TableFactors(fields.scopes, some)])
+
+
+HARD = {
+    "two-colouring": [[-np.inf, 0.0], [0.0, -np.inf]],
+    "hard core": [[0.0, 0.0], [0.0, -np.inf]],
+    "one direction": [[0.0, -np.inf], [0.0, 0.0]],
+    "all alike": [[0.0, -np.inf], [-np.inf, 0.0]],
+}
+
+
+@pytest.mark.parametrize("sharing", [None, blanket(), bins(1), bins(16), bins(2**20), random_bins(16)], ids=str)
+@pytest.mark.parametrize("kind", HARD)
+def test_grids_with_hard_pairs(kind, sharing):
+    """A conditional that is not a number, of a label of the neighbour that is not taken, must not become a key."""
+    graph = hard_grid(HARD[kind], 0.0 if kind == "two-colouring" else -np.inf if kind == "all alike" else -1.0)
+    for form in FORMS:
+        for loop in ("auto", "general"):
+            assert_allowed(Gibbs(50, sharing=sharing, form=form, loop=loop, record=RECORD).infer(graph, 1), graph)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.parametrize("size", [1e308, -1e308, 1.7e308])
+def test_log_potentials_that_add_up_to_no_number_give_labels_or_are_told(size):
+    for table in ([[0.0, size], [size, 0.0]], [[size, 0.0], [0.0, -size]], [[0.0, size], [0.0, 0.0]]):
+        for sharing in (None, blanket(), bins(16), random_bins(16)):
+            for form in FORMS:
+                plan = Gibbs(20, sharing=sharing, form=form, record=RECORD)
+                with suppress(UnsupportedGraph):
+                    assert plan.infer(hard_grid(table, 0.0), 1).samples.max() <= 1
