@@ -3,9 +3,12 @@
 A ``Doc`` may hold white space tokens, a `Document` never does; `document_of` says where each of its tokens stands.
 """
 
+# spaCy has types in parts.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
@@ -30,7 +33,7 @@ class ComponentError(ValueError):
 
 
 @contextmanager
-def named(name: str) -> Iterator[None]:
+def named(name: str) -> Generator[None]:
     """Errors of what the user gave (ValueError) become `ComponentError`, with the component's name in the pipeline."""
     try:
         yield

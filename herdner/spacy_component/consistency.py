@@ -10,6 +10,9 @@
 [('Ada Lovelace', 'PERSON'), ('Lovelace', 'PERSON'), ('Lovelace', 'PERSON')]
 """
 
+# spaCy has types in parts.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import io
@@ -19,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.tokens import Doc, SpanGroup
 from spacy.tokens import Span as DocSpan
@@ -39,8 +43,8 @@ from herdner.spacy_component.common import (
     register_extension,
 )
 from herdner.spacy_component.evidence import OVERLAPS, Evidence, ask, entities_of, group_of, parser_before
-from herdner.spacy_component.pipe import EntityPipe
-from herdner.spacy_component.span_scores import Trust, tags_of
+from herdner.spacy_component.pipe import SCORES, WRITES, EntityPipe
+from herdner.spacy_component.span_scores import Floats, Trust, tags_of
 from herdner.spacy_component.task import (
     CERTAIN,
     Asking,
@@ -257,7 +261,7 @@ class HerdnerConsistency(EntityPipe):
 
     def _trained_before(self, nlp: Language) -> list[Callable[[Doc], Doc]]:
         """The components before this one in the pipeline that can be run while it is initialised."""
-        found = []
+        found: list[Callable[[Doc], Doc]] = []
         for name, pipe in nlp.components:
             if pipe is self:
                 return found
@@ -280,7 +284,7 @@ class HerdnerConsistency(EntityPipe):
         task = Task.of(doc, evidence, self.leave_alone, None)
         reference = example.reference
         right = reference.ents if key is None else reference.spans.get(key, ())
-        gold = []
+        gold: list[Span] = []
         for span in example.get_aligned_spans_y2x(list(right), allow_overlap=False):
             start, end = task.aligned.in_document(span.start, span.end)
             if start < end and span.label_ not in self.leave_alone and not task.hidden[start:end].any():
@@ -291,7 +295,7 @@ class HerdnerConsistency(EntityPipe):
         self, pairs: Sequence[tuple[Doc, Evidence, Task, list[Span]]], labels: tuple[str, ...], l2: float
     ) -> None:
         layer = self._default(labels)
-        scores, tokens, tags, offsets = [], [], [], []
+        scores, tokens, tags, offsets = list[Floats](), list[list[str]](), list[list[str]](), list[NDArray[np.int64]]()
         for doc, evidence, task, gold in pairs:
             if task.tokens:
                 linked = linked_tokens(len(task.tokens), layer.links(task.tokens, task.offsets))
@@ -310,17 +314,16 @@ class HerdnerConsistency(EntityPipe):
     def _saved(self) -> SkipChainLayer | None:
         return self.layer
 
-    def _read(self, where: Path | io.BytesIO) -> None:
-        with named(self.name):
-            self._take(SkipChainLayer.load(where))
+    def _load(self, where: Path | io.BytesIO) -> None:
+        self._take(SkipChainLayer.load(where))
 
 
-@Language.factory(
+@Language.factory(  # pyright: ignore[reportUnknownMemberType, reportUntypedFunctionDecorator]
     "herdner_consistency",
     requires=["doc.ents"],
-    assigns=["doc.ents", "token.ent_iob", "token.ent_type"],
+    assigns=WRITES,
     default_config=DEFAULT_CONFIG,
-    default_score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},
+    default_score_weights=SCORES,
 )
 def make_consistency(
     nlp: Language,
@@ -335,7 +338,7 @@ def make_consistency(
     scores_key: str,
     overlaps: str,
     seed: int,
-    scorer: Callable | None,
+    scorer: Callable[..., dict[str, Any]] | None,
 ) -> HerdnerConsistency:
     """The factory ``herdner_consistency``; its arguments are those of `HerdnerConsistency`."""
     return HerdnerConsistency(

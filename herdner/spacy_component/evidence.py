@@ -1,5 +1,8 @@
 """What components before ``herdner_consistency`` have found in a ``Doc``, and how sure of it they were."""
 
+# spaCy has types in parts.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -47,7 +50,8 @@ def group_of(doc: Doc, key: str, scores_key: str, overlaps: str) -> Evidence:
             " such as spancat, and give both the same spans_key"
         )
     group = doc.spans[key]
-    spans, scores = list(group), group.attrs.get(scores_key)
+    spans: list[DocSpan] = list(group)
+    scores = group.attrs.get(scores_key)
     if scores is not None and len(scores) != len(spans):
         raise ValueError(
             f"doc.spans[{key!r}] has {len(spans)} spans but {len(scores)} scores in attrs[{scores_key!r}]: give one for"
@@ -57,7 +61,7 @@ def group_of(doc: Doc, key: str, scores_key: str, overlaps: str) -> Evidence:
     nameless = next((span for span in spans if not span.label_ or span.start >= span.end), None)
     if nameless is not None:
         raise ValueError(f"span {nameless.text!r:.60} in doc.spans[{key!r}] has no label or no token: leave it out")
-    order = sorted(range(len(spans)), key=lambda i: (spans[i].start, spans[i].end))
+    order = sorted(range(len(spans)), key=lambda i: (int(spans[i].start), int(spans[i].end)))
     clash = next(((a, b) for a, b in pairwise(order) if spans[b].start < spans[a].end), None)
     if clash is None:
         return Evidence([spans[i] for i in order], [values[i] for i in order])
@@ -106,7 +110,7 @@ def parser_before(nlp: Language, component: Any) -> Any:
     return found
 
 
-def ask(parser: EntityRecognizer, doc: Doc, labels: Sequence[str], tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+def ask(parser: Any, doc: Doc, labels: Sequence[str], tokens: NDArray[np.int64]) -> NDArray[np.float64]:
     """[C, K + 1]: the probability that an entity of each label begins at each of the ``tokens`` (ascending), and, last,
     that none does: what the transition parser (Lample et al. 2016) had to choose from when it came there, entities
     before it being those of ``doc.ents``. Rows of 0 where it did not come there.
@@ -129,7 +133,7 @@ def ask(parser: EntityRecognizer, doc: Doc, labels: Sequence[str], tokens: NDArr
     return found
 
 
-def _columns(parser: EntityRecognizer, labels: Sequence[str]) -> NDArray[np.int64]:
+def _columns(parser: Any, labels: Sequence[str]) -> NDArray[np.int64]:
     """For each action: the number of the label that it begins, len(labels) for none, len(labels) + 1 for labels of no
     interest, -1 for what is no beginning.
     """

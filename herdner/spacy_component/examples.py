@@ -1,5 +1,8 @@
 """Documents to train on, from spaCy's examples."""
 
+# spaCy has types in parts.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import warnings

@@ -1,5 +1,8 @@
 """What spaCy expects of a component that writes entities, for what the components of herdner find."""
 
+# spaCy has types in parts.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import io
@@ -15,12 +18,15 @@ from spacy.util import ensure_path, from_bytes, from_disk, minibatch, to_bytes, 
 from herdner.spacy_component.common import named
 
 Self = TypeVar("Self", bound="EntityPipe")
+# What both factories say of themselves.
+WRITES = ["doc.ents", "token.ent_iob", "token.ent_type"]
+SCORES = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None}
 
 
 class Saved(Protocol):
     """What a component has learned or read."""
 
-    def save(self, path: Any) -> None: ...
+    def save(self, path: Any, /) -> None: ...
 
 
 class EntityPipe(Pipe):
@@ -43,8 +49,12 @@ class EntityPipe(Pipe):
         """What `to_disk` writes, if there is anything."""
 
     @abstractmethod
+    def _load(self, where: Path | io.BytesIO) -> None:
+        """Take what `_saved` has written; ValueError where it cannot be read."""
+
     def _read(self, where: Path | io.BytesIO) -> None:
-        """Take what `_saved` has written."""
+        with named(self.name):
+            self._load(where)
 
     def __call__(self, doc: Doc) -> Doc:
         """Annotate one ``Doc`` in place."""

@@ -44,7 +44,7 @@ class Trust:
 
         ``confidence``: the probability of the span, where the tagger has given it.
         """
-        right = self.right if confidence is None else float(np.clip(confidence, FLOOR, 1 - FLOOR))
+        right = self.right if confidence is None else min(max(confidence, FLOOR), 1 - FLOOR)
         outside = self.outside / (1 - self.right) * (1 - right)
         scores = np.full(n_labels + 1, (1 - right - outside) / max(n_labels - 1, 1))
         scores[label], scores[-1] = right, outside

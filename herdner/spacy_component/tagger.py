@@ -30,7 +30,7 @@ from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.tagger import Tagger, load
 from herdner.spacy_component.common import configured_backend, document_of, named, register_extension, set_entities
 from herdner.spacy_component.examples import training_documents
-from herdner.spacy_component.pipe import EntityPipe
+from herdner.spacy_component.pipe import SCORES, WRITES, EntityPipe
 from herdner.text.sentences import ENGLISH, SentenceRules
 from herdner.text.tags import Span, spans_from_tags, split_tag
 from herdner.text.tokenize import TokenizerSettings
@@ -133,7 +133,7 @@ class HerdnerTagger(EntityPipe):
             tagged = tagger.pipe(documents, **options)
         else:
             tagged = (tagger.tag(document, **options) for document in documents)
-        found = []
+        found: list[Found] = []
         for each in aligned:
             names = next(tagged) if each.document.n_tokens else each.document
             spans = each.in_doc(spans_from_tags(names.tags or (), names.sentence_offsets))
@@ -211,7 +211,9 @@ class HerdnerTagger(EntityPipe):
                 c1=c1, c2=c2, min_freq=min_freq, max_iterations=max_iterations,
                 templates=[linear_chain(), *linked], n_particles=n_particles, tokenizer=settings,
             )  # fmt: skip
-            self._take(tagger.fit(documents, card={"training_documents": len(documents)}, seed=self.seed).model_)
+            card = {"training_documents": len(documents)}
+            tagger.fit(documents, card=card, seed=self.seed)  # pyright: ignore[reportUnknownMemberType]
+            self._take(tagger.model_)
 
     def _lexicon(self, named_model: str | None, language: str) -> Lexicon:
         name = named_model or self._named_model or ("en" if language == "en" else "none")
@@ -222,9 +224,8 @@ class HerdnerTagger(EntityPipe):
     def _saved(self) -> Model | None:
         return None if self._tagger is None and self._named_model is None else self.tagger.model_
 
-    def _read(self, where: Path | io.BytesIO) -> None:
-        with named(self.name):
-            self._take(Model.load(where))
+    def _load(self, where: Path | io.BytesIO) -> None:
+        self._take(Model.load(where))
 
 
 def _exists(model: str) -> bool:
@@ -232,11 +233,11 @@ def _exists(model: str) -> bool:
     return model in shipped_models() or Path(model).exists()
 
 
-@Language.factory(
+@Language.factory(  # pyright: ignore[reportUnknownMemberType, reportUntypedFunctionDecorator]
     "herdner",
-    assigns=["doc.ents", "token.ent_iob", "token.ent_type"],
+    assigns=WRITES,
     default_config=DEFAULT_CONFIG,
-    default_score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},
+    default_score_weights=SCORES,
 )
 def make_tagger(
     nlp: Language,
@@ -249,7 +250,7 @@ def make_tagger(
     spans_key: str | None,
     annotate_ents: bool,
     overwrite_ents: bool,
-    scorer: Callable | None,
+    scorer: Callable[..., dict[str, Any]] | None,
 ) -> HerdnerTagger:
     """The factory ``herdner``; its arguments are those of `HerdnerTagger`."""
     return HerdnerTagger(

@@ -51,7 +51,7 @@ class Task(NamedTuple):
         aligned = document_of(doc)
         tokens, hidden = list(aligned.document.tokens), np.zeros(aligned.document.n_tokens, np.bool_)
         places = [Span(*aligned.in_document(span.start, span.end), span.label_) for span in evidence.spans]
-        names, numbers = [], []
+        names, numbers = list[Span](), list[int]()
         for i, (start, end, label) in enumerate(places):
             if start < end and label not in leave_alone and (known is None or label in known):
                 names.append(places[i])
@@ -89,7 +89,7 @@ class Task(NamedTuple):
         rows = nothing if asking is None else asking(labels, self.aligned.places[tokens])
         asked = dict(zip(tokens.tolist(), rows, strict=True))
         number = {label: k for k, label in enumerate(labels)}
-        span_scores, sure = [], []
+        span_scores, sure = list[Floats](), list[float | None]()
         for (start, _, label), i in zip(self.names, self.numbers, strict=True):
             row, confidence = asked[start], evidence.confidences[i]
             # What the parser would not have chosen, somebody else has: it has nothing to say about that.
@@ -105,7 +105,7 @@ class Task(NamedTuple):
             trust.of_tagger(row) if row.any() else trust.of_outside(len(labels))
             for row in (asked[t] for t in outside.tolist())
         ]
-        held = np.array(unheld).reshape(-1, len(labels) + 1)
+        held = np.stack(unheld) if unheld else np.empty((0, len(labels) + 1))
         scores = token_scores(
             len(self.tokens), labels, self.names, span_scores, outside, held, linked, otherwise=otherwise
         )
