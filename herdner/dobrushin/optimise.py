@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import descent, variation
+from herdner.base.checks import whole
 from herdner.dobrushin.influence import Influence
 from herdner.dobrushin.variation import Importance, Steps, dobrushin_variation, importance_of, sparse_importance
 from herdner.sampling.scan import Scan, systematic
@@ -64,8 +65,7 @@ def optimise_scan(
     began = perf_counter()
     search, steps = Search(influence, importance), Steps.of(_or_systematic(scan), influence, n_steps)
     _check_goal(epsilon)
-    if iterations < 1:
-        raise ValueError(f"iterations must be a whole number of at least 1, not {iterations}")
+    whole(iterations, "iterations")
     if steps.distributions is not None:
         d = importance_of(influence.n_variables, importance)
         return _from_random(search, steps.distributions, d, epsilon, iterations, began)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import variation as loops
+from herdner.base.checks import whole
 from herdner.dobrushin.influence import Influence
 from herdner.graph.conditionals import colours
 from herdner.sampling.scan import Scan
@@ -43,8 +44,8 @@ class Steps:
         along the last axis. Lists that are too short are taken again from their start. ValueError for what fits none.
         """
         n = influence.n_variables
-        if n_steps is not None and n_steps < 0:
-            raise ValueError(f"a scan has a whole number of steps of at least 0, not {n_steps}")
+        if n_steps is not None:
+            whole(n_steps, "the number of steps of a scan", 0)
         if isinstance(scan, Scan):
             return cls._of_scan(scan, influence, n if n_steps is None else n_steps)
         given = np.asarray(scan)

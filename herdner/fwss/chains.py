@@ -8,8 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.checks import whole
 from herdner.base.seeds import generator
-from herdner.fwss.common import Batches, continued, given_points, whole
+from herdner.fwss.common import Batches, continued, given_points
 from herdner.fwss.optimisers import Diverged
 from herdner.fwss.targets import Target, as_target
 from herdner.graph import DensityGraph

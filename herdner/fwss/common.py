@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 
+from herdner.base.checks import whole
 from herdner.fwss.kernels import KernelMean, as_kernel_mean, as_points, median_bandwidth
 from herdner.fwss.stein import ksd_bandwidth
 from herdner.fwss.targets import Target
@@ -13,13 +14,6 @@ from herdner.graph import DensityGraph
 from herdner.sampling import Points
 
 Floats = NDArray[np.float64]
-
-
-def whole(value: object, name: str, least: int = 1) -> int:
-    """A whole number of at least ``least``; ValueError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
-    return int(value)
 
 
 class Batches:

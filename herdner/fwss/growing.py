@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.checks import whole
 from herdner.base.seeds import generator
 from herdner.fwss.common import (
     Batches,
@@ -19,7 +20,6 @@ from herdner.fwss.common import (
     continued,
     find_mode,
     given_points,
-    whole,
 )
 from herdner.fwss.kernels import KernelMean, check_bandwidth, squared_distances
 from herdner.fwss.optimisers import Adam, Diverged, Optimiser
@@ -34,7 +34,7 @@ _NOTED = ("seconds", "bandwidth", "step", "gap", "jitter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Recipe:
     """The options of `herdner.fwss.fwss`, which explains them."""
 
     step: Step = "line-search"
@@ -61,7 +61,7 @@ class Growing:
     """Particles while they are made, in buffers that hold all that are wanted."""
 
     def __init__(
-        self, target: Target, plan: Plan, start: Points | None, n: int, seed: int | np.random.Generator | None
+        self, target: Target, plan: Recipe, start: Points | None, n: int, seed: int | np.random.Generator | None
     ) -> None:
         self.target, self.plan, self.rng = as_target(target), plan, generator(seed)
         self.density = self.target.density

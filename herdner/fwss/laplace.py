@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.fwss.common import Batches, find_mode, given_points, whole
+from herdner.base.checks import whole
+from herdner.fwss.common import Batches, find_mode, given_points
 from herdner.fwss.targets import Target, target
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.fwss.common import chosen_bandwidth, given_points
-from herdner.fwss.growing import Growing, Plan, approximate_lmo
+from herdner.fwss.growing import Growing, Recipe, approximate_lmo
 from herdner.fwss.kernels import KernelMean, SampleMean, rbf
 from herdner.fwss.quadrature import stein_weights
 from herdner.fwss.sample import field_norms
@@ -44,7 +44,7 @@ def lazy_fwss(
     chosen = as_target(target)
     points = given_points(cache.x if isinstance(cache, Points) else cache, chosen, "cache")
     scores = chosen.density.grad(points)
-    plan = Plan(**{"n_steps": 10, **options})
+    plan = Recipe(**{"n_steps": 10, **options})
     if plan.step == "constant":
         raise ValueError("lazy_fwss needs step='line-search' or 'fully-corrective': gaps say nothing of equal weights")
     if not accuracy >= 1:

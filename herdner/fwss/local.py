@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.fwss.growing import Ascent, Growing, Plan, grow
+from herdner.fwss.growing import Ascent, Growing, Recipe, grow
 from herdner.fwss.kernels import check_bandwidth
 from herdner.fwss.optimisers import Adam, Optimiser
 from herdner.fwss.targets import Target
@@ -42,7 +42,7 @@ def local_fwss(
         raise ValueError("local_fwss has a bandwidth for each variable: a number above 0 or 'median'")
     if isinstance(init, str) and init != "prior":
         raise ValueError(f"init must be 'prior' or points [M, d], not {init!r}")
-    plan = Plan(step="constant", init=init, n_steps=n_steps, optimiser=optimiser, bandwidth=1.0)
+    plan = Recipe(step="constant", init=init, n_steps=n_steps, optimiser=optimiser, bandwidth=1.0)
 
     def oracle(run: Growing, x: Floats, seed: int) -> Floats:
         ascent, field = Ascent(run, seed), None

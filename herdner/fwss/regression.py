@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, logsumexp
 
+from herdner.base.checks import whole
 from herdner.fwss.targets import (
     Floats,
     GammaOfExp,
@@ -94,8 +95,7 @@ class NeuralRegression:
 
     def __post_init__(self) -> None:
         x, y = checked_data(self.inputs, self.outputs)
-        if self.units < 1:
-            raise ValueError(f"units must be a whole number of at least 1, not {self.units}")
+        whole(self.units, "units")
         # A column that never changes tells nothing; it becomes 0.
         spread, width = x.std(axis=0), float(y.std()) or 1.0
         spread = np.where(spread > 1e-12 * np.abs(x).max(axis=0), spread, np.inf)

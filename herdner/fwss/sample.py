@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.fwss.common import given_points, whole
-from herdner.fwss.growing import Ascent, Floats, Growing, Plan, Step, approximate_lmo, block_field, grow
+from herdner.base.checks import whole
+from herdner.fwss.common import given_points
+from herdner.fwss.growing import Ascent, Floats, Growing, Recipe, Step, approximate_lmo, block_field, grow
 from herdner.fwss.kernels import KernelMean
 from herdner.fwss.optimisers import Adam, Optimiser
 from herdner.fwss.targets import Target
@@ -60,7 +61,7 @@ def fwss(
     it was added; NaN with equal weights) and jitter (added to the diagonal of the Gram matrix), for each particle.
     ValueError for arguments that do not fit, `Diverged` where numbers leave the finite ones.
     """
-    plan = Plan(
+    plan = Recipe(
         step=step, init=init, n_steps=n_steps, optimiser=optimiser, bandwidth=bandwidth, kernel_mean=kernel_mean,
         batch_size=batch_size, at_once=at_once, mode_steps=mode_steps,
     )  # fmt: skip
@@ -92,7 +93,7 @@ def block_fwss(
     if "at_once" in options:
         raise ValueError("block_fwss moves one particle at a time; at_once is an option of fwss")
     whole(moves_apart, "moves_apart")
-    run = Growing(target, Plan(**options), start, n_particles, seed)
+    run = Growing(target, Recipe(**options), start, n_particles, seed)
     parts = _partition(blocks, run.target.dim)
     with ThreadPoolExecutor(whole(workers, "workers")) as pool:
 
@@ -127,7 +128,7 @@ def cached_fwss(
     ``cache`` [M, d]: points of another sampler, such as `svgd`; each is used once, and then ``init`` applies. A few
     ``n_steps`` (10 in the paper) are enough from there. All ``options`` are those of `fwss`.
     """
-    run = Growing(target, Plan(**{"n_steps": 10, **options}), start, n_particles, seed)
+    run = Growing(target, Recipe(**{"n_steps": 10, **options}), start, n_particles, seed)
     left = given_points(cache.x if isinstance(cache, Points) else cache, run.target, "cache")
     scores = run.batches.exact(left)
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 
+from herdner.base.checks import whole
 from herdner.base.seeds import generator
-from herdner.fwss.common import Batches, check_start, continued, find_mode, whole
+from herdner.fwss.common import Batches, check_start, continued, find_mode
 from herdner.fwss.kernels import check_bandwidth
 from herdner.fwss.stein import stein_kernel
 from herdner.fwss.targets import Target, as_target

@@ -9,8 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.checks import whole
 from herdner.base.seeds import generator
-from herdner.fwss.common import Batches, chosen_bandwidth, continued, given_points, whole
+from herdner.fwss.common import Batches, chosen_bandwidth, continued, given_points
 from herdner.fwss.kernels import check_bandwidth
 from herdner.fwss.optimisers import Adam, Diverged, Optimiser
 from herdner.fwss.stein import SteinField

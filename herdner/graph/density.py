@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.arrays import frozen
+from herdner.base.checks import whole
 from herdner.graph.domain import Domains
 from herdner.graph.graph import FactorGraph
 
@@ -23,8 +24,7 @@ class Reals:
     n: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.n, bool) or not isinstance(self.n, int | np.integer) or self.n < 0:
-            raise ValueError(f"the number of real variables must be a whole number of at least 0, not {self.n!r}")
+        whole(self.n, "the number of real variables", 0)
 
     def __len__(self) -> int:
         return int(self.n)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import frozen
+from herdner.base.checks import whole
 from herdner.sampling.annealing import Annealing, as_annealing
 from herdner.sampling.driving import Driving
 from herdner.sampling.record import Record
@@ -120,9 +121,7 @@ def _check_counts(plan: Plan) -> None:
     if plan.n_threads is not None:
         wanted["n_threads"] = 1
     for name, least in wanted.items():
-        value = getattr(plan, name)
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+        whole(getattr(plan, name), name, least)
     if plan.n_sweeps > MOST_SWEEPS:
         raise ValueError(f"n_sweeps must be at most {MOST_SWEEPS}, not {plan.n_sweeps}; run several chains (n_chains)")
     if plan.burn_in and plan.burn_in >= plan.n_sweeps:

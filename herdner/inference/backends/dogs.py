@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.checks import whole
 from herdner.base.seeds import generator
 from herdner.dobrushin import (
     Importance,
@@ -73,8 +74,7 @@ class DoGS:
         counts = {"steps_per_target": (self.steps_per_target, 1), "iterations": (self.iterations, 1)}
         counts |= {"exact_states": (self.exact_states, 0), "n_steps": (1 if self.n_steps is None else self.n_steps, 1)}
         for name, (value, least) in counts.items():
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+            whole(value, name, least)
         if isinstance(self.targets, str):
             object.__setattr__(self, "targets", Targets.from_text(self.targets))
         if not isinstance(self.targets, Targets):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from herdner.base.checks import whole
 from herdner.graph import chains
 from herdner.graph.tables import TableGraph
 from herdner.inference.backend import ImpossibleGraph, Interrupted
@@ -15,8 +14,7 @@ from herdner.inference.result import Result
 def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int) -> None:
     """ValueError, in one line, for options that make no sense."""
     for name, value in counts.items():
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+        whole(value, name)
     if not (math.isfinite(tolerance) and tolerance >= 0):
         raise ValueError(f"tolerance must be a number of at least 0, not {tolerance}")
     if not 0 < damping <= 1:

@@ -1,0 +1,12 @@
+"""Checks of arguments that more than one room makes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def whole(value: object, name: str, least: int = 1) -> int:
+    """A whole number of at least ``least``, as an int; ValueError that names the argument otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    return int(value)
