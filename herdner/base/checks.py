@@ -10,3 +10,8 @@ def whole(value: object, name: str, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
     return int(value)
+
+
+def is_number(value: object) -> bool:
+    """Whether it is an int or a float, whatever its type is declared to be."""
+    return isinstance(value, int | float)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -77,7 +78,8 @@ class Correlation:
             here = y == weight
             elsewhere = (moves[:, ~here, None] * given_z[~here]).reshape(len(both), -1)
             away = np.repeat(~here, 2)
-            inside = np.linalg.solve(np.eye(int(away.sum())) - elsewhere[away], moves[np.ix_(away, here)])
+            absorbed = np.eye(int(away.sum())) - elsewhere[away]
+            inside = cast("NDArray[np.float64]", np.linalg.solve(absorbed, moves[np.ix_(away, here)]))
             first = moves[:, here] + elsewhere @ inside  # [(z', x'), z of this weight]
             from_here = first.reshape(len(y), 2, -1)[here]
             returns[:, here] = np.einsum("zx,zxw->xw", focus.target[here], from_here)

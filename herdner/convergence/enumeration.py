@@ -35,7 +35,8 @@ def full_conditional(whole: NDArray[np.float64], variable: int) -> NDArray[np.fl
     """[K1, .., KV]: pi(x_i | the others) of a joint; where the others are impossible, uniform (never visited)."""
     total = whole.sum(axis=variable, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(total > 0, whole / total, 1.0 / whole.shape[variable])
+        shares: NDArray[np.float64] = whole / total
+        return np.where(total > 0, shares, 1.0 / whole.shape[variable])
 
 
 def gibbs_kernel(graph: FactorGraph | TableGraph, order: Sequence[int] | None = None) -> NDArray[np.float64]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner.sampling.sharing import Sharing
+
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +53,7 @@ class Focus:
         return int(self.keys.max()) + 1 if self.aims is None else len(self.aims)
 
 
-def by_others(whole: NDArray, variable: int) -> NDArray:
+def by_others(whole: NDArray[T], variable: int) -> NDArray[T]:
     """[Z, 2] from [2, .., 2]: the variable last, the states of the others flat."""
     return np.moveaxis(whole, variable, -1).reshape(-1, 2)
 

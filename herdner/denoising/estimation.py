@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -82,12 +84,12 @@ def estimate_parameters(
     return noise, float(np.mean([value for _, value in tail[-4:]]))
 
 
-def _middle(y: NDArray) -> NDArray:
+def _middle(y: NDArray[Any]) -> NDArray[Any]:
     rows, columns = (slice(max(0, (n - _SIDE) // 2), max(0, (n - _SIDE) // 2) + _SIDE) for n in y.shape)
     return np.ascontiguousarray(y[rows, columns])
 
 
-def _neighbour_counts(x: NDArray, n_labels: int) -> NDArray[np.uint8]:
+def _neighbour_counts(x: NDArray[Any], n_labels: int) -> NDArray[np.uint8]:
     """[V, K]: how many of the up to four neighbours of each pixel have each label."""
     padded = np.full((x.shape[0] + 2, x.shape[1] + 2), -1, np.int32)
     padded[1:-1, 1:-1] = x

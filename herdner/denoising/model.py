@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,7 +50,7 @@ def posterior(observed: ArrayLike, noise: Noise, coupling: float) -> FactorGraph
     return FactorGraph(prior.domains, [pairs, seen])
 
 
-def checked(observed: ArrayLike, noise: Noise) -> NDArray:
+def checked(observed: ArrayLike, noise: Noise) -> NDArray[Any]:
     """The observation [rows, columns] as numbers, or labels, that the noise can give; ValueError otherwise."""
     y = np.asarray(observed)
     if y.ndim != 2 or not y.size:

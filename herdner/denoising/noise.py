@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.checks import is_number
+
 BLACK_AND_WHITE = (-1.0, 1.0)
 _LEAST_SIGMA, _LEAST_P = 1e-3, 1e-6
 
@@ -23,7 +25,7 @@ class Gaussian:
     levels: tuple[float, ...] = BLACK_AND_WHITE
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.sigma, int | float) and 0 < self.sigma < math.inf):
+        if not (is_number(self.sigma) and 0 < self.sigma < math.inf):
             raise ValueError(
                 f"sigma must be a finite number above 0, not {self.sigma}; a picture without noise needs no denoising"
             )
@@ -77,7 +79,7 @@ class Flip:
     n_labels: int = 2
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.p, int | float) and 0 < self.p < 1):
+        if not (is_number(self.p) and 0 < self.p < 1):
             raise ValueError(
                 f"p must be between 0 and 1, both left out, not {self.p}; a picture without noise needs no denoising"
             )

@@ -81,7 +81,7 @@ def _influence(p: NDArray[np.float64], possible: NDArray[np.bool_]) -> float:
     largest = 0.0
     for x in range(len(p)):
         for y in range(x):
-            distance = 0.5 * np.abs(p[x] - p[y]).sum(axis=-1)
+            distance: NDArray[np.float64] = 0.5 * np.abs(p[x] - p[y]).sum(axis=-1)
             distance = np.where(possible[x] & possible[y], distance, (possible[x] != possible[y]).astype(float))
             largest = max(largest, float(distance.max(initial=0.0)))
     return min(largest, 1.0)

@@ -18,16 +18,17 @@ def plot_guarantees(ax: Axes, curves: Mapping[str, NDArray[np.float64]]) -> Axes
     """Dobrushin variation against steps; the legend says the best guarantee of each scan, as DoGS17 Fig. 1 does."""
     for name, curve in curves.items():
         shown = np.unique(np.linspace(0, len(curve) - 1, min(len(curve), _MOST_POINTS)).astype(np.int64))
-        ax.semilogy(shown, curve[shown], linewidth=1.0, label=f"{name} ({curve.min():.3g})")
+        label = f"{name} ({curve.min():.3g})"
+        ax.semilogy(shown, curve[shown], linewidth=1.0, label=label)  # pyright: ignore[reportUnknownMemberType]
     ax.set(xlabel="updates", ylabel="guarantee")
-    ax.legend(fontsize="small")
+    ax.legend(fontsize="small")  # pyright: ignore[reportUnknownMemberType]
     return ax
 
 
 def plot_distances(ax: Axes, order: ArrayLike, shape: Sequence[int], target: int, *, wrap: bool = False) -> Axes:
     """How often variables of a grid are updated, by their Manhattan distance to a target (DoGS17 Fig. 4)."""
     counts = np.bincount(grid_distances(shape, target, wrap=wrap)[np.asarray(order)])
-    ax.bar(np.arange(len(counts)), counts, width=1.0)
+    ax.bar(np.arange(len(counts)), counts, width=1.0)  # pyright: ignore[reportUnknownMemberType]
     ax.set(xlabel="Manhattan distance to the target", ylabel="updates")
     return ax
 

@@ -21,7 +21,7 @@ from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+    from scipy.sparse import csr_array  # pyright: ignore[reportMissingTypeStubs]
 
 _POWER_STEPS = 100
 _POWER_TOLERANCE = 1e-6
@@ -44,7 +44,7 @@ class Influence:
     @classmethod
     def of_matrix(cls, matrix: ArrayLike | csr_array, theorem: str = "given") -> Influence:
         """A matrix of one's own, [V, V], dense or sparse: entry [i, j] bounds the influence of j on i."""
-        from scipy.sparse import coo_array, issparse
+        from scipy.sparse import coo_array, issparse  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
         given: Any = coo_array(matrix if issparse(matrix) else np.asarray(matrix, np.float64))
         if given.ndim != 2 or given.shape[0] != given.shape[1]:
@@ -76,6 +76,13 @@ class Influence:
         owners = np.repeat(np.arange(self.n_variables), np.diff(self.starts))
         return owners * self.n_variables + self.sources
 
+    def smaller(self, other: Influence) -> Influence:
+        """Entry by entry the smaller of two bounds of one graph; an entry that one of them has not is 0."""
+        keys, a, b = np.intersect1d(self._keys(), other._keys(), return_indices=True)
+        rows, columns = np.divmod(keys, max(self.n_variables, 1))
+        values = np.minimum(self.values[a], other.values[b])
+        return Influence._of_entries(self.n_variables, rows, columns, values, f"{self.theorem}, {other.theorem}")
+
     def __post_init__(self) -> None:
         for name, kind in (("starts", np.int64), ("sources", np.int32), ("values", np.float64)):
             object.__setattr__(self, name, frozen(getattr(self, name), kind, name))
@@ -87,7 +94,7 @@ class Influence:
 
     def to_scipy(self) -> csr_array:
         """The matrix [V, V] as a SciPy sparse array."""
-        from scipy.sparse import csr_array
+        from scipy.sparse import csr_array  # pyright: ignore[reportMissingTypeStubs]
 
         return csr_array((self.values, self.sources, self.starts), (self.n_variables, self.n_variables))
 
@@ -227,23 +234,13 @@ def tightest(graph: FactorGraph | TableGraph, exact_states: int = 0) -> Influenc
     else:
         best = pairwise_bound(compiled)
         if binary:
-            best = _smaller(best, binary_bound(compiled, as_printed=False))
+            best = best.smaller(binary_bound(compiled, as_printed=False))
     if exact_states:
         values = best.values.copy()
         exact_entries(compiled, best.starts, best.sources, values, exact_states)
         values = np.minimum(values, best.values)
         best = Influence(best.starts, best.sources, values, f"{best.theorem}, Definition 6")
     return best
-
-
-def _smaller(one: Influence, other: Influence) -> Influence:
-    """The smaller of two bounds of one graph, which may name the variables of a row in different orders; an entry that
-    one of them has not is 0.
-    """
-    keys, a, b = np.intersect1d(one._keys(), other._keys(), return_indices=True)
-    rows, columns = np.divmod(keys, max(one.n_variables, 1))
-    values = np.minimum(one.values[a], other.values[b])
-    return Influence._of_entries(one.n_variables, rows, columns, values, f"{one.theorem}, {other.theorem}")
 
 
 def _sealed(

@@ -44,7 +44,7 @@ def pair_couplings(factors: Sequence[TableFactors]) -> tuple[NDArray[np.int32], 
     groups = [group for group in factors if group.arity == 2 and len(group)]
     if not groups:
         return np.empty((0, 2), np.int32), np.empty(0)
-    thetas = []
+    thetas: list[NDArray[np.float64]] = []
     for group in groups:
         t = group.tables
         with np.errstate(invalid="ignore"):
@@ -85,7 +85,7 @@ def interactions(
     A table is taken apart into products of states -1 and +1; what is infinite in one makes all its theta_S infinite.
     """
     fields = np.zeros(len(compiled.sizes))
-    by_size: dict[int, tuple[list[NDArray], list[NDArray]]] = {}
+    by_size: dict[int, tuple[list[NDArray[np.int32]], list[NDArray[np.float64]]]] = {}
     for group in compiled.factors:
         if not len(group) or not group.arity:
             continue
@@ -99,10 +99,11 @@ def interactions(
                 sets, thetas = by_size.setdefault(len(members), ([], []))
                 sets.append(np.sort(group.scopes[:, members], axis=1))
                 thetas.append(theta)
-    merged = []
+    merged: list[tuple[NDArray[np.int32], NDArray[np.float64]]] = []
     for sets, thetas in by_size.values():
         distinct, which = np.unique(np.concatenate(sets), axis=0, return_inverse=True)
-        merged.append((distinct, np.bincount(which.reshape(-1), np.concatenate(thetas), len(distinct))))
+        summed = np.bincount(which.reshape(-1), np.concatenate(thetas), len(distinct))
+        merged.append((distinct, summed.astype(np.float64, copy=False)))
     return merged, fields
 
 
@@ -144,7 +145,7 @@ def _merge_repeated(groups: Sequence[TableFactors], pairs: NDArray[np.int32], ra
     ends = np.cumsum([len(group) for group in groups])
     sums: dict[int, NDArray[np.float64]] = {}
     firsts: dict[int, int] = {}
-    for f in order[np.union1d(again, again + 1)].tolist():
+    for f in map(int, order[np.union1d(again, again + 1)]):
         g = int(np.searchsorted(ends, f, side="right"))
         at = f - int(ends[g]) + len(groups[g])
         table = groups[g].scale[at] * groups[g].tables[groups[g].table_of_factor[at]]

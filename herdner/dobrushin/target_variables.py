@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from herdner.base.checks import is_number, whole
 from herdner.base.options import from_call
 
 
@@ -21,9 +22,9 @@ class Targets:
     def __post_init__(self) -> None:
         if self.kind not in ("all", "variables", "uncertain"):
             raise ValueError(f"targets must be {self.WORDS}, not {self.kind!r}")
-        if any(isinstance(i, bool) or not isinstance(i, int) or i < 0 for i in self.variables):
-            raise ValueError(f"target variables are whole numbers of at least 0, not {self.variables}")
-        if not isinstance(self.probability, float | int) or not 0 <= self.probability < 1:
+        for i in self.variables:
+            whole(i, "a target variable", 0)
+        if not is_number(self.probability) or not 0 <= self.probability < 1:
             raise ValueError(
                 f"the probability of an uncertain variable is at least 0 and below 1, not {self.probability}"
             )
@@ -31,7 +32,7 @@ class Targets:
     @classmethod
     def from_text(cls, text: str) -> Targets:
         """``all``, ``variables(0, 5)``, ``uncertain(0.05)``: ValueError where it is none of them."""
-        functions = {"all": everything, "variables": lambda *v: variables(*v), "uncertain": uncertain}
+        functions = {"all": everything, "variables": variables, "uncertain": uncertain}
         return from_call(text, functions, "targets", cls.WORDS)
 
     def __str__(self) -> str:

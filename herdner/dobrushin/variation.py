@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Union
+from typing import Any, TypeVar, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,8 @@ from herdner.base.checks import whole
 from herdner.dobrushin.influence import Influence
 from herdner.graph.conditionals import colours
 from herdner.sampling.scan import Scan
+
+T = TypeVar("T", bound=np.generic)
 
 _CHUNK = 2**20  # numbers of a piece of a random scan
 
@@ -48,7 +50,7 @@ class Steps:
             whole(n_steps, "the number of steps of a scan", 0)
         if isinstance(scan, Scan):
             return cls._of_scan(scan, influence, n if n_steps is None else n_steps)
-        given = np.asarray(scan)
+        given: NDArray[Any] = np.asarray(scan)
         if given.dtype.kind in "iu" and given.ndim == 1:
             wrong = given[(given < 0) | (given >= n)]
             if len(wrong):
@@ -209,7 +211,7 @@ def _coupling_rows(influence: Influence, steps: Steps) -> Iterator[NDArray[np.fl
         yield rows
 
 
-def _repeated(rows: NDArray, n: int | None) -> NDArray:
+def _repeated(rows: NDArray[T], n: int | None) -> NDArray[T]:
     """The first ``n`` of rows that are taken again from their start when they end."""
     if n is None or n == len(rows):
         return rows
