@@ -121,7 +121,7 @@ class DoGS:
         return replace(result, certificate=certificate)
 
     def _scan(self, influence: Influence, d: NDArray[np.float64]) -> tuple[NDArray[np.int32], Certificate]:
-        n_steps = self.steps_per_target * np.count_nonzero(d) if self.n_steps is None else self.n_steps
+        n_steps = self.steps_per_target * int(np.count_nonzero(d)) if self.n_steps is None else self.n_steps
         n_steps = n_steps if d.any() else 0
         total = influence.total
         working = influence if total.smallest < 1 else influence.scaled(_SHRUNK / total.infinity)
