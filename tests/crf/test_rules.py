@@ -31,7 +31,7 @@ WORDS = ["Clinton", "CLINTON", "clinton", "JAPAN", "U.S.", "The", "the", "THE", 
 WORDS += ["``", ".", ","]
 STRANGE = ["", "\x00", "A\u0301", "\u0301", "\u01c5a", "\u0130stanbul", "istanbul", "Stra\u00dfe", "STRASSE"]
 STRANGE += ["\U00010400a", "\U00010428a"]  # capital and small, beyond 16 bits
-STEMS = ["Russian", "Russians", "RUSSIAN", "russians", "Treasury", "Treasuries", "Iraqi", "Iraq", "said"]
+STEMS = ["Russian", "Russians", "RUSSIAN", "russians", "House", "Houses", "Housing", "Iraqi", "Iraq", "said"]
 NAMES = ["Bill", "Clinton", "CLINTON", "clinton", "J.", "Mr.", "said", ","]
 PHRASES = [
     "IMF",
