@@ -56,6 +56,7 @@ cdef extern from "engine/engine.h" nogil:
     double engine_added_up(const engine *e, const uint16_t *x)
     int64_t engine_n_kept(const engine *e)
     int64_t engine_n_samples(const engine *e)
+    const char *engine_instructions(const engine *e)
     void engine_uniforms(uint64_t key, uint64_t block, double *out)
     void engine_start_fractions(uint64_t key, uint32_t *fractions, const int64_t *at, int64_t n_keys, int64_t n)
     void engine_unborn(double *weights, int64_t n)
@@ -227,6 +228,11 @@ cdef class Engine:
     def n_kept(self):
         """Sweeps recorded after the burn-in."""
         return engine_n_kept(self.e)
+
+    @property
+    def instructions(self):
+        """Which loops it runs on, once it has begun: "plain" or "avx2"."""
+        return engine_instructions(self.e).decode()
 
     @property
     def n_samples(self):

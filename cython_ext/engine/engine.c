@@ -184,6 +184,8 @@ int64_t engine_n_kept(const engine *e) { return e->r.n_kept; }
 
 int64_t engine_n_samples(const engine *e) { return e->r.n_samples; }
 
+const char *engine_instructions(const engine *e) { return e->loops == &loops_base ? "plain" : "avx2"; }
+
 void engine_uniforms(uint64_t key, uint64_t block, double *out) { uniform_block(key, block, out); }
 
 void engine_start_fractions(uint64_t key, uint32_t *fractions, const int64_t *at, int64_t n_keys, int64_t n_variables) {

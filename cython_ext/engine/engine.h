@@ -49,6 +49,7 @@ double engine_best_log_potential(const engine *e);
 double engine_added_up(const engine *e, const label *x); /* the log-potential of a state, added up anew */
 int64_t engine_n_kept(const engine *e);
 int64_t engine_n_samples(const engine *e);
+const char *engine_instructions(const engine *e); /* which loops it runs on: "plain" or "avx2" */
 
 void engine_uniforms(uint64_t key, uint64_t block, double *out);
 /* Dense weights at their starts: fractions, `at` [V + 1] or NULL where each variable has n_keys; signed ones, unborn. */
