@@ -178,6 +178,8 @@ def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> Cha
         raise ValueError("its tags are not 1 to 256 distinct strings")
     if transition.shape != (len(labels), len(labels)) or not np.isfinite(transition).all():
         raise ValueError("its transition table does not fit its tags")
+    if (sizes < 0).any():
+        raise ValueError("its features have negative numbers of weights")
     if len(keys) != len(sizes) or starts[-1] != len(entry_labels) or len(entry_labels) != len(entry_weights):
         raise ValueError("its feature arrays differ in length")
     if (len(entry_labels) and entry_labels.max() >= len(labels)) or not np.isfinite(entry_weights).all():

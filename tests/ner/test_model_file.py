@@ -145,6 +145,13 @@ def array_header(text):
     return change
 
 
+def sizes_that_still_add_up(members) -> None:
+    """One feature has a size below 0, and the next makes up for it."""
+    sizes = np.load(io.BytesIO(members["feature_sizes.npy"])).astype(np.int64)
+    sizes[[3, 4]] += -10, 10
+    array_as("feature_sizes", sizes)(members)
+
+
 NO_PLAN = {"templates": ["no[0]"], "elsewhere": [], "n_occurrences": 0, "gazetteers": ["city"]}
 BREAKAGES = {
     "newer format": (header_with(format_version=FORMAT_VERSION + 1, needs="3.2"), "needs herdner 3.2 or later"),
@@ -168,6 +175,8 @@ BREAKAGES = {
     "transition NaN": (array_as("transition", np.full((5, 5), np.nan)), "transition"),
     "transition shape": (array_as("transition", np.zeros((4, 5))), "transition"),
     "label out of range": (array_as("feature_labels", np.full(1, 9, np.uint8)), "differ in length"),
+    "sizes below 0": (array_as("feature_sizes", np.array([-1, 2] * 20)), "negative"),
+    "sizes that make up for one below 0": (sizes_that_still_add_up, "negative"),
     "keys repeat": (array_as("feature_keys", np.zeros(40, np.uint64)), "ascend"),
     "keys wrap": (array_as("feature_keys", np.full(40, 2**63, np.uint64)), "ascend"),
 }  # fmt: skip
