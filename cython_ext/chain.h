@@ -90,11 +90,12 @@ static ALWAYS_INLINE int exp_row(const double *u, double *x, int n, int stride, 
     double top = u[0], bottom = 0.0;
     for (int j = 1; j < n; j++) top = u[j] > top ? u[j] : top;
     if (top == -INFINITY) return 0;
+    /* A loop of its own, so that no compiler makes it a branch, which would often be guessed wrongly, around the calls. */
     for (int j = 0; j < n; j++) {
-        const double d = u[j] - top;
-        bottom = d < bottom && d != -INFINITY ? d : bottom;
-        x[j] = exp(d);
+        const double d = u[j] - top, finite = d == -INFINITY ? 0.0 : d;
+        bottom = finite < bottom ? finite : bottom;
     }
+    for (int j = 0; j < n; j++) x[j] = exp(u[j] - top);
     for (int j = n; j < stride; j++) x[j] = 0.0;
     *largest = top;
     return bottom >= -CHAIN_UNARY_RANGE;
