@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -22,5 +24,7 @@ def shared_data(path: str) -> Path:
     return found
 
 
-# Where tests start another Python: in the repository it would import the sources, which have no compiled modules.
-ELSEWHERE = tempfile.gettempdir()
+# Where tests start another Python, which imports what it finds there: nothing. In the repository it would find the
+# sources, which have no compiled modules, and in a folder that others use whatever they have left.
+ELSEWHERE = tempfile.mkdtemp(prefix="herdner-")
+atexit.register(shutil.rmtree, ELSEWHERE, ignore_errors=True)

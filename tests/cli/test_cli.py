@@ -347,8 +347,8 @@ def test_a_closed_pipe_is_quiet(model: str, tmp_path: Path, n: int) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("n", [10_000, slow(120_000)], ids=["waiting", "working"])  # the first is less than a piece
+# Less than a piece, which waits for more; or what it works at, and no more behind it than pipe and queue hold.
+@pytest.mark.parametrize(("jobs", "n"), [(1, 10_000), (2, 10_000), slow(1, 108_000), slow(2, 400_000)])
 @pytest.mark.parametrize(("number", "code", "said"), [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"")])
 def test_interrupted_work_leaves_the_older_output(
     model: str, tmp_path: Path, jobs: int, n: int, number: int, code: int, said: bytes
