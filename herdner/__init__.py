@@ -6,6 +6,9 @@
 ['Ada Lovelace', 'Charles Babbage', 'London']
 """
 
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+# (lazy_loader has no types; those of the names stand in __init__.pyi.)
+
 from __future__ import annotations
 
 import lazy_loader

@@ -26,6 +26,6 @@ class Estimator:
         return self
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import Tags, TargetTags
+        from sklearn.utils import Tags, TargetTags  # pyright: ignore[reportMissingTypeStubs]
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=False))

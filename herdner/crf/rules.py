@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cache, lru_cache
 from threading import Lock
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ LONGEST_STEMMED = 64  # longer words are not words, and stemming takes more than
 MOST_LINKS = 100  # links of one mention to earlier ones: a rule may come out of a file that nobody has checked
 
 
+@runtime_checkable
 class Rule(Protocol):
     """Which tokens of a document are linked. Fields of the (frozen) class are the options of the rule."""
 

@@ -146,7 +146,7 @@ class _Dynamics:
         """Fits the step size twice: for equal scales, then for those of the second quarter's states."""
         if step_size is not None:
             self.size = step_size
-        seen = []
+        seen: list[Floats] = []
         for half in (n // 2, n - n // 2):
             middle, mean, smoothed = np.log(10 * self.size), 0.0, np.log(self.size)
             for t in range(1, half + 1):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
+from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.base.checks import whole
 from herdner.fwss.kernels import KernelMean, as_kernel_mean, as_points, median_bandwidth
@@ -66,7 +68,7 @@ def continued(start: Points | None, target: Target, n: int, name: str = "n_parti
     """The points to go on from, none by default; ValueError where they do not fit, or are too many already."""
     if start is None:
         return Points(np.empty((0, target.dim)), np.empty(0), np.empty((0, target.dim)))
-    if not isinstance(start, Points):
+    if not isinstance(start, Points):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
         raise ValueError(f"start must be Points, as a sampler returns, not {type(start).__name__}")
     if start.x.ndim != 2 or start.x.shape[1] != target.dim:
         raise ValueError(f"start must hold points [N, {target.dim}] for this target, not {start.x.shape}")
@@ -104,5 +106,5 @@ def find_mode(target: Target, x: Floats, batches: Batches, n_steps: int) -> Floa
         return (value, slope) if np.isfinite(value) and np.isfinite(slope).all() else (np.inf, np.zeros_like(at))
 
     options = {"maxiter": n_steps, "maxfun": 2 * n_steps + 20, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-9}
-    found = minimize(minus, x[0], jac=True, method="L-BFGS-B", options=options)
+    found = cast(Any, minimize(minus, x[0], jac=True, method="L-BFGS-B", options=options))
     return found.x[None]

@@ -117,8 +117,8 @@ class Growing:
         if self.starts is not None and number < len(self.starts):
             return self.starts[number : number + 1]
         if self.n and isinstance(self.plan.init, str) and self.plan.init == "map":
-            chosen = self.x[self.rng.integers(self.n)][None]
-            return chosen + self.rng.normal(size=chosen.shape) * (self.bandwidth / (10 * np.sqrt(chosen.shape[1])))
+            chosen = self.x[[self.rng.integers(self.n)]]
+            return chosen + self.rng.normal(size=chosen.shape) * (self.bandwidth / (10 * np.sqrt(self.target.dim)))
         x = np.asarray(self.target.prior(self.rng, 1), float)
         if x.shape != (1, self.target.dim):
             raise ValueError(f"the prior must draw points of shape (1, {self.target.dim}), not {x.shape}")
@@ -180,7 +180,7 @@ def grow(run: Growing, n: int, oracle: Oracle, start_at: Callable[[Growing, int]
         n_new = min(run.plan.at_once, n - run.n)
         x = run.starting_points(n_new) if start_at is None else start_at(run, n_new)
         run.refresh_bandwidth(x)
-        run.keep(oracle(run, x, int(run.rng.integers(2**63))))
+        run.keep(oracle(run, x, int(run.rng.integers(1 << 63))))
     return run.points()
 
 

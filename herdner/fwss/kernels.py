@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,7 +34,8 @@ class SampleMean:
 
     def __post_init__(self) -> None:
         samples = as_points(self.samples, "samples")
-        weights = np.full(len(samples), 1 / len(samples)) if self.weights is None else np.asarray(self.weights, float)
+        given = cast("Floats | None", self.weights)
+        weights = np.full(len(samples), 1 / len(samples)) if given is None else np.asarray(given, float)
         if weights.shape != (len(samples),):
             raise ValueError(f"weights must list one number for each of the {len(samples)} samples")
         object.__setattr__(self, "samples", samples)

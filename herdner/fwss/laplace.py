@@ -30,11 +30,14 @@ class Laplace:
         correlate to second order.
         """
         density, root = given.density, self.root
-        return target(
-            lambda z: density.log_density(self.points(z)),
-            lambda z: density.grad(self.points(z)) @ root,
-            dim=given.dim,
-        )
+
+        def log_density(z: Floats) -> Floats:
+            return density.log_density(self.points(z))
+
+        def grad(z: Floats) -> Floats:
+            return density.grad(self.points(z)) @ root
+
+        return target(log_density, grad, dim=given.dim)
 
 
 def laplace(given: Target, start: ArrayLike, *, step: float = 1e-4, mode_steps: int = 2000) -> Laplace:

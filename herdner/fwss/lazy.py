@@ -44,7 +44,8 @@ def lazy_fwss(
     chosen = as_target(target)
     points = given_points(cache.x if isinstance(cache, Points) else cache, chosen, "cache")
     scores = chosen.density.grad(points)
-    plan = Recipe(**{"n_steps": 10, **options})
+    options.setdefault("n_steps", 10)
+    plan = Recipe(**options)
     if plan.step == "constant":
         raise ValueError("lazy_fwss needs step='line-search' or 'fully-corrective': gaps say nothing of equal weights")
     if not accuracy >= 1:
@@ -122,7 +123,7 @@ class _Lazy:
             x = self.points[free[np.argmin(field_norms(run, self.points[free], self.scores[free]))]][None]
         else:
             x = run.starting_points(1)
-        x = approximate_lmo(run, x, int(run.rng.integers(2**63)))
+        x = approximate_lmo(run, x, int(run.rng.integers(1 << 63)))
         z = self.mean.at(x, run.bandwidth)
         if not self.gaps(rbf(x, run.x, run.bandwidth), z)[0] >= phi / self.accuracy:
             return False

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import cho_solve, solve_triangular  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.fwss.kernels import KernelMean, as_kernel_mean, as_points, check_bandwidth, gram
 from herdner.fwss.stein import stein_kernel
@@ -48,12 +50,12 @@ class GramSystem:
         """
         self._factor()
         root = (self._root[: self._n, : self._n], True)
-        w = cho_solve(root, right, check_finite=False)
+        w = cast(Floats, cho_solve(root, right, check_finite=False))
         for _ in range(_REFINEMENTS):
             residual = right - self.matrix @ w
             if np.abs(residual).max() < _RESIDUAL:
                 break
-            w = w + cho_solve(root, residual, check_finite=False)
+            w = w + cast(Floats, cho_solve(root, residual, check_finite=False))
         return w
 
     def _factor(self) -> None:
@@ -77,7 +79,7 @@ class GramSystem:
     def _extend(self, n: int) -> bool:
         """The root's row ``n``; False where rounding has used up the jitter."""
         row = self._matrix[n, : n + 1]
-        part = solve_triangular(self._root[:n, :n], row[:n], lower=True, check_finite=False)
+        part = cast(Floats, solve_triangular(self._root[:n, :n], row[:n], lower=True, check_finite=False))
         pivot = row[n] + self.jitter - part @ part
         if pivot < self.jitter / 2:
             return False

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, log_expit, logsumexp
+from scipy.special import expit, log_expit, logsumexp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.base.checks import whole
 from herdner.fwss.targets import (
@@ -161,7 +162,7 @@ class NeuralRegression:
         used = shares > 0
         z = (wanted - means[used]) / deviations[used, None]
         logs = -0.5 * z * z - np.log(deviations[used, None] * np.sqrt(2 * np.pi))
-        likelihood = logsumexp(logs, axis=0, b=shares[used, None])
+        likelihood = cast(Floats, logsumexp(logs, axis=0, b=shares[used, None]))
         return float(np.sqrt(((wanted - shares @ means) ** 2).mean())), float(np.mean(likelihood))
 
     def _scaled(self, inputs: Floats) -> Floats:

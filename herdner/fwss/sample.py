@@ -105,7 +105,9 @@ def block_fwss(
             return x
 
         def joined(x: Floats, ascents: list[Ascent], n_steps: int) -> Floats:
-            go = lambda block, ascent: ascent.go(x, block_field(run, x, block), n_steps)  # noqa: E731
+            def go(block: NDArray[np.intp], ascent: Ascent) -> Floats:
+                return ascent.go(x, block_field(run, x, block), n_steps)
+
             moved = x.copy()
             for block, part in zip(parts, list(pool.map(go, parts, ascents)), strict=True):
                 moved[:, block] = part
@@ -128,7 +130,8 @@ def cached_fwss(
     ``cache`` [M, d]: points of another sampler, such as `svgd`; each is used once, and then ``init`` applies. A few
     ``n_steps`` (10 in the paper) are enough from there. All ``options`` are those of `fwss`.
     """
-    run = Growing(target, Recipe(**{"n_steps": 10, **options}), start, n_particles, seed)
+    options.setdefault("n_steps", 10)
+    run = Growing(target, Recipe(**options), start, n_particles, seed)
     left = given_points(cache.x if isinstance(cache, Points) else cache, run.target, "cache")
     scores = run.batches.exact(left)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
+from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.base.checks import whole
 from herdner.base.seeds import generator
@@ -55,7 +55,9 @@ def stein_points(
         raise ValueError(f"objective must be 'greedy' or 'herding', not {objective!r}")
     before, batches = continued(start, chosen, n), Batches(chosen.density, None, rng)
     found = _Found(before.x, before.scores, h, batches, 0.5 if objective == "greedy" else 0.0)  # type: ignore
-    began, seconds, counts = time.perf_counter(), [], []
+    seconds: list[float] = []
+    counts: list[int] = []
+    began = time.perf_counter()
     limits = _limits(box, chosen.dim)
     nodes = _Nodes(found, _grid(limits, resolution)) if search == "grid" else None
     while len(found.x) < n:
@@ -127,7 +129,8 @@ def _simplex(found: _Found, x: Floats, limits: Floats | None, scale: float) -> F
 
     first = np.concatenate([x, x + 0.5 * scale * np.eye(x.shape[1])])
     options = {"initial_simplex": first, "maxfev": 50 * x.shape[1], "xatol": 1e-4, "fatol": 1e-6}
-    return _inside(minimize(value, x[0], method="Nelder-Mead", options=options).x[None], limits)
+    best = cast(Any, minimize(value, x[0], method="Nelder-Mead", options=options))
+    return _inside(best.x[None], limits)
 
 
 def _limits(box: ArrayLike | None, dim: int) -> Floats | None:
@@ -148,7 +151,7 @@ def _grid(limits: Floats | None, resolution: int) -> Floats:
             f"a grid of {n} points in each of {len(limits)} dimensions is too large; lower resolution, or take"
             " search='monte-carlo'"
         )
-    axes = [np.linspace(low, high, n) for low, high in limits]
+    axes: list[Floats] = [np.linspace(low, high, n) for low, high in limits]
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(limits))
 
 

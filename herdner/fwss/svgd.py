@@ -48,7 +48,8 @@ def svgd(
     before = continued(start, chosen, n)
     x = np.concatenate([before.x, _more(chosen, n - len(before), init, rng)])
     batches = Batches(chosen.density, batch_size, rng)
-    move, weights, used, h = optimiser.begin(n_iterations), np.full(n, 1 / n), [], 1.0
+    move, weights, h = optimiser.begin(n_iterations), np.full(n, 1 / n), 1.0
+    used: list[float] = []
     began, watched = time.perf_counter(), 0.0
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for iteration in range(n_iterations):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
+from scipy.special import logsumexp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.fwss.kernels import KernelMean, MixtureMean
 from herdner.graph import DensityFactors, DensityGraph, FactorGraph, Reals, compile_density
@@ -37,7 +38,11 @@ class Target:
         density = compile_density(self.graph)
         object.__setattr__(self, "density", density)
         if self.prior is None:
-            object.__setattr__(self, "prior", lambda rng, n: rng.normal(size=(n, density.dim)))
+
+            def prior(rng: np.random.Generator, n: int) -> Floats:
+                return rng.normal(size=(n, density.dim))
+
+            object.__setattr__(self, "prior", prior)
 
     @property
     def dim(self) -> int:
@@ -46,7 +51,12 @@ class Target:
 
 
 def target(
-    log_density: Callable, grad: Callable | None = None, *, dim: int, prior: Draw | None = None, n_terms: int = 0
+    log_density: Callable[..., Any],
+    grad: Callable[..., Any] | None = None,
+    *,
+    dim: int,
+    prior: Draw | None = None,
+    n_terms: int = 0,
 ) -> Target:
     """Any density over ``dim`` real variables: ``log_density`` [P, d] -> [P], ``grad`` [P, d] -> [P, d].
 
@@ -61,7 +71,7 @@ def as_target(given: Target | FactorGraph | DensityGraph) -> Target:
     """A target, or that of a graph, which then starts from a standard normal distribution."""
     if isinstance(given, Target):
         return given
-    if isinstance(given, FactorGraph | DensityGraph):
+    if isinstance(given, FactorGraph | DensityGraph):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
         return Target(given if isinstance(given, FactorGraph) else given.graph)
     raise TypeError(f"expected a Target or a FactorGraph over Reals(n), not {type(given).__name__}")
 
@@ -94,7 +104,10 @@ def gaussian_mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLik
 
     middle = shares @ centres
     spread = shares @ (spreads.diagonal(axis1=1, axis2=2) + (centres - middle) ** 2)
-    prior = lambda rng, size: middle + 2 * np.sqrt(spread) * rng.normal(size=(size, d))  # noqa: E731
+
+    def prior(rng: np.random.Generator, size: int) -> Floats:
+        return middle + 2 * np.sqrt(spread) * rng.normal(size=(size, d))
+
     factors = DensityFactors(np.arange(d, dtype=np.int32)[None], mixture.log_density, mixture.grad)
     return Target(FactorGraph(Reals(d), [factors]), prior, MixtureMean(shares, centres, spreads), draw)
 
@@ -119,7 +132,7 @@ class _Mixture:
     shifts: Floats  # [C * d]
 
     @staticmethod
-    def of(weights: Floats, means: Floats, roots: NDArray) -> _Mixture:
+    def of(weights: Floats, means: Floats, roots: NDArray[np.floating]) -> _Mixture:
         d = means.shape[1]
         inverses = np.asarray(np.linalg.inv(roots), np.float64)
         constants = np.log(weights) - np.log(roots.diagonal(axis1=1, axis2=2)).sum(axis=1) - d / 2 * np.log(2 * np.pi)
@@ -132,7 +145,7 @@ class _Mixture:
         return self.constants - 0.5 * (whitened * whitened).sum(axis=2), whitened
 
     def log_density(self, x: Floats) -> Floats:
-        return logsumexp(self._parts(x)[0], axis=1)  # type: ignore[return-value]
+        return cast(Floats, logsumexp(self._parts(x)[0], axis=1))
 
     def grad(self, x: Floats) -> Floats:
         logs, whitened = self._parts(x)

@@ -22,10 +22,12 @@ class Takes:
     start   "state": it begins at a state, and draws one where none is given; "option": likewise, but one of its own
             options says where it begins if no state is given; "nothing": it begins at no state, and ignores one
     record  the fields of `herdner.Record` that it can be asked for, beside ``best``
+    linked  whether it takes the graphs of whole documents whose mentions are linked, or only chains and small graphs
     """
 
     start: Literal["state", "option", "nothing"] = "nothing"
     record: frozenset[str] = frozenset()
+    linked: bool = True
 
     def check(self, who: str, record: Record | None) -> None:
         """UnsupportedRecord where ``record`` asks ``who`` for more than it can give."""

@@ -48,7 +48,7 @@ def to_arviz(samples: NDArray[np.int32], log_potentials: NDArray[np.float64] | N
 def diagnose(samples: NDArray[np.int32], variables: ArrayLike | None) -> Diagnostics:
     """The diagnostics of ``variables``, None for all, from recorded states [C, S, V]."""
     arviz = _arviz()
-    _, n_draws, n_variables = samples.shape
+    n_draws, n_variables = int(samples.shape[1]), int(samples.shape[2])
     if n_draws < _LEAST_DRAWS:
         raise ValueError(f"diagnostics need at least {_LEAST_DRAWS} recorded states, not {n_draws}; run more sweeps")
     chosen = np.arange(n_variables) if variables is None else np.atleast_1d(np.asarray(variables, np.int64))

@@ -1,5 +1,8 @@
 """Figures of traces and marginals, on Matplotlib's axes."""
 
+# pyright: reportUnknownMemberType=false
+# (Keywords of Matplotlib have no types.)
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -18,7 +21,7 @@ _MOST_BARS = 50
 def plot_trace(trace: NDArray[np.float64], best: float, ax: Axes | None) -> Axes:
     """The log-potentials ``trace`` [C, n_sweeps], long ones thinned to every k-th sweep, and that of the best state."""
     ax = axes(ax)
-    n_chains, n_sweeps = trace.shape
+    n_chains, n_sweeps = len(trace), int(trace.shape[1])
     shown = np.arange(0, n_sweeps, max(1, -(-n_sweeps // _MOST_POINTS)))
     for number, chain in enumerate(trace):
         ax.plot(shown + 1, chain[shown], linewidth=0.8, label=f"chain {number}")
@@ -53,7 +56,7 @@ def plot_marginals(
 
 
 def _bars(ax: Axes, marginals: NDArray[np.float64], variables: ArrayLike | None, label: int | None) -> Axes:
-    n_variables, n_labels = marginals.shape
+    n_variables, n_labels = len(marginals), int(marginals.shape[1])
     chosen = np.arange(min(n_variables, _MOST_BARS)) if variables is None else np.atleast_1d(variables)
     wrong = chosen[(chosen < 0) | (chosen >= n_variables)]
     if len(wrong):
@@ -77,7 +80,7 @@ def _bars(ax: Axes, marginals: NDArray[np.float64], variables: ArrayLike | None,
 def _image(ax: Axes, marginals: NDArray[np.float64], label: int | None) -> Axes:
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
-    n_labels = marginals.shape[2]
+    n_labels = int(marginals.shape[2])
     if label is None and n_labels > 2:
         norm = BoundaryNorm(np.arange(n_labels + 1) - 0.5, n_labels)
         image = ax.imshow(

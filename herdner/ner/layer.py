@@ -444,7 +444,7 @@ def _templates(rules: object) -> list[SkipChain]:
     for rule in cast(Sequence[object], rules):
         if isinstance(rule, str):
             rule = rule_from_text(rule)
-        if isinstance(rule, type) or not (isinstance(rule, SkipChain) or hasattr(rule, "links")):
+        if isinstance(rule, type) or not isinstance(rule, SkipChain | Rule):
             raise ValueError(f"a rule must be such as SameWord() or 'same-word', not {rule!r:.80}")
-        found.append(rule if isinstance(rule, SkipChain) else SkipChain(cast(Rule, rule)))
+        found.append(rule if isinstance(rule, SkipChain) else SkipChain(rule))
     return found

@@ -87,7 +87,7 @@ class Plan:
                 raise ValueError("dummy_edges must be pairs [D, 2] of two different variables each")
             if self.sharing is None or self.sharing.kind != "blanket":
                 raise ValueError("dummy_edges widen the keys of sharing=blanket(); they have no meaning for others")
-            object.__setattr__(self, "dummy_edges", tuple(map(tuple, edges.tolist())))
+            object.__setattr__(self, "dummy_edges", tuple((left, right) for left, right in edges.tolist()))
         parallel = self.n_chains == 1 and (self.n_threads or 1) > 1
         if parallel and self.scan.kind not in ("checkerboard", "jacobi"):
             raise ValueError("threads can share a sweep only with scan=checkerboard (or jacobi); or set n_threads=1")

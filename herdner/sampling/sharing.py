@@ -22,7 +22,7 @@ class Sharing:
     def __post_init__(self) -> None:
         if self.kind not in ("complete", "blanket", "neighbour-sum", "bins", "random-bins"):
             raise ValueError(f"sharing must be {self.WORDS}, not {self.kind!r}")
-        whole = isinstance(self.n_bins, int) or getattr(self.n_bins, "is_integer", bool)()
+        whole = isinstance(self.n_bins, int) or getattr(self.n_bins, "is_integer", bool)()  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
         if isinstance(self.n_bins, bool) or not whole or not 1 <= self.n_bins <= MOST_BINS:
             raise ValueError(f"the number of bins must be a whole number from 1 to {MOST_BINS}, not {self.n_bins}")
         object.__setattr__(self, "n_bins", int(self.n_bins))

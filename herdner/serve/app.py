@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 
 from herdner import __version__
-from herdner.inference.registry import BACKENDS, describe_backend
+from herdner.inference.registry import BACKENDS, describe_backend, make_backend
 from herdner.ner.tagger import Tagger
 from herdner.serve.guard import Guard
 from herdner.serve.limits import Limits
@@ -21,7 +21,6 @@ from herdner.serve.pool import Busy, Fault, OutOfTime, Pool, Refused
 from herdner.serve.schema import MOST_BACKENDS, OPTIONS, About, BackendAbout, LimitsAbout, Problem, Tagged, TagRequest
 
 BEGIN_WITH = ("sum-product", "viterbi")
-_CHAINS_ONLY = ("exact", "viterbi")  # too many states, or no chain any more, once mentions are linked
 
 # Each page by its address: no folder is ever looked into for a request.
 _PAGES = {"/": "index.html", "/docs": "docs.html"} | {
@@ -144,7 +143,7 @@ def _about(pool: Pool, chosen: list[str], limits: Limits) -> About:
             BackendAbout(
                 name=entry.name,
                 summary=entry.summary,
-                links=entry.name not in _CHAINS_ONLY,
+                links=make_backend(entry.name).takes.linked,
                 options=[option.name for option in entry.options if option.name in OPTIONS],
             )
             for entry in described

@@ -77,7 +77,7 @@ class DoGS:
             whole(value, name, least)
         if isinstance(self.targets, str):
             object.__setattr__(self, "targets", Targets.from_text(self.targets))
-        if not isinstance(self.targets, Targets):
+        if not isinstance(self.targets, Targets):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
             raise ValueError(
                 f"targets must be {Targets.WORDS}, not {self.targets!r}; give an array to infer(importance=)"
             )
@@ -156,7 +156,7 @@ def chain_marginals(compiled: TableGraph) -> NDArray[np.float64]:
     """[V, K]: the exact marginals of the graph with no other factors than those of one variable and of two consecutive
     ones.
     """
-    kept = []
+    kept: list[TableFactors] = []
     for group in compiled.factors:
         if group.arity > 2:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter
 from typing import ClassVar
@@ -29,7 +30,7 @@ class Exact:
 
     max_states: int = 2**22
 
-    takes: ClassVar[Takes] = Takes(record=frozenset({"marginals", "table_counts"}))
+    takes: ClassVar[Takes] = Takes(record=frozenset({"marginals", "table_counts"}), linked=False)
 
     def __post_init__(self) -> None:
         if self.max_states < 1:
@@ -93,7 +94,7 @@ def _states(sizes: NDArray[np.int32], start: int, stop: int) -> NDArray[np.int32
     return states
 
 
-def _chunks(compiled: TableGraph):
+def _chunks(compiled: TableGraph) -> Iterator[tuple[NDArray[np.int32], slice]]:
     """All states in pieces that fit a cache, each with its slice of the numbering."""
     width = max(1, len(compiled.sizes), *(group.scopes.size for group in compiled.factors), 0)
     step, n_states = max(1, _CELLS // width), _product(compiled.sizes)
@@ -120,7 +121,7 @@ def _table_counts(compiled: TableGraph, probabilities: NDArray[np.float64]) -> t
 
 
 def _add_counts(
-    group: TableFactors, states: NDArray, weights: NDArray[np.float64], counts: NDArray[np.float64]
+    group: TableFactors, states: NDArray[np.int32], weights: NDArray[np.float64], counts: NDArray[np.float64]
 ) -> None:
     """Adds to ``counts``, like the group's tables, the scaled weight of the cell each factor is in at each state."""
     cells = np.broadcast_to(group.table_of_factor.astype(np.int64), (len(states), len(group)))

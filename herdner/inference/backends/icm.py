@@ -69,7 +69,8 @@ class ICM:
         unary = unary_table(compiled.sizes, compiled.factors, int(compiled.sizes.max(initial=1)))
         conditionals = compiled.conditionals
         first = None if start is None else given_start(compiled, start).astype(np.int32)
-        rng, traces, best, top = generator(seed), [], np.empty(0, np.int32), -np.inf
+        rng, best, top = generator(seed), np.empty(0, np.int32), -np.inf
+        traces: list[list[float]] = []
         sweeps = Interruptible()
         for run in range(self.n_starts):
             if run == 0 and first is not None:
@@ -78,7 +79,7 @@ class ICM:
                 state = repaired(compiled, unary.argmax(axis=1).astype(np.int32), 0, "icm")
             else:
                 drawn = _drawn(unary, rng).astype(np.int32)
-                state = repaired(compiled, drawn, int(rng.integers(2**63)), "icm")
+                state = repaired(compiled, drawn, int(rng.integers(1 << 63)), "icm")
             traces.append(reached := [float(compiled.graph.log_potential(state))])
             with sweeps:
                 self._climb(conditionals, state, reached)

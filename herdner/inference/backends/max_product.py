@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,8 @@ from herdner.inference.backends.sweeps import Interruptible, check_options, cons
 from herdner.inference.gibbs.start import repaired
 from herdner.inference.result import Result
 from herdner.sampling.record import Record
+
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ class MaxProduct:
         fixed = constant(compiled)
         unary = unary_table(compiled.sizes, compiled.factors, int(compiled.sizes.max(initial=1)))
         loop = loops.MaxProduct(Slots.of(compiled.sizes, compiled.factors), unary, self.damping)
-        n, trace, seen, best = len(unary), [], -np.inf, loop.state.copy()
+        n, seen, best = len(unary), -np.inf, loop.state.copy()
+        trace: list[float] = []
         with Interruptible() as sweeps:
             for sweep in range(self.n_sweeps):
                 at = 0
@@ -129,7 +132,9 @@ class Slots:
         arities = _joined([np.full(len(group), group.arity) for group in groups], np.int64)
         factor_at = _ends(arities)
         factor_of = np.repeat(np.arange(len(arities), dtype=np.int32), arities)
-        tables, table_at, end = [], [], 0
+        tables: list[NDArray[np.float64]] = []
+        table_at: list[NDArray[np.int64]] = []
+        end = 0
         for group in groups:
             values, begins = _tables(group)
             tables.append(values)
@@ -192,10 +197,10 @@ def _tables(group: TableFactors) -> tuple[NDArray[np.float64], NDArray[np.int64]
     return np.concatenate([group.rows.ravel(), group.tables.swapaxes(1, 2).ravel()]), begins
 
 
-def _joined(parts: list, dtype: type) -> NDArray:
+def _joined(parts: Sequence[NDArray[T]], dtype: type[T]) -> NDArray[T]:
     return np.concatenate([np.empty(0, dtype), *parts]).astype(dtype, copy=False)
 
 
-def _ends(lengths: NDArray) -> NDArray[np.int64]:
+def _ends(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
     """[0, the running sums]."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

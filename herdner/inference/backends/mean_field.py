@@ -75,7 +75,8 @@ class MeanField:
         fixed, conditionals = constant(compiled), compiled.conditionals
         q = self._start(compiled, seed) if start is None else _certain(compiled, start)
         loop = loops.MeanField(conditionals, q, self.damping)
-        n, bounds, n_updates = len(q), [], 0
+        n, n_updates = len(q), 0
+        bounds: list[float] = []
         with Interruptible() as sweeps:
             for _ in range(self.n_sweeps):
                 at = 0
@@ -120,7 +121,7 @@ def _certain(compiled: TableGraph, start: ArrayLike) -> NDArray[np.float64]:
 def lower_bound(compiled: TableGraph, q: NDArray[np.float64]) -> float:
     """The expected log-potential under independent distributions ``q`` [V, K] plus their entropy, constants left out:
     never above log Z (Murphy 2012, eq. 21.24). Labels that a variable has not must have probability 0."""
-    parts = []
+    parts: list[float] = []
     for group in compiled.factors:
         at = 0
         while group.arity and at < len(group):

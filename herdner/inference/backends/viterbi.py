@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,8 @@ from herdner.inference.backends.sweeps import check_possible
 from herdner.inference.result import Result
 from herdner.sampling.record import Record
 
+T = TypeVar("T", bound=np.generic)
+
 
 @dataclass(frozen=True, slots=True)
 class Viterbi:
@@ -33,7 +35,7 @@ class Viterbi:
 
     marginals: bool = False
 
-    takes: ClassVar[Takes] = Takes(record=frozenset({"marginals", "table_counts"}))
+    takes: ClassVar[Takes] = Takes(record=frozenset({"marginals", "table_counts"}), linked=False)
 
     def infer(
         self,
@@ -82,7 +84,7 @@ def expected(result: Result, compiled: TableGraph, form: ChainForm, table_counts
     result = replace(result, log_z=float(log_z.sum()) + form.constant, marginals=marginals)
     if not table_counts:
         return result
-    position = np.arange(n)
+    position = np.arange(len(form.unary))
     if form.order is not None:
         position[form.order] = np.arange(n)
     totals: list[NDArray[np.float64]] = []
@@ -123,7 +125,7 @@ def group_counts(
     return counts.reshape(group.tables.shape)
 
 
-def _by_variable(form: ChainForm, rows: NDArray) -> NDArray:
+def _by_variable(form: ChainForm, rows: NDArray[T]) -> NDArray[T]:
     if form.order is None:
         return rows
     result = np.empty_like(rows)
