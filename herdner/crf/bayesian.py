@@ -40,12 +40,20 @@ def table_posterior(crf: CRF, examples: Examples, l2: float = 2.0, objective: Ob
     if not np.isfinite(likelihood.log_density(parameters.start[None])).all():
         raise ValueError("the right tags are forbidden by the transition table: they do not fit the tag scheme")
     origin, scope = parameters.origin, np.arange(len(parameters), dtype=np.int32)[None]
-    prior = DensityFactors(
-        scope, lambda x: -l2 * ((x - origin) ** 2).sum(axis=1), lambda x: -2 * l2 * (x - origin)
-    )  # fmt: skip
-    data = DensityFactors(scope, likelihood.log_density, likelihood.grad)
+
+    def log_prior(x: Floats) -> Floats:
+        return -l2 * ((x - origin) ** 2).sum(axis=1)
+
+    def prior_grad(x: Floats) -> Floats:
+        return -2 * l2 * (x - origin)
+
     spread = 1 / np.sqrt(2 * l2)
-    draw = lambda rng, n: origin + spread * rng.normal(size=(n, len(origin)))  # noqa: E731
+
+    def draw(rng: np.random.Generator, n: int) -> Floats:
+        return origin + spread * rng.normal(size=(n, len(origin)))
+
+    prior = DensityFactors(scope, log_prior, prior_grad)
+    data = DensityFactors(scope, likelihood.log_density, likelihood.grad)
     return Target(FactorGraph(Reals(len(parameters)), [prior, data]), draw)
 
 

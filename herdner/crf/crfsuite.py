@@ -62,7 +62,7 @@ def _strings(data: bytes, start: int, count: int) -> list[str]:
     _size, _flag, byte_order, n_links, links_at = np.frombuffer(data, "<u4", 5, start + 4).tolist()
     if data[start : start + 4] != b"CQDB" or byte_order != 0x62445371 or n_links < count:
         raise ValueError("damaged table of strings")
-    names = []
+    names: list[str] = []
     for link in np.frombuffer(data, "<u4", count, start + links_at).tolist():
         length = int.from_bytes(data[start + link + 4 : start + link + 8], "little")
         names.append(data[start + link + 8 : start + link + 7 + length].decode())

@@ -1,5 +1,8 @@
 """Learning of tied tables: those of links alone, or the transition table with them."""
 
+# Matplotlib declares the arguments of its methods in part only.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.base.seeds import generator
 from herdner.crf.model import CRF, Links
@@ -114,7 +117,7 @@ class _Watch:
     n_tokens: int
     score: Score | None
     progress: Callable[[Step], None] | None
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list[Step])
     best: CRF | None = None
     chosen: int = 0
 
@@ -223,7 +226,7 @@ def _sampled_slope(
     y, left_right = examples.states, examples.states[examples.neighbours]
     transition = result.table_counts[1][0].copy()
     np.subtract.at(transition, tuple(left_right.T), 1)
-    tables = []
+    tables: list[NDArray[np.float64]] = []
     for at, each in enumerate(linked):
         table = result.table_counts[4 + at][0].copy() if len(result.table_counts) > 4 else np.zeros_like(each.table)
         np.subtract.at(table, tuple(y[each.ends].T), each.scale[:, 0])

@@ -5,13 +5,13 @@ An objective is called with a CRF and `Examples`, and returns a `Slope`: minus t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import logsumexp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.crf.model import CRF
 from herdner.crf.templates import clipped
@@ -70,6 +70,9 @@ class ScaledLinks(NamedTuple):
 
 Objective = Callable[[CRF, Examples], Slope]
 
+LinkSlope = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""The derivatives by one table of links and by the weights of its scale."""
+
 
 @dataclass(frozen=True)
 class PseudoLikelihood:
@@ -95,7 +98,7 @@ class PseudoLikelihood:
         linked = [neighbours, *scaled_links(crf, examples)]
         for links in linked:
             _add_right_tags(logits, links, y)
-        log_z = logsumexp(logits, axis=1)
+        log_z = cast("NDArray[np.float64]", logsumexp(logits, axis=1))
         value = float((log_z - logits[np.arange(len(y)), y]).sum())
         excess = _without_right_tags(np.exp(logits - np.reshape(log_z, (-1, 1))), y)
         (transition, _), *slopes = (_pull(links, y, excess) for links in linked)
@@ -127,7 +130,7 @@ class Piecewise:
 
     def __call__(self, crf: CRF, examples: Examples) -> Slope:
         value, _, transition = _chains(crf, examples, examples.unary)
-        slopes = []
+        slopes: list[LinkSlope] = []
         for links in scaled_links(crf, examples):
             table, scale, n_held = np.zeros_like(links.table), np.zeros(4), max(1, _CELLS // links.table.size)
             for at in range(0, len(links.ends), n_held):
@@ -160,7 +163,7 @@ OBJECTIVES: dict[str, Objective] = {
 
 def scaled_links(crf: CRF, examples: Examples) -> list[ScaledLinks]:
     """The links of each link table with their scales, which are not rounded here, so that they have derivatives."""
-    linked = []
+    linked: list[ScaledLinks] = []
     for each, ends, features in zip(crf.link_tables, examples.links, examples.features, strict=True):
         if each.scale is None or features is None:
             linked.append(_unscaled(each.table, ends))
@@ -188,9 +191,7 @@ def _without_right_tags(probabilities: NDArray[np.float64], y: NDArray[np.int32]
     return probabilities
 
 
-def _pull(
-    links: ScaledLinks, y: NDArray[np.int32], excess: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _pull(links: ScaledLinks, y: NDArray[np.int32], excess: NDArray[np.float64]) -> LinkSlope:
     """The derivatives by the table and by the weights of the scale, from those by the log-potentials of tokens."""
     earlier, later = links.ends.T
     table, turned = np.zeros_like(links.table), np.zeros_like(links.table)
@@ -219,5 +220,5 @@ def _chains(
     return float(chains.log_z.sum() - right_score), chains.nodes, transition
 
 
-def _slope(value: float, transition: NDArray[np.float64], slopes: list) -> Slope:
+def _slope(value: float, transition: NDArray[np.float64], slopes: Sequence[LinkSlope]) -> Slope:
     return Slope(value, transition, tuple(table for table, _ in slopes), tuple(scale for _, scale in slopes))

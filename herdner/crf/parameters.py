@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 from herdner.crf.model import CRF
 from herdner.crf.objectives import Examples, Objective
 from herdner.crf.templates import EdgeScale
+
+Floats = NDArray[np.float64]
 
 
 class Parameters:
@@ -35,17 +38,18 @@ class Parameters:
     def __len__(self) -> int:
         return len(self.origin)
 
-    def vector(self, transition, tables, scales) -> NDArray[np.float64]:
+    def vector(self, transition: Floats, tables: Sequence[Floats], scales: Sequence[Floats]) -> Floats:
         """[d]: these numbers, or derivatives by them, in one piece."""
         learned = [scale for scale, free in zip(scales, self.scaled, strict=True) if free]
         return np.concatenate([transition[self.free], *(table.ravel() for table in tables), *learned])
 
-    def crf_of(self, vector: NDArray[np.float64]) -> CRF:
+    def crf_of(self, vector: Floats) -> CRF:
         """The CRF with these numbers [d]."""
         crf, at = self.crf, int(self.free.sum())
         transition = crf.transition.copy()
         transition[self.free] = vector[:at]
-        tables, scales = [], []
+        tables: list[Floats] = []
+        scales: list[EdgeScale | None] = []
         for each in crf.link_tables:
             tables.append(vector[at : at + each.table.size].reshape(each.table.shape).copy())
             at += each.table.size
@@ -55,9 +59,7 @@ class Parameters:
         link_tables = [replace(s, table=t, scale=w) for s, t, w in zip(crf.link_tables, tables, scales, strict=True)]
         return replace(crf, transition=transition, link_tables=tuple(link_tables))
 
-    def loss(
-        self, vector: NDArray[np.float64], objective: Objective, examples: Examples, l2: float
-    ) -> tuple[float, NDArray[np.float64]]:
+    def loss(self, vector: Floats, objective: Objective, examples: Examples, l2: float) -> tuple[float, Floats]:
         """The objective at [d] and ``l2`` times the squared distance from ``origin``, with the derivatives [d]."""
         slope = objective(self.crf_of(vector), examples)
         off = vector - self.origin

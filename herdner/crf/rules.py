@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cache, lru_cache
 from threading import Lock
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,7 +107,7 @@ class SameStem:
         tokens = list(tokens)
         stem = _stemmer(self.language)
         families: defaultdict[str, dict[str, deque[int]]] = defaultdict(dict)  # the latest mentions by stem and word
-        pairs = []
+        pairs: list[tuple[int, int]] = []
         for token in names(tokens, sentence_offsets, 2):
             word = tokens[token].casefold()
             family = families[stem(word)]
@@ -145,14 +145,14 @@ class Acronym:
         """int32[F, 2], see `Rule`. Linear in the number of tokens."""
         tokens = list(tokens)
         mentions: defaultdict[str, list[int]] = defaultdict(list)
-        initials = {}
+        initials: dict[int, str] = {}
         for token in names(tokens, sentence_offsets, 2):
             acronym = _acronym(tokens[token])
             if len(acronym) >= self.min_length:
                 mentions[acronym].append(token)
             else:
                 initials[token] = _initials(tokens[token])
-        pairs = []
+        pairs: list[tuple[int, int]] = []
         for acronym, expansions in _expansions(tokens, sentence_offsets.tolist(), initials, mentions).items():
             ends = [expansion[-1] for expansion in expansions]
             for token in mentions[acronym]:
@@ -188,7 +188,7 @@ class LastName:
         """int32[F, 2], see `Rule`. Linear in the number of tokens."""
         tokens = list(tokens)
         full: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=self.nearest))
-        pairs = []
+        pairs: list[tuple[int, int]] = []
         for begin, end in _runs(names(tokens, sentence_offsets, 1), set(sentence_offsets.tolist())):
             last = tokens[end - 1].casefold()
             if end - begin == 1 and last in full:
@@ -214,7 +214,8 @@ def rule_to_dict(rule: Any) -> dict[str, Any]:
 
 def rule_from_dict(values: Mapping[str, Any]) -> Rule:
     """The inverse of `rule_to_dict`; options that are left out have their defaults. ValueError says what is wrong."""
-    if not isinstance(values, Mapping) or not isinstance(values.get("name"), str):
+    mapping = isinstance(values, Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]  # it may be out of a file
+    if not mapping or not isinstance(values.get("name"), str):
         raise ValueError(f"a rule needs a name, one of {', '.join(RULES)}, not {values!r:.80}")
     return _made(values["name"], {key: value for key, value in values.items() if key != "name"})
 
@@ -288,19 +289,20 @@ def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]
 @cache
 def _stemmer(language: str) -> Callable[[str], str]:
     """The stem of a lower-cased word, remembered."""
-    import snowballstemmer
+    import snowballstemmer  # pyright: ignore[reportMissingTypeStubs]
 
     if language not in snowballstemmer.algorithms():
         known = ", ".join(snowballstemmer.algorithms())
         raise ValueError(f"rule same-stem: language must be one of {known}, not {language!r:.80}")
-    stemmer, lock = snowballstemmer.stemmer(language), Lock()
+    stemmer = snowballstemmer.stemmer(language)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    stemmed, lock = cast(Callable[[str], str], stemmer.stemWord), Lock()  # pyright: ignore[reportUnknownMemberType]
 
     @lru_cache(maxsize=1 << 16)
     def stem(word: str) -> str:
         if len(word) > LONGEST_STEMMED:
             return word
         with lock:  # a stemmer keeps the word it works on
-            return stemmer.stemWord(word)
+            return stemmed(word)
 
     return stem
 
@@ -334,7 +336,8 @@ def _expansions(
             continue
         sentence = bisect_right(borders, start)
         opens = start == borders[sentence - 1] or start - 1 not in initials
-        text, words, skipped = "", [], 0
+        text, skipped = "", 0
+        words: list[int] = []
         for token in range(start, borders[sentence]):
             if token in initials:
                 text, words, skipped = text + initials[token], [*words, token], 0

@@ -101,16 +101,18 @@ def _sentences(tags: Sequence[Sequence[str]], sentence_offsets: Sequence[NDArray
             yield document[begin:end]
 
 
-def _estimator(path: Path, c1: float, c2: float, min_freq: int, max_iterations: int, progress: Progress | None):
-    import pycrfsuite
-    import sklearn_crfsuite
+def _estimator(path: Path, c1: float, c2: float, min_freq: int, max_iterations: int, progress: Progress | None) -> Any:
+    import pycrfsuite  # pyright: ignore[reportMissingTypeStubs]
+    import sklearn_crfsuite  # pyright: ignore[reportMissingTypeStubs]
 
-    class Reporting(pycrfsuite.Trainer):  # pyright: ignore[reportAttributeAccessIssue]  # a compiled module
-        def on_iteration(self, log, info):
+    class Reporting(pycrfsuite.Trainer):  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUntypedBaseClass]
+        logparser: Any
+
+        def on_iteration(self, log: str, info: dict[str, Any]) -> None:
             if progress is not None:
                 progress(info["num"], info)
 
-        def message(self, message):  # the base class prints here; reports go to `progress` alone
+        def message(self, message: str) -> None:  # the base class prints here; reports go to `progress` alone
             if self.logparser.feed(message) == "iteration":
                 self.on_iteration(self.logparser.last_log, self.logparser.last_iteration)
 
@@ -120,7 +122,13 @@ def _estimator(path: Path, c1: float, c2: float, min_freq: int, max_iterations: 
     )  # fmt: skip
 
 
-def _grouped(labels, transition, keys, entry_labels, entry_weights) -> ChainWeights:
+def _grouped(
+    labels: tuple[str, ...],
+    transition: NDArray[np.float64],
+    keys: NDArray[np.uint64],
+    entry_labels: NDArray[np.uint8],
+    entry_weights: NDArray[np.float64],
+) -> ChainWeights:
     """Entries gathered by key, keys ascending; the order of a key's entries is kept."""
     order = np.argsort(keys, kind="stable")
     distinct, first = np.unique(keys[order], return_index=True)

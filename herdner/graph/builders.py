@@ -92,7 +92,7 @@ def boltzmann(
     w = np.asarray(weights, np.float64)
     if edges is None:
         _check_symmetric(w, len(bias), "weights")
-        joined = np.argwhere(np.triu(w))
+        joined = np.argwhere(np.triu(w)).astype(np.int32)
         w = w[tuple(joined.T)]
     else:
         joined = _checked_edges(edges)
@@ -126,7 +126,7 @@ def complete(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = None) -
     left, right = np.triu_indices(n, 1)
     return _spins(
         _nodes(n),
-        np.stack([left, right], axis=1),
+        np.stack([left, right], axis=1).astype(np.int32),
         np.broadcast_to(couplings, (n, n))[left, right],
         np.broadcast_to(fields, n),
         SPINS,
@@ -173,7 +173,11 @@ def from_joint(probabilities: ArrayLike) -> FactorGraph:
 
 
 def _spins(
-    nodes: NDArray[np.int32], edges: NDArray, couplings: NDArray, fields: NDArray, states: tuple[float, float]
+    nodes: NDArray[np.int32],
+    edges: NDArray[np.int32],
+    couplings: NDArray[np.float64],
+    fields: NDArray[np.float64],
+    states: tuple[float, float],
 ) -> FactorGraph:
     """Two-valued variables: one tied table of products and one of values, scaled by the couplings and the fields."""
     values = np.array(states)
@@ -226,7 +230,7 @@ def _grid_edges(nodes: NDArray[np.int32], sides: tuple[int, ...], wrap: bool) ->
     return sealed(edges), counts
 
 
-def _couplings(J: ArrayLike, counts: list[int], sides: tuple[int, ...], wrap: bool) -> NDArray:
+def _couplings(J: ArrayLike, counts: list[int], sides: tuple[int, ...], wrap: bool) -> NDArray[np.float64]:
     """One coupling per edge, axis by axis."""
     if not isinstance(J, (list, tuple)) and np.ndim(J) == 0:
         return constant(J, sum(counts), np.float64)
@@ -239,7 +243,7 @@ def _couplings(J: ArrayLike, counts: list[int], sides: tuple[int, ...], wrap: bo
     return sealed(np.concatenate([a.ravel() for a in arrays]))
 
 
-def _check_symmetric(matrix: NDArray, n: int, name: str) -> None:
+def _check_symmetric(matrix: NDArray[np.float64], n: int, name: str) -> None:
     if matrix.shape != (n, n):
         raise ValueError(f"{name} must be a matrix of shape ({n}, {n}), not {matrix.shape}")
     if np.diagonal(matrix).any() or not np.array_equal(matrix, matrix.T):
@@ -248,7 +252,7 @@ def _check_symmetric(matrix: NDArray, n: int, name: str) -> None:
         )
 
 
-def _checked_edges(edges: ArrayLike) -> NDArray:
+def _checked_edges(edges: ArrayLike) -> NDArray[np.int32]:
     joined = frozen(edges, np.int32, "edges")
     joined = joined if joined.size else joined.reshape(0, 2)
     if joined.ndim != 2 or joined.shape[1] != 2:

@@ -128,14 +128,18 @@ Term = tuple[int, int, float, bool]
 
 
 def edge_recipes(
-    groups: Sequence[TableFactors], edges: Sequence[NDArray], flipped: Sequence[NDArray[np.bool_]], n_edges: int
+    groups: Sequence[TableFactors],
+    edges: Sequence[NDArray[np.integer]],
+    flipped: Sequence[NDArray[np.bool_]],
+    n_edges: int,
 ) -> tuple[NDArray[np.int32], list[tuple[Term, ...]]]:
     """Which factors of pairs each of ``n_edges`` edges adds up: which of the distinct recipes, and these.
 
     Factor f of group g lies on edge ``edges[g][f]``, its scope turned round where ``flipped[g][f]``. Edges of the
     same terms, in the order of the groups, have the same recipe, so that tied tables stay tied.
     """
-    terms, kinds = [], []
+    terms: list[NDArray[np.int64]] = []
+    kinds: list[Term] = []
     for g, (group, turned) in enumerate(zip(groups, flipped, strict=True)):
         key = np.empty(len(group), [("table", np.int32), ("scale", np.float64), ("flipped", np.bool_)])
         key["table"], key["scale"], key["flipped"] = group.table_of_factor, group.scale, turned
@@ -159,7 +163,7 @@ def _tied(group: TableFactors, n_labels: int) -> bool:
 
 
 def _recipes(
-    n_positions: int, edge: NDArray[np.int64], term: NDArray[np.int64]
+    n_positions: int, edge: NDArray[np.integer], term: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], list[tuple[int, ...]]]:
     """Which of the distinct lists of terms each edge adds up, and these lists."""
     by_edge = np.argsort(edge, kind="stable")

@@ -29,7 +29,7 @@ class Reals:
     def __len__(self) -> int:
         return int(self.n)
 
-    def points(self, x: ArrayLike) -> NDArray:
+    def points(self, x: ArrayLike) -> Floats:
         points = np.asarray(x)
         if points.size and points.dtype.kind not in "iuf":
             raise ValueError(f"a point holds real numbers, not {points.dtype}")
@@ -80,7 +80,8 @@ class DensityFactors:
         if not callable(self.log_density):
             raise ValueError("log_density must be a function of points [P, a]")
         object.__setattr__(self, "scopes", scopes)
-        plain = len(scopes) == 1 and self.given is None and bool((scopes[0] == np.arange(scopes.shape[1])).all())
+        first = np.arange(scopes.shape[1], dtype=np.int32)
+        plain = len(scopes) == 1 and self.given is None and np.array_equal(scopes[0], first)
         object.__setattr__(self, "_plain", plain)
         if self.grad is None:
             log_density, grad = differentiated(self.log_density)
@@ -100,7 +101,7 @@ class DensityFactors:
                 f"factor {f} names variable {self.scopes[f].max()}, but the variables are 0 to {len(domains) - 1}"
             )
 
-    def log_potential(self, points: NDArray, terms: NDArray[np.int64] | None = None) -> Floats:
+    def log_potential(self, points: Floats, terms: NDArray[np.int64] | None = None) -> Floats:
         """[P]: the sum of the factors at each of the points float64[P, V]; of these terms only, if any are named."""
         at = self._arguments(points)
         values = np.asarray(self._call(self.log_density, at, terms), np.float64)
@@ -110,7 +111,7 @@ class DensityFactors:
             )
         return values.reshape(len(points), len(self)).sum(axis=1)
 
-    def add_gradient(self, points: NDArray, out: Floats, terms: NDArray[np.int64] | None = None, by: float = 1) -> None:
+    def add_gradient(self, points: Floats, out: Floats, terms: NDArray[np.int64] | None = None, by: float = 1) -> None:
         """Adds the gradient at points [P, V], times ``by``, to ``out`` [P, V]."""
         at = self._arguments(points)
         values = np.asarray(self._call(self.grad, at, terms), np.float64)
@@ -124,7 +125,7 @@ class DensityFactors:
             return
         if self.given is not None:
             values = values.reshape(len(points), *self.given.shape)
-            free = np.flatnonzero(np.isnan(self.given[0])) if len(self) else []
+            free = np.flatnonzero(np.isnan(self.given[:1]).any(axis=0))
             values = values[..., free]
         if len(self) == 1:
             out[:, self.scopes[0]] += values.reshape(len(points), -1)
@@ -132,12 +133,12 @@ class DensityFactors:
             np.add.at(out, (slice(None), self.scopes), values.reshape(len(points), *self.scopes.shape))  # type: ignore[arg-type]
 
     def condition(
-        self, values: NDArray, observed: NDArray[np.bool_], renumber: NDArray[np.int32]
+        self, values: NDArray[np.integer | np.floating], observed: NDArray[np.bool_], renumber: NDArray[np.int32]
     ) -> list[DensityFactors]:
         """One group for each set of positions that are observed."""
         fixed = observed[self.scopes]
-        groups = []
-        for pattern in np.unique(fixed, axis=0) if len(self) else []:
+        groups: list[DensityFactors] = []
+        for pattern in np.unique(fixed, axis=0) if len(self) else fixed:
             chosen = np.flatnonzero((fixed == pattern).all(axis=1))
             scopes = self.scopes[chosen]
             here = np.where(pattern, values[scopes], np.nan)
@@ -149,7 +150,7 @@ class DensityFactors:
             groups.append(replace(self, scopes=renumber[scopes[:, ~pattern]], given=given))
         return groups
 
-    def _arguments(self, points: NDArray) -> Floats:
+    def _arguments(self, points: Floats) -> Floats:
         """[P * F, A]: what the functions are called with."""
         if self._plain:
             return points[:, : self.scopes.shape[1]]
@@ -206,7 +207,7 @@ class DensityGraph:
             return self.factors
         wanted = np.zeros(self.dim, bool)
         wanted[block] = True
-        groups = []
+        groups: list[DensityFactors] = []
         for group in self.factors:
             touched = wanted[group.scopes].any(axis=1)
             if touched.all():
@@ -221,7 +222,7 @@ def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
     """The graph as a density; ValueError where it has domains or factors other than real variables and densities."""
     if isinstance(graph, DensityGraph):
         return graph
-    if not isinstance(graph, FactorGraph):
+    if not isinstance(graph, FactorGraph):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
         raise TypeError(f"expected a FactorGraph over Reals(n), not {type(graph).__name__}")
     if not isinstance(graph.domains, Reals):
         raise ValueError(f"density samplers need real variables, Reals(n), not {type(graph.domains).__name__}")
@@ -253,5 +254,8 @@ def differentiated(log_density: Callable[..., Any]) -> tuple[Callable[..., Float
 
         return run
 
-    derived = jax.grad(lambda x, *terms: log_density(x, *terms).sum())
-    return in_numpy(jax.jit(log_density)), in_numpy(jax.jit(derived))
+    def total(x: Any, *terms: Any) -> Any:
+        return log_density(x, *terms).sum()
+
+    gradient = jax.jit(jax.grad(total))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    return in_numpy(jax.jit(log_density)), in_numpy(gradient)  # pyright: ignore[reportUnknownMemberType]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ class Domains(Protocol):
         """The number of variables."""
         ...
 
-    def points(self, x: ArrayLike) -> NDArray:
+    def points(self, x: ArrayLike) -> NDArray[Any]:
         """``x``, of shape [V] or [P, V], as P points [P, V]; ValueError where a value is outside its domain."""
         ...
 
@@ -46,7 +46,7 @@ class Labels:
     def __len__(self) -> int:
         return len(self.sizes)
 
-    def points(self, x: ArrayLike) -> NDArray:
+    def points(self, x: ArrayLike) -> NDArray[np.integer]:
         points = np.asarray(x)
         if points.size and points.dtype.kind not in "iu":
             raise ValueError(f"a state holds integers, the labels of its variables, not {points.dtype}")

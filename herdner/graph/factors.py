@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +27,13 @@ class Factors(Protocol):
         """ValueError where the factors do not fit variables with these domains."""
         ...
 
-    def log_potential(self, points: NDArray) -> NDArray[np.float64]:
+    def log_potential(self, points: NDArray[Any]) -> NDArray[np.float64]:
         """[P]: the sum of the factors at each of the points [P, V]."""
         ...
 
-    def condition(self, values: NDArray, observed: NDArray[np.bool_], renumber: NDArray[np.int32]) -> Sequence[Factors]:
+    def condition(
+        self, values: NDArray[Any], observed: NDArray[np.bool_], renumber: NDArray[np.int32]
+    ) -> Sequence[Factors]:
         """The factors with the ``observed`` [V] variables fixed at ``values`` [V], the others renumbered."""
         ...
 
@@ -66,11 +68,13 @@ class TableFactors:
                 f"factors of {arity} variables need tables of {arity + 1} axes (table, then a label of each variable),"
                 f" not of shape {tables.shape}"
             )
-        chosen = _default_tables(n, len(tables)) if self.table_of_factor is None else self.table_of_factor
+        chosen, scale = self.table_of_factor, self.scale
+        if chosen is None:  # pyright: ignore[reportUnnecessaryComparison]  # the default
+            chosen = _default_tables(n, len(tables))
+        if scale is None:  # pyright: ignore[reportUnnecessaryComparison]  # the default
+            scale = constant(1, n, np.float64)
         chosen = frozen_or_constant(chosen, np.int32, "table_of_factor")
-        scale = frozen_or_constant(
-            constant(1, n, np.float64) if self.scale is None else self.scale, np.float64, "scale"
-        )
+        scale = frozen_or_constant(scale, np.float64, "scale")
         for name, array in (("table_of_factor", chosen), ("scale", scale)):
             if array.shape != (n,):
                 raise ValueError(f"{name} must have one entry for each of the {n} factors, not shape {array.shape}")
@@ -125,19 +129,19 @@ class TableFactors:
             raise ValueError(f"factor {f} names variable {i}, but the graph's variables are 0 to {len(domains) - 1}")
         raise ValueError(f"factor {f}: variable {i} has {sizes[i]} labels, but axis {a + 1} of its table has {width}")
 
-    def log_potential(self, points: NDArray) -> NDArray[np.float64]:
+    def log_potential(self, points: NDArray[np.integer]) -> NDArray[np.float64]:
         """[P]: the sum of the factors at each of the states ``points`` int[P, V]."""
         cells = tuple(points[:, self.scopes[:, a]] for a in range(self.arity))
         return (self.scale * self.tables[(self.table_of_factor, *cells)]).sum(axis=-1) * np.ones(len(points))
 
     def condition(
-        self, values: NDArray, observed: NDArray[np.bool_], renumber: NDArray[np.int32]
+        self, values: NDArray[np.integer], observed: NDArray[np.bool_], renumber: NDArray[np.int32]
     ) -> list[TableFactors]:
         """One group for each set of positions that are observed; equal slices of a table are stored once."""
         if not len(self):
             return []
         pattern_of = observed[self.scopes] @ (1 << np.arange(self.arity))
-        groups = []
+        groups: list[TableFactors] = []
         for code in np.flatnonzero(np.bincount(pattern_of)):
             pattern = code >> np.arange(self.arity) & 1
             chosen, at, free = np.flatnonzero(pattern_of == code), np.flatnonzero(pattern), np.flatnonzero(1 - pattern)

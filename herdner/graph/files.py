@@ -76,7 +76,7 @@ def _graph(arrays: dict[str, NDArray[Any]]) -> FactorGraph:
     if "sizes" not in arrays:
         raise GraphFileError("it has no array sizes")
     numbers = sorted({int(name.rpartition("_")[2]) for name in arrays if name not in ("format", "sizes")})
-    groups = []
+    groups: list[TableFactors] = []
     for g in numbers:
         if f"scopes_{g}" not in arrays or f"tables_{g}" not in arrays:
             raise GraphFileError(f"group {g} needs both scopes_{g} and tables_{g}")

@@ -74,7 +74,7 @@ class FactorGraph:
         factors = [part for group in self.factors for part in group.condition(values, is_observed, renumber)]
         return FactorGraph(self.domains.select(np.flatnonzero(~is_observed)), factors)
 
-    def _check_variables(self, variables: NDArray) -> None:
+    def _check_variables(self, variables: NDArray[np.int64]) -> None:
         wrong = variables[(variables < 0) | (variables >= self.n_variables)]
         if len(wrong):
             raise ValueError(f"there is no variable {wrong[0]}: the graph's variables are 0 to {self.n_variables - 1}")

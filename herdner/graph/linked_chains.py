@@ -111,7 +111,8 @@ def _links(
         scopes, edge = scopes[first], edge.reshape(-1)
     edge_of = np.split(edge, np.cumsum([len(group) for group in groups])[:-1])
     alone = np.bincount(edge) == 1
-    table_of_edge, ready, n_tables = np.full(len(scopes), -1, np.int32), [], 0
+    table_of_edge, n_tables = np.full(len(scopes), -1, np.int32), 0
+    ready: list[NDArray[np.float64]] = []
     for group, to in zip(groups, edge_of, strict=True):
         if _ready(group, n_labels):
             chosen = alone[to]
