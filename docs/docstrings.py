@@ -29,6 +29,9 @@ class Docstrings(griffe.Extension):
         for item in objects(pkg):
             if item.docstring is not None:
                 item.docstring.value = markdown(item.docstring.value, item)
+        for member in pkg.members.values():
+            if isinstance(member, griffe.Alias) and not member.runtime:
+                member.resolve_target()  # a public name of __init__.pyi: its entry is found under this name too
 
 
 def objects(item: griffe.Object) -> Iterator[griffe.Object]:
