@@ -158,6 +158,7 @@ def mean_error(model: Model, plan: Gibbs, n_sweeps: int, variables: list[int], r
 ALL = list(range(9))
 
 
+@pytest.mark.slow
 def test_dummy_edges_take_the_bias_away_step_by_step():
     """HGW19 Fig. 1, left: Herding(2), (4), (6) stop, the first at the largest error; Herding(8) goes on like 1 / T."""
     lengths = [2**16, 2**20]

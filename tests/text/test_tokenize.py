@@ -257,6 +257,7 @@ def test_a_million_characters_without_white_space(run: str) -> None:
     assert max(map(len, document.tokens)) <= LONGEST_RUN
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_words_seen() -> None:
     program = """
 import random, sys
