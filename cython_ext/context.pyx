@@ -151,8 +151,7 @@ cdef Py_ssize_t slots_for(Py_ssize_t n_tokens) noexcept nogil:
     return n_slots
 
 
-cdef void describe_document(View* view, const int64_t* offsets, Py_ssize_t begin,
-                                   Py_ssize_t end) noexcept nogil:
+cdef void describe_document(View* view, const int64_t* offsets, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """All position attributes but the gazetteers', in the sentences from ``begin`` to ``end`` (exclusive)."""
     cdef Py_ssize_t s, i, first
     cdef bint headline

@@ -8,7 +8,7 @@ import numpy as np
 
 from herdner._ext.hashing import build_table
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport uint64_t
 
 from hashing cimport Slot
 

@@ -191,7 +191,6 @@ cdef class Extractor:
                     n += 1
         return n
 
-
     cdef Py_ssize_t neighbour_keys(self, Context context, Py_ssize_t token, uint64_t* keys) noexcept nogil:
         """Keys of the words beside the other occurrences of a token; how many there are."""
         cdef int32_t places[2 * MOST_OCCURRENCES]

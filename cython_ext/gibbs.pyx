@@ -1,12 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The Gibbs family's engine for Python: its parts are filled from plain values, and it goes on piece by piece.
 
-Python checks and chooses; what an update does is in the headers of ``engine/`` (the README beside this file says where).
+Python checks and chooses; what an update does is in the headers of ``engine/`` (the README beside this file says
+where).
 """
 
 import numpy as np
 
-from libc.stdint cimport int8_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
 from rows cimport conditionals, rows_of
 
@@ -109,8 +110,8 @@ cdef class Engine:
     cdef readonly int64_t done  # updates so far
 
     def __cinit__(self, factors, table_counts=()):
-        """``factors``: the TableFactors of the graph, for log-potentials and counts; ``table_counts``: one for each group,
-        or none."""
+        """``factors``: the TableFactors of the graph, for log-potentials and counts; ``table_counts``: one for each
+        group, or none."""
         cdef int k
         self.kept = []
         self.e = engine_new(len(factors))

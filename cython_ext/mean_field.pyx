@@ -11,7 +11,8 @@ import numpy as np
 from libc.math cimport INFINITY, exp, fabs, fmax, fmin, isfinite, log
 from libc.stdint cimport int32_t, int64_t
 
-from rows cimport BUDGET, EXP_CELLS, Configurations, conditionals, first_configuration, label_value, next_configuration, rows_of
+from rows cimport BUDGET, EXP_CELLS, Configurations, conditionals, first_configuration, label_value
+from rows cimport next_configuration, rows_of
 
 
 cdef class MeanField:

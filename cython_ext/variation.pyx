@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The Dobrushin variation of scans (DoGS17 Definition 7): b after each step. Called by ``herdner.dobrushin.variation``, which
-checks, and ``herdner.dobrushin.optimise``.
+"""The Dobrushin variation of scans (DoGS17 Definition 7): b after each step. Called by ``herdner.dobrushin.variation``,
+which checks, and ``herdner.dobrushin.optimise``.
 """
 
 from libc.stdint cimport int32_t, int64_t

@@ -3,7 +3,7 @@
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_GET_LENGTH, PyUnicode_KIND, PyUnicode_READ
-from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from hashing cimport Slot, combine, find, hash_char, hash_start, mix
 
