@@ -239,13 +239,14 @@ def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
 def differentiated(log_density: Callable[..., Any]) -> tuple[Callable[..., Floats], Callable[..., Floats]]:
     """A batched log-density written with `jax.numpy`, in 64 bits, and its gradient; ValueError where JAX is missing."""
     try:
-        import jax  # pyright: ignore[reportMissingImports]  # an extra
+        import jax as installed  # pyright: ignore[reportMissingImports]  # an extra
     except ImportError:
         raise ValueError(
             "this density has no gradient: give grad, or install JAX (pip install 'herdner[jax]') to have it derived"
         ) from None
+    jax: Any = installed
     # jax.experimental.enable_x64 until JAX gave it its present place.
-    in_64_bits: Any = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64  # type: ignore
+    in_64_bits = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 
     def in_numpy(function: Callable[..., Any]) -> Callable[..., Floats]:
         def run(x: Floats, *terms: Any) -> Floats:
@@ -257,5 +258,4 @@ def differentiated(log_density: Callable[..., Any]) -> tuple[Callable[..., Float
     def total(x: Any, *terms: Any) -> Any:
         return log_density(x, *terms).sum()
 
-    gradient = jax.jit(jax.grad(total))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-    return in_numpy(jax.jit(log_density)), in_numpy(gradient)  # pyright: ignore[reportUnknownMemberType]
+    return in_numpy(jax.jit(log_density)), in_numpy(jax.jit(jax.grad(total)))

