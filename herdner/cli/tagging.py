@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -45,11 +47,13 @@ def _in_processes(
     documents: Iterable[Document | Failure], jobs: int, model: str, options: dict[str, Any]
 ) -> Iterator[Document | Failure]:
     context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads the libraries hold
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(model, options))
+    with _uninterrupted():
+        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(model, options))
     waiting: deque[Future[list[Document | Failure]]] = deque()
     try:
         for first, batch in _batches(documents):
-            waiting.append(pool.submit(_tag_batch, batch, first))
+            with _uninterrupted():
+                waiting.append(pool.submit(_tag_batch, batch, first))
             if len(waiting) >= jobs * BATCHES_IN_FLIGHT:
                 yield from waiting.popleft().result()
         while waiting:
@@ -67,6 +71,29 @@ def _in_processes(
             raise ChildProcessError(message) from None
         raise
     pool.shutdown()
+
+
+@contextmanager
+def _uninterrupted() -> Generator[None]:
+    """Ctrl-C and a polite kill wait until what is begun here is done, such as the start of a process.
+
+    A process that is started here never hears of Ctrl-C, not even while it imports its modules.
+    """
+    if threading.current_thread() is not threading.main_thread():  # where signals do not arrive
+        yield
+        return
+    came: list[int] = []
+    old = {each: signal.signal(each, lambda number, _: came.append(number)) for each in (signal.SIGINT, signal.SIGTERM)}
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if hasattr(signal, "pthread_sigmask") else None
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+        if blocked is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        for number in came:
+            signal.raise_signal(number)
 
 
 def _batches(documents: Iterable[Document | Failure]) -> Iterator[tuple[int, list[Document | Failure]]]:

@@ -373,6 +373,34 @@ def test_interrupted_work_leaves_the_older_output(
     assert list(folder.iterdir()) == [output]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("moments", [[0.075], slow([k / 40 for k in range(40)])], ids=["one", "many"])
+def test_interrupted_as_its_processes_start_it_says_so_in_one_line(
+    model: str, tmp_path: Path, moments: list[float], number: int
+) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    text = tmp_path / "text.txt"
+    text.write_text("In Kenya. " * 20_000)  # a batch
+    for moment in moments:
+        process = herdner_process(
+            "tag", text, text, text, "-m", model, "-o", folder / "out.txt", "-j", 2, start_new_session=True
+        )  # as in a terminal, whose Ctrl-C is for all processes of the group
+        deadline = time.monotonic() + 60
+        while not list(folder.iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.002)
+        time.sleep(moment)
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
+        expected = (130, b"herdner: interrupted\n") if number == signal.SIGINT else (143, b"")
+        assert (process.returncode, errors) == expected, moment
+        assert not list(folder.iterdir())
+
+
 @pytest.mark.parametrize("group", [[], ["corpora"]])
 def test_a_group_without_a_command_shows_its_help(group: list[str]) -> None:
     process = herdner_process(*group)
