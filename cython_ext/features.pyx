@@ -41,6 +41,12 @@ cdef enum:
     RING = 4               # tokens whose keys are kept at a time (a power of two above three)
 
 
+ctypedef struct Origin:
+    # where a key comes from
+    int32_t template    # in the order of the enumeration: singles, elsewhere (left, right of each), conjunctions
+    int32_t place       # the token itself, or the neighbour of another occurrence
+
+
 cdef class Extractor:
     """Enumerates the features of a compiled plan (`herdner.ner.features.FeaturePlan.compile`).
 
@@ -170,13 +176,14 @@ cdef class Extractor:
             sources[offset + self.reach + n] = (position_of(&context.view, token + offset)
                                                 if begin <= token + offset < end else &self.nothing[0])
 
-    cdef Py_ssize_t conjunction_keys(self, const uint64_t** sources, uint64_t* keys,
-                                     FeatureWeights known) noexcept nogil:
+    cdef Py_ssize_t conjunction_keys(self, const uint64_t** sources, uint64_t* keys, FeatureWeights known,
+                                     Origin* origins) noexcept nogil:
         """Keys of the templates that read more than one word's own record; how many there are.
 
-        Keys that are surely not ``known`` are left out (unless that is None).
+        Keys that are surely not ``known`` are left out (unless that is None). The templates of the keys are written
+        to ``origins`` (unless that is NULL).
         """
-        cdef Py_ssize_t c, item, n = 0
+        cdef Py_ssize_t c, item, n = 0, first = self.singles.shape[0] + 2 * self.elsewhere.shape[0]
         cdef uint64_t h, value
         for c in range(self.n_conjunctions):
             h = self.conjunction_seeds[c]
@@ -188,11 +195,14 @@ cdef class Extractor:
             else:
                 if known is None or known.may_hold(h):
                     keys[n] = h
+                    if origins != NULL:
+                        origins[n].template = <int32_t> (first + c)
                     n += 1
         return n
 
-    cdef Py_ssize_t neighbour_keys(self, Context context, Py_ssize_t token, uint64_t* keys) noexcept nogil:
-        """Keys of the words beside the other occurrences of a token; how many there are."""
+    cdef Py_ssize_t neighbour_keys(self, Context context, Py_ssize_t token, uint64_t* keys,
+                                   Origin* origins) noexcept nogil:
+        """Keys of the words beside the other occurrences of a token, and their ``origins``; how many there are."""
         cdef int32_t places[2 * MOST_OCCURRENCES]
         cdef Py_ssize_t a, k, side, n = 0
         cdef int32_t neighbour
@@ -204,7 +214,33 @@ cdef class Extractor:
                     value = context.view.words[neighbour].attributes[self.elsewhere[a]]
                     if value:
                         keys[n] = combine(self.elsewhere_seeds[a, side], value)
+                        if origins != NULL:
+                            origins[n].template = <int32_t> (self.singles.shape[0] + 2 * a + side)
+                            origins[n].place = neighbour
                         n += 1
+        return n
+
+    cdef Py_ssize_t token_keys(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
+                               uint64_t* keys, Origin* origins) noexcept nogil:
+        """All keys of a token of the sentence ``begin:end``, and their ``origins`` (unless that is NULL); how many
+        there are."""
+        cdef Py_ssize_t t, n = 0, k
+        cdef uint64_t value
+        cdef const uint64_t* sources[2 * (2 * FARTHEST + 1)]
+        for t in range(self.singles.shape[0]):
+            value = context.record_at(token + self.singles[t, 1], begin, end).attributes[self.singles[t, 0]]
+            if value:
+                keys[n] = combine(self.single_seeds[t], value)
+                if origins != NULL:
+                    origins[n].template, origins[n].place = <int32_t> t, <int32_t> token
+                n += 1
+        n += self.neighbour_keys(context, token, keys + n, NULL if origins == NULL else origins + n)
+        self.find_sources(context, token, begin, end, sources)
+        k = n
+        n += self.conjunction_keys(sources, keys + n, None, NULL if origins == NULL else origins + n)
+        if origins != NULL:
+            for t in range(k, n):
+                origins[t].place = <int32_t> token
         return n
 
     def keys(self, tokens, const int64_t[::1] sentence_offsets not None):
@@ -212,25 +248,44 @@ cdef class Extractor:
         counts twice.
         """
         cdef Context context = self.context(tokens, sentence_offsets, None)
-        cdef Py_ssize_t n = context.view.n, s, i, t, k = 0, begin, end
-        cdef uint64_t value
-        cdef const uint64_t* sources[2 * (2 * FARTHEST + 1)]
+        cdef Py_ssize_t n = context.view.n, s, i, k = 0
         cdef int64_t[::1] starts = np.zeros(n + 1, np.int64)
         cdef uint64_t[::1] keys = np.empty(n * self.max_keys + 1, np.uint64)
         context.mark_places(self.gazetteers)
         for s in range(sentence_offsets.shape[0] - 1):
-            begin, end = sentence_offsets[s], sentence_offsets[s + 1]
-            for i in range(begin, end):
-                for t in range(self.singles.shape[0]):
-                    value = context.record_at(i + self.singles[t, 1], begin, end).attributes[self.singles[t, 0]]
-                    if value:
-                        keys[k] = combine(self.single_seeds[t], value)
-                        k += 1
-                k += self.neighbour_keys(context, i, &keys[k])
-                self.find_sources(context, i, begin, end, sources)
-                k += self.conjunction_keys(sources, &keys[k], None)
+            for i in range(sentence_offsets[s], sentence_offsets[s + 1]):
+                k += self.token_keys(context, i, sentence_offsets[s], sentence_offsets[s + 1], &keys[k], NULL)
                 starts[i + 1] = k
         return np.asarray(starts), np.asarray(keys)[:k].copy()
+
+    def origins(self, tokens, const int64_t[::1] sentence_offsets not None, const int64_t[::1] chosen not None):
+        """The features of the ``chosen`` tokens, as `keys` enumerates them, and where each comes from.
+
+        (starts int64[m + 1], keys uint64[F], origins int32[F, 2], attributes uint64[n, A]). Rows of origins are
+        (template, place): the template's number among `FeaturePlan.enumerated`; the token itself or, of what is beside
+        its other occurrences, the neighbour. Columns of attributes are those of `TYPE_ATTRIBUTES`,
+        `POSITION_ATTRIBUTES` and the gazetteers, 0 where a token has none.
+        """
+        cdef Context context = self.context(tokens, sentence_offsets, None)
+        cdef Py_ssize_t n = context.view.n, m = chosen.shape[0], i, j, s, k = 0
+        cdef int64_t[::1] starts = np.zeros(m + 1, np.int64)
+        cdef uint64_t[::1] keys = np.empty(m * self.max_keys + 1, np.uint64)
+        cdef int32_t[:, ::1] origins = np.empty((m * self.max_keys + 1, 2), np.int32)
+        cdef uint64_t[:, ::1] attributes = np.empty((n, N_TYPE_ATTRIBUTES + self.n_position), np.uint64)
+        context.mark_places(self.gazetteers)
+        for i in range(n):
+            for j in range(N_TYPE_ATTRIBUTES):
+                attributes[i, j] = context.view.words[i].attributes[j]
+            for j in range(self.n_position):
+                attributes[i, N_TYPE_ATTRIBUTES + j] = position_of(&context.view, i)[j]
+        for i in range(m):
+            if not 0 <= chosen[i] < n:
+                raise ValueError(f"there is no token {chosen[i]}: the document has {n}")
+            s = context.view.sentence[chosen[i]]
+            k += self.token_keys(context, chosen[i], sentence_offsets[s], sentence_offsets[s + 1], &keys[k],
+                                 <Origin*> &origins[k, 0])
+            starts[i + 1] = k
+        return np.asarray(starts), np.asarray(keys)[:k].copy(), np.asarray(origins)[:k].copy(), np.asarray(attributes)
 
     def scores(self, tokens, const int64_t[::1] sentence_offsets not None, const int64_t[::1] documents=None):
         """Unary log-potentials: float64[n, n_labels], the sum of the weights of each token's features.
@@ -264,7 +319,7 @@ cdef class Extractor:
             if i < end:
                 row = &buffer[i % RING, 0]
                 self.find_sources(context, i, begin, end, sources)
-                n_keys[i % RING] = self.conjunction_keys(sources, row, self.weights)
+                n_keys[i % RING] = self.conjunction_keys(sources, row, self.weights, NULL)
                 for k in range(n_keys[i % RING]):
                     self.weights.prefetch(row[k])
                 self.add_word_sums(context, i, begin, end, scores + i * self.n_labels)

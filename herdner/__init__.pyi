@@ -42,6 +42,7 @@ from .inference.backends.gibbs import gibbs as gibbs
 from .inference.backends.gibbs import herded_gibbs as herded_gibbs
 from .inference.backends.gibbs import qmc_gibbs as qmc_gibbs
 from .inference.backends.gibbs import rdhg as rdhg
+from .ner.explain import Explanation as Explanation
 from .ner.features import FeaturePlan as FeaturePlan
 from .ner.layer import SkipChainLayer as SkipChainLayer
 from .ner.lexicon import Gazetteers as Gazetteers

@@ -37,6 +37,9 @@ class Extractor:
     def keys(
         self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]: ...
+    def origins(
+        self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64], chosen: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int32], NDArray[np.uint64]]: ...
     def scores(
         self,
         tokens: Sequence[str],

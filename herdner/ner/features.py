@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,16 @@ if TYPE_CHECKING:
     from herdner._ext.features import PlanArrays
 
 _ITEM = re.compile(r"([^][|]+)\[(-?\d+)\]")
+_Template = tuple[str, list[tuple[int, int]]]  # as it is written, and its items: attribute and offset
+
+
+class Enumerated(NamedTuple):
+    """A template as the extractor numbers it: (attribute's column, offset) of each item. ``side`` ("left", "right") is
+    that of another occurrence of the token, beside which the item is read; None is at the token itself.
+    """
+
+    items: tuple[tuple[int, int], ...]
+    side: str | None = None
 
 
 @dataclass(frozen=True)
@@ -61,15 +71,7 @@ class FeaturePlan:
             raise ValueError(f"feature plan: n_occurrences must be 0 to {MAX_OCCURRENCES}, not {n_occurrences!r}")
         if len(self.gazetteers) > MAX_GAZETTEERS or len(set(self.gazetteers)) < len(self.gazetteers):
             raise ValueError(f"feature plan: gazetteers must be at most {MAX_GAZETTEERS} different names")
-        attributes = {name: i for i, name in enumerate((*TYPE_ATTRIBUTES, *POSITION_ATTRIBUTES))}
-        attributes |= {f"gazetteer:{name}": len(attributes) + i for i, name in enumerate(self.gazetteers)}
-        singles: list[tuple[str, list[tuple[int, int]]]] = []
-        conjunctions: list[tuple[str, list[tuple[int, int]]]] = []
-        for template in self.templates:
-            items = self._parse(template, attributes)
-            (singles if len(items) == 1 and items[0][0] < len(TYPE_ATTRIBUTES) else conjunctions).append(
-                (template, items)
-            )
+        singles, conjunctions = self._parted()
         lengths = [len(items) for _, items in conjunctions]
         offsets = [abs(offset) for _, items in singles for _, offset in items]
         return {
@@ -85,6 +87,35 @@ class FeaturePlan:
             "n_occurrences": self.n_occurrences,
             "window": max(offsets, default=0),
         }
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """All attributes of a token, in the order of the columns of `herdner._ext.features.Extractor`."""
+        return (*TYPE_ATTRIBUTES, *POSITION_ATTRIBUTES, *(f"gazetteer:{name}" for name in self.gazetteers))
+
+    def enumerated(self) -> list[Enumerated]:
+        """The templates in the order in which the extractor numbers them."""
+        singles, conjunctions = self._parted()
+        beside = [
+            Enumerated(((_word_attribute(name), 0),), side) for name in self.elsewhere for side in ("left", "right")
+        ]
+        return [
+            *(Enumerated(tuple(items)) for _, items in singles),
+            *beside,
+            *(Enumerated(tuple(items)) for _, items in conjunctions),
+        ]
+
+    def _parted(self) -> tuple[list[_Template], list[_Template]]:
+        """The templates that read one word's own record, and all others."""
+        attributes = {name: i for i, name in enumerate(self.attributes)}
+        singles: list[_Template] = []
+        conjunctions: list[_Template] = []
+        for template in self.templates:
+            items = self._parse(template, attributes)
+            (singles if len(items) == 1 and items[0][0] < len(TYPE_ATTRIBUTES) else conjunctions).append(
+                (template, items)
+            )
+        return singles, conjunctions
 
     @staticmethod
     def _parse(template: str, attributes: Mapping[str, int]) -> list[tuple[int, int]]:

@@ -24,6 +24,7 @@ from herdner.crf.trainer import Progress, train_chain
 from herdner.fwss.common import whole
 from herdner.inference import Backend, make_backend
 from herdner.ner.decode import DEFAULT_BACKEND, Decoder, backend_of
+from herdner.ner.explain import Explanation, explain
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
 from herdner.ner.fitting import check_development, development_f1, gather, held_out_unaries
 from herdner.ner.lexicon import Lexicon
@@ -373,6 +374,28 @@ class Tagger(Estimator):
         async for found in awaited(results, sources, first, whole(n_jobs, "n_jobs")):
             for document in found:
                 yield document
+
+    def explain(
+        self,
+        source: TextOrDocument,
+        *,
+        name: str | None = None,
+        against: str | None = None,
+        seed: int | None = 0,
+        backend: str | Backend | None = None,
+        links: bool | None = None,
+        **options: Any,
+    ) -> list[Explanation]:
+        """Why the mentions of a text or document have their labels: what features, transitions and links add to the
+        log-odds of each (`herdner.ner.explain`).
+
+        ``name``: only the mentions that hold these words, in whatever case; ValueError where there is none.
+        ``against``: what the label is compared with: None is no name, "best" the best other label, or a label.
+        Mentions that have this label themselves, or cannot have it, are left out. All else as in `pipe`.
+        """
+        document = self.tag(source, seed=seed, backend=backend, links=links, **options)
+        decoder = self._decoder if (self.links if links is None else links) else self._decoder.without_links()
+        return explain(self._model, decoder, document, name, against)
 
     def find_links(self, source: TextOrDocument) -> dict[str, NDArray[np.int32]]:
         """Which tokens of a text or document are linked: int32[F, 2], the earlier first, by the name of the rule."""
