@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import herding as loops
-from herdner.base.seeds import generator
+from herdner.base.seeds import Seed, generator
 
 _OPERATIONS = 2**26  # of a loop at a time, so that Ctrl-C is answered
 
@@ -30,7 +30,7 @@ def herd(
     moments: ArrayLike,
     n_samples: int,
     weights: ArrayLike | None = None,
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
 ) -> Herded:
     """Herding with any feature map: sample x maximises <weights, features[x]>, then weights += moments - features[x].
 
@@ -61,7 +61,7 @@ def herd_categorical(
     p: ArrayLike,
     n_samples: int,
     weights: ArrayLike | None = None,
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
 ) -> Herded:
     """Herding for one categorical distribution ``p`` [K], HGW19 Algorithm 3: the features are indicators of the labels.
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+Seed = int | np.random.Generator | None
+"""A seed, or a generator; None takes fresh entropy."""
 
-def generator(seed: int | np.random.Generator | None) -> np.random.Generator:
-    """The generator of a seed, or the one that was given; None takes fresh entropy. ValueError for anything else."""
+
+def generator(seed: Seed) -> np.random.Generator:
+    """The generator of a seed, or the one that was given. ValueError for anything else."""
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):

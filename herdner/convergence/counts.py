@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import gibbs as loops
-from herdner.base.seeds import generator
+from herdner.base.seeds import Seed, generator
 from herdner.convergence.correlation import Correlation
 from herdner.convergence.enumeration import joint
 from herdner.convergence.errors import Errors
 from herdner.convergence.focus import Focus, by_others
-from herdner.graph.graph import FactorGraph
-from herdner.graph.tables import TableGraph, compile_tables
+from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backends.gibbs import Gibbs
 from herdner.inference.gibbs.run import Run, begun
 from herdner.inference.gibbs.setup import Setup
@@ -98,11 +97,11 @@ class Tables:
 
 
 def count(
-    graph: FactorGraph | TableGraph,
+    graph: Graph,
     plan: Gibbs,
     lengths: Sequence[int],
     variable: int = -1,
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
     *,
     sharing: Sharing | None = None,
     start: ArrayLike | None = None,
@@ -139,7 +138,7 @@ def count(
     return Counts(focus, tuple(ends), np.array(taken), met)
 
 
-def focus(graph: FactorGraph | TableGraph, sharing: Sharing | None = None, variable: int = -1) -> Focus:
+def focus(graph: Graph, sharing: Sharing | None = None, variable: int = -1) -> Focus:
     """One variable of a small graph, its other states and the weights of a sharing, by default the blanket's."""
     compiled = compile_tables(graph)
     n = _check(compiled, Gibbs(), [1])

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.graph.domain import Labels
-from herdner.graph.graph import FactorGraph, ImpossibleGraph
-from herdner.graph.tables import TableGraph, compile_tables
+from herdner.graph.graph import ImpossibleGraph
+from herdner.graph.tables import Graph, compile_tables
 
 MOST_STATES = 2**16
 MOST_KERNEL = 2**11  # states of a kernel, a matrix of doubles
 
 
-def joint(graph: FactorGraph | TableGraph) -> NDArray[np.float64]:
+def joint(graph: Graph) -> NDArray[np.float64]:
     """[K1, .., KV]: the probability of every state, by enumeration; ValueError beyond 2^16 states."""
     compiled = compile_tables(graph)
     sizes = Labels(compiled.sizes).sizes
@@ -39,7 +39,7 @@ def full_conditional(whole: NDArray[np.float64], variable: int) -> NDArray[np.fl
         return np.where(total > 0, shares, 1.0 / whole.shape[variable])
 
 
-def gibbs_kernel(graph: FactorGraph | TableGraph, order: Sequence[int] | None = None) -> NDArray[np.float64]:
+def gibbs_kernel(graph: Graph, order: Sequence[int] | None = None) -> NDArray[np.float64]:
     """[S, S]: the transition probabilities of one Gibbs sweep between all S states, the last variable fastest.
 
     ``order``: the variables that are updated, by default all in their order. ValueError beyond 2^11 states.

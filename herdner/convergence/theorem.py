@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdner.convergence.enumeration import dobrushin_coefficient, full_conditional, joint, sweep_kernel
-from herdner.graph.graph import FactorGraph
-from herdner.graph.tables import TableGraph
+from herdner.graph.tables import Graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class Convergence:
     eta: float
 
     @classmethod
-    def of(cls, graph: FactorGraph | TableGraph) -> Convergence:
+    def of(cls, graph: Graph) -> Convergence:
         """ValueError beyond 2^11 states, or where some state is impossible: eq. 15 is for positive distributions."""
         whole = joint(graph)
         if whole.size > 2**11:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.seeds import Seed
 from herdner.crf.model import CRF
 from herdner.crf.objectives import Examples, Objective, PseudoLikelihood
 from herdner.crf.parameters import Parameters
@@ -113,7 +114,7 @@ def sample_tables(
     l2: float = 2.0,
     objective: Objective | None = None,
     n_steps: int = 20,
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
 ) -> TableParticles:
     """Particles of `table_posterior`, of equal weights, the first one its mode.
 

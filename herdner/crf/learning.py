@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
-from herdner.base.seeds import generator
+from herdner.base.seeds import Seed, generator
 from herdner.crf.model import CRF, Links
 from herdner.crf.objectives import OBJECTIVES, Examples, Objective, Slope, scaled_links
 from herdner.crf.parameters import Parameters
@@ -139,7 +139,7 @@ def learn(
     learner: Learner | None = None,
     *,
     score: Score | None = None,
-    seed: int | np.random.Generator | None = 0,
+    seed: Seed = 0,
     progress: Callable[[Step], None] | None = None,
 ) -> tuple[CRF, LearningCurve]:
     """The CRF with learned tables, and how it went. ``crf`` is where the learning begins.

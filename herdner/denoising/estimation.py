@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.base.seeds import generator
+from herdner.base.seeds import Seed, generator
 from herdner.denoising.model import checked, posterior
 from herdner.denoising.noise import Noise
 from herdner.inference.backends.gibbs import dhg
@@ -55,7 +55,7 @@ def estimate_parameters(
     *,
     refit_noise: bool = True,
     refit_levels: bool = False,
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
 ) -> tuple[Noise, float]:
     """The noise and the coupling of a picture, from the first guess ``noise``; what is given is kept.
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.arrays import constant
+from herdner.base.seeds import Seed
 from herdner.denoising.noise import Flip, Gaussian, Noise
 from herdner.graph.builders import ising, potts
 from herdner.graph.factors import TableFactors
@@ -80,7 +81,7 @@ def denoise(
     coupling: float,
     backend: Backend | None = None,
     estimate: Literal["mean", "map"] = "mean",
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
 ) -> Denoised:
     """Denoises one picture [rows, columns] of numbers, or of labels where the noise flips.
 

@@ -17,8 +17,7 @@ from herdner._ext import influence as loops
 from herdner.base.arrays import frozen, sealed
 from herdner.dobrushin.exact import exact_entries
 from herdner.dobrushin.strengths import binary_fields, interactions, log_ranges, pair_couplings
-from herdner.graph.graph import FactorGraph
-from herdner.graph.tables import TableGraph, compile_tables
+from herdner.graph.tables import Graph, TableGraph, compile_tables
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array  # pyright: ignore[reportMissingTypeStubs]
@@ -159,7 +158,7 @@ class TotalInfluence:
         return f"total influence is not below 1 ({norms}): no scan is sure to converge by this bound"
 
 
-def pairwise_bound(graph: FactorGraph | TableGraph) -> Influence:
+def pairwise_bound(graph: Graph) -> Influence:
     """Theorem 10: C_ij <= tanh(R / 4), R = the largest (t[a, x] - t[a, y]) - (t[b, x] - t[b, y]) of the table t.
 
     For any numbers of labels. Factors of more than two variables, which the theorem leaves out, are taken at the labels
@@ -172,7 +171,7 @@ def pairwise_bound(graph: FactorGraph | TableGraph) -> Influence:
     return _sealed(starts, sources, values, "Theorem 10")
 
 
-def binary_pairwise_bound(graph: FactorGraph | TableGraph) -> Influence:
+def binary_pairwise_bound(graph: Graph) -> Influence:
     """Theorem 11: the influences of a graph of two labels and pairs; exact where the b of the theorem is not 1.
 
     Pair tables of any form are taken apart into couplings and fields of the states -1 (label 0) and +1 (label 1).
@@ -190,7 +189,7 @@ def binary_pairwise_bound(graph: FactorGraph | TableGraph) -> Influence:
     return _sealed(starts, sources, values, "Theorem 11")
 
 
-def binary_bound(graph: FactorGraph | TableGraph, *, as_printed: bool = True) -> Influence:
+def binary_bound(graph: Graph, *, as_printed: bool = True) -> Influence:
     """Theorem 12: a graph of two labels with factors of any arity.
 
     ``as_printed`` False leaves out the last step of the theorem's proof, which puts both factors of its denominator at
@@ -204,7 +203,7 @@ def binary_bound(graph: FactorGraph | TableGraph, *, as_printed: bool = True) ->
     return _sealed(starts, sources, values, "Theorem 12" if as_printed else "Theorem 12, sharpened")
 
 
-def exact_influence(graph: FactorGraph | TableGraph, max_states: int = 2**16) -> Influence:
+def exact_influence(graph: Graph, max_states: int = 2**16) -> Influence:
     """Definition 6 itself, by enumeration of each variable's blanket; ValueError where one has more states.
 
     Conditions under which no label is possible count as different from all others (influence 1): with hard constraints
@@ -221,7 +220,7 @@ def exact_influence(graph: FactorGraph | TableGraph, max_states: int = 2**16) ->
     return Influence(starts, sources, values, "Definition 6")
 
 
-def tightest(graph: FactorGraph | TableGraph, exact_states: int = 0) -> Influence:
+def tightest(graph: Graph, exact_states: int = 0) -> Influence:
     """Entry by entry the smallest of all bounds that fit the graph.
 
     ``exact_states``: variables whose blanket has at most so many states are enumerated, which takes about as many

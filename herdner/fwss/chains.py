@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.checks import whole
-from herdner.base.seeds import generator
+from herdner.base.seeds import Seed, generator
 from herdner.fwss.common import Batches, continued, given_points
 from herdner.fwss.optimisers import Diverged
 from herdner.fwss.targets import Target, as_target
@@ -32,7 +32,7 @@ def sgld(
     init: Literal["prior"] | ArrayLike = "prior",
     batch_size: int | None = None,
     start: Points | None = None,
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
 ) -> Points:
     """Stochastic gradient Langevin dynamics: x += e_t / 2 grad + N(0, e_t), e_t = step_size (1 + t)^-decay.
 
@@ -75,7 +75,7 @@ def hmc(
     n_chains: int = 4,
     init: Literal["prior"] | ArrayLike = "prior",
     start: Points | None = None,
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
 ) -> Points:
     """Hamiltonian Monte Carlo with ``n_leapfrog`` steps, jittered by a fifth; ``n_chains`` chains side by side.
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.checks import whole
-from herdner.base.seeds import generator
+from herdner.base.seeds import Seed, generator
 from herdner.fwss.common import (
     Batches,
     check_start,
@@ -60,9 +60,7 @@ class Recipe:
 class Growing:
     """Particles while they are made, in buffers that hold all that are wanted."""
 
-    def __init__(
-        self, target: Target, plan: Recipe, start: Points | None, n: int, seed: int | np.random.Generator | None
-    ) -> None:
+    def __init__(self, target: Target, plan: Recipe, start: Points | None, n: int, seed: Seed) -> None:
         self.target, self.plan, self.rng = as_target(target), plan, generator(seed)
         self.density = self.target.density
         start = continued(start, self.target, whole(n, "n_particles"))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.seeds import Seed
 from herdner.fwss.common import chosen_bandwidth, given_points
 from herdner.fwss.growing import Growing, Recipe, approximate_lmo
 from herdner.fwss.kernels import KernelMean, SampleMean, rbf
@@ -29,7 +30,7 @@ def lazy_fwss(
     cache: Points | ArrayLike,
     accuracy: float = 2.0,
     start: Points | None = None,
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
     **options: Any,
 ) -> Points:
     """Lazy FWSS: a point of ``cache`` [M, d] whose duality gap is at least Phi / ``accuracy`` is taken as it is.

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.seeds import Seed
 from herdner.fwss.growing import Ascent, Growing, Recipe, grow
 from herdner.fwss.kernels import check_bandwidth
 from herdner.fwss.optimisers import Adam, Optimiser
@@ -26,7 +27,7 @@ def local_fwss(
     optimiser: Optimiser = Adam(),  # noqa: B008 (frozen)
     bandwidth: float | Literal["median"] = "median",
     start: Points | None = None,
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
 ) -> Points:
     """`fwss` with equal weights, each variable moved by the field of one kernel over that variable alone.
 

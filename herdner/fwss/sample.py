@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.checks import whole
+from herdner.base.seeds import Seed
 from herdner.fwss.common import given_points
 from herdner.fwss.growing import Ascent, Floats, Growing, Recipe, Step, approximate_lmo, block_field, grow
 from herdner.fwss.kernels import KernelMean
 from herdner.fwss.optimisers import Adam, Optimiser
 from herdner.fwss.targets import Target
 from herdner.sampling import Points
-
-Seed = int | np.random.Generator | None
 
 
 def fwss(

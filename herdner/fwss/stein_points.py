@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.base.checks import whole
-from herdner.base.seeds import generator
+from herdner.base.seeds import Seed, generator
 from herdner.fwss.common import Batches, check_start, continued, find_mode
 from herdner.fwss.kernels import check_bandwidth
 from herdner.fwss.stein import stein_kernel
@@ -34,7 +34,7 @@ def stein_points(
     resolution: int = 100,
     bandwidth: float = 1.0,
     start: Points | None = None,
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
 ) -> Points:
     """The next point makes k_s(x, x) / 2 + sum_i k_s(x_i, x) least ("herding": without the first term).
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.checks import whole
-from herdner.base.seeds import generator
+from herdner.base.seeds import Seed, generator
 from herdner.fwss.common import Batches, chosen_bandwidth, continued, given_points
 from herdner.fwss.kernels import check_bandwidth
 from herdner.fwss.optimisers import Adam, Diverged, Optimiser
@@ -32,7 +32,7 @@ def svgd(
     bandwidth: float | Literal["median", "ksd"] = "median",
     batch_size: int | None = None,
     start: Points | None = None,
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
     watch: Callable[[int, Floats], object] | None = None,
 ) -> Points:
     """SVGD: all particles at once along the field of all, each iteration O(N^2 d).

@@ -69,7 +69,11 @@ class TableGraph:
         return conditionals(self.sizes, self.factors)
 
 
-def compile_tables(graph: FactorGraph | TableGraph) -> TableGraph:
+Graph = FactorGraph | TableGraph
+"""A graph, or a compiled one."""
+
+
+def compile_tables(graph: Graph) -> TableGraph:
     """The graph for the loops; ValueError where it has domains or factors other than labels and tables."""
     if isinstance(graph, TableGraph):
         return graph

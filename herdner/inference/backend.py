@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from herdner.graph.graph import FactorGraph
+from herdner.base.seeds import Seed
 from herdner.graph.graph import ImpossibleGraph as ImpossibleGraph
-from herdner.graph.tables import TableGraph
+from herdner.graph.tables import Graph
 from herdner.inference.result import Result
 from herdner.sampling.record import Record
 
@@ -50,12 +49,7 @@ class Backend(Protocol):
     takes: ClassVar[Takes]
 
     def infer(
-        self,
-        graph: FactorGraph | TableGraph,
-        seed: int | np.random.Generator | None = None,
-        *,
-        start: ArrayLike | None = None,
-        record: Record | None = None,
+        self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
         """Works on one graph. The same ``seed`` gives the same result; deterministic backends ignore it.
 
@@ -63,7 +57,8 @@ class Backend(Protocol):
         result is to hold at least, in place of what the options say.
 
         Raises UnsupportedGraph where the algorithm does not fit the graph, UnsupportedRecord where it cannot give what
-        ``record`` asks for, ImpossibleGraph where -inf entries forbid every state.
+        ``record`` asks for, ImpossibleGraph where -inf entries forbid every state. Ctrl-C in what sweeps raises
+        `Interrupted`, a KeyboardInterrupt whose ``result`` is what was reached until then.
         """
         ...
 

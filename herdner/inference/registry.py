@@ -1,4 +1,4 @@
-"""The backends by name, and their options, read off their fields or, for a preset, off a function's parameters."""
+"""The backends by name, and their options, read off their fields or, for a preset, off its parameters."""
 
 from __future__ import annotations
 
@@ -94,7 +94,12 @@ def _options(name: str) -> dict[str, tuple[object, object]]:
         fields = [field for field in dataclasses.fields(make) if field.init]
         factories = {f.name: f.default_factory for f in fields if f.default_factory is not dataclasses.MISSING}
         return {f.name: (hints[f.name], factories[f.name]() if f.name in factories else f.default) for f in fields}
-    return {key: (hints[key], entry.default) for key, entry in inspect.signature(make).parameters.items()}
+    known = {key: (hints[key], entry.default) for key, entry in inspect.signature(make).parameters.items()}
+    if "options" in known:  # handed on to the backend, whose defaults they have
+        (shared,) = typing.get_args(known.pop("options")[0])
+        plain = make()
+        known |= {key: (hint, getattr(plain, key)) for key, hint in typing.get_type_hints(shared).items()}
+    return known
 
 
 def _listed(names: typing.Iterable[str]) -> str:

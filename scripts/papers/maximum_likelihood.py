@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner import Gibbs, Record, TableGraph, boltzmann, compile_tables
+from herdner.base.seeds import Seed
 from herdner.dobrushin import (
     Influence,
     Steps,
@@ -51,7 +52,7 @@ def fit_binary(
     products: ArrayLike,
     means: ArrayLike,
     scan: ScanName = "dogs",
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
     *,
     start: ArrayLike | None = None,
     n_gradients: int = 30,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.seeds import Seed
 from herdner.graph import FactorGraph, potts
 
 _LEAST = 1e-12  # probability of a word that a label was never seen with
@@ -52,7 +53,7 @@ def fit_aspects(
     images: Sequence[ArrayLike],
     labels: ArrayLike,
     n_words: Sequence[int],
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
     *,
     n_iterations: int = 60,
     smoothing: float = 0.1,

@@ -6,12 +6,10 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from herdner.base.seeds import generator
-from herdner.graph.graph import FactorGraph
-from herdner.graph.tables import TableGraph, compile_tables
+from herdner.base.seeds import Seed, generator
+from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import SAMPLES, Takes
 from herdner.inference.gibbs.blocks import Blocks
 from herdner.inference.gibbs.run import sample
@@ -64,17 +62,12 @@ class BlockedGibbs:
         )
 
     def infer(
-        self,
-        graph: FactorGraph | TableGraph,
-        seed: int | np.random.Generator | None = None,
-        *,
-        start: ArrayLike | None = None,
-        record: Record | None = None,
+        self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
         """Runs the sweeps on one graph; time of a sweep O(V K^2 + the other edges x K).
 
-        ``start`` int[V]: the first state, of log-potential above -inf; None draws one. Ctrl-C raises `Interrupted`,
-        whose ``result`` is what was recorded until then. UnsupportedGraph where a factor joins more than two variables.
+        ``start`` int[V]: the first state, of log-potential above -inf; None draws one.
+        UnsupportedGraph where a factor joins more than two variables.
         """
         began = perf_counter()
         compiled = compile_tables(graph)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.checks import whole
-from herdner.base.seeds import generator
+from herdner.base.seeds import Seed, generator
 from herdner.dobrushin import (
     Importance,
     Influence,
@@ -25,7 +25,7 @@ from herdner.dobrushin.target_variables import Targets
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
 from herdner.graph.linked_chains import is_near
-from herdner.graph.tables import TableGraph, compile_tables
+from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import SAMPLES, Interrupted, Takes
 from herdner.inference.backends.viterbi import Viterbi
 from herdner.inference.gibbs.run import sample
@@ -93,8 +93,8 @@ class DoGS:
 
     def infer(
         self,
-        graph: FactorGraph | TableGraph,
-        seed: int | np.random.Generator | None = None,
+        graph: Graph,
+        seed: Seed = None,
         *,
         start: ArrayLike | None = None,
         record: Record | None = None,
@@ -103,7 +103,7 @@ class DoGS:
         """Bounds the influences, optimises a scan, samples by it; the result holds a ``certificate``.
 
         ``importance``: d, a number of at least 0 for each variable, or for some of them, in place of ``targets``;
-        ``start`` as of `Gibbs.infer`, also for Ctrl-C. Time O(factors + updates).
+        ``start`` as of `Gibbs.infer`. Time O(factors + updates).
         """
         began = perf_counter()
         compiled = compile_tables(graph)

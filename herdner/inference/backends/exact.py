@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.seeds import Seed
 from herdner.graph.factors import TableFactors
-from herdner.graph.graph import FactorGraph
-from herdner.graph.tables import TableGraph, compile_tables
+from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import ImpossibleGraph, Takes, UnsupportedGraph
 from herdner.inference.result import Result
 from herdner.sampling.record import Record
@@ -37,12 +37,7 @@ class Exact:
             raise ValueError(f"max_states must be at least 1, not {self.max_states}")
 
     def infer(
-        self,
-        graph: FactorGraph | TableGraph,
-        seed: int | np.random.Generator | None = None,
-        *,
-        start: ArrayLike | None = None,
-        record: Record | None = None,
+        self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
         """Time O(states x factors)."""
         began = perf_counter()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypedDict
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from herdner.base.seeds import generator
-from herdner.graph.graph import FactorGraph
-from herdner.graph.tables import TableGraph, compile_tables
+from herdner.base.seeds import Seed, generator
+from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import SAMPLES, Takes
 from herdner.inference.gibbs.run import sample
 from herdner.inference.result import Result
@@ -19,10 +18,15 @@ from herdner.sampling.annealing import Annealing, linear
 from herdner.sampling.driving import LFSR, Driving
 from herdner.sampling.plan import Plan
 from herdner.sampling.record import Record
-from herdner.sampling.scan import Scan, systematic
+from herdner.sampling.scan import Scan
 from herdner.sampling.sharing import Sharing, bins, blanket, random_bins
 
-_SYSTEMATIC, _BLANKET, _RECORD, _RISING, _REGISTER = systematic(), blanket(), Record(), linear(0.1, 4.0), LFSR()
+if sys.version_info >= (3, 11):
+    from typing import Unpack
+else:
+    from typing_extensions import Unpack
+
+_BLANKET, _RISING, _REGISTER = blanket(), linear(0.1, 4.0), LFSR()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +39,13 @@ class Gibbs(Plan):
     takes: ClassVar[Takes] = SAMPLES
 
     def infer(
-        self,
-        graph: FactorGraph | TableGraph,
-        seed: int | np.random.Generator | None = None,
-        *,
-        start: ArrayLike | None = None,
-        record: Record | None = None,
+        self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
         """Runs the plan on one graph; time O(n_sweeps x factors).
 
         ``start`` int[V]: the first state, of log-potential above -inf; None draws one, and looks for one that no -inf
         forbids. Entries of -inf, as of tag schemes, can cut the states into parts between which no change of one
-        variable leads: a run stays in the part of its start, and its marginals are of that part. Ctrl-C raises
-        `Interrupted`, a KeyboardInterrupt whose ``result`` is what was recorded until then.
+        variable leads: a run stays in the part of its start, and its marginals are of that part.
         ValueError where the start or an option does not fit the graph, or where the weights need too much memory.
         """
         began = perf_counter()
@@ -59,75 +57,53 @@ class Gibbs(Plan):
         return sample(plan, compiled, generator(seed), start, began)
 
 
-def gibbs(
-    n_sweeps: int = 1000,
-    burn_in: int = 0,
-    scan: Scan = _SYSTEMATIC,
-    n_chains: int = 1,
-    n_threads: int | None = None,
-    record: Record = _RECORD,
-) -> Gibbs:
+class Options(TypedDict, total=False):
+    """What each preset takes beside its own options, and hands on to `Gibbs`."""
+
+    scan: Scan
+    n_chains: int
+    n_threads: int | None
+    record: Record
+
+
+class HerdingOptions(Options, total=False):
+    """What `herded_gibbs` takes beside its own options."""
+
+    form: Literal["circular", "threshold"]
+    weight_memory: int
+
+
+def gibbs(n_sweeps: int = 1000, burn_in: int = 0, **options: Unpack[Options]) -> Gibbs:
     """Gibbs sampling: each label drawn at random from its full conditional (HGW19 Algorithm 1)."""
-    return Gibbs(n_sweeps, burn_in, scan=scan, n_chains=n_chains, n_threads=n_threads, record=record)
+    return Gibbs(n_sweeps, burn_in, **options)
 
 
-def annealed_gibbs(
-    n_sweeps: int = 1000,
-    annealing: Annealing = _RISING,
-    scan: Scan = _SYSTEMATIC,
-    n_chains: int = 1,
-    n_threads: int | None = None,
-    record: Record = _RECORD,
-) -> Gibbs:
+def annealed_gibbs(n_sweeps: int = 1000, annealing: Annealing = _RISING, **options: Unpack[Options]) -> Gibbs:
     """Gibbs sampling whose inverse temperature rises, in search of the best state (HG16 Sec. 4.4)."""
-    return Gibbs(n_sweeps, scan=scan, annealing=annealing, n_chains=n_chains, n_threads=n_threads, record=record)
+    return Gibbs(n_sweeps, annealing=annealing, **options)
 
 
 def herded_gibbs(
-    n_sweeps: int = 1000,
-    burn_in: int = 0,
-    sharing: Sharing = _BLANKET,
-    scan: Scan = _SYSTEMATIC,
-    form: Literal["circular", "threshold"] = "circular",
-    n_chains: int = 1,
-    n_threads: int | None = None,
-    weight_memory: int = 2**30,
-    record: Record = _RECORD,
+    n_sweeps: int = 1000, burn_in: int = 0, sharing: Sharing = _BLANKET, **options: Unpack[HerdingOptions]
 ) -> Gibbs:
     """Herded Gibbs: each label decided by herding weights, by default one for each state of the blanket (HG16)."""
-    return Gibbs(
-        n_sweeps, burn_in, sharing, scan=scan, form=form, n_chains=n_chains, n_threads=n_threads,
-        weight_memory=weight_memory, record=record,
-    )  # fmt: skip
+    return Gibbs(n_sweeps, burn_in, sharing, **options)
 
 
 def dhg(
     n_sweeps: int = 1000,
     burn_in: int = 0,
     n_bins: int = 16,
-    scan: Scan = _SYSTEMATIC,
     form: Literal["circular", "threshold"] = "circular",
-    n_chains: int = 1,
-    n_threads: int | None = None,
-    record: Record = _RECORD,
+    **options: Unpack[Options],
 ) -> Gibbs:
     """Discretized herded Gibbs: one weight for each bin of the conditional probability (HGW19 Algorithm 5)."""
-    return herded_gibbs(n_sweeps, burn_in, bins(n_bins), scan, form, n_chains, n_threads, record=record)
+    return Gibbs(n_sweeps, burn_in, bins(n_bins), form=form, **options)
 
 
-def rdhg(
-    n_sweeps: int = 1000,
-    burn_in: int = 0,
-    n_bins: int = 16,
-    scan: Scan = _SYSTEMATIC,
-    n_chains: int = 1,
-    n_threads: int | None = None,
-    record: Record = _RECORD,
-) -> Gibbs:
+def rdhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **options: Unpack[Options]) -> Gibbs:
     """Randomly discretized herded Gibbs: a neighbouring grid probability, drawn, is herded (HGW19 Algorithm 9)."""
-    return herded_gibbs(
-        n_sweeps, burn_in, random_bins(n_bins), scan, n_chains=n_chains, n_threads=n_threads, record=record
-    )
+    return Gibbs(n_sweeps, burn_in, random_bins(n_bins), **options)
 
 
 def bounded_error(
@@ -135,27 +111,15 @@ def bounded_error(
     burn_in: int = 0,
     error_bound: float = 1.0,
     sharing: Sharing = _BLANKET,
-    scan: Scan = _SYSTEMATIC,
-    n_chains: int = 1,
-    n_threads: int | None = None,
     weight_memory: int = 2**30,
-    record: Record = _RECORD,
+    **options: Unpack[Options],
 ) -> Gibbs:
     """Bounded-error Gibbs: random draws, herded only where a weight exceeds the bound (HGW19 Algorithms 7 and 8)."""
-    return Gibbs(
-        n_sweeps, burn_in, sharing, error_bound, scan, form="threshold", n_chains=n_chains, n_threads=n_threads,
-        weight_memory=weight_memory, record=record,
-    )  # fmt: skip
+    return Gibbs(n_sweeps, burn_in, sharing, error_bound, form="threshold", weight_memory=weight_memory, **options)
 
 
 def qmc_gibbs(
-    n_sweeps: int = 1000,
-    burn_in: int = 0,
-    driving: Driving = _REGISTER,
-    scan: Scan = _SYSTEMATIC,
-    n_chains: int = 1,
-    n_threads: int | None = None,
-    record: Record = _RECORD,
+    n_sweeps: int = 1000, burn_in: int = 0, driving: Driving = _REGISTER, **options: Unpack[Options]
 ) -> Gibbs:
     """Quasi-random Gibbs: the uniform numbers come from a driving sequence (MCQMC; HG16 Sec. 4.1, HGW19 Sec. 7)."""
-    return Gibbs(n_sweeps, burn_in, scan=scan, driving=driving, n_chains=n_chains, n_threads=n_threads, record=record)
+    return Gibbs(n_sweeps, burn_in, driving=driving, **options)

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext.ascent import Ascent
-from herdner.base.seeds import generator
+from herdner.base.seeds import Seed, generator
 from herdner.graph.chains import unary_table
 from herdner.graph.conditionals import Conditionals
-from herdner.graph.graph import FactorGraph
-from herdner.graph.tables import TableGraph, compile_tables
+from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import Takes
 from herdner.inference.backends.sweeps import Interruptible, check_options, constant
 from herdner.inference.gibbs.start import given_start, repaired
@@ -48,19 +47,13 @@ class ICM:
             raise ValueError(f"start must be 'unary' or 'random', not {self.start!r}")
 
     def infer(
-        self,
-        graph: FactorGraph | TableGraph,
-        seed: int | np.random.Generator | None = None,
-        *,
-        start: ArrayLike | None = None,
-        record: Record | None = None,
+        self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
         """Time of a sweep O(factors x labels). ``seed`` matters to random starts only.
 
         ``start`` int[V]: where the first run begins, a state of log-potential above -inf; None is the option's.
         trace [n_starts, n_sweeps]: the log-potential after each sweep, constant from where a run has stopped.
-        UnsupportedGraph where no state that is allowed was found to start from. Ctrl-C raises `Interrupted`, whose
-        ``result`` is what was reached until then.
+        UnsupportedGraph where no state that is allowed was found to start from.
         """
         began = perf_counter()
         self.takes.check("icm", record)

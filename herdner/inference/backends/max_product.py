@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import max_product as loops
+from herdner.base.seeds import Seed
 from herdner.graph.chains import check_cells, edge_recipes, recipe_table, unary_table
 from herdner.graph.factors import TableFactors
-from herdner.graph.graph import FactorGraph
-from herdner.graph.tables import TableGraph, compile_tables
+from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import ImpossibleGraph, Takes
 from herdner.inference.backends.sweeps import Interruptible, check_options, constant
 from herdner.inference.gibbs.start import repaired
@@ -51,19 +51,13 @@ class MaxProduct:
         check_options(n_sweeps=self.n_sweeps, tolerance=self.tolerance, damping=self.damping)
 
     def infer(
-        self,
-        graph: FactorGraph | TableGraph,
-        seed: int | np.random.Generator | None = None,
-        *,
-        start: ArrayLike | None = None,
-        record: Record | None = None,
+        self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
         """Time of a sweep O(cells of all tables x their variables). ``seed`` is ignored.
 
         trace [1, n_sweeps]: the log-potential of the state that the beliefs gave after each sweep; shorter than the
         option where the messages have converged. ImpossibleGraph where messages show that no state is allowed,
-        UnsupportedGraph where none was found. Ctrl-C raises `Interrupted`, whose ``result`` is what was reached
-        until then.
+        UnsupportedGraph where none was found.
         """
         began = perf_counter()
         self.takes.check("max-product", record)

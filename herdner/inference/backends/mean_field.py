@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import mean_field as loops
-from herdner.base.seeds import generator
+from herdner.base.seeds import Seed, generator
 from herdner.graph.chains import unary_table
-from herdner.graph.graph import FactorGraph
-from herdner.graph.tables import TableGraph, compile_tables
+from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Takes
 from herdner.inference.backends.sweeps import Interruptible, check_options, constant
 from herdner.inference.gibbs.start import given_start
@@ -54,19 +53,13 @@ class MeanField:
             raise ValueError(f"start must be 'unary', 'uniform' or 'random', not {self.start!r}")
 
     def infer(
-        self,
-        graph: FactorGraph | TableGraph,
-        seed: int | np.random.Generator | None = None,
-        *,
-        start: ArrayLike | None = None,
-        record: Record | None = None,
+        self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
         """Time of a sweep O(cells of all tables + labels). ``seed`` matters to the random start only.
 
         ``start`` int[V]: a state of log-potential above -inf that q is certain of at first; None is the option's.
         marginals: q; state: their modes, ties to the smallest label; log_z: the bound; trace [1, n_sweeps]: the bound
-        after each sweep, unless ``trace`` is false, which saves a third to a half of the time. Ctrl-C raises
-        `Interrupted`, whose ``result`` is what was reached until then.
+        after each sweep, unless ``trace`` is false, which saves a third to a half of the time.
         """
         began = perf_counter()
         self.takes.check("mean-field", record)
@@ -99,7 +92,7 @@ class MeanField:
         )
         return sweeps.give(result)
 
-    def _start(self, compiled: TableGraph, seed: int | np.random.Generator | None) -> NDArray[np.float64]:
+    def _start(self, compiled: TableGraph, seed: Seed) -> NDArray[np.float64]:
         unary = unary_table(compiled.sizes, compiled.factors, int(compiled.sizes.max(initial=1)))
         if self.start == "unary":
             q = np.exp(unary - unary.max(axis=1, keepdims=True))

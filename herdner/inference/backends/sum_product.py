@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import chain as chain_loops
 from herdner._ext import sum_product as loops
+from herdner.base.seeds import Seed
 from herdner.graph.chains import ChainForm
-from herdner.graph.graph import FactorGraph
 from herdner.graph.linked_chains import LinkedChains, is_near, pair_keys
-from herdner.graph.tables import TableGraph, compile_tables
+from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import ImpossibleGraph, Takes, UnsupportedGraph
 from herdner.inference.backends.sweeps import Interruptible, check_options, check_possible
 from herdner.inference.backends.viterbi import Viterbi, expected, group_counts
@@ -49,12 +49,7 @@ class SumProduct:
         check_options(n_sweeps=self.n_sweeps, tolerance=self.tolerance, damping=self.damping)
 
     def infer(
-        self,
-        graph: FactorGraph | TableGraph,
-        seed: int | np.random.Generator | None = None,
-        *,
-        start: ArrayLike | None = None,
-        record: Record | None = None,
+        self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
         """Time of a sweep O(V K^2 + links x K^2), later ones only for the chains told something new. ``seed`` is
         ignored.
@@ -66,11 +61,11 @@ class SumProduct:
         smoothed. table_counts take memory O((V + links) K^2).
 
         UnsupportedGraph where a factor joins more than two variables; ImpossibleGraph where messages show that no state
-        is allowed. Ctrl-C raises `Interrupted`, whose ``result`` is what was reached until then.
+        is allowed.
         """
         return self.infer_chains(graph, record)[0]
 
-    def infer_chains(self, graph: FactorGraph | TableGraph, record: Record | None = None) -> tuple[Result, ChainForm]:
+    def infer_chains(self, graph: Graph, record: Record | None = None) -> tuple[Result, ChainForm]:
         """What `infer` gives, and the chains with the messages added to their unary log-potentials: so that, for
         instance, `herdner.inference.linear_chain.span_log_probability` gives the beliefs of whole spans."""
         began = perf_counter()

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import chain as loops
 from herdner._ext import layout
+from herdner.base.seeds import Seed
 from herdner.graph.chains import ChainForm
 from herdner.graph.factors import TableFactors
-from herdner.graph.graph import FactorGraph
-from herdner.graph.tables import TableGraph, compile_tables
+from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import ImpossibleGraph, Takes, UnsupportedGraph
 from herdner.inference.backends.sweeps import check_possible
 from herdner.inference.result import Result
@@ -38,12 +38,7 @@ class Viterbi:
     takes: ClassVar[Takes] = Takes(record=frozenset({"marginals", "table_counts"}), linked=False)
 
     def infer(
-        self,
-        graph: FactorGraph | TableGraph,
-        seed: int | np.random.Generator | None = None,
-        *,
-        start: ArrayLike | None = None,
-        record: Record | None = None,
+        self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
         """Time O(V K^2), memory O(V K); with marginals and edges that are not tied, memory O(V K^2)."""
         began = perf_counter()
