@@ -19,6 +19,7 @@ from herdner.cli.common import complain, quiet_stdout
 from herdner.cli.corpora import corpora
 from herdner.cli.denoise import denoise
 from herdner.cli.evaluate import evaluate
+from herdner.cli.explain import explain
 from herdner.cli.report import report
 from herdner.cli.scan import scan
 from herdner.cli.serve import serve
@@ -29,7 +30,7 @@ from herdner.cli.usage import UsageError
 app = typer.Typer(
     name="herdner", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-for command in (tag, train, evaluate, report, backends, denoise, scan, serve):
+for command in (tag, explain, train, evaluate, report, backends, denoise, scan, serve):
     app.command()(command)
 app.add_typer(corpora, name="corpora")
 

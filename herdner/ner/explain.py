@@ -41,6 +41,16 @@ BEST = "best"
 _START, _END = 0, 1  # borders of a sentence
 
 
+class NoSuchName(ValueError):
+    """No mention of a text holds the name that was to be explained; ``stands_there``: the text does."""
+
+    def __init__(self, name: str, stands_there: bool) -> None:
+        self.stands_there = stands_there
+        super().__init__(
+            f"{name!r} is {'in the text, but not tagged as a name' if stands_there else 'not in the text'}"
+        )
+
+
 class Part(NamedTuple):
     """What one thing adds to the log-odds of a mention: ``value`` above 0 speaks for its label.
 
@@ -109,28 +119,27 @@ def explain(
     model: Model, decoder: Decoder, document: Document, name: str | None = None, against: str | None = None
 ) -> list[Explanation]:
     """The mentions of a document that ``decoder`` has tagged, by the weights of its ``model``; see `Tagger.explain`."""
-    check_against(decoder, against)
+    check_against(decoder.labels, against)
     if name is not None and not name.strip():
         raise ValueError("the name to explain is empty")
     chosen = [i for i, entity in enumerate(document.entities) if name is None or _stands(name, entity.text)]
     if not chosen and name is not None:
-        there = _stands(name, document.text)
-        raise ValueError(f"{name!r} is {'in the text, but not tagged as a name' if there else 'not in the text'}")
+        raise NoSuchName(name, _stands(name, document.text))
     spans = document.spans or []
     return list(_Tagged(model, decoder, document, spans).explanations(chosen, against)) if chosen else []
 
 
-def check_against(decoder: Decoder, against: str | None) -> None:
-    """ValueError for a label that the model has not."""
-    known = _labels(decoder)
+def check_against(tags: Sequence[str], against: str | None) -> None:
+    """ValueError for a label of which there are no tags."""
+    known = _labels(tags)
     if against not in (None, BEST, *known):
         raise ValueError(f"no label {against!r}; expected {BEST} or one of {', '.join(known)}")
-    if against is None and "O" not in decoder.labels:
+    if against is None and "O" not in tags:
         raise ValueError(f"to this model all is a name; compare with another label: {BEST}, {', '.join(known)}")
 
 
-def _labels(decoder: Decoder) -> list[str]:
-    return sorted({split_tag(tag)[1] for tag in decoder.labels if tag != "O"})
+def _labels(tags: Sequence[str]) -> list[str]:
+    return sorted({split_tag(tag)[1] for tag in tags if tag != "O"})
 
 
 def _stands(name: str, text: str) -> bool:
@@ -184,7 +193,7 @@ class _Tagged:
 
     def _readings(self, i: int, against: str | None) -> Iterator[tuple[str | None, dict[int, int]]]:
         """The other readings of a span: a label, or None, and the tags of the tokens that it changes."""
-        labels = _labels(self.decoder) if against == BEST else [against]
+        labels = _labels(self.decoder.labels) if against == BEST else [against]
         for label in labels:
             other = None if label == self.spans[i].label else self._reading(i, label)
             if other is not None:

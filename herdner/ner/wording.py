@@ -66,8 +66,10 @@ class Words:
         items, side = self.templates[template]
         if side is not None:
             ((column, _),) = items
-            beside = "the word before it" if side == "left" else "the word after it"
-            return f"in sentence {self.sentence(place)}, {beside} {self.says(column, place)}"
+            beside = "before it" if side == "left" else "after it"
+            said, quoted = self.says(column, place), f"'{self.tokens[place]}'"
+            which = "the word" if quoted in said else quoted
+            return f"in sentence {self.sentence(place)}, {which} {beside} {said}"
         return " and ".join(dict.fromkeys(self._item(column, token, offset) for column, offset in items))
 
     def _item(self, column: int, token: int, offset: int) -> str:
@@ -92,8 +94,9 @@ class Words:
         """The step from the token before to this one, as they are tagged."""
         left, right = self.mention_at(token - 1), self.mention_at(token)
         if left is not None and left == right:
-            return f"{left.label} goes on from '{self.tokens[token - 1]}' to '{self.tokens[token]}'"
-        return f"from '{self.tokens[token - 1]}' ({_tagged(left)}) to '{self.tokens[token]}' ({_tagged(right)})"
+            return f"transition inside {left.label} from '{self.tokens[token - 1]}' to '{self.tokens[token]}'"
+        said = f"'{self.tokens[token - 1]}' ({_tagged(left)}) to '{self.tokens[token]}' ({_tagged(right)})"
+        return f"transition from {said}"
 
     def border(self, token: int, start: bool) -> str:
         """The first or the last token of a sentence, as it is tagged."""
@@ -220,7 +223,7 @@ def _suffix(length: int) -> Saying:
 
 def _class(words: Words, column: int, token: int, of: str) -> str:
     shared = words.sharing(column, token)
-    return f"has the word class of {', '.join(shared)}" if shared else "has its word class"
+    return f"has the word class of {', '.join(shared or [words.tokens[token]])}"
 
 
 def _casing(words: Words, column: int, token: int, of: str) -> str:

@@ -21,7 +21,7 @@ from herdner._ext.hashing import hash_string
 from herdner.crf.model import LinkTable
 from herdner.crf.templates import EdgeScale, skip_chain
 from herdner.crf.trainer import ChainWeights
-from herdner.ner.explain import Explanation, weights_of
+from herdner.ner.explain import Explanation, NoSuchName, weights_of
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
 from herdner.ner.lexicon import Gazetteers, Lexicon, word_classes
 from herdner.ner.model import Model
@@ -212,9 +212,9 @@ def test_links_and_transitions_are_said_with_what_stands_at_their_ends(tagger: T
     short = tagger.explain(ARTICLE, name="Winam")[2]
     said = sayings(short)
     assert said["link to 'Winam' in sentence 4, tagged ORG (same-word)"] > 1
-    assert said["from 'to' (no name) to 'Winam' (ORG)"] < -3
+    assert said["transition from 'to' (no name) to 'Winam' (ORG)"] < -3
     full = sayings(tagger.explain(ARTICLE, name="Winam Ferries Ltd.")[0])
-    assert "ORG goes on from 'Winam' to 'Ferries'" in full
+    assert "transition inside ORG from 'Winam' to 'Ferries'" in full
     assert "link to 'Winam' in sentence 14, tagged ORG (same-word)" in full
 
 
@@ -343,10 +343,11 @@ def test_names_that_are_not_there_and_labels_that_do_not_exist(tagger: Tagger) -
     for name, message in (
         ("Nairobi", "'Nairobi' is not in the text"),
         ("pier", "'pier' is in the text, but not tagged as a name"),
-        ("  ", "empty"),
     ):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(NoSuchName, match=message):
             tagger.explain(ARTICLE, name=name)
+    with pytest.raises(ValueError, match="is empty"):
+        tagger.explain(ARTICLE, name="  ")
     with pytest.raises(ValueError, match=r"no label 'Town'; expected best or one of LOC, ORG, PER"):
         tagger.explain(ARTICLE, against="Town")
     assert tagger.explain("nothing here.") == tagger.explain("") == []

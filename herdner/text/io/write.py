@@ -20,7 +20,7 @@ STYLES = {"PER": "bold cyan", "LOC": "bold green", "ORG": "bold magenta", "MISC"
 
 _LINE_SEPARATORS = str.maketrans({c: f"\\u{ord(c):04x}" for c in "\x7f\x85\u2028\u2029"})
 _NOT_HTML = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]")
-_CONTROLS = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # what drives a terminal
+CONTROLS = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # what drives a terminal
 
 
 def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Scheme = "iob2") -> None:
@@ -177,7 +177,7 @@ def _terminal(stream: IO[Any]) -> Callable[[Iterable[tuple[str, str | None]]], N
         line = Text()
         for text, label in segments:
             style = STYLES.get(label, "bold blue") if label else None
-            line.append(_CONTROLS.sub("\ufffd", text), style)
+            line.append(CONTROLS.sub("\ufffd", text), style)
             if label:
                 line.append(f" {label}", "dim")
         console.print(line, soft_wrap=True, end="")
