@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Laying out factor groups for the loops: one pass over their arrays each, all checked before."""
+"""Laying out factor groups for the loops: one pass over their arrays each, all checked before. Called by
+`herdner.graph.chains` and `.linked_chains`, `herdner.inference.gibbs.blocks` and the backend `viterbi`.
+"""
 
 import numpy as np
 

@@ -13,6 +13,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from rows cimport BUDGET, EXP_CELLS, Configurations, conditionals, first_configuration, label_value
 from rows cimport next_configuration, rows_of
+from sums cimport CompensatedSum, add
 
 
 cdef class MeanField:
@@ -185,19 +186,6 @@ cdef class MeanField:
         self.change = change
 
 
-cdef struct Total:
-    double value
-    double lost  # what rounding took from it (Kahan)
-
-
-cdef void add(Total *total, double term) noexcept nogil:
-    cdef double after
-    term -= total.lost
-    after = total.value + term
-    total.lost = (after - total.value) - term
-    total.value = after
-
-
 cdef double weighted(const double *p, const double *row, int n, double share) noexcept nogil:
     """The sum of share * p * row, in which 0 * -inf counts as 0."""
     cdef double total = 0.0
@@ -217,7 +205,7 @@ def expected(const double[:, ::1] q, const int32_t[::1] sizes, const int32_t[:, 
              const int32_t[:] table_of_factor, const double[:] scale, const double[:, ::1] tables, int64_t f):
     """The expected log-potential of factors from f on under independent distributions q [V, K], 0 * -inf being 0, for
     a fraction of a second: (their sum, the factor to go on from)."""
-    cdef Total total = Total(0.0, 0.0)
+    cdef CompensatedSum total = CompensatedSum(0.0, 0.0)
     cdef int64_t spent = 0
     cdef int last = <int> scopes.shape[1] - 1, n_labels
     cdef double part
@@ -240,7 +228,7 @@ def expected(const double[:, ::1] q, const int32_t[::1] sizes, const int32_t[:, 
                 if not next_configuration(&c):
                     break
             if part == -INFINITY:
-                total = Total(-INFINITY, 0.0)
+                total = CompensatedSum(-INFINITY, 0.0)
                 f = scopes.shape[0]
                 break
             add(&total, scale[f] * part)
@@ -251,7 +239,7 @@ def expected(const double[:, ::1] q, const int32_t[::1] sizes, const int32_t[:, 
 def entropy(const double[:, ::1] q, const int32_t[::1] sizes, int64_t i):
     """The entropy of the distributions q [V, K] of the variables from i on, for a fraction of a second: (their sum, the
     variable to go on from)."""
-    cdef Total total = Total(0.0, 0.0)
+    cdef CompensatedSum total = CompensatedSum(0.0, 0.0)
     cdef int64_t spent = 0
     cdef int k
     cdef double part

@@ -35,7 +35,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 import herdner
-from herdner.corpora.registry import parse_source, read
+from herdner.corpora.reading import parse_source, read
 from herdner.crf.templates import linear_chain, skip_chain
 from herdner.evaluation.scores import evaluate
 from herdner.evaluation.tabular import markdown_table

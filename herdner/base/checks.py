@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 
-def whole(value: object, name: str, least: int = 1) -> int:
-    """A whole number of at least ``least``, as an int; ValueError that names the argument otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+def whole(value: object, name: str, least: int = 1, most: float = math.inf) -> int:
+    """A whole number from ``least`` to ``most``, as an int; ValueError that names the argument otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+        limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
+        raise ValueError(f"{name} must be a whole number {limits}, not {value!r:.80}")
     return int(value)  # pyright: ignore[reportUnknownArgumentType]  # a NumPy integer of any width
 
 

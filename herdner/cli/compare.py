@@ -14,7 +14,7 @@ from herdner.cli.usage import UsageError
 
 if TYPE_CHECKING:
     from herdner import Tagger
-    from herdner.corpora.registry import SourceFile
+    from herdner.corpora.reading import SourceFile
     from herdner.evaluation.compare import Comparison, Unit
     from herdner.text.document import Document
     from herdner.text.tokenize import Tokenizer
@@ -42,7 +42,7 @@ def parse_side(text: str) -> Side:
     `parse_source` takes is a file of predictions; then what follows the last @ is a backend, and its options are parted
     by colons, as their values hold commas.
     """
-    from herdner.corpora.registry import parse_source
+    from herdner.corpora.reading import parse_source
     from herdner.ner.model_file import shipped_models
 
     if not text:

@@ -67,7 +67,7 @@ def fetch(
     registry: Annotated[str | None, typer.Option("--registry", help="Another registry file.")] = None,
 ) -> None:
     """Download a corpus; size and checksum of every file are verified. Prints the folder."""
-    from herdner.corpora.registry import fetch as get
+    from herdner.corpora.files import fetch as get
 
     with progress("{task.percentage:.0f} %") as display:
         tasks: dict[str, TaskID] = {}
@@ -94,8 +94,8 @@ def convert(
 ) -> None:
     """Convert an annotated corpus to another format."""
     from herdner.cli.tag import check_output
-    from herdner.corpora.registry import convert as write
-    from herdner.corpora.registry import parse_source
+    from herdner.corpora.reading import convert as write
+    from herdner.corpora.reading import parse_source
     from herdner.text.tokenize import Tokenizer
 
     check_output(to, None if output == "-" else output)

@@ -13,7 +13,7 @@ from herdner.cli.options import MAX_RESAMPLES, BackendOption, JsonOption, ModelO
 from herdner.cli.usage import UsageError, unit_of
 
 if TYPE_CHECKING:
-    from herdner.corpora.registry import SourceFile
+    from herdner.corpora.reading import SourceFile
     from herdner.evaluation.scores import Scores
 
 

@@ -13,7 +13,7 @@ from herdner.cli.usage import wrong_use
 
 if TYPE_CHECKING:
     from herdner import Tagger
-    from herdner.corpora.registry import SourceFile
+    from herdner.corpora.reading import SourceFile
     from herdner.evaluation.compare import Comparison
     from herdner.evaluation.scores import Scores
     from herdner.text.document import Document
@@ -46,7 +46,7 @@ def classes_of(tags: Iterable[str]) -> set[str]:
 
 def parse_sources(files: Iterable[str]) -> list[SourceFile]:
     """``FILE:FORMAT`` arguments taken apart; a wrong one is wrong use."""
-    from herdner.corpora.registry import parse_source
+    from herdner.corpora.reading import parse_source
 
     with wrong_use():
         return [parse_source(file) for file in files]
@@ -63,7 +63,7 @@ def read_gold(
     sources: Sequence[SourceFile], tokenizer: Tokenizer, map_labels: bool, encoding: str | None = None
 ) -> list[Document]:
     """All documents of the sources with tokens and gold tags; ValueError where there are none."""
-    from herdner.corpora.registry import read
+    from herdner.corpora.reading import read
 
     documents: list[Document] = []
     for source in sources:

@@ -15,7 +15,7 @@ from herdner.cli.options import MAX_RESAMPLES, EncodingOption, MapLabelsOption, 
 from herdner.cli.usage import UsageError, check_choice, check_encoding, check_writable, unit_of
 
 if TYPE_CHECKING:
-    from herdner.corpora.registry import SourceFile
+    from herdner.corpora.reading import SourceFile
     from herdner.evaluation.report import Prediction
     from herdner.text.document import Document
     from herdner.text.io.labels import Labels
@@ -120,7 +120,7 @@ def laid(
     gold_classes: bool,
 ) -> tuple[list[Document], list[Prediction]]:
     """The gold documents, and the predictions on their tokens; what is to be said of these goes to the notes."""
-    from herdner.corpora.registry import read
+    from herdner.corpora.reading import read
     from herdner.evaluation.report import Prediction, lay
     from herdner.text.io.labels import renamed
     from herdner.text.tokenize import Tokenizer

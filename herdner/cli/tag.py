@@ -190,7 +190,7 @@ def expand(files: list[str], format: str | None) -> list[Input]:
     """The inputs in the order given; a folder stands for the files in it whose extension is known, sorted."""
     from pathlib import Path
 
-    from herdner.corpora.registry import EXTENSIONS
+    from herdner.corpora.reading import format_of
     from herdner.text.io import FORMATS
 
     known = [name for name, entry in FORMATS.items() if entry.read is not None]
@@ -206,17 +206,13 @@ def expand(files: list[str], format: str | None) -> list[Input]:
     for name in files:
         path = Path(name)
         if name == "-" or not path.is_dir():
-            inputs.append(Input(name, format or _format_of(path, EXTENSIONS) or "text"))
+            inputs.append(Input(name, format or format_of(path) or "text"))
             continue
-        found = [(str(file), _format_of(file, EXTENSIONS)) for file in sorted(path.rglob("*")) if file.is_file()]
+        found = [(str(file), format_of(file)) for file in sorted(path.rglob("*")) if file.is_file()]
         chosen = [Input(file, own) for file, own in found if own is not None and format in (None, own)]
         # The extensions of the corpora's own formats vary: their readers look for the files themselves.
         inputs += chosen or [Input(name, format or "text")]
     return inputs
-
-
-def _format_of(path: Any, extensions: dict[str, str]) -> str | None:
-    return extensions.get(type(path)(path.name.removesuffix(".gz")).suffix.lower())
 
 
 def read(inputs: list[Input], encoding: str, done: Callable[[], object]) -> Iterator[Document | Failure]:

@@ -135,7 +135,7 @@ def train(
     tied = {"rules": link or ["same-word"], "objective": objective, "l2": l2, "joint": joint, "folds": folds}
     card = {
         "training": [{"file": Path(path).name, "format": format} for path, format in sources],
-        "options": {**options, "particles": particles, "ties": tied},
+        "options": {**options, "particles": particles, "links": tied},
         "training_documents": len(documents),
     }
     finish(tagger, output, card, weights, dev_documents, [Path(path).name for path, _ in dev_sources])

@@ -1,29 +1,21 @@
-"""The registry of known corpora: what they are, where they come from, and how to get and check their files.
+"""The registry of known corpora: what they are, and where they come from.
 
-The registry is data (``corpora/registry.toml``), so a new corpus needs no code; `fetch` takes the path of another one.
-Corpora that are read need not be registered: `parse_source`, `read` and `convert` take any file of a known format.
+The registry is data (``corpora/registry.toml``), so a new corpus needs no code; `load_registry` takes other files.
 """
 
 from __future__ import annotations
 
 import difflib
-import hashlib
 import importlib.resources
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, cast, get_args
 
-import platformdirs
-
-from herdner.base.files import replacing
-from herdner.corpora.download import TIMEOUT, DownloadError, check_url, download
-from herdner.text.document import Document
-from herdner.text.io import FORMATS, read_documents, write_documents
+from herdner.corpora.download import check_url
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -33,11 +25,9 @@ else:
 Use = Literal["train", "measure only"]
 Task = Literal["ner", "text", "images", "regression"]
 Fetch = Literal["download", "by hand"]
-Progress = Callable[[str, int, int], object]
 
 REGISTRY_VERSION = 1
 MAX_FILE_SIZE = 4 << 30  # bytes; no corpus of names comes near it
-_BLOCK = 1 << 16
 
 
 class CorpusError(Exception):
@@ -82,9 +72,6 @@ class Corpus:
     def label_map(self) -> dict[str, str | None]:
         """``labels`` as the readers of `herdner.text.io` take it: the classes that are not named are dropped."""
         return {**self.labels, "*": None}
-
-
-# --- the registry
 
 
 def load_registry(path: str | os.PathLike[str] | None = None) -> dict[str, Corpus]:
@@ -202,181 +189,3 @@ def _take(table: dict[str, Any], key: str, kind: type, where: str, default: Any 
 def _finish(table: dict[str, Any], where: str) -> None:
     if table:
         raise ValueError(f"{where}: unknown field {', '.join(table)}")
-
-
-# --- files on the disk
-
-
-def checksum(path: str | os.PathLike[str]) -> tuple[int, str]:
-    """Size in bytes and SHA-256 of a file, or of a folder.
-
-    The size of a folder is the sum over its files. Its checksum is that of what ``sha256sum`` prints for them: one line
-    ``CHECKSUM  PATH`` each, paths relative to the folder and sorted by their bytes. Raises OSError.
-    """
-    path = Path(path)
-    if not path.is_dir():
-        return _checksum_of(path)
-    files = sorted((file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file())
-    total, digest = 0, hashlib.sha256()
-    for name, file in files:
-        size, sha256 = _checksum_of(file)
-        total += size
-        digest.update(f"{sha256}  {name}\n".encode())
-    return total, digest.hexdigest()
-
-
-def _checksum_of(path: Path) -> tuple[int, str]:
-    size, digest = 0, hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            size += len(block)
-            digest.update(block)
-    return size, digest.hexdigest()
-
-
-def verify(corpus: Corpus, folder: str | os.PathLike[str]) -> Iterator[str]:
-    """What is wrong with the files of the corpus in the folder, one line per file; nothing when all agree."""
-    for file in corpus.files:
-        problem = _problem(file, Path(folder) / file.name)
-        if problem:
-            yield problem
-
-
-def _problem(file: CorpusFile, path: Path) -> str | None:
-    try:
-        if path.is_file() and path.stat().st_size != file.size:  # no need to read it
-            return f"{path}: has {path.stat().st_size} bytes, expected {file.size}"
-        size, sha256 = checksum(path)
-    except FileNotFoundError:
-        return f"{path}: missing"
-    except OSError as problem:
-        return f"{path}: {problem.strerror or problem}"
-    if (size, sha256) != (file.size, file.sha256):
-        return f"{path}: SHA-256 is {sha256}, expected {file.sha256}"
-    return None
-
-
-def fetch(
-    name: str,
-    destination: str | os.PathLike[str] | None = None,
-    *,
-    registry: str | os.PathLike[str] | Mapping[str, Corpus] | None = None,
-    progress: Progress | None = None,
-    timeout: float = TIMEOUT,
-) -> Path:
-    """Bring the files of a corpus into a folder and return the folder; files that are there and right are kept.
-
-    ``destination`` is the folder itself; by default the corpus's own under the user's cache. ``progress(file, done,
-    total)`` is called as bytes arrive. ``timeout`` is the longest silence of the network, in seconds. A corpus that
-    has to be fetched by hand is only checked. A file gets its name only when its size and checksum are right.
-    Raises CorpusError.
-    """
-    corpus = info(name, registry)
-    folder = (
-        Path(destination) if destination is not None else platformdirs.user_cache_path("herdner") / "corpora" / name
-    )
-    if corpus.fetch == "by hand":
-        for problem in verify(corpus, folder):
-            how = " ".join(corpus.instructions.split())
-            raise CorpusError(f"{name} has to be fetched by hand: {how} Put the files into {folder}. ({problem})")
-        return folder
-    for file in corpus.files:
-        path = folder / file.name
-        if file.url is None or _problem(file, path) is None:
-            continue
-        report = partial(progress, file.name) if progress else None
-        try:
-            download(file.url, path, file.size, file.sha256, progress=report, timeout=timeout)
-        except DownloadError as problem:
-            raise CorpusError(f"{name}: {problem}") from None
-    return folder
-
-
-# --- reading and converting
-
-
-class SourceFile(NamedTuple):
-    """A file (or whatever else `herdner.text.io.read_documents` reads) and its format."""
-
-    path: str
-    format: str
-
-
-EXTENSIONS = {".jsonl": "jsonl", ".txt": "text", ".conll": "conll", ".iob2": "uner", ".spacy": "spacy"}
-
-
-def parse_source(argument: str) -> SourceFile:
-    """Take ``FILE:FORMAT`` apart; the format may be left out where the extension tells it (`EXTENSIONS`, also .gz).
-
-    A path may hold colons: what follows the last one is a format only if it has that form, and a file that exists under
-    the whole name is taken as it is. Raises ValueError with a line that names the formats.
-    """
-    head, colon, tail = argument.rpartition(":")
-    whole = Path(argument)
-    by_extension = EXTENSIONS.get(Path(whole.name.removesuffix(".gz")).suffix.lower())
-    formats = [name for name, entry in FORMATS.items() if entry.read is not None]
-    if colon and head and tail in formats and not (whole.exists() and not Path(head).exists()):
-        return SourceFile(head, tail)
-    if by_extension and (whole.exists() or not colon or not tail.isidentifier()):
-        return SourceFile(argument, by_extension)
-    known = f"expected FILE:FORMAT with one of {', '.join(formats)}"
-    if not argument or (colon and not head):
-        raise ValueError(f"{argument!r} names no file; {known}")
-    if colon and tail.isidentifier() and not whole.exists():
-        near = difflib.get_close_matches(tail.lower(), formats, n=1)
-        raise ValueError(
-            f"{argument!r}: unknown format {tail!r}{f' (did you mean {near[0]}?)' if near else ''}; {known}"
-        )
-    raise ValueError(f"{argument!r}: the extension does not tell the format; {known}")
-
-
-def label_map(format: str, registry: Mapping[str, Corpus] | None = None) -> dict[str, str | None] | None:
-    """How the registry maps the classes of the corpora of a format to PER, LOC and ORG; None for general formats.
-
-    A format belongs to a corpus where it has that corpus's name (``wnut17``), or serves only one annotated corpus.
-    """
-    corpora = (load_registry() if registry is None else registry).values()
-    owners = [corpus for corpus in corpora if corpus.task == "ner" and corpus.format == format]
-    general = format in EXTENSIONS.values() and format != "uner"
-    return None if general or len(owners) != 1 else owners[0].label_map
-
-
-def read(source: str | SourceFile, *, map_labels: bool = False, **options: Any) -> Iterator[Document]:
-    """The documents of ``FILE:FORMAT``, streaming; ``options`` are those of `herdner.text.io.read_documents`.
-
-    With ``map_labels`` the classes of a registered corpus become PER, LOC and ORG and the others are dropped
-    (`label_map`); tags are then IOB2. Raises ValueError, or FormatError when iteration gets to the fault.
-    """
-    path, format = parse_source(source) if isinstance(source, str) else source
-    if map_labels and (labels := label_map(format)) is not None:
-        options.setdefault("labels", labels)
-    return read_documents(path, format, **options)
-
-
-def convert(
-    source: str | SourceFile,
-    target_format: str,
-    output: str | os.PathLike[str],
-    *,
-    map_labels: bool = False,
-    **options: Any,
-) -> int:
-    """Write the documents of ``FILE:FORMAT`` in another format, streaming, and return how many there were.
-
-    ``output`` is complete or is left as it was; ``"-"`` is standard output. Other arguments as for `read`; a column
-    format can only be written of text with a ``tokenizer``. Raises ValueError (FormatError among them) and OSError.
-    """
-    count = 0
-
-    def counted() -> Iterator[Document]:
-        nonlocal count
-        for document in read(source, map_labels=map_labels, **options):
-            count += 1
-            yield document
-
-    if str(output) == "-":
-        write_documents(counted(), sys.stdout, target_format)
-        return count
-    with replacing(output) as stream:
-        write_documents(counted(), stream, target_format)
-    return count

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.links import capitalised, names, nearest_links
+from herdner.base.checks import whole
 from herdner.base.options import pair, read
 
 LONGEST_NAME = 4  # words of a full name, with titles
@@ -256,8 +257,7 @@ def _check(rule: Any) -> None:
         if isinstance(field.default, bool):
             wanted = "" if isinstance(value, bool) else "true or false"
         elif isinstance(field.default, int):
-            whole = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_LINKS
-            wanted = "" if whole else f"a whole number from 1 to {MOST_LINKS}"
+            whole(value, f"rule {rule.name}: {field.name}", 1, MOST_LINKS)
         elif not isinstance(value, str):
             wanted = "text"
         if wanted:

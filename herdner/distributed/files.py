@@ -15,11 +15,9 @@ from typing import Any
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
+from herdner.corpora.reading import format_of
+
 FORMATS = ("text", "jsonl", "parquet")
-_EXTENSIONS = {
-    ".txt": "text", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet",
-    ".conll": "conll", ".iob2": "uner",
-}  # fmt: skip
 # What file systems call the state of a file; the first that there is tells whether a file has changed.
 _STAMPS = ("ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified", "updated", "created")
 
@@ -95,4 +93,4 @@ def _listed(fs: Any, path: str, format: str | None) -> tuple[list[dict[str, Any]
 
 
 def _format_of(name: str) -> str | None:
-    return _EXTENSIONS.get(PurePosixPath(name.removesuffix(".gz")).suffix.lower())
+    return "parquet" if PurePosixPath(name).suffix.lower() in (".parquet", ".pq") else format_of(name)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from herdner.text.document import Document, document_spans
+from herdner.text.document import Document
 
 Name = tuple[str, ...]
 """The tokens of a name, as they are written."""
@@ -98,7 +98,7 @@ def repeated_names(documents: Sequence[Document]) -> list[Repeated]:
     found: list[Repeated] = []
     for number, document in enumerate(documents):
         labels: dict[Name, Counter[str]] = defaultdict(Counter)
-        spans = document_spans(document)
+        spans = document.spans or []
         tokens = list(document.tokens)
         for start, end, label in spans:
             labels[tuple(tokens[start:end])][label] += 1

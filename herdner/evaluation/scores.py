@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.evaluation.tabular import Tabulated
-from herdner.text.document import Document, document_spans
+from herdner.text.document import Document
 from herdner.text.tags import Scheme, Span, detect_scheme, spans_from_tags, tags_from_spans
 
 _CELLS = 1 << 22  # numbers held at once while resampling
@@ -123,10 +123,10 @@ def pair_up(gold: Sequence[Document], predicted: Sequence[Document], scheme: Sch
         if list(right.tokens) != list(guess.tokens):
             raise ValueError(f"document {right.id!r}: the predicted document has other tokens; expected the gold ones")
         if guess.tags is None:
-            spans = document_spans(guess)
+            spans = guess.spans or []
         else:
             spans = spans_from_tags(guess.tags, guess.sentence_offsets, strict=strict)
-        yield Pair(document_spans(right), spans, right.sentence_offsets)
+        yield Pair(right.spans or [], spans, right.sentence_offsets)
 
 
 def _seqeval(pairs: Sequence[Pair]) -> tuple[ClassScores, ClassScores, tuple[ClassScores, ...]]:

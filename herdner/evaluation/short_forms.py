@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from herdner.evaluation.scores import pair_up
-from herdner.text.document import Document, document_spans
+from herdner.text.document import Document
 from herdner.text.tags import Span
 
 KEPT_WORD: Mapping[str, int] = {"ORG": 0, "PER": -1}
@@ -53,7 +53,7 @@ def short_forms(document: Document, kept_word: Mapping[str, int] = KEPT_WORD) ->
     Words are parted by white space, so that "Coca-Cola" is one; upper and lower case differ.
     """
     kept: set[tuple[str, str]] = set()
-    for span in document_spans(document):
+    for span in document.spans or []:
         if span.label not in kept_word:
             continue
         words = document.text[document.token_starts[span.start] : document.token_ends[span.end - 1]].split()

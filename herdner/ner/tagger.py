@@ -31,7 +31,7 @@ from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.streams import Batch, Item, TextOrDocument, awaited, batches, ordered
-from herdner.text.document import Document, document_spans
+from herdner.text.document import Document
 from herdner.text.failure import Failure
 from herdner.text.io.formats import with_tokens
 from herdner.text.tags import SCHEMES, Scheme, convert_tags
@@ -469,12 +469,12 @@ def _development_data(documents: Iterable[Document] | None) -> list[Document]:
     """The documents, none for None; checked before a long training."""
     documents = list(documents or ())
     if documents:
-        check_development(list(map(document_spans, documents)))
+        check_development([document.spans or [] for document in documents])
     return documents
 
 
 def _development_f1(model: Model, documents: Sequence[Document]) -> Score:
     """The micro F1 on annotated documents of a CRF on top of the model's features."""
-    extractor, gold = model.extractor(), list(map(document_spans, documents))
+    extractor, gold = model.extractor(), [document.spans or [] for document in documents]
     unaries = [extractor.scores(document.tokens, document.sentence_offsets) for document in documents]
     return development_f1(model.weights.labels, documents, unaries, gold, make_backend(DEFAULT_BACKEND))

@@ -14,6 +14,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.checks import whole
 from herdner.base.options import from_call
 from herdner.sampling.registers import (
     MOST_DEGREE,
@@ -90,16 +91,14 @@ class LFSR(Driving):
             return
         try:
             polynomial = parse_polynomial(self.polynomial)
-            if self.offset is not None and not isinstance(self.offset, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise ValueError(f"offset must be a whole number, not {self.offset!r}")
         except ValueError as error:
             raise ValueError(f"lfsr: {error}") from None
         period = 2 ** polynomial[-1] - 1
-        offset = coprime_from(polynomial[-1], period) if self.offset is None else self.offset
-        if offset < 1 or gcd(offset, period) > 1:
+        offset = coprime_from(polynomial[-1], period) if self.offset is None else whole(self.offset, "lfsr: offset")
+        if gcd(offset, period) > 1:
             raise ValueError(
-                f"lfsr: offset {offset} must be at least 1 and have no factor in common with the period {period};"
-                f" use {coprime_from(max(offset, 1), period)}"
+                f"lfsr: offset {offset} must have no factor in common with the period {period};"
+                f" use {coprime_from(offset, period)}"
             )
         object.__setattr__(self, "polynomial", polynomial)
         object.__setattr__(self, "offset", offset)

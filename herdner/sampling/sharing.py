@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from herdner.base.checks import whole
 from herdner.base.options import from_call
 
 MOST_BINS = 2**30
@@ -22,10 +23,7 @@ class Sharing:
     def __post_init__(self) -> None:
         if self.kind not in ("complete", "blanket", "neighbour-sum", "bins", "random-bins"):
             raise ValueError(f"sharing must be {self.WORDS}, not {self.kind!r}")
-        whole = isinstance(self.n_bins, int) or getattr(self.n_bins, "is_integer", bool)()  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
-        if isinstance(self.n_bins, bool) or not whole or not 1 <= self.n_bins <= MOST_BINS:
-            raise ValueError(f"the number of bins must be a whole number from 1 to {MOST_BINS}, not {self.n_bins}")
-        object.__setattr__(self, "n_bins", int(self.n_bins))
+        object.__setattr__(self, "n_bins", whole(self.n_bins, "the number of bins", 1, MOST_BINS))
 
     @classmethod
     def from_text(cls, text: str) -> Sharing:

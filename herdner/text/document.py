@@ -260,11 +260,6 @@ def align_tokens(tokens: Sequence[str], text: str) -> NDArray[np.int64] | None:
     return None if text[end:].strip() else starts
 
 
-def document_spans(document: Document) -> list[Span]:
-    """`Document.spans`, none where nobody has annotated the document."""
-    return document.spans or []
-
-
 def offsets_from_lengths(lengths: Iterable[int]) -> NDArray[np.int64]:
     """int64[n + 1]: 0 and the running sums of n lengths."""
     values = np.fromiter(lengths, np.int64)

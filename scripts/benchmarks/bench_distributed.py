@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 from timing import AsJson, Repeats, best_times, calibration
 
-from herdner.corpora.registry import read
+from herdner.corpora.reading import read
 from herdner.distributed import cluster_client, tag_files
 
 MEGABYTE = 1 << 20

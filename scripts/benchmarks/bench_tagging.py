@@ -26,7 +26,7 @@ import typer
 from timing import AsJson, Repeats, best_times, calibration
 
 import herdner
-from herdner.corpora.registry import read
+from herdner.corpora.reading import read
 from herdner.ner.lexicon import brown_classes, english_names
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document

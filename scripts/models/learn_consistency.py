@@ -25,7 +25,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 import herdner
-from herdner.corpora.registry import parse_source, read
+from herdner.corpora.reading import parse_source, read
 from herdner.evaluation.repeats import count_repeats
 from herdner.evaluation.scores import evaluate
 from herdner.spacy_component import HerdnerConsistency

@@ -23,7 +23,8 @@ from experiment import Experiment, command
 from numpy.typing import NDArray
 
 import herdner
-from herdner.corpora.registry import CorpusError, parse_source, read
+from herdner.corpora.reading import parse_source, read
+from herdner.corpora.registry import CorpusError
 from herdner.crf.bayesian import TableParticles
 from herdner.evaluation.calibration import MEASURES, Claims, claims, reliability
 from herdner.evaluation.tabular import markdown_table

@@ -19,7 +19,7 @@ from herdner.inference import Backend, make_backend
 from herdner.inference.registry import BACKENDS, describe_backend
 from herdner.ner.tagger import Tagger
 from herdner.sampling.annealing import Annealing, as_annealing
-from herdner.text.document import Document, document_spans
+from herdner.text.document import Document
 from herdner.text.tags import Span, spans_from_tags
 
 Start = Literal["random", "viterbi"]
@@ -87,7 +87,7 @@ class Scored:
     def f1(self, states: States) -> float:
         """The micro F1 against the documents' own entities, in per cent."""
         pairs = [
-            Pair(document_spans(document), self.spans(i, state), document.sentence_offsets)
+            Pair(document.spans or [], self.spans(i, state), document.sentence_offsets)
             for i, (document, state) in enumerate(zip(self.documents, states, strict=True))
         ]
         return 100 * float(f1_of_counts(count_spans(pairs)[1].sum(axis=(0, 1))))

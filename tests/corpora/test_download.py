@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from herdner.base import files
-from herdner.corpora import download
-from herdner.corpora import registry as corpora
+from herdner.base import files as base_files
+from herdner.corpora import download, files
 from herdner.corpora.registry import Corpus, CorpusError, CorpusFile
 
 BODY = b"Ada\tB-PER\n" * 20_000  # several blocks
@@ -91,7 +90,7 @@ def address(server: ThreadingHTTPServer, kind: str) -> str:
 def fails(kind: str, server: ThreadingHTTPServer, folder: Path, **changes: object) -> str:
     """The message of a download that must fail, and must leave nothing behind."""
     with pytest.raises(CorpusError) as caught:
-        corpora.fetch("toy", folder, registry=one_file(address(server, kind), **changes), timeout=0.5)
+        files.fetch("toy", folder, registry=one_file(address(server, kind), **changes), timeout=0.5)
     assert "\n" not in str(caught.value)
     assert not [path for path in folder.rglob("*") if path.is_file()]
     return str(caught.value)
@@ -100,7 +99,7 @@ def fails(kind: str, server: ThreadingHTTPServer, folder: Path, **changes: objec
 def test_a_good_download_arrives_whole_and_reports_progress(server: ThreadingHTTPServer, tmp_path: Path) -> None:
     seen: list[tuple[str, int, int]] = []
     registry = one_file(address(server, "good"))
-    folder = corpora.fetch("toy", tmp_path / "new" / "toy", registry=registry, progress=lambda *a: seen.append(a))
+    folder = files.fetch("toy", tmp_path / "new" / "toy", registry=registry, progress=lambda *a: seen.append(a))
     assert folder == tmp_path / "new" / "toy"
     assert [path.name for path in folder.iterdir()] == ["toy.conll"]
     assert (folder / "toy.conll").read_bytes() == BODY
@@ -111,11 +110,11 @@ def test_a_good_download_arrives_whole_and_reports_progress(server: ThreadingHTT
 
 def test_a_right_file_is_not_fetched_again_and_a_wrong_one_is(server: ThreadingHTTPServer, tmp_path: Path) -> None:
     registry = one_file(address(server, "good"))
-    corpora.fetch("toy", tmp_path, registry=registry)
-    corpora.fetch("toy", tmp_path, registry=registry)
+    files.fetch("toy", tmp_path, registry=registry)
+    files.fetch("toy", tmp_path, registry=registry)
     assert server.asked == ["good"]  # type: ignore[attr-defined]
     (tmp_path / "toy.conll").write_bytes(BODY[:-1] + b"?")
-    corpora.fetch("toy", tmp_path, registry=registry)
+    files.fetch("toy", tmp_path, registry=registry)
     assert server.asked == ["good", "good"]  # type: ignore[attr-defined]
     assert (tmp_path / "toy.conll").read_bytes() == BODY
 
@@ -123,8 +122,8 @@ def test_a_right_file_is_not_fetched_again_and_a_wrong_one_is(server: ThreadingH
 def test_the_default_folder_is_the_users_cache(
     server: ThreadingHTTPServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpora.platformdirs, "user_cache_path", lambda name: tmp_path / name)
-    folder = corpora.fetch("toy", registry=one_file(address(server, "good")))
+    monkeypatch.setattr(files.platformdirs, "user_cache_path", lambda name: tmp_path / name)
+    folder = files.fetch("toy", registry=one_file(address(server, "good")))
     assert folder == tmp_path / "herdner" / "corpora" / "toy"
     assert (folder / "toy.conll").is_file()
 
@@ -139,7 +138,7 @@ def test_a_wrong_checksum_names_both_sums_and_keeps_nothing(server: ThreadingHTT
 def test_a_failed_download_leaves_the_old_file_alone(server: ThreadingHTTPServer, tmp_path: Path) -> None:
     (tmp_path / "toy.conll").write_text("an older version")
     with pytest.raises(CorpusError):
-        corpora.fetch("toy", tmp_path, registry=one_file(address(server, "corrupt")))
+        files.fetch("toy", tmp_path, registry=one_file(address(server, "corrupt")))
     assert [path.name for path in tmp_path.iterdir()] == ["toy.conll"]
     assert (tmp_path / "toy.conll").read_text() == "an older version"
 
@@ -158,7 +157,7 @@ def test_an_endless_body_is_cut_off(server: ThreadingHTTPServer, tmp_path: Path)
 
 
 def test_redirects_are_followed_but_not_for_ever_nor_off_the_web(server: ThreadingHTTPServer, tmp_path: Path) -> None:
-    corpora.fetch("toy", tmp_path / "moved", registry=one_file(address(server, "moved")))
+    files.fetch("toy", tmp_path / "moved", registry=one_file(address(server, "moved")))
     assert (tmp_path / "moved" / "toy.conll").read_bytes() == BODY
     server.asked.clear()  # type: ignore[attr-defined]
     assert "answered 302" in fails("loop", server, tmp_path / "loop")
@@ -185,7 +184,7 @@ def test_a_full_disk(server: ThreadingHTTPServer, tmp_path: Path, monkeypatch: p
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(base_files.os, "fsync", full)
     message = fails("good", server, tmp_path)
     assert f"cannot write {tmp_path / 'toy.conll'}: No space left on device" in message
 

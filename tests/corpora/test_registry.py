@@ -12,6 +12,7 @@ from types import MappingProxyType
 import pytest
 from data import REPOSITORY, shared_data
 
+from herdner.corpora import files, reading
 from herdner.corpora import registry as corpora
 from herdner.corpora.registry import Corpus, CorpusError, CorpusFile
 from herdner.text.document import Document
@@ -40,13 +41,13 @@ def test_by_hand_says_what_to_do_and_where_and_then_accepts_the_files(tmp_path: 
     texts = ("Toy", "here", "CC0-1.0", "train", "ner", "en", "conll", "none", "by hand")
     toy = Corpus("toy", *texts, files=(file,), instructions="Write to the\nauthors.")  # type: ignore[arg-type]
     with pytest.raises(CorpusError, match=r"Write to the authors\. Put the files into .*missing") as caught:
-        corpora.fetch("toy", tmp_path, registry={"toy": toy})
+        files.fetch("toy", tmp_path, registry={"toy": toy})
     assert "\n" not in str(caught.value)
     (tmp_path / "toy.conll").write_bytes(body[:-1] + b"?")
     with pytest.raises(CorpusError, match=f"expected {file.sha256}"):
-        corpora.fetch("toy", tmp_path, registry={"toy": toy})
+        files.fetch("toy", tmp_path, registry={"toy": toy})
     (tmp_path / "toy.conll").write_bytes(body)
-    assert corpora.fetch("toy", tmp_path, registry={"toy": toy}) == tmp_path
+    assert files.fetch("toy", tmp_path, registry={"toy": toy}) == tmp_path
 
 
 def test_the_checksum_of_a_folder_is_that_of_sha256sum(tmp_path: Path) -> None:
@@ -58,7 +59,7 @@ def test_the_checksum_of_a_folder_is_that_of_sha256sum(tmp_path: Path) -> None:
     if sys.platform != "linux":
         pytest.skip("needs sha256sum")
     printed = subprocess.run(command, shell=True, cwd=tmp_path / "tree", capture_output=True, text=True, check=True)
-    assert corpora.checksum(tmp_path / "tree") == (18, printed.stdout.split()[0])
+    assert files.checksum(tmp_path / "tree") == (18, printed.stdout.split()[0])
 
 
 # --- the registry
@@ -77,12 +78,12 @@ def test_every_entry_of_the_registry_is_complete() -> None:
 
 
 def test_the_checksums_of_our_own_corpus() -> None:
-    assert list(corpora.verify(corpora.info("herdner_news"), REPOSITORY / "corpora")) == []
+    assert list(files.verify(corpora.info("herdner_news"), REPOSITORY / "corpora")) == []
 
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_the_checksums_of_the_shared_corpora(name: str) -> None:
-    assert list(corpora.verify(corpora.info(name), shared_data(FOLDERS[name]))) == []
+    assert list(files.verify(corpora.info(name), shared_data(FOLDERS[name]))) == []
 
 
 def test_an_unknown_name_suggests_near_ones() -> None:
@@ -176,17 +177,17 @@ def test_a_missing_registry(tmp_path: Path) -> None:
     ],
 )
 def test_parse_source(argument: str, path: str, format: str) -> None:
-    assert corpora.parse_source(argument) == (path, format)
+    assert reading.parse_source(argument) == (path, format)
 
 
 def test_parse_source_prefers_a_file_that_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("notes.txt:conll").touch()
     with pytest.raises(ValueError, match="the extension does not tell the format"):
-        corpora.parse_source("notes.txt:conll")
+        reading.parse_source("notes.txt:conll")
     Path("notes.txt").touch()
-    assert corpora.parse_source("notes.txt:conll") == ("notes.txt", "conll")
-    assert corpora.parse_source("notes.txt:conll:text") == ("notes.txt:conll", "text")
+    assert reading.parse_source("notes.txt:conll") == ("notes.txt", "conll")
+    assert reading.parse_source("notes.txt:conll:text") == ("notes.txt:conll", "text")
 
 
 @pytest.mark.parametrize(
@@ -201,7 +202,7 @@ def test_parse_source_prefers_a_file_that_exists(tmp_path: Path, monkeypatch: py
 )
 def test_parse_source_names_the_formats(argument: str, expected: str) -> None:
     with pytest.raises(ValueError, match="expected FILE:FORMAT") as caught:
-        corpora.parse_source(argument)
+        reading.parse_source(argument)
     assert expected in str(caught.value)
     assert "conll2003" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -214,19 +215,19 @@ def test_every_annotated_corpus_has_a_reader() -> None:
 
 
 def test_label_maps_belong_to_corpora_and_not_to_general_formats() -> None:
-    worldwide = corpora.label_map("worldwide")
+    worldwide = reading.label_map("worldwide")
     assert worldwide is not None
     assert worldwide["Facility"] == "LOC"
     assert worldwide["*"] is None
     for general in ("conll", "jsonl", "text"):
-        assert corpora.label_map(general) is None
+        assert reading.label_map(general) is None
 
 
 def test_our_own_corpus_reads_as_the_registry_says() -> None:
     corpus = corpora.info("herdner_news")
     counts = {}
     for file in corpus.files:
-        documents = list(corpora.read(f"{REPOSITORY / 'corpora' / file.name}:{corpus.format}"))
+        documents = list(reading.read(f"{REPOSITORY / 'corpora' / file.name}:{corpus.format}"))
         counts[file.split] = len(documents)
         assert {entity.label for document in documents for entity in document.entities} == set(corpus.classes)
     assert counts == {"train": 40, "dev": 20}
@@ -239,18 +240,18 @@ def test_the_classes_of_the_registry_are_those_of_the_shared_files(name: str) ->
         if file.split == "train":  # the development files say the same, sooner
             continue
         path = shared_data(FOLDERS[name]) / file.name
-        source = corpora.SourceFile(str(path), corpus.format)
+        source = reading.SourceFile(str(path), corpus.format)
         options = {"labels": {}, "kinds": ("enamex", "numex", "timex")} if name == "ieer" else {}
-        found = {e.label for d in corpora.read(source, encoding=corpus.encoding, **options) for e in d.entities}
+        found = {e.label for d in reading.read(source, encoding=corpus.encoding, **options) for e in d.entities}
         assert found <= set(corpus.classes)
         if file.size > 100_000:  # a small file need not have them all
             assert found >= set(corpus.labels)
-        assert {e.label for d in corpora.read(source, map_labels=True) for e in d.entities} == {"PER", "LOC", "ORG"}
+        assert {e.label for d in reading.read(source, map_labels=True) for e in d.entities} == {"PER", "LOC", "ORG"}
 
 
 def test_convert(tmp_path: Path) -> None:
     ours = REPOSITORY / "corpora" / "herdner_news.dev.conll"
-    assert corpora.convert(str(ours), "jsonl", tmp_path / "dev.jsonl") == 20
+    assert reading.convert(str(ours), "jsonl", tmp_path / "dev.jsonl") == 20
     first = json.loads((tmp_path / "dev.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert {"id", "text", "entities"} <= set(first)
     assert first["entities"][0]["text"] == "CHILE"
@@ -259,22 +260,22 @@ def test_convert(tmp_path: Path) -> None:
         return Document.from_tokens(line.split() for line in text.split("\n"))
 
     again = f"{tmp_path / 'dev.jsonl'}:jsonl"
-    assert corpora.convert(again, "conll", tmp_path / "dev.conll", tokenizer=tokenizer) == 20
+    assert reading.convert(again, "conll", tmp_path / "dev.conll", tokenizer=tokenizer) == 20
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["dev.conll", "dev.jsonl"]
-    back = list(corpora.read(str(tmp_path / "dev.conll")))
-    for document, again in zip(corpora.read(str(ours)), back, strict=True):
+    back = list(reading.read(str(tmp_path / "dev.conll")))
+    for document, again in zip(reading.read(str(ours)), back, strict=True):
         assert list(document.tokens) == list(again.tokens)
         assert list(document.tags or []) == list(again.tags or [])
 
 
 def test_convert_maps_the_classes_of_a_known_corpus(tmp_path: Path) -> None:
     (tmp_path / "dev").write_text("Ada\tB-person\nlikes\tO\nBauhaus\tB-group\nand\tO\nEmacs\tB-product\n\n")
-    assert corpora.convert(f"{tmp_path / 'dev'}:wnut17", "conll", tmp_path / "out", map_labels=True) == 1
+    assert reading.convert(f"{tmp_path / 'dev'}:wnut17", "conll", tmp_path / "out", map_labels=True) == 1
     assert (tmp_path / "out").read_text() == "Ada\tB-PER\nlikes\tO\nBauhaus\tB-ORG\nand\tO\nEmacs\tO\n\n"
 
 
 def test_convert_to_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert corpora.convert(str(REPOSITORY / "corpora" / "article.txt"), "jsonl", "-") == 1
+    assert reading.convert(str(REPOSITORY / "corpora" / "article.txt"), "jsonl", "-") == 1
     assert json.loads(capfdbinary.readouterr().out)["text"].startswith("LAKE FERRY")
 
 
@@ -282,8 +283,8 @@ def test_a_failed_conversion_leaves_the_output_alone(tmp_path: Path) -> None:
     (tmp_path / "bad.conll").write_text("Ada\tB-PER\nmet\tO\tO\n")
     (tmp_path / "out.jsonl").write_text("older")
     with pytest.raises(FormatError, match=r"bad\.conll:2"):
-        corpora.convert(str(tmp_path / "bad.conll"), "jsonl", tmp_path / "out.jsonl")
+        reading.convert(str(tmp_path / "bad.conll"), "jsonl", tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_text() == "older"
     with pytest.raises(ValueError, match="no format 'xml'"):
-        corpora.convert(str(tmp_path / "bad.conll"), "xml", tmp_path / "out.xml")
+        reading.convert(str(tmp_path / "bad.conll"), "xml", tmp_path / "out.xml")
     assert {path.name for path in tmp_path.iterdir()} == {"bad.conll", "out.jsonl"}

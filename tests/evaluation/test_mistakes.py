@@ -24,7 +24,7 @@ from herdner.evaluation.partial import partial_matches
 from herdner.evaluation.repeats import count_repeats, repeated_names
 from herdner.evaluation.report.words import grid
 from herdner.evaluation.scores import evaluate
-from herdner.text.document import Document, Entity, document_spans
+from herdner.text.document import Document, Entity
 from herdner.text.tags import Span
 
 TAGS = ["O", "O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
@@ -50,7 +50,7 @@ def overlap(gold: Span, guess: Span) -> bool:
 @given(tagged())
 def test_every_span_is_in_one_match_and_what_overlaps_is_matched_as_far_as_can_be(sides):
     for right, guess in zip(*sides, strict=True):
-        gold, predicted = document_spans(right), document_spans(guess)
+        gold, predicted = right.spans or [], guess.spans or []
         matches = match_spans(gold, predicted)
         assert sorted(m.gold for m in matches if m.gold) == gold
         assert sorted(m.predicted for m in matches if m.predicted) == predicted
@@ -122,7 +122,7 @@ def test_mended_errors_are_those_that_compare_counts(sides):
         assert sum(error.match.gold is not None for error in gone) == found.micro.only_b
         assert sum(error.match.gold is not None for error in new) == found.micro.only_a
     spurious = {(f.document, f.match.predicted) for f in gone if f.match.gold is None}
-    claimed = {(i, span) for i, d in enumerate(b) for span in document_spans(d)}
+    claimed = {(i, span) for i, d in enumerate(b) for span in d.spans or []}
     assert not spurious & claimed
 
 
@@ -139,7 +139,7 @@ def test_strict_matches_of_nervaluate_are_those_of_seqeval(sides):
     labels = sorted({e.label for d in (*gold, *predicted) for e in d.entities})
     if labels:  # nervaluate itself, on whole documents
         sides_of = [
-            [[{"label": s.label, "start": s.start, "end": s.end - 1} for s in document_spans(d)] for d in side]
+            [[{"label": s.label, "start": s.start, "end": s.end - 1} for s in d.spans or []] for d in side]
             for side in sides
         ]
         whole = Evaluator(*sides_of, tags=labels, loader="dict").evaluate()["overall"]
@@ -190,7 +190,7 @@ def test_repeated_names_are_those_that_slow_counting_finds(sides):
     (documents,) = sides
     expected = []
     for number, document in enumerate(documents):
-        spans = document_spans(document)
+        spans = document.spans or []
         tokens = list(document.tokens)
         used = {t for s, e, _ in spans for t in range(s, e)}
         sentence = [0] * len(tokens)
@@ -226,7 +226,7 @@ def test_predictions_with_other_tokens_and_white_space():
     plain = Document.from_text("Rain.", id="b").with_entities([])
     found = align(gold, [plain, guess], labels={"PERSON": "PER"}, name="x")  # matched by their ids
     assert [d.id for d in found.documents] == ["a", "b"]
-    assert document_spans(found.documents[0]) == [Span(0, 2, "PER"), Span(4, 5, "LOC")]
+    assert found.documents[0].spans == [Span(0, 2, "PER"), Span(4, 5, "LOC")]
     assert [(e.text, e.confidence) for e in found.documents[0].entities] == [("Ada Lovelace", 0.75), ("U.S.", 0.5)]
     assert (found.n_retokenised, found.n_widened, found.n_dropped) == (1, 1, 0)
 

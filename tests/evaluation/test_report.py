@@ -17,7 +17,7 @@ from herdner.cli import run as herdner_run
 from herdner.evaluation import report as reports
 from herdner.evaluation.compare import compare
 from herdner.evaluation.scores import evaluate
-from herdner.text.document import Document, document_spans
+from herdner.text.document import Document
 from herdner.text.io import write_documents
 
 WORDS = [[["Ada", "Reyes", "met", "Kenya", "<b>&", "."], ["Reyes", "left", "|", "Oslo"]], [["Oslo", "rained"]]]
@@ -41,7 +41,7 @@ def write(path: Path, found: list[Document], format: str) -> str:
 def files(tmp_path: Path) -> dict[str, str]:
     """Gold and both predictions, each in a format of its own; "after" has confidences."""
     after = [
-        replace(d, entities=d.entities_from_spans(document_spans(d), [0.9] * len(d.entities))) for d in documents(AFTER)
+        replace(d, entities=d.entities_from_spans(d.spans or [], [0.9] * len(d.entities))) for d in documents(AFTER)
     ]
     return {
         "gold": write(tmp_path / "gold.conll", documents(GOLD), "conll"),

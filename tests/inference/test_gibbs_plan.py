@@ -21,7 +21,7 @@ GRID = ising(0.5, np.zeros((2, 3)))
         (lambda: Gibbs(2**32), r"n_sweeps must be at most 4294967295, not 4294967296; run several chains"),
         (lambda: LFSR(3), "polynomial must be text such as .*, not 3"),  # type: ignore[arg-type]
         (lambda: LFSR((0, 2, "5")), "polynomial must be text such as"),  # type: ignore[arg-type]
-        (lambda: LFSR("1+x^2+x^5", "4"), "offset must be a whole number, not '4'"),  # type: ignore[arg-type]
+        (lambda: LFSR("1+x^2+x^5", "4"), "offset must be a whole number of at least 1, not '4'"),  # type: ignore[arg-type]
         (lambda: Gibbs().infer(GRID, "seven"), "seed must be a whole number of at least 0, .* not 'seven'"),  # type: ignore[arg-type]
         (lambda: make_backend("icm").infer(GRID, -1), "seed must be a whole number of at least 0, .* not -1"),
     ],

@@ -9,7 +9,7 @@ import pytest
 from data import shared_data
 
 import herdner
-from herdner.corpora.registry import read
+from herdner.corpora.reading import read
 from herdner.ner.model_file import shipped_models
 from herdner.text.tokenize import Tokenizer
 

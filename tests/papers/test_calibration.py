@@ -15,7 +15,7 @@ from data import ELSEWHERE, REPOSITORY
 
 from herdner.evaluation.calibration import Claims, bins_of, brier, claims, ece, log_loss, overconfidence
 from herdner.ner.tagger import Tagger
-from herdner.text.document import Document, document_spans
+from herdner.text.document import Document
 from herdner.text.io import read_documents
 
 NEWS = REPOSITORY / "corpora" / "herdner_news.train.conll"
@@ -64,9 +64,9 @@ def test_a_claim_is_right_when_borders_and_class_are() -> None:
     words, gold = [["Ada", "Reyes", "met", "Kenya", "Oslo"]], ["B-PER", "I-PER", "O", "B-LOC", "B-ORG"]
     right = Document.from_tokens(words, [gold])
     guess = Document.from_tokens(words, [["B-PER", "I-PER", "O", "B-ORG", "O"]])
-    entities = guess.entities_from_spans(document_spans(guess), [0.75, 0.25])
+    entities = guess.entities_from_spans(guess.spans or [], [0.75, 0.25])
     short = Document.from_tokens(words, [["O", "B-PER", "O", "O", "B-ORG"]])
-    other = short.entities_from_spans(document_spans(short), [0.5, 1.0])
+    other = short.entities_from_spans(short.spans or [], [0.5, 1.0])
     result = claims([right, right], [replace(guess, entities=entities), replace(short, entities=other)])
     assert result.right.tolist() == [1, 0, 0, 1]
     assert result.confidence.tolist() == [0.75, 0.25, 0.5, 1.0]

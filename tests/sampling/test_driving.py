@@ -146,7 +146,7 @@ def test_text_and_value_are_the_same():
         (lambda: LFSR("1+x"), "degree 1; use one of degree 2 to 32"),
         (lambda: LFSR((0, 1, 400)), "degree 400; use one of degree 2 to 32"),
         (lambda: LFSR((0, 1, 4), 5), "offset 5 .* in common with the period 15; use 7"),
-        (lambda: LFSR((0, 1, 4), 0), "offset 0 must be at least 1 .* use 1"),
+        (lambda: LFSR((0, 1, 4), 0), "offset must be a whole number of at least 1, not 0"),
         (lambda: LFSR(offset=3), "give both"),
         (lambda: Driving.from_text("lfsr(1+x^3+x^5, 3, 4)"), "driving sequence must be sobol, lfsr or lfsr"),
         (lambda: Driving.from_text("halton"), "must be sobol, .* not 'halton'"),

@@ -21,7 +21,7 @@ from papers.ner_decoding import (
     sampling,
 )
 
-from herdner.corpora.registry import read
+from herdner.corpora.reading import read
 from herdner.evaluation.scores import evaluate
 from herdner.inference.registry import BACKENDS
 from herdner.ner.tagger import Tagger

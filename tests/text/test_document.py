@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdner.text.document import Document, Entity, document_spans, project
+from herdner.text.document import Document, Entity, project
 from herdner.text.tags import Span, spans_from_tags
 
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Zs", "Zl", "Zp", "Cc"]), min_size=1, max_size=5)
@@ -40,7 +40,7 @@ def test_from_tokens(sentences, data):
     assert [list(s) for s in document.sentences()] == kept
     assert [list(t) for t in document.sentence_tags()] == [t for t in tags if t]
     assert document.text == "\n".join(" ".join(s) for s in kept)
-    assert document_spans(document) == spans_from_tags(document.tags, document.sentence_offsets)
+    assert document.spans == spans_from_tags(document.tags, document.sentence_offsets)
     assert project(document.entities, document)[1:] == (0, 0)
     assert (document.id, document.fields) == ("x", {"a": 1})
 

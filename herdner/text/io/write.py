@@ -11,7 +11,7 @@ from importlib import import_module
 from itertools import pairwise
 from typing import IO, Any
 
-from herdner.text.document import Document, Entity, document_spans
+from herdner.text.document import Document, Entity
 from herdner.text.io.columns import DOCSTART
 from herdner.text.tags import Scheme, Span, convert_tags, tags_from_spans
 
@@ -143,7 +143,7 @@ def _spacy_doc(vocab: Any, document: Document) -> Any:
             spaces.append(False)
             last = end
     firsts = {place[start] for start, _ in _pairs(document)} - set(place[:1]) | {0}
-    spans = [Span(place[s.start], place[s.end - 1] + 1, s.label) for s in document_spans(document)]
+    spans = [Span(place[s.start], place[s.end - 1] + 1, s.label) for s in document.spans or []]
     tags = tags_from_spans(spans, len(words), "iob2")
     return Doc(vocab, words=words, spaces=spaces, ents=tags, sent_starts=[i in firsts for i in range(len(words))])
 
@@ -196,7 +196,7 @@ def _pairs(document: Document) -> Iterator[tuple[int, int]]:
 def _tags(document: Document, scheme: Scheme) -> list[str]:
     if document.tags is not None:
         return convert_tags(document.tags, None, scheme, document.sentence_offsets)
-    return tags_from_spans(document_spans(document), document.n_tokens, scheme, document.sentence_offsets)
+    return tags_from_spans(document.spans or [], document.n_tokens, scheme, document.sentence_offsets)
 
 
 def _needs_tokens(document: Document) -> bool:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from running_texts import running_texts
 from spacy.tokens import Doc, DocBin, Span
 
-from herdner.text.document import document_spans
 from herdner.text.io import FormatError, docbin, read_documents, write_documents
 
 NLP = spacy.blank("en")
@@ -38,7 +37,7 @@ def test_what_is_written_reads_back(documents):
     for ours, theirs in zip(documents, back, strict=True):
         assert list(theirs.tokens) == list(ours.tokens)
         assert (theirs.token_starts == ours.token_starts).all()
-        assert document_spans(theirs) == document_spans(ours)
+        assert (theirs.spans or []) == (ours.spans or [])
         if ours.n_sentences > 1:  # one sentence alone cannot be told from none
             assert theirs.sentence_offsets.tolist() == ours.sentence_offsets.tolist()
 
