@@ -41,6 +41,23 @@ def capitalised(list tokens not None, Py_ssize_t min_letters):
     return found
 
 
+def checked_borders(sentence_offsets, Py_ssize_t n_tokens):
+    """The borders of sentences as int64[S + 1]: from 0 to the number of tokens, none below the one before; ValueError
+    otherwise."""
+    found = np.asarray(sentence_offsets)
+    if found.dtype.kind not in "iu" and found.shape[:1] != (0,) or found.ndim != 1:
+        raise ValueError("sentence offsets must be a list of whole numbers")
+    found = np.ascontiguousarray(found, np.int64)
+    cdef const int64_t[::1] borders = found
+    cdef Py_ssize_t s
+    if not borders.shape[0] or borders[0] != 0 or borders[borders.shape[0] - 1] != n_tokens:
+        raise ValueError(f"sentence offsets must run from 0 to the number of tokens ({n_tokens})")
+    for s in range(1, borders.shape[0]):
+        if borders[s] < borders[s - 1]:
+            raise ValueError(f"sentence offsets must not fall, as from {borders[s - 1]} to {borders[s]}")
+    return found
+
+
 def names(list tokens not None, sentence_offsets, Py_ssize_t min_letters):
     """list[int]: the tokens that begin with a capital of their own, ascending.
 
@@ -52,11 +69,9 @@ def names(list tokens not None, sentence_offsets, Py_ssize_t min_letters):
     cdef const int64_t[::1] borders
     cdef Py_ssize_t s = 0, headline_of = -1, token, i
     cdef bint headline = False
+    borders = checked_borders(sentence_offsets, len(tokens))
     if not small:
         return found
-    borders = np.ascontiguousarray(sentence_offsets, np.int64)
-    if not borders.shape[0] or borders[borders.shape[0] - 1] < len(tokens):
-        raise ValueError(f"sentence offsets must run from 0 to the number of tokens ({len(tokens)})")
     for i in range(len(found)):
         token = found[i]
         if lowered[i] in small:

@@ -54,6 +54,29 @@ def place(str text not None, dict splits not None):
             k += 1
 
 
+def misplaced(str text not None, tokens, const int64_t[:] starts not None, const int64_t[:] ends not None,
+              const int64_t[:] offsets not None):
+    """What is wrong with tokens whose places in the text and sentences are given, or None."""
+    cdef Py_ssize_t n = len(tokens), length = PyUnicode_GET_LENGTH(text), t, s
+    cdef int64_t last = 0
+    if starts.shape[0] != n or ends.shape[0] != n:
+        return f"there are {n} tokens but {starts.shape[0]} starts and {ends.shape[0]} ends of tokens"
+    for t in range(n):
+        if not last <= starts[t] < ends[t] <= length:
+            return (f"token {t} is at {starts[t]}..{ends[t]} in a text of {length} characters, where the one before it"
+                    f" ends at {last}; tokens stand one behind the other and are not empty")
+        last = ends[t]
+    for token in tokens:
+        if not isinstance(token, str):
+            return f"a token is of type {type(token).__name__}; tokens are strings"
+    if offsets.shape[0] < 1 or offsets[0] != 0 or offsets[offsets.shape[0] - 1] != n:
+        return f"sentence_offsets must run from 0 to the number of tokens, {n}"
+    for s in range(1, offsets.shape[0]):
+        if offsets[s - 1] >= offsets[s]:
+            return f"sentence {s - 1} has no token; sentence_offsets must rise"
+    return None
+
+
 cdef class SentenceLoop:
     """Where sentences begin in texts, for the words of `herdner.text.sentences.SentenceRules`."""
     cdef frozenset titles, starters

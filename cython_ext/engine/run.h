@@ -15,6 +15,9 @@ enum { SHARD = 4096 };
 /* Sweeps after which annealing in steps takes exponentials anew. */
 enum { EXACT_HEAT = 32 };
 
+/* Of one sweep, relative to the log-potential: what is kept is then added up anew. */
+#define LARGE_GAIN 1e6
+
 /* What one thread has of its own. */
 typedef struct {
     worker w;
@@ -126,18 +129,23 @@ static void begin_sweep(engine *e, int64_t sweep) {
 static int64_t end_sweep(engine *e, int64_t sweep) {
     const int64_t n_shards = (e->setup.n_steps + SHARD - 1) / SHARD;
     const int jacobi = e->s.x != e->s.y;
+    double gained = 0.0;
     for (int64_t k = 0; k < n_shards; k++) {
         double *g = e->gains + 4 * k;
-        add_gain(&e->r, (g[0] + g[1]) + (g[2] + g[3]));
+        const double gain = (g[0] + g[1]) + (g[2] + g[3]);
+        add_gain(&e->r, gain);
+        gained += gain;
         memset(g, 0, 4 * sizeof(double));
     }
+    /* What is left of a huge penalty is its rounding. */
+    const int rounded = e->s.follow && fabs(gained) > LARGE_GAIN * (1.0 + fabs(e->r.log_potential));
     if (jacobi) {
         label *swapped = e->s.y;
         e->s.y = (label *)e->s.x;
         e->s.x = swapped;
         if (e->s.w.place) sum_state(e);
     }
-    if (jacobi || (e->blocks.first && e->s.follow)) {
+    if (jacobi || rounded || (e->blocks.first && e->s.follow)) {
         e->r.log_potential = state_log_potential(e->groups, e->n_groups, e->s.x);
         e->r.carry = 0.0;
         if (jacobi && e->r.log_potential == -INFINITY) return IMPOSSIBLE;

@@ -6,7 +6,8 @@ def find_fault(
     table_of_factor: NDArray[np.int32],
     scale: NDArray[np.float64],
     tables: NDArray[np.float64],
-) -> tuple[str, int] | None: ...
+    most: float,
+) -> tuple[str | None, int, float]: ...
 def find_misfit(
     scopes: NDArray[np.int32], sizes: NDArray[np.int32], shape: tuple[int, ...]
 ) -> tuple[int, int] | None: ...

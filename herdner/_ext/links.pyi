@@ -1,7 +1,8 @@
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 def capitalised(tokens: list[str], min_letters: int) -> list[int]: ...
+def checked_borders(sentence_offsets: ArrayLike, n_tokens: int) -> NDArray[np.int64]: ...
 def names(tokens: list[str], sentence_offsets: NDArray[np.int64], min_letters: int) -> list[int]: ...
 def nearest_links(
     mentions: NDArray[np.int32], groups: NDArray[np.int32], n_groups: int, nearest: int

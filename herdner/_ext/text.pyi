@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,6 +6,13 @@ from numpy.typing import NDArray
 def place(
     text: str, splits: Mapping[str, tuple[str, ...]]
 ) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]: ...
+def misplaced(
+    text: str,
+    tokens: Sequence[str],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+) -> str | None: ...
 
 class SentenceLoop:
     def __init__(

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.links import capitalised, names, nearest_links
+from herdner._ext.links import capitalised, checked_borders, names, nearest_links
 from herdner.base.checks import whole
 from herdner.base.options import pair, read
 
@@ -145,16 +145,17 @@ class Acronym:
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
         """int32[F, 2], see `Rule`. Linear in the number of tokens."""
         tokens = list(tokens)
+        borders = checked_borders(sentence_offsets, len(tokens))
         mentions: defaultdict[str, list[int]] = defaultdict(list)
         initials: dict[int, str] = {}
-        for token in names(tokens, sentence_offsets, 2):
+        for token in names(tokens, borders, 2):
             acronym = _acronym(tokens[token])
             if len(acronym) >= self.min_length:
                 mentions[acronym].append(token)
             else:
                 initials[token] = _initials(tokens[token])
         pairs: list[tuple[int, int]] = []
-        for acronym, expansions in _expansions(tokens, sentence_offsets.tolist(), initials, mentions).items():
+        for acronym, expansions in _expansions(tokens, borders.tolist(), initials, mentions).items():
             ends = [expansion[-1] for expansion in expansions]
             for token in mentions[acronym]:
                 past = bisect_left(ends, token)
@@ -190,7 +191,8 @@ class LastName:
         tokens = list(tokens)
         full: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=self.nearest))
         pairs: list[tuple[int, int]] = []
-        for begin, end in _runs(names(tokens, sentence_offsets, 1), set(sentence_offsets.tolist())):
+        borders = checked_borders(sentence_offsets, len(tokens))
+        for begin, end in _runs(names(tokens, borders, 1), set(borders.tolist())):
             last = tokens[end - 1].casefold()
             if end - begin == 1 and last in full:
                 pairs += [(earlier, begin) for earlier in full[last]]
@@ -206,6 +208,31 @@ _CLASSES = [
     LastName,
 ]
 RULES: Mapping[str, type[Any]] = MappingProxyType({rule.name: rule for rule in _CLASSES})
+
+
+def checked_links(found: object, n_tokens: int, name: str) -> NDArray[np.int32]:
+    """What a rule has returned for a document of so many tokens, sorted and each link once; ValueError where it cannot
+    be links.
+    """
+    try:
+        links: NDArray[Any] = np.asarray(found)
+    except ValueError:  # a ragged list
+        links = np.empty(0, object)[None]
+    if links.shape == (0,):
+        return np.empty((0, 2), np.int32)
+    if links.ndim != 2 or links.shape[1] != 2 or (links.size and links.dtype.kind not in "iu"):
+        raise ValueError(f"links of {name} must be whole numbers of shape [links, 2], not {links.dtype} {links.shape}")
+    wrong = ~((links[:, 0] >= 0) & (links[:, 0] < links[:, 1]) & (links[:, 1] < n_tokens))
+    if wrong.any():
+        row = links[wrong][0].tolist()
+        raise ValueError(
+            f"links of {name} must join two of the {n_tokens} tokens, the earlier one first, not {row[0]} and {row[1]}"
+        )
+    links = links.astype(np.int32)
+    steps = np.diff(links, axis=0)
+    if not ((steps[:, 0] > 0) | ((steps[:, 0] == 0) & (steps[:, 1] > 0))).all():
+        links = np.unique(links, axis=0)
+    return links
 
 
 def rule_to_dict(rule: Any) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.crf.rules import Rule, SameWord, rule_from_dict, rule_to_dict
+from herdner._ext.links import checked_borders
+from herdner.crf.rules import RULES, Rule, SameWord, checked_links, rule_from_dict, rule_to_dict
 
 STEPS = 8  # a scale is a multiple of 1 / STEPS, so that links share tables
 LEAST_SCALE, MOST_SCALE = 1 / STEPS, 4.0
@@ -26,7 +27,8 @@ class LinearChain:
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
         """int32[F, 2]: the joined tokens, the left one first."""
-        right = np.delete(np.arange(len(tokens), dtype=np.int32), sentence_offsets[:-1])
+        borders = checked_borders(sentence_offsets, len(tokens))
+        right = np.setdiff1d(np.arange(len(tokens), dtype=np.int32), borders)
         return np.stack([right - 1, right], axis=1)
 
 
@@ -46,8 +48,9 @@ class SkipChain:
         return self.rule.name
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """int32[F, 2]: the linked tokens, the earlier one first."""
-        return self.rule.links(tokens, sentence_offsets)
+        """int32[F, 2]: the linked tokens, the earlier one first. ValueError where a rule of your own returns others."""
+        found = self.rule.links(tokens, sentence_offsets)
+        return found if type(self.rule) in RULES.values() else checked_links(found, len(tokens), f"rule {self.name}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -14,6 +14,8 @@ from herdner._ext import factors as loops
 from herdner.base.arrays import constant, frozen, frozen_or_constant
 from herdner.graph.domain import Domains
 
+LARGEST = 1e306  # of sums of log-potentials: differences, and differences of these, are still doubles
+
 
 class Factors(Protocol):
     """A group of factors. FactorGraph asks no more of one than this, so it is blind to the kind of factor."""
@@ -48,7 +50,8 @@ class TableFactors:
     given by `numpy.broadcast_to`, take no memory. With a = 0 (``scopes`` of shape [F, 0]) the factors are constants.
 
     A table entry of -inf forbids its labels whatever the scale is, so factors that use such a table need a scale
-    above 0. NaN and +inf are refused. All errors are ValueError, in one line.
+    above 0. NaN and +inf are refused, and finite entries that could add up to more than 1e306, near the end of the
+    range of a double. All errors are ValueError, in one line.
     """
 
     scopes: NDArray[np.int32]
@@ -56,6 +59,7 @@ class TableFactors:
     table_of_factor: NDArray[np.int32] = None  # type: ignore[assignment]
     scale: NDArray[np.float64] = None  # type: ignore[assignment]
     unscaled: bool = field(init=False, repr=False)
+    reach: float = field(init=False, repr=False)  # no finite sum of the factors is larger, in either direction
 
     def __post_init__(self) -> None:
         scopes = frozen(self.scopes, np.int32, "scopes")
@@ -83,9 +87,10 @@ class TableFactors:
         object.__setattr__(self, "tables", tables)
         object.__setattr__(self, "table_of_factor", chosen)
         object.__setattr__(self, "scale", scale)
-        fault = loops.find_fault(scopes, chosen, scale, self.rows)
-        if fault is not None:
-            raise ValueError(self._fault(*fault))
+        kind, at, reach = loops.find_fault(scopes, chosen, scale, self.rows, LARGEST)
+        if kind is not None:
+            raise ValueError(self._fault(kind, at))
+        object.__setattr__(self, "reach", reach)
 
     def __len__(self) -> int:
         return len(self.scopes)
@@ -112,6 +117,8 @@ class TableFactors:
             "scale": f"factor {at} has scale {scale}, which is not a finite number",
             "forbidding": f"factor {at} has scale {scale:g}, but its table {table} holds -inf, which needs a scale"
             " above 0; keep the constraints in a group of their own",
+            "reach": f"factor {at}, of the variables {scope}, has too large log-potentials: with those before it they"
+            f" could add up to more than {LARGEST:g}; use smaller ones, or -inf in place of large penalties",
         }
         return words[kind]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from herdner.graph.chains import ChainForm, chain_form
 from herdner.graph.conditionals import Conditionals, conditionals
 from herdner.graph.domain import Labels
-from herdner.graph.factors import TableFactors
+from herdner.graph.factors import LARGEST, TableFactors
 from herdner.graph.graph import FactorGraph
 from herdner.graph.grids import GridForm, grid_form
 from herdner.graph.linked_chains import LinkedChains, linked_chains
@@ -95,4 +95,10 @@ def _tables(graph: FactorGraph) -> tuple[TableFactors, ...]:
     if len(factors) < len(graph.factors):
         other = next(group for group in graph.factors if not isinstance(group, TableFactors))
         raise ValueError(f"table loops need table factors, not {type(other).__name__}")
+    if not sum(group.reach for group in factors) <= LARGEST:
+        g = max(range(len(factors)), key=lambda g: factors[g].reach)
+        raise ValueError(
+            f"the log-potentials of all factors could add up to more than {LARGEST:g}, those of group {g} most of all;"
+            " use smaller ones, or -inf in place of large penalties"
+        )
     return factors

@@ -56,7 +56,7 @@ from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
 from herdner.crf.learning import Learner, LearningCurve, Score, Step, learn
 from herdner.crf.model import CRF, LinkTable
-from herdner.crf.rules import RULES, Rule, SameWord, rule_from_text
+from herdner.crf.rules import RULES, Rule, SameWord, checked_links, rule_from_text
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.inference import Backend
 from herdner.ner.decode import DEFAULT_BACKEND, Decoded, backend_of, decode, span_confidences
@@ -202,7 +202,8 @@ class SkipChainLayer(Estimator):
         """
         labels, crf = self._tables()
         document = Scored.of(scores, tokens, sentence_offsets, len(labels), checked_kind(self.scores))
-        return _consistent(labels, crf, backend_of(self.backend, {}), document, child(seed, 0), links)
+        known = None if links is None else _checked_links(crf, links, len(document.tokens))
+        return _consistent(labels, crf, backend_of(self.backend, {}), document, child(seed, 0), known)
 
     def links(
         self, tokens: Sequence[str], sentence_offsets: SentenceOffsets | None = None
@@ -434,6 +435,16 @@ def _consistent(
     chosen: list[int] = found.states.tolist()
     tags = [labels[state] for state in chosen]
     return Consistent(tags, spans, found.marginals, ends, found.states != alone, sure)
+
+
+def _checked_links(crf: CRF, links: Sequence[ArrayLike], n_tokens: int) -> list[NDArray[np.int32]]:
+    """Links that a caller has found, those of each rule; ValueError where they are none."""
+    if len(links) != len(crf.link_tables):
+        raise ValueError(f"links must hold an array for each of the {len(crf.link_tables)} rules, not {len(links)}")
+    return [
+        checked_links(found, n_tokens, f"rule {each.template.name}")
+        for each, found in zip(crf.link_tables, links, strict=True)
+    ]
 
 
 def _templates(rules: object) -> list[SkipChain]:

@@ -20,6 +20,8 @@ from herdner.sampling.scan import Scan, systematic
 from herdner.sampling.sharing import Sharing
 
 MOST_SWEEPS = 2**32 - 1  # counts have 32 bits
+MOST_CHAINS = 2**16  # all are laid out before the first sweep
+MOST_THREADS = 1024  # those that share a sweep wait for each other, so that all must be there
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,11 @@ def _check_counts(plan: Plan) -> None:
         whole(getattr(plan, name), name, least)
     if plan.n_sweeps > MOST_SWEEPS:
         raise ValueError(f"n_sweeps must be at most {MOST_SWEEPS}, not {plan.n_sweeps}; run several chains (n_chains)")
+    for name, most in (("n_chains", MOST_CHAINS), ("n_threads", MOST_THREADS)):
+        if (getattr(plan, name) or 0) > most:
+            raise ValueError(
+                f"{name} must be at most {most}, not {getattr(plan, name)}; run the plan with several seeds"
+            )
     if plan.burn_in and plan.burn_in >= plan.n_sweeps:
         raise ValueError(
             f"burn_in, {plan.burn_in}, leaves none of {plan.n_sweeps} sweeps to record; raise n_sweeps or lower burn_in"

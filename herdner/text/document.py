@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner._ext.text import misplaced
 from herdner.text.tags import Scheme, Span, spans_from_tags, tags_from_spans
 
 
@@ -69,6 +70,8 @@ class Document:
     ``text`` is the input, untouched. Token t is ``text[token_starts[t]:token_ends[t]]`` (white space is never a token)
     and equals ``tokens[t]``. Sentence s, never empty, holds the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``.
 
+    Places that are not so, of tokens, sentences and entities, are a ValueError.
+
     What is known of the tokens is given as ``tags``: strings, which stay as they are, however malformed, or a
     `Tagging`, whose strings are written when they are asked for. None means that nobody has annotated the document;
     annotated but not yet tokenised, it has empty tags.
@@ -83,6 +86,20 @@ class Document:
     entities: tuple[Entity, ...] = ()
     id: str | None = None
     fields: dict[str, object] = field(default_factory=dict[str, object])
+
+    def __post_init__(self) -> None:
+        try:
+            fault = misplaced(self.text, self.tokens, self.token_starts, self.token_ends, self.sentence_offsets)
+        except (TypeError, BufferError) as error:
+            fault = f"text is a string, tokens a list of them, places and offsets are int64 arrays ({error})"
+        if fault is not None:
+            raise ValueError(f"document {self.id!r}: {fault}")
+        length = len(self.text)
+        for entity in self.entities:
+            if not 0 <= entity.start <= entity.end <= length:
+                raise ValueError(
+                    f"document {self.id!r} has {length} characters, but an entity is at {entity.start}..{entity.end}"
+                )
 
     @classmethod
     def from_tokens(
@@ -190,8 +207,14 @@ class Document:
         confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
     ) -> Document:
         """The same document with these spans of its tokens (disjoint, in order), each an entity as sure as its
-        confidence says; tags are written in the ``scheme``.
+        confidence says; tags are written in the ``scheme``. ValueError for spans that are no such.
         """
+        for before, span in pairwise([(0, 0, ""), *spans]):
+            if not before[1] <= span[0] < span[1] <= self.n_tokens:
+                raise ValueError(
+                    f"document {self.id!r} has {self.n_tokens} tokens: its spans must be of these, not empty, and one"
+                    f" behind the other, not {tuple(before)} and {tuple(span)}"
+                )
         return replace(self, tags=Tagging(spans, scheme), entities=self.entities_from_spans(spans, confidences))
 
     def with_entities(self, entities: Iterable[Entity], scheme: Scheme = "iob2") -> Document:

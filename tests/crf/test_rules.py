@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import combinations, pairwise
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from data import shared_data
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from herdner import SkipChainLayer, linear_chain, skip_chain
 from herdner.crf.rules import (
     MOST_LINKS,
     RULES,
@@ -442,3 +444,50 @@ def test_linked_names_have_one_label_in_news(rule, path, format, share, links):
     assert equal + different >= links
     assert equal / (equal + different) > share
     assert outside < 0.15 * equal
+
+
+@pytest.mark.parametrize("rule", [SameWord(), SameStem(), Acronym(), LastName()], ids=lambda rule: rule.name)
+@pytest.mark.parametrize(
+    "offsets", [[], [0], [0, 3], [1, 6], [0, 7], [0, 4, 2, 6], [0, -3, 6], [0, 10**12, 6], [-(2**63), 6], [0.0, 6.0], 6]
+)
+def test_sentence_offsets_that_are_none_are_told(rule, offsets):
+    words = ["Paris", "and", "paris", "by", "Paris", "IMF"]
+    with pytest.raises(ValueError, match=r"^sentence offsets must "):
+        rule.links(words, np.array(offsets))
+    with pytest.raises(ValueError, match=r"^sentence offsets must "):
+        linear_chain().links(words, np.array(offsets))
+
+
+@dataclass(frozen=True)
+class Returning:
+    """A rule of somebody's own, which returns this."""
+
+    found: object
+    name: ClassVar[str] = "own"
+
+    def links(self, tokens, sentence_offsets):
+        return self.found
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        [[0, 6]], [[-1, 2]], [[3, 2]], [[2, 2]], [[0, 2**40]], [[0.0, 1.0]], [[0, 1, 2]], [0, 1], None, [[0, 1], [2]],
+        [["a", "b"]], np.zeros((2, 2), bool), np.array([[0, 2**64 - 1]], np.uint64), [[np.nan, 1]],
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_a_rule_of_one_s_own_returns_is_checked(found):
+    words, offsets = ["Paris"] * 6, np.array([0, 6])
+    with pytest.raises(ValueError, match=r"^links of rule own must "):
+        skip_chain(Returning(found)).links(words, offsets)
+    layer = SkipChainLayer(["O", "B-LOC", "I-LOC"], [Returning(found)])
+    with pytest.raises(ValueError, match=r"^links of rule own must "):
+        layer.apply(np.zeros((6, 3)), words, offsets)
+
+
+def test_links_of_a_rule_of_one_s_own_are_sorted_and_each_stands_once():
+    found = skip_chain(Returning([[1, 3], [0, 2], [1, 3]])).links(["Paris"] * 6, np.array([0, 6]))
+    assert (found.dtype, found.tolist()) == (np.int32, [[0, 2], [1, 3]])
+    for nothing in ([], np.empty((0, 2)), np.empty((0, 2), np.int64)):
+        assert skip_chain(Returning(nothing)).links(["Paris"] * 6, np.array([0, 6])).shape == (0, 2)

@@ -214,3 +214,33 @@ def test_a_graph_is_blind_to_the_kinds_of_its_domains_and_factors():
         FactorGraph([2, 2], [Springs(np.array([[0, 1]]))])
     with pytest.raises(ValueError, match="group 0: table factors need variables with labels, not Line"):
         FactorGraph(Line(1), [TableFactors([[0]], np.zeros((1, 2)))])
+
+
+@pytest.mark.parametrize("size", [1e307, -1e307, 1.7e308])
+def test_log_potentials_beyond_the_range_of_their_sums_are_told(size):
+    with pytest.raises(
+        ValueError, match=r"^factor 1, of the variables \[1, 2\], has too large log-potentials: .* 1e\+306"
+    ):
+        TableFactors([[0, 1], [1, 2]], [[[0.0, 0.0], [0.0, 0.0]], [[0.0, size], [0.0, 0.0]]])
+    with pytest.raises(ValueError, match="too large log-potentials"):
+        TableFactors([[0]], [[0.0, 2.0]], scale=[size])
+
+
+def test_the_reach_of_a_group_is_the_most_its_finite_entries_add_up_to():
+    tables = [[1.0, -3.0], [-np.inf, 0.5]]
+    assert TableFactors([[0], [1], [2]], tables, [0, 0, 1], [2.0, -1.0, 4.0]).reach == 2 * 3 + 1 * 3 + 4 * 0.5
+
+
+def test_memory_that_somebody_else_can_change_is_copied_by_groups_and_sizes(tmp_path):
+    """A memory map, opened for reading, of a file that is written to; read-only views of arrays that are not."""
+    writer = np.memmap(tmp_path / "numbers", np.int32, "w+", shape=2)
+    seen = np.memmap(tmp_path / "numbers", np.int32, "r", shape=2)
+    owner, scopes = np.full(2, 2, np.int32), np.array([[0], [1]], np.int32)
+    sizes, places = owner.view(), scopes.view()
+    sizes.flags.writeable = places.flags.writeable = False
+    group = TableFactors(places, np.zeros((2, 2)), seen, np.broadcast_to(np.float64(1), 2))
+    graph = FactorGraph(sizes, [group])
+    writer[:], owner[:], scopes[:] = 10**6, 10**6, 10**6
+    assert graph.factors[0].table_of_factor.tolist() == [0, 0]
+    assert graph.factors[0].scopes.tolist() == [[0], [1]]
+    assert graph.domains.sizes.tolist() == [2, 2]

@@ -7,6 +7,7 @@ import pytest
 
 from herdner.graph import FactorGraph, TableFactors, compile_tables, ising
 from herdner.inference import ImpossibleGraph, make_backend
+from herdner.inference.backends.blocked_gibbs import BlockedGibbs
 from herdner.inference.backends.gibbs import Gibbs, herded_gibbs, qmc_gibbs
 from herdner.sampling import LFSR, Record, Sobol, bins, blanket, random_bins
 
@@ -41,8 +42,11 @@ def test_driven_draws_of_every_kind_are_accepted():
 
 
 def test_memory_that_there_is_not():
-    with pytest.raises(MemoryError, match=r"for 1000000000000 chains of 3 .*records \(best,trace\): use fewer chains"):
-        Gibbs(3, n_chains=10**12, record=Record(marginals=False, trace=True)).infer(GRID)
+    plan = Gibbs(2**32 - 1, n_chains=2**16, record=Record(marginals=False, every=1))
+    with pytest.raises(
+        MemoryError, match=r"for 65536 chains of 4294967295 .*records \(best,every=1\): use fewer chains"
+    ):
+        plan.infer(GRID)
 
 
 @pytest.mark.parametrize("plan", [Gibbs(3), herded_gibbs(3), Gibbs(3, record=Record(rao_blackwell=True))])
@@ -62,3 +66,10 @@ def test_a_variable_without_a_label_is_an_impossible_graph():
 def test_what_is_no_graph():
     with pytest.raises(TypeError, match=r"expected a FactorGraph, such as herdner.ising\(\) makes, not list"):
         compile_tables([1, 2])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "most"), [("n_chains", 2**16), ("n_threads", 1024)])
+def test_more_chains_or_threads_than_can_be_laid_out_are_told_at_once(name, most):
+    for backend in (Gibbs, BlockedGibbs):
+        with pytest.raises(ValueError, match=rf"^{name} must be at most {most}, not 1000000; "):
+            backend(3, **{"n_chains": 2, name: 10**6})

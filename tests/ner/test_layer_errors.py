@@ -218,3 +218,12 @@ def test_bad_training_data_are_told():
     nothing = [["O"] * len(sequence) for sequence in tags]
     with pytest.raises(ValueError, match="the development documents hold no entity"):
         SkipChainLayer(LABELS).fit(scores, tokens, tags, development=(scores, tokens, nothing))
+
+
+@pytest.mark.parametrize(
+    "links", [[[[0, 9]]], [[[-1, 1]]], [[[1, 0]]], [[[0.5, 1.0]]], [], [[[0, 1]], [[0, 1]]], [[0, 1]], [[[0, 2**33]]]]
+)
+def test_links_that_are_none_are_told(links):
+    layer = SkipChainLayer(["O", "B-PER", "I-PER"])
+    with pytest.raises(ValueError, match=r"^links (of rule same-word )?must "):
+        layer.apply(np.zeros((3, 3)), ["Ada", "met", "Ada"], links=links)

@@ -97,11 +97,10 @@ def test_one_tokenizer_from_eight_threads_with_a_cache_that_is_always_full(times
 
 
 def wrong() -> Document:
-    """Its sentences are not those of its tokens."""
+    """Its sentences are no longer those of its tokens."""
     document = Document.from_tokens([["Ada", "met", "Bo"]], id="wrong")
-    return Document(
-        document.text, document.tokens, document.token_starts, document.token_ends, np.array([0, 2]), id="wrong"
-    )
+    document.sentence_offsets[-1] = 2
+    return document
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -142,3 +142,47 @@ def test_documents_are_equal_by_what_they_hold():
     for other in (replace(same, id="y"), replace(same, tags=None), same.with_tags(["O"] * 3), replace(same, fields={})):
         assert document != other
     assert document != "Ada met Bo"
+
+
+PLACES = [[0, 4], [3, 7], [0, 2]]
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        [[10, 400], [13, 403], [0, 2]],
+        [[0, 4], [3, 9], [0, 2]],
+        [[-3, 4], [3, 7], [0, 2]],
+        [[4, 0], [7, 3], [0, 2]],
+        [[0, 2], [3, 7], [0, 2]],
+        [[0, 4], [0, 7], [0, 2]],
+        [[0], [3], [0, 2]],
+        [[0, 4], [3, 7], []],
+        [[0, 4], [3, 7], [0, 3]],
+        [[0, 4], [3, 7], [0, 1, 1, 2]],
+        [[0, 4], [3, 7], [0, 2, 1, 2]],
+        [[0, 4], [3, 7], [0, -(2**62), 2]],
+    ],
+)
+def test_places_outside_the_text_are_told_when_a_document_is_made(places):
+    starts, ends, offsets = (np.array(each, np.int64) for each in places)
+    with pytest.raises(ValueError, match=r"^document 'd': "):
+        Document("Ada Bob", ["Ada", "Bob"], starts, ends, offsets, id="d")
+
+
+@pytest.mark.parametrize("tokens", [["Ada", 7], ["Ada"], ["Ada", None], 7])
+def test_tokens_that_are_no_strings_are_told(tokens):
+    with pytest.raises(ValueError, match=r"^document 'd': "):
+        Document("Ada Bob", tokens, *(np.array(each, np.int64) for each in PLACES), id="d")
+    with pytest.raises(ValueError, match=r"^document 'd': "):
+        Document("Ada Bob", ["Ada", "Bob"], [0, 4], [3, 7], [0, 2], id="d")
+
+
+def test_entities_and_spans_outside_the_document_are_told():
+    document = Document("Ada Bob", ["Ada", "Bob"], *(np.array(each, np.int64) for each in PLACES), id="d")
+    for start, end in ((0, 8), (-1, 3), (5, 4), (100, 103)):
+        with pytest.raises(ValueError, match="has 7 characters, but an entity is at"):
+            document.with_entities([Entity(start, end, "PER", "Ada")])
+    for spans in ([Span(0, 3, "PER")], [Span(-1, 1, "PER")], [Span(1, 1, "PER")], [Span(0, 2, "A"), Span(1, 2, "B")]):
+        with pytest.raises(ValueError, match="its spans must be of these"):
+            document.with_spans(spans)

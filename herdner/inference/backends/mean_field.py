@@ -16,7 +16,7 @@ from herdner.graph.chains import unary_table
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Takes
 from herdner.inference.backends.sweeps import Interruptible, check_options, constant
-from herdner.inference.gibbs.start import given_start
+from herdner.inference.gibbs.start import given_start, repaired
 from herdner.inference.result import Result
 from herdner.sampling.record import Record
 
@@ -58,8 +58,11 @@ class MeanField:
         """Time of a sweep O(cells of all tables + labels). ``seed`` matters to the random start only.
 
         ``start`` int[V]: a state of log-potential above -inf that q is certain of at first; None is the option's.
-        marginals: q; state: their modes, ties to the smallest label; log_z: the bound; trace [1, n_sweeps]: the bound
-        after each sweep, unless ``trace`` is false, which saves a third to a half of the time.
+        marginals: q; state: their modes, ties to the smallest label, or, if -inf entries forbid these, a repaired one;
+        log_z: the bound; trace [1, n_sweeps]: the bound after each sweep, unless ``trace`` is false, which saves a
+        third to a half of the time.
+        ImpossibleGraph where the graph is chains and -inf entries forbid every state; UnsupportedGraph where no allowed
+        state was found in any other.
         """
         began = perf_counter()
         self.takes.check("mean-field", record)
@@ -81,6 +84,8 @@ class MeanField:
                 if loop.change <= self.tolerance:
                     break
         state = q.argmax(axis=1).astype(np.int32)
+        if compiled.graph.log_potential(state) == -np.inf:
+            state = repaired(compiled, state, 0, "mean-field")
         result = Result(
             state=state,
             log_potential=float(compiled.graph.log_potential(state)),

@@ -306,8 +306,10 @@ def _averages(setup: Setup, runs: list[Arrays], kept: int) -> _Averages:
         means = _total([run.conditional_sums for run in runs])
         means /= counts if isinstance(form, GridForm) else np.repeat(counts, form.widths)
         found["rao_blackwell"] = _by_label(sizes, form, means)
-        labels = np.eye(sizes.max())
-        found["rao_blackwell"][never] = np.mean([labels[run.state[never]] for run in runs], axis=0)
+        if len(never):
+            found["rao_blackwell"][never] = 0.0
+            for run in runs:
+                found["rao_blackwell"][never, run.state[never]] += 1.0 / len(runs)
     if record.joint:
         found["joint"] = (_total([run.joint for run in runs]) / kept).reshape(sizes)
     return found

@@ -1,0 +1,63 @@
+"""The child: runs cases and says on standard output which; an error that tells the caller in one line is no finding."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import traceback
+import warnings
+from zlib import crc32
+
+import numpy as np
+
+from fuzz.targets import TARGETS
+
+TOLD = (ValueError, MemoryError)
+
+
+def bad(number: int) -> None:
+    """For the test of the fuzzing itself: what must not be."""
+    if number == 1:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if number == 2:
+        raise ValueError("told")
+    if number == 3:
+        time.sleep(600)
+
+
+def run(target: str, number: int) -> str:
+    """How a case ended: "done", the name of the error that was told, or "finding: ..."."""
+    rng = np.random.default_rng([crc32(target.encode()), number])
+    try:
+        TARGETS[target](rng) if target in TARGETS else bad(number)
+    except TOLD as error:
+        told = str(error)
+        if "\n" in told or not told.strip():
+            return f"finding an error of no or several lines: {told!r:.300}"
+        return type(error).__name__
+    except AssertionError as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return f"finding {place.name}, line {place.lineno}: {error!s:.600}".replace("\n", " ")
+    except Exception as error:
+        places = [
+            f"{each.filename.rpartition('/')[2]}:{each.lineno}" for each in traceback.extract_tb(error.__traceback__)
+        ]
+        return f"finding {type(error).__name__}: {error!s:.300} [{' '.join(places[-5:])}]".replace("\n", " ")
+    return "done"
+
+
+def main(target: str, first: int, end: int) -> None:
+    warnings.simplefilter("ignore")
+    for number in range(first, end):
+        print("case", number, flush=True)
+        ended = run(target, number)
+        if ended.startswith("finding"):
+            print(ended)
+            ended = "finding"
+        print("end", ended, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,111 @@
+"""Cases in a process of their own: whatever ends it, or keeps it busy for too long, is a finding with a number."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+
+TESTS = Path(__file__).resolve().parents[1]
+SECONDS = 60.0  # that one case may take
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A case that should not be: python -m tests.fuzz TARGET --first NUMBER --cases 1 runs it again."""
+
+    target: str
+    number: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.target} {self.number}: {self.what}"
+
+
+@dataclass
+class Outcome:
+    """How many cases were run, how they ended ("done", or the name of an error that tells the caller), findings."""
+
+    cases: int = 0
+    ends: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def fuzz(target: str, first: int, n: int, *, until: float = float("inf"), seconds: float = SECONDS) -> Outcome:
+    """Cases ``first`` .. ``first + n - 1`` of a target, in children; a new one goes on behind a case that ended one."""
+    found = Outcome()
+    at = first
+    while at < first + n and time.monotonic() < until:
+        at = _child(target, at, first + n, until, seconds, found)
+    return found
+
+
+def _child(target: str, at: int, end: int, until: float, seconds: float, found: Outcome) -> int:
+    """Runs cases in one child; where to go on."""
+    command = [sys.executable, "-m", "fuzz.child", target, str(at), str(end)]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS), "OPENBLAS_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True, errors="replace"
+    ) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        spoken: list[str] = []
+        listener = Thread(target=lambda stream: spoken.extend(stream), args=(child.stderr,))
+        listener.start()
+        last = _Watched(time.monotonic(), False)
+        watch = Thread(target=_end_late, args=(child, last, until, seconds), daemon=True)
+        watch.start()
+        running = at
+        for line in child.stdout:
+            last.heard = time.monotonic()
+            word, _, rest = line.rstrip("\n").partition(" ")
+            if word == "case":
+                running = int(rest)
+            elif word == "end":
+                running += 1
+                found.cases += 1
+                found.ends[rest] += 1
+            elif word == "finding":
+                found.findings.append(Finding(target, running, rest))
+        child.wait()
+        listener.join()
+        if child.returncode == 0 or last.told:
+            return running if last.told else end
+        what = f"took more than {seconds:g} s" if last.late else f"ended the process ({child.returncode})"
+        found.findings.append(
+            Finding(target, running, what + "".join(f"\n    {line.rstrip()}" for line in spoken[-60:]))
+        )
+        found.cases += 1
+        return running + 1
+
+
+@dataclass
+class _Watched:
+    heard: float
+    told: bool  # time is over for all
+    late: bool = False
+
+
+def _end_late(child: subprocess.Popen[str], last: _Watched, until: float, seconds: float) -> None:
+    while child.poll() is None:
+        time.sleep(0.2)
+        now = time.monotonic()
+        last.late = now - last.heard > seconds
+        last.told = now > until and not last.late
+        if last.late or last.told:
+            with suppress(OSError):
+                child.kill()
+            return
+
+
+def shared_out(targets: list[str], minutes: float, first: int) -> Iterator[tuple[str, Outcome]]:
+    """Each target in turn for its part of the time, without an end to its cases."""
+    for target in targets:
+        yield target, fuzz(target, first, 10**9, until=time.monotonic() + 60 * minutes / len(targets))

@@ -1,0 +1,34 @@
+"""The fuzzing itself: seconds of it in the quick run, minutes in the slow one, hours by ``python -m tests.fuzz``."""
+
+from __future__ import annotations
+
+import pytest
+
+from fuzz.run import fuzz
+from fuzz.targets import TARGETS
+
+QUICK, SLOW = 60, 3000  # cases of each target
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_nothing_ends_the_process_or_gives_what_is_no_answer(target):
+    found = fuzz(target, 0, QUICK)
+    assert found.cases == QUICK
+    assert not found.findings, "\n".join(map(str, found.findings))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_nothing_does_so_in_minutes(target):
+    found = fuzz(target, QUICK, SLOW)
+    assert found.cases == SLOW
+    assert not found.findings, "\n".join(map(str, found.findings))
+
+
+def test_a_case_that_ends_its_process_or_is_never_done_is_a_finding_and_the_next_one_follows():
+    found = fuzz("bad", 0, 5, seconds=3)
+    assert (found.cases, found.ends) == (5, {"done": 2, "ValueError": 1})
+    assert [(each.number, each.what.partition("\n")[0]) for each in found.findings] == [
+        (1, "ended the process (-11)"),
+        (3, "took more than 3 s"),
+    ]
