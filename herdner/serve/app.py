@@ -14,6 +14,8 @@ from fastapi.responses import JSONResponse, Response
 
 from herdner import __version__
 from herdner.inference.registry import BACKENDS, describe_backend, make_backend
+from herdner.ner.names import Names
+from herdner.ner.names.known import NamesLike
 from herdner.ner.tagger import Tagger
 from herdner.serve.guard import Guard
 from herdner.serve.limits import Limits
@@ -51,14 +53,16 @@ def create_app(
     model: str | os.PathLike[str] | Tagger = "en",
     *,
     backends: Sequence[str] = BEGIN_WITH,
+    names: NamesLike | None = None,
     limits: Limits | None = None,
     hosts: Iterable[str] = (),
 ) -> FastAPI:
     """An ASGI application that tags by a model: a shipped name, a file, or a trained tagger.
 
-    ``backends`` are those that the page begins with; ``hosts`` are names, beside localhost and addresses, by which the
-    server may be asked. Starts ``limits.n_workers`` processes and waits until the first has loaded the model; they end
-    with the application's lifespan. As these are spawned, a script calls this below ``if __name__ == "__main__":``.
+    ``backends`` are those that the page begins with; ``names`` are known, as in `Tagger.pipe`; ``hosts`` are those of
+    this machine, beside localhost and addresses, by which the server may be asked. Starts ``limits.n_workers``
+    processes and waits until the first has loaded the model; they end with the application's lifespan. As these are
+    spawned, a script calls this below ``if __name__ == "__main__":``.
     ValueError, in one line, where the model cannot be loaded or a backend is not known.
     """
     limits = limits or Limits()
@@ -66,7 +70,8 @@ def create_app(
         describe_backend(name)
     if not 1 <= len(backends) <= MOST_BACKENDS:
         raise ValueError(f"the page begins with 1 to {MOST_BACKENDS} backends, not {len(backends)}")
-    pool = Pool(model if isinstance(model, Tagger) else os.fspath(model), limits)
+    known = None if names is None else Names.of(names)
+    pool = Pool(model if isinstance(model, Tagger) else os.fspath(model), limits, known)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:

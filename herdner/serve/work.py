@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.ner.names import Names
 from herdner.ner.tagger import Tagger, load
 from herdner.text.document import Document
 from herdner.text.tags import split_tag
@@ -26,13 +27,13 @@ Source = str | Tagger
 DONE, REFUSED, FAULT = b"d", b"r", b"f"
 
 
-def work(connection: Connection, source: Source) -> None:
+def work(connection: Connection, source: Source, names: Names | None = None) -> None:
     """Says what the model is, then answers requests until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that listens
     try:
         given = isinstance(source, Tagger)
         # A model is called by its name, or by that of its file without the folders.
-        desk = Desk(source, "tagger") if given else Desk(load(source), Path(source).name)
+        desk = Desk(source, "tagger", names) if given else Desk(load(source), Path(source).name, names)
     except (ValueError, OSError) as error:
         connection.send_bytes(REFUSED + str(error).encode())
         return
@@ -46,15 +47,15 @@ def work(connection: Connection, source: Source) -> None:
 
 
 class Desk:
-    """A tagger, and the links of its documents with what they say."""
+    """A tagger with the names that its user knows, and the links of its documents with what they say."""
 
-    def __init__(self, tagger: Tagger, name: str) -> None:
-        self.tagger, self.name = tagger, name
+    def __init__(self, tagger: Tagger, name: str, names: Names | None = None) -> None:
+        self.tagger, self.name, self.names = tagger, name, names
         self.number = {label: k for k, label in enumerate(tagger.labels)}
         self.crf = tagger.model_.crf()
         scaled = any(each.scale is not None for each in self.crf.link_tables)
         self.extractor = tagger.model_.extractor() if scaled else None
-        tagger.tag("Ada lives in Kenya. Ada sings.")  # compiles and imports what the first request needs
+        tagger.tag("Ada lives in Kenya. Ada sings.", names=names)  # compiles and imports what the first request needs
 
     def about(self) -> dict[str, Any]:
         """What `GET /api/about` says of the model."""
@@ -82,7 +83,9 @@ class Desk:
             backend, links, options = choice.get("backend"), choice.get("links"), choice["options"]
             linked = self.tagger.links if links is None else links
             began = perf_counter()
-            source = self.tagger.tag(source, seed=seed, backend=backend, links=links, **options)
+            # With names the text anew: they are looked for as the tokenizer cuts them.
+            source = source if self.names is None else text
+            source = self.tagger.tag(source, seed=seed, backend=backend, links=links, names=self.names, **options)
             seconds = perf_counter() - began
             results.append(
                 {
@@ -121,5 +124,7 @@ class Desk:
         offsets, unary = document.sentence_offsets, np.empty((0, len(self.number)))
         if self.extractor is not None:
             unary = self.extractor.scores(document.tokens, offsets)
+            if self.names is not None:
+                self.tagger.finder(self.names)(document, own_tokens=True).add_to(unary)
         found = self.crf.links(document.tokens, unary, offsets)
         return [(each.ends, np.ones(len(each.ends)) if each.scale is None else each.scale) for each in found]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,12 +12,15 @@ from data import REPOSITORY
 
 import herdner
 from herdner import Tagger
+from herdner.crf.templates import EdgeScale
 
 pytest.importorskip("fastapi", reason="needs FastAPI: pip install 'herdner[serve]'")
 
+from herdner.serve import Limits, create_app
 from herdner.serve.guard import HEADERS
 from herdner.serve.pool import Busy, Fault, OutOfTime
 from herdner.serve.schema import OPTIONS, About, Tagged, TagRequest
+from herdner.serve.work import Desk
 
 ARTICLE = (REPOSITORY / "corpora" / "article.txt").read_text(encoding="utf-8")
 PAGES = ["/", "/docs", "/style.css", "/app.js", "/view.js", "/links.js", "/make.js", "/docs.js", "/icon.svg"]
@@ -94,6 +98,23 @@ def test_links_are_the_links_with_what_they_add(client: Any, tagger: Tagger) -> 
     assert len(found) > 10
     assert {link.rule for link in result.links} == {"same-word"}
     assert tag(client, text=ARTICLE, backends=[{"links": False}]).results[0].links == []
+
+
+def test_known_names_are_those_of_the_tagger(tagger: Tagger) -> None:
+    """By each backend, in a worker's own process or here; links with scales see what they add."""
+    names = herdner.Names.of([("Winam", "PER"), ("Kisumu", "ORG", float("inf"))])
+    scaled = tuple(replace(each, scale=EdgeScale(1.0, 0.5, -0.5, 0.2)) for each in tagger.model_.link_tables)
+    for each in (tagger, Tagger.from_model(replace(tagger.model_, link_tables=scaled))):
+        desk = Desk(each, "en", names)
+        answer = Tagged.model_validate(desk.tagged(ARTICLE, [{"options": {}}, {"backend": "icm", "options": {}}], 0))
+        for result, backend in zip(answer.results, (None, "icm"), strict=True):
+            expected = each.tag(ARTICLE, backend=backend, names=names)
+            assert as_tuples(result.entities) == as_tuples(expected.entities) != as_tuples(each.tag(ARTICLE).entities)
+
+
+def test_names_that_the_model_has_no_class_for() -> None:
+    with pytest.raises(ValueError, match="name 1: the model has no class 'BANK'; it has LOC, ORG, PER"):
+        create_app("en", names=[("Winam", "BANK")], limits=Limits(n_workers=1))
 
 
 def test_offsets_count_characters(client: Any) -> None:
