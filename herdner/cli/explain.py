@@ -49,7 +49,7 @@ def explain(
     """Say why names have their labels: what features, transitions and links add to the log-odds.
 
     Each mention is compared with its being no name (or another label), while all else stays as it is tagged. The parts
-    add up to the log-odds exactly: +0.69 makes the label twice as likely.
+    add up to the log-odds exactly: +0.69 doubles the odds of the label.
     """
     check_encoding(encoding)
     if name is not None and not name.strip():
@@ -133,8 +133,8 @@ def show(found: Iterable[tuple[str | None, list[Explanation]]], most: int | None
 
 def totals(each: Explanation) -> str:
     """What features, transitions and links add."""
-    kinds = ("feature", "features"), ("transition", "transitions"), ("link", "links")
-    return ", ".join(f"{word} {each.total(kind):+.2f}" for kind, word in kinds)
+    features, transitions, links = each.total("feature"), each.total("transition"), each.total("link")
+    return f"features {features:+.2f}, transitions {transitions:+.2f}, links {links:+.2f}"
 
 
 def confidences(each: Explanation) -> str:

@@ -8,7 +8,7 @@ logarithm of the odds of the two readings,
 
 is the sum of what each factor that touches the mention differs by: weights of features, entries of the transition table
 and of the tables of links, whose other ends have the tags that they were given. So the parts add up to the log-odds, to
-the rounding of floats, and each is exact, not an estimate: +0.69 makes the label twice as likely, given the rest.
+the rounding of floats, and each is exact, not an estimate: +0.69 doubles the odds, given the rest.
 
 That is not the confidence, which sums over all other readings and over what linked mentions might be instead. Both are
 shown, and what the confidence would be without links.
@@ -116,17 +116,29 @@ def _finite(value: float) -> float | None:
 
 
 def explain(
-    model: Model, decoder: Decoder, document: Document, name: str | None = None, against: str | None = None
+    model: Model,
+    decoder: Decoder,
+    document: Document,
+    name: str | None = None,
+    against: str | None = None,
+    offsets: tuple[int, int] | None = None,
 ) -> list[Explanation]:
     """The mentions of a document that ``decoder`` has tagged, by the weights of its ``model``; see `Tagger.explain`."""
     check_against(decoder.labels, against)
     if name is not None and not name.strip():
         raise ValueError("the name to explain is empty")
-    chosen = [i for i, entity in enumerate(document.entities) if name is None or _stands(name, entity.text)]
+    chosen = [
+        i
+        for i, entity in enumerate(document.entities)
+        if (name is None or _stands(name, entity.text)) and offsets in (None, (entity.start, entity.end))
+    ]
+    if not chosen and offsets is not None:
+        raise NoSuchName(f"characters {offsets[0]} to {offsets[1]} are not tagged as a name", stands_there=True)
     if not chosen and name is not None:
-        raise NoSuchName(name, _stands(name, document.text))
-    spans = document.spans or []
-    return list(_Tagged(model, decoder, document, spans).explanations(chosen, against)) if chosen else []
+        there = _stands(name, document.text)
+        why = "in the text, but not tagged as a name" if there else "not in the text"
+        raise NoSuchName(f"{name!r} is {why}", there)
+    return list(_Tagged(model, decoder, document, document.spans or []).explanations(chosen, against)) if chosen else []
 
 
 def check_against(tags: Sequence[str], against: str | None) -> None:

@@ -64,10 +64,13 @@ class Desk:
         return {"model": self.name, "labels": sorted(kinds), "rules": rules}
 
     def answer(self, request: bytes) -> bytes:
-        """JSON of a `TagRequest` in, JSON of a `Tagged` out: behind one byte that says what came of it."""
+        """JSON of a `TagRequest` in, JSON of a `Tagged` out, or of an `ExplainRequest` and an `Explained`: behind one
+        byte that says what came of it.
+        """
         try:
             asked = json.loads(request)
-            return DONE + json.dumps(self.tagged(**asked), allow_nan=False, ensure_ascii=False).encode()
+            found = self.tagged(**asked) if "backends" in asked else self.explained(**asked)
+            return DONE + json.dumps(found, allow_nan=False, ensure_ascii=False).encode()
         except MemoryError:
             return REFUSED + b"not enough memory for this text with these options; send less of it"
         except ValueError as error:  # a backend that does not fit the document, or an option that does not fit it
@@ -99,6 +102,18 @@ class Desk:
             "model": self.name, "n_characters": len(text), "n_tokens": source.n_tokens,
             "n_sentences": source.n_sentences, "results": results,
         }  # fmt: skip
+
+    def explained(
+        self, text: str, start: int, end: int, backend: Mapping[str, Any], seed: int, against: str | None = None
+    ) -> dict[str, Any]:
+        """Why the name at these characters has its label."""
+        (found,) = self.tagger.explain(
+            text, offsets=(start, end), against=against, seed=seed, backend=backend.get("backend"),
+            links=backend.get("links"), **backend["options"],
+        ) or [None]  # fmt: skip
+        if found is None:
+            raise ValueError(f"{text[start:end]!r} is {against} itself, or cannot be; compare it with another label")
+        return found.to_dict()
 
     def links(self, document: Document) -> list[dict[str, Any]]:
         """The links of a tagged document as spans of its text, each with what it adds for the tags."""
