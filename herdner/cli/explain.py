@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from herdner.cli.common import command, inference
+from herdner.cli.names import FoldCaseOption, HardOption, NamesOption, StrengthOption, known_names
 from herdner.cli.options import BackendOption, EncodingOption, ModelOption, SeedOption, SetOption
 from herdner.cli.tag import InputOption, Report, expand, read
 from herdner.cli.usage import UsageError, check_encoding, wrong_use
@@ -43,6 +44,10 @@ def explain(
     set_: SetOption = None,
     input_: InputOption = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object a document, with all parts.")] = False,
+    names: NamesOption = None,
+    names_strength: StrengthOption = None,
+    names_hard: HardOption = False,
+    names_fold_case: FoldCaseOption = False,
     seed: SeedOption = 0,
     encoding: EncodingOption = "utf-8",
 ) -> None:
@@ -58,12 +63,15 @@ def explain(
     import herdner
     from herdner.ner.explain import check_against
 
+    known = known_names(names, names_strength, names_hard, names_fold_case)
     tagger = herdner.load(model)
-    options = inference(backend, set_, tagger)
+    options = {**inference(backend, set_, tagger), "names": known, "seed": seed}
+    if known is not None:
+        tagger.finder(known)  # what is wrong with them is said before anything is read
     with wrong_use("--against"):
         check_against(tagger.labels, against)
     report = Report()
-    found = explained(tagger, read(inputs, encoding, lambda: None), report, name, against, {**options, "seed": seed})
+    found = explained(tagger, read(inputs, encoding, lambda: None), report, name, against, options)
     if json_:
         for id, mentions in found:
             print(json.dumps({"id": id, "mentions": [each.to_dict() for each in mentions]}))
@@ -132,9 +140,10 @@ def show(found: Iterable[tuple[str | None, list[Explanation]]], most: int | None
 
 
 def totals(each: Explanation) -> str:
-    """What features, transitions and links add."""
+    """What features, transitions, links and known names add."""
     features, transitions, links = each.total("feature"), each.total("transition"), each.total("link")
-    return f"features {features:+.2f}, transitions {transitions:+.2f}, links {links:+.2f}"
+    names = f", names given {each.total('name'):+.2f}" if each.total("name") else ""
+    return f"features {features:+.2f}, transitions {transitions:+.2f}, links {links:+.2f}{names}"
 
 
 def confidences(each: Explanation) -> str:

@@ -395,19 +395,22 @@ class Tagger(Estimator):
         seed: int | None = 0,
         backend: str | Backend | None = None,
         links: bool | None = None,
+        names: NamesLike | None = None,
         **options: Any,
     ) -> list[Explanation]:
-        """Why the mentions of a text or document have their labels: what features, transitions and links add to the
-        log-odds of each (`herdner.ner.explain`).
+        """Why the mentions of a text or document have their labels: what features, transitions, links and known
+        ``names`` add to the log-odds of each (`herdner.ner.explain`).
 
         ``name``: only the mentions that hold these words, in whatever case; ``offsets``: only the mention with this
         start and end. ValueError where there is none.
         ``against``: what the label is compared with: None is no name, "best" the best other label, or a label.
         Mentions that have this label themselves, or cannot have it, are left out. All else as in `pipe`.
         """
-        document = self.tag(source, seed=seed, backend=backend, links=links, **options)
+        document = self.tag(source, seed=seed, backend=backend, links=links, names=names, **options)
         decoder = self._decoder if (self.links if links is None else links) else self._decoder.without_links()
-        return explain(self._model, decoder, document, name, against, offsets)
+        own_tokens = isinstance(source, str) or not source.n_tokens
+        evidence = None if names is None else self.finder(names)(document, own_tokens)
+        return explain(self._model, decoder, document, name, against, offsets, evidence)
 
     def finder(self, names: NamesLike) -> Finder:
         """Known names made ready for this model, which is done once for each `Names`. ValueError for a label that it

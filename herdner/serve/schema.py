@@ -170,7 +170,7 @@ class Tagged(BaseModel):
 class PartFound(BaseModel):
     """What one thing adds to the log-odds of a name."""
 
-    kind: str = Field(description="feature, transition or link.", examples=["link"])
+    kind: str = Field(description="feature, transition, link or name (that the user knows).", examples=["link"])
     value: float | None = Field(description="Above 0 it speaks for the label; null is infinite.")
     words: str = Field(description="What it is.", examples=["the word before is 'at'"])
     token: str = Field(description="The word of the name that it is about, if the name has several; else empty.")
@@ -186,7 +186,7 @@ class Explained(CharacterSpan):
     log_odds: float | None = Field(description="Natural logarithm of the odds, the sum of all parts; null is infinite.")
     confidence: float = Field(description="Probability that exactly these words carry this label, from 0 to 1.")
     confidence_without_links: float = Field(description="What it would be if mentions were not linked.")
-    totals: dict[str, float | None] = Field(description="What all features, transitions and links add.")
+    totals: dict[str, float | None] = Field(description="What all parts of a kind add.")
     parts: list[PartFound] = Field(description="All that differs between the two readings, largest first.")
 
 

@@ -109,7 +109,7 @@ class Desk:
         """Why the name at these characters has its label."""
         (found,) = self.tagger.explain(
             text, offsets=(start, end), against=against, seed=seed, backend=backend.get("backend"),
-            links=backend.get("links"), **backend["options"],
+            links=backend.get("links"), names=self.names, **backend["options"],
         ) or [None]  # fmt: skip
         if found is None:
             raise ValueError(f"{text[start:end]!r} is {against} itself, or cannot be; compare it with another label")

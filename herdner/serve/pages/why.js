@@ -43,10 +43,11 @@ async function fill() {
 }
 
 function shown(found) {
-  const { feature, transition, link } = found.totals;
+  const { feature, transition, link, name } = found.totals;
   const other = found.against ?? "no name";
   const odds = make("p", "odds", `log-odds ${number(found.log_odds)} against ${other}: `);
   odds.append(`features ${number(feature)}, transitions ${number(transition)}, links ${number(link)}`);
+  if (name !== 0) odds.append(`, names given ${number(name)}`);
   const sure = make("p", "", `confidence ${percent(found.confidence)}`);
   if (found.confidence !== found.confidence_without_links) sure.append(`, without links ${percent(found.confidence_without_links)}`);
   const table = makeTable("adds", "", "what");
