@@ -201,4 +201,12 @@ static void chain_product(double *out, const double *row, const double *table, i
     DISPATCH(product, out, row, table, n_labels, stride);
 }
 
+static void chain_gather(double *out, const double *table, const int32_t *which, int64_t n, int stride) {
+    DISPATCH(gather, out, table, which, n, stride);
+}
+
+static void chain_scatter(double *table, const double *row, const int32_t *which, int64_t n, int stride) {
+    DISPATCH(scatter, table, row, which, n, stride);
+}
+
 #endif

@@ -23,7 +23,7 @@ cdef class WordTable:
 cdef class FeatureWeights:
     """Sparse weights of features, laid out so that a feature costs one cache line to find and mostly one to use.
 
-    Parameters: as in `herdner.crf.trainer.ChainWeights`, whose row r has the entries ``starts[r]:starts[r + 1]``.
+    Parameters: as in `herdner.crf.weights.ChainWeights`, whose row r has the entries ``starts[r]:starts[r + 1]``.
     """
 
     def __init__(self, keys, starts, labels, weights, Py_ssize_t n_labels):

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from herdner.text.document import Document
+from herdner.text.io import read_documents
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
@@ -22,6 +25,11 @@ def shared_data(path: str) -> Path:
     if not found.exists():
         pytest.skip(f"needs the corpus {path}: set HERDNER_DATA to the folder of the shared data")
     return found
+
+
+def news(split: str) -> list[Document]:
+    """The stories of this repository: "train" or "dev"."""
+    return list(read_documents(REPOSITORY / "corpora" / f"herdner_news.{split}.conll", "conll"))
 
 
 # Where tests start another Python, which imports what it finds there: nothing. In the repository it would find the

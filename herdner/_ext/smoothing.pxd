@@ -39,6 +39,8 @@ cdef extern from "chain.h" nogil:
     int chain_backward(const chain_tables *c, int64_t last, const int32_t *edge_table, const double *x,
                        double *backward, double *xb, double *scale)
     void chain_product(double *out, const double *row, const double *table, int n_labels, int stride)
+    void chain_gather(double *out, const double *table, const int32_t *which, int64_t n, int stride)
+    void chain_scatter(double *table, const double *row, const int32_t *which, int64_t n, int stride)
 
 
 # One sequence after forward (and backward): rows are probabilities, or logarithms of them if log_domain.

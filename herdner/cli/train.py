@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.crf.learning import Learner
     from herdner.crf.templates import Template
+    from herdner.ner.chains import TrainerName
     from herdner.ner.lexicon import Lexicon
     from herdner.text.document import Document
     from herdner.text.tags import Scheme
@@ -84,6 +85,9 @@ def train(
     c2: Annotated[float, typer.Option("--c2", min=0, help="Weight of the squared L2 norm.")] = 0.3,
     min_freq: Annotated[int, typer.Option("--min-freq", min=1, help="Rarer features are left out.")] = 2,
     iterations: Annotated[int, typer.Option("--iterations", min=1, help="L-BFGS iterations, at most.")] = 80,
+    trainer: Annotated[
+        str, typer.Option("--trainer", help="herdner or crfsuite: the same objective; L1 is always left to CRFsuite.")
+    ] = "herdner",
     scheme: Annotated[
         str, typer.Option("--scheme", help="Tag scheme inside the model: iobes, iob2, iob1 or bilou.")
     ] = "iobes",
@@ -107,11 +111,13 @@ def train(
     they look at. With --dev the links are those of the iteration that scores best there.
     """
     from herdner import Tagger
+    from herdner.ner.chains import TRAINERS
     from herdner.text.sentences import ENGLISH, SentenceRules
     from herdner.text.tags import SCHEMES
     from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
     check_choice("--scheme", scheme, SCHEMES)
+    check_choice("--trainer", trainer, TRAINERS)
     check_choice("--weights", weights, WEIGHTS)
     check_choice("--objective", objective, OBJECTIVES)
     check_writable(output)
@@ -125,7 +131,7 @@ def train(
     tagger = Tagger(
         lexicon=word_knowledge(lexicon, language, classes, gazetteer or [], tokenizer),
         scheme=cast("Scheme", scheme),
-        c1=c1, c2=c2, min_freq=min_freq, max_iterations=iterations,
+        c1=c1, c2=c2, min_freq=min_freq, max_iterations=iterations, trainer=cast("TrainerName", trainer),
         templates=templates, learner=learner, n_folds=folds, n_particles=particles,
         tokenizer=rules,
     )  # fmt: skip

@@ -1,142 +1,102 @@
-"""Training of the chain's weights by CRFsuite, from features that are 64-bit keys."""
+"""Training of a chain's weights by maximum likelihood, from features that are 64-bit keys."""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
-from herdner.crf.crfsuite import CRFsuiteWeights, read_crfsuite
+from herdner.crf.chain_data import ChainData
+from herdner.crf.likelihood import Borders, ChainLikelihood
 
-Keys = tuple[NDArray[np.int64], NDArray[np.uint64]]
-"""The features of a document's tokens: token t has ``keys[starts[t]:starts[t + 1]]``."""
-
+Floats = NDArray[np.float64]
 Progress = Callable[[int, dict[str, Any]], None]
-"""Called after each L-BFGS iteration with its number and CRFsuite's report (loss, feature_norm, ...)."""
+"""Called after each iteration with its number and a report ("loss", ...)."""
+
+_MEMORY = 6  # pairs of differences that L-BFGS keeps
+_FREQUENCY_POWER, _FREQUENCY_SHARE = (
+    0.2,
+    0.1,
+)  # of the scales of the weights; measured by scripts/benchmarks/bench_trainer.py
 
 
 @dataclass(frozen=True)
-class ChainWeights:
-    """Weights of a linear-chain CRF (Lafferty, McCallum and Pereira 2001).
-
-    labels: the K tags. transition: float64[K, K], from row to column. Features are rows: ``keys`` uint64[n]
-    ascending, the entries of row r are ``starts[r]:starts[r + 1]`` of ``entry_labels`` uint8 and ``entry_weights``
-    float64.
+class Stop:
+    """When training ends: after ``max_iterations``, or when ``period`` iterations have lowered the loss by less than
+    ``delta`` of it.
     """
 
-    labels: tuple[str, ...]
-    transition: NDArray[np.float64]
-    keys: NDArray[np.uint64]
-    starts: NDArray[np.uint32]
-    entry_labels: NDArray[np.uint8]
-    entry_weights: NDArray[np.float64]
+    max_iterations: int = 80
+    delta: float = 5e-3
+    period: int = 5
 
-    def pruned(self, smallest: float) -> ChainWeights:
-        """Without the entries whose weight is below ``smallest`` in size, and without rows that are then empty."""
-        rows = np.repeat(np.arange(len(self.keys)), np.diff(self.starts.astype(np.int64)))
-        kept = np.abs(self.entry_weights) >= smallest
-        return _grouped(
-            self.labels, self.transition, self.keys[rows[kept]], self.entry_labels[kept], self.entry_weights[kept]
-        )
+
+class _Enough(Exception):
+    """The loss falls too slowly."""
 
 
 def train_chain(
-    features: Sequence[Keys],
-    sentence_offsets: Sequence[NDArray[np.int64]],
-    tags: Sequence[Sequence[str]],
+    data: ChainData,
     *,
-    c1: float = 0.0,
     c2: float = 0.3,
-    min_freq: int = 2,
-    max_iterations: int = 80,
+    stop: Stop | None = None,
+    start: Floats | None = None,
+    origin: Floats | None = None,
+    document_weights: Floats | None = None,
+    borders: Borders | None = None,
+    n_threads: int | None = None,
     progress: Progress | None = None,
-    model_path: str | Path | None = None,
-) -> ChainWeights:
-    """Maximise the penalised likelihood of the tags of documents by CRFsuite's L-BFGS.
+) -> Floats:
+    """The weights float64[data.n_features + transitions] of the largest penalised likelihood (`ChainLikelihood`), by
+    L-BFGS (Liu and Nocedal 1989; SciPy's).
 
-    ``c1`` and ``c2`` weigh the L1 and the squared L2 norm; attributes met fewer than ``min_freq`` times with a tag
-    are left out. ``model_path`` keeps CRFsuite's own model file, whose attribute names are the decimal keys.
+    start: where to begin; None is ``origin``, or 0. The weights of frequent features are searched in smaller steps:
+    each is scaled by its frequency to the power of -1/5, which halves the iterations and does not move the optimum.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(model_path or Path(folder) / "chain.crfsuite")
-        estimator = _estimator(path, c1, c2, min_freq, max_iterations, progress)
-        estimator.fit(crfsuite_sequences(features, sentence_offsets), _sentences(tags, sentence_offsets))
-        return chain_weights(read_crfsuite(path))
-
-
-def chain_weights(model: CRFsuiteWeights) -> ChainWeights:
-    """A CRFsuite model whose attribute names are decimal keys, as weights by key."""
-    if len(model.labels) > 256:
-        raise ValueError(f"{len(model.labels)} tags are too many: at most 256")
-    keys = np.array([int(name) for name in model.attribute_names], np.uint64)
-    return _grouped(
-        tuple(model.labels),
-        model.transition,
-        keys[model.attributes],
-        model.state_labels.astype(np.uint8),
-        model.state_weights,
+    likelihood = ChainLikelihood(
+        data, c2, origin=origin, document_weights=document_weights, borders=borders, n_threads=n_threads
     )
+    scales = _scales(data, likelihood.penalty)
+    first = likelihood.origin if start is None else start
+    watch = _Watch(stop or Stop(), first, scales, progress)
+
+    def value_and_slope(scaled: Floats) -> tuple[float, Floats]:
+        value, slope = likelihood(scaled * scales)
+        return value, slope * scales
+
+    options = {"maxiter": watch.stop.max_iterations, "maxcor": _MEMORY, "ftol": 0.0, "gtol": 1e-7, "maxfun": 10**9}
+    with suppress(_Enough):
+        minimize(value_and_slope, first / scales, jac=True, method="L-BFGS-B", callback=watch.take, options=options)
+    return watch.vector
 
 
-def crfsuite_sequences(
-    features: Sequence[Keys], sentence_offsets: Sequence[NDArray[np.int64]]
-) -> Iterator[list[list[str]]]:
-    """Sentence by sentence, the lists of attribute names that CRFsuite takes. Equal keys share one string."""
-    names: dict[int, str] = {}
-    for (starts, keys), offsets in zip(features, sentence_offsets, strict=True):
-        row = [names.get(key) or names.setdefault(key, str(key)) for key in keys.tolist()]
-        ends = starts.tolist()
-        for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-            yield [row[ends[t] : ends[t + 1]] for t in range(begin, end)]
+class _Watch:
+    """Keeps the last vector, reports, and ends the search when the loss falls too slowly."""
+
+    def __init__(self, stop: Stop, first: Floats, scales: Floats, progress: Progress | None) -> None:
+        self.stop, self.scales, self.progress = stop, scales, progress
+        self.vector: Floats = first
+        self.losses: list[float] = []
+
+    def take(self, intermediate_result: Any) -> None:
+        """After an iteration; the argument has the name that SciPy asks for."""
+        self.vector = intermediate_result.x * self.scales
+        self.losses.append(float(intermediate_result.fun))
+        if self.progress is not None:
+            self.progress(len(self.losses), {"loss": self.losses[-1]})
+        past = self.losses[-self.stop.period - 1 :]
+        if len(past) > self.stop.period and past[0] - past[-1] < self.stop.delta * abs(past[-1]):
+            raise _Enough
 
 
-def _sentences(tags: Sequence[Sequence[str]], sentence_offsets: Sequence[NDArray[np.int64]]) -> Iterator[Sequence[str]]:
-    for document, offsets in zip(tags, sentence_offsets, strict=True):
-        for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-            yield document[begin:end]
-
-
-def _estimator(path: Path, c1: float, c2: float, min_freq: int, max_iterations: int, progress: Progress | None) -> Any:
-    import pycrfsuite  # pyright: ignore[reportMissingTypeStubs]
-    import sklearn_crfsuite  # pyright: ignore[reportMissingTypeStubs]
-
-    class Reporting(pycrfsuite.Trainer):  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUntypedBaseClass]
-        logparser: Any
-
-        def on_iteration(self, log: str, info: dict[str, Any]) -> None:
-            if progress is not None:
-                progress(info["num"], info)
-
-        def message(self, message: str) -> None:  # the base class prints here; reports go to `progress` alone
-            if self.logparser.feed(message) == "iteration":
-                self.on_iteration(self.logparser.last_log, self.logparser.last_iteration)
-
-    return sklearn_crfsuite.CRF(
-        algorithm="lbfgs", c1=c1, c2=c2, min_freq=min_freq, max_iterations=max_iterations,
-        all_possible_transitions=False, model_filename=str(path), keep_tempfiles=True, trainer_cls=Reporting,
-    )  # fmt: skip
-
-
-def _grouped(
-    labels: tuple[str, ...],
-    transition: NDArray[np.float64],
-    keys: NDArray[np.uint64],
-    entry_labels: NDArray[np.uint8],
-    entry_weights: NDArray[np.float64],
-) -> ChainWeights:
-    """Entries gathered by key, keys ascending; the order of a key's entries is kept."""
-    order = np.argsort(keys, kind="stable")
-    distinct, first = np.unique(keys[order], return_index=True)
-    return ChainWeights(
-        labels,
-        transition,
-        distinct,
-        np.append(first, len(keys)).astype(np.uint32),
-        entry_labels[order],
-        entry_weights[order],
-    )
+def _scales(data: ChainData, penalty: Floats) -> Floats:
+    """Float64[weights]: by what each weight is multiplied; about the curvature to the power of -1/5."""
+    columns, _ = data.entries
+    pairs = np.ones(int(data.transitions.sum()))
+    sizes, counts = np.append(data.sizes[columns], pairs), np.append(data.occurrences[columns], data.n_tokens * pairs)
+    return np.sqrt(sizes) * (_FREQUENCY_SHARE * sizes * counts + 2 * penalty * sizes + 1e-3) ** -_FREQUENCY_POWER

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
@@ -44,15 +43,6 @@ class Scored(NamedTuple):
         array = _numbers(scores, len(tokens), n_labels)
         unary = _log_potentials(array, tokens, kind)
         return cls(unary, tokens, checked_offsets(sentence_offsets, len(tokens)))
-
-
-@contextmanager
-def named(what: str) -> Generator[None]:
-    """A ValueError says what it is about."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{what}: {error}") from None
 
 
 def checked_kind(kind: str) -> ScoreKind:

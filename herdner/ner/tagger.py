@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +20,18 @@ from herdner.crf.learning import Learner, LearningCurve, Score, Step, learn
 from herdner.crf.model import CRF, LinkTable
 from herdner.crf.objectives import Examples
 from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, Template, linear_chain, skip_chain
-from herdner.crf.trainer import Progress, train_chain
+from herdner.crf.trainer import Progress
+from herdner.crf.weights import ChainWeights
 from herdner.fwss.common import whole
 from herdner.inference import Backend, make_backend
+from herdner.ner.chains import TRAINERS, Chains, CRFsuiteChains, OwnChains, Penalty, TrainerName, allowed_tags
 from herdner.ner.decode import DEFAULT_BACKEND, Decoder, backend_of
 from herdner.ner.explain import Explanation, explain
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
-from herdner.ner.fitting import check_development, development_f1, gather, held_out_unaries
+from herdner.ner.fitting import TrainChain, check_development, development_f1, gather, held_out_unaries
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError, shipped_models
-from herdner.ner.names import Finder, Names
-from herdner.ner.names.known import NamesLike
 from herdner.ner.streams import Batch, Item, TextOrDocument, awaited, batches, ordered
 from herdner.text.document import Document
 from herdner.text.failure import Failure
@@ -40,7 +39,7 @@ from herdner.text.io.formats import with_tokens
 from herdner.text.tags import SCHEMES, Scheme, convert_tags
 from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
-_COMPILED = ("_decoder", "_tokenizer", "_finders")
+_COMPILED = ("_decoder", "_tokenizer")
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -56,7 +55,9 @@ class Tagger(Estimator):
     (`Lexicon`).
     scheme: tag scheme of the chain's labels, whatever scheme the training data are written in.
     constrained: forbid tag sequences that are not well formed in the scheme.
-    c1, c2, min_freq, max_iterations: CRFsuite's L-BFGS (`herdner.crf.trainer.train_chain`).
+    c1, c2: weights of the L1 and the squared L2 norm; min_freq: how often a feature must meet a tag to have a weight.
+    trainer: "herdner" (`herdner.crf.trainer`) or "crfsuite", the same objective; an L1 norm is always left to CRFsuite.
+    max_iterations: of L-BFGS, at most.
     templates: which tokens are joined; None is ``(linear_chain(), skip_chain())``, the chain alone is
     ``(linear_chain(),)``.
     learner: how the tables of links are learned (`Learner`); n_folds: of the documents, each scored by a chain trained
@@ -85,6 +86,7 @@ class Tagger(Estimator):
         c2: float = 0.3,
         min_freq: int = 2,
         max_iterations: int = 80,
+        trainer: TrainerName = "herdner",
         templates: Sequence[Template] | None = None,
         learner: Learner | None = None,
         n_folds: int = 4,
@@ -101,6 +103,7 @@ class Tagger(Estimator):
         self.c2 = c2
         self.min_freq = min_freq
         self.max_iterations = max_iterations
+        self.trainer: TrainerName = trainer
         self.templates = templates
         self.learner = learner
         self.n_folds = n_folds
@@ -127,39 +130,48 @@ class Tagger(Estimator):
         """Train on tokenised documents with tags (their own, or ``tags``: one flat sequence per document, any
         scheme).
 
-        First the chain by CRFsuite, on all documents and then on each fold's, then the tables of links, and then
-        particles, if any are asked for. With annotated ``development`` documents the tables are those of the iteration
+        First the chain, on all documents and then on each fold's, then the tables of links, and then particles, if any
+        are asked for. With annotated ``development`` documents the tables are those of the iteration
         whose F1 there is best. ``progress`` is told the number of each iteration and a report: "stage", "loss", "f1"
-        where it is known, and what CRFsuite says.
+        where it is known, and what the trainer says.
         """
         templates = self._link_templates()
         whole(self.n_particles, "n_particles", 0)
         documents, gold = self._training_data(documents, tags)
         development = _development_data(development)
-        model = self._chain(documents, gold, progress, "chain")
-        curve = None
+        chains, untrained = self._chains(documents, gold)
+
+        def train(chosen: Sequence[int] | None, stage: str) -> Model:
+            def told(number: int, report: dict[str, Any]) -> None:
+                if progress is not None:
+                    progress(number, {**report, "stage": stage})
+
+            return replace(untrained, weights=chains.train(chosen, told))
+
+        model, curve = train(None, "chain"), None
         if templates or self.n_particles:
-            model, curve = self._with_links(model, templates, documents, gold, development, progress, seed)
+            model, curve = self._with_links(model, templates, documents, gold, train, development, progress, seed)
         self.model_ = replace(model, card=dict(card or {}))
         self.learning_curve_: LearningCurve | None = curve
         self._forget_compiled()
         return self
 
-    def _chain(
-        self, documents: Sequence[Document], gold: Sequence[Sequence[str]], progress: Progress | None, stage: str
-    ) -> Model:
-        """A model of the chain alone."""
+    def _chains(self, documents: Sequence[Document], gold: Sequence[Sequence[str]]) -> tuple[Chains, Model]:
+        """What trains chains on the documents, and a model that lacks their weights."""
         lexicon = self.lexicon or Lexicon()
         plan = self.plan or default_plan(lexicon.gazetteers.names if lexicon.gazetteers else ())
         extractor = make_extractor(plan, lexicon)
-        weights = train_chain(
-            [extractor.keys(d.tokens, d.sentence_offsets) for d in documents],
-            [document.sentence_offsets for document in documents],
-            gold,
-            c1=self.c1, c2=self.c2, min_freq=self.min_freq, max_iterations=self.max_iterations,
-            progress=progress and (lambda number, report: progress(number, {**report, "stage": stage})),
-        )  # fmt: skip
-        return Model(weights, plan, lexicon, self.scheme, self.constrained, self.tokenizer or TokenizerSettings())
+        features = [extractor.keys(d.tokens, d.sentence_offsets) for d in documents]
+        offsets = [document.sentence_offsets for document in documents]
+        penalty = Penalty(self.c1, self.c2, self.min_freq)
+        if self.trainer == "crfsuite" or self.c1:
+            chains: Chains = CRFsuiteChains(features, offsets, gold, penalty, self.max_iterations)
+        else:
+            labels = tuple(dict.fromkeys(tag for sequence in gold for tag in sequence))
+            allowed = [allowed_tags(sequence, labels) for sequence in gold]
+            chains = OwnChains(features, offsets, allowed, labels, penalty, self.max_iterations)
+        tokenizer = self.tokenizer or TokenizerSettings()
+        return chains, Model(ChainWeights.none(), plan, lexicon, self.scheme, self.constrained, tokenizer)
 
     def _with_links(
         self,
@@ -167,6 +179,7 @@ class Tagger(Estimator):
         templates: Sequence[SkipChain],
         documents: Sequence[Document],
         gold: Sequence[Sequence[str]],
+        train: TrainChain,
         development: Sequence[Document],
         progress: Progress | None,
         seed: int,
@@ -184,9 +197,6 @@ class Tagger(Estimator):
         crf = crf if linked else model.crf()
         number = {label: k for k, label in enumerate(labels)}
         states = [np.array([number[tag] for tag in sequence], np.int32) for sequence in gold]
-
-        def train(chosen: Sequence[int], stage: str) -> Model:
-            return self._chain([documents[i] for i in chosen], [gold[i] for i in chosen], progress, stage)
 
         def report(step: Step) -> None:
             if progress is not None:
@@ -222,6 +232,8 @@ class Tagger(Estimator):
     def _training_data(
         self, documents: Iterable[Document], tags: Iterable[Sequence[str]] | None
     ) -> tuple[list[Document], list[list[str]]]:
+        if self.trainer not in TRAINERS:
+            raise ValueError(f"unknown trainer {self.trainer!r}; known are {', '.join(TRAINERS)}")
         if self.scheme not in SCHEMES:
             raise ValueError(f"unknown tag scheme {self.scheme!r}; known are {', '.join(SCHEMES)}")
         documents = list(documents)
@@ -281,7 +293,6 @@ class Tagger(Estimator):
         backend: str | Backend | None = None,
         links: bool | None = None,
         uncertainty: bool = False,
-        names: NamesLike | None = None,
         n_jobs: int = 1,
         batch_size: int = 64,
         on_error: Callable[[Failure], None] | None = None,
@@ -298,17 +309,14 @@ class Tagger(Estimator):
         what the particles of the tables say, each inferred anew; the tags stay those of the model. ValueError for a
         model without particles.
 
-        ``names`` are known to the user (`Names`, or what `Names.of` takes): they speak for their labels where they
-        occur, or settle them. ValueError for a label that the model does not have.
-
         Short documents are tagged together, which is faster and gives the same: up to ``batch_size`` are read ahead, or
         as many as make 10,000 characters. ``n_jobs`` threads tag at the same time, the calling one among them (the
         compiled loops leave Python to the others), each with two such batches waiting. A document that cannot be tagged
         raises ValueError in its place, or is left out and its `Failure` handed to ``on_error``.
         """
         outcomes = self.outcomes(
-            sources, seed=seed, first=first, backend=backend, links=links, uncertainty=uncertainty, names=names,
-            n_jobs=n_jobs, batch_size=batch_size, **options,
+            sources, seed=seed, first=first, backend=backend, links=links, uncertainty=uncertainty, n_jobs=n_jobs,
+            batch_size=batch_size, **options,
         )  # fmt: skip
         for result in outcomes:
             if isinstance(result, Document):
@@ -327,7 +335,6 @@ class Tagger(Estimator):
         backend: str | Backend | None = None,
         links: bool | None = None,
         uncertainty: bool = False,
-        names: NamesLike | None = None,
         n_jobs: int = 1,
         batch_size: int = 64,
         **options: Any,
@@ -344,7 +351,6 @@ class Tagger(Estimator):
         decoder = self._decoder if (self.links if links is None else links) else self._decoder.without_links()
         child(seed, first)  # a wrong seed raises here, and not once for each document
         tokenizer = self._tokenizer
-        finder = None if names is None else self.finder(names)
 
         def results(batch: Batch) -> list[Document | Failure]:
             first, sources, failure = batch
@@ -352,8 +358,7 @@ class Tagger(Estimator):
                 return [failure]
             try:
                 documents = [tokenizer(s) if isinstance(s, str) else with_tokens(s, tokenizer) for s in sources]
-                known = finder and [finder(d, own_tokens=d is not s) for d, s in zip(documents, sources, strict=True)]
-                return [*decoder.tagged(documents, chosen, child(seed, first), uncertainty, known or ())]
+                return [*decoder.tagged(documents, chosen, child(seed, first), uncertainty)]
             except (ValueError, MemoryError) as error:
                 if len(sources) == 1:
                     return [Failure(error, first, sources[0])]
@@ -390,37 +395,22 @@ class Tagger(Estimator):
         source: TextOrDocument,
         *,
         name: str | None = None,
-        offsets: tuple[int, int] | None = None,
         against: str | None = None,
         seed: int | None = 0,
         backend: str | Backend | None = None,
         links: bool | None = None,
-        names: NamesLike | None = None,
         **options: Any,
     ) -> list[Explanation]:
-        """Why the mentions of a text or document have their labels: what features, transitions, links and known
-        ``names`` add to the log-odds of each (`herdner.ner.explain`).
+        """Why the mentions of a text or document have their labels: what features, transitions and links add to the
+        log-odds of each (`herdner.ner.explain`).
 
-        ``name``: only the mentions that hold these words, in whatever case; ``offsets``: only the mention with this
-        start and end. ValueError where there is none.
+        ``name``: only the mentions that hold these words, in whatever case; ValueError where there is none.
         ``against``: what the label is compared with: None is no name, "best" the best other label, or a label.
         Mentions that have this label themselves, or cannot have it, are left out. All else as in `pipe`.
         """
-        document = self.tag(source, seed=seed, backend=backend, links=links, names=names, **options)
+        document = self.tag(source, seed=seed, backend=backend, links=links, **options)
         decoder = self._decoder if (self.links if links is None else links) else self._decoder.without_links()
-        own_tokens = isinstance(source, str) or not source.n_tokens
-        evidence = None if names is None else self.finder(names)(document, own_tokens)
-        return explain(self._model, decoder, document, name, against, offsets, evidence)
-
-    def finder(self, names: NamesLike) -> Finder:
-        """Known names made ready for this model, which is done once for each `Names`. ValueError for a label that it
-        does not have, and for what is no name.
-        """
-        names, model = Names.of(names), self._model
-        if names not in self._finders:
-            labels, language = model.weights.labels, model.tokenizer.language
-            self._finders[names] = Finder(names, labels, model.scheme, self._tokenizer.tokens, language)
-        return self._finders[names]
+        return explain(self._model, decoder, document, name, against)
 
     def find_links(self, source: TextOrDocument) -> dict[str, NDArray[np.int32]]:
         """Which tokens of a text or document are linked: int32[F, 2], the earlier first, by the name of the rule."""
@@ -447,10 +437,6 @@ class Tagger(Estimator):
     @cached_property
     def _tokenizer(self) -> Tokenizer:
         return Tokenizer(self._model.tokenizer)
-
-    @cached_property
-    def _finders(self) -> WeakKeyDictionary[Names, Finder]:
-        return WeakKeyDictionary()
 
     def _forget_compiled(self) -> None:
         for name in _COMPILED:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from herdner.crf.trainer import ChainWeights
+from herdner.crf.weights import ChainWeights
 from herdner.ner.features import FeaturePlan
 from herdner.ner.lexicon import Gazetteers, Lexicon, word_classes
 from herdner.ner.model import Model

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pycrfsuite
 import pytest
-from data import shared_data
+from data import news, shared_data
 
 import herdner
-from herdner.crf.crfsuite import read_crfsuite
+from herdner.crf.crfsuite import chain_weights, crfsuite_sequences, read_crfsuite, train_crfsuite
 from herdner.crf.templates import linear_chain
-from herdner.crf.trainer import chain_weights, crfsuite_sequences, train_chain
 from herdner.ner.features import default_plan, make_extractor
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
@@ -24,10 +23,6 @@ from herdner.text.io import read_documents
 from herdner.text.tags import convert_tags, spans_from_tags
 
 CORPORA = Path(__file__).parents[2] / "corpora"
-
-
-def news(split: str) -> list[Document]:
-    return list(read_documents(CORPORA / f"herdner_news.{split}.conll", "conll"))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +56,7 @@ def crfsuite_agrees(train: list[Document], test: list[Document], path: Path, **o
     offsets = [d.sentence_offsets for d in train]
     gold = [convert_tags(d.tags, None, "iobes", d.sentence_offsets) for d in train]
     features = [extractor.keys(d.tokens, d.sentence_offsets) for d in train]
-    weights = train_chain(features, offsets, gold, model_path=path, **options)
+    weights = train_crfsuite(features, offsets, gold, model_path=path, **options)
     crfsuite = pycrfsuite.Tagger()
     crfsuite.open(str(path))
     predicted = Tagger.from_model(Model(weights, plan, constrained=False)).predict(test)

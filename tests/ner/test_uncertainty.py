@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import Call, one_line
-from data import REPOSITORY
+from data import REPOSITORY, news
 
 import herdner
 from herdner.crf.bayesian import TableParticles, tables_of
@@ -20,15 +20,9 @@ from herdner.crf.templates import linear_chain, skip_chain
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError
 from herdner.ner.tagger import Tagger
-from herdner.text.document import Document
-from herdner.text.io import read_documents
 
 slow = partial(pytest.param, marks=pytest.mark.slow)
 CORPORA = REPOSITORY / "corpora"
-
-
-def news(split: str) -> list[Document]:
-    return list(read_documents(CORPORA / f"herdner_news.{split}.conll", "conll"))
 
 
 @pytest.fixture(scope="module", params=["plain", *(slow(name) for name in ("scaled", "chain"))])

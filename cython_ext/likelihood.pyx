@@ -1,0 +1,320 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""The conditional log-likelihood of a linear chain over sparse features, and its derivatives, sentence by sentence.
+
+Called by ``herdner.crf.chain_data`` (which numbers features) and ``herdner.crf.likelihood`` (which adds up the parts).
+
+A feature has few weights, one for each tag it was met with; those with many are rows of a dense table, in vectors.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memset
+
+from hashing cimport mix
+
+from herdner._ext.feature_tables cimport herdner_prefetch
+from herdner._ext.smoothing cimport (
+    CHAIN_OK, Smoothed, Workspace, chain_gather, chain_scatter, count_edges, longest, node_marginals, smooth, total_log,
+)
+
+cdef enum:
+    AHEAD = 24   # so far ahead are weights asked for: about a token
+
+
+def number_keys(const uint64_t[::1] keys not None):
+    """The distinct keys uint64[m] in the order in which they are first met, and the number of each, int32[len(keys)].
+
+    Keys are not 0.
+    """
+    cdef Py_ssize_t n = keys.shape[0], i
+    cdef uint64_t capacity = 1 << 16, slot, m = 0
+    table_array, numbers_array = np.zeros((capacity, 2), np.uint64), np.empty(n, np.int32)
+    cdef uint64_t[:, ::1] table = table_array
+    cdef int32_t[::1] numbers = numbers_array
+    for i in range(n):
+        slot = (keys[i] ^ (keys[i] >> 32)) & (capacity - 1)
+        while table[slot, 0] != 0 and table[slot, 0] != keys[i]:
+            slot = (slot + 1) & (capacity - 1)
+        if table[slot, 0] == 0:
+            table[slot, 0], table[slot, 1] = keys[i], m
+            m += 1
+        numbers[i] = <int32_t> table[slot, 1]
+        if 2 * m > capacity:
+            capacity *= 4
+            table_array = grown(table_array, capacity)
+            table = table_array
+    found = np.asarray(table_array)
+    found = found[found[:, 0] != 0]
+    distinct = np.empty(m, np.uint64)
+    distinct[found[:, 1].astype(np.int64)] = found[:, 0]
+    return distinct, numbers_array
+
+
+cdef grown(const uint64_t[:, ::1] old, uint64_t capacity):
+    new_array = np.zeros((capacity, 2), np.uint64)
+    cdef uint64_t[:, ::1] new = new_array
+    cdef uint64_t slot
+    cdef Py_ssize_t i
+    for i in range(old.shape[0]):
+        if old[i, 0] != 0:
+            slot = (old[i, 0] ^ (old[i, 0] >> 32)) & (capacity - 1)
+            while new[slot, 0] != 0:
+                slot = (slot + 1) & (capacity - 1)
+            new[slot, 0], new[slot, 1] = old[i, 0], old[i, 1]
+    return new_array
+
+
+def count_pairs(const int32_t[::1] numbers not None, const int64_t[::1] starts not None,
+                const uint8_t[:, ::1] allowed not None, const int32_t[::1] columns not None, int32_t[:, ::1] counts):
+    """Counts how often a feature meets each tag that its token may have: adds to ``counts`` [columns, K].
+
+    Token t has the features ``numbers[starts[t]:starts[t + 1]]``; feature f is column ``columns[f]``, -1: not counted.
+    A token that may have any tag says nothing.
+    """
+    cdef Py_ssize_t t, i, k, n_labels = allowed.shape[1], n
+    cdef int32_t tags[256]
+    cdef int32_t column
+    with nogil:
+        for t in range(starts.shape[0] - 1):
+            n = 0
+            for k in range(n_labels):
+                if allowed[t, k]:
+                    tags[n] = <int32_t> k
+                    n += 1
+            if n == n_labels and n > 1:
+                continue
+            for i in range(starts[t], starts[t + 1]):
+                column = columns[numbers[i]]
+                if column >= 0:
+                    for k in range(n):
+                        counts[column, tags[k]] += 1
+
+
+def column_hashes(const int32_t[::1] numbers not None, const int64_t[::1] starts not None, Py_ssize_t n_features):
+    """uint64[n_features]: equal, but for a chance of 2^-64, where features occur at the same tokens equally often."""
+    cdef Py_ssize_t t, i
+    hashes_array = np.zeros(n_features, np.uint64)
+    cdef uint64_t[::1] hashes = hashes_array
+    cdef uint64_t token
+    with nogil:
+        for t in range(starts.shape[0] - 1):
+            token = mix(<uint64_t> t + 1)
+            for i in range(starts[t], starts[t + 1]):
+                hashes[numbers[i]] += token
+    return hashes_array
+
+
+def lay_out(const int32_t[::1] numbers not None, const int64_t[::1] starts not None,
+            const int32_t[::1] columns not None, int32_t n_dense, const int64_t[::1] entry_starts not None):
+    """The columns and weights that tokens use: (uses int32[m], starts int64[n + 1], middles int64[n]).
+
+    ``uses[starts[t]:middles[t]]`` are the columns of token t below ``n_dense``, ``uses[middles[t]:starts[t + 1]]`` the
+    weights of the others: column c has those from ``entry_starts[c - n_dense]`` on. ``columns`` int32[features] is -1
+    for a feature that counts for nothing.
+    """
+    cdef Py_ssize_t t, i, k = 0, e, n = starts.shape[0] - 1, m = 0
+    cdef int32_t column
+    for i in range(numbers.shape[0]):
+        column = columns[numbers[i]]
+        if column >= n_dense:
+            m += entry_starts[column - n_dense + 1] - entry_starts[column - n_dense]
+        elif column >= 0:
+            m += 1
+    uses_array, starts_array, middles_array = np.empty(m, np.int32), np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
+    cdef int32_t[::1] uses = uses_array
+    cdef int64_t[::1] new_starts = starts_array, middles = middles_array
+    with nogil:
+        for t in range(n):
+            for i in range(starts[t], starts[t + 1]):
+                column = columns[numbers[i]]
+                if 0 <= column < n_dense:
+                    uses[k] = column
+                    k += 1
+            middles[t] = k
+            for i in range(starts[t], starts[t + 1]):
+                column = columns[numbers[i]] - n_dense
+                if column >= 0:
+                    for e in range(entry_starts[column], entry_starts[column + 1]):
+                        uses[k] = <int32_t> e
+                        k += 1
+            new_starts[t + 1] = k
+    return uses_array, starts_array, middles_array
+
+
+def meet(data, const uint8_t[:, ::1] allowed not None, uint8_t[:, ::1] dense not None, uint8_t[::1] entries not None):
+    """Marks the weights that some token uses with a tag it may have: ``dense`` [D, K], ``entries`` for the others."""
+    cdef const int32_t[::1] uses = data.uses
+    cdef const int64_t[::1] starts = data.starts, middles = data.middles
+    cdef const uint8_t[::1] entry_labels = data.entry_labels
+    cdef Py_ssize_t t, i, k
+    with nogil:
+        for t in range(allowed.shape[0]):
+            for i in range(starts[t], middles[t]):
+                for k in range(allowed.shape[1]):
+                    dense[uses[i], k] |= allowed[t, k]
+            for i in range(middles[t], starts[t + 1]):
+                entries[uses[i]] |= allowed[t, entry_labels[uses[i]]]
+
+
+cdef struct Features:
+    const int32_t* uses
+    const int64_t* starts
+    const int64_t* middles
+    const uint8_t* entry_labels
+    int64_t n_uses
+    int n_labels
+    int stride
+
+
+cdef inline void score(const Features* f, int64_t token, const double* dense, const double* entries, double* padded,
+                       double* unary) noexcept nogil:
+    """``unary`` [K]: the summed weights of a token's features; ``padded`` [stride] is scratch."""
+    cdef int64_t i
+    cdef int k
+    memset(padded, 0, f.stride * sizeof(double))
+    for i in range(f.middles[token], f.starts[token + 1]):
+        if i + AHEAD < f.n_uses:
+            herdner_prefetch(&entries[f.uses[i + AHEAD]])
+        padded[f.entry_labels[f.uses[i]]] += entries[f.uses[i]]
+    chain_gather(padded, dense, f.uses + f.starts[token], f.middles[token] - f.starts[token], f.stride)
+    for k in range(f.n_labels):
+        unary[k] = padded[k]
+
+
+cdef inline void spread(const Features* f, int64_t token, const double* excess, double* padded, double* dense,
+                        double* entries) noexcept nogil:
+    """Adds ``excess`` [K] to the derivatives by the weights of a token's features."""
+    cdef int64_t i
+    cdef int k
+    for k in range(f.stride):
+        padded[k] = excess[k] if k < f.n_labels else 0.0
+    chain_scatter(dense, padded, f.uses + f.starts[token], f.middles[token] - f.starts[token], f.stride)
+    for i in range(f.middles[token], f.starts[token + 1]):
+        if i + AHEAD < f.n_uses:
+            herdner_prefetch(&entries[f.uses[i + AHEAD]])
+        entries[f.uses[i]] += padded[f.entry_labels[f.uses[i]]]
+
+
+cdef class Edges:
+    """Expected counts of pairs of tags, weighted: `count_edges` for a sentence at a time."""
+    cdef double[:, ::1] outer, counts, work, total_outer, total_counts
+
+    def __cinit__(self, Py_ssize_t n_labels, Py_ssize_t stride):
+        self.outer, self.counts = np.zeros((n_labels, stride)), np.zeros((n_labels, n_labels))
+        self.total_outer, self.total_counts = np.zeros((n_labels, stride)), np.zeros((n_labels, n_labels))
+        self.work = np.empty((n_labels, stride))
+
+    cdef void add(self, const Smoothed* c, int64_t n, double weight) noexcept nogil:
+        cdef int i, j
+        if n < 2:
+            return
+        self.outer[:] = 0.0
+        if c.log_domain:
+            self.counts[:] = 0.0
+        count_edges(c, n, NULL, &self.outer[0, 0], &self.counts[0, 0], &self.work[0, 0])
+        for i in range(self.outer.shape[0]):
+            for j in range(self.outer.shape[1]):
+                self.total_outer[i, j] += weight * self.outer[i, j]
+        if c.log_domain:
+            for i in range(self.counts.shape[0]):
+                for j in range(self.counts.shape[1]):
+                    self.total_counts[i, j] += weight * self.counts[i, j]
+
+    cdef total(self, Workspace space):
+        """Float64[K, K]."""
+        exponentials = np.asarray(space.scaled.padded)[0, 0]
+        total = np.asarray(self.total_outer) * exponentials
+        return total[:, :self.counts.shape[1]] + np.asarray(self.total_counts)
+
+
+def slope(data, Py_ssize_t first, Py_ssize_t last, const double[::1] sentence_weights not None,
+          const double[:, ::1] dense not None, const double[::1] entries not None,
+          const double[:, :, ::1] transition not None, const double[::1] start not None, const double[::1] end not None,
+          double[:, ::1] dense_slope not None, double[::1] entry_slope not None,
+          double[:, ::1] transition_slope not None):
+    """Minus the log-likelihood of sentences ``first`` to ``last``; its derivatives are added to the last arguments.
+
+    ``data`` is a `herdner.crf.chain_data.ChainData`; a sentence of weight 0 is skipped. ``start`` and ``end`` [K] are
+    added at the borders of sentences. Returns (value, fault): the sentence whose tags the tables forbid, or -1.
+    """
+    cdef const int32_t[::1] uses = data.uses, states = data.states
+    cdef const int64_t[::1] starts = data.starts, middles = data.middles
+    cdef const uint8_t[::1] entry_labels = data.entry_labels
+    cdef const int64_t[::1] offsets = data.sentence_offsets
+    cdef const uint8_t[:, ::1] allowed = data.allowed
+    cdef int n_labels = <int> transition.shape[1], k
+    cdef int64_t n_longest = longest(offsets[first:last + 1]), s, t, n, at, fault = -1
+    cdef Workspace space = Workspace(transition, n_longest), narrowed = Workspace(transition, n_longest)
+    cdef int stride = space.c.scaled.stride
+    cdef Edges edges = Edges(n_labels, stride), edges_narrowed = Edges(n_labels, stride)
+    cdef Features f
+    cdef double[::1] padded = np.zeros(stride)
+    cdef double[:, ::1] unary = np.empty((n_longest, n_labels)), nodes = np.empty((n_longest, n_labels))
+    cdef double[:, ::1] within = np.empty((n_longest, n_labels))
+    cdef const double* weights = NULL
+    cdef const double* rows = NULL
+    cdef double* slopes = NULL
+    cdef double* row_slopes = NULL
+    cdef double value = 0.0, weight, gain
+    cdef bint partial
+    f.starts, f.n_uses, f.n_labels, f.stride = &starts[0], uses.shape[0], n_labels, stride
+    if middles.shape[0]:
+        f.middles = &middles[0]
+    if uses.shape[0]:
+        f.uses = &uses[0]
+    if entries.shape[0]:
+        f.entry_labels, weights, slopes = &entry_labels[0], &entries[0], &entry_slope[0]
+    if dense.shape[0]:
+        rows, row_slopes = &dense[0, 0], &dense_slope[0, 0]
+    with nogil:
+        for s in range(first, last):
+            at, n, weight = offsets[s], offsets[s + 1] - offsets[s], sentence_weights[s]
+            if n == 0 or weight == 0.0:
+                continue
+            partial = False
+            for t in range(n):
+                score(&f, at + t, rows, weights, &padded[0], &unary[t, 0])
+                partial = partial or states[at + t] < 0
+            for k in range(n_labels):
+                unary[0, k] += start[k]
+                unary[n - 1, k] += end[k]
+            if smooth(&space.c, &unary[0, 0], n, NULL, True) != CHAIN_OK:
+                fault = s
+                break
+            node_marginals(&space.c, n, &nodes[0, 0])
+            edges.add(&space.c, n, weight)
+            if partial:
+                for t in range(n):
+                    for k in range(n_labels):
+                        if not allowed[at + t, k]:
+                            unary[t, k] = -INFINITY
+                if smooth(&narrowed.c, &unary[0, 0], n, NULL, True) != CHAIN_OK:
+                    fault = s
+                    break
+                node_marginals(&narrowed.c, n, &within[0, 0])
+                edges_narrowed.add(&narrowed.c, n, weight)
+                gain = total_log(&narrowed.c, n)
+                for t in range(n):
+                    for k in range(n_labels):
+                        nodes[t, k] -= within[t, k]
+            else:
+                gain = 0.0
+                for t in range(n):
+                    k = states[at + t]
+                    gain += unary[t, k]
+                    nodes[t, k] -= 1.0
+                    if t:
+                        gain += transition[0, states[at + t - 1], k]
+                        transition_slope[states[at + t - 1], k] -= weight
+                if gain == -INFINITY:
+                    fault = s
+                    break
+            value += weight * (total_log(&space.c, n) - gain)
+            for t in range(n):
+                for k in range(n_labels):
+                    nodes[t, k] *= weight
+                spread(&f, at + t, &nodes[t, 0], &padded[0], row_slopes, slopes)
+    np.asarray(transition_slope)[:] += edges.total(space) - edges_narrowed.total(narrowed)
+    return value, fault
