@@ -84,7 +84,7 @@ class Sites:
     def updated(self, i: int, matrix: np.ndarray) -> np.ndarray:
         """The kernel of variable i's update times ``matrix`` [S, M]."""
         parts = zip(self.moves[i].T, self.conditionals[i].T, strict=True)
-        return sum(p[:, None] * matrix[to] for to, p in parts)
+        return sum((p[:, None] * matrix[to] for to, p in parts), np.zeros(matrix.shape))
 
 
 def indicators(states: np.ndarray, sizes) -> list[np.ndarray]:

@@ -74,7 +74,7 @@ class Reference:
             self.places = odd_numbers(len(self.sizes))
         self.x = random_start(compile_tables(self.graph), keys[3]).astype(int).tolist()
         self.blankets = [self.graph.blanket(i).tolist() for i in range(len(self.sizes))]
-        for i, j in self.plan.dummy_edges or ():
+        for i, j in np.reshape(self.plan.dummy_edges or (), (-1, 2)).tolist():
             self.blankets[i], self.blankets[j] = sorted({*self.blankets[i], j}), sorted({*self.blankets[j], i})
         self.run()
 

@@ -65,7 +65,7 @@ class CRF:
         if not any(len(found.ends) for found in links):
             return graph
         linked = [
-            TableFactors(found.ends, each.table[None], scale=found.scale)  # type: ignore[arg-type]
+            TableFactors(found.ends, each.table[None], scale=found.scale)
             for each, found in zip(self.link_tables, links, strict=True)
         ]
         return FactorGraph(graph.domains, [*graph.factors, *linked])

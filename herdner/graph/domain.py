@@ -33,8 +33,8 @@ class Labels:
 
     sizes: NDArray[np.int32]
 
-    def __post_init__(self) -> None:
-        sizes = frozen(self.sizes, np.int32, "sizes")
+    def __init__(self, sizes: ArrayLike) -> None:
+        sizes = frozen(sizes, np.int32, "sizes")
         if sizes.ndim != 1:
             raise ValueError(
                 f"sizes must be a list with the number of labels of each variable, not of shape {sizes.shape}"

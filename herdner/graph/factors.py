@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import factors as loops
 from herdner.base.arrays import constant, frozen, frozen_or_constant
@@ -56,14 +56,20 @@ class TableFactors:
 
     scopes: NDArray[np.int32]
     tables: NDArray[np.float64]
-    table_of_factor: NDArray[np.int32] = None  # type: ignore[assignment]
-    scale: NDArray[np.float64] = None  # type: ignore[assignment]
+    table_of_factor: NDArray[np.int32]
+    scale: NDArray[np.float64]
     unscaled: bool = field(init=False, repr=False)
     reach: float = field(init=False, repr=False)  # no finite sum of the factors is larger, in either direction
 
-    def __post_init__(self) -> None:
-        scopes = frozen(self.scopes, np.int32, "scopes")
-        tables = frozen(self.tables, np.float64, "tables")
+    def __init__(
+        self,
+        scopes: ArrayLike,
+        tables: ArrayLike,
+        table_of_factor: ArrayLike | None = None,
+        scale: ArrayLike | None = None,
+    ) -> None:
+        scopes = frozen(scopes, np.int32, "scopes")
+        tables = frozen(tables, np.float64, "tables")
         if scopes.ndim != 2:
             raise ValueError(f"scopes must have shape [factors, variables of a factor], not {scopes.shape}")
         n, arity = scopes.shape
@@ -72,13 +78,9 @@ class TableFactors:
                 f"factors of {arity} variables need tables of {arity + 1} axes (table, then a label of each variable),"
                 f" not of shape {tables.shape}"
             )
-        chosen, scale = self.table_of_factor, self.scale
-        if chosen is None:  # pyright: ignore[reportUnnecessaryComparison]  # the default
-            chosen = _default_tables(n, len(tables))
-        if scale is None:  # pyright: ignore[reportUnnecessaryComparison]  # the default
-            scale = constant(1, n, np.float64)
+        chosen = _default_tables(n, len(tables)) if table_of_factor is None else table_of_factor
         chosen = frozen_or_constant(chosen, np.int32, "table_of_factor")
-        scale = frozen_or_constant(scale, np.float64, "scale")
+        scale = frozen_or_constant(constant(1, n, np.float64) if scale is None else scale, np.float64, "scale")
         for name, array in (("table_of_factor", chosen), ("scale", scale)):
             if array.shape != (n,):
                 raise ValueError(f"{name} must have one entry for each of the {n} factors, not shape {array.shape}")

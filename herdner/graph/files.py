@@ -80,5 +80,6 @@ def _graph(arrays: dict[str, NDArray[Any]]) -> FactorGraph:
     for g in numbers:
         if f"scopes_{g}" not in arrays or f"tables_{g}" not in arrays:
             raise GraphFileError(f"group {g} needs both scopes_{g} and tables_{g}")
-        groups.append(TableFactors(*(arrays.get(f"{name}_{g}") for name in _ARRAYS)))  # type: ignore[arg-type]
+        known = {name: arrays[key] for name in _ARRAYS if (key := f"{name}_{g}") in arrays}
+        groups.append(TableFactors(**known))
     return FactorGraph(arrays["sizes"], groups)

@@ -55,7 +55,8 @@ def run(capsys: pytest.CaptureFixture[str]):
     def call(*arguments: object) -> tuple[int, str, str]:
         capsys.readouterr()
         code = herdner_run(["report", *map(str, arguments)])
-        return code, *capsys.readouterr()
+        said = capsys.readouterr()
+        return code, said.out, said.err
 
     return call
 

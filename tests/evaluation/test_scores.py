@@ -37,7 +37,7 @@ def gold_and_predicted(draw, tags=IOB2_TAGS):
     return gold, [[sentence(n) for n in d] for d in shape]
 
 
-def reported(gold, predicted, scheme) -> dict:
+def reported(gold, predicted, scheme):
     flat = [[s for d in docs for s in d] for docs in (gold, predicted)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -30,16 +30,14 @@ def neighbours(shape, wrap):
 @pytest.mark.parametrize("arrays", [False, True])
 def test_ising(shape, wrap, arrays):
     h = RNG.normal(size=shape) if arrays else 0.3
-    J = 0.7
-    if arrays:
-        J = [RNG.normal(size=[n - (a == axis and not wrap) for a, n in enumerate(shape)]) for axis in range(len(shape))]
-    graph = ising(J, h, shape, wrap=wrap)
+    own = [RNG.normal(size=[n - (a == axis and not wrap) for a, n in enumerate(shape)]) for axis in range(len(shape))]
+    graph = ising(own if arrays else 0.7, h, shape, wrap=wrap)
     for _ in range(10):
         x = RNG.integers(0, 2, shape)
         s = 2 * x - 1
         expected = (h * s).sum()
         for axis, here, there in neighbours(shape, wrap):
-            expected += (J[axis][here] if arrays else J) * s[here] * s[there]
+            expected += (own[axis][here] if arrays else 0.7) * s[here] * s[there]
         assert graph.log_potential(x.ravel()) == pytest.approx(expected)
 
 

@@ -36,7 +36,7 @@ def with_particles(tagger: Tagger, vectors, weights) -> Tagger:
     return Tagger.from_model(replace(tagger.model_, particles=particles))
 
 
-def confidences(tagger: Tagger, **options) -> list[float]:
+def confidences(tagger: Tagger, **options) -> list[float | None]:
     return [e.confidence for document in tagger.pipe(news("dev"), **options) for e in document.entities]
 
 

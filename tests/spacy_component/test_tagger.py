@@ -40,7 +40,7 @@ def tagger() -> herdner.Tagger:
     return herdner.load("en")
 
 
-def found(doc: Doc) -> list[tuple[int, int, str, float]]:
+def found(doc: Doc) -> list[tuple[int, int, str, float | None]]:
     return [(e.start_char, e.end_char, e.label_, e._.confidence) for e in doc.ents]
 
 

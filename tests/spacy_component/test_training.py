@@ -11,6 +11,7 @@ import pytest
 import spacy
 from confection import ConfigValidationError
 from data import ELSEWHERE, REPOSITORY
+from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
@@ -35,7 +36,7 @@ def corpus(tmp_path_factory) -> Path:
     return folder
 
 
-def examples(nlp: spacy.Language, file: Path) -> list[Example]:
+def examples(nlp: Language, file: Path) -> list[Example]:
     docs = DocBin().from_disk(file).get_docs(nlp.vocab)
     return [
         Example(Doc(nlp.vocab, words=[t.text for t in d], spaces=[bool(t.whitespace_) for t in d]), d) for d in docs
@@ -46,7 +47,7 @@ def examples(nlp: spacy.Language, file: Path) -> list[Example]:
 
 
 @pytest.fixture(scope="module")
-def nlp() -> spacy.Language:
+def nlp() -> Language:
     return spacy.blank("en")
 
 
@@ -108,7 +109,7 @@ def test_references_without_annotation_are_left_out(nlp):
 # --- initialize -----------------------------------------------------------------------------------------------------
 
 
-def trained(corpus: Path, settings: dict[str, object], **config: object) -> spacy.Language:
+def trained(corpus: Path, settings: dict[str, object], **config: object) -> Language:
     nlp = spacy.blank("en")
     nlp.add_pipe("herdner", config={"model": None, **config})
     nlp.config["initialize"]["components"]["herdner"] = {"max_iterations": 25, **settings}

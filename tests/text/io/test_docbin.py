@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,7 +79,7 @@ def test_unknown_spaces_are_one_space():
 
 
 def altered(**values) -> bytes:
-    message = srsly.msgpack_loads(zlib.decompress(stored([NLP("Ada sang.")])))
+    message: Any = srsly.msgpack_loads(zlib.decompress(stored([NLP("Ada sang.")])))
     return zlib.compress(srsly.msgpack_dumps({k: v for k, v in {**message, **values}.items() if v is not None}))
 
 
