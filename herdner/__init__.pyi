@@ -48,6 +48,7 @@ from .ner.layer import SkipChainLayer as SkipChainLayer
 from .ner.lexicon import Gazetteers as Gazetteers
 from .ner.lexicon import Lexicon as Lexicon
 from .ner.model_file import ModelError as ModelError
+from .ner.names import Names as Names
 from .ner.tagger import Tagger as Tagger
 from .ner.tagger import load as load
 from .sampling import LFSR as LFSR

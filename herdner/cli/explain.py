@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from herdner.cli.common import command, inference
+from herdner.cli.names import FoldCaseOption, HardOption, NamesOption, StrengthOption, known_names
 from herdner.cli.options import BackendOption, EncodingOption, ModelOption, SeedOption, SetOption
 from herdner.cli.tag import InputOption, Report, expand, read
 from herdner.cli.usage import UsageError, check_encoding, wrong_use
@@ -43,13 +44,17 @@ def explain(
     set_: SetOption = None,
     input_: InputOption = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object a document, with all parts.")] = False,
+    names: NamesOption = None,
+    names_strength: StrengthOption = None,
+    names_hard: HardOption = False,
+    names_fold_case: FoldCaseOption = False,
     seed: SeedOption = 0,
     encoding: EncodingOption = "utf-8",
 ) -> None:
     """Say why names have their labels: what features, transitions and links add to the log-odds.
 
     Each mention is compared with its being no name (or another label), while all else stays as it is tagged. The parts
-    add up to the log-odds exactly: +0.69 makes the label twice as likely.
+    add up to the log-odds exactly: +0.69 doubles the odds of the label.
     """
     check_encoding(encoding)
     if name is not None and not name.strip():
@@ -58,12 +63,15 @@ def explain(
     import herdner
     from herdner.ner.explain import check_against
 
+    known = known_names(names, names_strength, names_hard, names_fold_case)
     tagger = herdner.load(model)
-    options = inference(backend, set_, tagger)
+    options = {**inference(backend, set_, tagger), "names": known, "seed": seed}
+    if known is not None:
+        tagger.finder(known)  # what is wrong with them is said before anything is read
     with wrong_use("--against"):
         check_against(tagger.labels, against)
     report = Report()
-    found = explained(tagger, read(inputs, encoding, lambda: None), report, name, against, {**options, "seed": seed})
+    found = explained(tagger, read(inputs, encoding, lambda: None), report, name, against, options)
     if json_:
         for id, mentions in found:
             print(json.dumps({"id": id, "mentions": [each.to_dict() for each in mentions]}))
@@ -132,9 +140,10 @@ def show(found: Iterable[tuple[str | None, list[Explanation]]], most: int | None
 
 
 def totals(each: Explanation) -> str:
-    """What features, transitions and links add."""
-    kinds = ("feature", "features"), ("transition", "transitions"), ("link", "links")
-    return ", ".join(f"{word} {each.total(kind):+.2f}" for kind, word in kinds)
+    """What features, transitions, links and known names add."""
+    features, transitions, links = each.total("feature"), each.total("transition"), each.total("link")
+    names = f", names given {each.total('name'):+.2f}" if each.total("name") else ""
+    return f"features {features:+.2f}, transitions {transitions:+.2f}, links {links:+.2f}{names}"
 
 
 def confidences(each: Explanation) -> str:

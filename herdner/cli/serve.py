@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from herdner.cli.common import command, complain
+from herdner.cli.names import FoldCaseOption, HardOption, NamesOption, StrengthOption, known_names
 from herdner.cli.options import ModelOption
 from herdner.cli.usage import UsageError, wrong_use
 
@@ -31,6 +32,10 @@ def serve(
             "--backend", "-b", help="A backend that the page begins with; may be repeated [sum-product, viterbi]."
         ),
     ] = None,
+    names: NamesOption = None,
+    names_strength: StrengthOption = None,
+    names_hard: HardOption = False,
+    names_fold_case: FoldCaseOption = False,
     workers: Annotated[
         int, typer.Option("--workers", "-j", min=1, max=64, help="Processes that tag, 200 MB each, one text at a time.")
     ] = 2,
@@ -53,13 +58,14 @@ def serve(
     import uvicorn
 
     check_backends(backend or ())
-    names = [*(allow_host or ()), *([] if _is_address(host) else [host])]
+    known = known_names(names, names_strength, names_hard, names_fold_case)
+    hosts = [*(allow_host or ()), *([] if _is_address(host) else [host])]
     with listening(host, port) as listener:
         from herdner.serve import Limits, create_app
         from herdner.serve.app import BEGIN_WITH
 
         limits = Limits(characters=max_characters, seconds=time_limit, n_workers=workers)
-        app = create_app(model, backends=backend or BEGIN_WITH, limits=limits, hosts=names)
+        app = create_app(model, backends=backend or BEGIN_WITH, names=known, limits=limits, hosts=hosts)
         say_where(listener, model)
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, proxy_headers=False, ws="none",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from herdner.cli.common import command, complain, destination, inference, progress
+from herdner.cli.names import FoldCaseOption, HardOption, NamesOption, StrengthOption, known_names
 from herdner.cli.options import BackendOption, EncodingOption, ModelOption, SeedOption, SetOption
 from herdner.cli.usage import UsageError, check_encoding, check_writable
 
@@ -93,6 +94,10 @@ def tag(
     uncertainty: Annotated[
         bool, typer.Option("--uncertainty", help="Average the confidence of names over the model's particles.")
     ] = False,
+    names: NamesOption = None,
+    names_strength: StrengthOption = None,
+    names_hard: HardOption = False,
+    names_fold_case: FoldCaseOption = False,
     seed: SeedOption = 0,
     encoding: EncodingOption = "utf-8",
 ) -> None:
@@ -109,8 +114,12 @@ def tag(
         check_output(format_ or "text", output)
     import herdner
 
+    known = known_names(names, names_strength, names_hard, names_fold_case)
     tagger = herdner.load(model)
     options = inference(backend, set_, tagger)
+    if known is not None:
+        tagger.finder(known)  # what is wrong with them is said before anything is written
+        options["names"] = known
     if uncertainty:
         check_particles(tagger, model)
         options["uncertainty"] = True

@@ -15,6 +15,7 @@ from herdner.graph import FactorGraph, TableFactors, TableGraph, chain
 from herdner.graph.chains import ChainForm
 from herdner.graph.linked_chains import LinkedChains
 from herdner.inference.linear_chain import forward_backward, viterbi
+from herdner.text.tags import Scheme, allowed_transitions
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,22 @@ class CRF:
     start: NDArray[np.float64]
     end: NDArray[np.float64]
     link_tables: tuple[LinkTable, ...] = ()
+
+    @classmethod
+    def over(
+        cls,
+        labels: Sequence[str],
+        scheme: Scheme | None,
+        transition: NDArray[np.float64],
+        link_tables: tuple[LinkTable, ...] = (),
+    ) -> CRF:
+        """A CRF of these tags that forbids what is not well formed in ``scheme``; None forbids nothing."""
+        nothing = np.zeros(len(labels))
+        if scheme is None:
+            return cls(transition, nothing, nothing, link_tables)
+        allowed = allowed_transitions(labels, scheme)
+        start, end = (np.where(ok, nothing, -np.inf) for ok in (allowed.start, allowed.end))
+        return cls(np.where(allowed.follow, transition, -np.inf), start, end, link_tables)
 
     def unroll(
         self,

@@ -26,6 +26,8 @@ from herdner.distributed.slices import Part, Slice, looks, parts_of, placed, sli
 from herdner.distributed.worker import Job, JobPlugin, inference_of, model_bytes, part_name, tag_part
 from herdner.inference import make_backend
 from herdner.ner.decode import DEFAULT_BACKEND
+from herdner.ner.names import Names
+from herdner.ner.names.known import NamesLike
 
 PART_BYTES = 8 << 20
 OUTPUT_FORMATS = ("jsonl", "parquet")
@@ -49,6 +51,7 @@ def tag_files(
     column: str = "text",
     encoding: str = "utf-8",
     backend: str | None = None,
+    names: NamesLike | None = None,
     seed: int = 0,
     part_bytes: int = PART_BYTES,
     storage_options: Mapping[str, Any] | None = None,
@@ -70,8 +73,9 @@ def tag_files(
     ``client``: a Dask client, a scheduler's address, or "local": for the time of the call a cluster of ``jobs``
     processes (None: one for each processor). ``model``: a shipped name, or a file that only this process need see.
     ``column`` of Parquet files holds the texts. Inputs are cut into parts of about ``part_bytes``. ``backend``, its
-    ``options``, ``links`` and ``uncertainty`` are those of `Tagger.pipe`, plain values. ``fail`` is told each document
-    or part that failed, ``progress`` how many parts are done, and of how many.
+    ``options``, ``links`` and ``uncertainty`` are those of `Tagger.pipe`, plain values; ``names`` too, and
+    their file is read here. ``fail`` is told each document or part that failed, ``progress`` how many parts are done,
+    and of how many.
 
     Returns the manifest; where parts failed ``complete`` is False, and calling again tries these again. Raises
     ValueError for wrong arguments, inputs that are not there, and a folder with other files or parts of another run;
@@ -82,6 +86,10 @@ def tag_files(
     if part_bytes < 1:
         raise ValueError(f"part_bytes={part_bytes}; expected a positive number")
     inference = _plain(backend, options)
+    known = None if names is None else Names.of(names)
+    if known is not None:
+        herdner.load(model).finder(known)  # a label that the model does not have is found here
+        inference["names"] = known.checksum()
     paths = [inputs] if isinstance(inputs, str | os.PathLike) else inputs
     files = find_files([os.fspath(path) for path in paths], input_format, storage_options)
     data = model_bytes(model)
@@ -89,7 +97,7 @@ def tag_files(
         herdner.__version__, Path(model).name, data.sha256, inference, seed, format, encoding, column, part_bytes
     )
     folder = Folder(os.fspath(output), storage_options)
-    job = Job(f"herdner-{uuid4().hex}", data, settings, folder.url, dict(storage_options or {}))
+    job = Job(f"herdner-{uuid4().hex}", data, settings, folder.url, dict(storage_options or {}), known)
     chosen = cluster_client(client, jobs) if isinstance(client, str) else nullcontext(client)
     return _run(job, files, folder, chosen, _Listener(fail, progress))
 

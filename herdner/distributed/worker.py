@@ -21,6 +21,7 @@ from herdner.distributed.parquet import write_parquet
 from herdner.distributed.slices import Part, Reading, read_part
 from herdner.ner.model import Model
 from herdner.ner.model_file import shipped_models
+from herdner.ner.names import Names
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.failure import Failure
@@ -74,6 +75,12 @@ class Job:
     settings: Settings
     output: str
     storage_options: Mapping[str, Any]
+    names: Names | None = None
+
+    @property
+    def inference(self) -> dict[str, Any]:
+        """As `Tagger.pipe` takes it; the settings know of the names no more than their checksum."""
+        return {**self.settings.inference, "names": self.names}
 
     @property
     def reading(self) -> Reading:
@@ -105,7 +112,7 @@ def tag_part(job: str, part: Part, formats: Mapping[str, str]) -> Written:
 def _tag_part(job: Job, part: Part, formats: Mapping[str, str]) -> Written:
     tagger, settings = tagger_of(job.model), job.settings
     counts, documents = _Counts(), read_part(part, formats, job.reading)
-    items = tagger.outcomes(documents, seed=settings.seed, first=part.first, **dict(settings.inference))
+    items = tagger.outcomes(documents, seed=settings.seed, first=part.first, **job.inference)
     name = part_name(part.index, settings.format)
     with Folder(job.output, job.storage_options).writing(name) as stream:
         if settings.format == "parquet":

@@ -15,6 +15,7 @@ from herdner._ext.features import Extractor
 from herdner.crf.model import CRF, Links
 from herdner.inference import Backend, UnsupportedGraph, linear_chain, make_backend
 from herdner.ner.model import Model
+from herdner.ner.names.evidence import Evidence
 from herdner.text.document import Document, Tagging
 from herdner.text.tags import Scheme, Span, spans_from_states
 
@@ -181,9 +182,15 @@ class Decoder:
         return self.crf.chain_marginals(unary, document.sentence_offsets)
 
     def tagged(
-        self, documents: Sequence[Document], backend: Backend | None, rng: np.random.Generator, uncertainty: bool
+        self,
+        documents: Sequence[Document],
+        backend: Backend | None,
+        rng: np.random.Generator,
+        uncertainty: bool,
+        known: Sequence[Evidence] = (),
     ) -> list[Document]:
-        """Documents with tokens, decoded as one graph, of which each is a part that no link leaves.
+        """Documents with tokens, decoded as one graph, of which each is a part that no link leaves; ``known`` is what
+        names that the user knows say of each.
 
         Where ``backend`` is None each document gets, bit for bit, what it would get alone, in less time.
         """
@@ -192,6 +199,8 @@ class Decoder:
             return [replace(document, tags=[], entities=()) for document in documents]
         starts, offsets, ends = joined(self.crf, documents)
         unary = self.extractor.scores(tokens, offsets, np.array(starts))
+        for evidence, start, end in zip(known, starts, starts[1:], strict=False):
+            evidence.add_to(unary[start:end])
         links = self.crf.scaled(ends, unary, offsets)
         try:
             found = decode(self.crf, unary, offsets, links, backend, rng)

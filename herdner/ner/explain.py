@@ -1,4 +1,4 @@
-"""Why this label: what features, transitions and links add to the log-odds of a mention.
+"""Why this label: what features, transitions, links and names given by the user add to the log-odds of a mention.
 
 A mention is set against another reading of its tokens, by default that they are no name; the rest of the document
 stays as it was tagged. As log p(tags) is a sum of factors less log Z (Lafferty, McCallum and Pereira 2001, eq. 1), the
@@ -7,8 +7,9 @@ logarithm of the odds of the two readings,
     log p(mention as tagged, rest) - log p(mention read otherwise, rest),
 
 is the sum of what each factor that touches the mention differs by: weights of features, entries of the transition table
-and of the tables of links, whose other ends have the tags that they were given. So the parts add up to the log-odds, to
-the rounding of floats, and each is exact, not an estimate: +0.69 makes the label twice as likely, given the rest.
+and of the tables of links, whose other ends have the tags that they were given, and what the user's own names add. So
+the parts add up to the log-odds, to the rounding of floats, and each is exact, not an estimate: +0.69 doubles the odds,
+given the rest.
 
 That is not the confidence, which sums over all other readings and over what linked mentions might be instead. Both are
 shown, and what the confidence would be without links.
@@ -30,12 +31,14 @@ from herdner.crf.model import Links
 from herdner.crf.weights import ChainWeights
 from herdner.ner.decode import Decoded, Decoder, span_confidences
 from herdner.ner.model import Model
+from herdner.ner.names.evidence import Evidence
 from herdner.ner.wording import WELL_KNOWN, Words
 from herdner.text.document import Document, Entity
 from herdner.text.tags import Span, split_tag, tags_from_spans
 
 Floats = NDArray[np.float64]
-Kind = Literal["feature", "transition", "link", "rest"]
+Kind = Literal["feature", "transition", "link", "name", "rest"]
+KINDS: tuple[Kind, ...] = ("feature", "transition", "link", "name")
 BEST = "best"
 """Stands for the best other label of a mention."""
 _START, _END = 0, 1  # borders of a sentence
@@ -106,7 +109,7 @@ class Explanation:
             "text": mention.text, "start": mention.start, "end": mention.end, "label": mention.label,
             "sentence": self.sentence, "against": self.against, "log_odds": _finite(self.log_odds),
             "confidence": mention.confidence, "confidence_without_links": self.confidence_without_links,
-            "totals": {kind: _finite(self.total(kind)) for kind in ("feature", "transition", "link")},
+            "totals": {kind: _finite(self.total(kind)) for kind in KINDS},
             "parts": [part.to_dict() for part in self.top(most)],
         }  # fmt: skip
 
@@ -116,17 +119,33 @@ def _finite(value: float) -> float | None:
 
 
 def explain(
-    model: Model, decoder: Decoder, document: Document, name: str | None = None, against: str | None = None
+    model: Model,
+    decoder: Decoder,
+    document: Document,
+    name: str | None = None,
+    against: str | None = None,
+    offsets: tuple[int, int] | None = None,
+    evidence: Evidence | None = None,
 ) -> list[Explanation]:
-    """The mentions of a document that ``decoder`` has tagged, by the weights of its ``model``; see `Tagger.explain`."""
+    """The mentions of a document that ``decoder`` has tagged, by the weights of its ``model`` and the ``evidence`` of
+    known names; see `Tagger.explain`.
+    """
     check_against(decoder.labels, against)
     if name is not None and not name.strip():
         raise ValueError("the name to explain is empty")
-    chosen = [i for i, entity in enumerate(document.entities) if name is None or _stands(name, entity.text)]
+    chosen = [
+        i
+        for i, entity in enumerate(document.entities)
+        if (name is None or _stands(name, entity.text)) and offsets in (None, (entity.start, entity.end))
+    ]
+    if not chosen and offsets is not None:
+        raise NoSuchName(f"characters {offsets[0]} to {offsets[1]} are not tagged as a name", stands_there=True)
     if not chosen and name is not None:
-        raise NoSuchName(name, _stands(name, document.text))
-    spans = document.spans or []
-    return list(_Tagged(model, decoder, document, spans).explanations(chosen, against)) if chosen else []
+        there = _stands(name, document.text)
+        why = "in the text, but not tagged as a name" if there else "not in the text"
+        raise NoSuchName(f"{name!r} is {why}", there)
+    tagged = _Tagged(model, decoder, document, document.spans or [], evidence or Evidence())
+    return list(tagged.explanations(chosen, against)) if chosen else []
 
 
 def check_against(tags: Sequence[str], against: str | None) -> None:
@@ -176,6 +195,7 @@ class _Tagged:
     decoder: Decoder
     document: Document
     spans: Sequence[Span]
+    evidence: Evidence
 
     def explanations(self, chosen: Sequence[int], against: str | None) -> Iterator[Explanation]:
         """Of the spans of these numbers."""
@@ -243,6 +263,8 @@ class _Tagged:
         """All factors that differ between the tags as they are and those of ``other``."""
         for token, state in sorted(other.items()):
             yield from self._features(token, state, sources)
+            given = self._given[token, self._states[token]] - self._given[token, state]
+            yield _Term("name", token, float(given), ())
         yield from self._transitions(other)
         yield from self._linked(other)
 
@@ -281,7 +303,16 @@ class _Tagged:
 
     @cached_property
     def _unary(self) -> Floats:
-        return self.decoder.extractor.scores(self.document.tokens, self.document.sentence_offsets)
+        unary = self.decoder.extractor.scores(self.document.tokens, self.document.sentence_offsets)
+        self.evidence.add_to(unary)
+        return unary
+
+    @cached_property
+    def _given(self) -> Floats:
+        """What known names add to each tag of each token."""
+        given = np.zeros((len(self.document.tokens), len(self.decoder.labels)))
+        self.evidence.add_to(given)
+        return given
 
     @cached_property
     def _links(self) -> list[Links]:
@@ -318,7 +349,7 @@ class _Tagged:
     ) -> Explanation:
         span = self.spans[i]
         parts: dict[tuple[Kind, str, str], list[float]] = {}
-        for term in terms:
+        for term in filter(lambda term: term.value, terms):
             token = self.document.tokens[term.token] if term.kind == "feature" and span.end - span.start > 1 else ""
             parts.setdefault((term.kind, token, self._in_words(term, words)), []).append(term.value)
         summed = [Part(kind, math.fsum(values), said, token) for (kind, token, said), values in parts.items()]
@@ -338,6 +369,8 @@ class _Tagged:
         if term.kind == "link":
             other, table = term.at
             return words.link(term.token, other, self.decoder.crf.link_tables[table].template.name)
+        if term.kind == "name":
+            return words.given(math.isinf(term.value))
         if term.at:
             return words.border(term.token, term.at == (_START,))
         return words.neighbours(term.token)

@@ -62,7 +62,7 @@ from herdner.inference import Backend
 from herdner.ner.decode import DEFAULT_BACKEND, Decoded, backend_of, decode, span_confidences
 from herdner.ner.fitting import development_f1, gather
 from herdner.ner.model import link_table_to_dict, link_tables_from
-from herdner.ner.model_file import LAYER_FORMAT, ModelError, name_of, read_model, write_model
+from herdner.ner.model_file import LAYER_FORMAT, read_model, undamaged, write_model
 from herdner.ner.scored import (
     Scored,
     ScoreKind,
@@ -72,6 +72,7 @@ from herdner.ner.scored import (
     checked_labels,
     checked_offsets,
     finite,
+    named,
     scheme_of,
     transition_table,
 )
@@ -80,7 +81,6 @@ from herdner.text.tags import (
     Scheme,
     SentenceOffsets,
     Span,
-    allowed_transitions,
     spans_from_states,
     spans_from_tags,
     split_tag,
@@ -244,13 +244,8 @@ class SkipChainLayer(Estimator):
         names = np.array([split_tag(label)[1] for label in as_tags(labels)])
         table = np.where(names == "", outside, tie) * (names[:, None] == names)
         tables = [LinkTable(each, table, EdgeScale() if each.scaled else None) for each in _templates(self.rules)]
-        transition, nothing = transition_table(self.transition, len(labels)), np.zeros(len(labels))
-        scheme = self._scheme(labels)
-        if scheme is None:
-            return labels, CRF(transition, nothing, nothing, tuple(tables))
-        allowed = allowed_transitions(labels, scheme)
-        start, end = (np.where(ok, nothing, -np.inf) for ok in (allowed.start, allowed.end))
-        return labels, CRF(np.where(allowed.follow, transition, -np.inf), start, end, tuple(tables))
+        transition = transition_table(self.transition, len(labels))
+        return labels, CRF.over(labels, self._scheme(labels), transition, tuple(tables))
 
     def _scheme(self, labels: tuple[str, ...]) -> Scheme | None:
         """The scheme whose sequences are well formed; None where anything goes."""
@@ -277,10 +272,8 @@ class SkipChainLayer(Estimator):
                 f" {len(offsets)} of them"
             )
         for i, document in enumerate(zip(scores, tokens, offsets, strict=True)):
-            try:
+            with named(f"document {i}"):
                 yield Scored.of(*document, len(labels), kind)
-            except ValueError as error:
-                raise ValueError(f"document {i}: {error}") from None
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
@@ -356,10 +349,8 @@ class SkipChainLayer(Estimator):
             raise ValueError(f"{len(documents)} documents but {len(tags)} sequences of tags")
         gold: list[list[str]] = []
         for i, (document, sequence) in enumerate(zip(documents, tags, strict=True)):
-            try:
+            with named(f"document {i}"):
                 gold.append(among(labels, sequence, document, scheme))
-            except ValueError as error:
-                raise ValueError(f"document {i}: {error}") from None
         return documents, gold
 
     # --- files ------------------------------------------------------------------------------------------------------
@@ -390,9 +381,9 @@ class SkipChainLayer(Estimator):
         learner: Learner = JOINT,
     ) -> SkipChainLayer:
         """Read what `save` wrote. `herdner.ModelError` for anything else, or what is damaged."""
-        file, path = read_model(where, LAYER_FORMAT), name_of(where)
-        try:
-            header = file.header
+        file = read_model(where, LAYER_FORMAT)
+        header = file.header
+        with undamaged(where, "layer", "save"):
             labels = checked_labels(header["labels"])
             link_tables = link_tables_from(header["skips"], file.arrays, len(labels))
             layer = cls(
@@ -402,12 +393,8 @@ class SkipChainLayer(Estimator):
                 learner=learner,
             )  # fmt: skip
             _, crf = layer._untrained()
-        except KeyError as error:
-            raise ModelError(f"{path}: damaged layer ({error} is missing); save or copy it again") from None
-        except (ValueError, TypeError, OverflowError, AttributeError) as error:
-            raise ModelError(f"{path}: damaged layer ({error}); save or copy it again") from None
-        layer.learned_ = Learned(labels, replace(crf, link_tables=link_tables))
-        return layer
+            layer.learned_ = Learned(labels, replace(crf, link_tables=link_tables))
+            return layer
 
 
 def _consistent(

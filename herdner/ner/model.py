@@ -18,8 +18,8 @@ from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.crf.weights import ChainWeights
 from herdner.ner.features import FeaturePlan, make_extractor
 from herdner.ner.lexicon import Gazetteers, Lexicon, WordValues
-from herdner.ner.model_file import ModelError, name_of, read_model, write_model
-from herdner.text.tags import SCHEMES, Scheme, allowed_transitions, check_tags
+from herdner.ner.model_file import read_model, undamaged, write_model
+from herdner.text.tags import SCHEMES, Scheme, check_tags
 from herdner.text.tokenize import TokenizerSettings
 
 
@@ -44,17 +44,8 @@ class Model:
 
     def crf(self) -> CRF:
         """The tied tables, with -inf for what the scheme forbids."""
-        transition = self.weights.transition
-        nothing = np.zeros(len(self.weights.labels))
-        if not self.constrained:
-            return CRF(transition, nothing, nothing, self.link_tables)
-        allowed = allowed_transitions(self.weights.labels, self.scheme)
-        return CRF(
-            np.where(allowed.follow, transition, -np.inf),
-            np.where(allowed.start, nothing, -np.inf),
-            np.where(allowed.end, nothing, -np.inf),
-            self.link_tables,
-        )
+        scheme = self.scheme if self.constrained else None
+        return CRF.over(self.weights.labels, scheme, self.weights.transition, self.link_tables)
 
     def extractor(self) -> Extractor:
         """The compiled features, with their weights."""
@@ -96,13 +87,9 @@ class Model:
     @staticmethod
     def load(where: str | os.PathLike[str] | IO[bytes]) -> Model:
         """Read a model file, or a stream of its bytes. Raises `ModelError` for what is not a whole, sound model."""
-        file, path = read_model(where), name_of(where)
-        try:
+        file = read_model(where)
+        with undamaged(where, "model", "train"):
             return _model(file.header, file.arrays)
-        except KeyError as error:
-            raise ModelError(f"{path}: damaged model ({error} is missing); train or copy it again") from None
-        except (ValueError, TypeError, OverflowError, AttributeError) as error:
-            raise ModelError(f"{path}: damaged model ({error}); train or copy it again") from None
 
 
 def _packed(name: str, table: WordValues) -> dict[str, NDArray[Any]]:

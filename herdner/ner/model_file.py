@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.resources
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -76,6 +77,17 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
             f"{path}: damaged model (its arrays are not those that its header names); train or copy it again"
         )
     return ModelFile(header, arrays)
+
+
+@contextmanager
+def undamaged(where: Where, what: str, mend: str) -> Generator[None]:
+    """What is wrong with the values of a file is a `ModelError`, which names the file."""
+    try:
+        yield
+    except KeyError as error:
+        raise ModelError(f"{name_of(where)}: damaged {what} ({error} is missing); {mend} or copy it again") from None
+    except (ValueError, TypeError, OverflowError, AttributeError) as error:
+        raise ModelError(f"{name_of(where)}: damaged {what} ({error}); {mend} or copy it again") from None
 
 
 def name_of(where: Where) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
@@ -43,6 +44,15 @@ class Scored(NamedTuple):
         array = _numbers(scores, len(tokens), n_labels)
         unary = _log_potentials(array, tokens, kind)
         return cls(unary, tokens, checked_offsets(sentence_offsets, len(tokens)))
+
+
+@contextmanager
+def named(what: str) -> Generator[None]:
+    """A ValueError says what it is about."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from None
 
 
 def checked_kind(kind: str) -> ScoreKind:

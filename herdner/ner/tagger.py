@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,8 @@ from herdner.ner.fitting import TrainChain, check_development, development_f1, g
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError, shipped_models
+from herdner.ner.names import Finder, Names
+from herdner.ner.names.known import NamesLike
 from herdner.ner.streams import Batch, Item, TextOrDocument, awaited, batches, ordered
 from herdner.text.document import Document
 from herdner.text.failure import Failure
@@ -39,7 +42,7 @@ from herdner.text.io.formats import with_tokens
 from herdner.text.tags import SCHEMES, Scheme, convert_tags
 from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
-_COMPILED = ("_decoder", "_tokenizer")
+_COMPILED = ("_decoder", "_tokenizer", "_finders")
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -293,6 +296,7 @@ class Tagger(Estimator):
         backend: str | Backend | None = None,
         links: bool | None = None,
         uncertainty: bool = False,
+        names: NamesLike | None = None,
         n_jobs: int = 1,
         batch_size: int = 64,
         on_error: Callable[[Failure], None] | None = None,
@@ -309,14 +313,17 @@ class Tagger(Estimator):
         what the particles of the tables say, each inferred anew; the tags stay those of the model. ValueError for a
         model without particles.
 
+        ``names`` are known to the user (`Names`, or what `Names.of` takes): they speak for their labels where they
+        occur, or settle them. ValueError for a label that the model does not have.
+
         Short documents are tagged together, which is faster and gives the same: up to ``batch_size`` are read ahead, or
         as many as make 10,000 characters. ``n_jobs`` threads tag at the same time, the calling one among them (the
         compiled loops leave Python to the others), each with two such batches waiting. A document that cannot be tagged
         raises ValueError in its place, or is left out and its `Failure` handed to ``on_error``.
         """
         outcomes = self.outcomes(
-            sources, seed=seed, first=first, backend=backend, links=links, uncertainty=uncertainty, n_jobs=n_jobs,
-            batch_size=batch_size, **options,
+            sources, seed=seed, first=first, backend=backend, links=links, uncertainty=uncertainty, names=names,
+            n_jobs=n_jobs, batch_size=batch_size, **options,
         )  # fmt: skip
         for result in outcomes:
             if isinstance(result, Document):
@@ -335,6 +342,7 @@ class Tagger(Estimator):
         backend: str | Backend | None = None,
         links: bool | None = None,
         uncertainty: bool = False,
+        names: NamesLike | None = None,
         n_jobs: int = 1,
         batch_size: int = 64,
         **options: Any,
@@ -351,6 +359,7 @@ class Tagger(Estimator):
         decoder = self._decoder if (self.links if links is None else links) else self._decoder.without_links()
         child(seed, first)  # a wrong seed raises here, and not once for each document
         tokenizer = self._tokenizer
+        finder = None if names is None else self.finder(names)
 
         def results(batch: Batch) -> list[Document | Failure]:
             first, sources, failure = batch
@@ -358,7 +367,8 @@ class Tagger(Estimator):
                 return [failure]
             try:
                 documents = [tokenizer(s) if isinstance(s, str) else with_tokens(s, tokenizer) for s in sources]
-                return [*decoder.tagged(documents, chosen, child(seed, first), uncertainty)]
+                known = finder and [finder(d, own_tokens=d is not s) for d, s in zip(documents, sources, strict=True)]
+                return [*decoder.tagged(documents, chosen, child(seed, first), uncertainty, known or ())]
             except (ValueError, MemoryError) as error:
                 if len(sources) == 1:
                     return [Failure(error, first, sources[0])]
@@ -395,22 +405,37 @@ class Tagger(Estimator):
         source: TextOrDocument,
         *,
         name: str | None = None,
+        offsets: tuple[int, int] | None = None,
         against: str | None = None,
         seed: int | None = 0,
         backend: str | Backend | None = None,
         links: bool | None = None,
+        names: NamesLike | None = None,
         **options: Any,
     ) -> list[Explanation]:
-        """Why the mentions of a text or document have their labels: what features, transitions and links add to the
-        log-odds of each (`herdner.ner.explain`).
+        """Why the mentions of a text or document have their labels: what features, transitions, links and known
+        ``names`` add to the log-odds of each (`herdner.ner.explain`).
 
-        ``name``: only the mentions that hold these words, in whatever case; ValueError where there is none.
+        ``name``: only the mentions that hold these words, in whatever case; ``offsets``: only the mention with this
+        start and end. ValueError where there is none.
         ``against``: what the label is compared with: None is no name, "best" the best other label, or a label.
         Mentions that have this label themselves, or cannot have it, are left out. All else as in `pipe`.
         """
-        document = self.tag(source, seed=seed, backend=backend, links=links, **options)
+        document = self.tag(source, seed=seed, backend=backend, links=links, names=names, **options)
         decoder = self._decoder if (self.links if links is None else links) else self._decoder.without_links()
-        return explain(self._model, decoder, document, name, against)
+        own_tokens = isinstance(source, str) or not source.n_tokens
+        evidence = None if names is None else self.finder(names)(document, own_tokens)
+        return explain(self._model, decoder, document, name, against, offsets, evidence)
+
+    def finder(self, names: NamesLike) -> Finder:
+        """Known names made ready for this model, which is done once for each `Names`. ValueError for a label that it
+        does not have, and for what is no name.
+        """
+        names, model = Names.of(names), self._model
+        if names not in self._finders:
+            labels, language = model.weights.labels, model.tokenizer.language
+            self._finders[names] = Finder(names, labels, model.scheme, self._tokenizer.tokens, language)
+        return self._finders[names]
 
     def find_links(self, source: TextOrDocument) -> dict[str, NDArray[np.int32]]:
         """Which tokens of a text or document are linked: int32[F, 2], the earlier first, by the name of the rule."""
@@ -437,6 +462,10 @@ class Tagger(Estimator):
     @cached_property
     def _tokenizer(self) -> Tokenizer:
         return Tokenizer(self._model.tokenizer)
+
+    @cached_property
+    def _finders(self) -> WeakKeyDictionary[Names, Finder]:
+        return WeakKeyDictionary()
 
     def _forget_compiled(self) -> None:
         for name in _COMPILED:

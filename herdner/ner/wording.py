@@ -112,6 +112,10 @@ class Words:
         tagged = _tagged(there) if there is None else f"tagged {there.label}"
         return f"link to '{text}' in sentence {self.sentence(other)}, {tagged} ({rule})"
 
+    def given(self, settled: bool) -> str:
+        """What the user has said of a mention."""
+        return "the names that you gave leave no choice" if settled else "the names that you gave"
+
     # --- the document -----------------------------------------------------------------------------------------------
 
     def sentence(self, token: int) -> int:

@@ -14,17 +14,31 @@ from fastapi.responses import JSONResponse, Response
 
 from herdner import __version__
 from herdner.inference.registry import BACKENDS, describe_backend, make_backend
+from herdner.ner.names import Names
+from herdner.ner.names.known import NamesLike
 from herdner.ner.tagger import Tagger
 from herdner.serve.guard import Guard
 from herdner.serve.limits import Limits
 from herdner.serve.pool import Busy, Fault, OutOfTime, Pool, Refused
-from herdner.serve.schema import MOST_BACKENDS, OPTIONS, About, BackendAbout, LimitsAbout, Problem, Tagged, TagRequest
+from herdner.serve.schema import (
+    MOST_BACKENDS,
+    OPTIONS,
+    About,
+    BackendAbout,
+    Explained,
+    ExplainRequest,
+    LimitsAbout,
+    Problem,
+    Tagged,
+    TagRequest,
+)
 
 BEGIN_WITH = ("sum-product", "viterbi")
 
 # Each page by its address: no folder is ever looked into for a request.
 _PAGES = {"/": "index.html", "/docs": "docs.html"} | {
-    f"/{name}": name for name in ("style.css", "app.js", "view.js", "links.js", "make.js", "docs.js", "icon.svg")
+    f"/{name}": name
+    for name in ("style.css", "app.js", "view.js", "links.js", "make.js", "why.js", "docs.js", "icon.svg")
 }
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _DESCRIPTION = (
@@ -51,14 +65,16 @@ def create_app(
     model: str | os.PathLike[str] | Tagger = "en",
     *,
     backends: Sequence[str] = BEGIN_WITH,
+    names: NamesLike | None = None,
     limits: Limits | None = None,
     hosts: Iterable[str] = (),
 ) -> FastAPI:
     """An ASGI application that tags by a model: a shipped name, a file, or a trained tagger.
 
-    ``backends`` are those that the page begins with; ``hosts`` are names, beside localhost and addresses, by which the
-    server may be asked. Starts ``limits.n_workers`` processes and waits until the first has loaded the model; they end
-    with the application's lifespan. As these are spawned, a script calls this below ``if __name__ == "__main__":``.
+    ``backends`` are those that the page begins with; ``names`` are known, as in `Tagger.pipe`; ``hosts`` are those of
+    this machine, beside localhost and addresses, by which the server may be asked. Starts ``limits.n_workers``
+    processes and waits until the first has loaded the model; they end with the application's lifespan. As these are
+    spawned, a script calls this below ``if __name__ == "__main__":``.
     ValueError, in one line, where the model cannot be loaded or a backend is not known.
     """
     limits = limits or Limits()
@@ -66,7 +82,8 @@ def create_app(
         describe_backend(name)
     if not 1 <= len(backends) <= MOST_BACKENDS:
         raise ValueError(f"the page begins with 1 to {MOST_BACKENDS} backends, not {len(backends)}")
-    pool = Pool(model if isinstance(model, Tagger) else os.fspath(model), limits)
+    known = None if names is None else Names.of(names)
+    pool = Pool(model if isinstance(model, Tagger) else os.fspath(model), limits, known)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
@@ -113,24 +130,38 @@ def _add_service(app: FastAPI, pool: Pool, about: About, limits: Limits) -> None
         All of them share the time limit; if one of them cannot tag the text, none is answered for. Entities are those
         of `Tagger.tag` with the same backend, options and seed.
         """
-        if len(request.text) > limits.characters:
-            raise HTTPException(
-                413, f"the text has {len(request.text):,} characters; this server takes at most {limits.characters:,}"
-            )
-        try:
-            # What was left out stays out, so that the backend's own options hold.
-            answer = pool.run(request.model_dump_json(exclude_none=True).encode())
-            return Response(answer, media_type="application/json")
-        except Refused as error:
-            raise HTTPException(422, " ".join(str(error).split())) from None
-        except Busy:
-            raise HTTPException(503, "all workers are busy; ask again in a moment", _RETRY) from None
-        except OutOfTime:
-            raise HTTPException(
-                504, f"not done within {limits.seconds:g} seconds, and ended; send less text, or ask for fewer sweeps"
-            ) from None
-        except Fault as fault:
-            raise RuntimeError(f"a worker failed\n{fault}") from None
+        return _answered(pool, request, limits)
+
+    @app.post("/api/explain", response_model=Explained, responses=_PROBLEMS, summary="Explain a name", tags=["service"])
+    def post_explain(request: ExplainRequest) -> Response:
+        """Says why a name in a text has its label.
+
+        What features, transitions and links add to the log-odds of the label: those of `Tagger.explain` with the same
+        backend, options and seed.
+        """
+        return _answered(pool, request, limits)
+
+
+def _answered(pool: Pool, request: TagRequest | ExplainRequest, limits: Limits) -> Response:
+    """What a worker answers, or the HTTPException that says why it does not."""
+    if len(request.text) > limits.characters:
+        raise HTTPException(
+            413, f"the text has {len(request.text):,} characters; this server takes at most {limits.characters:,}"
+        )
+    try:
+        # What was left out stays out, so that the backend's own options hold.
+        answer = pool.run(request.model_dump_json(exclude_none=True).encode())
+        return Response(answer, media_type="application/json")
+    except Refused as error:
+        raise HTTPException(422, " ".join(str(error).split())) from None
+    except Busy:
+        raise HTTPException(503, "all workers are busy; ask again in a moment", _RETRY) from None
+    except OutOfTime:
+        raise HTTPException(
+            504, f"not done within {limits.seconds:g} seconds, and ended; send less text, or ask for fewer sweeps"
+        ) from None
+    except Fault as fault:
+        raise RuntimeError(f"a worker failed\n{fault}") from None
 
 
 def _about(pool: Pool, chosen: list[str], limits: Limits) -> About:

@@ -13,6 +13,7 @@ from queue import Empty, Queue
 from time import monotonic
 from typing import Any
 
+from herdner.ner.names import Names
 from herdner.serve.limits import Limits
 from herdner.serve.work import DONE, REFUSED, Source, work
 
@@ -42,10 +43,10 @@ class Ended(Fault):
 class Worker:
     """One process and the pipe to it."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, names: Names | None = None) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads and locks there are
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=work, args=(theirs, source), daemon=True, name="herdner serve")
+        self._process = context.Process(target=work, args=(theirs, source, names), daemon=True, name="herdner serve")
         self._process.start()
         theirs.close()  # so that this end is told when the process ends
         self._about: dict[str, Any] | None = None
@@ -92,8 +93,8 @@ class Pool:
     Waits for the first of them; ValueError, in one line, where the model cannot be loaded.
     """
 
-    def __init__(self, source: Source, limits: Limits) -> None:
-        self._source, self._limits = source, limits
+    def __init__(self, source: Source, limits: Limits, names: Names | None = None) -> None:
+        self._source, self._limits, self._names = source, limits, names
         self._places = threading.Semaphore(limits.n_workers + limits.n_waiting)
         self._idle: Queue[Worker] = Queue()
         self._all: set[Worker] = set()
@@ -161,7 +162,7 @@ class Pool:
             self._hire()
 
     def _hire(self) -> None:
-        worker = Worker(self._source)
+        worker = Worker(self._source, self._names)
         with self._lock:
             if not self._closed:
                 self._all.add(worker)

@@ -60,6 +60,12 @@ def _named(value: Any) -> Any:
     return {"backend": value} if isinstance(value, str) else value
 
 
+_Text = Annotated[str, AfterValidator(_well_formed)]
+_TEXT = "The text; `GET /api/about` says how many characters it may have."
+_Named = Annotated[Choice, BeforeValidator(_named)]
+_SEED = "Of the random numbers; equal seeds, equal results."
+
+
 class TagRequest(BaseModel):
     """A text, and how to tag it."""
 
@@ -82,16 +88,33 @@ class TagRequest(BaseModel):
         },
     )
 
-    text: Annotated[str, AfterValidator(_well_formed)] = Field(
-        description="The text; `GET /api/about` says how many characters it may have."
-    )
-    backends: list[Annotated[Choice, BeforeValidator(_named)]] = Field(
+    text: _Text = Field(description=_TEXT)
+    backends: list[_Named] = Field(
         default_factory=lambda: [Choice.model_validate({})],
         min_length=1,
         max_length=MOST_BACKENDS,
         description="Ways to tag the text, each giving one result; a plain name stands for a backend by its defaults.",
     )
-    seed: int = Field(0, ge=0, le=_LARGEST_SEED, description="Of the random numbers; equal seeds, equal results.")
+    seed: int = Field(0, ge=0, le=_LARGEST_SEED, description=_SEED)
+
+
+class ExplainRequest(BaseModel):
+    """A name that was found in a text, and how the text was tagged."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"examples": [{"text": EXAMPLE, "start": 70, "end": 76}]}
+    )
+
+    text: _Text = Field(description=_TEXT)
+    start: int = Field(ge=0, description="Number of the name's first character, as `POST /api/tag` has it.")
+    end: int = Field(ge=0, description="Number of the character behind its last one.")
+    backend: _Named = Field(
+        default_factory=lambda: Choice.model_validate({}), description="As one of `backends` of `POST /api/tag`."
+    )
+    against: str | None = Field(
+        None, max_length=64, description='Compare with this label, or "best", the best other one; null is no name.'
+    )
+    seed: int = Field(0, ge=0, le=_LARGEST_SEED, description=_SEED)
 
 
 class CharacterSpan(BaseModel):
@@ -142,6 +165,29 @@ class Tagged(BaseModel):
     n_tokens: int = Field(description="Words and signs that it was split into.")
     n_sentences: int = Field(description="Its sentences.")
     results: list[BackendAnswer] = Field(description="One for each of `backends`, in that order.")
+
+
+class PartFound(BaseModel):
+    """What one thing adds to the log-odds of a name."""
+
+    kind: str = Field(description="feature, transition, link or name (that the user knows).", examples=["link"])
+    value: float | None = Field(description="Above 0 it speaks for the label; null is infinite.")
+    words: str = Field(description="What it is.", examples=["the word before is 'at'"])
+    token: str = Field(description="The word of the name that it is about, if the name has several; else empty.")
+
+
+class Explained(CharacterSpan):
+    """Why a name has its label: the log-odds against another reading, all else as it is tagged, and their parts."""
+
+    text: str = Field(description="The characters themselves.")
+    label: str = Field(description="Its kind.")
+    sentence: int = Field(description="Number of its sentence, from 1.")
+    against: str | None = Field(description="The label of the other reading; null is no name.")
+    log_odds: float | None = Field(description="Natural logarithm of the odds, the sum of all parts; null is infinite.")
+    confidence: float = Field(description="Probability that exactly these words carry this label, from 0 to 1.")
+    confidence_without_links: float = Field(description="What it would be if mentions were not linked.")
+    totals: dict[str, float | None] = Field(description="What all parts of a kind add.")
+    parts: list[PartFound] = Field(description="All that differs between the two readings, largest first.")
 
 
 class BackendAbout(BaseModel):

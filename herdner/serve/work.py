@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.ner.names import Names
 from herdner.ner.tagger import Tagger, load
 from herdner.text.document import Document
 from herdner.text.tags import split_tag
@@ -26,13 +27,13 @@ Source = str | Tagger
 DONE, REFUSED, FAULT = b"d", b"r", b"f"
 
 
-def work(connection: Connection, source: Source) -> None:
+def work(connection: Connection, source: Source, names: Names | None = None) -> None:
     """Says what the model is, then answers requests until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that listens
     try:
         given = isinstance(source, Tagger)
         # A model is called by its name, or by that of its file without the folders.
-        desk = Desk(source, "tagger") if given else Desk(load(source), Path(source).name)
+        desk = Desk(source, "tagger", names) if given else Desk(load(source), Path(source).name, names)
     except (ValueError, OSError) as error:
         connection.send_bytes(REFUSED + str(error).encode())
         return
@@ -46,15 +47,15 @@ def work(connection: Connection, source: Source) -> None:
 
 
 class Desk:
-    """A tagger, and the links of its documents with what they say."""
+    """A tagger with the names that its user knows, and the links of its documents with what they say."""
 
-    def __init__(self, tagger: Tagger, name: str) -> None:
-        self.tagger, self.name = tagger, name
+    def __init__(self, tagger: Tagger, name: str, names: Names | None = None) -> None:
+        self.tagger, self.name, self.names = tagger, name, names
         self.number = {label: k for k, label in enumerate(tagger.labels)}
         self.crf = tagger.model_.crf()
         scaled = any(each.scale is not None for each in self.crf.link_tables)
         self.extractor = tagger.model_.extractor() if scaled else None
-        tagger.tag("Ada lives in Kenya. Ada sings.")  # compiles and imports what the first request needs
+        tagger.tag("Ada lives in Kenya. Ada sings.", names=names)  # compiles and imports what the first request needs
 
     def about(self) -> dict[str, Any]:
         """What `GET /api/about` says of the model."""
@@ -63,10 +64,13 @@ class Desk:
         return {"model": self.name, "labels": sorted(kinds), "rules": rules}
 
     def answer(self, request: bytes) -> bytes:
-        """JSON of a `TagRequest` in, JSON of a `Tagged` out: behind one byte that says what came of it."""
+        """JSON of a `TagRequest` in, JSON of a `Tagged` out, or of an `ExplainRequest` and an `Explained`: behind one
+        byte that says what came of it.
+        """
         try:
             asked = json.loads(request)
-            return DONE + json.dumps(self.tagged(**asked), allow_nan=False, ensure_ascii=False).encode()
+            found = self.tagged(**asked) if "backends" in asked else self.explained(**asked)
+            return DONE + json.dumps(found, allow_nan=False, ensure_ascii=False).encode()
         except MemoryError:
             return REFUSED + b"not enough memory for this text with these options; send less of it"
         except ValueError as error:  # a backend that does not fit the document, or an option that does not fit it
@@ -82,7 +86,9 @@ class Desk:
             backend, links, options = choice.get("backend"), choice.get("links"), choice["options"]
             linked = self.tagger.links if links is None else links
             began = perf_counter()
-            source = self.tagger.tag(source, seed=seed, backend=backend, links=links, **options)
+            # With names the text anew: they are looked for as the tokenizer cuts them.
+            source = source if self.names is None else text
+            source = self.tagger.tag(source, seed=seed, backend=backend, links=links, names=self.names, **options)
             seconds = perf_counter() - began
             results.append(
                 {
@@ -96,6 +102,18 @@ class Desk:
             "model": self.name, "n_characters": len(text), "n_tokens": source.n_tokens,
             "n_sentences": source.n_sentences, "results": results,
         }  # fmt: skip
+
+    def explained(
+        self, text: str, start: int, end: int, backend: Mapping[str, Any], seed: int, against: str | None = None
+    ) -> dict[str, Any]:
+        """Why the name at these characters has its label."""
+        (found,) = self.tagger.explain(
+            text, offsets=(start, end), against=against, seed=seed, backend=backend.get("backend"),
+            links=backend.get("links"), names=self.names, **backend["options"],
+        ) or [None]  # fmt: skip
+        if found is None:
+            raise ValueError(f"{text[start:end]!r} is {against} itself, or cannot be; compare it with another label")
+        return found.to_dict()
 
     def links(self, document: Document) -> list[dict[str, Any]]:
         """The links of a tagged document as spans of its text, each with what it adds for the tags."""
@@ -121,5 +139,7 @@ class Desk:
         offsets, unary = document.sentence_offsets, np.empty((0, len(self.number)))
         if self.extractor is not None:
             unary = self.extractor.scores(document.tokens, offsets)
+            if self.names is not None:
+                self.tagger.finder(self.names)(document, own_tokens=True).add_to(unary)
         found = self.crf.links(document.tokens, unary, offsets)
         return [(each.ends, np.ones(len(each.ends)) if each.scale is None else each.scale) for each in found]

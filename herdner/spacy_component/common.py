@@ -8,9 +8,11 @@ A ``Doc`` may hold white space tokens, a `Document` never does; `document_of` sa
 
 from __future__ import annotations
 
+import io
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +21,15 @@ from spacy.tokens import Doc, SpanGroup
 from spacy.tokens import Span as DocSpan
 
 from herdner.inference import Backend, make_backend
+from herdner.ner.names import Names
+from herdner.ner.names.known import NamesLike
 from herdner.text.document import Document
 from herdner.text.sentences import ENGLISH, SentenceRules, sentence_offsets
 from herdner.text.tags import Span
 
 BEGIN = 3  # ENT_IOB of an entity's first token; without ENT_TYPE the token is blocked: no entity may hold it
 EXTENSION = "confidence"
+ConfiguredNames = str | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 Existing = Literal["keep", "overwrite", "replace"]
 
 
@@ -106,6 +111,26 @@ def configured_backend(backend: str | Mapping[str, Any] | None) -> Backend | Non
     if not isinstance(name, str):
         raise ValueError('a backend needs its name, as in {"name": "herded-gibbs", "n_sweeps": 400}')
     return make_backend(name, **options)
+
+
+def configured_names(
+    names: ConfiguredNames | None, saved: Path | io.BytesIO | None = None, *, missing_ok: bool = False
+) -> Names | None:
+    """The names of a config, or what a pipeline has ``saved`` of them, with the config's options; ValueError says what
+    is wrong. With ``missing_ok`` a file that is not here, but may be in a saved pipeline, is None.
+    """
+    options = dict(names) if isinstance(names, Mapping) else {}
+    given = [options.pop(key) for key in ("file", "patterns") if key in options] if options else [names]
+    if unknown := sorted(set(options) - {"strength", "hard", "fold_case"}):
+        raise ValueError(f"names have no option {unknown[0]!r}; they have file, patterns, strength, hard and fold_case")
+    if saved is not None:
+        return Names.read(saved, **options)
+    if len(given) != 1:
+        raise ValueError('names need a "file" or "patterns", one of them')
+    (source,) = given
+    if source is None or (missing_ok and isinstance(source, str) and not Path(source).exists()):
+        return None
+    return Names.of(cast("NamesLike", source), **options)
 
 
 def register_extension() -> bool:

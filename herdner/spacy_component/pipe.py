@@ -8,8 +8,9 @@ from __future__ import annotations
 import io
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc
@@ -27,6 +28,13 @@ class Saved(Protocol):
     """What a component has learned or read."""
 
     def save(self, path: Any, /) -> None: ...
+
+
+class Part(NamedTuple):
+    """Something that is saved, if there is any of it, and what reads it again."""
+
+    saved: Callable[[], Saved | None]
+    read: Callable[[Path | io.BytesIO], None]
 
 
 class EntityPipe(Pipe):
@@ -88,25 +96,40 @@ class EntityPipe(Pipe):
         """The group of ``doc.spans`` in the config."""
         return self.cfg["spans_key"]
 
+    def _parts(self) -> dict[str, Part]:
+        """What is saved, by name."""
+        return {self.part: Part(self._saved, self._read)}
+
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """What was learned or read, if anything; options are the config's."""
-        saved, stream = self._saved(), io.BytesIO()
-        if saved is not None:
-            saved.save(stream)
-        return to_bytes({} if saved is None else {self.part: stream.getvalue}, list(exclude))
+
+        def written(saved: Saved) -> bytes:
+            saved.save(stream := io.BytesIO())
+            return stream.getvalue()
+
+        parts = {name: part.saved() for name, part in self._parts().items()}
+        writers = {name: partial(written, saved) for name, saved in parts.items() if saved is not None}
+        return to_bytes(writers, list(exclude))
 
     def from_bytes(self: Self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
         """Take what `to_bytes` has written."""
-        from_bytes(data, {self.part: lambda content: self._read(io.BytesIO(content))}, list(exclude))
+
+        def given(read: Callable[[io.BytesIO], None], content: bytes) -> None:
+            read(io.BytesIO(content))
+
+        from_bytes(data, {name: partial(given, part.read) for name, part in self._parts().items()}, list(exclude))
         return self
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write a folder with what was learned or read, if anything."""
-        saved = self._saved()
-        to_disk(path, {} if saved is None else {self.part: saved.save}, list(exclude))
+        parts = {name: part.saved() for name, part in self._parts().items()}
+        to_disk(path, {name: saved.save for name, saved in parts.items() if saved is not None}, list(exclude))
 
     def from_disk(self: Self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
         """Take what `to_disk` has written."""
-        readers: dict[str, Callable[[Path], None]] = {self.part: self._read}
-        from_disk(path, readers if (ensure_path(path) / self.part).exists() else {}, list(exclude))
+        folder = ensure_path(path)
+        readers: dict[str, Callable[[Path], None]] = {
+            name: part.read for name, part in self._parts().items() if (folder / name).exists()
+        }
+        from_disk(path, readers, list(exclude))
         return self

@@ -27,10 +27,19 @@ from herdner.crf.templates import linear_chain, skip_chain
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError, shipped_models
+from herdner.ner.names import Names
 from herdner.ner.tagger import Tagger, load
-from herdner.spacy_component.common import configured_backend, document_of, named, register_extension, set_entities
+from herdner.spacy_component.common import (
+    ConfiguredNames,
+    configured_backend,
+    configured_names,
+    document_of,
+    named,
+    register_extension,
+    set_entities,
+)
 from herdner.spacy_component.examples import training_documents
-from herdner.spacy_component.pipe import SCORES, WRITES, EntityPipe
+from herdner.spacy_component.pipe import SCORES, WRITES, EntityPipe, Part
 from herdner.text.sentences import ENGLISH, SentenceRules
 from herdner.text.tags import Span, spans_from_tags, split_tag
 from herdner.text.tokenize import TokenizerSettings
@@ -40,6 +49,7 @@ DEFAULT_CONFIG = {
     "backend": None,
     "links": True,
     "uncertainty": False,
+    "names": None,
     "seed": 0,
     "spans_key": None,
     "annotate_ents": True,
@@ -65,6 +75,8 @@ class HerdnerTagger(EntityPipe):
     backend: name of an inference backend (`herdner.BACKENDS`), or a mapping of its "name" and options; None is the
     tagger's own choice. links: False leaves the links out. uncertainty: confidences are averaged over the model's
     particles.
+    names: that the user knows (`herdner.Names`): a file, a list of spaCy's patterns, or a mapping with "file" or
+    "patterns" and the options "strength", "hard" and "fold_case". A saved pipeline holds them.
     seed: of samplers. Each ``Doc`` draws its random numbers from the same child of the seed, so what is found in it
     does not depend on other documents, their order, the batch size or the number of processes; it is what
     ``Tagger.tag`` finds with this seed.
@@ -87,6 +99,7 @@ class HerdnerTagger(EntityPipe):
         backend: str | Mapping[str, Any] | None = None,
         links: bool = True,
         uncertainty: bool = False,
+        names: ConfiguredNames | None = None,
         seed: int = 0,
         spans_key: str | None = None,
         annotate_ents: bool = True,
@@ -111,8 +124,11 @@ class HerdnerTagger(EntityPipe):
                 raise ValueError("nowhere to write to: set annotate_ents to true or name a spans_key")
             child(seed, 0)
             self._backend = configured_backend(backend)
+            self._named_names, self._names = names, configured_names(names, missing_ok=True)
             if model is not None and _exists(model):
                 self._take(load(model).model_)
+            if self._tagger is not None and self._names is not None:
+                self._tagger.finder(self._names)  # a label that the model does not have is found here
 
     # --- tagging ----------------------------------------------------------------------------------------------------
 
@@ -128,7 +144,7 @@ class HerdnerTagger(EntityPipe):
         tagger = self.tagger
         aligned = [document_of(doc, tagger.model_.tokenizer.sentences) for doc in docs]
         documents = [each.document for each in aligned if each.document.n_tokens]
-        options: dict[str, Any] = {"seed": self.seed, "uncertainty": self.uncertainty}
+        options: dict[str, Any] = {"seed": self.seed, "uncertainty": self.uncertainty, "names": self.names}
         if self._backend is None:  # which draws no numbers: several documents at a time are faster
             tagged = tagger.pipe(documents, **options)
         else:
@@ -155,6 +171,13 @@ class HerdnerTagger(EntityPipe):
                 self._take(load(self._named_model).model_)
         assert self._tagger is not None
         return self._tagger
+
+    @property
+    def names(self) -> Names | None:
+        """Names that the user knows, if any. ValueError where their file is missing."""
+        if self._names is None:
+            self._names = configured_names(self._named_names)
+        return self._names
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -227,6 +250,13 @@ class HerdnerTagger(EntityPipe):
     def _load(self, where: Path | io.BytesIO) -> None:
         self._take(Model.load(where))
 
+    def _parts(self) -> dict[str, Part]:
+        return {**super()._parts(), "names": Part(lambda: self.names, self._read_names)}
+
+    def _read_names(self, where: Path | io.BytesIO) -> None:
+        with named(self.name):
+            self._names = configured_names(self._named_names, where)
+
 
 def _exists(model: str) -> bool:
     """Whether there is a model of this name to load now; a file that is not here may be inside a saved pipeline."""
@@ -246,6 +276,7 @@ def make_tagger(
     backend: str | dict[str, Any] | None,
     links: bool,
     uncertainty: bool,
+    names: str | list[dict[str, Any]] | dict[str, Any] | None,
     seed: int,
     spans_key: str | None,
     annotate_ents: bool,
@@ -254,6 +285,6 @@ def make_tagger(
 ) -> HerdnerTagger:
     """The factory ``herdner``; its arguments are those of `HerdnerTagger`."""
     return HerdnerTagger(
-        nlp.vocab, name, model=model, backend=backend, links=links, uncertainty=uncertainty, seed=seed,
+        nlp.vocab, name, model=model, backend=backend, links=links, uncertainty=uncertainty, names=names, seed=seed,
         spans_key=spans_key, annotate_ents=annotate_ents, overwrite_ents=overwrite_ents, scorer=scorer,
     )  # fmt: skip

@@ -192,6 +192,37 @@ def test_an_older_output_survives_a_failure(call: Call, model: str, tmp_path: Pa
     assert list(tmp_path.iterdir()) == [output]
 
 
+# --- names that the user knows
+
+
+def test_known_names(call: Call, model: str, tmp_path: Path) -> None:
+    path, text = tmp_path / "names.tsv", tmp_path / "a.txt"
+    path.write_text("Ostrava Kibo\tORG\nKENYA\tPER\n")
+    text.write_text("Then Ostrava Kibo went to Kenya.")
+    given = ["tag", text, "-m", model, "--names", path, "--names-hard"]
+    assert call(*given).out == "Then [Ostrava Kibo ORG] went to [Kenya LOC].\n"
+    assert call(*given, "--names-fold-case").out == "Then [Ostrava Kibo ORG] went to [Kenya PER].\n"
+    assert call(*given, "--names-fold-case", "--jobs", 2).out == "Then [Ostrava Kibo ORG] went to [Kenya PER].\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "names.tsv: holds no name; expected a name, a tab and a label"),
+        ("Kibo\tORG\n\nWinam\tBANK\n", "names.tsv:3: the model has no class 'BANK'; it has LOC, ORG, PER"),
+        ("Kibo\tORG\nWinam\n", "names.tsv:2: no tab in 'Winam'"),
+    ],
+)
+def test_a_bad_list_of_names_is_one_line_and_nothing_is_written(
+    call: Call, model: str, tmp_path: Path, content: str, message: str
+) -> None:
+    path, output = tmp_path / "names.tsv", tmp_path / "out"
+    path.write_text(content)
+    article = REPOSITORY / "corpora" / "article.txt"
+    assert message in one_line(call("tag", article, "-m", model, "--names", path, "-o", output), 1)
+    assert list(tmp_path.iterdir()) == [path]
+
+
 # --- wrong use
 
 
@@ -208,6 +239,8 @@ def test_an_older_output_survives_a_failure(call: Call, model: str, tmp_path: Pa
         (["tag", "-", "-"], "only once"),
         (["tag", "x.txt", "--output", "nowhere/out"], "no folder"),
         (["tag", "x.txt", "--output", "."], "is a folder"),
+        (["tag", "x.txt", "--names-hard"], "--names-hard goes with --names FILE"),
+        (["tag", "x.txt", "--names", "n", "--names-hard", "--names-strength", "2"], "leave one of them out"),
         (["evaluate"], "FILE:FORMAT"),
         (["evaluate", "x.png"], "FILE:FORMAT"),
         (["train", "--train", "x:conll"], "--output"),

@@ -89,6 +89,18 @@ def test_what_cannot_be_explained_is_one_line(call: Call, options: list[str], co
     assert message in one_line(call("explain", ARTICLE, *options), code)
 
 
+def test_names_that_are_given_are_shown(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "names.tsv").write_text("pier\tLOC\n", encoding="utf-8")
+    text = b"The pier is long.\n"
+    options = ["--names", tmp_path / "names.tsv"]
+    hard = call("explain", *options, "--names-hard", stdin=text).out
+    assert hard.startswith("pier LOC in sentence 1\n  log-odds +inf against no name: ")
+    assert "+inf  the names that you gave leave no choice" in hard
+    strong = call("explain", *options, "--names-strength", 20, stdin=text).out
+    assert "names given +20.00" in strong
+    assert "--names-hard goes with --names" in one_line(call("explain", "--names-hard", stdin=text), 2)
+
+
 def test_of_several_documents_those_with_the_name_are_explained(call: Call, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Nairobi is in Kenya.", encoding="utf-8")
     (tmp_path / "b.txt").write_text("Kenya is here.", encoding="utf-8")

@@ -39,6 +39,19 @@ def test_the_parts_are_what_one_process_writes(
 
 
 @pytest.mark.slow
+def test_known_names_go_to_the_workers(
+    client: Client, inputs: Path, tmp_path: Path, alone: Alone, joined: Joined
+) -> None:
+    path = tmp_path / "names.tsv"
+    path.write_text("Kenya\tPER\nNairobi\tORG\thard\n")
+    tag_files(inputs, tmp_path / "out", client=client, part_bytes=SMALL, names=path)
+    assert joined(tmp_path / "out") == alone(inputs, "--names", path) != alone(inputs)
+    path.write_text("Kenya\tORG\n")
+    with pytest.raises(ValueError, match="names"):
+        tag_files(inputs, tmp_path / "out", client=client, part_bytes=SMALL, names=path)
+
+
+@pytest.mark.slow
 def test_documents_sample_the_same_however_they_are_cut(
     client: Client, inputs: Path, tmp_path: Path, alone: Alone, joined: Joined
 ) -> None:

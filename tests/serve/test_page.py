@@ -90,6 +90,39 @@ def test_pointing_at_a_name_shows_how_sure_it_is_and_what_it_is_tied_to(page: An
     tip.wait_for(state="hidden")
 
 
+def test_a_click_on_a_name_says_why_it_has_its_label(page: Any) -> None:
+    tag(page, TEXT)
+    page.locator(".column").first.locator(".entity", has_text="Akinyi").last.click()
+    page.wait_for_selector("#parts tbody tr")
+    assert page.locator("#why-title").inner_text() == "Why is “Akinyi” PER ?"
+    rows = page.locator("#parts tbody tr").all_inner_texts()
+    assert len(rows) == 13
+    assert any("link to 'Charlotte Akinyi' in sentence 1, tagged PER (same-word)" in row for row in rows)
+    assert "smaller" in rows[-1]
+    assert page.locator("#parts .part-link").count() >= 1
+    said = page.locator("#parts .odds").inner_text()
+    values = [
+        float(text.replace("\N{MINUS SIGN}", "-")) for text in [*(row.split("\t")[0] for row in rows), said.split()[1]]
+    ]
+    assert abs(sum(values[:-1]) - values[-1]) < 0.1
+    page.click("#parts button")
+    assert page.locator("#parts tbody tr").count() > 13
+    page.select_option("#against", "ORG")
+    page.wait_for_selector("text=against ORG")
+    page.keyboard.press("Escape")
+    assert page.locator("#why").is_hidden()
+
+
+def test_the_keyboard_asks_why_and_no_links_are_none(page: Any) -> None:
+    tag(page, TEXT)
+    page.locator(".column").nth(1).locator(".entity").first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#parts tbody tr")
+    assert page.locator("#parts .part-link").count() == 0
+    page.click("#why-close")
+    assert page.locator("#why").is_hidden()
+
+
 def test_the_keyboard_reaches_every_name(page: Any) -> None:
     page.locator(".entity").first.focus()
     assert page.locator("#tip").is_visible()

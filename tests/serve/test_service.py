@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,15 +12,18 @@ from data import REPOSITORY
 
 import herdner
 from herdner import Tagger
+from herdner.crf.templates import EdgeScale
 
 pytest.importorskip("fastapi", reason="needs FastAPI: pip install 'herdner[serve]'")
 
+from herdner.serve import Limits, create_app
 from herdner.serve.guard import HEADERS
 from herdner.serve.pool import Busy, Fault, OutOfTime
-from herdner.serve.schema import OPTIONS, About, Tagged, TagRequest
+from herdner.serve.schema import OPTIONS, About, Explained, Tagged, TagRequest
+from herdner.serve.work import Desk
 
 ARTICLE = (REPOSITORY / "corpora" / "article.txt").read_text(encoding="utf-8")
-PAGES = ["/", "/docs", "/style.css", "/app.js", "/view.js", "/links.js", "/make.js", "/docs.js", "/icon.svg"]
+PAGES = ["/", "/docs", "/style.css", "/app.js", "/view.js", "/links.js", "/make.js", "/why.js", "/docs.js", "/icon.svg"]
 
 
 def tag(client: Any, **request: Any) -> Tagged:
@@ -96,6 +100,23 @@ def test_links_are_the_links_with_what_they_add(client: Any, tagger: Tagger) -> 
     assert tag(client, text=ARTICLE, backends=[{"links": False}]).results[0].links == []
 
 
+def test_known_names_are_those_of_the_tagger(tagger: Tagger) -> None:
+    """By each backend, in a worker's own process or here; links with scales see what they add."""
+    names = herdner.Names.of([("Winam", "PER"), ("Kisumu", "ORG", float("inf"))])
+    scaled = tuple(replace(each, scale=EdgeScale(1.0, 0.5, -0.5, 0.2)) for each in tagger.model_.link_tables)
+    for each in (tagger, Tagger.from_model(replace(tagger.model_, link_tables=scaled))):
+        desk = Desk(each, "en", names)
+        answer = Tagged.model_validate(desk.tagged(ARTICLE, [{"options": {}}, {"backend": "icm", "options": {}}], 0))
+        for result, backend in zip(answer.results, (None, "icm"), strict=True):
+            expected = each.tag(ARTICLE, backend=backend, names=names)
+            assert as_tuples(result.entities) == as_tuples(expected.entities) != as_tuples(each.tag(ARTICLE).entities)
+
+
+def test_names_that_the_model_has_no_class_for() -> None:
+    with pytest.raises(ValueError, match="name 1: the model has no class 'BANK'; it has LOC, ORG, PER"):
+        create_app("en", names=[("Winam", "BANK")], limits=Limits(n_workers=1))
+
+
 def test_offsets_count_characters(client: Any) -> None:
     text = "\U0001f600\U0001f600 Ada Lovelace met \U0001d49c Charles Babbage."
     (result,) = tag(client, text=text).results
@@ -123,6 +144,24 @@ def test_about_says_what_there_is(client: Any) -> None:
     assert about.limits.characters == 8_000
 
 
+@pytest.mark.parametrize(
+    ("choice", "options"),
+    [
+        ({}, {}),
+        ({"backend": {"backend": "viterbi", "links": False}}, {"backend": "viterbi", "links": False}),
+        ({"backend": {"backend": "gibbs", "options": {"n_sweeps": 30}}}, {"backend": "gibbs", "n_sweeps": 30}),
+        ({"backend": "icm", "against": "best"}, {"backend": "icm", "against": "best"}),
+    ],
+)
+def test_names_are_explained_as_by_the_tagger(client: Any, tagger: Tagger, choice: dict, options: dict) -> None:
+    for expected in tagger.explain(ARTICLE, seed=5, **options)[:4]:
+        span = {"start": expected.mention.start, "end": expected.mention.end}
+        response = client.post("/api/explain", json={"text": ARTICLE, "seed": 5, **span, **choice})
+        assert response.status_code == 200
+        assert response.json() == expected.to_dict()
+        assert Explained.model_validate_json(response.content).model_dump() == expected.to_dict()
+
+
 # --- its description
 
 
@@ -140,10 +179,15 @@ def test_openapi_describes_every_field_and_its_examples_are_right(client: Any) -
         "EntityFound",
         "LinkFound",
         "CharacterSpan",
+        "ExplainRequest",
+        "Explained",
+        "PartFound",
     ):
         assert schemas[name]["description"]
         for field, schema in schemas[name]["properties"].items():
             assert schema.get("description"), f"{name}.{field}"
+    (example,) = schemas["ExplainRequest"]["examples"]
+    assert client.post("/api/explain", json=example).json()["text"] == "Kisumu"
     assert len(schemas["TagRequest"]["examples"]) == 2
     for example in schemas["TagRequest"]["examples"]:
         TagRequest.model_validate(example)
@@ -176,6 +220,22 @@ def test_openapi_describes_every_field_and_its_examples_are_right(client: Any) -
 )
 def test_wrong_requests_are_told_what_is_wrong(client: Any, request_: Any, said: str) -> None:
     assert said in refused(client.post("/api/tag", json=request_), 422)
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ({"text": "Ada met Ada."}, "start: Field required"),
+        ({"text": "Kenya won.", "start": -1, "end": 5}, "start: "),
+        ({"text": "Kenya won.", "start": 0, "end": 4}, "characters 0 to 4 are not tagged as a name"),
+        ({"text": "Kenya won.", "start": 0, "end": 5, "against": "Town"}, "no label 'Town'"),
+        ({"text": "Kenya won.", "start": 0, "end": 5, "against": "LOC"}, "'Kenya' is LOC itself"),
+        ({"text": "Kenya won.", "start": 0, "end": 5, "backend": "viterbo"}, "there is no backend 'viterbo'"),
+        ({"text": "Kenya won.", "start": 0, "end": 5, "backends": ["gibbs"]}, "backends: "),
+    ],
+)
+def test_names_that_cannot_be_explained(client: Any, request_: Any, said: str) -> None:
+    assert said in refused(client.post("/api/explain", json=request_), 422)
 
 
 @pytest.mark.parametrize(
@@ -213,6 +273,8 @@ def test_only_json_is_taken_so_that_other_pages_cannot_post_forms(client: Any, k
 def test_texts_that_are_too_long(client: Any) -> None:
     assert "8,001 characters" in refused(client.post("/api/tag", json={"text": "a" * 8_001}), 413)
     assert "bytes" in refused(client.post("/api/tag", json={"text": "a" * 1_000_000}), 413)
+    long = {"text": "a" * 8_001, "start": 0, "end": 1}
+    assert "8,001 characters" in refused(client.post("/api/explain", json=long), 413)
 
 
 @pytest.mark.parametrize(

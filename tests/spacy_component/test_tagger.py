@@ -78,6 +78,50 @@ def sentences_by(nlp: Language) -> Language:
     return nlp
 
 
+PATTERNS = [{"label": "LOC", "pattern": "Ada Lovelace"}, {"label": "ORG", "pattern": [{"LOWER": "babbage"}]}]
+
+
+@pytest.mark.parametrize("of", ["list", "patterns", "file"])
+def test_known_names(tagger, tmp_path, of):
+    path = tmp_path / "names.jsonl"
+    herdner.Names.of(PATTERNS).save(path)
+    names = {"list": PATTERNS, "patterns": {"patterns": PATTERNS, "hard": True}, "file": str(path)}[of]
+    nlp = pipeline(names=names)
+    expected_names = herdner.Names.of(PATTERNS, hard=of == "patterns")
+    doc = nlp(TEXTS[2])
+    tokens = herdner.Document.from_aligned(doc.text, [[token.text for token in doc]])
+    assert found(doc) == expected(tagger.tag(tokens, names=expected_names))
+    if of == "patterns":
+        assert [(e.text, e.label_) for e in doc.ents[:2]] == [("Ada Lovelace", "LOC"), ("Babbage", "ORG")]
+    nlp.to_disk(tmp_path / "saved")
+    path.unlink()
+    assert found(spacy.load(tmp_path / "saved")(TEXTS[2])) == found(doc)
+    component = spacy.blank("en").add_pipe("herdner", config={"names": names, "model": None})
+    component.from_bytes(nlp.get_pipe("herdner").to_bytes())
+    assert found(component(nlp.make_doc(TEXTS[2]))) == found(doc)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ([{"label": "PERSON", "pattern": "Ada"}], "name 1: the model has no class 'PERSON'; it has LOC, ORG, PER"),
+        ([{"pattern": "Ada"}], "name 1: no label"),
+        ({"patterns": PATTERNS, "strong": 3}, "names have no option 'strong'; they have file, patterns, strength"),
+        ({"hard": True}, 'names need a "file" or "patterns", one of them'),
+        ([], "there is no name"),
+    ],
+)
+def test_names_that_are_none(names, message):
+    with pytest.raises(ComponentError, match=f"^herdner: {message}"):
+        pipeline(names=names)
+
+
+def test_a_missing_file_of_names_is_an_error_when_it_is_used(tmp_path):
+    nlp = pipeline(names=str(tmp_path / "none.tsv"))
+    with pytest.raises(ComponentError, match=r"herdner: .*none\.tsv: no such file"):
+        nlp("Ada sang.")
+
+
 def test_a_pipeline_without_sentences_gets_them_by_rules(nlp, tagger):
     doc = nlp(ARTICLE)
     assert not doc.has_annotation("SENT_START")  # others may still set them

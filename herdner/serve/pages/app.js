@@ -1,6 +1,7 @@
 // The page: what is asked of the service, and a column for each backend that answers.
 import { make } from "./make.js";
 import { differences, draw, show } from "./view.js";
+import { why } from "./why.js";
 
 const $ = (id) => document.getElementById(id);
 const state = { about: null, run: 0, columns: [] };
@@ -86,7 +87,7 @@ function newColumn(request, i) {
   const text = make("div", "text", request.text);
   header.append(title, facts, counts);
   card.append(header, text);
-  return { name: choice.backend, choice, card, facts, counts, text, source: request.text, result: null };
+  return { name: choice.backend, request, choice, card, facts, counts, text, source: request.text, result: null };
 }
 
 function fail(column, error) {
@@ -147,9 +148,16 @@ function finish() {
   const failed = state.columns.length - done.length;
   const parts = failed ? [`${plural(failed, "backend")} could not tag this text.`] : [];
   if (done.length > 1) parts.push(found.length ? `${plural(found.length, "place")} where the backends differ.` : "All backends agree.");
-  if (done.some((column) => column.result.entities.length)) parts.push("Point at a name, or go there by Tab, to see how sure it is and what it is linked to.");
+  if (done.some((column) => column.result.entities.length)) parts.push("Point at a name, or go there by Tab, to see how sure it is and what it is linked to; click on it, or press Enter, to see why.");
   else if (done.length) parts.push("No names found.");
   $("status").textContent = parts.join(" ");
+}
+
+/** Why the name that was chosen has its label; whether it is a name. */
+function explain(target) {
+  const mark = target.closest(".entity");
+  if (mark) why(mark, ask, state.about.labels);
+  return mark !== null;
 }
 
 async function begin() {
@@ -160,6 +168,11 @@ async function begin() {
   $("form").addEventListener("submit", (event) => {
     event.preventDefault();
     if (state.about) tag();
+  });
+  $("results").addEventListener("click", (event) => explain(event.target));
+  $("results").addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    if (explain(event.target)) event.preventDefault();
   });
   try {
     state.about = await ask("/api/about");

@@ -5,8 +5,8 @@ import { make, makeTable } from "./make.js";
 const MOST_IN_A_TIP = 6;
 const RESTING = 150; // links that are shown all the time; of more, only those of the name that is pointed at
 
-const percent = (value) => `${(100 * value).toFixed(value > 0.9995 || value < 0.1 ? 2 : 1)} %`;
-const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+export const percent = (value) => `${(100 * value).toFixed(value > 0.9995 || value < 0.1 ? 2 : 1)} %`;
+export const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
 const same = (a, b) => a.start === b.start && a.end === b.end && a.label === b.label;
 
 /** The number of a UTF-16 unit for each code point, as the service counts code points; the end included. */

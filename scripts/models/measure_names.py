@@ -1,0 +1,86 @@
+"""What a list of known names is worth, by the strength of its evidence.
+
+    python scripts/models/measure_names.py --test ../shared/data/ner/worldwide/dev:worldwide \
+        --test ../shared/data/ner/uner_ewt/en_ewt-ud-dev.iob2:uner --strength 0 --strength 3
+
+Of the names that the gold documents hold, each with its label, a random half is the list that tagging is given: a list
+for each document, of its own names (``--of document``), or one for all documents (``--of corpus``), where a name of one
+document meets others in which it means something else or nothing. ``--wrong`` gives that share of the list another
+label. Printed is the micro F1, the mean over seeds. The default of `herdner.ner.names.STRENGTH` comes from openly
+licensed documents, with one list for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import mean
+from typing import Annotated
+
+import numpy as np
+import typer
+
+import herdner
+from herdner import Names, Tagger
+from herdner.corpora.registry import parse_source, read
+from herdner.evaluation.scores import evaluate
+from herdner.evaluation.tabular import markdown_table, percent
+from herdner.text.document import Document, document_spans
+from herdner.text.tokenize import Tokenizer
+
+Listed = list[tuple[str, str]]
+
+
+def names_of(documents: Sequence[Document], rng: np.random.Generator, share: float, wrong: float) -> Listed:
+    """A random ``share`` of the names in the documents, each with its label; ``wrong`` of these with another one."""
+    spans = ((document, span) for document in documents for span in document_spans(document))
+    every = sorted({(" ".join(document.tokens[s.start : s.end]), s.label) for document, s in spans})
+    labels = sorted({label for _, label in every})
+    kept = [pair for pair in every if rng.random() < share]
+    return [
+        (name, str(rng.choice([other for other in labels if other != label])) if rng.random() < wrong else label)
+        for name, label in kept
+    ]
+
+
+def tagged(
+    tagger: Tagger, documents: Sequence[Document], lists: Sequence[Listed], strength: float
+) -> Iterator[Document]:
+    """The documents with what is found when each has its list; one list serves all where there is no other."""
+    plain = [replace(document, tags=None, entities=()) for document in documents]
+    if len(lists) == 1:
+        yield from tagger.pipe(plain, names=Names.of(lists[0], strength=strength) if lists[0] else None)
+        return
+    for document, known in zip(plain, lists, strict=True):
+        yield tagger.tag(document, names=Names.of(known, strength=strength) if known else None)
+
+
+def main(
+    test: Annotated[list[str], typer.Option(help="FILE:FORMAT, see herdner corpora.")],
+    model: Annotated[str, typer.Option(help="Name or file.")] = "en",
+    of: Annotated[str, typer.Option(help="document or corpus.")] = "corpus",
+    share: Annotated[float, typer.Option(min=0, max=1, help="Of the names that are on the list.")] = 0.5,
+    wrong: Annotated[float, typer.Option(min=0, max=1, help="Of the list that has a wrong label.")] = 0.0,
+    strength: Annotated[list[float] | None, typer.Option(help="Log-odds; inf is a constraint.")] = None,
+    n_seeds: Annotated[int, typer.Option(min=1)] = 3,
+) -> None:
+    tagger = herdner.load(model)
+    strengths = strength or [0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, float("inf")]
+    rows: list[list[str]] = []
+    for source in test:
+        found = read(parse_source(source), map_labels=True, tokenizer=Tokenizer(tagger.model_.tokenizer))
+        gold = [document for document in found if document.n_tokens]
+        parts = [gold] if of == "corpus" else [[document] for document in gold]
+        f1: list[list[float]] = []
+        for seed in range(n_seeds):
+            rng = np.random.default_rng(seed)
+            lists = [names_of(part, rng, share, wrong) for part in parts]
+            f1.append([evaluate(gold, list(tagged(tagger, gold, lists, s))).micro.f1 for s in strengths])
+        rows.append([source.rpartition("/")[2], *(percent(mean(column)) for column in zip(*f1, strict=True))])
+    means = [mean(float(row[i]) for row in rows) for i in range(1, len(strengths) + 1)]
+    rows.append(["mean", *(f"{value:.2f}" for value in means)])
+    print(markdown_table(["F1 by strength", *(f"{s:g}" for s in strengths)], rows))
+
+
+if __name__ == "__main__":
+    typer.run(main)
