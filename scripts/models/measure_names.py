@@ -22,10 +22,10 @@ import typer
 
 import herdner
 from herdner import Names, Tagger
-from herdner.corpora.registry import parse_source, read
+from herdner.corpora.reading import parse_source, read
 from herdner.evaluation.scores import evaluate
 from herdner.evaluation.tabular import markdown_table, percent
-from herdner.text.document import Document, document_spans
+from herdner.text.document import Document
 from herdner.text.tokenize import Tokenizer
 
 Listed = list[tuple[str, str]]
@@ -33,7 +33,7 @@ Listed = list[tuple[str, str]]
 
 def names_of(documents: Sequence[Document], rng: np.random.Generator, share: float, wrong: float) -> Listed:
     """A random ``share`` of the names in the documents, each with its label; ``wrong`` of these with another one."""
-    spans = ((document, span) for document in documents for span in document_spans(document))
+    spans = ((document, span) for document in documents for span in document.spans or ())
     every = sorted({(" ".join(document.tokens[s.start : s.end]), s.label) for document, s in spans})
     labels = sorted({label for _, label in every})
     kept = [pair for pair in every if rng.random() < share]
