@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from herdner.cli.common import complain, inference
-from herdner.cli.gold import CORE_CLASSES, classes_of, read_gold, timed
+from herdner.cli.gold import Gold, classes_of, read_gold, timed
 from herdner.cli.usage import UsageError
 
 if TYPE_CHECKING:
@@ -62,10 +62,7 @@ def parse_side(text: str) -> Side:
     return Side(text, parts["model"], parts["backend"], () if options is None else tuple(options.split(":")))
 
 
-def compared(
-    sources: list[SourceFile], names: tuple[str, str], seed: int, map_labels: bool | None, resamples: int,
-    unit: Unit | None,
-) -> Comparison:  # fmt: skip
+def compared(source: Gold, names: tuple[str, str], seed: int, resamples: int, unit: Unit | None) -> Comparison:
     """Reads the gold documents once, tags them by both sides or reads their predictions, and compares."""
     import numpy as np
 
@@ -74,6 +71,8 @@ def compared(
     if not resamples:
         raise UsageError("--resamples 0: a comparison is made of resamples; give 1 or more")
     sides = [parse_side(name) for name in names]
+    if source.case is not None and (file := next((side for side in sides if side.predictions), None)):
+        raise UsageError(f"--case: {file.name} is a file of predictions, not a model that could tag the text anew")
     taggers = load_taggers(sides)
     options = [
         {} if s.predictions else inference(s.backend, s.options, taggers[s.model], f"--compare {s.name}:")
@@ -81,10 +80,11 @@ def compared(
     ]
     tokenizer = shared_tokenizer(sides, taggers)
     # What is predicted is read before the tagging, which may take long.
-    read = [read_gold([s.predictions], tokenizer, map_labels is True) if s.predictions else None for s in sides]
+    mapped, labels = source.map_labels is True, source.labels
+    read = [read_gold([s.predictions], tokenizer, mapped, labels=labels) if s.predictions else None for s in sides]
     known = [tag for tagger in taggers.values() for tag in tagger.labels]
     known += [tag for documents in read for document in documents or () for tag in document.tags or ()]
-    gold = read_gold(sources, tokenizer, map_labels if map_labels is not None else classes_of(known) <= CORE_CLASSES)
+    gold = source.read(tokenizer, classes_of(known), " or ".join(dict.fromkeys(names)))
     results = [
         (documents, None) if documents is not None else tagged(letter, side, taggers[side.model], gold, given, seed)
         for letter, side, documents, given in zip("AB", sides, read, options, strict=True)

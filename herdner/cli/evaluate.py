@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import json
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from herdner.cli.common import command, inference
 from herdner.cli.compare import compared
-from herdner.cli.gold import CORE_CLASSES, classes_of, parse_sources, read_gold, show, timed
-from herdner.cli.options import MAX_RESAMPLES, BackendOption, JsonOption, ModelOption, SeedOption, SetOption, UnitOption
+from herdner.cli.gold import Gold, case_of, classes_of, parse_map, parse_sources, show, timed
+from herdner.cli.options import (
+    MAX_RESAMPLES,
+    BackendOption,
+    JsonOption,
+    MapOption,
+    ModelOption,
+    SeedOption,
+    SetOption,
+    UnitOption,
+)
 from herdner.cli.usage import UsageError, unit_of
 
 if TYPE_CHECKING:
-    from herdner.corpora.reading import SourceFile
-    from herdner.evaluation.scores import Scores
+    from herdner import Tagger
+    from herdner.evaluation.tabular import Tabulated
+    from herdner.text.document import Document
 
 
 @command
@@ -50,6 +61,15 @@ def evaluate(
             help="Bootstrap samples for the interval; 0: none [default: 1000, with --compare 10000].",
         ),
     ] = None,
+    map_: MapOption = None,
+    case: Annotated[
+        str | None,
+        typer.Option(metavar="lower|upper", help="Tag the text in lower case or in capitals, whatever it is in."),
+    ] = None,
+    consistency: Annotated[
+        bool,
+        typer.Option("--consistency", help="Also: repeated names and short forms, and how many of them are right."),
+    ] = False,
     unit: UnitOption = None,
     json_: JsonOption = False,
 ) -> None:
@@ -59,33 +79,42 @@ def evaluate(
 
     With --compare, two models, backends or files of predictions meet on the same documents: both F1, the difference
     with its interval, and p-values by approximate randomisation and paired bootstrap.
+
+    With --consistency: names that a document repeats, how many have differing labels and how many are all right; and
+    short forms such as "Winam" after "Winam Ferries Ltd."; with the links between mentions and without.
     """
     sources = parse_sources(files)
+    gold = Gold(sources, map_labels, parse_map(map_ or ()), case_of(case))
     if compare is None:
         if unit is not None:
             raise UsageError("--unit goes with --compare")
-        scores = scored(sources, model, backend, set_, seed, map_labels, 1000 if resamples is None else resamples)
+        tables: list[Tabulated] = scored(
+            gold, model, backend, set_, seed, 1000 if resamples is None else resamples, consistency
+        )
     else:
-        for name in ("model", "backend", "set_"):
+        for name in ("model", "backend", "set_", "consistency"):
             if getattr(context.get_parameter_source(name), "name", "DEFAULT") != "DEFAULT":
                 raise UsageError(f"--{name.strip('_')}: with --compare, A and B say so: MODEL@BACKEND:KEY=VALUE")
-        scores = compared(sources, compare, seed, map_labels, 10_000 if resamples is None else resamples, unit_of(unit))
+        tables = [compared(gold, compare, seed, 10_000 if resamples is None else resamples, unit_of(unit))]
     if json_:
-        print(scores.to_json())
-    else:
-        show(scores)
+        more = {"consistency": tables[1].to_dict()} if len(tables) > 1 else {}
+        print(json.dumps({**tables[0].to_dict(), **more}, ensure_ascii=False))
+        return
+    for i, table in enumerate(tables):
+        print(end="\n" if i else "")
+        show(table)
 
 
 def scored(
-    sources: list[SourceFile],
+    source: Gold,
     model: str,
     backend: str | None,
     set_: list[str] | None,
     seed: int,
-    map_labels: bool | None,
     resamples: int,
-) -> Scores:
-    """The scores of one model."""
+    consistency: bool,
+) -> list[Tabulated]:
+    """The scores of one model, and how consistent and right it is on repeated names, where that is asked for."""
     import numpy as np
 
     import herdner
@@ -94,8 +123,23 @@ def scored(
 
     tagger = herdner.load(model)
     options = inference(backend, set_, tagger)
-    mapped = map_labels if map_labels is not None else classes_of(tagger.labels) <= CORE_CLASSES
-    gold = read_gold(sources, Tokenizer(tagger.model_.tokenizer), mapped)
+    known = classes_of(tagger.labels)
+    gold = source.read(Tokenizer(tagger.model_.tokenizer), known, f"model {model}")
     predicted, speed = timed(tagger, gold, options, seed)
     rng = np.random.default_rng(seed) if resamples else None
-    return score(gold, predicted, rng=rng, n_resamples=resamples or 1, tokens_per_second=speed)
+    scores = score(gold, predicted, rng=rng, n_resamples=resamples or 1, tokens_per_second=speed, known=known)
+    return [scores, *(consistent(tagger, gold, predicted, options, seed) if consistency else ())]
+
+
+def consistent(
+    tagger: Tagger, gold: list[Document], predicted: list[Document], options: dict[str, Any], seed: int
+) -> list[Tabulated]:
+    """Repeated names and short forms of what was predicted and, where that had links, without them."""
+    from herdner.evaluation.consistency import consistency
+
+    linked = options.get("links", tagger.links) and bool(tagger.model_.link_tables)
+    sides = {"with links" if linked else "without links": predicted}
+    if linked:
+        sides["without links"] = timed(tagger, gold, {**options, "links": False}, seed, "without links")[0]
+    found = consistency(gold, sides)
+    return [found, found.differing]

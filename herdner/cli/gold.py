@@ -4,22 +4,52 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from herdner.cli.common import progress
-from herdner.cli.usage import wrong_use
+from herdner.cli.usage import UsageError, check_choice, wrong_use
 
 if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.corpora.reading import SourceFile
-    from herdner.evaluation.compare import Comparison
-    from herdner.evaluation.scores import Scores
+    from herdner.evaluation.tabular import Tabulated
+    from herdner.text.case import Case
     from herdner.text.document import Document
+    from herdner.text.io.labels import Labels
     from herdner.text.tokenize import Tokenizer
 
 CORE_CLASSES = {"PER", "LOC", "ORG"}
+
+
+@dataclass(frozen=True)
+class Gold:
+    """Annotated files as the options ask for them: with classes mapped as the corpus's registry says (None: where
+    nothing but `CORE_CLASSES` is known), then renamed by ``labels``, in another case.
+    """
+
+    sources: Sequence[SourceFile]
+    map_labels: bool | None = None
+    labels: Labels | None = None
+    case: Case | None = None
+
+    def read(self, tokenizer: Tokenizer, known: Collection[str], who: str) -> list[Document]:
+        """The documents. ``who`` knows these classes; wrong use where the files have none of them."""
+        from herdner.text.case import recased
+
+        mapped = self.map_labels if self.map_labels is not None else set(known) <= CORE_CLASSES
+        documents = read_gold(self.sources, tokenizer, mapped, labels=self.labels)
+        check_known(documents, known, who, self.sources)
+        return documents if self.case is None else [recased(document, self.case) for document in documents]
+
+
+def case_of(name: str | None) -> Case | None:
+    """What ``--case`` says; None where it is not given."""
+    if name is None:
+        return None
+    check_choice("--case", name, ("lower", "upper"))
+    return "lower" if name == "lower" else "upper"
 
 
 def timed(
@@ -44,12 +74,52 @@ def classes_of(tags: Iterable[str]) -> set[str]:
     return {tag.partition("-")[2] for tag in tags if tag != "O"}
 
 
+def check_known(gold: Sequence[Document], known: Collection[str], who: str, sources: Sequence[SourceFile]) -> None:
+    """Wrong use where names are annotated, and none of a class that is known: the format is another, or the classes
+    have other names.
+    """
+    found = sorted({span.label for document in gold for span in document.spans or ()})
+    if not found or not set(found).isdisjoint(known):
+        return
+    said = f"{', '.join(source.path for source in sources)}: none of its classes ({', '.join(found[:8])}) is one that"
+    said += f" {who} knows ({', '.join(sorted(known))})"
+    raise UsageError(f"{said}; {_mended(found, known, sources)}")
+
+
+def _mended(found: Sequence[str], known: Collection[str], sources: Sequence[SourceFile]) -> str:
+    """What to do where classes do not meet: name the corpus's own format, map classes, or train."""
+    from herdner.corpora.registry import load_registry
+
+    corpora = [each for each in load_registry().values() if each.labels and each.format not in map(_format, sources)]
+    fitting = [each.format for each in corpora if set(found) <= set(each.classes)]
+    if fitting:
+        return f"read it as {sources[0].path}:{fitting[0]}"
+    pairs = {label: target for label in found for target in known if label.lower()[:3] == target.lower()[:3]}
+    example = pairs or {found[0]: min(known)}
+    return "map them, as in " + " ".join(f"--map {old}={new}" for old, new in example.items())
+
+
+def _format(source: SourceFile) -> str:
+    return source.format
+
+
 def parse_sources(files: Iterable[str]) -> list[SourceFile]:
     """``FILE:FORMAT`` arguments taken apart; a wrong one is wrong use."""
     from herdner.corpora.reading import parse_source
 
     with wrong_use():
         return [parse_source(file) for file in files]
+
+
+def parse_map(pairs: Sequence[str]) -> Labels | None:
+    """``OLD=NEW`` as the readers take it; wrong use where there is no such pair."""
+    labels: dict[str, str | None] = {}
+    for pair in pairs:
+        old, equals, new = pair.partition("=")
+        if not equals or not old or len(new.split()) > 1:
+            raise UsageError(f"--map {pair!r}: expected OLD=NEW, as in PERSON=PER, or OLD= to drop a class")
+        labels[old] = new.strip() or None
+    return labels or None
 
 
 def encoding_of(source: SourceFile, encoding: str) -> dict[str, str]:
@@ -60,9 +130,15 @@ def encoding_of(source: SourceFile, encoding: str) -> dict[str, str]:
 
 
 def read_gold(
-    sources: Sequence[SourceFile], tokenizer: Tokenizer, map_labels: bool, encoding: str | None = None
+    sources: Sequence[SourceFile],
+    tokenizer: Tokenizer,
+    map_labels: bool,
+    encoding: str | None = None,
+    labels: Labels | None = None,
 ) -> list[Document]:
-    """All documents of the sources with tokens and gold tags; ValueError where there are none."""
+    """All documents of the sources with tokens and gold tags, their classes renamed by ``labels``; ValueError where
+    there are none.
+    """
     from herdner.corpora.reading import read
 
     documents: list[Document] = []
@@ -73,10 +149,18 @@ def read_gold(
                 continue
             if document.tags is None:
                 raise ValueError(f"{source.path}: document {document.id!r} has no annotation; give an annotated file")
-            documents.append(document)
+            documents.append(document if labels is None else mapped(document, labels))
     if sources and not documents:
         raise ValueError(f"{', '.join(source.path for source in sources)}: no document; the file is empty")
     return documents
+
+
+def mapped(document: Document, labels: Labels) -> Document:
+    """The document with its classes renamed, and without those that are dropped."""
+    from herdner.text.io.labels import rename
+
+    named = ((span, rename(span.label, labels)) for span in document.spans or ())
+    return document.with_spans([span._replace(label=label) for span, label in named if label is not None])
 
 
 def bare(document: Document) -> Document:
@@ -84,7 +168,7 @@ def bare(document: Document) -> Document:
     return replace(document, tags=None, entities=())
 
 
-def show(scores: Scores | Comparison) -> None:
+def show(scores: Tabulated) -> None:
     """A table for a terminal, Markdown for a file or pipe."""
     if not sys.stdout.isatty():
         print(scores.to_markdown())

@@ -28,6 +28,10 @@ EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of the
 MapLabelsOption = Annotated[
     bool, typer.Option("--map-labels", help="Map the classes of known corpora to PER, LOC and ORG; drop the others.")
 ]
+MapOption = Annotated[
+    list[str] | None,
+    typer.Option("--map", metavar="OLD=NEW", help="Rename a class, everywhere; OLD= drops it. May be repeated."),
+]
 UnitOption = Annotated[
     str | None, typer.Option("--unit", help="Resample by document or sentence [default: document, if there are two].")
 ]

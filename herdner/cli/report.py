@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from herdner.cli.common import command, complain, destination
-from herdner.cli.gold import encoding_of, parse_sources, read_gold
-from herdner.cli.options import MAX_RESAMPLES, EncodingOption, MapLabelsOption, SeedOption, UnitOption
+from herdner.cli.gold import encoding_of, parse_map, parse_sources, read_gold
+from herdner.cli.options import MAX_RESAMPLES, EncodingOption, MapLabelsOption, MapOption, SeedOption, UnitOption
 from herdner.cli.usage import UsageError, check_choice, check_encoding, check_writable, unit_of
 
 if TYPE_CHECKING:
@@ -33,10 +33,6 @@ BeforeOption = Annotated[
 AfterOption = Annotated[str | None, typer.Option("--after", metavar="FILE:FORMAT", help="A prediction, called after.")]
 NameOption = Annotated[
     list[str] | None, typer.Option("--name", help="What a prediction is called; one for each, in order.")
-]
-MapOption = Annotated[
-    list[str] | None,
-    typer.Option("--map", metavar="OLD=NEW", help="Rename a class, everywhere; OLD= drops it. May be repeated."),
 ]
 GoldClassesOption = Annotated[
     bool, typer.Option("--gold-classes", help="Leave out predicted classes that the gold standard does not have.")
@@ -157,17 +153,6 @@ def _format(format: str | None, output: str | None) -> str:
     if ending not in ENDINGS:
         raise UsageError(f"--output {output}: expected an ending .md, .html or .json; or add --format")
     return ENDINGS[ending]
-
-
-def parse_map(pairs: Sequence[str]) -> Labels | None:
-    """``OLD=NEW`` as the readers take it; wrong use where there is no such pair."""
-    labels: dict[str, str | None] = {}
-    for pair in pairs:
-        old, equals, new = pair.partition("=")
-        if not equals or not old or len(new.split()) > 1:
-            raise UsageError(f"--map {pair!r}: expected OLD=NEW, as in PERSON=PER, or OLD= to drop a class")
-        labels[old] = new.strip() or None
-    return labels or None
 
 
 def _sources(

@@ -49,6 +49,8 @@ class Repeats:
     n_occurring          names that are tagged somewhere and stand at two places or more, tagged or bare
     n_partly_missed      those of them that are bare somewhere
     n_unlike_reference   of n_differing, those of one label alone in the reference; None without a reference
+    n_right              of n_repeated, those whose every mention is in the reference, with its borders and label; None
+                         without a reference
     """
 
     n_repeated: int
@@ -56,11 +58,17 @@ class Repeats:
     n_occurring: int
     n_partly_missed: int
     n_unlike_reference: int | None = None
+    n_right: int | None = None
 
     @property
     def share_differing(self) -> float:
         """In [0, 1], 0 where no name is repeated."""
         return self.n_differing / max(1, self.n_repeated)
+
+    @property
+    def share_right(self) -> float | None:
+        """In [0, 1], 0 where no name is repeated; None without a reference."""
+        return None if self.n_right is None else self.n_right / max(1, self.n_repeated)
 
     @property
     def share_partly_missed(self) -> float:
@@ -69,7 +77,7 @@ class Repeats:
 
     def to_dict(self) -> dict[str, Any]:
         shares = {"share_differing": self.share_differing, "share_partly_missed": self.share_partly_missed}
-        return {**asdict(self), **shares}
+        return {**asdict(self), **shares, "share_right": self.share_right}
 
 
 def count_repeats(documents: Sequence[Document], reference: Sequence[Document] | None = None) -> Repeats:
@@ -80,13 +88,64 @@ def count_repeats(documents: Sequence[Document], reference: Sequence[Document] |
     names = repeated_names(documents)
     repeated = [name for name in names if name.n_mentions > 1]
     differing = [name for name in repeated if name.differs]
-    unlike = None
+    unlike = right = None
     if reference is not None:
+        counts = right_mentions(documents, reference)
+        right = sum(counts[name.document, name.name] == name.n_mentions for name in repeated)
         true = {(name.document, name.name): name for name in repeated_names(reference)}
         alone = [true.get((name.document, name.name)) for name in differing]
         unlike = sum(name is not None and name.n_mentions > 1 and not name.differs for name in alone)
     missed = sum(name.is_partly_missed for name in names)
-    return Repeats(len(repeated), len(differing), len(names), missed, unlike)
+    return Repeats(len(repeated), len(differing), len(names), missed, unlike, right)
+
+
+@dataclass(frozen=True, slots=True)
+class InconsistentName:
+    """A name with several labels in one document: how often it has which, in the prediction and in the gold.
+
+    "-" counts its places that no entity touches. ``n_right`` of its predicted mentions are gold ones.
+    """
+
+    document: str | None
+    name: str
+    labels: dict[str, int]
+    gold_labels: dict[str, int]
+    n_right: int
+
+    @property
+    def n_mentions(self) -> int:
+        """Predicted ones."""
+        return sum(n for label, n in self.labels.items() if label != "-")
+
+
+def inconsistent_names(gold: Sequence[Document], predicted: Sequence[Document], n: int) -> list[InconsistentName]:
+    """The ``n`` names with the most mentions that the prediction labels in several ways."""
+    true = {(name.document, name.name): name for name in repeated_names(gold)}
+    right = right_mentions(predicted, gold)
+    names = [name for name in repeated_names(predicted) if name.differs]
+    return [
+        InconsistentName(
+            gold[name.document].id, " ".join(name.name), _labels(name), _labels(true.get((name.document, name.name))),
+            right[name.document, name.name],
+        )
+        for name in sorted(names, key=lambda name: -name.n_mentions)[:n]
+    ]  # fmt: skip
+
+
+def _labels(name: Repeated | None) -> dict[str, int]:
+    if name is None:
+        return {}
+    counts = dict(sorted(name.labels.items(), key=lambda item: (-item[1], item[0])))
+    return {**counts, "-": name.n_bare} if name.n_bare else counts
+
+
+def right_mentions(documents: Sequence[Document], reference: Sequence[Document]) -> Counter[tuple[int, Name]]:
+    """By document and name: the mentions that are in the reference, with their borders and label."""
+    counts: Counter[tuple[int, Name]] = Counter()
+    for number, (document, truth) in enumerate(zip(documents, reference, strict=True)):
+        for start, end, _ in set(document.spans or ()) & set(truth.spans or ()):
+            counts[number, tuple(document.tokens[start:end])] += 1
+    return counts
 
 
 def repeated_names(documents: Sequence[Document]) -> list[Repeated]:

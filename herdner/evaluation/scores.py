@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from herdner.evaluation.tabular import Tabulated
 from herdner.text.document import Document
 from herdner.text.tags import Scheme, Span, detect_scheme, spans_from_tags, tags_from_spans
 
+KNOWN = "micro, known classes"
 _CELLS = 1 << 22  # numbers held at once while resampling
 
 
@@ -42,7 +43,11 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Scores(Tabulated):
-    """What an evaluation says. ``macro`` is the mean over the classes, ``classes`` are those of either side, sorted."""
+    """What an evaluation says. ``macro`` is the mean over the classes, ``classes`` are those of either side, sorted.
+
+    Where the tagger is known not to know some class of the gold standard, ``unknown`` has the number of gold entities
+    of each: ``micro`` and ``macro`` count them as missed, and ``known`` leaves them out.
+    """
 
     header: ClassVar[tuple[str, ...]] = ("class", "precision", "recall", "F1", "support")
 
@@ -54,20 +59,33 @@ class Scores(Tabulated):
     n_tokens: int
     interval: Interval | None = None
     tokens_per_second: float | None = None
+    known: ClassScores | None = None
+    unknown: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The classes, the macro and the micro average."""
-        return [_cells(row) for row in (*self.classes, self.macro, self.micro)]
+        """The classes, the macro and the micro average; before the last that of the known classes, if some are not."""
+        classes = [(*_cells(c)[:1], "-", "-", "-", f"{c.support:,}") if c.label in self.unknown else _cells(c)
+                   for c in self.classes]  # fmt: skip
+        averages = (self.macro, self.micro) if self.known is None else (self.macro, self.known, self.micro)
+        return [*classes, *map(_cells, averages)]
 
     def summary(self) -> str:
         """Sizes, interval and speed in one line."""
-        parts = [f"{self.n_documents:,} documents, {self.n_sentences:,} sentences, {self.n_tokens:,} tokens"]
+        parts = [self._of_unknown()] if self.unknown else []
+        parts += [] if self.micro.support else ["the gold standard holds no name"]
+        parts += [f"{self.n_documents:,} documents, {self.n_sentences:,} sentences, {self.n_tokens:,} tokens"]
         if self.interval is not None:
             low, high, level = self.interval.low, self.interval.high, self.interval.level
             parts.append(f"{level:.0%} interval of F1 {low:.2%} to {high:.2%}, by bootstrap over {self.interval.unit}s")
         if self.tokens_per_second is not None:
             parts.append(f"{self.tokens_per_second:,.0f} tokens per second")
         return "; ".join(parts)
+
+    def _of_unknown(self) -> str:
+        counts = ", ".join(f"{n:,} {label}" for label, n in self.unknown.items())
+        classes = "a class" if len(self.unknown) == 1 else "classes"
+        missed = f"micro and macro count them as missed, '{KNOWN}' leaves them out"
+        return f"gold names of {classes} that the model does not know: {counts} ({missed})"
 
 
 def _cells(row: ClassScores) -> tuple[str, ...]:
@@ -91,6 +109,7 @@ def evaluate(
     n_resamples: int = 1000,
     level: float = 0.95,
     tokens_per_second: float | None = None,
+    known: Iterable[str] | None = None,
 ) -> Scores:
     """Scores of predicted documents against gold documents with the same tokens, in the same order.
 
@@ -100,7 +119,7 @@ def evaluate(
     the predicted entities count.
 
     With ``rng``, the interval resamples documents (sentences, when there is only one document; an entity then belongs
-    to the sentence where it begins).
+    to the sentence where it begins). ``known`` are the classes that the tagger knows, if it does not know all.
 
     Raises ValueError where documents differ in number or tokens.
     """
@@ -109,7 +128,17 @@ def evaluate(
     interval = None if rng is None else bootstrap_interval(pairs, rng, n_resamples, level)
     n_sentences = sum(len(pair.sentence_offsets) - 1 for pair in pairs)
     n_tokens = sum(int(pair.sentence_offsets[-1]) for pair in pairs)
-    return Scores(micro, macro, classes, len(pairs), n_sentences, n_tokens, interval, tokens_per_second)
+    scores = Scores(micro, macro, classes, len(pairs), n_sentences, n_tokens, interval, tokens_per_second)
+    return scores if known is None else _of_known(scores, pairs, set(known))
+
+
+def _of_known(scores: Scores, pairs: Sequence[Pair], known: set[str]) -> Scores:
+    """The scores with what is to be said of classes that the tagger does not know."""
+    unknown = {row.label: row.support for row in scores.classes if row.support and row.label not in known}
+    if not unknown:
+        return scores
+    kept = [pair._replace(gold=[span for span in pair.gold if span.label not in unknown]) for pair in pairs]
+    return replace(scores, known=replace(_seqeval(kept)[0], label=KNOWN), unknown=unknown)
 
 
 def pair_up(gold: Sequence[Document], predicted: Sequence[Document], scheme: Scheme | None = None) -> Iterator[Pair]:

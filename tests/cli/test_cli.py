@@ -243,6 +243,10 @@ def test_a_bad_list_of_names_is_one_line_and_nothing_is_written(
         (["tag", "x.txt", "--names", "n", "--names-hard", "--names-strength", "2"], "leave one of them out"),
         (["evaluate"], "FILE:FORMAT"),
         (["evaluate", "x.png"], "FILE:FORMAT"),
+        (["evaluate", "x:conll", "--case", "title"], "--case 'title': expected lower or upper"),
+        (["evaluate", "x:conll", "--map", "PER"], "expected OLD=NEW"),
+        (["evaluate", "x:conll", "--consistency", "--compare", "en", "en"], "--consistency: with --compare"),
+        (["evaluate", "x:conll", "--case", "lower", "--compare", "en", "y:conll"], "y:conll is a file of predictions"),
         (["train", "--train", "x:conll"], "--output"),
         (["train", "--train", "x:conll", "--output", "m", "--scheme", "bio"], "iob2"),
         (["train", "--train", "x:colln", "--output", "m"], "did you mean conll"),
@@ -294,6 +298,46 @@ def test_evaluate_says_what_the_library_says(call: Call, model: str) -> None:
     assert scores["tokens_per_second"] > 0
     table = call("evaluate", f"{DEV}:conll", "-m", model, "--resamples", "0").out
     assert f"{scores['micro']['f1']:.2%}" in table
+
+
+def test_evaluate_in_another_case_and_consistency(call: Call, model: str) -> None:
+    asked = ["evaluate", f"{DEV}:conll", "-m", model, "--resamples", "0"]
+    plain, lower, upper = (
+        json.loads(call(*asked, "--json", *more).out) for more in ([], ["--case", "lower"], ["--case", "upper"])
+    )
+    assert lower["micro"]["support"] == upper["micro"]["support"] == plain["micro"]["support"]
+    assert max(lower["micro"]["f1"], upper["micro"]["f1"]) < plain["micro"]["f1"]
+    told = json.loads(call(*asked, "--json", "--consistency").out)
+    assert {**told, "consistency": 0, "tokens_per_second": 0} == {**plain, "consistency": 0, "tokens_per_second": 0}
+    assert list(told["consistency"]["repeated_names"]) == ["gold", "with links", "without links"]
+    assert set(told["consistency"]["short_forms"]["with links"]) == {"ORG", "PER"}
+    table = call(*asked, "--consistency").out
+    assert "| without links | " in table
+    assert "differing labels, with links" in table
+    chain = call(*asked, "--consistency", "--set", "links=false").out
+    assert "| without links | " in chain
+    assert "| with links | " not in chain
+
+
+def test_classes_that_the_model_does_not_know(call: Call, model: str, tmp_path: Path) -> None:
+    path = tmp_path / "gold.conll"
+    path.write_text("Nairobi\tB-location\nin\tO\nKenya\tB-location\n.\tO\n\nAda\tB-person\nsang\tO\n.\tO\n")
+    asked = ["evaluate", f"{path}:conll", "-m", model, "--resamples", "0"]
+    message = one_line(call(*asked), 2)
+    assert "none of its classes (location, person) is one that model" in message
+    assert "knows (LOC, ORG, PER); read it as" in message
+    assert "gold.conll:wnut17" in message
+    assert one_line(call(*asked[:2], "--compare", model, f"{model}@icm"), 2).count("none of its classes") == 1
+    scores = json.loads(call(*asked, "--map", "location=LOC", "--json").out)
+    assert scores["unknown"] == {"person": 1}
+    assert scores["micro"]["support"] == 3 > scores["known"]["support"] == 2
+    table = call(*asked, "--map", "location=LOC").out
+    assert "| person | - | - | - | 1 |" in table
+    assert "a class that the model does not know: 1 person" in table
+    dropped = json.loads(call(*asked, "--map", "location=LOC", "--map", "person=", "--json").out)
+    assert (dropped["unknown"], dropped["micro"]["support"]) == ({}, 2)
+    path.write_text(path.read_text().replace("location", "PLACE").replace("person", "PERSON"))
+    assert "map them, as in --map PERSON=PER (" in one_line(call(*asked), 2)
 
 
 def test_evaluate_needs_annotation(call: Call, model: str, tmp_path: Path) -> None:

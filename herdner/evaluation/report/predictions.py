@@ -51,6 +51,9 @@ def lay(
     notes = [] if known else ["the gold standard holds no entity: there is nothing to find"]
     if known and seen - known:
         notes.append(f"{source}: {_unknown(seen, known)}")
+    elif seen and (missing := sorted(known - seen)):
+        one = f"no {missing[0]}" if len(missing) == 1 else f"none of {', '.join(missing[:8])}"
+        notes.append(f"{source}: {one} is predicted, which the gold standard has; --map {missing[0]}= leaves it out")
     if not seen:
         notes.append(f"{source}: no entity is predicted")
     return Laid(documents, [*notes, *(f"{source}: {note}" for note in _mended(aligned))])

@@ -21,8 +21,9 @@ from herdner.evaluation.mistakes import (
     mended,
 )
 from herdner.evaluation.partial import PartialScores, partial_matches
-from herdner.evaluation.repeats import Repeated, Repeats, count_repeats, repeated_names
+from herdner.evaluation.repeats import InconsistentName, Repeats, count_repeats, inconsistent_names
 from herdner.evaluation.scores import Scores, evaluate
+from herdner.evaluation.short_forms import ShortForms, count_short_forms
 from herdner.text.document import Document
 
 
@@ -53,19 +54,6 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class InconsistentName:
-    """A name with several labels in one document: how often it has which, in the prediction and in the gold.
-
-    "-" counts its places that no entity touches.
-    """
-
-    document: str | None
-    name: str
-    labels: dict[str, int]
-    gold_labels: dict[str, int]
-
-
-@dataclass(frozen=True)
 class Calibration:
     """``measures`` by name; ``confidence``, ``precision`` and ``size`` of the bins of equal mass."""
 
@@ -88,11 +76,13 @@ class System:
     errors: list[FrequentMistake]
     consistency: Repeats
     inconsistent_names: list[InconsistentName]
+    short_forms: dict[str, ShortForms]
     calibration: Calibration | None
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            **asdict(self), "confusion": self.confusion.to_dict(), "consistency": self.consistency.to_dict()
+            **asdict(self), "confusion": self.confusion.to_dict(), "consistency": self.consistency.to_dict(),
+            "short_forms": {label: found.to_dict() for label, found in self.short_forms.items()},
         }  # fmt: skip
 
 
@@ -183,28 +173,10 @@ def _system(
         confusion(found),
         options.frequent(found, gold),
         count_repeats(documents, gold),
-        _inconsistent(gold, documents, options.n_errors),
+        inconsistent_names(gold, documents, options.n_errors),
+        count_short_forms(gold, documents),
         _calibration(prediction, gold, notes),
     )
-
-
-def _inconsistent(gold: Sequence[Document], predicted: Sequence[Document], n: int) -> list[InconsistentName]:
-    """The names with the most mentions that the prediction labels in several ways."""
-    true = {(name.document, name.name): name for name in repeated_names(gold)}
-    names = [name for name in repeated_names(predicted) if name.differs]
-    return [
-        InconsistentName(
-            gold[name.document].id, " ".join(name.name), _labels(name), _labels(true.get((name.document, name.name)))
-        )
-        for name in sorted(names, key=lambda name: -name.n_mentions)[:n]
-    ]
-
-
-def _labels(name: Repeated | None) -> dict[str, int]:
-    if name is None:
-        return {}
-    counts = dict(sorted(name.labels.items(), key=lambda item: (-item[1], item[0])))
-    return {**counts, "-": name.n_bare} if name.n_bare else counts
 
 
 def _calibration(prediction: Prediction, gold: Sequence[Document], notes: list[str]) -> Calibration | None:

@@ -7,9 +7,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from herdner.evaluation.consistency import right, told
 from herdner.evaluation.mistakes import Confusion, Example, FrequentMistake
-from herdner.evaluation.repeats import Repeats
-from herdner.evaluation.report.values import Change, InconsistentName, Report, System
+from herdner.evaluation.repeats import InconsistentName, Repeats
+from herdner.evaluation.report.values import Change, Report, System
 from herdner.evaluation.scores import ClassScores
 from herdner.evaluation.tabular import percent, points
 
@@ -204,34 +205,49 @@ def _change(change: Change) -> Section:
 
 
 def _consistency(report: Report) -> list[Block]:
-    header = ["", "repeated names", "labels differ", "share %", "unlike gold", "names in 2+ places", "partly missed",
-              "share %"]  # fmt: skip
+    header = ["", "repeated names", "labels differ", "share %", "unlike gold", "all right", "share %",
+              "names in 2+ places", "partly missed", "share %"]  # fmt: skip
 
     def row(name: str, found: Repeats) -> list[str]:
         unlike = "" if found.n_unlike_reference is None else f"{found.n_unlike_reference:,}"
+        right = ["", ""] if found.n_right is None else [f"{found.n_right:,}", percent(found.share_right or 0)]
         return [
-            name, f"{found.n_repeated:,}", f"{found.n_differing:,}", percent(found.share_differing), unlike,
+            name, f"{found.n_repeated:,}", f"{found.n_differing:,}", percent(found.share_differing), unlike, *right,
             f"{found.n_occurring:,}", f"{found.n_partly_missed:,}", percent(found.share_partly_missed),
         ]  # fmt: skip
 
     rows = [row("gold", report.gold_consistency), *(row(system.name, system.consistency) for system in report.systems)]
     said = (
         "Names are counted once for each document. Labels differ: of the names with two mentions or more, those whose "
-        "mentions carry different labels; unlike gold: those of them that the gold standard gives one label alone. "
-        "Partly missed: of the names that are tagged somewhere and stand at two places or more, those that no entity "
-        "touches at one of them."
+        "mentions carry different labels; unlike gold: those of them that the gold standard gives one label alone; "
+        "all right: those whose every mention has the borders and the label of a gold one. Partly missed: of the names "
+        "that are tagged somewhere and stand at two places or more, those that no entity touches at one of them."
     )
-    parts: list[Block] = [Text(said), Rows(header, rows)]
+    parts: list[Block] = [Text(said), Rows(header, rows), *_short_forms(report.systems)]
     for system in report.systems:
         if names := system.inconsistent_names:
             parts.append(Text(f"Names that {system.name} gives several labels ('-': places that are no entity):"))
-            parts.append(Rows(["name", "document", "labels", "gold"], [_name(name) for name in names], 4))
+            parts.append(Rows(["name", "document", "labels", "gold", "right"], [_name(name) for name in names], 4))
     return parts
 
 
+def _short_forms(systems: Sequence[System]) -> list[Block]:
+    """None where the gold standard has no short form."""
+    labels = [label for label, found in systems[0].short_forms.items() if found.n]
+    rows = [
+        [s.name, *(f"{n:,}" for label in labels for n in (s.short_forms[label].n, s.short_forms[label].n_right))]
+        for s in systems
+    ]
+    said = (
+        "Short forms are mentions of one word that a longer name before it begins with (organisations) or ends with "
+        "(persons)."
+    )
+    header = ["prediction", *(cell for label in labels for cell in (f"short forms, {label}", "right"))]
+    return [Text(said), Rows(header, rows)] if labels else []
+
+
 def _name(name: InconsistentName) -> list[str]:
-    told = [[f"{label}\N{NO-BREAK SPACE}{n}" for label, n in each.items()] for each in (name.labels, name.gold_labels)]
-    return [name.name, name.document or "", *map(", ".join, told)]
+    return [name.name, name.document or "", told(name.labels), told(name.gold_labels), right(name)]
 
 
 def _kinds(report: Report) -> Rows:

@@ -1,0 +1,34 @@
+"""A document in another case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from herdner.text.document import Document
+
+Case = Literal["lower", "upper"]
+CASES: Mapping[Case, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper}
+
+
+def recased(document: Document, case: Case) -> Document:
+    """The document with all letters in lower case or in capitals: the same tokens, sentences, spans and white space.
+
+    Offsets are those of the new text, which may be longer ("ß" is "SS").
+    """
+    turn, text = CASES[case], document.text
+    tokens = [turn(token) for token in document.tokens]
+    borders = [0, *np.stack([document.token_starts, document.token_ends], axis=1).ravel().tolist(), len(text)]
+    gaps = [text[start:end] for start, end in zip(borders[::2], borders[1::2], strict=True)]
+    gap_lengths = np.fromiter(map(len, gaps[:-1]), np.int64, len(tokens))
+    lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
+    ends = np.cumsum(gap_lengths + lengths)
+    changed = replace(
+        document,
+        text=gaps[0] + "".join(token + gap for token, gap in zip(tokens, gaps[1:], strict=True)),
+        tokens=tokens, token_starts=ends - lengths, token_ends=ends, tags=None, entities=(),
+    )  # fmt: skip
+    return changed if document.spans is None else changed.with_spans(document.spans)

@@ -1,0 +1,43 @@
+"""Documents in another case."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from running_texts import running_texts
+
+from herdner.text.case import recased
+from herdner.text.document import Document, Entity
+from herdner.text.tags import Span
+
+
+@pytest.mark.parametrize(("case", "turn"), [("lower", str.lower), ("upper", str.upper)])
+@given(document=running_texts(), annotated=st.booleans())
+def test_tokens_change_and_all_else_stays(document, annotated, case, turn):
+    if not annotated:
+        document = Document(
+            document.text, document.tokens, document.token_starts, document.token_ends, document.sentence_offsets
+        )
+    found = recased(document, case)
+    assert list(found.tokens) == [turn(token) for token in document.tokens]
+    placed = zip(found.token_starts, found.token_ends, strict=True)
+    assert [found.text[start:end] for start, end in placed] == found.tokens
+    assert found.spans == document.spans
+    assert (found.tags is None) == (not annotated)
+    assert found.sentence_offsets.tolist() == document.sentence_offsets.tolist()
+    outside = [0, *found.token_ends.tolist()], [*found.token_starts.tolist(), len(found.text)]
+    before = [0, *document.token_ends.tolist()], [*document.token_starts.tolist(), len(document.text)]
+    gaps = [
+        [text[a:b] for a, b in zip(*places, strict=True)]
+        for text, places in ((found.text, outside), (document.text, before))
+    ]
+    assert gaps[0] == gaps[1]
+
+
+def test_letters_that_become_two():
+    document = Document.from_aligned("  Stra\u00dfe  5, Kisumu", [["Stra\u00dfe", "5", ",", "Kisumu"]])
+    found = recased(document.with_spans([Span(0, 2, "LOC"), Span(3, 4, "LOC")]), "upper")
+    assert found.text == "  STRASSE  5, KISUMU"
+    assert found.entities == (Entity(2, 12, "LOC", "STRASSE  5"), Entity(14, 20, "LOC", "KISUMU"))
+    assert recased(Document.from_text(" \u00df "), "upper").text == " \u00df "  # nothing but tokens changes
