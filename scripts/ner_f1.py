@@ -1,13 +1,13 @@
 """HG16 Table 3: F1 and seconds of Gibbs, herded Gibbs and Viterbi on a chain; then of every backend with links.
 
-    python scripts/ner_f1.py --model en --test ../shared/data/ner/ieer:ieer
-    python scripts/ner_f1.py --train ../shared/data/ner/conll2003/eng.train:conll2003 --templates skip \
-        --test ../shared/data/ner/conll2003/eng.testa:conll2003 --save conll.herdner
-    python scripts/ner_f1.py --train ../shared/data/ner/conll2003/eng.train:conll2003 --scheme iob1 --unconstrained \
-        --map-labels --test ../shared/data/ner/ieer:ieer
+    python scripts/ner_f1.py --test ../shared/data/ner/ieer:ieer
+    herdner train --train ../shared/data/ner/conll2003/eng.train:conll2003 --output conll.herdner
+    python scripts/ner_f1.py --model conll.herdner --test ../shared/data/ner/conll2003/eng.testa:conll2003
+    herdner train --train ../shared/data/ner/conll2003/eng.train:conll2003 --scheme iob1 --link none --map-labels \
+        --output hg16.herdner
+    python scripts/ner_f1.py --model hg16.herdner --unconstrained --test ../shared/data/ner/ieer:ieer
 
-The corpora are measured, never shipped. With ``--train``, a tagger is trained there with the word classes and
-gazetteers of the shipped model. Random methods: mean and standard deviation over the seeds.
+The corpora are measured, never shipped. Random methods: mean and standard deviation over the seeds.
 
 The samplers return the best state they visited. From the chain's best path (``--start viterbi``, as `Tagger` begins)
 that is Viterbi's on a chain, whatever they do; from a random one (``--start random``) they have to find it. Where a
@@ -31,37 +31,16 @@ import typer
 from benchmarks.timing import best_times
 from papers.experiment import Experiment, command
 from papers.ner_decoding import Method, Row, Scored, Start, measure, of_the_paper, of_the_registry
-from rich.console import Console
-from rich.progress import Progress
 
 import herdner
-from herdner.corpora.reading import parse_source, read
-from herdner.crf.templates import linear_chain, skip_chain
+from herdner.corpora.reading import read
 from herdner.evaluation.scores import evaluate
 from herdner.evaluation.tabular import markdown_table
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
-from herdner.text.tags import Scheme
 from herdner.text.tokenize import Tokenizer
 
-TEMPLATES = {"chain": (linear_chain(),), "skip": (linear_chain(), skip_chain())}
 HEADER = ("method", "sweeps", "start", "F1", "sd", "below the best", "seconds")
-
-
-def documents_of(source: str, map_labels: bool) -> list[Document]:
-    return list(read(parse_source(source), map_labels=map_labels, tokenizer=Tokenizer()))
-
-
-def trained(sources: Sequence[str], map_labels: bool, seed: int, **options: Any) -> Tagger:
-    documents = [document for source in sources for document in documents_of(source, map_labels)]
-    with Progress(console=Console(stderr=True)) as progress:
-        task = progress.add_task("training", total=None)
-        tagger = Tagger(lexicon=herdner.load("en").lexicon, **options)
-
-        def report(number: int, told: dict[str, Any]) -> None:
-            progress.update(task, description=f"training: {told['stage']}, iteration {number}")
-
-        return tagger.fit(documents, progress=report, seed=seed)
 
 
 def table(rows: Sequence[Row], caption: str) -> str:
@@ -154,15 +133,8 @@ def draw(panel: Any, rows: Sequence[Row], title: str) -> None:
 def main(
     experiment: Experiment,
     test: Annotated[list[str], typer.Option(help="FILE:FORMAT to measure on; may be repeated.")],
-    model: Annotated[str, typer.Option(help="Model to measure, where nothing is trained.")] = "en",
-    train: Annotated[list[str] | None, typer.Option(help="FILE:FORMAT to train on; may be repeated.")] = None,
-    templates: Annotated[Literal["chain", "skip"], typer.Option(help="What to train.")] = "chain",
-    scheme: Annotated[Scheme, typer.Option(help="Tag scheme to train in.")] = "iobes",
+    model: Annotated[str, typer.Option(help="Name or file of the model to measure.")] = "en",
     unconstrained: Annotated[bool, typer.Option(help="Forbid no sequences of tags.")] = False,
-    map_labels: Annotated[bool, typer.Option(help="Train on PER, LOC and ORG alone.")] = False,
-    iterations: int = 80,
-    c2: float = 0.3,
-    save: Annotated[Path | None, typer.Option(help="Model file to write after training.")] = None,
     start: Annotated[Literal["both", "random", "viterbi"], typer.Option(help="Start on the chain.")] = "both",
     unit: Annotated[Literal["sentence", "document"], typer.Option(help="Graph of the chain.")] = "sentence",
     sweeps: Annotated[
@@ -172,15 +144,9 @@ def main(
     n_seeds: Annotated[int, typer.Option(min=1, help="Runs of random methods.")] = 5,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of others, for the time.")] = 3,
 ) -> None:
-    if train:
-        options = {"templates": TEMPLATES[templates], "scheme": scheme, "constrained": not unconstrained, "c2": c2}
-        tagger = trained(train, map_labels, experiment.seed, max_iterations=iterations, **options)
-        if save is not None:
-            tagger.save(save)
-    else:
-        tagger = herdner.load(model)
-        if unconstrained:
-            tagger = Tagger.from_model(replace(tagger.model_, constrained=False))
+    tagger = herdner.load(model)
+    if unconstrained:
+        tagger = Tagger.from_model(replace(tagger.model_, constrained=False))
     known = {tag.partition("-")[2] for tag in tagger.labels}
     study = Study(
         ["random", "viterbi"] if start == "both" else [start], unit,
@@ -189,10 +155,10 @@ def main(
     )  # fmt: skip
     results: dict[str, Any] = {}
     for source in test:
-        gold = documents_of(source, "MISC" not in known)
+        gold = list(read(source, map_labels="MISC" not in known, tokenizer=Tokenizer()))
         found = list(tagger.pipe([replace(document, tags=None, entities=()) for document in gold]))
         scores = evaluate(gold, found, rng=experiment.rng())
-        print(f"\n## {', '.join(train or [model])} on {Path(source).name}, tagged\n\n{scores.to_markdown()}")
+        print(f"\n## {model} on {Path(source).name}, tagged\n\n{scores.to_markdown()}")
         results[source] = {"scores": scores.to_dict(), **study.run(tagger, gold)}
     drawn = {(source, title): at["rows"] for source in test for title, at in results[source]["tables"].items()}
     figure, panels = experiment.axes(len(drawn), width=6.5, height=4.5)
