@@ -30,6 +30,7 @@ typedef struct {
 #define CHAIN_TABLE_RANGE 115.0
 #define CHAIN_UNARY_RANGE 230.0
 #define CHAIN_SMALLEST 1e-70
+#define CHAIN_LARGEST 1e300
 
 static ALWAYS_INLINE int argmax(const double *row, int n) {
     int best = 0;
@@ -169,7 +170,7 @@ static inline int chain_has_avx2(void) { return __builtin_cpu_supports("avx2"); 
 #define TARGET
 #include "chain_target.h"
 
-static int chain_has_bad_numbers(const double *values, int64_t n) { return !(DISPATCH(sum, values, n) < INFINITY); }
+static int chain_has_bad_numbers(const double *values, int64_t n) { return DISPATCH(unfit, values, n) != 0; }
 
 static void chain_best_scores(const chain_tables *c, const double *unary, int64_t n, int64_t readable,
                               const int32_t *edge_table, double *scores) {

@@ -8,7 +8,8 @@ Arguments common to all: ``unary`` [N, K] log-potentials of all tokens, sequence
 ``tables[edge_table[t]]``, or ``tables[0]`` where ``edge_table`` is None. Entries are finite or -inf. Shapes and tables
 are checked before, by ``herdner.inference.linear_chain``; the numbers in ``unary`` here, sequence by sequence, which
 brings them into the cache. Outputs are allocated by the caller. Each function stops at the first fault and returns the
-index of a sequence in which every labelling is impossible, or -2 if ``unary`` holds NaN or +inf; -1 is success."""
+index of a sequence in which every labelling is impossible, or -2 if ``unary`` holds numbers that are none, or beyond
+1e300; -1 is success."""
 
 import numpy as np
 

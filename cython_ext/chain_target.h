@@ -55,19 +55,12 @@ static TARGET void NAME(best_scores)(const chain_tables *c, const double *unary,
     }
 }
 
-/* The sum of n numbers that are finite or -inf is below +inf; NaN and +inf among them show in it. */
-static TARGET double NAME(sum)(const double *values, int64_t n) {
-    double lanes[LANES], total = 0.0;
-    int64_t i = 0;
-    VEC a = SPLAT(0.0), b = a;
-    for (; i + 2 * LANES <= n; i += 2 * LANES) {
-        a = ADD(a, LOAD(values + i));
-        b = ADD(b, LOAD(values + i + LANES));
-    }
-    STORE(lanes, ADD(a, b));
-    for (int v = 0; v < LANES; v++) total += lanes[v];
-    for (; i < n; i++) total += values[i];
-    return total;
+/* How many of n numbers are neither -inf nor of a size that sums can be made of. */
+static TARGET int64_t NAME(unfit)(const double *values, int64_t n) {
+    int64_t found = 0;
+    for (int64_t i = 0; i < n; i++)
+        found += !((values[i] <= CHAIN_LARGEST) & ((values[i] >= -CHAIN_LARGEST) | (values[i] == -INFINITY)));
+    return found;
 }
 
 /* Forward probabilities given the tokens so far, from token `first` on: rows of `forward` sum to 1, `norm` [n] holds the

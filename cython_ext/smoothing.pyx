@@ -6,7 +6,7 @@ Called by chain.pyx and sum_product.pyx, to which herdner/_ext/smoothing.pxd dec
 
 import numpy as np
 
-from libc.math cimport INFINITY, exp
+from libc.math cimport INFINITY, exp, fabs
 from libc.stdint cimport int32_t, int64_t
 
 
@@ -102,8 +102,11 @@ cdef void node_marginals(const Smoothed *c, int64_t n, double *out) noexcept nog
     for t in range(n):
         total = joined(c, t, out)
         share = 1.0 / total
-        for j in range(n_labels):
-            out[j] = exp(out[j] - total) if c.log_domain else out[j] * share
+        if c.log_domain and fabs(total) > LARGE_LOG:
+            soft_max(out, n_labels)
+        else:
+            for j in range(n_labels):
+                out[j] = exp(out[j] - total) if c.log_domain else out[j] * share
         out += n_labels
 
 

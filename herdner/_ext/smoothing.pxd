@@ -3,7 +3,7 @@
 # Tables [T, K, K] are log-potentials of pairs, finite or -inf; ``offsets`` [S + 1] the starts of the sequences and, last,
 # their end.
 cimport cython
-from libc.math cimport INFINITY, exp, log
+from libc.math cimport INFINITY, exp, fabs, log
 from libc.stdint cimport int32_t, int64_t
 
 from sums cimport CompensatedSum, add
@@ -69,6 +69,10 @@ cdef inline const int32_t* edges_from(const int32_t[::1] edge_table, int64_t sta
     return NULL if edge_table is None else &edge_table[0] + start
 
 
+cdef enum:
+    LARGE_LOG = 1000000  # its rounding takes from it what makes probabilities add up to 1
+
+
 cdef inline double log_sum_exp(const double *row, int n) noexcept nogil:
     cdef double top = -INFINITY, total = 0.0
     cdef int j
@@ -83,10 +87,14 @@ cdef inline double log_sum_exp(const double *row, int n) noexcept nogil:
 
 cdef inline void soft_max(double *row, int n) noexcept nogil:
     """A row of logarithms as probabilities."""
-    cdef double total = log_sum_exp(row, n)
+    cdef double total = log_sum_exp(row, n), whole = 0.0
     cdef int k
     for k in range(n):
         row[k] = exp(row[k] - total)
+        whole += row[k]
+    if fabs(total) > LARGE_LOG:
+        for k in range(n):
+            row[k] /= whole
 
 
 cdef inline double total_log(const Smoothed *c, int64_t n) noexcept nogil:

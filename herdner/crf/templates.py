@@ -117,10 +117,10 @@ class EdgeScale:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> EdgeScale:
-        """The inverse of `to_dict`; ValueError where a weight is not a finite number."""
+        """The inverse of `to_dict`; ValueError where a weight is not a finite number below 1e100."""
         weights = {each.name: float(values[each.name]) for each in fields(EdgeScale)}
-        if not np.isfinite(list(weights.values())).all():
-            raise ValueError("the weights of an edge scale are finite numbers")
+        if not (np.abs(list(weights.values())) < 1e100).all():
+            raise ValueError("the weights of an edge scale are finite numbers below 1e100")
         return EdgeScale(**weights)
 
 

@@ -14,7 +14,7 @@ from herdner._ext import factors as loops
 from herdner.base.arrays import constant, frozen, frozen_or_constant
 from herdner.graph.domain import Domains
 
-LARGEST = 1e306  # of sums of log-potentials: differences, and differences of these, are still doubles
+LARGEST = 1e300  # of sums of log-potentials, as of all loops: their differences, and sums of these, are still doubles
 
 
 class Factors(Protocol):
@@ -50,7 +50,7 @@ class TableFactors:
     given by `numpy.broadcast_to`, take no memory. With a = 0 (``scopes`` of shape [F, 0]) the factors are constants.
 
     A table entry of -inf forbids its labels whatever the scale is, so factors that use such a table need a scale
-    above 0. NaN and +inf are refused, and finite entries that could add up to more than 1e306, near the end of the
+    above 0. NaN and +inf are refused, and finite entries that could add up to more than 1e300, near the end of the
     range of a double. All errors are ValueError, in one line.
     """
 

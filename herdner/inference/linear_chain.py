@@ -4,7 +4,8 @@ Arguments common to all functions: ``unary`` float64[N, K], the log-potentials o
 ``offsets[s]`` to ``offsets[s + 1]`` (int64[S + 1], empty sequences allowed); ``transition`` float64[K, K], row = left
 label, tied over all edges; or float64[T, K, K] with ``edge_table`` int32[N] naming the table of the edge from token
 t - 1 to t (ignored at the first token of a sequence). Natural logarithms throughout. -inf forbids a label or a pair of
-labels; NaN and +inf are refused. A sequence in which every labelling is forbidden is an `ImpossibleChain`.
+labels; NaN, +inf and finite numbers beyond 1e300 are refused. A sequence in which every labelling is forbidden is an
+`ImpossibleChain`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import chain as loops
+
+LARGEST = 1e300  # CHAIN_LARGEST of chain.h
+_UNFIT = f"holds NaN, +inf or numbers beyond {LARGEST:g}; log-potentials are smaller, or -inf"
 
 
 class ImpossibleChain(ValueError):
@@ -144,8 +148,8 @@ def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_t
         or (np.diff(offsets) < 0).any()
     ):
         raise ValueError(f"offsets must rise from 0 to the number of tokens, {n_tokens}")
-    if not (tables < np.inf).all():
-        raise ValueError("transition holds NaN or +inf; log-potentials are finite or -inf")
+    if not ((np.abs(tables) <= LARGEST) | (tables == -np.inf)).all():
+        raise ValueError(f"transition {_UNFIT}")
     if edge_table is None:
         if len(tables) > 1:
             raise ValueError(f"edge_table must say which of the {len(tables)} transition tables each edge uses")
@@ -159,6 +163,6 @@ def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_t
 def _raise_on(fault: int, offsets: NDArray[np.int64]) -> None:
     """What a loop returned, as an error."""
     if fault == -2:
-        raise ValueError("unary holds NaN or +inf; log-potentials are finite or -inf")
+        raise ValueError(f"unary {_UNFIT}")
     if fault >= 0:
         raise ImpossibleChain(fault, int(offsets[fault]), int(offsets[fault + 1]))

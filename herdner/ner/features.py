@@ -107,6 +107,8 @@ class FeaturePlan:
 
     def _parted(self) -> tuple[list[_Template], list[_Template]]:
         """The templates that read one word's own record, and all others."""
+        if len(set(self.elsewhere)) < len(self.elsewhere):
+            raise ValueError("feature plan: elsewhere names an attribute twice")
         attributes = {name: i for i, name in enumerate(self.attributes)}
         singles: list[_Template] = []
         conjunctions: list[_Template] = []

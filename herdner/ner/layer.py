@@ -61,8 +61,8 @@ from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.inference import Backend
 from herdner.ner.decode import DEFAULT_BACKEND, Decoded, backend_of, decode, span_confidences
 from herdner.ner.fitting import development_f1, gather
-from herdner.ner.model import link_table_to_dict, link_tables_from
-from herdner.ner.model_file import LAYER_FORMAT, read_model, undamaged, write_model
+from herdner.ner.model import link_table_to_dict, link_tables_from, truth
+from herdner.ner.model_file import LAYER_FORMAT, check_arrays, read_model, undamaged, write_model
 from herdner.ner.scored import (
     Scored,
     ScoreKind,
@@ -384,13 +384,16 @@ class SkipChainLayer(Estimator):
         file = read_model(where, LAYER_FORMAT)
         header = file.header
         with undamaged(where, "layer", "save"):
+            forbidden = np.isneginf(file.arrays["transition"])
+            allowed = {**file.arrays, "transition": np.where(forbidden, 0.0, file.arrays["transition"])}
+            check_arrays(allowed, {"transition": ("<f8", 2), "skip_tables": ("<f8", 3)})
             labels = checked_labels(header["labels"])
             link_tables = link_tables_from(header["skips"], file.arrays, len(labels))
             layer = cls(
                 labels, tuple(each.template for each in link_tables), scores=checked_kind(header["scores"]),
-                tie=header["tie"], transition=file.arrays["transition"].astype(np.float64), scheme=header["scheme"],
-                constrained=bool(header["constrained"]), tie_outside=header.get("tie_outside"), backend=backend,
-                learner=learner,
+                tie=header["tie"], transition=file.arrays["transition"], scheme=header["scheme"],
+                constrained=truth(header["constrained"], "constrained"), tie_outside=header.get("tie_outside"),
+                backend=backend, learner=learner,
             )  # fmt: skip
             _, crf = layer._untrained()
             layer.learned_ = Learned(labels, replace(crf, link_tables=link_tables))

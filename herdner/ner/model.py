@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.crf.weights import ChainWeights
 from herdner.ner.features import FeaturePlan, make_extractor
 from herdner.ner.lexicon import Gazetteers, Lexicon, WordValues
-from herdner.ner.model_file import read_model, undamaged, write_model
+from herdner.ner.model_file import check_arrays, read_model, undamaged, write_model
 from herdner.text.tags import SCHEMES, Scheme, check_tags
 from herdner.text.tokenize import TokenizerSettings
 
@@ -64,7 +64,7 @@ class Model:
                 w.keys, prepend=np.uint64(0)
             ),  # differences of sorted keys are smaller, so pack better
             "feature_sizes": np.diff(w.starts).astype(np.uint16),
-            "feature_labels": w.entry_labels,
+            "feature_labels": w.entry_labels.astype(np.uint8),
             "feature_weights": w.entry_weights.astype(weight_type),
         }
         if self.link_tables:
@@ -92,12 +92,22 @@ class Model:
             return _model(file.header, file.arrays)
 
 
+# Types, and numbers of axes.
+_ARRAYS = {
+    "transition": ("<f8", 2), "feature_keys": ("<u8", 1), "feature_sizes": ("<u2", 1), "feature_labels": ("|u1", 1),
+    "feature_weights": ("<f8 <f4 <f2", 1), "skip_tables": ("<f8", 3), "particles": ("<f4", 2),
+    "particle_weights": ("<f4", 1), "classes_keys": ("<u8", 1), "classes_values": ("<u4", 1),
+    "gazetteers_keys": ("<u8", 1), "gazetteers_values": ("<u4", 1),
+}  # fmt: skip
+
+
 def _packed(name: str, table: WordValues) -> dict[str, NDArray[Any]]:
     return {f"{name}_keys": np.diff(table.keys, prepend=np.uint64(0)), f"{name}_values": table.values}
 
 
 def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Model:
-    labels = tuple(header["labels"])
+    check_arrays(arrays, _ARRAYS)
+    labels = words(header["labels"], "tags")
     plan = FeaturePlan.from_dict(header["plan"])
     scheme: Scheme = header["scheme"]
     if scheme not in SCHEMES:
@@ -105,7 +115,7 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Mod
     check_tags(labels, scheme)
     plan.compile()  # templates that do not exist are found here, not when the first text is tagged
     classes = _unpacked("classes", arrays) if "classes_keys" in arrays else None
-    names = tuple(header["gazetteers"])
+    names = words(header["gazetteers"], "gazetteers")
     if plan.gazetteers != names:
         raise ValueError(f"its plan reads the gazetteers {plan.gazetteers}, and it holds {names}")
     gazetteers = Gazetteers(names, _unpacked("gazetteers", arrays)) if names else None
@@ -114,12 +124,27 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Mod
         plan=plan,
         lexicon=Lexicon(classes, gazetteers),
         scheme=scheme,
-        constrained=bool(header["constrained"]),
+        constrained=truth(header["constrained"], "constrained"),
         tokenizer=TokenizerSettings.from_dict(header["tokenizer"]),
         card=dict(header["card"]),
         link_tables=link_tables_from(header.get("skips", ()), arrays, len(labels)),
     )
     return replace(model, particles=_particles(model.crf(), arrays)) if "particles" in arrays else model
+
+
+def words(value: object, name: str) -> tuple[str, ...]:
+    """A list of strings out of a header; ValueError for anything else."""
+    listed = cast(list[object], value) if isinstance(value, list) else [None]
+    if not all(isinstance(word, str) for word in listed):
+        raise ValueError(f"its {name} are no list of strings")
+    return tuple(map(str, listed))
+
+
+def truth(value: object, name: str) -> bool:
+    """True or False out of a header; ValueError for anything else."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} is {value!r:.80}, not true or false")
+    return value
 
 
 def _particles(crf: CRF, arrays: Mapping[str, NDArray[Any]]) -> TableParticles:
@@ -141,8 +166,8 @@ def link_tables_from(
     """The links of a document with their tables, finite ones, as a model file has them; ValueError otherwise."""
     if not headers:
         return ()
-    tables = arrays["skip_tables"].astype(np.float64)
-    if tables.shape != (len(headers), n_labels, n_labels) or not np.isfinite(tables).all():
+    tables = arrays["skip_tables"]
+    if tables.shape != (len(headers), n_labels, n_labels):
         raise ValueError("its tables of links do not fit its tags")
     return tuple(
         LinkTable(
@@ -156,26 +181,24 @@ def link_tables_from(
 
 def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> ChainWeights:
     """The weights, checked so far that compiled loops can trust their indices."""
-    transition = arrays["transition"].astype(np.float64)
-    sizes, entry_labels = arrays["feature_sizes"].astype(np.int64), arrays["feature_labels"].astype(np.uint8)
+    transition, entry_labels = arrays["transition"], arrays["feature_labels"]
+    sizes = arrays["feature_sizes"].astype(np.int64)
     entry_weights = arrays["feature_weights"].astype(np.float64)
     keys = _ascending(arrays["feature_keys"])
     starts = np.append(0, np.cumsum(sizes))
-    if not 1 <= len(labels) <= 256 or len(set(labels)) != len(labels) or not all(type(tag) is str for tag in labels):
+    if not 1 <= len(labels) <= 256 or len(set(labels)) != len(labels):
         raise ValueError("its tags are not 1 to 256 distinct strings")
-    if transition.shape != (len(labels), len(labels)) or not np.isfinite(transition).all():
+    if transition.shape != (len(labels), len(labels)):
         raise ValueError("its transition table does not fit its tags")
-    if (sizes < 0).any():
-        raise ValueError("its features have negative numbers of weights")
     if len(keys) != len(sizes) or starts[-1] != len(entry_labels) or len(entry_labels) != len(entry_weights):
         raise ValueError("its feature arrays differ in length")
-    if (len(entry_labels) and entry_labels.max() >= len(labels)) or not np.isfinite(entry_weights).all():
-        raise ValueError("its feature weights name tags that it has not, or are not finite")
+    if len(entry_labels) and entry_labels.max() >= len(labels):
+        raise ValueError("its feature weights name tags that it has not")
     return ChainWeights(labels, transition, keys, starts.astype(np.uint32), entry_labels, entry_weights)
 
 
 def _unpacked(name: str, arrays: Mapping[str, NDArray[Any]]) -> WordValues:
-    keys, values = _ascending(arrays[f"{name}_keys"]), arrays[f"{name}_values"].astype(np.uint32)
+    keys, values = _ascending(arrays[f"{name}_keys"]), arrays[f"{name}_values"]
     if keys.shape != values.shape:
         raise ValueError(f"its {name} differ in length")
     return WordValues(keys, values)
@@ -183,8 +206,6 @@ def _unpacked(name: str, arrays: Mapping[str, NDArray[Any]]) -> WordValues:
 
 def _ascending(differences: NDArray[Any]) -> NDArray[np.uint64]:
     """Keys from their differences; they must ascend, so that none is 0 and none stands twice."""
-    if differences.dtype != np.uint64 or differences.ndim != 1:
-        raise ValueError("its keys are not 64-bit numbers")
     keys = np.cumsum(differences, dtype=np.uint64)
     if len(keys) and (keys[0] == 0 or (keys[1:] <= keys[:-1]).any()):
         raise ValueError("its keys do not ascend")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.resources
 import json
+import logging
 import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.npz import NpzError, Where, read_arrays, read_member, write_npz
@@ -23,7 +26,10 @@ FORMAT_VERSION = 1
 READABLE_SINCE = {1: "0.1"}  # format version -> first herdner that reads it
 LARGEST = 4 << 30  # bytes that a model may unpack to
 SUFFIX = ".herdner"
+LARGEST_WEIGHT = 1e100  # so that no sum of weights leaves the range of a double
 _HEADER = "header.json"
+
+logger = logging.getLogger(__name__)
 
 
 class ModelError(ValueError):
@@ -52,13 +58,14 @@ def write_model(
     """
     head = {"format": format, "format_version": FORMAT_VERSION, "needs": READABLE_SINCE[FORMAT_VERSION], **header}
     head["arrays"] = sorted(arrays)
+    head["checksum"] = checksum(json.loads(json.dumps(head)), arrays)  # as it will be read
     text = json.dumps(head, indent=1, ensure_ascii=False, sort_keys=True)
     write_npz(where, arrays, {_HEADER: text.encode()})
 
 
 def read_model(where: Where, format: str = FORMAT) -> ModelFile:
     """Read a file of this format, or a stream of its bytes; `ModelError` where it is missing, of another one, damaged
-    or too new.
+    or too new. Files written before there were checksums are read with a warning.
     """
     path = name_of(where)
     try:
@@ -76,6 +83,11 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
         raise ModelError(
             f"{path}: damaged model (its arrays are not those that its header names); train or copy it again"
         )
+    given = header.pop("checksum", None)
+    if given is None:
+        logger.warning("%s: has no checksum, so that damage may go unnoticed; load it and save it again", path)
+    elif given != checksum(header, arrays):
+        raise ModelError(f"{path}: damaged model (its checksum is not that of its contents); train or copy it again")
     return ModelFile(header, arrays)
 
 
@@ -88,6 +100,27 @@ def undamaged(where: Where, what: str, mend: str) -> Generator[None]:
         raise ModelError(f"{name_of(where)}: damaged {what} ({error} is missing); {mend} or copy it again") from None
     except (ValueError, TypeError, OverflowError, AttributeError) as error:
         raise ModelError(f"{name_of(where)}: damaged {what} ({error}); {mend} or copy it again") from None
+
+
+def checksum(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 of what a file says: of the header as JSON, and of the type, shape and numbers of each array."""
+    found = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name, array in sorted(arrays.items()):
+        found.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        found.update(np.ascontiguousarray(array).data)
+    return found.hexdigest()
+
+
+def check_arrays(arrays: Mapping[str, NDArray[Any]], known: Mapping[str, tuple[str, int]]) -> None:
+    """ValueError where an array is not ``known``, by its name, to be of one of these types (as ``dtype.str`` has them)
+    and of so many axes; or where a number is not finite, or too large for sums.
+    """
+    for name, array in arrays.items():
+        types, n_axes = known.get(name, ("", 0))
+        if array.dtype.str not in types.split() or array.ndim != n_axes:
+            raise ValueError(f"its array {name} is {array.dtype} of {array.ndim} axes, which has no place here")
+        if array.dtype.kind == "f" and not (np.abs(array) <= np.float64(LARGEST_WEIGHT)).all():
+            raise ValueError(f"its array {name} holds numbers that are not finite, or too large")
 
 
 def name_of(where: Where) -> str:

@@ -13,6 +13,7 @@ from herdner.text.tags import Scheme, SentenceOffsets, convert_tags, split_tag
 
 ScoreKind = Literal["log-potentials", "marginals"]
 FLOOR = 1e-10  # probabilities below count as this: a tagger that is wrong and certain can still be overruled
+LARGEST = 1e100  # of log-potentials: further apart is as good as forbidden, and no sum leaves the range of a double
 SUM_TOLERANCE = 0.01  # of the probabilities of a token, which may be half-precision numbers
 
 
@@ -115,8 +116,8 @@ def as_tags(labels: Sequence[str]) -> list[str]:
 def finite(name: str, value: Any, default: Any = None) -> float:
     """The number, or the default in place of None; ValueError where it is not finite."""
     value = default if value is None else value
-    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-        raise ValueError(f"{name} must be a finite number, not {value!r:.80}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+        raise ValueError(f"{name} must be a finite number of at most {LARGEST:g}, not {value!r:.80}")
     return value
 
 
@@ -130,8 +131,8 @@ def transition_table(transition: ArrayLike | None, n_labels: int) -> NDArray[np.
         raise ValueError("transition must be an array of numbers [labels, labels]") from None
     if table.shape != (n_labels, n_labels):
         raise ValueError(f"transition must have shape [{n_labels}, {n_labels}], as there are {n_labels} labels")
-    if not (table < np.inf).all():
-        raise ValueError("transition holds NaN or +inf; log-potentials are finite or -inf")
+    if not ((np.abs(table) <= LARGEST) | (table == -np.inf)).all():
+        raise ValueError(f"transition holds NaN, +inf or more than {LARGEST:g}; log-potentials are finite or -inf")
     return table
 
 
@@ -189,8 +190,10 @@ def _log_potentials(array: NDArray[np.float64], tokens: Sequence[str], kind: Sco
     wrong = top[:, 0] == -np.inf
     if wrong.any():
         raise ValueError(f"scores of {_first(wrong, tokens)} are all -inf; allow one label at least")
-    with np.errstate(over="ignore"):  # further apart than the largest number: as good as forbidden
-        return array - top
+    with np.errstate(over="ignore"):
+        array = array - top
+    array[array < -LARGEST] = -np.inf
+    return array
 
 
 def _first(wrong: Any, tokens: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from threading import Thread
 
 TESTS = Path(__file__).resolve().parents[1]
 SECONDS = 60.0  # that one case may take
+START_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ def _child(target: str, at: int, end: int, until: float, seconds: float, found: 
         for line in child.stdout:
             last.heard = time.monotonic()
             word, _, rest = line.rstrip("\n").partition(" ")
+            last.ready = True
             if word == "case":
                 running = int(rest)
             elif word == "end":
@@ -90,6 +92,7 @@ def _child(target: str, at: int, end: int, until: float, seconds: float, found: 
 class _Watched:
     heard: float
     told: bool  # time is over for all
+    ready: bool = False
     late: bool = False
 
 
@@ -97,7 +100,7 @@ def _end_late(child: subprocess.Popen[str], last: _Watched, until: float, second
     while child.poll() is None:
         time.sleep(0.2)
         now = time.monotonic()
-        last.late = now - last.heard > seconds
+        last.late = now - last.heard > (seconds if last.ready else START_SECONDS)
         last.told = now > until and not last.late
         if last.late or last.told:
             with suppress(OSError):

@@ -6,6 +6,16 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fuzz import graphs
+from fuzz import documents, files, graphs
 
-TARGETS: Mapping[str, Callable[[np.random.Generator], object]] = {"graphs": graphs.infer}
+TARGETS: Mapping[str, Callable[[np.random.Generator], object]] = {
+    "graphs": graphs.infer,
+    "chains": documents.chains,
+    "rules": documents.rules,
+    "layer": documents.layer,
+    "documents": documents.places,
+    "models": files.models,
+    "layers": files.layers,
+    "graph-files": files.graph_files,
+    "readers": files.readers,
+}

@@ -216,10 +216,10 @@ def test_a_graph_is_blind_to_the_kinds_of_its_domains_and_factors():
         FactorGraph(Line(1), [TableFactors([[0]], np.zeros((1, 2)))])
 
 
-@pytest.mark.parametrize("size", [1e307, -1e307, 1.7e308])
+@pytest.mark.parametrize("size", [1e301, -1e301, 1.7e308])
 def test_log_potentials_beyond_the_range_of_their_sums_are_told(size):
     with pytest.raises(
-        ValueError, match=r"^factor 1, of the variables \[1, 2\], has too large log-potentials: .* 1e\+306"
+        ValueError, match=r"^factor 1, of the variables \[1, 2\], has too large log-potentials: .* 1e\+300"
     ):
         TableFactors([[0, 1], [1, 2]], [[[0.0, 0.0], [0.0, 0.0]], [[0.0, size], [0.0, 0.0]]])
     with pytest.raises(ValueError, match="too large log-potentials"):

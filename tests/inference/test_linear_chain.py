@@ -186,8 +186,8 @@ GOOD = {"unary": np.zeros((3, 2)), "transition": np.zeros((2, 2)), "offsets": [0
     ("change", "message"),
     [
         ({"unary": [[0, np.nan], [0, 0], [0, 0]]}, "unary holds NaN"),
-        ({"unary": [[0, INF], [0, -INF], [0, 0]]}, "unary holds NaN or"),
-        ({"transition": [[0, INF], [0, 0]]}, "transition holds NaN or"),
+        ({"unary": [[0, INF], [0, -INF], [0, 0]]}, "unary holds NaN, "),
+        ({"transition": [[0, INF], [0, 0]]}, "transition holds NaN, "),
         ({"unary": np.zeros(3)}, "shape"),
         ({"unary": np.zeros((3, 0))}, "at least one label"),
         ({"transition": np.zeros((3, 3))}, r"shape \[2, 2\]"),

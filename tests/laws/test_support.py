@@ -141,7 +141,7 @@ def test_grids_with_hard_pairs(kind, sharing):
             assert_allowed(Gibbs(50, sharing=sharing, form=form, loop=loop, record=RECORD).infer(graph, 1), graph)
 
 
-@pytest.mark.parametrize("size", [1e300, -1e300, 5e-324, 1e-310])
+@pytest.mark.parametrize("size", [1e298, -1e298, 5e-324, 1e-310])
 def test_huge_and_tiny_log_potentials_are_exact(size):
     for table in ([[0.0, size], [size, 0.0]], [[size, 0.0], [0.0, -size]], [[0.0, size], [0.0, 0.0]]):
         graph = hard_grid(table, 0.0)
@@ -155,7 +155,7 @@ def test_huge_and_tiny_log_potentials_are_exact(size):
 @pytest.mark.parametrize("name", BACKENDS)
 def test_log_potentials_that_add_up_to_no_number_are_told_by_every_backend(name):
     """Each group alone is in the range of a double, and all of them together are not."""
-    groups = [TableFactors([[0, 1]], [[[0.0, 9e305], [-9e305, 0.0]]]) for _ in range(3)]
+    groups = [TableFactors([[0, 1]], [[[0.0, 9e299], [-9e299, 0.0]]]) for _ in range(3)]
     graph = FactorGraph([2, 2], groups)
-    with pytest.raises(ValueError, match=r"^the log-potentials of all factors could add up to more than 1e\+306"):
+    with pytest.raises(ValueError, match=r"^the log-potentials of all factors could add up to more than 1e\+300"):
         make_backend(name).infer(graph, 1)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import pytest
+from altered import altered
 from scored_documents import IOB2, LABELS, OFFSETS, SCORES, WORDS, documents
 
 import herdner
@@ -79,12 +79,10 @@ def test_damaged_layers_are_refused(saved, tmp_path):
     ],
 )  # fmt: skip
 def test_headers_that_make_no_sense_are_refused(saved, tmp_path, values):
-    with zipfile.ZipFile(saved[1]) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    members["header.json"] = json.dumps({**json.loads(members["header.json"]), **values}).encode()
-    with zipfile.ZipFile(tmp_path / "bad", "w") as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
+    def change(members):
+        members["header.json"] = json.dumps({**json.loads(members["header.json"]), **values}).encode()
+
+    (tmp_path / "bad").write_bytes(altered(saved[1].read_bytes(), change))
     with pytest.raises(ModelError, match="damaged layer") as raised:
         SkipChainLayer.load(tmp_path / "bad")
     assert "\n" not in str(raised.value)

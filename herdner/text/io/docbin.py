@@ -44,8 +44,8 @@ def read_spacy(where: str | Path | IO[Any], *, labels: Labels | None = None) -> 
             found = list(_documents(message, source.id, labels))
         except FormatError:
             raise
-        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-            what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
+            what = f"{error} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
             raise FormatError(f"{source.name}: damaged DocBin ({what}); {_MEND}") from None
         yield from found
 
@@ -68,7 +68,7 @@ def _unpacked(source: Source) -> dict[str, Any]:
         raise FormatError(f"{source.name}: the DocBin ends too early; {_MEND}")
     try:
         message = srsly.msgpack_loads(plain)
-    except (ValueError, TypeError, RecursionError, MemoryError, OverflowError) as error:
+    except Exception as error:  # msgpack raises what it likes for damaged bytes
         raise FormatError(f"{source.name}: damaged DocBin ({error}); {_MEND}") from None
     if not isinstance(message, dict):
         raise FormatError(f"{source.name}: no DocBin; {_MEND}")
