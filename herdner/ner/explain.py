@@ -221,33 +221,29 @@ class _Tagged:
 
     def _reading(self, i: int, label: str | None) -> dict[int, int] | None:
         """Tags of the tokens that change when a span gets another label, or none; None where the model has not all of
-        these tags. In IOB1 the tag of a name that touches it may change, too.
+        these tags. In IOB1 they depend on the name that it touches before it, and that behind it may change, too.
         """
         span = self.spans[i]
-        first, end = (int(n) for n in self._sentence(span.start))
-        if self.decoder.scheme is None:  # other tags need not be well formed: they stay as they are
-            first, end, here = span.start, span.end, [span]
-        else:
-            here = self._spans_between(first, end)
-        kept = [each if each != span else Span(*each[:2], label or "") for each in here]
+        near = [span] if self.decoder.scheme is None else self._touching(i)
+        first, end = near[0].start, near[-1].end
+        kept = [each if each != span else Span(*each[:2], label or "") for each in near]
         moved = [Span(each.start - first, each.end - first, each.label) for each in kept if each.label]
         tags = tags_from_spans(moved, end - first, self.model.scheme)
         if not all(tag in self._number for tag in tags):
             return None
         states = [self._number[tag] for tag in tags]
-        return {t: state for t, state in enumerate(states, first) if state != self._states[t]}
+        return {t: s for t, s in enumerate(states, first) if t >= span.start and s != self._states[t]}
+
+    def _touching(self, i: int) -> list[Span]:
+        """A span, between those of its sentence that touch it."""
+        span, (first, end) = self.spans[i], self._sentence(self.spans[i].start)
+        before = [each for each in self.spans[max(i - 1, 0) : i] if each.end == span.start > first]
+        after = [each for each in self.spans[i + 1 : i + 2] if each.start == span.end < end]
+        return [*before, span, *after]
 
     def _sentence(self, token: int) -> NDArray[np.int64]:
         number = int(np.searchsorted(self.document.sentence_offsets, token, "right"))
         return self.document.sentence_offsets[number - 1 : number + 1]
-
-    def _spans_between(self, first: int, end: int) -> Sequence[Span]:
-        cut = np.searchsorted(self._span_starts, [first, end]).tolist()
-        return self.spans[cut[0] : cut[1]]
-
-    @cached_property
-    def _span_starts(self) -> NDArray[np.int64]:
-        return np.array([span.start for span in self.spans], np.int64)
 
     @cached_property
     def _number(self) -> dict[str, int]:

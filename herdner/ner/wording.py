@@ -66,10 +66,9 @@ class Words:
         items, side = self.templates[template]
         if side is not None:
             ((column, _),) = items
-            beside = "before it" if side == "left" else "after it"
+            there = f"also in sentence {self.sentence(place)}, {'after' if side == 'left' else 'before'}"
             said, quoted = self.says(column, place), f"'{self.tokens[place]}'"
-            which = "the word" if quoted in said else quoted
-            return f"in sentence {self.sentence(place)}, {which} {beside} {said}"
+            return f"{there} {quoted}" if said == f"is {quoted}" else f"{there} a word that {said} ({quoted})"
         return " and ".join(dict.fromkeys(self._item(column, token, offset) for column, offset in items))
 
     def _item(self, column: int, token: int, offset: int) -> str:

@@ -278,18 +278,21 @@ def test_each_feature_has_words_of_its_own(template: str) -> None:
 
 
 def test_words_beside_other_occurrences_are_said_with_their_sentence() -> None:
-    plan = FeaturePlan(("bias[0]",), ("lower",), 2)
+    plan = FeaturePlan(("bias[0]",), ("lower", "shape"), 2)
     document = Document.from_tokens([["at", "Paris", "."], ["to", "Paris", "said"]])
     starts, keys = make_extractor(plan, Lexicon()).keys(document.tokens, document.sentence_offsets)
     own = np.unique(keys[starts[1] : starts[2]])
     weights = ChainWeights(
-        ("O", "S-LOC"), np.zeros((2, 2)), own, np.arange(4, dtype=np.uint32), np.ones(3, np.uint8), np.full(3, 0.5)
+        ("O", "S-LOC"), np.zeros((2, 2)), own, np.arange(6, dtype=np.uint32), np.ones(5, np.uint8), np.full(5, 0.5)
     )
     (first, *_) = Tagger.from_model(Model(weights, plan)).explain(document, name="Paris")
     assert set(sayings(first)) == {
-        "how common the label is", "in sentence 2, the word before it is 'to'",
-        "in sentence 2, the word after it is 'said'"
-    }  # fmt: skip
+        "how common the label is",
+        "also in sentence 2, after 'to'",
+        "also in sentence 2, after a word that looks like xx ('to')",
+        "also in sentence 2, before 'said'",
+        "also in sentence 2, before a word that looks like xxxx ('said')",
+    }
 
 
 def test_every_attribute_has_words() -> None:

@@ -110,6 +110,9 @@ def test_known_names_are_those_of_the_tagger(tagger: Tagger) -> None:
         for result, backend in zip(answer.results, (None, "icm"), strict=True):
             expected = each.tag(ARTICLE, backend=backend, names=names)
             assert as_tuples(result.entities) == as_tuples(expected.entities) != as_tuples(each.tag(ARTICLE).entities)
+        first = each.tag(ARTICLE, names=names).entities[0]
+        (why,) = each.explain(ARTICLE, names=names, offsets=(first.start, first.end))
+        assert desk.explained(ARTICLE, first.start, first.end, {"options": {}}, 0) == why.to_dict()
 
 
 def test_names_that_the_model_has_no_class_for() -> None:
