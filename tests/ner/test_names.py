@@ -97,7 +97,7 @@ def test_what_spacys_entity_ruler_writes(tmp_path):
         ('{"label": "ORG", "pattern": "Winam", "lable": 1}\n', ":1: unknown key 'lable'; expected label, pattern"),
         ('{"label": "ORG", "pattern": "Winam"}\nKibo\tPER\n', ":2: not JSON"),
         ('{"label": "ORG", "pattern": "Winam"}\n[1]\n', ":2: a JSON list"),
-        (b"Winam\tORG\nKib\xe9\tPER\n", ":2: byte 0xe9"),
+        (b"Winam\tORG\nKib\xe9\tPER\n", ":2: byte 0xe9 at offset 13 is not valid utf-8; save the names as utf-8$"),
         (b"\x1f\x8b\x08\x00damaged", "damaged gzip file"),
     ],
 )
@@ -120,6 +120,10 @@ def test_values_that_are_no_names(tagger, tmp_path):
         Names.of([])
     with pytest.raises(ValueError, match="strength of names is a number"):
         Names.of([("Winam", "ORG")], strength=math.nan)
+    with pytest.raises(FormatError, match="is a folder; name a file in it"):
+        Names.read(tmp_path)
+    with pytest.raises(FormatError, match=r"\*\.tsv: no such file"):
+        Names.read(tmp_path / "*.tsv")
     with pytest.raises(FormatError, match="no such file"):
         tagger.tag("Winam", names=tmp_path / "none.tsv")
     with pytest.raises(ValueError, match="name 1: the model has no class 'PERSON'; it has LOC, ORG, PER"):

@@ -81,7 +81,9 @@ def sentences_by(nlp: Language) -> Language:
 PATTERNS = [{"label": "LOC", "pattern": "Ada Lovelace"}, {"label": "ORG", "pattern": [{"LOWER": "babbage"}]}]
 
 
-@pytest.mark.parametrize("of", ["list", "patterns", "file"])
+@pytest.mark.parametrize(
+    "of", [pytest.param("list", marks=pytest.mark.slow), pytest.param("patterns", marks=pytest.mark.slow), "file"]
+)
 def test_known_names(tagger, tmp_path, of):
     path = tmp_path / "names.jsonl"
     herdner.Names.of(PATTERNS).save(path)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
-from herdner.text.io.source import FormatError, read_lines, sources
+from herdner.text.io.source import FormatError, Source, read_lines, sources
 
 KEYS = ("label", "pattern", "id", "strength")
 FORMS = 'expected a name, a tab and a label, or JSON lines such as {"label": "ORG", "pattern": "Winam Ferries"}'
@@ -34,10 +34,12 @@ def read_known(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[Known]
 
     Blank lines are left out, and lines of columns that begin with ``#`` and have no tab.
     """
-    (source,) = sources(path, ())
+    if isinstance(path, Path) and path.is_dir():
+        raise FormatError(f"{path}: is a folder; name a file in it")
+    source = Source(str(path), path.name, path, None) if isinstance(path, Path) else sources(path, ())[0]
     as_json: bool | None = None
     found = False
-    for number, line in read_lines(source, encoding):
+    for number, line in _lines(source, encoding):
         if not line or line.isspace():
             continue
         as_json = line.lstrip().startswith("{") if as_json is None else as_json
@@ -52,6 +54,15 @@ def read_known(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[Known]
         found = True
     if not found:
         raise FormatError(f"{source.name}: holds no name; {FORMS}")
+
+
+def _lines(source: Source, encoding: str) -> Iterator[tuple[int, str]]:
+    """`read_lines`, whose advice on what does not decode is for the documents that a command reads."""
+    try:
+        yield from read_lines(source, encoding)
+    except FormatError as error:
+        said, advised, _ = str(error).partition(f"; expected {encoding}")
+        raise FormatError(f"{said}; save the names as {encoding}" if advised else said) from None
 
 
 def known_of(values: object, place: str) -> Known:
