@@ -16,8 +16,6 @@ from herdner.cli.names import FoldCaseOption, HardOption, NamesOption, StrengthO
 from herdner.cli.options import ModelOption
 from herdner.cli.usage import UsageError, wrong_use
 
-_TO_FINISH = 2  # seconds that requests have to end after Ctrl-C
-
 
 @command
 def serve(
@@ -63,16 +61,13 @@ def serve(
     with listening(host, port) as listener:
         from herdner.serve import Limits, create_app
         from herdner.serve.app import BEGIN_WITH
+        from herdner.serve.connections import configured
 
         limits = Limits(characters=max_characters, seconds=time_limit, n_workers=workers)
         app = create_app(model, backends=backend or BEGIN_WITH, names=known, limits=limits, hosts=hosts)
         say_where(listener, model)
-        config = uvicorn.Config(
-            app, log_level="warning", access_log=False, server_header=False, proxy_headers=False, ws="none",
-            limit_concurrency=100, timeout_keep_alive=5, timeout_graceful_shutdown=_TO_FINISH,
-        )  # fmt: skip
         try:
-            uvicorn.Server(config).run(sockets=[listener])
+            uvicorn.Server(configured(app)).run(sockets=[listener])
         except KeyboardInterrupt:  # uvicorn has shut down, and hands on the Ctrl-C that made it
             return
         finally:

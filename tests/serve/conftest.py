@@ -41,7 +41,11 @@ def client(app: Any) -> Any:
 def address(app: Any) -> Iterator[str]:
     """``http://127.0.0.1:PORT`` of the application behind uvicorn."""
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+    from herdner.serve.connections import configured
+
+    config = configured(app)
+    config.lifespan = "off"
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -1,0 +1,69 @@
+"""Connections: uvicorn with limits on those that ask nothing, or take their time to ask."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+MOST = 256  # open at a time; a new one ends the one that has been idle for longest
+HEADER_SECONDS = 10.0  # for a request's headers, from the connection or the last answer's end on
+_TO_FINISH = 2  # seconds that requests have to end after Ctrl-C
+
+
+class Connection(H11Protocol):
+    """A connection that ends where no request begins in time; uvicorn's own time limit begins with the first answer."""
+
+    since = 0.0
+    _timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """No request is being answered."""
+        return self.cycle is None or self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison]
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.since = self.loop.time()
+        self._watch()
+        if len(self.connections) > MOST:
+            everyone = cast(set[object], self.connections)
+            idle = [each for each in everyone if isinstance(each, Connection) and each.is_idle]
+            min(idle, key=lambda each: each.since, default=self).transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._unwatch()
+
+    def _watch(self) -> None:
+        """More bytes do not put the end off."""
+        if not self.is_idle:
+            self._unwatch()
+        elif self._timer is None:
+            self.since = self.loop.time()
+            self._timer = self.loop.call_later(HEADER_SECONDS, self._end)
+
+    def _unwatch(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _end(self) -> None:
+        self._timer = None
+        if self.is_idle:
+            self.transport.abort()
+
+
+def configured(app: ASGIApp) -> uvicorn.Config:
+    """uvicorn as ``herdner serve`` runs it."""
+    return uvicorn.Config(
+        app, http=Connection, log_level="warning", access_log=False, server_header=False, proxy_headers=False,
+        ws="none", timeout_keep_alive=5, timeout_graceful_shutdown=_TO_FINISH,
+    )  # fmt: skip

@@ -1,0 +1,112 @@
+"""Connections that ask nothing, or take their time, do not keep others from an answer."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+pytest.importorskip("fastapi", reason="needs FastAPI: pip install 'herdner[serve]'")
+uvicorn = pytest.importorskip("uvicorn", reason="needs uvicorn: pip install 'herdner[serve]'")
+connections = pytest.importorskip("herdner.serve.connections")
+
+ASK = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.fixture
+def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
+    """A service that answers "here", and waits a second for the headers of a request."""
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 1.0)
+    from starlette.responses import PlainTextResponse
+
+    listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+    server = uvicorn.Server(connections.configured(PlainTextResponse("here")))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    yield listener.getsockname()[:2]
+    server.should_exit = True
+    thread.join()
+
+
+def answered(address: tuple[str, int]) -> bytes:
+    with socket.create_connection(address, timeout=5) as client:
+        client.sendall(ASK)
+        return client.recv(1000)
+
+
+def answer(client: socket.socket) -> bytes:
+    found = b""
+    while b"here" not in found:
+        more = client.recv(1000)
+        assert more
+        found += more
+    return found
+
+
+def ended(client: socket.socket, within: float) -> bool:
+    """Whether the server ends the connection in so many seconds."""
+    client.settimeout(within)
+    try:
+        return client.recv(1000) == b""
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        return False
+
+
+@pytest.mark.parametrize("n", [101, connections.MOST + 50])
+def test_idle_connections_do_not_stop_the_service(address: tuple[str, int], n: int) -> None:
+    with ExitStack() as stack:
+        for _ in range(n):
+            stack.enter_context(socket.create_connection(address, timeout=5))
+        began = time.monotonic()
+        assert b"200 OK" in answered(address)
+        assert time.monotonic() - began < 2
+
+
+def test_a_connection_that_asks_nothing_ends(address: tuple[str, int]) -> None:
+    with socket.create_connection(address) as client:
+        assert ended(client, 5)
+
+
+def test_headers_that_trickle_in_have_a_time_limit(address: tuple[str, int]) -> None:
+    with socket.create_connection(address) as client:
+        client.sendall(ASK[:-2])
+        began = time.monotonic()
+        for _ in range(50):
+            try:
+                client.sendall(b"X-A: b\r\n")
+            except ConnectionError:
+                break
+            if ended(client, 0.1):
+                break
+        assert time.monotonic() - began < 4
+
+
+def test_the_headers_of_a_second_request_have_it_too(address: tuple[str, int]) -> None:
+    with socket.create_connection(address, timeout=5) as client:
+        for _ in range(3):
+            client.sendall(ASK)
+            assert b"here" in answer(client)
+        client.sendall(ASK[:-2])
+        assert ended(client, 4)
+
+
+def test_the_one_that_has_been_idle_longest_makes_room(
+    address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 60.0)
+    monkeypatch.setattr(connections, "MOST", 3)
+    with ExitStack() as stack:
+        clients = []
+        for _ in range(5):
+            clients.append(stack.enter_context(socket.create_connection(address, timeout=5)))
+            time.sleep(0.05)
+        assert [ended(client, 0.5) for client in clients] == [True, True, False, False, False]
+        clients[2].sendall(ASK)
+        clients[2].settimeout(5)
+        assert b"here" in answer(clients[2])
