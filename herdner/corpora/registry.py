@@ -38,7 +38,8 @@ class CorpusError(Exception):
 class CorpusFile:
     """A file of a corpus, or a folder (``name`` ends in ``/``).
 
-    ``size`` counts bytes. ``sha256`` is 64 hexadecimal digits; that of a folder is defined by `checksum`.
+    ``size`` counts bytes. ``sha256`` is 64 hexadecimal digits; that of a folder is defined by
+    `herdner.corpora.files.checksum`.
     """
 
     name: str
