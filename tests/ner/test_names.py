@@ -110,6 +110,28 @@ def test_a_file_that_is_none_is_one_line(content, message, tmp_path):
     assert "\n" not in str(caught.value)
 
 
+LINE = st.one_of(
+    st.binary(max_size=20),
+    st.text(st.sampled_from('\t{}[]":, aORG1#\u00e9'), max_size=20).map(str.encode),
+    st.sampled_from(
+        [b'{"label": "ORG", "pattern": "a"}', b"a\tORG", b'{"label": 1, "pattern": {}}', b"[" * 9999, b"{"]
+    ),
+)
+
+
+@given(st.lists(LINE, max_size=4).map(b"\n".join))
+def test_any_bytes_are_names_or_one_line(content):
+    try:
+        names = Names.read(io.BytesIO(content))
+    except FormatError as error:
+        assert "\n" not in str(error)  # noqa: PT017
+    else:
+        assert all(entry.label.split() == [entry.label] and entry.pattern for entry in names.entries)
+        names.save(again := io.BytesIO())
+        again.seek(0)
+        assert [entry[:3] for entry in Names.read(again).entries] == [entry[:3] for entry in names.entries]
+
+
 def test_values_that_are_no_names(tagger, tmp_path):
     for values in (3, b"Winam", {"label": "ORG", "pattern": "Winam"}):
         with pytest.raises(ValueError, match="names are a file, or a list"):
