@@ -142,6 +142,8 @@ def test_values_that_are_no_names(tagger, tmp_path):
         Names.of([])
     with pytest.raises(ValueError, match="strength of names is a number"):
         Names.of([("Winam", "ORG")], strength=math.nan)
+    with pytest.raises(ValueError, match="hard of names is true or false, not 'false'"):
+        Names.of([("Winam", "ORG")], hard="false")
     with pytest.raises(FormatError, match="is a folder; name a file in it"):
         Names.read(tmp_path)
     with pytest.raises(FormatError, match=r"\*\.tsv: no such file"):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -48,14 +49,14 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Spelling:
-    """How a model writes spans: the number of each of its tags, and their scheme."""
+    """How a model writes spans: by which tags, in the order of its tables, and in which scheme."""
 
     tags: tuple[str, ...]
     scheme: Scheme
-    number: Mapping[str, int] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "number", {tag: k for k, tag in enumerate(self.tags)})
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        return {tag: k for k, tag in enumerate(self.tags)}
 
     def evidence(self, supports: Iterable[Support], sentence_offsets: NDArray[np.int64]) -> Evidence:
         """Of spans that are disjoint, or equal with other labels; evidence for one that the model cannot write is none.
@@ -82,7 +83,7 @@ class Spelling:
 
     def _states(self, tags: Iterable[str]) -> list[int] | None:
         """The numbers of the tags; None where the model lacks one."""
-        states = [self.number.get(tag, -1) for tag in tags]
+        states = [self._number.get(tag, -1) for tag in tags]
         return None if -1 in states else states
 
     def _fixed(self, spans: Sequence[Span], sentence_offsets: NDArray[np.int64]) -> dict[int, int]:
@@ -103,7 +104,7 @@ class Spelling:
         """Tokens beside a span and states that would make it longer, where the scheme does not mark where it ends."""
         if self.scheme not in ("iob1", "iob2"):
             return
-        inside, begin = (self.number.get(f"{prefix}-{span.label}") for prefix in "IB")
+        inside, begin = (self._number.get(f"{prefix}-{span.label}") for prefix in "IB")
         if inside is not None and span.end not in sentence_offsets:
             yield span.end, inside
         if self.scheme == "iob1" and span.start not in sentence_offsets:

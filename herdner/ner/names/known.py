@@ -41,6 +41,9 @@ class Names:
     def __post_init__(self) -> None:
         if not isinstance(cast(object, self.strength), int | float) or not self.strength > -math.inf:
             raise ValueError(f"the strength of names is a number, or inf for a constraint, not {self.strength!r}")
+        for choice, value in (("hard", self.hard), ("fold_case", self.fold_case)):
+            if not isinstance(cast(object, value), bool):
+                raise ValueError(f"{choice} of names is true or false, not {value!r}")
         if not self.entries:
             raise ValueError("there is no name; give a name and its label at least")
 
