@@ -229,7 +229,7 @@ def _docbin(rng: Rng) -> bytes:
 
     if rng.random() < 0.3:
         return zlib.compress(_bytes(rng, docbin()))
-    message = srsly.msgpack_loads(docbin())
+    message: Any = srsly.msgpack_loads(docbin())
     key = pick(rng, *message)
     value = message[key]
     message[key] = _bytes(rng, value) if isinstance(value, bytes) and rng.random() < 0.7 else _mutated(rng, value)
