@@ -36,7 +36,12 @@ FormatOption = Annotated[
 ]
 OutputOption = Annotated[
     str | None,
-    typer.Option("--output", "-o", help="Write this file, when all is done, instead of standard output."),
+    typer.Option(
+        "--output",
+        "-o",
+        help="Write this file, when all is done, instead of standard output. Documents that fail are left out; where a"
+        " file breaks off in the middle, nothing is written.",
+    ),
 ]
 MESSAGES = 100  # about documents that fail; the rest are counted
 
@@ -55,6 +60,7 @@ class Report:
     documents: int = 0
     tokens: int = 0
     failures: int = 0
+    broken: bool = False  # a file broke off: what came before it is not all
 
     def fail(self, message: object) -> None:
         self.failures += 1
@@ -161,6 +167,7 @@ def stream_tags(
             for result in results:
                 if isinstance(result, Failure):
                     report.fail(result.message)
+                    report.broken |= result.breaks_off
                     continue
                 report.documents += 1
                 report.tokens += len(result.tokens)
@@ -171,8 +178,8 @@ def stream_tags(
         results = outcomes(tagger, sources, inference=options, seed=seed, jobs=jobs, model=model)
         with destination(output) as stream:
             write_documents(counted(results), stream, format)
-            if report.failures and not report.documents:
-                report.close()  # nothing to show: an older output file stays
+            if report.broken or (report.failures and not report.documents):
+                report.close()  # nothing to show, or not all of it: an older output file stays
 
 
 def check_output(format: str, output: str | None) -> None:

@@ -44,7 +44,8 @@ def read_rows(
     file = _open(stream, column)
     columns = [column, "id"] if column != "id" and "id" in file.schema_arrow.names else [column]
     number = first
-    for batch in file.iter_batches(ROWS_READ, row_groups=list(groups), columns=columns, use_threads=False):
+    batches = file.iter_batches(ROWS_READ, row_groups=list(groups), columns=columns, use_threads=False)
+    while (batch := _next(batches)) is not None:
         ids = batch.column("id").to_pylist() if len(columns) == 2 else [None] * batch.num_rows
         for id, text in zip(ids, batch.column(column).to_pylist(), strict=True):
             if text is None:
@@ -54,11 +55,19 @@ def read_rows(
             number += 1
 
 
+def _next(batches: Iterator[Any]) -> Any:
+    """The next batch, or None; ValueError where it is damaged."""
+    try:
+        return next(batches, None)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise ValueError(f"damaged Parquet file ({' '.join(str(error).split())})") from None
+
+
 def _open(stream: IO[bytes], column: str) -> pq.ParquetFile:
     try:
         file = pq.ParquetFile(stream)
-    except pa.ArrowException as error:
-        raise ValueError(f"not a Parquet file, or damaged ({error})") from None
+    except (pa.ArrowException, OSError) as error:  # what Arrow cannot unpack is an OSError
+        raise ValueError(f"not a Parquet file, or damaged ({' '.join(str(error).split())})") from None
     schema = file.schema_arrow
     if column not in schema.names:
         raise ValueError(f"no column {column!r}; it has {', '.join(schema.names)}: name the one of the texts")

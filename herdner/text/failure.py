@@ -9,12 +9,14 @@ from herdner.text.document import Document
 
 class Failure(NamedTuple):
     """A document that could not be read or tagged: what was raised and, once it had been read, its number among all
-    and itself. Where documents are numbered, it counts as one.
+    and itself. Where documents are numbered, it counts as one. ``breaks_off``: the reader gave up in the middle of a
+    file, so that nobody knows what else there was.
     """
 
     error: Exception
     number: int | None = None
     source: str | Document | None = None
+    breaks_off: bool = False
 
     @property
     def message(self) -> str:

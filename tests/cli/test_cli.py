@@ -192,6 +192,35 @@ def test_an_older_output_survives_a_failure(call: Call, model: str, tmp_path: Pa
     assert list(tmp_path.iterdir()) == [output]
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("long.txt", b"In Kenya.\n\n" + b"\n" * 1_100_000 + b"\xff"),
+        ("columns.conll", b"-DOCSTART- O\n\nKenya O\n\n-DOCSTART- O\n\nin Kenya x O\n"),
+    ],
+)
+def test_where_an_input_breaks_off_no_part_of_the_output_is_written(
+    call: Call, model: str, tmp_path: Path, name: str, content: bytes
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    (tmp_path / "good.txt").write_text("In Kenya.")
+    output = tmp_path / "out"
+    arguments = ["tag", tmp_path / name, tmp_path / "good.txt", "-m", model, "-o", output]
+    one_line(call(*arguments), 1)
+    assert not output.exists()
+    output.write_text("precious")
+    one_line(call(*arguments), 1)
+    assert output.read_text() == "precious"
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_document_that_fails_is_left_out_of_the_output(call: Call, model: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"text": "In Kenya."}\n{"text": \xff}\n{"text": "In Uganda."}\n')
+    output = tmp_path / "out.jsonl"
+    assert "a.jsonl:2: " in one_line(call("tag", tmp_path / "a.jsonl", "-m", model, "-o", output, "-f", "jsonl"), 1)
+    assert [record["text"] for record in records(output.read_text())] == ["In Kenya.", "In Uganda."]
+
+
 # --- names that the user knows
 
 

@@ -121,19 +121,26 @@ def read_documents(
 
 
 def read_items(where: str | Path | IO[Any] | Source, format: str, encoding: str) -> Iterator[Document | Failure]:
-    """`read_documents` for those who go on where something is wrong: a file that cannot be read ends with a `Failure`;
-    a bad line of JSON is one, and the next line follows. Long texts come in pieces (`read_text`).
+    """`read_documents` for those who go on where something is wrong: a file that cannot be read ends with a `Failure`,
+    which breaks off where documents came before; a bad line of JSON is one, and the next line follows. Long texts come
+    in pieces (`read_text`).
     """
+    begun = False
     try:
-        if format == "jsonl":
-            yield from read_records(where, encoding)
-        elif format == "text":
-            yield from read_text(where, encoding=encoding, max_chars=PIECE_CHARACTERS)
-        else:
-            options: dict[str, Any] = {"encoding": encoding} if "encoding" in FORMATS[format].read_options else {}
-            yield from read_documents(where, format, **options)
+        for item in _items(where, format, encoding):
+            yield item
+            begun = True
     except (ValueError, OSError) as error:
-        yield Failure(error)
+        yield Failure(error, breaks_off=begun)
+
+
+def _items(where: str | Path | IO[Any] | Source, format: str, encoding: str) -> Iterator[Document | Failure]:
+    if format == "jsonl":
+        return read_records(where, encoding)
+    if format == "text":
+        return read_text(where, encoding=encoding, max_chars=PIECE_CHARACTERS)
+    options: dict[str, Any] = {"encoding": encoding} if "encoding" in FORMATS[format].read_options else {}
+    return read_documents(where, format, **options)
 
 
 def write_documents(documents: Iterable[Document], stream: IO[Any], format: str, **options: Any) -> None:

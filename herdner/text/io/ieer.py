@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import IO, Any, NamedTuple
 from herdner.text.document import Document, Entity
 from herdner.text.io.labels import Labels, renamed
 from herdner.text.io.source import FormatError, Source, read_lines, sources
+
+logger = logging.getLogger(__name__)
 
 LABELS: Labels = {"PERSON": "PER", "LOCATION": "LOC", "ORGANIZATION": "ORG"}
 
@@ -25,6 +28,7 @@ class Marked(NamedTuple):
     start: int
     end: int
     attributes: dict[str, str]  # type, and where given status and alt
+    line: int  # on which it begins, from 0
 
 
 def read_ieer(
@@ -34,20 +38,33 @@ def read_ieer(
     labels: Labels | None = None,
     kinds: tuple[str, ...] = ("enamex",),
     optional: bool = True,
+    strict: bool = False,
 ) -> Iterator[Document]:
     """The documents of IE-ER files: headline, blank line, text, with the mark-up removed and nothing else touched.
 
     ``kinds`` says which mark-up becomes entities ("enamex", "numex", "timex"); ``optional=False`` leaves out those
     marked ``status="opt"``. ``fields["entity_attributes"]`` gives status and alternative of the entities that have
     any, by their index. ``labels`` renames or drops classes; by default PER, LOC and ORG. No tokens: see `tokenized`.
-    Raises FormatError.
+    Of spans that are marked inside each other the outermost is read, with one warning for each file; with ``strict``
+    they are an error. Raises FormatError.
     """
     for source in sources(where, ("*_[0-9]*",)):
+        inside: list[int] = []  # the lines of spans marked inside others
         for first, last, body in _bodies(source, encoding):
             try:
-                yield _document(body, LABELS if labels is None else labels, kinds, optional, source.id)
+                document, found = _document(body, LABELS if labels is None else labels, kinds, optional, source.id)
             except ValueError as error:
                 raise FormatError(f"{source.name}:{first}: in the document that ends on line {last}: {error}") from None
+            inside += [first + 1 + line for line in found]
+            if inside and strict:
+                raise FormatError(
+                    f"{source.name}:{inside[0]}: a span is marked inside another; expected spans side by side"
+                )
+            yield document
+        if inside:
+            logger.warning(
+                "%s:%d: spans marked inside others are left out, %d in all", source.name, inside[0], len(inside)
+            )
 
 
 def _bodies(source: Source, encoding: str) -> Iterator[tuple[int, int, str]]:
@@ -73,67 +90,90 @@ def _bodies(source: Source, encoding: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _element(name: str, body: str) -> str | None:
-    _, opened, rest = body.partition(f"<{name}>")
+    return _placed(name, body)[0]
+
+
+def _placed(name: str, body: str) -> tuple[str | None, int]:
+    """The content of an element, without the line breaks around it, and the line on which that begins, from 0."""
+    before, opened, rest = body.partition(f"<{name}>")
     content, closed, _ = rest.partition(f"</{name}>")
-    return content if opened and closed else None
+    if not (opened and closed):
+        return None, 0
+    return content, before.count("\n")
 
 
-def _document(body: str, labels: Labels, kinds: tuple[str, ...], optional: bool, file: str) -> Document:
-    content = _element("TEXT", body)
+def _document(
+    body: str, labels: Labels, kinds: tuple[str, ...], optional: bool, file: str
+) -> tuple[Document, list[int]]:
+    """The document, and the lines of spans that are marked inside others."""
+    content, line = _placed("TEXT", body)
     if content is None:
         raise ValueError("no <TEXT> element; expected one")
-    headline, above = _unmark((_element("HEADLINE", body) or "").strip("\n"))
-    text, below = _unmark(content.removeprefix("\n").removesuffix("\n"))
+    title, title_line = _placed("HEADLINE", body)
+    title = title or ""
+    headline, above = _unmark(title.strip("\n"), title_line + len(title) - len(title.lstrip("\n")))
+    text, below = _unmark(content.removeprefix("\n").removesuffix("\n"), line + content.startswith("\n"))
     shift = len(headline) + 2 if headline else 0
     text = f"{headline}\n\n{text}" if headline else text
     marked = [*above, *(m._replace(start=m.start + shift, end=m.end + shift) for m in below)]
     kept = [m for m in marked if m.kind in kinds and (optional or m.attributes.get("status") != "opt")]
-    entities, attributes = _entities(text, sorted(kept, key=lambda m: m.start), labels)
+    entities, attributes, inside = _entities(text, _outermost_first(kept), labels)
     number = (_element("DOCNO", body) or "").strip()
     names = {"doctype": "DOCTYPE", "date_time": "DATE_TIME"}
     fields: dict[str, object] = {key: (_element(name, body) or "").strip() for key, name in names.items()}
     fields |= {"file": file, "entity_attributes": attributes}
-    return Document.from_text(text, id=number or None, fields=fields).with_entities(entities)
+    return Document.from_text(text, id=number or None, fields=fields).with_entities(entities), inside
 
 
-def _entities(text: str, marked: list[Marked], labels: Labels) -> tuple[list[Entity], dict[int, dict[str, str]]]:
+def _outermost_first(marked: list[Marked]) -> list[Marked]:
+    """In the order of the text; of spans at one place those that were closed last come first."""
+    return [mark for _, mark in sorted(enumerate(marked), key=lambda at: (at[1].start, -at[1].end, -at[0]))]
+
+
+def _entities(
+    text: str, marked: list[Marked], labels: Labels
+) -> tuple[list[Entity], dict[int, dict[str, str]], list[int]]:
+    """The outermost spans as entities, what else is said of them, and the lines of those inside them."""
     entities: list[Entity] = []
     attributes: dict[int, dict[str, str]] = {}
+    inside: list[int] = []
     for mark in marked:
         kind = mark.attributes.get("type", mark.kind.upper())
         named = renamed([Entity(mark.start, mark.end, kind, text[mark.start : mark.end])], labels)
         if not named or not named[0].text.strip():
             continue
         if entities and entities[-1].end > mark.start:
-            raise ValueError(f"{named[0].text!r} is marked inside {entities[-1].text!r}; expected spans side by side")
+            inside.append(mark.line)
+            continue
         further = {key: value for key, value in mark.attributes.items() if key != "type"}
         if further:
             attributes[len(entities)] = further
         entities.extend(named)
-    return entities, attributes
+    return entities, attributes, inside
 
 
-def _unmark(content: str) -> tuple[str, list[Marked]]:
-    """The text without mark-up, and the spans that were marked."""
+def _unmark(content: str, line: int) -> tuple[str, list[Marked]]:
+    """The text without mark-up, and the spans that were marked; ``line``: on which it begins."""
     pieces: list[str] = []
-    opened: list[tuple[str, int, dict[str, str]]] = []
+    opened: list[tuple[str, int, dict[str, str], int]] = []
     marked: list[Marked] = []
     position = last = 0
     for mark in _MARK.finditer(content):
         pieces.append(content[last : mark.start()])
         position += mark.start() - last
+        line += content.count("\n", last, mark.end())
         last = mark.end()
         side, kind, attributes, character = mark.groups()
         if character:
             pieces.append(_CHARACTERS[character.upper()])
             position += 1
         elif side == "b_":
-            opened.append((kind, position, dict(_ATTRIBUTE.findall(attributes))))
+            opened.append((kind, position, dict(_ATTRIBUTE.findall(attributes)), line))
         elif side == "e_":
             if not opened or opened[-1][0] != kind:
                 raise ValueError(f"<e_{kind}> closes {f'<b_{opened[-1][0]}>' if opened else 'nothing'}")
-            _, begin, found = opened.pop()
-            marked.append(Marked(kind, begin, position, found))
+            _, begin, found, began = opened.pop()
+            marked.append(Marked(kind, begin, position, found, began))
     if opened:
         raise ValueError(f"<b_{opened[-1][0]}> is never closed; expected <e_{opened[-1][0]}>")
     pieces.append(content[last:])

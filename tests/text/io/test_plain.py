@@ -81,15 +81,35 @@ def test_ieer_options():
         ("<DOC>\nx\n</DOC>\n", ":1: in the document that ends on line 3: no <TEXT> element"),
         ('<DOC>\n<TEXT>\n<b_enamex type="PERSON">A\n</TEXT>\n</DOC>\n', "<b_enamex> is never closed"),
         ("<DOC>\n<TEXT>\nA<e_enamex>\n</TEXT>\n</DOC>\n", "<e_enamex> closes nothing"),
-        (
-            '<DOC>\n<TEXT>\n<b_enamex type="PERSON">A <b_enamex type="PERSON">B<e_enamex><e_enamex>\n</TEXT>\n</DOC>',
-            "'B' is marked inside 'A B'",
-        ),
     ],
 )
 def test_ieer_errors(data, message):
     with pytest.raises(FormatError, match=re.escape(message)):
         read(data, "ieer")
+
+
+PERSON, ORGANIZATION = '<b_enamex type="PERSON">', '<b_enamex type="ORGANIZATION">'
+
+
+@pytest.mark.parametrize(
+    ("marked", "entities"),
+    [
+        (f"{ORGANIZATION}{PERSON}Smithsonian<e_enamex><e_enamex>", [("ORG", "Smithsonian")]),
+        (f"{PERSON}A {ORGANIZATION}B<e_enamex><e_enamex>", [("PER", "A B")]),
+        (f"{PERSON}{ORGANIZATION}A<e_enamex> B<e_enamex> {PERSON}C<e_enamex>", [("PER", "A B"), ("PER", "C")]),
+        (f"{PERSON}{ORGANIZATION}{PERSON}A<e_enamex><e_enamex> B<e_enamex>", [("PER", "A B")]),
+    ],
+)
+def test_of_spans_marked_inside_each_other_the_outermost_is_read(marked, entities, caplog):
+    more = f"<DOC>\n<HEADLINE>\n\n{PERSON}H<e_enamex>\n</HEADLINE>\n<TEXT>\n\nx\n {marked}\n</TEXT>\n</DOC>\n"
+    documents = read(2 * more, "ieer")
+    for document in documents:
+        assert [(e.label, e.text) for e in document.entities] == [("PER", "H"), *entities]
+        assert all(document.text[e.start : e.end] == e.text for e in document.entities)
+    (line,) = caplog.messages
+    assert re.search(r":9: spans marked inside others are left out, [24] in all$", line)
+    with pytest.raises(FormatError, match=":9: a span is marked inside another; expected spans side by side"):
+        read(more, "ieer", strict=True)
 
 
 def test_ieer_reads_marks_without_end_in_linear_time():

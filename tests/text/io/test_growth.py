@@ -1,0 +1,52 @@
+"""Every reader takes time in proportion to its input, whatever that repeats."""
+
+from __future__ import annotations
+
+import io
+from contextlib import suppress
+from time import process_time
+
+import pytest
+
+from herdner.text.io import FORMATS, read_documents
+
+UNITS = [
+    b"<DOC>\n", b"<TEXT>", b"</TEXT>", b"<DOCNO>", b'<b_enamex type="PERSON">', b"<e_enamex>", b"<b_enamex",
+    b'<b_enamex a="', b'<b_enamex type="PERSON">A<e_enamex>', b"&AMP;", b"& ", b"{", b"[", b'"', b"\\", b"\\u0041",
+    b'{"text": "Ada"}\n', b"\n", b" ", b"\t", b"a", b"a b ", b"-DOCSTART-\n", b"a B-PER\n", b"a\tI-PER\n",
+    b"# text = a\n1\ta\tO\t-\tx\n\n", b"# newdoc\n", b"http://a ", b"\r", b"\xe2\x80\xa8", b". ", b"-", b"U.S. ",
+]  # fmt: skip
+FRAMES = {
+    "bare": (b"", b""),
+    "ieer": (b"<DOC>\n<TEXT>\n", b"\n</TEXT>\n</DOC>\n"),
+    "json text": (b'{"text": "', b'"}\n'),
+    "json tokens": (b'{"tokens": ["a"', b"]}\n"),
+    "aligned": (b"# text = ", b"\n1\ta\tO\t-\tx\n"),
+}
+SMALL, TIMES = 16_000, 8  # bytes, and times as many
+
+
+def seconds(format: str, data: bytes) -> float:
+    best = float("inf")
+    for _ in range(2):
+        began = process_time()
+        with suppress(ValueError):
+            for _ in read_documents(io.BytesIO(data), format):
+                pass
+        best = min(best, process_time() - began)
+    return best
+
+
+QUICK = {"ieer", "jsonl", "uner"}  # the others share their code
+READERS = [name for name, entry in FORMATS.items() if entry.read is not None and name != "spacy"]
+
+
+@pytest.mark.parametrize(
+    "format", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in READERS]
+)
+def test_time_grows_with_the_size_of_the_input(format: str) -> None:
+    for frame, (before, after) in FRAMES.items():
+        for unit in UNITS:
+            small, large = (before + unit * (n // len(unit)) + after for n in (SMALL, SMALL * TIMES))
+            allowed = 4 * TIMES * seconds(format, small) + 0.25
+            assert seconds(format, large) < allowed, f"{frame}: {unit!r} again and again"
