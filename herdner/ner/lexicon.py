@@ -19,6 +19,8 @@ from herdner._ext.feature_tables import WordTable
 from herdner._ext.features import MAX_GAZETTEERS, MAX_PHRASE, PHRASE_GOES_ON
 from herdner._ext.hashing import build_table, hash_phrase, hash_strings
 
+USUAL_CASE = 1 << 20  # in the value of a word: it is mostly written so; the bits below are its class
+
 
 @dataclass(frozen=True)
 class WordValues:
@@ -38,9 +40,18 @@ class WordValues:
 
 
 def word_classes(classes: Mapping[str, int]) -> WordValues:
-    """Brown word classes (Brown et al. 1992): word -> bit path, read as a little-endian integer of at most 20 bits."""
-    paths = np.fromiter(classes.values(), np.uint32, len(classes))
-    return WordValues.of(hash_strings(list(classes)), paths)
+    """Brown word classes (Brown et al. 1992): word -> bit path, read as a little-endian integer of at most 20 bits.
+
+    The frequent words come first. Of words that differ only in case the first is marked as the usual one.
+    """
+    met: set[str] = set()
+    values = np.fromiter(classes.values(), np.uint32, len(classes))
+    for i, word in enumerate(classes):
+        small = word.lower()
+        if small not in met:
+            met.add(small)
+            values[i] |= USUAL_CASE
+    return WordValues.of(hash_strings(list(classes)), values)
 
 
 @dataclass(frozen=True)
