@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
@@ -16,6 +16,7 @@ from herdner.crf.model import CRF, Links
 from herdner.inference import Backend, UnsupportedGraph, linear_chain, make_backend
 from herdner.ner.model import Model
 from herdner.ner.names.evidence import Evidence
+from herdner.ner.recasing import reader
 from herdner.text.document import Document, Tagging
 from herdner.text.tags import Scheme, Span, spans_from_states
 
@@ -152,6 +153,7 @@ class Decoder:
     """A trained model, compiled: from documents with tokens to documents with tags and entities. Threads may share it.
 
     scheme: in which every sequence of tags is well formed; None where the model forbids nothing.
+    read: what features and links see of a document.
     particles: CRFs of the posterior, each with its share of the confidence, where the model has them.
     """
 
@@ -159,6 +161,7 @@ class Decoder:
     scheme: Scheme | None
     extractor: Extractor
     crf: CRF
+    read: Callable[[Document], Document]
     particles: tuple[tuple[float, CRF], ...] = ()
 
     @classmethod
@@ -169,7 +172,8 @@ class Decoder:
             shares = (model.particles.weights / model.particles.weights.sum()).tolist()
             particles = tuple(zip(shares, model.particles.crfs(crf), strict=True))
         scheme = model.scheme if model.constrained else None
-        return cls(model.weights.labels, scheme, model.extractor(), crf, particles)
+        read = reader(model.plan, model.lexicon)
+        return cls(model.weights.labels, scheme, model.extractor(), crf, read, particles)
 
     def without_links(self) -> Decoder:
         """The chain alone."""
@@ -178,7 +182,7 @@ class Decoder:
 
     def chain_marginals(self, document: Document) -> Floats:
         """float64[tokens, tags]: the marginals of the chain alone."""
-        unary = self.extractor.scores(document.tokens, document.sentence_offsets)
+        unary = self.extractor.scores(self.read(document).tokens, document.sentence_offsets)
         return self.crf.chain_marginals(unary, document.sentence_offsets)
 
     def tagged(
@@ -194,10 +198,11 @@ class Decoder:
 
         Where ``backend`` is None each document gets, bit for bit, what it would get alone, in less time.
         """
-        tokens = [token for document in documents for token in document.tokens]
+        seen = list(map(self.read, documents))
+        tokens = [token for document in seen for token in document.tokens]
         if not tokens:
             return [replace(document, tags=[], entities=()) for document in documents]
-        starts, offsets, ends = joined(self.crf, documents)
+        starts, offsets, ends = joined(self.crf, seen)
         unary = self.extractor.scores(tokens, offsets, np.array(starts))
         for evidence, start, end in zip(known, starts, starts[1:], strict=False):
             evidence.add_to(unary[start:end])

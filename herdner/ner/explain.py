@@ -298,8 +298,13 @@ class _Tagged:
             yield _Term("link", token, scale * float(value), (far, table))
 
     @cached_property
+    def _seen(self) -> Document:
+        """The document as features and links see it."""
+        return self.decoder.read(self.document)
+
+    @cached_property
     def _unary(self) -> Floats:
-        unary = self.decoder.extractor.scores(self.document.tokens, self.document.sentence_offsets)
+        unary = self.decoder.extractor.scores(self._seen.tokens, self.document.sentence_offsets)
         self.evidence.add_to(unary)
         return unary
 
@@ -312,7 +317,7 @@ class _Tagged:
 
     @cached_property
     def _links(self) -> list[Links]:
-        return self.decoder.crf.links(self.document.tokens, self._unary, self.document.sentence_offsets)
+        return self.decoder.crf.links(self._seen.tokens, self._unary, self.document.sentence_offsets)
 
     @cached_property
     def _links_at(self) -> dict[int, list[tuple[int, int]]]:
@@ -334,7 +339,7 @@ class _Tagged:
         chosen, extractor = sorted(tokens), self.decoder.extractor
         document, nobody = self.document, np.empty(0, np.int64)
         offsets = document.sentence_offsets
-        starts, keys, origins, attributes = extractor.origins(document.tokens, offsets, np.array(chosen, np.int64))
+        starts, keys, origins, attributes = extractor.origins(self._seen.tokens, offsets, np.array(chosen, np.int64))
         known = extractor.origins(WELL_KNOWN, np.array([0, len(WELL_KNOWN)]), nobody)[3]
         plan = self.model.plan
         words = Words(document.tokens, offsets, self.spans, plan.attributes, plan.enumerated(), attributes, known)

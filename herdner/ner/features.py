@@ -46,23 +46,26 @@ class FeaturePlan:
     Attributes of words are `TYPE_ATTRIBUTES`, those of positions `POSITION_ATTRIBUTES` and ``gazetteer:NAME`` for
     each of ``gazetteers``. ``elsewhere`` lists attributes of the words beside other occurrences of a capitalised word
     in its document (context aggregation, Chieu and Ng 2003; Ratinov and Roth 2009), ``n_occurrences`` of them on
-    either side.
+    either side. ``recased``: texts in one case alone are read as they are usually written, names that stand in these
+    gazetteers with capitals (`herdner.ner.recasing`); None reads every text as it is.
     """
 
     templates: tuple[str, ...]
     elsewhere: tuple[str, ...] = ()
     n_occurrences: int = 0
     gazetteers: tuple[str, ...] = ()
+    recased: tuple[str, ...] | None = None
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> FeaturePlan:
         """The inverse of `dataclasses.asdict`, from data that may come from a file."""
         known = {name: values[name] for name in ("templates", "elsewhere", "n_occurrences", "gazetteers")}
-        if unknown := sorted(set(values) - set(known)):
+        recased = values.get("recased")  # models of old read every text as it is
+        if unknown := sorted(set(values) - set(known) - {"recased"}):
             raise ValueError(f"feature plan: unknown key {unknown[0]!r}")
         n_occurrences = known.pop("n_occurrences")
         lists = {name: tuple(value) for name, value in known.items()}
-        return FeaturePlan(n_occurrences=n_occurrences, **lists)
+        return FeaturePlan(n_occurrences=n_occurrences, recased=None if recased is None else tuple(recased), **lists)
 
     def compile(self) -> PlanArrays:
         """The arrays that `herdner._ext.features.Extractor` reads. Raises ValueError for a plan that it cannot read."""
@@ -159,7 +162,7 @@ def _seeds(names: list[str]) -> NDArray[np.uint64]:
     return np.array([hash_string(name) for name in names], np.uint64)
 
 
-def default_plan(gazetteers: Sequence[str] = ()) -> FeaturePlan:
+def default_plan(gazetteers: Sequence[str] = (), recased: Sequence[str] | None = None) -> FeaturePlan:
     """The features of a tagger for which nothing else is asked: words, shapes, affixes, word classes, windows, bigrams,
     runs of capitals, casing elsewhere in the document, gazetteers, and the neighbours of other occurrences."""
 
@@ -180,4 +183,5 @@ def default_plan(gazetteers: Sequence[str] = ()) -> FeaturePlan:
     ]  # fmt: skip
     for name in gazetteers:
         templates += [*at((-1, 0, 1), f"gazetteer:{name}"), f"gazetteer:{name}[0]|casing[0]"]
-    return FeaturePlan(tuple(templates), ("lower", "class10", "brief_shape"), 3, tuple(gazetteers))
+    elsewhere = "lower", "class10", "brief_shape"
+    return FeaturePlan(tuple(templates), elsewhere, 3, tuple(gazetteers), None if recased is None else tuple(recased))

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner._ext.features import Extractor
 from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
 from herdner.crf.bayesian import TableParticles, sample_tables
@@ -35,6 +36,7 @@ from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.names import Finder, Names
 from herdner.ner.names.known import NamesLike
+from herdner.ner.recasing import reader
 from herdner.ner.streams import Batch, Item, TextOrDocument, awaited, batches, ordered
 from herdner.text.document import Document
 from herdner.text.failure import Failure
@@ -142,7 +144,13 @@ class Tagger(Estimator):
         whole(self.n_particles, "n_particles", 0)
         documents, gold = self._training_data(documents, tags)
         development = _development_data(development)
-        chains, untrained = self._chains(documents, gold)
+        lexicon = self.lexicon or Lexicon()
+        plan = self.plan or default_plan(lexicon.gazetteers.names if lexicon.gazetteers else ())
+        read = reader(plan, lexicon)
+        documents, development = list(map(read, documents)), list(map(read, development))
+        tokenizer = self.tokenizer or TokenizerSettings()
+        untrained = Model(ChainWeights.none(), plan, lexicon, self.scheme, self.constrained, tokenizer)
+        chains = self._chains(make_extractor(plan, lexicon), documents, gold)
 
         def train(chosen: Sequence[int] | None, stage: str) -> Model:
             def told(number: int, report: dict[str, Any]) -> None:
@@ -159,22 +167,16 @@ class Tagger(Estimator):
         self._forget_compiled()
         return self
 
-    def _chains(self, documents: Sequence[Document], gold: Sequence[Sequence[str]]) -> tuple[Chains, Model]:
-        """What trains chains on the documents, and a model that lacks their weights."""
-        lexicon = self.lexicon or Lexicon()
-        plan = self.plan or default_plan(lexicon.gazetteers.names if lexicon.gazetteers else ())
-        extractor = make_extractor(plan, lexicon)
+    def _chains(self, extractor: Extractor, documents: Sequence[Document], gold: Sequence[Sequence[str]]) -> Chains:
+        """What trains chains on the documents."""
         features = [extractor.keys(d.tokens, d.sentence_offsets) for d in documents]
         offsets = [document.sentence_offsets for document in documents]
         penalty = Penalty(self.c1, self.c2, self.min_freq)
         if self.trainer == "crfsuite" or self.c1:
-            chains: Chains = CRFsuiteChains(features, offsets, gold, penalty, self.max_iterations)
-        else:
-            labels = tuple(dict.fromkeys(tag for sequence in gold for tag in sequence))
-            allowed = [allowed_tags(sequence, labels) for sequence in gold]
-            chains = OwnChains(features, offsets, allowed, labels, penalty, self.max_iterations)
-        tokenizer = self.tokenizer or TokenizerSettings()
-        return chains, Model(ChainWeights.none(), plan, lexicon, self.scheme, self.constrained, tokenizer)
+            return CRFsuiteChains(features, offsets, gold, penalty, self.max_iterations)
+        labels = tuple(dict.fromkeys(tag for sequence in gold for tag in sequence))
+        allowed = [allowed_tags(sequence, labels) for sequence in gold]
+        return OwnChains(features, offsets, allowed, labels, penalty, self.max_iterations)
 
     def _with_links(
         self,
@@ -441,7 +443,7 @@ class Tagger(Estimator):
         """Which tokens of a text or document are linked: int32[F, 2], the earlier first, by the name of the rule."""
         tokenizer = self._tokenizer
         document = tokenizer(source) if isinstance(source, str) else with_tokens(source, tokenizer)
-        found: dict[str, NDArray[np.int32]] = {}
+        document, found = self._decoder.read(document), dict[str, NDArray[np.int32]]()
         for each in self._model.link_tables:
             edges, name = each.template.links(document.tokens, document.sentence_offsets), each.template.name
             found[name] = np.concatenate([found[name], edges]) if name in found else edges

@@ -1,0 +1,94 @@
+"""Text in one case is read as it is usually written; all other text as it is."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import asdict
+
+import pytest
+from data import news
+
+from herdner.crf.templates import linear_chain
+from herdner.ner.features import FeaturePlan, default_plan
+from herdner.ner.lexicon import Gazetteers, Lexicon, word_classes
+from herdner.ner.recasing import Recaser, reader
+from herdner.ner.tagger import Tagger
+from herdner.text.document import Document
+from herdner.text.tokenize import Tokenizer
+
+CLASSES = {"the": 3, "Paris": 5, "NATO": 7, "met": 2, "paris": 1, "new": 4, "New": 6, "York": 9, "King": 8, "king": 8}
+LISTS = {"city": [["New", "York"]], "title": [["new", "king"]]}
+LEXICON = Lexicon(word_classes(CLASSES), Gazetteers.of(LISTS))
+WANTED = ["NATO", "met", "King", "Zorvan", "the", "Xy", "in", "New", "York", ",", "new", "new", "Paris", "."]
+WRITTEN = "nato met king zorvan the xy in new york , new new paris ."
+
+
+def read(text: str, names: tuple[str, ...] = ("city",)) -> list[str]:
+    return list(Recaser(LEXICON, names)(Tokenizer()(text)).tokens)
+
+
+@pytest.mark.parametrize("how", [str.lower, str.upper])
+def test_words_get_their_usual_case_and_names_their_capitals(how):
+    found = read(how(WRITTEN))
+    assert found == [w if w not in ("Xy", "in") else w.lower() for w in WANTED]
+
+
+def test_only_the_lists_of_names_are_looked_at():
+    assert read("the new king", ("city",)) == ["the", "new", "King"]
+    assert read("the new king", ("title",)) == ["the", "New", "King"]
+    assert read("in new york", ()) == ["in", "new", "York"]
+
+
+def test_text_with_both_cases_is_read_as_it_is():
+    document = Tokenizer()("nato met King")
+    assert Recaser(LEXICON, ("city",))(document) is document
+
+
+@pytest.mark.parametrize("text", ["", ".", "42 %", "łódź", "straße İ", "ﬁ ß"])
+def test_any_text_can_be_read(text):
+    for form in (text, text.lower(), text.upper()):
+        document = Tokenizer()(form)
+        assert len(Recaser(Lexicon(), ())(document).tokens) == document.n_tokens
+        assert len(Recaser(LEXICON, ("city",))(document).tokens) == document.n_tokens
+
+
+def test_without_a_plan_for_it_nothing_is_recased():
+    document = Tokenizer()("nato met king")
+    assert reader(default_plan(()), LEXICON)(document) is document
+
+
+@pytest.fixture(scope="module")
+def tagger() -> Tagger:
+    words = {token: 1 for document in news("train") for token in document.tokens}
+    lexicon = Lexicon(word_classes(words))
+    return Tagger(default_plan((), ()), lexicon, max_iterations=20, templates=(linear_chain(),)).fit(news("train"))
+
+
+def test_names_are_found_in_small_letters_and_in_capitals(tagger):
+    documents = [Document.from_text(document.text) for document in news("train")[:8]]
+    right = sum(len(document.entities) for document in tagger.pipe(documents))
+    for how in (str.lower, str.upper):
+        texts = [how(document.text) for document in documents]
+        found = list(tagger.pipe(texts))
+        assert sum(len(document.entities) for document in found) > 0.7 * right
+        for text, document in zip(texts, found, strict=True):
+            assert document.text == text
+            assert all(text[e.start : e.end] == e.text for e in document.entities)
+            assert all(text[a:b] == t for a, b, t in zip(document.token_starts, document.token_ends, document.tokens))
+
+
+def test_in_batches_and_saved_it_reads_the_same(tagger, tmp_path):
+    texts = [document.text.lower() if i % 2 else document.text for i, document in enumerate(news("dev")[:8])]
+    tagger.save(tmp_path / "m.herdner")
+    loaded = Tagger.load(tmp_path / "m.herdner")
+    assert [d.entities for d in tagger.pipe(texts)] == [loaded.tag(text).entities for text in texts]
+
+
+def test_models_from_before_read_every_text_as_it_is(tagger, tmp_path):
+    values = asdict(default_plan(("city",)))
+    del values["recased"]
+    assert FeaturePlan.from_dict(values) == default_plan(("city",))
+    tagger.save(tmp_path / "m.herdner")
+    with zipfile.ZipFile(tmp_path / "m.herdner") as archive:
+        assert json.loads(archive.read("header.json"))["plan"]["recased"] == []
