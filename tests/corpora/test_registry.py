@@ -67,7 +67,7 @@ def test_the_checksum_of_a_folder_is_that_of_sha256sum(tmp_path: Path) -> None:
 
 def test_every_entry_of_the_registry_is_complete() -> None:
     registry = corpora.load_registry()
-    assert set(registry) == {"herdner_news", *FOLDERS}
+    assert set(registry) == {"herdner_news", "herdner_stories", *FOLDERS}
     for corpus in registry.values():
         assert set(corpus.labels.values()) <= {"PER", "LOC", "ORG"}
         if corpus.task == "ner":
@@ -78,7 +78,8 @@ def test_every_entry_of_the_registry_is_complete() -> None:
 
 
 def test_the_checksums_of_our_own_corpus() -> None:
-    assert list(files.verify(corpora.info("herdner_news"), REPOSITORY / "corpora")) == []
+    for own in ("herdner_news", "herdner_stories"):
+        assert list(files.verify(corpora.info(own), REPOSITORY / "corpora")) == []
 
 
 @pytest.mark.parametrize("name", FOLDERS)

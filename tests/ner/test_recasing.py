@@ -75,7 +75,10 @@ def test_names_are_found_in_small_letters_and_in_capitals(tagger):
         for text, document in zip(texts, found, strict=True):
             assert document.text == text
             assert all(text[e.start : e.end] == e.text for e in document.entities)
-            assert all(text[a:b] == t for a, b, t in zip(document.token_starts, document.token_ends, document.tokens))
+            assert all(
+                text[a:b] == t
+                for a, b, t in zip(document.token_starts, document.token_ends, document.tokens, strict=True)
+            )
 
 
 def test_in_batches_and_saved_it_reads_the_same(tagger, tmp_path):
