@@ -53,7 +53,7 @@ def _child(target: str, at: int, end: int, until: float, seconds: float, found: 
     command = [sys.executable, "-m", "fuzz.child", target, str(at), str(end)]
     environment = {**os.environ, "PYTHONPATH": str(TESTS), "OPENBLAS_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True, errors="replace"
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True, errors="replace", cwd=TESTS
     ) as child:
         assert child.stdout is not None
         assert child.stderr is not None
