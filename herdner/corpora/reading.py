@@ -60,12 +60,13 @@ def parse_source(argument: str) -> SourceFile:
 def label_map(format: str, registry: Mapping[str, Corpus] | None = None) -> dict[str, str | None] | None:
     """How the registry maps the classes of the corpora of a format to PER, LOC and ORG; None for general formats.
 
-    A format belongs to a corpus where it has that corpus's name (``wnut17``), or serves only one annotated corpus.
+    A format belongs to the annotated corpora that it serves, which must agree (``conll2003``).
     """
     corpora = (load_registry() if registry is None else registry).values()
     owners = [corpus for corpus in corpora if corpus.task == "ner" and corpus.format == format]
     general = format in EXTENSIONS.values() and format != "uner"
-    return None if general or len(owners) != 1 else owners[0].label_map
+    agreed = bool(owners) and all(corpus.label_map == owners[0].label_map for corpus in owners)
+    return owners[0].label_map if agreed and not general else None
 
 
 def read(source: str | SourceFile, *, map_labels: bool = False, **options: Any) -> Iterator[Document]:

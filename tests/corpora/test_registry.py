@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -26,6 +27,9 @@ FOLDERS = {
     "wnut17": "ner/wnut17",
     "btc": "ner/btc",
     "uner_ewt": "ner/uner_ewt",
+    "wikigold": "ner/wikigold",
+    "sec": "ner/sec",
+    "norne": "ner/norne",
     "masc": "raw",
     "state_union": "raw",
     "inaugural": "raw",
@@ -220,8 +224,19 @@ def test_label_maps_belong_to_corpora_and_not_to_general_formats() -> None:
     assert worldwide is not None
     assert worldwide["Facility"] == "LOC"
     assert worldwide["*"] is None
+    assert reading.label_map("norne") == {
+        "PER": "PER", "ORG": "ORG", "LOC": "LOC", "GPE_LOC": "LOC", "GPE_ORG": "LOC", "*": None
+    }  # fmt: skip
     for general in ("conll", "jsonl", "text"):
         assert reading.label_map(general) is None
+
+
+def test_corpora_of_one_format_must_agree_on_its_classes() -> None:
+    registry = dict(corpora.load_registry())
+    assert registry["sec"].format == registry["conll2003"].format
+    assert reading.label_map("conll2003", registry) == registry["sec"].label_map
+    registry["sec"] = replace(registry["sec"], labels={"PER": "PER"})
+    assert reading.label_map("conll2003", registry) is None
 
 
 def test_our_own_corpus_reads_as_the_registry_says() -> None:

@@ -80,6 +80,8 @@ _FORMATS = [
         "*.tsv",
     ),
     _columns("uner", "Universal NER: id, token, tag, -, annotator", Layout(token=1, tag=2, comments=True), "*.iob2"),
+    _columns("wikigold", "wikigold: token, tag (IOB1)", Layout(), "wikigold.*"),
+    _columns("norne", "NorNE: token, tag (IOB2)", Layout(), "nob.*", "nno.*"),
     _format("ieer", "NIST IE-ER 1999: SGML-like news stories; PER, LOC, ORG", read_ieer),
     _format("text", "plain text, one document a file; out: entities coloured or in brackets", read_text, write_text),
     _format(
