@@ -17,6 +17,7 @@ from herdner.cli.usage import UsageError, check_choice, check_figure, check_writ
 if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.crf.learning import Learner
+    from herdner.crf.rules import Rule
     from herdner.crf.templates import Template
     from herdner.ner.chains import TrainerName
     from herdner.ner.lexicon import Lexicon
@@ -122,7 +123,7 @@ def train(
     check_choice("--objective", objective, OBJECTIVES)
     check_writable(output)
     check_figure(curve, "--curve")
-    templates, learner = links(link, objective, l2, joint, scaled)
+    templates, learner = links(link, objective, l2, joint, scaled, language)
     sources, dev_sources = parse_sources(train), parse_sources(dev or [])
     rules = TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
     tokenizer = Tokenizer(rules)
@@ -148,20 +149,35 @@ def train(
 
 
 def links(
-    rules: list[str] | None, objective: str, l2: float, joint: bool, scaled: bool
+    rules: list[str] | None, objective: str, l2: float, joint: bool, scaled: bool, language: str
 ) -> tuple[list[Template], Learner]:
     """What is linked, and how the links are learned."""
     from herdner.crf.learning import Learner, MCMCLikelihood
-    from herdner.crf.rules import rule_from_text
     from herdner.crf.templates import linear_chain, skip_chain
 
     rules = rules or ["same-word"]
     if "none" in rules and len(rules) > 1:
         raise UsageError("--link none goes with no other --link")
     with wrong_use("--link"):
-        linked = [skip_chain(rule_from_text(rule), scaled=scaled) for rule in rules if rule != "none"]
+        linked = [skip_chain(rule_of(rule, language), scaled=scaled) for rule in rules if rule != "none"]
     learner = Learner(MCMCLikelihood() if objective == "mcmc" else objective, l2=l2, joint=joint)
     return [linear_chain(), *linked], learner
+
+
+def rule_of(text: str, language: str) -> Rule:
+    """The rule that is written; stems are those of the language (as in "nb") where it does not say which."""
+    from herdner.crf.rules import SameStem, rule_from_text
+
+    rule = rule_from_text(text)
+    if not isinstance(rule, SameStem) or "language" in text or language == "en":
+        return rule
+    from spacy.util import get_lang_class
+
+    try:
+        stems = get_lang_class(language).__name__.lower()
+    except ImportError:
+        raise ValueError(f"rule same-stem: --language {language!r} is not one that spaCy knows") from None
+    return replace(rule, language=stems)
 
 
 def fit(tagger: Tagger, documents: list[Document], iterations: int, development: list[Document]) -> None:

@@ -27,7 +27,7 @@ from herdner.base.options import pair, read
 
 LONGEST_NAME = 4  # words of a full name, with titles
 LONGEST_ACRONYM = 6
-LONGEST_SKIPPED, MOST_SKIPPED = 4, 2  # letters and number of the small words inside an expansion: "of the"
+MOST_SKIPPED = 2  # small words in a row inside an expansion: "of the"
 LONGEST_STEMMED = 64  # longer words are not words, and stemming takes more than linear time
 MOST_LINKS = 100  # links of one mention to earlier ones: a rule may come out of a file that nobody has checked
 
@@ -127,6 +127,7 @@ class Acronym:
 
     nearest: an acronym is linked to so many earlier expansions, and an expansion to so many earlier acronyms, 1 to 100.
     min_length: letters of an acronym; at most they are six.
+    small_word: letters that a small word inside an expansion has at most: 4 for "of the" or "de las", 5 for "della".
 
     An acronym is a word in capitals, with or without full stops ("U.N.", "OPEC"). Its expansion is in one sentence:
     capitalised words whose initials spell it (of "Asia-Pacific" both), with two short words in small letters in between
@@ -138,6 +139,7 @@ class Acronym:
 
     nearest: int = 3
     min_length: int = 2
+    small_word: int = 4
 
     def __post_init__(self) -> None:
         _check(self)
@@ -155,7 +157,7 @@ class Acronym:
             else:
                 initials[token] = _initials(tokens[token])
         pairs: list[tuple[int, int]] = []
-        for acronym, expansions in _expansions(tokens, borders.tolist(), initials, mentions).items():
+        for acronym, expansions in self._expansions(tokens, borders.tolist(), initials, mentions).items():
             ends = [expansion[-1] for expansion in expansions]
             for token in mentions[acronym]:
                 past = bisect_left(ends, token)
@@ -167,6 +169,34 @@ class Acronym:
                 pairs += [(token, word) for token in near for word in expansion]
         return _rows(pairs)
 
+    def _expansions(
+        self, tokens: list[str], borders: list[int], initials: Mapping[int, str], wanted: Iterable[str]
+    ) -> dict[str, list[list[int]]]:
+        """The expansions of each wanted acronym, as the tokens that give it letters: ascending, as are their ends."""
+        wanted = set(wanted)
+        beginnings = {acronym[:n] for acronym in wanted for n in range(1, len(acronym) + 1)}
+        found: defaultdict[str, list[list[int]]] = defaultdict(list)
+        for start in initials:
+            if initials[start][0] not in beginnings:
+                continue
+            sentence = bisect_right(borders, start)
+            opens = start == borders[sentence - 1] or start - 1 not in initials
+            text, skipped = "", 0
+            words: list[int] = []
+            for token in range(start, borders[sentence]):
+                if token in initials:
+                    text, words, skipped = text + initials[token], [*words, token], 0
+                    closes = token + 1 == borders[sentence] or token + 1 not in initials
+                    if text not in beginnings:
+                        break
+                    if text in wanted and len(words) > 1 and closes and (opens or len(text) > 2):
+                        found[text].append(words)
+                elif skipped < MOST_SKIPPED and tokens[token].islower() and len(tokens[token]) <= self.small_word:
+                    skipped += 1
+                else:
+                    break
+        return found
+
 
 @dataclass(frozen=True)
 class LastName:
@@ -174,6 +204,8 @@ class LastName:
     "Clinton" to "President Bill Clinton".
 
     nearest: each mention is linked to so many earlier ones, 1 to 100.
+    any_word: to that word wherever it stands in such a run, as people are not called by their last word everywhere:
+    "González" to "Felipe González Márquez", "Orbán" to "Orbán Viktor".
 
     `SameWord` links the same pairs where the nearest mentions are such runs; as a rule of its own it has a table of its
     own, and reaches past other mentions to those that say more.
@@ -182,6 +214,7 @@ class LastName:
     name: ClassVar[str] = "last-name"
 
     nearest: int = 3
+    any_word: bool = False
 
     def __post_init__(self) -> None:
         _check(self)
@@ -193,11 +226,13 @@ class LastName:
         pairs: list[tuple[int, int]] = []
         borders = checked_borders(sentence_offsets, len(tokens))
         for begin, end in _runs(names(tokens, borders, 1), set(borders.tolist())):
-            last = tokens[end - 1].casefold()
-            if end - begin == 1 and last in full:
-                pairs += [(earlier, begin) for earlier in full[last]]
-            elif 2 <= end - begin <= LONGEST_NAME and capitalised([tokens[end - 1]], 2):
-                full[last].append(end - 1)
+            word = tokens[begin].casefold()
+            if end - begin == 1 and word in full:
+                pairs += [(earlier, begin) for earlier in full[word]]
+            elif 2 <= end - begin <= LONGEST_NAME:
+                first = begin if self.any_word else end - 1
+                for token in capitalised(tokens[first:end], 2):
+                    full[tokens[first + token].casefold()].append(first + token)
         return _rows(pairs)
 
 
@@ -349,32 +384,3 @@ def _initials(word: str) -> str:
     if "-" not in word:
         return word[0]
     return "".join(part[0] for part in word.split("-", LONGEST_ACRONYM) if part[:1].isupper())
-
-
-def _expansions(
-    tokens: list[str], borders: list[int], initials: Mapping[int, str], wanted: Iterable[str]
-) -> dict[str, list[list[int]]]:
-    """The expansions of each wanted acronym, as the tokens that give it letters: ascending, as are their ends."""
-    wanted = set(wanted)
-    beginnings = {acronym[:n] for acronym in wanted for n in range(1, len(acronym) + 1)}
-    found: defaultdict[str, list[list[int]]] = defaultdict(list)
-    for start in initials:
-        if initials[start][0] not in beginnings:
-            continue
-        sentence = bisect_right(borders, start)
-        opens = start == borders[sentence - 1] or start - 1 not in initials
-        text, skipped = "", 0
-        words: list[int] = []
-        for token in range(start, borders[sentence]):
-            if token in initials:
-                text, words, skipped = text + initials[token], [*words, token], 0
-                closes = token + 1 == borders[sentence] or token + 1 not in initials
-                if text not in beginnings:
-                    break
-                if text in wanted and len(words) > 1 and closes and (opens or len(text) > 2):
-                    found[text].append(words)
-            elif skipped < MOST_SKIPPED and tokens[token].islower() and len(tokens[token]) <= LONGEST_SKIPPED:
-                skipped += 1
-            else:
-                break
-    return found

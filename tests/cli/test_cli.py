@@ -17,6 +17,7 @@ from commands import Call, Outcome, one_line
 from data import ELSEWHERE, REPOSITORY
 
 import herdner
+from herdner.crf.rules import rule_to_dict
 from herdner.inference import make_backend
 
 slow = partial(pytest.param, marks=pytest.mark.slow)
@@ -390,6 +391,19 @@ def test_training_leaves_an_older_model_when_it_fails(call: Call, tmp_path: Path
     message = one_line(call("train", "--train", tmp_path / "bad.conll", "--output", tmp_path / "m"), 1)
     assert "bad.conll:2" in message
     assert (tmp_path / "m").read_text() == "precious"
+
+
+def test_stems_are_those_of_the_language_that_is_trained(call: Call, tmp_path: Path) -> None:
+    from herdner.cli.train import rule_of
+
+    stems = {("same-stem", "en"): "english", ("same-stem:nearest=2", "nb"): "norwegian"}
+    stems |= {("same-stem:language=danish", "nb"): "danish", ("same-stem", "es"): "spanish"}
+    for (rule, language), expected in stems.items():
+        assert rule_to_dict(rule_of(rule, language))["language"] == expected
+    asked = ("train", "--train", f"{DEV}:conll", "--output", tmp_path / "m", "--link", "same-stem", "--language")
+    assert "rule same-stem: language must be one of" in one_line(call(*asked, "ko"), 2)
+    assert "--language 'qq' is not one that spaCy knows" in one_line(call(*asked, "qq"), 2)
+    assert not list(tmp_path.iterdir())
 
 
 def test_training_writes_a_card_and_uses_gazetteers(call: Call, tmp_path: Path) -> None:

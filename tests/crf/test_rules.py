@@ -70,6 +70,7 @@ def document(sentences):
 def rules():
     """Any rule with any options."""
     options = {"nearest": st.integers(1, 4), "min_length": st.integers(1, 3), "fold_case": st.booleans()}
+    options |= {"small_word": st.integers(1, 6), "any_word": st.booleans()}
     options["language"] = st.sampled_from(["english", "spanish", "dutch", "turkish", "arabic"])
     made = []
     for rule in RULES.values():
@@ -133,20 +134,21 @@ def last_name(rule, tokens, offsets):
     begins = set(offsets.tolist())
 
     def run(i):
-        """Length of the run of capitalised words that ends with token i, or 0 where none does."""
-        if not own[i] or (i + 1 < len(tokens) and own[i + 1] and i + 1 not in begins):
-            return 0
-        length = 1
-        while i - length + 1 not in begins and own[i - length]:
-            length += 1
-        return length
+        """First token and end of the run of capitalised words that token i is in; (i, i) where it is in none."""
+        if not own[i]:
+            return i, i
+        first, end = i, i + 1
+        while first not in begins and own[first - 1]:
+            first -= 1
+        while end < len(tokens) and own[end] and end not in begins:
+            end += 1
+        return first, end
 
-    runs = [run(i) for i in range(len(tokens))]
+    runs = [run(i) if n_letters(token) > 1 else (i, i) for i, token in enumerate(tokens)]
+    lengths = [end - first for first, end in runs]
     keys = [token.casefold() for token in tokens]
-    runs = [length if n_letters(token) > 1 else 0 for length, token in zip(runs, tokens, strict=True)]
-    return nearest_pairs(
-        len(tokens), rule.nearest, lambda i, j: keys[i] == keys[j] and runs[j] == 1 and 2 <= runs[i] <= 4
-    )
+    full = [2 <= lengths[i] <= 4 and (rule.any_word or i + 1 == runs[i][1]) for i in range(len(tokens))]
+    return nearest_pairs(len(tokens), rule.nearest, lambda i, j: keys[i] == keys[j] and lengths[j] == 1 and full[i])
 
 
 def acronym(rule, tokens, offsets):
@@ -162,7 +164,8 @@ def acronym(rule, tokens, offsets):
         for a, b in combinations(range(begin, end + 1), 2):
             words = [i for i in range(a, b) if capital[i]]
             between = "".join(
-                "X" if capital[i] else "x" if re.fullmatch("[a-z]{1,4}", tokens[i]) else "." for i in range(a, b)
+                "X" if capital[i] else "x" if re.fullmatch(f"[a-z]{{1,{rule.small_word}}}", tokens[i]) else "."
+                for i in range(a, b)
             )
             if not re.fullmatch("X(x{0,2}X)+", between) or (b < end and capital[b]):
                 continue
@@ -206,12 +209,12 @@ def test_same_stem_is_its_definition(case, rule):
     assert rule.links(*case).tolist() == same_stem(rule, *case)
 
 
-@given(documents(st.sampled_from(NAMES)), st.builds(LastName, st.integers(1, 3)))
+@given(documents(st.sampled_from(NAMES)), st.builds(LastName, st.integers(1, 3), st.booleans()))
 def test_last_name_is_its_definition(case, rule):
     assert rule.links(*case).tolist() == last_name(rule, *case)
 
 
-@given(phrased(), st.builds(Acronym, st.integers(1, 3), st.integers(1, 3)))
+@given(phrased(), st.builds(Acronym, st.integers(1, 3), st.integers(1, 3), st.integers(1, 5)))
 def test_acronym_is_its_definition(case, rule):
     assert rule.links(*case).tolist() == acronym(rule, *case)
 
@@ -300,6 +303,15 @@ def test_a_last_name_that_stands_alone_is_linked_to_the_full_name():
     ]
     assert pairs(LastName(nearest=1), *text) == [(5, 7, "Clinton", "Clinton"), (5, 11, "Clinton", "CLINTON")]
     assert pairs(LastName(), "One Two Three Four Clinton spoke", "so Clinton said") == []
+
+
+def test_rules_that_other_languages_need():
+    text = "Felipe González Márquez habló", "dijo González"
+    assert pairs(LastName(), *text) == []
+    assert pairs(LastName(any_word=True), *text) == [(1, 5, "González", "González")]
+    text = "la Banca Nazionale della Ricerca ( BNR )"
+    assert pairs(Acronym(), text) == []
+    assert [row[2] for row in pairs(Acronym(small_word=5), text)] == ["Banca", "Nazionale", "Ricerca"]
 
 
 def test_an_acronym_is_linked_to_the_words_that_spell_it():

@@ -1,0 +1,222 @@
+"""How fast a chain is trained, as ratios to CRFsuite within one run: the same features, the same objective.
+
+    python scripts/benchmarks/bench_trainer.py --corpus ../shared/data/ner/conll2003/eng.train:conll2003
+
+1. CRFsuite's training, and the time that `herdner.crf.trainer` takes until its objective is as low as CRFsuite's last.
+   Both from features that are made already, everything after that included: CRFsuite's taking in and writing, herdner's
+   layout of the data; the ratio of the iterations alone is given too. One after the other; CRFsuite has one thread,
+   herdner ``--threads``. Processor time (of all threads) says how far to trust the seconds of a busy machine.
+2. `Tagger.fit`: the features, the chain, the chains of the folds and the links.
+
+The two objectives are compared on the weights that CRFsuite found: a lower one must not be another one.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from timing import AsJson, Repeats
+
+import herdner
+from herdner.corpora.reading import read
+from herdner.crf.chain_data import ChainData
+from herdner.crf.crfsuite import train_crfsuite
+from herdner.crf.likelihood import ChainLikelihood
+from herdner.crf.trainer import Stop, train_chain
+from herdner.crf.weights import ChainWeights
+from herdner.ner.chains import allowed_tags
+from herdner.ner.features import default_plan, make_extractor
+from herdner.ner.lexicon import Lexicon
+from herdner.ner.tagger import Tagger
+from herdner.text.document import Document
+from herdner.text.tags import convert_tags
+from herdner.text.tokenize import Tokenizer
+
+C2, MIN_FREQ = 0.3, 2
+MOST_ITERATIONS = 1000  # of ours, until the objective is CRFsuite's
+TARGET, STRETCH = 8.0, 15.0
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One training: the seconds and the objective after each iteration, and the seconds of all of it, those of the
+    processor too.
+    """
+
+    seconds: list[float]
+    losses: list[float]
+    total: float
+    processor: float
+
+    @property
+    def seconds_per_iteration(self) -> float:
+        """Of the iterations after the first, as what comes before the first is set-up."""
+        return (self.seconds[-1] - self.seconds[0]) / max(len(self.seconds) - 1, 1)
+
+    @property
+    def iterating(self) -> float:
+        """The seconds of the iterations alone."""
+        return len(self.seconds) * self.seconds_per_iteration
+
+
+class Task:
+    """A corpus as features and tags."""
+
+    def __init__(self, documents: Sequence[Document], lexicon: Lexicon) -> None:
+        self.documents = documents
+        extractor = make_extractor(default_plan(lexicon.gazetteers.names if lexicon.gazetteers else ()), lexicon)
+        self.features = [extractor.keys(d.tokens, d.sentence_offsets) for d in documents]
+        self.offsets = [d.sentence_offsets for d in documents]
+        self.tags = [convert_tags(d.tags or (), None, "iobes", d.sentence_offsets) for d in documents]
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(tag for sequence in self.tags for tag in sequence))
+
+    def data(self) -> ChainData:
+        allowed = [allowed_tags(sequence, self.labels) for sequence in self.tags]
+        return ChainData.of(self.features, self.offsets, allowed, self.labels, min_freq=MIN_FREQ)
+
+
+class _Reached(Exception):
+    """The objective is low enough."""
+
+
+class Watch:
+    """Takes down one training from now on, and ends it when the objective is at most ``goal``."""
+
+    def __init__(self, goal: float = -np.inf) -> None:
+        self.goal = goal
+        self.seconds: list[float] = []
+        self.losses: list[float] = []
+        self.began, self.processor = time.perf_counter(), time.process_time()
+
+    def take(self, _: int, report: dict[str, Any]) -> None:
+        self.seconds.append(time.perf_counter() - self.began)
+        self.losses.append(float(report["loss"]))
+        if self.losses[-1] <= self.goal:
+            raise _Reached
+
+    def curve(self) -> Curve:
+        total = time.perf_counter() - self.began
+        return Curve(self.seconds, self.losses, total, time.process_time() - self.processor)
+
+
+def theirs(task: Task, iterations: int) -> tuple[Curve, ChainWeights]:
+    """CRFsuite's training, and its weights."""
+    watch = Watch()
+    weights = train_crfsuite(
+        task.features, task.offsets, task.tags, c2=C2, min_freq=MIN_FREQ, max_iterations=iterations, progress=watch.take
+    )
+    return watch.curve(), weights
+
+
+def ours(task: Task, goal: float, threads: int | None) -> Curve:
+    """Our training, until the objective is at most ``goal``."""
+    watch = Watch(goal)
+    with suppress(_Reached):
+        train_chain(task.data(), c2=C2, stop=Stop(MOST_ITERATIONS, 0.0), n_threads=threads, progress=watch.take)
+    return watch.curve()
+
+
+def fastest(train: Callable[[], Curve], repeats: int) -> Curve:
+    """The run of the shortest total."""
+    runs = []
+    for _ in range(repeats):
+        gc.collect()
+        runs.append(train())
+    return min(runs, key=lambda run: run.total)
+
+
+def fit_seconds(documents: Sequence[Document], lexicon: Lexicon) -> float:
+    """Of `Tagger.fit` as `herdner train` calls it: four folds, links of the same word."""
+    began = time.perf_counter()
+    Tagger(lexicon=lexicon, c2=C2, min_freq=MIN_FREQ).fit(documents)
+    return time.perf_counter() - began
+
+
+def main(
+    corpus: Annotated[str, typer.Option(help="FILE:FORMAT with tags.")],
+    documents: Annotated[int | None, typer.Option(help="How many documents of it; all by default.")] = None,
+    iterations: Annotated[int, typer.Option(help="L-BFGS iterations of CRFsuite.")] = 80,
+    lexicon: Annotated[str, typer.Option(help="Model whose word classes and gazetteers are used, or none.")] = "en",
+    threads: Annotated[int | None, typer.Option(help="Of ours; all cores by default.")] = None,
+    fit: Annotated[bool, typer.Option(help="Time Tagger.fit too.")] = True,
+    repeats: Repeats = 1,
+    as_json: AsJson = False,
+) -> None:
+    """How fast a chain is trained, beside CRFsuite."""
+    gold = list(islice(read(corpus, tokenizer=Tokenizer()), documents))
+    words = Lexicon() if lexicon == "none" else herdner.load(lexicon).model_.lexicon
+    task = Task(gold, words)
+    found: list[ChainWeights] = []
+
+    def crfsuite() -> Curve:
+        curve, weights = theirs(task, iterations)
+        found[:] = [weights]
+        return curve
+
+    their_curve = fastest(crfsuite, repeats)
+    data = task.data()
+    goal, _ = ChainLikelihood(data, C2)(data.vector_of(found[0]))
+    _check_same(goal, their_curve.losses[-1])
+    our_curve = fastest(lambda: ours(task, goal, threads), repeats)
+    report: dict[str, Any] = {
+        "corpus": corpus.rpartition("/")[2], "documents": len(gold), "tokens": data.n_tokens,
+        "weights": int(np.size(data.vector_of(found[0]))), "objective": goal, "reached": our_curve.losses[-1] <= goal,
+        "crfsuite": _told(their_curve), "herdner": _told(our_curve),
+        "times_crfsuite": their_curve.total / our_curve.total,
+        "times_crfsuite_iterations_alone": their_curve.iterating / our_curve.iterating,
+        "fit_seconds": fit_seconds(gold, words) if fit else None,
+    }  # fmt: skip
+    if as_json:
+        curves = {"crfsuite": asdict(their_curve), "herdner": asdict(our_curve)}
+        print(json.dumps(report | {"curves": curves}, indent=1))
+        return
+    show(report)
+
+
+def show(report: dict[str, Any]) -> None:
+    """The report as lines of text."""
+    size = f"{report['documents']} documents, {report['tokens']:,} tokens"
+    print(f"{report['corpus']}: {size}; objective {report['objective']:,.1f}")
+    for name in ("crfsuite", "herdner"):
+        told = report[name]
+        print(
+            f"{name:9}{told['seconds']:8.1f} s ({told['processor_seconds']:.1f} s of processors),"
+            f" {told['iterations']} iterations of {told['seconds_per_iteration']:.3f} s,"
+            f" {told['seconds_before']:.1f} s up to the first; objective {told['objective']:,.1f}"
+        )
+    verdict = f"{report['times_crfsuite']:.1f} times CRFsuite (target: {TARGET:g}, stretch {STRETCH:g})"
+    print(f"to CRFsuite's objective: {verdict if report['reached'] else 'never as low'}")
+    print(f"its iterations alone: {report['times_crfsuite_iterations_alone']:.1f} times")
+    if report["fit_seconds"] is not None:
+        print(f"Tagger.fit, four folds and links: {report['fit_seconds']:.1f} s")
+
+
+def _check_same(ours: float, theirs: float) -> None:
+    """The objective of CRFsuite's weights must be the one that CRFsuite says."""
+    if abs(ours - theirs) > 1e-6 * abs(theirs):
+        raise SystemExit(f"the objectives differ: {theirs} by CRFsuite, {ours} by herdner on the same weights")
+
+
+def _told(curve: Curve) -> dict[str, float]:
+    return {
+        "seconds": curve.total, "processor_seconds": curve.processor, "iterations": len(curve.losses),
+        "seconds_per_iteration": curve.seconds_per_iteration, "seconds_before": curve.seconds[0],
+        "objective": curve.losses[-1],
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    typer.run(main)
