@@ -165,7 +165,7 @@ def mapped(document: Document, labels: Labels) -> Document:
 
 def bare(document: Document) -> Document:
     """The document without what is to be predicted."""
-    return replace(document, tags=None, entities=())
+    return replace(document, tags=None, entities=(), open=None)
 
 
 def show(scores: Tabulated) -> None:

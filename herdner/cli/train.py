@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from herdner.cli.common import command, complain, progress
-from herdner.cli.gold import bare, parse_sources, read_gold, show
+from herdner.cli.gold import bare, classes_of, parse_sources, read_gold, show
 from herdner.cli.options import MapLabelsOption
 from herdner.cli.usage import UsageError, check_choice, check_figure, check_writable, wrong_use
 
 if TYPE_CHECKING:
     from herdner import Tagger
+    from herdner.corpora.reading import SourceFile
     from herdner.crf.learning import Learner
     from herdner.crf.rules import Rule
     from herdner.crf.templates import Template
-    from herdner.ner.chains import TrainerName
+    from herdner.ner.chains import Penalty, TrainerName
     from herdner.ner.lexicon import Lexicon
     from herdner.text.document import Document
     from herdner.text.tags import Scheme
-    from herdner.text.tokenize import Tokenizer
+    from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
 WEIGHTS = ("float64", "float32", "float16")
 OBJECTIVES = ("pseudo-likelihood", "token-pseudo-likelihood", "piecewise", "mcmc")
@@ -45,6 +46,19 @@ GazetteerOption = Annotated[
 ]
 TrainOption = Annotated[
     list[str], typer.Option("--train", metavar="FILE:FORMAT", help="Annotated file to learn from; may be repeated.")
+]
+BaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--base",
+        metavar="MODEL",
+        help="Adapt this model: its features, tag scheme, words and links stay, and what is learned is drawn to its "
+        "weights; there may be new classes.",
+    ),
+]
+WeightOption = Annotated[
+    list[float] | None,
+    typer.Option("--weight", min=0, help="How much the documents of a --train count: one for each, in their order."),
 ]
 DevOption = Annotated[
     list[str] | None,
@@ -76,22 +90,37 @@ CurveOption = Annotated[
 ]
 
 
+C2Option = Annotated[
+    float | None,
+    typer.Option(
+        "--c2", min=0, help="Weight of the squared L2 norm, or distance from the base [default: 0.3, with --base 0.1]."
+    ),
+]
+MinFreqOption = Annotated[
+    int | None, typer.Option("--min-freq", min=1, help="Rarer features are left out [default: 2, with --base 1].")
+]
+TrainerOption = Annotated[
+    str, typer.Option("--trainer", help="herdner or crfsuite: the same objective; L1 is always left to CRFsuite.")
+]
+SchemeOption = Annotated[str, typer.Option("--scheme", help="Tag scheme inside the model: iobes, iob2, iob1 or bilou.")]
+LanguageOption = Annotated[str, typer.Option("--language", help="Language of the tokenizer and the word classes.")]
+
+
 @command
 def train(
+    context: typer.Context,
     train: TrainOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")],
+    base: BaseOption = None,
+    weight: WeightOption = None,
     dev: DevOption = None,
     map_labels: MapLabelsOption = False,
     c1: Annotated[float, typer.Option("--c1", min=0, help="Weight of the L1 norm.")] = 0.0,
-    c2: Annotated[float, typer.Option("--c2", min=0, help="Weight of the squared L2 norm.")] = 0.3,
-    min_freq: Annotated[int, typer.Option("--min-freq", min=1, help="Rarer features are left out.")] = 2,
+    c2: C2Option = None,
+    min_freq: MinFreqOption = None,
     iterations: Annotated[int, typer.Option("--iterations", min=1, help="L-BFGS iterations, at most.")] = 80,
-    trainer: Annotated[
-        str, typer.Option("--trainer", help="herdner or crfsuite: the same objective; L1 is always left to CRFsuite.")
-    ] = "herdner",
-    scheme: Annotated[
-        str, typer.Option("--scheme", help="Tag scheme inside the model: iobes, iob2, iob1 or bilou.")
-    ] = "iobes",
+    trainer: TrainerOption = "herdner",
+    scheme: SchemeOption = "iobes",
     link: LinkOption = None,
     objective: ObjectiveOption = OBJECTIVES[0],
     l2: L2Option = 2.0,
@@ -101,7 +130,7 @@ def train(
     curve: CurveOption = None,
     particles: ParticlesOption = 0,
     weights: Annotated[str, typer.Option("--weights", help=f"Stored as {', '.join(WEIGHTS)}.")] = "float32",
-    language: Annotated[str, typer.Option("--language", help="Language of the tokenizer and the word classes.")] = "en",
+    language: LanguageOption = "en",
     lexicon: LexiconOption = None,
     classes: ClassesOption = False,
     gazetteer: GazetteerOption = None,
@@ -110,42 +139,60 @@ def train(
 
     First the chain, then the links between mentions of one name, learned from chains that have not seen the documents
     they look at. With --dev the links are those of the iteration that scores best there.
+
+    A class that one file marks and another never does is taken as not looked for there: its tokens may belong to it.
+    In columns the tag ? is any, PER|ORG any in a name of these classes; JSON lines say which classes are "annotated".
     """
     from herdner import Tagger
-    from herdner.ner.chains import TRAINERS
-    from herdner.text.sentences import ENGLISH, SentenceRules
-    from herdner.text.tags import SCHEMES
-    from herdner.text.tokenize import Tokenizer, TokenizerSettings
+    from herdner.text.tokenize import Tokenizer
 
-    check_choice("--scheme", scheme, SCHEMES)
-    check_choice("--trainer", trainer, TRAINERS)
-    check_choice("--weights", weights, WEIGHTS)
-    check_choice("--objective", objective, OBJECTIVES)
+    check_words(scheme, trainer, weights, objective)
     check_writable(output)
     check_figure(curve, "--curve")
     templates, learner = links(link, objective, l2, joint, scaled, language)
     sources, dev_sources = parse_sources(train), parse_sources(dev or [])
-    rules = TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
+    adapted, rules = base_of(context, base, language)
     tokenizer = Tokenizer(rules)
-    documents = read_gold(sources, tokenizer, map_labels)
+    documents, counts = read_apart(sources, tokenizer, map_labels, adapted, weight)
     dev_documents = read_gold(dev_sources, tokenizer, map_labels)  # now: a bad file must not cost a training run
+    usual = usual_penalty(base)
+    options = {"c1": c1, "c2": usual.c2 if c2 is None else c2, "min_freq": min_freq or usual.min_freq}
     tagger = Tagger(
-        lexicon=word_knowledge(lexicon, language, classes, gazetteer or [], tokenizer),
-        scheme=cast("Scheme", scheme),
-        c1=c1, c2=c2, min_freq=min_freq, max_iterations=iterations, trainer=cast("TrainerName", trainer),
-        templates=templates, learner=learner, n_folds=folds, n_particles=particles,
-        tokenizer=rules,
+        lexicon=word_knowledge(lexicon, language, classes, gazetteer or [], tokenizer) if adapted is None else None,
+        scheme=cast("Scheme", scheme) if adapted is None else adapted.model_.scheme,
+        max_iterations=iterations, trainer=cast("TrainerName", trainer),
+        templates=templates if adapted is None else None, learner=learner, n_folds=folds, n_particles=particles,
+        tokenizer=rules, **cast("dict[str, Any]", options),
     )  # fmt: skip
-    fit(tagger, documents, iterations, dev_documents)
+    fit(tagger, documents, iterations, dev_documents, base=adapted, document_weights=counts)
     draw(tagger, curve)
-    options = {"c1": c1, "c2": c2, "min_freq": min_freq, "iterations": iterations, "map_labels": map_labels}
     tied = {"rules": link or ["same-word"], "objective": objective, "l2": l2, "joint": joint, "folds": folds}
+    options |= {"iterations": iterations, "map_labels": map_labels, "base": base, "weights": weight}
     card = {
         "training": [{"file": Path(path).name, "format": format} for path, format in sources],
         "options": {**options, "particles": particles, "links": tied},
         "training_documents": len(documents),
     }
     finish(tagger, output, card, weights, dev_documents, [Path(path).name for path, _ in dev_sources])
+
+
+def check_words(scheme: str, trainer: str, weights: str, objective: str) -> None:
+    """Words that are not among the choices are wrong use."""
+    from herdner.ner.chains import TRAINERS
+    from herdner.text.tags import SCHEMES
+
+    check_choice("--scheme", scheme, SCHEMES)
+    check_choice("--trainer", trainer, TRAINERS)
+    check_choice("--weights", weights, WEIGHTS)
+    check_choice("--objective", objective, OBJECTIVES)
+
+
+def usual_penalty(base: str | None) -> Penalty:
+    """The defaults, which are others with a base."""
+    from herdner.ner.adapting import ADAPTING
+    from herdner.ner.chains import Penalty
+
+    return Penalty() if base is None else ADAPTING
 
 
 def links(
@@ -180,7 +227,47 @@ def rule_of(text: str, language: str) -> Rule:
     return replace(rule, language=stems)
 
 
-def fit(tagger: Tagger, documents: list[Document], iterations: int, development: list[Document]) -> None:
+def base_of(context: typer.Context, base: str | None, language: str) -> tuple[Tagger | None, TokenizerSettings]:
+    """The model that is adapted, and how text is split. Options for what it takes over from its base are wrong use."""
+    from herdner import load
+    from herdner.text.sentences import ENGLISH, SentenceRules
+    from herdner.text.tokenize import TokenizerSettings
+
+    if base is None:
+        return None, TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
+    for name in ("scheme", "language", "lexicon", "classes", "gazetteer", "link", "scaled", "trainer", "c1"):
+        if getattr(context.get_parameter_source(name), "name", "DEFAULT") != "DEFAULT":
+            raise UsageError(
+                f"--{name}: not with --base, whose tag scheme, language, words and links are kept, and which only"
+                " herdner's own trainer adapts"
+            )
+    adapted = load(base)
+    return adapted, adapted.model_.tokenizer
+
+
+def read_apart(
+    sources: list[SourceFile], tokenizer: Tokenizer, map_labels: bool, base: Tagger | None, weight: list[float] | None
+) -> tuple[list[Document], list[float] | None]:
+    """All documents, those of corpora that never mark some class open to it, and by how much each counts."""
+    from herdner.ner.supervision import annotated_apart
+
+    if weight and len(weight) != len(sources):
+        raise UsageError(f"--weight: {len(weight)} for {len(sources)} of --train; give one for each, in their order")
+    corpora = [read_gold([source], tokenizer, map_labels) for source in sources]
+    apart = annotated_apart(corpora, set[str]() if base is None else classes_of(base.labels))
+    for source, before, after in zip(sources, corpora, apart, strict=True):
+        opened = {d.open.annotated for d, old in zip(after, before, strict=True) if d.open and d.open != old.open}
+        for classes in opened:
+            complain(
+                f"{source.path}: marks {', '.join(classes or ())} alone; tokens outside may belong to any other class"
+            )
+    counts = None if weight is None else [w for w, own in zip(weight, corpora, strict=True) for _ in own]
+    return [document for corpus in apart for document in corpus], counts
+
+
+def fit(
+    tagger: Tagger, documents: list[Document], iterations: int, development: list[Document], **options: Any
+) -> None:
     """Train, with the loss beside the progress bar."""
     with progress("{task.completed} of {task.total}", "{task.fields[loss]}") as display:
         tasks: dict[str, Any] = {}
@@ -195,7 +282,7 @@ def fit(tagger: Tagger, documents: list[Document], iterations: int, development:
                 told += f", dev F1 {log['f1']:.2%}"
             display.update(tasks[stage], completed=number, loss=told)
 
-        tagger.fit(documents, development=development or None, progress=report)
+        tagger.fit(documents, development=development or None, progress=report, **options)
 
 
 def draw(tagger: Tagger, curve: Path | None) -> None:

@@ -58,19 +58,21 @@ class ChainData:
         *,
         min_freq: int = 2,
         base: ChainWeights | None = None,
+        counted: Sequence[NDArray[np.uint8]] | None = None,
     ) -> ChainData:
         """A weight for each feature and tag that occur together ``min_freq`` times, as CRFsuite has them, and for those
         that ``base`` has; likewise for pairs of neighbouring tags.
 
-        ``allowed``: uint8[tokens, K] of each document. A token that may have several tags counts with each of them, one
-        that may have any with none.
+        ``allowed``: uint8[tokens, K] of each document. A token counts with the tags that ``counted``, of the same
+        shapes, has for it (None: with those it may have); with none where these are all tags.
         """
         labels = tuple(labels)
         joined = np.concatenate([*allowed, np.empty((0, len(labels)), np.uint8)])
         states = np.where(joined.sum(axis=1) == 1, joined.argmax(axis=1), -1).astype(np.int32)
         starts, offsets = _joined_starts([begin for begin, _ in features]), _joined_starts(sentence_offsets)
         distinct, numbers = loops.number_keys(np.concatenate([*(keys for _, keys in features), np.empty(0, np.uint64)]))
-        weighted = _weighted(distinct, numbers, starts, joined, min_freq)
+        met = joined if counted is None else np.concatenate([*counted, np.empty((0, len(labels)), np.uint8)])
+        weighted = _weighted(distinct, numbers, starts, met, min_freq)
         transitions = _neighbours(states, joined, offsets, min_freq)
         if base is not None:
             number = _numbers(base.labels, labels)

@@ -141,15 +141,17 @@ def learn(
     score: Score | None = None,
     seed: Seed = 0,
     progress: Callable[[Step], None] | None = None,
+    adapted: bool = False,
 ) -> tuple[CRF, LearningCurve]:
-    """The CRF with learned tables, and how it went. ``crf`` is where the learning begins.
+    """The CRF with learned tables, and how it went. ``crf`` is where the learning begins, and with ``adapted`` also
+    where the prior has its mean (Chelba and Acero 2004).
 
     ``score`` is asked after each iteration; the CRF of the best score is returned, without it the last one.
     ``seed`` matters to `MCMCLikelihood` only. ValueError where right tags are forbidden, or a backend gives no counts.
     """
     learner = learner or Learner()
     watch = _Watch(learner, len(examples.unary), score, progress)
-    parameters = Parameters(crf, learner.joint)
+    parameters = Parameters(crf, learner.joint, adapted=adapted)
     try:
         if isinstance(learner.objective, MCMCLikelihood):
             _ascend(parameters, examples, learner, learner.objective, generator(seed), watch)

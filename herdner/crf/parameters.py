@@ -20,10 +20,10 @@ class Parameters:
     ``scales``) the weights of their scales.
 
     ``start`` is the vector of ``crf`` itself; ``origin`` is where the prior has its mean: the transition table of
-    ``crf``, and 0 for all that belongs to links.
+    ``crf``, and 0 for all that belongs to links; with ``adapted`` it is ``start``.
     """
 
-    def __init__(self, crf: CRF, joint: bool, scales: bool = True) -> None:
+    def __init__(self, crf: CRF, joint: bool, scales: bool = True, adapted: bool = False) -> None:
         self.crf = crf
         self.scaled = tuple(scales and each.scale is not None for each in crf.link_tables)
         self.free = np.isfinite(crf.transition) if joint else np.zeros(crf.transition.shape, bool)
@@ -34,6 +34,8 @@ class Parameters:
         )
         weights = [each.scale.weights() if each.scale else np.zeros(4) for each in crf.link_tables]
         self.start = self.vector(crf.transition, [each.table for each in crf.link_tables], weights)
+        if adapted:
+            self.origin = self.start
 
     def __len__(self) -> int:
         return len(self.origin)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
 
 from herdner.crf.chain_data import ChainData
 from herdner.crf.likelihood import Borders, ChainLikelihood
@@ -70,7 +71,8 @@ def train_chain(
         return value, slope * scales
 
     options = {"maxiter": watch.stop.max_iterations, "maxcor": _MEMORY, "ftol": 0.0, "gtol": 1e-7, "maxfun": 10**9}
-    with suppress(_Enough):
+    # Its own loops are two threads already; BLAS would start as many, and on a busy machine all wait for each other.
+    with suppress(_Enough), threadpool_limits(1, "blas"):
         minimize(value_and_slope, first / scales, jac=True, method="L-BFGS-B", callback=watch.take, options=options)
     return watch.vector
 

@@ -149,6 +149,10 @@ def pair_up(gold: Sequence[Document], predicted: Sequence[Document], scheme: Sch
         scheme = detect_scheme(tags for document in predicted if document.tags for tags in document.sentence_tags())
     strict = None if scheme == "iob1" else scheme
     for right, guess in zip(gold, predicted, strict=True):
+        if right.open is not None:
+            raise ValueError(
+                f"document {right.id!r} is annotated in part; only what is annotated in full can be scored"
+            )
         if list(right.tokens) != list(guess.tokens):
             raise ValueError(f"document {right.id!r}: the predicted document has other tokens; expected the gold ones")
         if guess.tags is None:

@@ -43,7 +43,8 @@ class OwnChains:
     those that their own documents do not show.
 
     allowed: uint8[tokens, K] of each document, the tags its tokens may have. base: weights that the prior has as its
-    mean, and that are kept where the documents say nothing. start: where the first chain begins.
+    mean, and that are kept where the documents say nothing. start: where the first chain begins. counted: as in
+    `ChainData.of`.
     """
 
     def __init__(
@@ -59,8 +60,11 @@ class OwnChains:
         start: ChainWeights | None = None,
         document_weights: NDArray[np.float64] | None = None,
         borders: Borders | None = None,
+        counted: Sequence[NDArray[np.uint8]] | None = None,
     ) -> None:
-        self.data = ChainData.of(features, sentence_offsets, allowed, labels, min_freq=penalty.min_freq, base=base)
+        self.data = ChainData.of(
+            features, sentence_offsets, allowed, labels, min_freq=penalty.min_freq, base=base, counted=counted
+        )
         self.penalty, self.stop, self.borders, self.base = penalty, Stop(max_iterations), borders, base
         self.origin = None if base is None else self.data.vector_of(base)
         self.start = None if start is None else self.data.vector_of(start)

@@ -14,19 +14,20 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.features import Extractor
 from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
 from herdner.crf.bayesian import TableParticles, sample_tables
 from herdner.crf.learning import Learner, LearningCurve, Score, Step, learn
+from herdner.crf.likelihood import ImpossibleTags
 from herdner.crf.model import CRF, LinkTable
 from herdner.crf.objectives import Examples
-from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, Template, linear_chain, skip_chain
+from herdner.crf.templates import LinearChain, SkipChain, Template, linear_chain, skip_chain
 from herdner.crf.trainer import Progress
 from herdner.crf.weights import ChainWeights
 from herdner.fwss.common import whole
 from herdner.inference import Backend, make_backend
-from herdner.ner.chains import TRAINERS, Chains, CRFsuiteChains, OwnChains, Penalty, TrainerName, allowed_tags
+from herdner.ner.adapting import ADAPTING, checked_start, checked_weights, link_tables, untrained
+from herdner.ner.chains import TRAINERS, Chains, CRFsuiteChains, OwnChains, Penalty, TrainerName
 from herdner.ner.decode import DEFAULT_BACKEND, Decoder, backend_of
 from herdner.ner.explain import Explanation, explain
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
@@ -38,10 +39,11 @@ from herdner.ner.names import Finder, Names
 from herdner.ner.names.known import NamesLike
 from herdner.ner.recasing import reader
 from herdner.ner.streams import Batch, Item, TextOrDocument, awaited, batches, ordered
+from herdner.ner.supervision import Supervision, supervise
 from herdner.text.document import Document
 from herdner.text.failure import Failure
 from herdner.text.io.formats import with_tokens
-from herdner.text.tags import SCHEMES, Scheme, convert_tags
+from herdner.text.tags import SCHEMES, Scheme
 from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
 _COMPILED = ("_decoder", "_tokenizer", "_finders")
@@ -60,7 +62,8 @@ class Tagger(Estimator):
     (`Lexicon`).
     scheme: tag scheme of the chain's labels, whatever scheme the training data are written in.
     constrained: forbid tag sequences that are not well formed in the scheme.
-    c1, c2: weights of the L1 and the squared L2 norm; min_freq: how often a feature must meet a tag to have a weight.
+    c1, c2: weights of the L1 and the squared L2 norm, min_freq: how often a feature must meet a tag to have a weight;
+    None: 0.3 and 2, and where a base is adapted 0.1 and 1.
     trainer: "herdner" (`herdner.crf.trainer`) or "crfsuite", the same objective; an L1 norm is always left to CRFsuite.
     max_iterations: of L-BFGS, at most.
     templates: which tokens are joined; None is ``(linear_chain(), skip_chain())``, the chain alone is
@@ -88,8 +91,8 @@ class Tagger(Estimator):
         scheme: Scheme = "iobes",
         constrained: bool = True,
         c1: float = 0.0,
-        c2: float = 0.3,
-        min_freq: int = 2,
+        c2: float | None = None,
+        min_freq: int | None = None,
         max_iterations: int = 80,
         trainer: TrainerName = "herdner",
         templates: Sequence[Template] | None = None,
@@ -129,79 +132,124 @@ class Tagger(Estimator):
         *,
         development: Iterable[Document] | None = None,
         card: Mapping[str, Any] | None = None,
+        base: Tagger | None = None,
+        start: Tagger | None = None,
+        document_weights: Sequence[float] | NDArray[np.float64] | None = None,
         progress: Progress | None = None,
         seed: int = 0,
     ) -> Tagger:
         """Train on tokenised documents with tags (their own, or ``tags``: one flat sequence per document, any
-        scheme).
+        scheme). Documents may be annotated in part (`Document.open`): the likelihood is then that of all tags they may
+        have (Tsuboi et al. 2008), and links learn from the best of these.
 
         First the chain, on all documents and then on each fold's, then the tables of links, and then particles, if any
         are asked for. With annotated ``development`` documents the tables are those of the iteration
         whose F1 there is best. ``progress`` is told the number of each iteration and a report: "stage", "loss", "f1"
         where it is known, and what the trainer says.
+
+        ``base``: adapt this tagger's model. Plan, lexicon, scheme and tokenizer are its own, and so are the links,
+        unless ``templates`` are given. Its weights and tables are where learning starts and what it is drawn to, by
+        ``c2`` and ``learner.l2``; they stay where the documents say nothing. There may be new classes. ``start``: a
+        tagger with the same features from whose weights the search for those of the chain starts; where it ends does
+        not depend on it. ``document_weights``: by how much each document counts for the chain, 1 if None.
         """
-        templates = self._link_templates()
+        self._check_names()
         whole(self.n_particles, "n_particles", 0)
-        documents, gold = self._training_data(documents, tags)
+        adapted = None if base is None else base._model
+        templates = self._link_templates(adapted)
+        known = () if adapted is None else adapted.weights.labels
+        documents, taught = supervise(list(documents), tags, self.scheme, known)
         development = _development_data(development)
-        lexicon = self.lexicon or Lexicon()
-        plan = self.plan or default_plan(lexicon.gazetteers.names if lexicon.gazetteers else ())
-        read = reader(plan, lexicon)
+        counts = checked_weights(document_weights, len(documents))
+        without_weights = self._untrained(adapted)
+        read = reader(without_weights.plan, without_weights.lexicon)
         documents, development = list(map(read, documents)), list(map(read, development))
-        tokenizer = self.tokenizer or TokenizerSettings()
-        untrained = Model(ChainWeights.none(), plan, lexicon, self.scheme, self.constrained, tokenizer)
-        chains = self._chains(make_extractor(plan, lexicon), documents, gold)
+        first = None if start is None else start._model
+        chains = self._chains(without_weights, documents, taught, adapted, first, counts)
 
         def train(chosen: Sequence[int] | None, stage: str) -> Model:
             def told(number: int, report: dict[str, Any]) -> None:
                 if progress is not None:
                     progress(number, {**report, "stage": stage})
 
-            return replace(untrained, weights=chains.train(chosen, told))
+            try:
+                return replace(without_weights, weights=chains.train(chosen, told))
+            except ImpossibleTags as error:
+                raise ValueError(
+                    f"document {documents[error.document].id or error.document}: no tags that its tokens may have are"
+                    f" well formed in {self.scheme}; look for tags that collide with open ones beside them"
+                ) from None
 
         model, curve = train(None, "chain"), None
         if templates or self.n_particles:
-            model, curve = self._with_links(model, templates, documents, gold, train, development, progress, seed)
+            tables = link_tables(templates, adapted, model.weights.labels)
+            model = replace(model, link_tables=tables) if adapted is not None else model
+            model, curve = self._with_links(model, tables, documents, taught, train, development, progress, seed)
         self.model_ = replace(model, card=dict(card or {}))
         self.learning_curve_: LearningCurve | None = curve
         self._forget_compiled()
         return self
 
-    def _chains(self, extractor: Extractor, documents: Sequence[Document], gold: Sequence[Sequence[str]]) -> Chains:
-        """What trains chains on the documents."""
+    def _chains(
+        self,
+        model: Model,
+        documents: Sequence[Document],
+        taught: Supervision,
+        base: Model | None,
+        start: Model | None,
+        document_weights: NDArray[np.float64],
+    ) -> Chains:
+        """What trains chains on the documents, with the features of a model that lacks its weights."""
+        first = None if start is None else checked_start(start, model.plan, model.lexicon, taught.labels)
+        own = self.trainer == "herdner" and not self.c1
+        if not own and (base or start or taught.borders or (document_weights != 1).any()):
+            raise ValueError(
+                "CRFsuite trains from nothing, on whole annotation, and all documents count the same: use the"
+                " trainer herdner, without an L1 norm"
+            )
+        extractor = make_extractor(model.plan, model.lexicon)
         features = [extractor.keys(d.tokens, d.sentence_offsets) for d in documents]
         offsets = [document.sentence_offsets for document in documents]
-        penalty = Penalty(self.c1, self.c2, self.min_freq)
-        if self.trainer == "crfsuite" or self.c1:
-            return CRFsuiteChains(features, offsets, gold, penalty, self.max_iterations)
-        labels = tuple(dict.fromkeys(tag for sequence in gold for tag in sequence))
-        allowed = [allowed_tags(sequence, labels) for sequence in gold]
-        return OwnChains(features, offsets, allowed, labels, penalty, self.max_iterations)
+        usual = Penalty() if base is None else ADAPTING
+        c2 = usual.c2 if self.c2 is None else self.c2
+        penalty = Penalty(self.c1, c2, usual.min_freq if self.min_freq is None else self.min_freq)
+        if not own:
+            return CRFsuiteChains(features, offsets, taught.gold, penalty, self.max_iterations)
+        return OwnChains(
+            features, offsets, taught.allowed, taught.labels, penalty, self.max_iterations,
+            base=None if base is None else base.weights, start=first, document_weights=document_weights,
+            borders=taught.borders, counted=taught.counted,
+        )  # fmt: skip
+
+    def _untrained(self, base: Model | None) -> Model:
+        """A model that lacks its weights, as the base or the parameters have it."""
+        if base is not None:
+            return untrained(base, self.plan, self.lexicon, self.scheme, self.tokenizer)
+        lexicon = self.lexicon or Lexicon()
+        plan = self.plan or default_plan(lexicon.gazetteers.names if lexicon.gazetteers else ())
+        tokenizer = self.tokenizer or TokenizerSettings()
+        return Model(ChainWeights.none(), plan, lexicon, self.scheme, self.constrained, tokenizer)
 
     def _with_links(
         self,
         model: Model,
-        templates: Sequence[SkipChain],
+        tables: tuple[LinkTable, ...],
         documents: Sequence[Document],
-        gold: Sequence[Sequence[str]],
+        taught: Supervision,
         train: TrainChain,
         development: Sequence[Document],
         progress: Progress | None,
         seed: int,
     ) -> tuple[Model, LearningCurve | None]:
-        """The model with learned tables of links, where anything is linked, and with particles."""
+        """The model with learned tables of links, where anything is linked, and with particles. A model that has
+        tables adapts them: they are the mean of the prior.
+        """
         labels = model.weights.labels
-        nothing = np.zeros((len(labels), len(labels)))
-        crf = replace(
-            model.crf(),
-            link_tables=tuple(LinkTable(each, nothing, EdgeScale() if each.scaled else None) for each in templates),
-        )
-        linked = any(len(each.links(d.tokens, d.sentence_offsets)) for each in templates for d in documents)
+        linked = any(len(each.template.links(d.tokens, d.sentence_offsets)) for each in tables for d in documents)
         if not linked and not self.n_particles:
             return model, None
-        crf = crf if linked else model.crf()
-        number = {label: k for k, label in enumerate(labels)}
-        states = [np.array([number[tag] for tag in sequence], np.int32) for sequence in gold]
+        crf = replace(model.crf(), link_tables=tables) if linked else model.crf()
+        states = _states(model, documents, taught)
 
         def report(step: Step) -> None:
             if progress is not None:
@@ -212,7 +260,10 @@ class Tagger(Estimator):
         examples, curve = gather(crf, documents, unaries, states), None
         if linked:
             score = _development_f1(model, development) if development else None
-            crf, curve = learn(crf, examples, self.learner, score=score, seed=seed, progress=report)
+            adapted = bool(model.link_tables)
+            crf, curve = learn(
+                crf, examples, self.learner, score=score, seed=seed, progress=report, adapted=adapted
+            )  # fmt: skip
             transition = np.where(np.isfinite(crf.transition), crf.transition, model.weights.transition)
             model = replace(model, weights=replace(model.weights, transition=transition), link_tables=crf.link_tables)
         return replace(model, particles=self._sampled(crf, examples, seed)), curve
@@ -224,8 +275,10 @@ class Tagger(Estimator):
         l2 = (self.learner or Learner()).l2
         return sample_tables(crf, examples, self.n_particles, l2=l2, seed=child(seed, 0))
 
-    def _link_templates(self) -> list[SkipChain]:
+    def _link_templates(self, base: Model | None) -> list[SkipChain]:
         """The templates of links; ValueError where they are none or the chain is not among them."""
+        if self.templates is None and base is not None:
+            return [each.template for each in base.link_tables]
         templates = (linear_chain(), skip_chain()) if self.templates is None else tuple(self.templates)
         if sum(isinstance(template, LinearChain) for template in templates) != 1:
             raise ValueError("templates must hold linear_chain() once, and skip_chain(...) for each kind of link")
@@ -234,26 +287,11 @@ class Tagger(Estimator):
             raise ValueError("templates are linear_chain() and skip_chain(...), and n_folds is at least 1")
         return links
 
-    def _training_data(
-        self, documents: Iterable[Document], tags: Iterable[Sequence[str]] | None
-    ) -> tuple[list[Document], list[list[str]]]:
+    def _check_names(self) -> None:
         if self.trainer not in TRAINERS:
             raise ValueError(f"unknown trainer {self.trainer!r}; known are {', '.join(TRAINERS)}")
         if self.scheme not in SCHEMES:
             raise ValueError(f"unknown tag scheme {self.scheme!r}; known are {', '.join(SCHEMES)}")
-        documents = list(documents)
-        given = [document.tags for document in documents] if tags is None else list(tags)
-        if len(given) != len(documents):
-            raise ValueError(f"{len(documents)} documents but {len(given)} tag sequences")
-        gold: list[list[str]] = []
-        for i, (document, sequence) in enumerate(zip(documents, given, strict=True)):
-            if sequence is None or len(sequence) != len(document.tokens):
-                n = "no" if sequence is None else len(sequence)
-                raise ValueError(f"document {document.id or i}: {len(document.tokens)} tokens but {n} tags to train on")
-            gold.append(convert_tags(sequence, None, self.scheme, document.sentence_offsets))
-        if not any(tag != "O" for sequence in gold for tag in sequence):
-            raise ValueError("nothing to train on: the documents hold no entity")
-        return documents, gold
 
     def predict(self, documents: Iterable[Document]) -> list[list[str]]:
         """The tags of each tokenised document, in the tagger's scheme."""
@@ -511,9 +549,23 @@ def load(name_or_path: str | os.PathLike[str], **params: Any) -> Tagger:
     return Tagger.from_model(Model.load(name), **params)
 
 
+def _states(model: Model, documents: Sequence[Document], taught: Supervision) -> list[NDArray[np.int32]]:
+    """Of each document int32[tokens], its tags; where they are open, those that the model believes in."""
+    if taught.borders is None or model.weights.labels != taught.labels:  # CRFsuite has an order of its own
+        number = {label: k for k, label in enumerate(model.weights.labels)}
+        return [np.array([number[tag] for tag in sequence], np.int32) for sequence in taught.gold]
+    extractor, transition = model.extractor(), model.weights.transition
+    return [
+        taught.states(i, extractor.scores(d.tokens, d.sentence_offsets), transition, d.sentence_offsets)
+        for i, d in enumerate(documents)
+    ]
+
+
 def _development_data(documents: Iterable[Document] | None) -> list[Document]:
     """The documents, none for None; checked before a long training."""
     documents = list(documents or ())
+    if any(document.open is not None for document in documents):
+        raise ValueError("development documents are annotated in full; some of these are annotated in part")
     if documents:
         check_development([document.spans or [] for document in documents])
     return documents

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.text import misplaced
+from herdner.text.open import Open, Place, is_open
 from herdner.text.tags import Scheme, Span, spans_from_tags, tags_from_spans
 
 
@@ -74,7 +75,8 @@ class Document:
 
     What is known of the tokens is given as ``tags``: strings, which stay as they are, however malformed, or a
     `Tagging`, whose strings are written when they are asked for. None means that nobody has annotated the document;
-    annotated but not yet tokenised, it has empty tags.
+    annotated but not yet tokenised, it has empty tags. Of a document that is annotated in part, ``open`` says what is
+    not; its open tokens have the tag O.
     """
 
     text: str
@@ -86,6 +88,7 @@ class Document:
     entities: tuple[Entity, ...] = ()
     id: str | None = None
     fields: dict[str, object] = field(default_factory=dict[str, object])
+    open: Open | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -99,6 +102,11 @@ class Document:
             if not 0 <= entity.start <= entity.end <= length:
                 raise ValueError(
                     f"document {self.id!r} has {length} characters, but an entity is at {entity.start}..{entity.end}"
+                )
+        for place in self.open.places if self.open else ():
+            if not 0 <= place.start < place.end <= length:
+                raise ValueError(
+                    f"document {self.id!r} has {length} characters, but open tags are at {place.start}..{place.end}"
                 )
 
     @classmethod
@@ -193,12 +201,34 @@ class Document:
     def with_tags(self, tags: Sequence[str]) -> Document:
         """The same document with these tags (one per token, any scheme), and the entities they say.
 
-        Malformed sequences are read as conlleval does (`spans_from_tags`). Raises ValueError on a wrong number of tags.
+        Malformed sequences are read as conlleval does (`spans_from_tags`). "?" is any tag, "PER|ORG" any inside a name
+        of one of these classes, "B-PER|O" one of these (`Document.open`). Raises ValueError on a wrong number of tags.
         """
         if len(tags) != self.n_tokens:
             raise ValueError(f"document {self.id!r} has {self.n_tokens} tokens but got {len(tags)} tags")
+        if any(map(is_open, set(tags))):
+            return self._opened(tags)
         entities = self.entities_from_spans(spans_from_tags(tags, self.sentence_offsets))
         return replace(self, tags=tags, entities=entities)
+
+    def _opened(self, tags: Sequence[str]) -> Document:
+        """`with_tags` of tags some of which are open."""
+        known = self.open or Open()
+        new = [
+            Place(int(self.token_starts[t]), int(self.token_ends[t]), tag) for t, tag in enumerate(tags) if is_open(tag)
+        ]
+        places = tuple(sorted({*known.places, *new}))
+        closed = ["O" if is_open(tag) else tag for tag in tags]
+        return replace(self, open=replace(known, places=places)).with_tags(closed)
+
+    def open_tokens(self) -> dict[int, str]:
+        """The tokens whose tags are open in some `Place`, with these."""
+        found: dict[int, str] = {}
+        for start, end, tags in self.open.places if self.open else ():
+            first = int(np.searchsorted(self.token_ends, start, side="right"))
+            stop = int(np.searchsorted(self.token_starts, end, side="left"))
+            found |= dict.fromkeys(range(first, stop), tags)
+        return found
 
     def with_spans(
         self,
@@ -207,7 +237,7 @@ class Document:
         confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
     ) -> Document:
         """The same document with these spans of its tokens (disjoint, in order), each an entity as sure as its
-        confidence says; tags are written in the ``scheme``. ValueError for spans that are no such.
+        confidence says; tags are written in the ``scheme``, and nothing is open. ValueError for spans that are no such.
         """
         for before, span in pairwise([(0, 0, ""), *spans]):
             if not before[1] <= span[0] < span[1] <= self.n_tokens:
@@ -215,7 +245,8 @@ class Document:
                     f"document {self.id!r} has {self.n_tokens} tokens: its spans must be of these, not empty, and one"
                     f" behind the other, not {tuple(before)} and {tuple(span)}"
                 )
-        return replace(self, tags=Tagging(spans, scheme), entities=self.entities_from_spans(spans, confidences))
+        entities = self.entities_from_spans(spans, confidences)
+        return replace(self, tags=Tagging(spans, scheme), entities=entities, open=None)
 
     def with_entities(self, entities: Iterable[Entity], scheme: Scheme = "iob2") -> Document:
         """The same document with these entities (sorted, otherwise as given) and the tags that `project` finds."""
@@ -229,7 +260,7 @@ class Document:
         """What makes two documents equal, as plain values."""
         arrays = self.tokens, self.token_starts, self.token_ends, self.sentence_offsets
         tags = None if self.tags is None else list(self.tags)
-        return self.text, *map(list, arrays), tags, self.entities, self.id, self.fields
+        return self.text, *map(list, arrays), tags, self.entities, self.id, self.fields, self.open
 
     def entities_from_spans(
         self, spans: Sequence[Span], confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None

@@ -198,6 +198,11 @@ def check_tags(tags: Iterable[str], scheme: Scheme) -> None:
             )
 
 
+def tags_of_class(label: str, scheme: Scheme) -> list[str]:
+    """All tags that tokens inside a name of the class can have."""
+    return [f"{prefix}-{label}" for prefix in _PREFIXES[scheme] if prefix != "O"]
+
+
 def detect_scheme(sequences: Iterable[Sequence[str]]) -> Scheme:
     """The scheme of some sentences' tags; IOB2 where nothing speaks against it.
 

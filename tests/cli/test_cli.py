@@ -548,3 +548,40 @@ print([name for name in {heavy.split()!r} if name in sys.modules], file=sys.stde
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ELSEWHERE)
     assert result.stderr.strip() == "[]"
+
+
+def test_a_model_is_adapted_to_a_file_with_a_class_of_its_own(call: Call, tmp_path: Path) -> None:
+    lines = DEV.read_text(encoding="utf-8").splitlines()[:400]
+    words = (line.split("\t")[0] for line in lines)
+    (tmp_path / "m.conll").write_text("\n".join(f"{w}\tB-VERB" if w == "said" else w and f"{w}\tO" for w in words))
+    out = tmp_path / "m.model"
+    outcome = call("train", "--base", "en", "--train", tmp_path / "m.conll", "--weight", 2, "--output", out)
+    assert outcome.code == 0
+    assert "marks VERB alone; tokens outside may belong to any other class" in outcome.err
+    tagger = herdner.load(out)
+    assert tagger.card["options"]["base"] == "en"
+    assert [e.label for e in tagger.tag("Ada Lovelace said so in London.").entities] == ["PER", "VERB", "LOC"]
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (["--base", "en", "--scheme", "iob2"], "--scheme: not with --base"),
+        (["--base", "en", "--language", "nl"], "--language: not with --base"),
+        (["--base", "en", "--lexicon", "none"], "--lexicon: not with --base"),
+        (["--base", "nosuch"], "there is no model 'nosuch'"),
+        (["--weight", "1", "--weight", "2"], "--weight: 2 for 1 of --train"),
+    ],
+)
+def test_what_does_not_go_with_a_base_is_refused(call: Call, tmp_path: Path, options: list[str], part: str) -> None:
+    outcome = call("train", "--train", f"{DEV}:conll", "--output", tmp_path / "m", *options)
+    assert part in one_line(outcome, outcome.code)
+    assert outcome.code
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_corpus_without_an_annotated_token_is_refused(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "open.conll").write_text("Ada\t?\nByron\t?\n")
+    outcome = call("train", "--train", f"{tmp_path / 'open.conll'}:conll", "--output", tmp_path / "m")
+    assert "not a single token is annotated" in one_line(outcome, 1)
+    assert not (tmp_path / "m").exists()

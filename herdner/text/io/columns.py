@@ -11,6 +11,7 @@ from typing import IO, Any, Literal, NamedTuple, get_args
 from herdner.text.document import Document, align_tokens
 from herdner.text.io.labels import Labels, relabel
 from herdner.text.io.source import FormatError, Source, read_lines, sources
+from herdner.text.open import choices, is_open, whole_names
 from herdner.text.tags import Scheme, split_tag
 
 logger = logging.getLogger(__name__)
@@ -57,7 +58,9 @@ def read_columns(
     """The documents of the files, streaming. Tags stay as the file has them, unless ``labels`` or ``scheme`` is given.
 
     ``labels`` renames classes or drops them (None); ``"*"`` speaks for the classes not named. The tags are then written
-    in ``scheme`` (IOB2 if none is named). A token with white space inside is read as several tokens of one entity.
+    in ``scheme`` (IOB2 if none is named). A token's tag may be open: "?" is any, "PER|ORG" any inside a name of one of
+    these classes, "B-PER|O" one of these (`Document.open`). A token with white space inside is read as several
+    tokens of one entity.
     Raises FormatError.
     """
     if layout.documents not in get_args(Documents):
@@ -185,7 +188,7 @@ class _Rows:
         elif pieces:
             tokens.extend(pieces)
             tags.extend([] if tag is None else _tags_of_pieces(tag, len(pieces)))
-        elif tag in (None, "O"):
+        elif tag in (None, "O", "?"):
             self.empty.append(number)
         else:
             raise FormatError(f"{self.source.name}:{number}: tag {tag} without a token; expected a token before it")
@@ -206,7 +209,10 @@ class _Rows:
 
     def check_tag(self, number: int, tag: str) -> None:
         try:
-            split_tag(tag)
+            if is_open(tag):
+                choices(tag)
+            else:
+                split_tag(tag)
         except ValueError as error:
             column = "last column" if self.layout.tag == -1 else f"column {(self.layout.tag or 0) + 1}"
             raise FormatError(f"{self.source.name}:{number}: {error}, in the {column}") from None
@@ -215,6 +221,8 @@ class _Rows:
 
 def _tags_of_pieces(tag: str, n: int) -> list[str]:
     """The tags of a token's n > 1 pieces."""
+    if is_open(tag):
+        return [whole_names(tag)] * n
     if tag == "O":
         return [tag] * n
     first, last = {"B": "BI", "I": "II", "S": "BE", "E": "IE", "U": "BL", "L": "IL"}[tag[0]]

@@ -164,7 +164,9 @@ def with_tokens(document: Document, tokenizer: Callable[[str], Document]) -> Doc
         return document
     cut = tokenizer(document.text)
     tags = None if document.tags is None else ()
-    filled = replace(cut, tags=tags, entities=document.entities, id=document.id, fields=document.fields)
+    filled = replace(
+        cut, tags=tags, entities=document.entities, id=document.id, fields=document.fields, open=document.open
+    )
     return filled if tags is None else filled.with_entities(document.entities)
 
 

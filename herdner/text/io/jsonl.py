@@ -6,14 +6,16 @@ import json
 import logging
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count, pairwise
 from pathlib import Path
 from typing import IO, Any, cast
 
 from herdner.text.document import Document, Entity
 from herdner.text.failure import Failure
-from herdner.text.io.labels import Labels, renamed
+from herdner.text.io.labels import Labels, rename, renamed
 from herdner.text.io.source import MAX_LINE_CHARS, FormatError, Source, by_line, open_bytes, read_lines, sources
+from herdner.text.open import Open, Place
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +26,9 @@ def read_jsonl(
     where: str | Path | IO[Any] | Source, *, encoding: str = "utf-8", labels: Labels | None = None
 ) -> Iterator[Document]:
     """One JSON object a line: ``{"id", "text", "entities": [{"start", "end", "label"}], "tokens"}``, most optional.
+
+    What is annotated in part says so (`Document.open`): ``"annotated": ["PER", "LOC"]`` names the classes all of whose
+    names are marked, ``"open": [{"start", "end", "tags": "?"}]`` the places where tags are open.
 
     ``tokens`` is a list of strings, or of such lists, one a sentence; without ``text`` they are joined by spaces.
     A record without ``entities`` is not annotated (its tags are None). Other keys are kept in `Document.fields`. A lone
@@ -117,6 +122,7 @@ def _mended(value: Any) -> Any:
 
 def _document(record: dict[str, Any], id: str, labels: Labels | None) -> Document:
     text, tokens, given = record.pop("text", None), record.pop("tokens", None), record.pop("entities", None)
+    annotated, places = record.pop("annotated", None), record.pop("open", None)
     name = record.pop("id", None)
     id = id if name is None else str(name)
     if text is None and tokens is None:
@@ -129,9 +135,41 @@ def _document(record: dict[str, Any], id: str, labels: Labels | None) -> Documen
         document = Document.from_tokens(_sentences(tokens), id=id, fields=record)
     else:
         document = Document.from_aligned(text, _sentences(tokens), id=id, fields=record)
-    if given is None:
+    left = _open(annotated, places, len(document.text))
+    if given is None and left is None:
         return document
-    return document.with_entities(renamed(_entities(given, document.text), labels))
+    entities = _entities([] if given is None else given, document.text)
+    if left is not None:
+        if fault := left.fault((e.start, e.end, e.label) for e in entities):
+            raise ValueError(fault)
+        document = replace(document, open=left.renamed(lambda label: rename(label, labels)))
+    return document.with_entities(renamed(entities, labels))
+
+
+def _open(annotated: Any, places: Any, length: int) -> Open | None:
+    """What a record leaves open; None for a record that leaves nothing open."""
+    if annotated is None and places is None:
+        return None
+    if annotated is not None and not (
+        isinstance(annotated, list)
+        and all(isinstance(label, str) and label.split() == [label] for label in cast(list[object], annotated))
+    ):
+        raise ValueError('annotated is no list of classes; expected one as in ["PER", "LOC"]')
+    if places is not None and not isinstance(places, list):
+        raise ValueError('open is no list; expected [{"start", "end", "tags"}, ...]')
+    found = tuple(_place(i, place, length) for i, place in enumerate(cast(list[Any], places or [])))
+    return Open(found, None if annotated is None else tuple(cast(list[str], annotated)))
+
+
+def _place(i: int, given: Any, length: int) -> Place:
+    values = cast(dict[str, Any], given) if isinstance(given, dict) else {}
+    start, end, tags = map(values.get, ("start", "end", "tags"))
+    if type(start) is not int or type(end) is not int or not 0 <= start < end <= length or not isinstance(tags, str):
+        raise ValueError(
+            f"open place {i} is {json.dumps(given)[:60]}; expected start and end in a text of {length} characters,"
+            " and tags as in PER|ORG"
+        )
+    return Place(start, end, tags)
 
 
 def _sentences(tokens: Any) -> list[list[str]]:

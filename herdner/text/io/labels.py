@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from herdner.text.document import Document, Entity
 from herdner.text.tags import Scheme, Span, spans_from_tags, tags_from_spans
@@ -26,6 +27,9 @@ def relabel(document: Document, labels: Labels | None, scheme: Scheme) -> Docume
     """The tags with renamed classes, in another scheme; a document without tags stays as it is."""
     if document.tags is None:
         return document
-    named = ((span, rename(span.label, labels)) for span in spans_from_tags(document.tags, document.sentence_offsets))
+    if document.open is not None:
+        document = replace(document, open=document.open.renamed(lambda label: rename(label, labels)))
+    found = spans_from_tags(document.tags or (), document.sentence_offsets)
+    named = ((span, rename(span.label, labels)) for span in found)
     spans = [Span(span.start, span.end, label) for span, label in named if label is not None]
     return document.with_tags(tags_from_spans(spans, document.n_tokens, scheme, document.sentence_offsets))

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from herdner.text.document import Document, Entity
 from herdner.text.io.columns import DOCSTART
+from herdner.text.open import is_open
 from herdner.text.tags import Scheme, Span, convert_tags, tags_from_spans
 
 COLORS = {"PER": "#aa9cfc", "LOC": "#feca74", "ORG": "#7aecec", "MISC": "#c887fb"}
@@ -26,15 +27,22 @@ CONTROLS = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # what
 def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Scheme = "iob2") -> None:
     """Token TAB tag, a blank line after each sentence, ``-DOCSTART-`` between documents.
 
-    Tags come from the entities where a document has none. Raises ValueError for documents without tokens.
+    Tags come from the entities where a document has none. Raises ValueError for documents without tokens, and for those
+    of which only some classes are annotated.
     """
     put = _utf8(stream)
     separator = ""
     for document in documents:
         if _needs_tokens(document):
             continue
+        if document.open is not None and document.open.annotated is not None:
+            raise ValueError(
+                f"document {document.id!r}: columns cannot say which classes are annotated; write JSON lines"
+            )
         put(separator)
         tags = _tags(document, scheme)
+        for token, open_ in document.open_tokens().items():
+            tags[token] = open_ if is_open(open_) else f"{open_}|{open_}"
         for start, end in _pairs(document):
             rows = zip(document.tokens[start:end], tags[start:end], strict=True)
             put("".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n")
@@ -51,6 +59,11 @@ def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
     for document in documents:
         entities = [entity_record(entity) for entity in document.entities]
         record: dict[str, Any] = {"id": document.id, "text": document.text, "entities": entities}
+        if document.open is not None:
+            if document.open.annotated is not None:
+                record["annotated"] = list(document.open.annotated)
+            if document.open.places:
+                record["open"] = [place._asdict() for place in document.open.places]
         if "offset" in document.fields:
             record["offset"] = document.fields["offset"]
         put(_json_line(record))
@@ -117,6 +130,8 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
     vocab, store = Vocab(), DocBin(attrs=["ENT_IOB", "ENT_TYPE", "SENT_START"])
     for document in documents:
         _needs_tokens(document)
+        if document.open is not None:
+            raise ValueError(f"document {document.id!r}: a DocBin cannot say what is left open; write JSON lines")
         store.add(_spacy_doc(vocab, document))
     binary = getattr(stream, "buffer", stream)
     binary.write(store.to_bytes())

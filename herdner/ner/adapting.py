@@ -1,0 +1,86 @@
+"""Adapting a model to other data: learning begins at a base model, and is drawn to it (Chelba and Acero 2004)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.crf.model import LinkTable
+from herdner.crf.templates import EdgeScale, SkipChain
+from herdner.crf.weights import ChainWeights
+from herdner.ner.chains import Penalty
+from herdner.ner.features import FeaturePlan
+from herdner.ner.lexicon import Lexicon
+from herdner.ner.model import Model
+from herdner.text.tags import Scheme
+from herdner.text.tokenize import TokenizerSettings
+
+ADAPTING = Penalty(c2=0.1, min_freq=1)  # measured by scripts/benchmarks/bench_adapting.py
+
+
+def untrained(
+    base: Model, plan: FeaturePlan | None, lexicon: Lexicon | None, scheme: Scheme, tokenizer: TokenizerSettings | None
+) -> Model:
+    """The base without its weights and links. ValueError where a tagger asks for features, words, tags or a tokenizer
+    that are not the base's: its weights would mean other things.
+    """
+    if plan is not None and plan != base.plan:
+        raise ValueError("the base has another feature plan: give none, so that its own is used")
+    if lexicon is not None and lexicon is not base.lexicon:
+        raise ValueError("the base has word classes and gazetteers of its own: give no lexicon")
+    if scheme != base.scheme:
+        raise ValueError(f"the base has tags in the scheme {base.scheme}, not {scheme}: give the scheme {base.scheme}")
+    if tokenizer is not None and tokenizer.language != base.tokenizer.language:
+        raise ValueError(
+            f"the base was trained for the language {base.tokenizer.language!r}, not {tokenizer.language!r}: adapt a"
+            " model of that language, or train one from nothing"
+        )
+    return replace(base, weights=ChainWeights.none(), link_tables=(), particles=None, card={})
+
+
+def checked_start(start: Model, plan: FeaturePlan, lexicon: Lexicon, labels: Sequence[str]) -> ChainWeights:
+    """The weights with which training starts. ValueError where its features or tags are others."""
+    if start.plan != plan or _names(start.lexicon) != _names(lexicon):
+        raise ValueError("the model to start from has other features: start from one of the same plan and lexicon")
+    if unknown := sorted(set(start.weights.labels) - set(labels)):
+        raise ValueError(
+            f"the model to start from has the tag {unknown[0]}, which these documents lack: start from another, or give"
+            " it as base"
+        )
+    return start.weights
+
+
+def _names(lexicon: Lexicon) -> tuple[str, ...]:
+    return lexicon.gazetteers.names if lexicon.gazetteers is not None else ()
+
+
+def link_tables(templates: Sequence[SkipChain], base: Model | None, labels: Sequence[str]) -> tuple[LinkTable, ...]:
+    """The tables where the learning of links begins: those of the base where it has the template, else 0; the tags of
+    new classes have 0.
+    """
+    known = {} if base is None else {each.template: each for each in base.link_tables}
+    old = () if base is None else base.weights.labels
+    found: list[LinkTable] = []
+    for template in templates:
+        table, own = np.zeros((len(labels), len(labels))), known.get(template)
+        if own is not None:
+            places = np.array([list(labels).index(label) for label in old], np.int64)
+            table[np.ix_(places, places)] = own.table
+        scale = EdgeScale() if template.scaled else None
+        found.append(LinkTable(template, table, scale if own is None else own.scale))
+    return tuple(found)
+
+
+def checked_weights(weights: Sequence[float] | NDArray[np.float64] | None, n_documents: int) -> NDArray[np.float64]:
+    """float64[documents]: by how much each document counts. ValueError where they are no such numbers."""
+    if weights is None:
+        return np.ones(n_documents)
+    found = np.asarray(weights, np.float64)
+    if found.shape != (n_documents,):
+        raise ValueError(f"{n_documents} documents but document_weights of shape {found.shape}: give a number for each")
+    if not (np.isfinite(found).all() and (found >= 0).all() and found.any()):
+        raise ValueError("document_weights are finite, at least 0, and not all 0")
+    return found

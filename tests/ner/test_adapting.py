@@ -1,0 +1,129 @@
+"""A model adapted to other documents: what it keeps, what it learns, and what is refused."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pytest
+from data import news
+
+import herdner
+from herdner.crf.learning import Learner
+from herdner.crf.templates import linear_chain
+from herdner.ner.tagger import Tagger
+from herdner.text.document import Document
+from herdner.text.tags import Span
+from herdner.text.tokenize import TokenizerSettings
+
+
+@pytest.fixture(scope="module")
+def base() -> Tagger:
+    return Tagger(max_iterations=25, n_folds=2).fit(news("train")[:20])
+
+
+def weights(tagger: Tagger) -> dict[tuple[int, str], float]:
+    w = tagger.model_.weights
+    return {
+        (key, w.labels[k]): weight
+        for key, k, weight in zip(w.entry_keys.tolist(), w.entry_labels.tolist(), w.entry_weights.tolist(), strict=True)
+    }
+
+
+def verbs(documents: list[Document]) -> list[Document]:
+    """The documents with one more class: the word said."""
+    found: list[Document] = []
+    for d in documents:
+        new = [Span(t, t + 1, "VERB") for t, word in enumerate(d.tokens) if word == "said"]
+        taken = {t for span in d.spans or [] for t in range(span.start, span.end)}
+        found.append(d.with_spans(sorted([*(d.spans or []), *(s for s in new if s.start not in taken)])))
+    return found
+
+
+def test_a_strong_prior_leaves_the_base_as_it_is(base):
+    same = Tagger(c2=1e7, learner=Learner(l2=1e7)).fit(news("train")[:5], base=base)
+    assert same.labels == base.labels
+    before, after = weights(base), weights(same)
+    assert all(after[entry] == pytest.approx(weight, abs=1e-4) for entry, weight in before.items())
+    assert same.model_.link_tables[0].table == pytest.approx(base.model_.link_tables[0].table, abs=1e-4)
+    assert same.predict(news("dev")) == base.predict(news("dev"))
+
+
+def test_features_that_the_documents_do_not_show_keep_their_weights(base):
+    adapted = Tagger().fit(news("dev")[:3], base=base)
+    before, after = weights(base), weights(adapted)
+    extractor = base.model_.extractor()
+    shown = {int(k) for d in news("dev")[:3] for k in extractor.keys(d.tokens, d.sentence_offsets)[1]}
+    kept = [entry for entry in before if entry[0] not in shown]
+    assert len(kept) > 1000
+    assert all(after[entry] == before[entry] for entry in kept)
+    assert any(after[entry] != before[entry] for entry in before if entry[0] in shown)
+
+
+def test_adapting_beats_both_the_base_and_the_few_documents_alone(base):
+    few, rest = news("train")[20:30], news("train")[30:] + news("dev")
+    adapted = Tagger().fit(few, base=base)
+    assert adapted.score(rest) > max(base.score(rest), Tagger().fit(few).score(rest))
+
+
+def test_new_classes_come_and_old_ones_stay(base):
+    adapted = Tagger().fit(verbs(news("train")[20:]), base=base)
+    assert adapted.labels[: len(base.labels)] == base.labels
+    assert any(label.endswith("-VERB") for label in adapted.labels)
+    table = adapted.model_.link_tables[0].table
+    assert table.shape == (len(adapted.labels),) * 2
+    found = [span.label for d in adapted.pipe(news("dev")) for span in d.spans or []]
+    assert {"PER", "LOC", "VERB"} <= set(found)
+
+
+def test_without_links_in_the_documents_those_of_the_base_stay(base):
+    single = Document.from_tokens([["Odera", "left", "Kisumu", "."]], [["B-PER", "O", "B-VERB", "O"]])
+    adapted = Tagger().fit([single], base=base)
+    n = len(base.labels)
+    assert (adapted.model_.link_tables[0].table[:n, :n] == base.model_.link_tables[0].table).all()
+    assert not adapted.model_.link_tables[0].table[n:].any()
+
+
+def test_the_start_does_not_move_the_optimum_and_saves_iterations():
+    documents = news("train")[:10]
+    options: dict[str, Any] = {"templates": (linear_chain(),), "max_iterations": 300}
+    steps: list[int] = []
+    first = Tagger(**options).fit(documents, progress=lambda n, _: steps.append(n))
+    again: list[int] = []
+    second = Tagger(**options).fit(documents, start=first, progress=lambda n, _: again.append(n))
+    assert len(again) < len(steps)
+    assert agreement(first, second) > 0.995  # the search ends where it falls slowly, not at the very optimum
+
+
+def test_documents_of_weight_0_teach_nothing():
+    documents = news("train")[:10]
+    options: dict[str, Any] = {"templates": (linear_chain(),), "max_iterations": 300}
+    half = Tagger(**options, min_freq=1).fit(documents, document_weights=[1.0] * 5 + [0.0] * 5)
+    alone = Tagger(**options, min_freq=1).fit(documents[:5])
+    assert agreement(half, alone) > 0.98
+
+
+def agreement(a: Tagger, b: Tagger) -> float:
+    """The share of tokens that two taggers tag alike."""
+    pairs = zip(chain(*a.predict(news("dev"))), chain(*b.predict(news("dev"))), strict=True)
+    return float(np.mean([one == other for one, other in pairs]))
+
+
+def test_a_base_that_does_not_fit_is_refused_in_one_line(base):
+    documents = news("dev")[:2]
+    cases: list[tuple[Tagger, dict[str, Any], str]] = [
+        (Tagger(scheme="iob2"), {"base": base}, "tags in the scheme iobes, not iob2"),
+        (Tagger(lexicon=herdner.Lexicon()), {"base": base}, "words|word classes"),
+        (Tagger(plan=herdner.FeaturePlan(("word[0]",))), {"base": base}, "another feature plan"),
+        (Tagger(tokenizer=TokenizerSettings("nl")), {"base": base}, "for the language 'en', not 'nl'"),
+        (Tagger(trainer="crfsuite"), {"base": base}, "use the trainer herdner"),
+        (Tagger(), {"base": Tagger()}, "not trained"),
+        (Tagger(plan=herdner.FeaturePlan(("word[0]",))), {"start": base}, "other features"),
+        (Tagger(), {"document_weights": [1.0]}, "2 documents but document_weights of shape"),
+        (Tagger(), {"document_weights": [1.0, -1.0]}, "at least 0"),
+    ]
+    for tagger, options, message in cases:
+        with pytest.raises(ValueError, match=message) as error:
+            tagger.fit(documents, **options)
+        assert "\n" not in str(error.value)

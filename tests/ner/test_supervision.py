@@ -1,0 +1,130 @@
+"""Partial annotation beside an enumeration of all that it allows, and what it does to training."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from data import news
+
+from herdner.evaluation.scores import evaluate
+from herdner.ner.supervision import annotated_apart, supervise
+from herdner.ner.tagger import Tagger
+from herdner.text.document import Document
+from herdner.text.open import Open
+from herdner.text.tags import SCHEMES, Span, allowed_transitions, convert_tags, tags_from_spans
+
+IOB2 = ["O", "B-X", "I-X", "B-Y", "I-Y"]
+MARKS = [*IOB2, "?", "?", "X|Y", "B-X|O", "I-Y|B-Y", "Y|O"]
+
+
+def well_formed(tags: Sequence[str], scheme) -> bool:
+    ok = allowed_transitions(tags := list(tags), scheme)
+    return bool(ok.start[0] and ok.end[-1] and all(ok.follow[i, i + 1] for i in range(len(tags) - 1)))
+
+
+def fits(tag: str, mark: str) -> bool:
+    return any(choice in ("?", tag) or choice == tag[2:] for choice in mark.split("|"))
+
+
+def document(*sentences: Sequence[str]) -> Document:
+    return Document.from_tokens([[f"w{i}" for i in range(len(tags))] for tags in sentences], sentences)
+
+
+@pytest.mark.parametrize("scheme", [scheme for scheme in SCHEMES if scheme != "iob1"])
+def test_what_is_allowed_is_what_the_marks_allow(scheme):
+    """All taggings that are well formed in IOB2 and fit the marks are, in any scheme, those that are allowed."""
+    rng = np.random.default_rng(0)
+    n_checked = 0
+    for _ in range(400):
+        marks = rng.choice(MARKS, rng.integers(2, 5)).tolist()
+        right = {
+            tuple(convert_tags(tags, None, scheme))
+            for tags in itertools.product(IOB2, repeat=len(marks))
+            if well_formed(tags, "iob2") and all(map(fits, tags, marks))
+        }
+        if not right or not any("|" in mark or mark == "?" for mark in marks):
+            continue  # marks that collide
+        _, taught = supervise([document(marks, ["B-X", "B-Y"])], None, scheme)
+        rows = taught.allowed[0][: len(marks)]
+        columns = [[taught.labels[k] for k in np.flatnonzero(row)] for row in rows]
+        assert {tags for tags in itertools.product(*columns) if well_formed(tags, scheme)} == right, marks
+        n_checked += 1
+    assert n_checked > 100
+
+
+def test_tokens_outside_may_be_of_a_class_that_was_not_looked_for():
+    documents = [replace(document(["B-X", "O"]), open=Open((), ("X",))), document(["B-Y", "O"])]
+    _, taught = supervise(documents, None, "iob2")
+    may = [{taught.labels[k] for k in np.flatnonzero(row)} for rows in taught.allowed for row in rows]
+    assert may == [{"B-X"}, {"O", "B-Y", "I-Y"}, {"B-Y"}, {"O"}]
+    assert taught.counted[0].sum() == 2
+
+
+def test_links_learn_from_the_best_of_what_is_allowed():
+    _, taught = supervise([document(["B-X", "?"], ["?", "O"])], None, "iob2")
+    n = len(taught.labels)
+    unary = np.zeros((4, n))
+    unary[:, taught.labels.index("I-X")] = 5
+    found = taught.states(0, unary, np.zeros((n, n)), np.array([0, 2, 4]))
+    assert [taught.labels[k] for k in found][:2] == ["B-X", "I-X"]
+    assert taught.labels[found[2]] != "I-X"  # which may not begin a sentence
+    assert taught.labels[found[3]] == "O"
+
+
+def only(documents: Sequence[Document], label: str) -> list[Document]:
+    """The documents as somebody annotates them who looks for one class."""
+    kept = [[span for span in d.spans or [] if span.label == label] for d in documents]
+    return [d.with_tags(tags_from_spans(spans, d.n_tokens)) for d, spans in zip(documents, kept, strict=True)]
+
+
+def test_a_corpus_that_does_not_mark_a_class_does_not_teach_that_it_is_no_name():
+    train, dev = news("train"), news("dev")
+    corpora = [only(train[::2], "PER"), only(train[1::2], "LOC")]
+    gold = [d.with_spans([Span(*s) for s in d.spans or [] if s.label != "ORG"]) for d in dev]
+
+    def f1(documents: list[Document]) -> float:
+        tagger = Tagger(max_iterations=25, templates=None, n_folds=2).fit(documents)
+        return evaluate(gold, list(tagger.pipe(replace(d, tags=None, entities=()) for d in dev))).micro.f1
+
+    apart = annotated_apart(corpora)
+    assert [d.open for d in apart[0]] == [Open((), ("PER",))] * len(apart[0])
+    assert f1(list(itertools.chain(*apart))) > f1(list(itertools.chain(*corpora))) + 0.1
+
+
+def test_documents_that_say_what_they_annotate_are_left_alone():
+    mine = replace(document(["B-X", "O"]), open=Open((), ("X", "Z")))
+    assert annotated_apart([[mine], [document(["B-Y"])]])[0] == [mine]
+    assert annotated_apart([[document(["B-X", "O"])]])[0][0].open is None
+    assert annotated_apart([[document(["B-X", "O"])]], ["Y"])[0][0].open == Open((), ("X",))
+
+
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [
+        ([document(["?", "?"])], "nothing to train on: not a single token is annotated"),
+        ([document(["?", "O"])], "nothing to train on: the documents hold no entity"),
+        ([document(["B-X|B-Y", "O", "I-X|I-Y"])], "no tags that its tokens may have are well formed in iobes"),
+        ([replace(document(["B-X", "O"]), open=Open((), ("Y",)))], "is a X, which is not among the annotated classes"),
+    ],
+)
+def test_annotation_that_cannot_be_is_refused_in_one_line(documents, message):
+    with pytest.raises(ValueError, match=message) as error:
+        Tagger().fit(documents)
+    assert "\n" not in str(error.value)
+
+
+def test_tags_outside_the_allowed_ones_are_refused():
+    with pytest.raises(ValueError, match="lies where the tags are open"):
+        Tagger().fit([document(["B-X", "X|Y"])], [["B-X", "B-Y"]])
+
+
+def test_what_cannot_learn_from_it_says_so():
+    some = [document(["B-X", "?"])]
+    with pytest.raises(ValueError, match="on whole annotation"):
+        Tagger(trainer="crfsuite").fit(some)
+    with pytest.raises(ValueError, match="development documents are annotated in full"):
+        Tagger().fit([document(["B-X", "O"])], development=some)

@@ -1,0 +1,112 @@
+"""Documents that are annotated in part: read, written, renamed, and kept."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from herdner.evaluation.scores import evaluate
+from herdner.text.document import Document
+from herdner.text.io import read_documents, write_documents
+from herdner.text.io.labels import relabel
+from herdner.text.io.source import FormatError
+from herdner.text.open import Open, Place
+
+TAGS = ["B-PER", "?", "O", "PER|ORG", "B-LOC|O"]
+
+
+def partly() -> Document:
+    return Document.from_tokens([["Ada", "Byron", "of", "Acme", "Kent"]], [TAGS], id="d")
+
+
+def read(text: str, format: str, **options) -> list[Document]:
+    return list(read_documents(io.StringIO(text), format, **options))
+
+
+def written(document: Document, format: str) -> str:
+    stream = io.StringIO()
+    write_documents([document], stream, format)
+    return stream.getvalue()
+
+
+def test_open_tags_are_kept_beside_the_known_ones():
+    document = partly()
+    assert document.tags == ["B-PER", "O", "O", "O", "O"]
+    assert document.open_tokens() == {1: "?", 3: "PER|ORG", 4: "B-LOC|O"}
+    assert document.open == Open((Place(4, 9, "?"), Place(13, 17, "PER|ORG"), Place(18, 22, "B-LOC|O")))
+    assert [entity.text for entity in document.entities] == ["Ada"]
+
+
+def test_copies_keep_what_is_open_and_predictions_do_not():
+    document = partly()
+    assert pickle.loads(pickle.dumps(document)) == document
+    assert document.with_tags(document.tags or ()) == document
+    assert document != replace(document, open=None)
+    assert document.with_spans([]).open is None
+
+
+def test_columns_and_json_lines_say_what_is_open():
+    document = partly()
+    assert read(written(document, "conll"), "conll")[0].open == document.open
+    again = read(written(replace(document, open=replace(document.open, annotated=("PER",))), "jsonl"), "jsonl")[0]
+    assert again.open == Open(partly().open.places, ("PER",))
+    assert again.entities == document.entities
+
+
+def test_json_lines_name_the_annotated_classes():
+    line = '{"text": "Ada in Kent", "entities": [{"start": 0, "end": 3, "label": "PER"}], "annotated": ["PER", "LOC"]}'
+    (document,) = read(line, "jsonl")
+    assert document.open == Open((), ("PER", "LOC"))
+    assert not document.fields
+
+
+def test_classes_are_renamed_where_they_are_open_too():
+    document = relabel(partly(), {"PER": "person", "ORG": None}, "iob2")
+    assert document.open_tokens() == {1: "?", 3: "person|O", 4: "B-LOC|O"}
+    assert Open((), ("PER", "ORG")).renamed({"PER": "person", "ORG": None}.get).annotated == ("person",)
+
+
+def test_a_token_of_two_words_is_open_twice():
+    document = read("New York\tB-LOC|PER\nx\tO\n", "conll")[0]
+    assert document.open_tokens() == {0: "LOC|PER", 1: "LOC|PER"}
+
+
+@pytest.mark.parametrize("tag", ["|", "PER|", "PER|?", "PER"])
+def test_what_is_no_open_tag_is_refused(tag):
+    with pytest.raises(FormatError, match=":1: "):
+        read(f"Ada\t{tag}\n", "conll")
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ('"annotated": ["LOC"]', "the entity at 0..3 is a PER, which is not among the annotated classes"),
+        ('"annotated": ["PER", "PER"]', "the annotated classes name PER twice"),
+        ('"annotated": "PER"', "annotated is no list of classes"),
+        ('"open": [{"start": 1, "end": 2, "tags": "?"}]', "the entity at 0..3 lies where the tags are open"),
+        ('"open": [{"start": 7, "end": 70, "tags": "?"}]', "open place 0 is"),
+        ('"open": [{"start": 7, "end": 9, "tags": "PER|"}]', "'PER|' are no tags"),
+    ],
+)
+def test_json_that_contradicts_itself_is_refused_in_one_line(keys, message):
+    line = f'{{"text": "Ada in Kent", "entities": [{{"start": 0, "end": 3, "label": "PER"}}], {keys}}}'
+    with pytest.raises(FormatError) as error:
+        read(line, "jsonl")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_formats_that_cannot_say_it_refuse():
+    some = replace(partly(), open=Open((), ("PER",)))
+    with pytest.raises(ValueError, match="write JSON lines"):
+        written(some, "conll")
+    with pytest.raises(ValueError, match="write JSON lines"):
+        write_documents([some], io.BytesIO(), "spacy")
+
+
+def test_partial_annotation_is_not_scored():
+    with pytest.raises(ValueError, match="annotated in part"):
+        evaluate([partly()], [partly()])
