@@ -70,7 +70,7 @@ def _child(target: str, at: int, end: int, until: float, seconds: float, found: 
             last.ready = True
             if word == "case":
                 running = int(rest)
-            elif word == "end":
+            elif word == "end" and rest:  # a child that is ended may leave half a line
                 running += 1
                 found.cases += 1
                 found.ends[rest] += 1
