@@ -101,7 +101,7 @@ def main(
     data: Annotated[Path, typer.Option(help="Folder of the corpora.")],
     output: Annotated[Path, typer.Option(help="Model file to write.")],
     c1: Annotated[float, typer.Option(help="Strength of the L1 penalty.")] = 0.0,
-    c2: Annotated[float, typer.Option(help="Strength of the L2 penalty.")] = 0.3,
+    c2: Annotated[float, typer.Option(help="Strength of the L2 penalty.")] = 3.0,
     iterations: Annotated[int, typer.Option(help="L-BFGS iterations, at most.")] = 60,
     n_words: Annotated[int, typer.Option(help="Words that keep their Brown class.")] = 1_000_000,
     smallest: Annotated[float, typer.Option(help="Weights below this are dropped.")] = 0.01,

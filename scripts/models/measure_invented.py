@@ -1,0 +1,75 @@
+"""Short forms of companies that nobody has heard of: how many does a model tag as what they are?
+
+    python scripts/models/measure_invented.py --model en
+
+Ten texts name an invented company in full and then by its first word alone, in places that say little. Each is filled
+with names made of syllables. Prints the share of short forms that are tagged as organisations with the right borders,
+with links and without, and for each text.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import herdner
+
+SYLLABLES = "ba bel cor dan dor fa gim hal jor ka lan lor mar mi nor o pal quen ra ros sel tam tor ul van ver wi xan yor zel".split()  # noqa: E501, SIM905
+KINDS = "Ferries", "Systems", "Foods", "Mining", "Textiles", "Logistics", "Motors", "Chemicals", "Paper", "Brothers"
+DESIGNATORS = "Ltd.", "Inc.", "Corp.", "plc", "AG", "Group", "Co.", "Holdings", "SA", "LLC"
+TEXTS = (
+    "{full} said on Monday that it would close two plants. Workers at {short} were told in the morning.",
+    "Shares of {full} fell sharply. Analysts had expected more of {short}.",
+    "A court ordered {full} to pay damages. {short} will appeal.",
+    "The new ferry was built by {full}. It is the third that {short} has delivered this year.",
+    "Ada Wanjala joined {full} in 1991. She left {short} ten years later to teach.",
+    "{full} and the union reached an agreement. Under it {short}'s drivers get two more days off.",
+    "The river runs past the gates of {full}. Fishermen blame {short} for the dead carp.",
+    "{full} has opened an office in Lisbon. The city had courted {short} for years.",
+    "Inspectors visited {full} in May. Their report says that {short} kept no records.",
+    "Most of the money came from {full}. Without {short}, the museum would not have been built.",
+)
+
+
+def invented(rng: np.random.Generator) -> tuple[str, str]:
+    """The full name of a company, and its first word."""
+    word = "".join(rng.choice(SYLLABLES, rng.integers(2, 4))).capitalize()
+    return f"{word} {rng.choice(KINDS)} {rng.choice(DESIGNATORS)}", word
+
+
+def main(
+    model: Annotated[str, typer.Option(help="Name or file of a model.")] = "en",
+    names: Annotated[int, typer.Option(min=1, help="Companies for each text.")] = 50,
+    seed: Annotated[int, typer.Option(help="Seed of the names.")] = 0,
+) -> None:
+    """Prints how many short forms of invented companies a model gets right."""
+    tagger, rng = herdner.load(model), np.random.default_rng(seed)
+    filled: list[tuple[str, int, str]] = []
+    for text in TEXTS:
+        for _ in range(names):
+            full, short = invented(rng)
+            before = text.index("{short}") + len(full) - len("{full}")
+            filled.append((text.format(full=full, short=short), before, short))
+    table = Table("text", "links", "chain alone")
+    right: dict[bool, np.ndarray] = {}
+    for links in (True, False):
+        documents = tagger.pipe([text for text, _, _ in filled], links=links)
+        right[links] = np.array(
+            [
+                any((e.start, e.text, e.label) == (start, short, "ORG") for e in document.entities)
+                for document, (_, start, short) in zip(documents, filled, strict=True)
+            ]
+        )
+    for i, text in enumerate(TEXTS):
+        own = slice(i * names, (i + 1) * names)
+        table.add_row(text, *(f"{right[links][own].mean():.0%}" for links in (True, False)))
+    table.add_row("all", *(f"{right[links].mean():.1%}" for links in (True, False)))
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    typer.run(main)
