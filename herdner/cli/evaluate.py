@@ -27,6 +27,32 @@ if TYPE_CHECKING:
     from herdner.evaluation.tabular import Tabulated
     from herdner.text.document import Document
 
+CompareOption = Annotated[
+    tuple[str, str] | None,
+    typer.Option(
+        "--compare",
+        metavar="A B",
+        help="Is B better than A? Each is MODEL, MODEL@BACKEND, MODEL@BACKEND:KEY=VALUE:..., or FILE:FORMAT of "
+        "predictions.",
+    ),
+]
+MapLabelsOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--map-labels/--keep-labels",
+        help="Map the corpus's classes to PER, LOC and ORG [default: if the model knows no other].",
+    ),
+]
+ResamplesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--resamples",
+        min=0,
+        max=MAX_RESAMPLES,
+        help="Bootstrap samples for the interval; 0: none [default: 1000, with --compare 10000].",
+    ),
+]
+
 
 @command
 def evaluate(
@@ -35,32 +61,10 @@ def evaluate(
     model: ModelOption = "en",
     backend: BackendOption = None,
     set_: SetOption = None,
-    compare: Annotated[
-        tuple[str, str] | None,
-        typer.Option(
-            "--compare",
-            metavar="A B",
-            help="Is B better than A? Each is MODEL, MODEL@BACKEND, MODEL@BACKEND:KEY=VALUE:..., or FILE:FORMAT of "
-            "predictions.",
-        ),
-    ] = None,
+    compare: CompareOption = None,
     seed: SeedOption = 0,
-    map_labels: Annotated[
-        bool | None,
-        typer.Option(
-            "--map-labels/--keep-labels",
-            help="Map the corpus's classes to PER, LOC and ORG [default: if the model knows no other].",
-        ),
-    ] = None,
-    resamples: Annotated[
-        int | None,
-        typer.Option(
-            "--resamples",
-            min=0,
-            max=MAX_RESAMPLES,
-            help="Bootstrap samples for the interval; 0: none [default: 1000, with --compare 10000].",
-        ),
-    ] = None,
+    map_labels: MapLabelsOption = None,
+    resamples: ResamplesOption = None,
     map_: MapOption = None,
     case: Annotated[
         str | None,
