@@ -111,7 +111,15 @@ def test_lazy_fwss_takes_the_best_of_its_cache(step, kernel_mean):
 
 
 def test_lazy_fwss_moves_points_when_the_cache_is_poor():
-    points = lazy_fwss(ELEVEN, 25, cache=ELEVEN.prior(RNG, 4), n_steps=40, optimiser=Adam(0.1), bandwidth=H, seed=2)
+    points = lazy_fwss(
+        ELEVEN,
+        25,
+        cache=ELEVEN.prior(np.random.default_rng(0), 4),
+        n_steps=40,
+        optimiser=Adam(0.1),
+        bandwidth=H,
+        seed=2,
+    )
     assert len(points) == 25
     assert mmd2(points.x, ELEVEN.kernel_mean, H, points.weights) < iid(25)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
+from data import ELSEWHERE
 from hypothesis import given
 from hypothesis import strategies as st
 from quick import examples
@@ -395,5 +396,5 @@ def test_plain_names_in_given_tokens_need_no_spacy():
         "d = herdner.load('en').tag(Document.from_tokens([['Coca-Cola', 'Ltd.', 'won']]), names=[('Coca-Cola Ltd.', 'PER', 'hard')]);"  # noqa: E501
         "print([e.label for e in d.entities], 'spacy' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ELSEWHERE, capture_output=True, text=True, check=True)
     assert done.stdout == "['PER'] False\n"

@@ -9,6 +9,7 @@ from dataclasses import asdict
 import pytest
 from data import news
 
+import herdner
 from herdner.crf.templates import linear_chain
 from herdner.ner.features import FeaturePlan, default_plan
 from herdner.ner.lexicon import Gazetteers, Lexicon, word_classes
@@ -84,7 +85,7 @@ def test_names_are_found_in_small_letters_and_in_capitals(tagger):
 def test_in_batches_and_saved_it_reads_the_same(tagger, tmp_path):
     texts = [document.text.lower() if i % 2 else document.text for i, document in enumerate(news("dev")[:8])]
     tagger.save(tmp_path / "m.herdner")
-    loaded = Tagger.load(tmp_path / "m.herdner")
+    loaded = herdner.load(tmp_path / "m.herdner")
     assert [d.entities for d in tagger.pipe(texts)] == [loaded.tag(text).entities for text in texts]
 
 
