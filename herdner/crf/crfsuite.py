@@ -7,7 +7,7 @@ python-crfsuite's own dump prints six decimals; the file holds doubles. Layout: 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.crf.trainer import Progress
 from herdner.crf.weights import ChainWeights, Keys
-
-Progress = Callable[[int, dict[str, Any]], None]
-"""Called after each L-BFGS iteration with its number and a report (loss, feature_norm, ...)."""
 
 _HEADER = np.dtype(
     [
