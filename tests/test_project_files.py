@@ -61,6 +61,7 @@ def test_classifiers_workflow_and_wheels_have_the_same_pythons() -> None:
     assert workflow["jobs"]["checks"]["steps"][-1] == {"run": ".ci/run"}
 
 
+@pytest.mark.slow
 def test_the_command_that_tries_a_wheel_tags_a_line() -> None:
     command = shlex.split(PROJECT["tool"]["cibuildwheel"]["test-command"])
     assert command[0] == "python"

@@ -26,6 +26,7 @@ def entities(text: str) -> list[dict]:
     return [entity_record(entity) for entity in herdner.load("en").tag(text).entities]
 
 
+@pytest.mark.slow
 def test_a_bag_of_texts_and_records(client: Client) -> None:
     bag = db.from_sequence([TEXT, {"text": TEXT, "page": 3}, {"page": 4}, ""], npartitions=3)
     tagged = client.compute(tag_bag(bag)).result()  # type: ignore[union-attr]
@@ -36,6 +37,7 @@ def test_a_bag_of_texts_and_records(client: Client) -> None:
     assert tagged[3] == {"text": "", "entities": []}
 
 
+@pytest.mark.slow
 def test_sampling_of_a_bag_does_not_depend_on_its_partitions(texts: list[str]) -> None:
     def sampled(n: int, order: int, seed: int) -> list[dict]:
         bag = db.from_sequence(texts[:8][::order], npartitions=n)
@@ -46,6 +48,7 @@ def test_sampling_of_a_bag_does_not_depend_on_its_partitions(texts: list[str]) -
     assert sampled(1, 1, 5) != sampled(1, 1, 6)
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_a_frame_gets_a_typed_column_lazily(client: Client, tmp_path: Path) -> None:
     frame = pd.DataFrame({"key": [7, 8, 9], "body": [TEXT, None, "In Kenya."]}, index=[5, 6, 7])
@@ -61,6 +64,7 @@ def test_a_frame_gets_a_typed_column_lazily(client: Client, tmp_path: Path) -> N
         tag_frame(dd.from_pandas(frame, npartitions=1))
 
 
+@pytest.mark.slow
 def test_parquet_in_and_out(client: Client, tmp_path: Path, texts: list[str], joined: Callable[[Path], bytes]) -> None:
     table = pa.table({"id": list(range(40)), "body": pa.array(texts).dictionary_encode()})
     pq.write_table(table, tmp_path / "in.parquet", row_group_size=7)

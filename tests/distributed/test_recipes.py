@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pandas as pd
+import pytest
 from data import REPOSITORY
 
 import herdner
@@ -20,6 +21,7 @@ def recipe(heading: str) -> str:
     return found[1]
 
 
+@pytest.mark.slow
 def test_spark_s_function() -> None:
     names: dict = {}
     exec(recipe("Spark"), names)

@@ -7,7 +7,7 @@ import pytest
 from fuzz.run import fuzz
 from fuzz.targets import TARGETS
 
-QUICK, SLOW = 30, 2000  # cases of each target
+QUICK, SLOW = 8, 2000  # cases of each target
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -162,6 +162,7 @@ def test_the_grid_finds_the_least_of_all_nodes():
     assert ksd(x, GAUSSIAN.density.grad(x), 1.0) == pytest.approx(min(totals), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_hmc_draws_from_the_target():
     points = hmc(GAUSSIAN, 6000, n_chains=10, n_leapfrog=8, seed=1)
     np.testing.assert_allclose(points.x.mean(axis=0), [3.0, -1.0], atol=0.06)

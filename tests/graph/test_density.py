@@ -103,6 +103,7 @@ def test_mini_batches_average_to_the_whole_gradient():
     assert np.abs(density.grad(x, terms=batches[0]) - density.grad(x)).max() > 0.1
 
 
+@pytest.mark.slow
 def test_jax_derives_the_gradient():
     jnp = pytest.importorskip("jax.numpy")
     factors = DensityFactors([[0, 1, 2]], lambda x: jnp.sin(x[:, 0]) * x[:, 1] - x[:, 2] ** 2 * x[:, 0])

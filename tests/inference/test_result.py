@@ -30,6 +30,7 @@ def axes():
     pyplot.close("all")
 
 
+@pytest.mark.slow
 def test_arviz_gets_the_samples_and_their_log_potentials():
     rng = np.random.default_rng(0)
     samples = rng.integers(0, 3, (2, 5, 3)).astype(np.int32)

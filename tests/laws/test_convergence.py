@@ -114,6 +114,7 @@ def four_variables(seed: int) -> Model:
     return Model(boltzmann(weights, rng.normal(size=4)))
 
 
+@pytest.mark.slow
 def test_the_counterexample_of_an_incomplete_graph():
     """HG16 Sec. 4.2, Fig. 7c: the error of herded Gibbs stops falling; Gibbs and complete herded Gibbs pass it."""
     model = four_variables(3)
@@ -124,6 +125,7 @@ def test_the_counterexample_of_an_incomplete_graph():
     assert model.error(COMPLETE, 2**22) < 1e-5
 
 
+@pytest.mark.slow
 def test_missing_pairs_bias_herded_gibbs_on_most_graphs():
     for seed in range(4):
         model = four_variables(seed)

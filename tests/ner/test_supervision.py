@@ -39,7 +39,7 @@ def test_what_is_allowed_is_what_the_marks_allow(scheme):
     """All taggings that are well formed in IOB2 and fit the marks are, in any scheme, those that are allowed."""
     rng = np.random.default_rng(0)
     n_checked = 0
-    for _ in range(400):
+    for _ in range(120):
         marks = rng.choice(MARKS, rng.integers(2, 5)).tolist()
         right = {
             tuple(convert_tags(tags, None, scheme))
@@ -53,7 +53,7 @@ def test_what_is_allowed_is_what_the_marks_allow(scheme):
         columns = [[taught.labels[k] for k in np.flatnonzero(row)] for row in rows]
         assert {tags for tags in itertools.product(*columns) if well_formed(tags, scheme)} == right, marks
         n_checked += 1
-    assert n_checked > 100
+    assert n_checked > 30
 
 
 def test_tokens_outside_may_be_of_a_class_that_was_not_looked_for():
@@ -81,6 +81,7 @@ def only(documents: Sequence[Document], label: str) -> list[Document]:
     return [d.with_tags(tags_from_spans(spans, d.n_tokens)) for d, spans in zip(documents, kept, strict=True)]
 
 
+@pytest.mark.slow
 def test_a_corpus_that_does_not_mark_a_class_does_not_teach_that_it_is_no_name():
     train, dev = news("train"), news("dev")
     corpora = [only(train[::2], "PER"), only(train[1::2], "LOC")]

@@ -99,6 +99,7 @@ def test_the_script_measures_a_model(tmp_path: Path, n_particles: int) -> None:
     assert (tmp_path / "calibration.md").read_text().count("\n| ") >= len(expected)
 
 
+@pytest.mark.slow
 def test_a_missing_corpus_is_one_line(tmp_path: Path) -> None:
     command = [sys.executable, str(SCRIPT), "--out", str(tmp_path)]
     done = subprocess.run(

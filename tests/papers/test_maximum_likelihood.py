@@ -26,7 +26,9 @@ def truth() -> np.ndarray:
     return np.concatenate([rng.uniform(-0.2, 0.2, 7), rng.uniform(-0.4, 0.4, 6)])
 
 
-@pytest.mark.parametrize("scan", ["uniform", "systematic", "dogs"])
+@pytest.mark.parametrize(
+    "scan", ["uniform", pytest.param("systematic", marks=pytest.mark.slow), pytest.param("dogs", marks=pytest.mark.slow)]
+)
 def test_the_parameters_are_found(scan: str) -> None:
     """From the exact means of a model, its parameters, but for the noise of 3000 runs."""
     data = model_means(truth())
@@ -67,6 +69,7 @@ def test_the_bound_follows_the_parameters(monkeypatch) -> None:
         np.testing.assert_allclose(influence.to_scipy().toarray(), theorem_11(couplings, theta[7:]), atol=1e-14)
 
 
+@pytest.mark.slow
 def test_expectations_are_those_of_the_law_after_the_scan() -> None:
     """A scan of two steps from uniform states: the law is known exactly."""
     theta = truth()

@@ -19,6 +19,7 @@ def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_the_lists_of_a_language_are_in_its_script_and_without_codes(tmp_path: Path) -> None:
     done = run(tmp_path, "nb", "--country", "NO")
     assert done.returncode == 0, done.stderr

@@ -168,6 +168,7 @@ def test_a_layer_file_is_read_and_saved_with_the_pipeline(tmp_path: Path) -> Non
     assert found(again(TEXT)) == expected
 
 
+@pytest.mark.slow
 def test_saved_copied_and_in_two_processes(tmp_path: Path) -> None:
     nlp = ruled(("Ada Lovelace", "PERSON"), rules=["same-word"], backend={"name": "gibbs", "n_sweeps": 50})
     texts = [TEXT, "", "Nobody.", TEXT[:40]] * 3
@@ -280,6 +281,7 @@ def test_drop_false_keeps_every_entity(english: Language) -> None:
     assert held <= {token.i for entity in after.ents for token in entity}
 
 
+@pytest.mark.slow
 def test_a_document_of_a_million_tokens() -> None:
     nlp = ruled(("Ada Lovelace", "PERSON"))
     words = ["Ada", "Lovelace", "wrote", "."] * 2 + ["and", "so", "they", "say", "."] * 200_000

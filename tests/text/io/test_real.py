@@ -54,7 +54,10 @@ def without_address(sentences):
     return rest if is_cut else [(first[1:], tags[1:]), *rest]
 
 
-@pytest.mark.parametrize(("format", "path", "n_documents"), COLUMNS)
+@pytest.mark.parametrize(
+    ("format", "path", "n_documents"),
+    [pytest.param(*corpus, marks=pytest.mark.slow if "train" in corpus[1] else ()) for corpus in COLUMNS],
+)
 def test_columns(format, path, n_documents):
     where = shared_data(f"ner/{path}")
     documents = list(read_documents(where, format))
