@@ -26,9 +26,10 @@ def truth() -> np.ndarray:
     return np.concatenate([rng.uniform(-0.2, 0.2, 7), rng.uniform(-0.4, 0.4, 6)])
 
 
-@pytest.mark.parametrize(
-    "scan", ["uniform", pytest.param("systematic", marks=pytest.mark.slow), pytest.param("dogs", marks=pytest.mark.slow)]
-)
+SLOW = [pytest.param(scan, marks=pytest.mark.slow) for scan in ("systematic", "dogs")]
+
+
+@pytest.mark.parametrize("scan", ["uniform", *SLOW])
 def test_the_parameters_are_found(scan: str) -> None:
     """From the exact means of a model, its parameters, but for the noise of 3000 runs."""
     data = model_means(truth())
