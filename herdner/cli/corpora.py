@@ -85,7 +85,12 @@ def fetch(
 @command
 def convert(
     source: Annotated[str, typer.Argument(metavar="FILE:FORMAT", help="What to read, as in eng.testa:conll2003.")],
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="text, jsonl, conll, html or spacy.")] = "jsonl",
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="FORMAT", help="text, jsonl, conll, html, spacy, label-studio, doccano, prodigy or brat."
+        ),
+    ] = "jsonl",
     output: Annotated[str, typer.Option("--output", "-o", help="The file to write; - is standard output.")] = "-",
     map_labels: MapLabelsOption = False,
     encoding: Annotated[

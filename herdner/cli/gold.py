@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from herdner.cli.common import progress
+from herdner.cli.common import complain, progress
 from herdner.cli.usage import UsageError, check_choice, wrong_use
 
 if TYPE_CHECKING:
@@ -116,9 +116,9 @@ def parse_map(pairs: Sequence[str]) -> Labels | None:
     labels: dict[str, str | None] = {}
     for pair in pairs:
         old, equals, new = pair.partition("=")
-        if not equals or not old or len(new.split()) > 1:
+        if not equals or not old:
             raise UsageError(f"--map {pair!r}: expected OLD=NEW, as in PERSON=PER, or OLD= to drop a class")
-        labels[old] = new.strip() or None
+        labels[old] = " ".join(new.split()) or None
     return labels or None
 
 
@@ -144,12 +144,20 @@ def read_gold(
     documents: list[Document] = []
     for source in sources:
         options = {} if encoding is None else encoding_of(source, encoding)
+        before = len(documents)
+        left: list[Document] = []
         for document in read(source, map_labels=map_labels, tokenizer=tokenizer, **options):
             if not document.n_tokens:
                 continue
             if document.tags is None:
-                raise ValueError(f"{source.path}: document {document.id!r} has no annotation; give an annotated file")
+                left.append(document)
+                continue
             documents.append(document if labels is None else mapped(document, labels))
+        if left and len(documents) == before:
+            raise ValueError(f"{source.path}: document {left[0].id!r} has no annotation; give an annotated file")
+        if left:
+            n, every = len(left), len(left) + len(documents) - before
+            complain(f"{source.path}: {n} of {every} documents are not annotated and left out (first: {left[0].id})")
     if sources and not documents:
         raise ValueError(f"{', '.join(source.path for source in sources)}: no document; the file is empty")
     return documents

@@ -31,7 +31,8 @@ FormatOption = Annotated[
         "--format",
         "-f",
         metavar="FORMAT",
-        help="text, jsonl, conll, html or spacy [default: text]; with --cluster jsonl or parquet [default: jsonl].",
+        help="text, jsonl, conll, html, spacy, label-studio, doccano, prodigy or brat [default: text];"
+        " with --cluster jsonl or parquet [default: jsonl].",
     ),
 ]
 OutputOption = Annotated[
@@ -189,8 +190,8 @@ def check_output(format: str, output: str | None) -> None:
     known = [name for name, entry in FORMATS.items() if entry.write is not None]
     if format not in known:
         raise UsageError(f"--format {format!r}: expected one of {', '.join(known)}")
-    if format == "spacy" and output in (None, "-") and sys.stdout.isatty():
-        raise UsageError("--format spacy is binary: add --output FILE")
+    if FORMATS[format].is_binary and output in (None, "-") and sys.stdout.isatty():
+        raise UsageError(f"--format {format} is binary: add --output FILE")
     check_writable(output)
 
 

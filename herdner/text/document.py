@@ -253,6 +253,17 @@ class Document:
         ordered = tuple(sorted(entities, key=lambda entity: (entity.start, entity.end)))
         return replace(self, entities=ordered, tags=Tagging(project(ordered, self).spans, scheme))
 
+    def guessed(self, entities: Iterable[Entity]) -> Document:
+        """The same document, which nobody has annotated, with entities that somebody or something proposes."""
+        ordered = tuple(sorted(entities, key=lambda entity: (entity.start, entity.end)))
+        return replace(self, tags=None, entities=ordered)
+
+    def opened(self, left: Open) -> Document:
+        """The same document, of which this is left open. ValueError where an entity lies there."""
+        if fault := left.fault((e.start, e.end, e.label) for e in self.entities):
+            raise ValueError(f"document {self.id!r}: {fault}")
+        return replace(self, open=left)
+
     def __eq__(self, other: object) -> bool:
         return self._values() == other._values() if isinstance(other, Document) else NotImplemented
 

@@ -71,7 +71,7 @@ def choices(tags: str) -> tuple[tuple[str, str], ...] | None:
         try:
             found.append(split_tag(choice))
         except ValueError:
-            if not choice or choice == ANY or choice.split() != [choice]:
+            if not choice or choice == ANY or " ".join(choice.split()) != choice:
                 raise ValueError(
                     f"{tags!r} are no tags; expected ? for any, or classes or tags as in PER|ORG and B-PER|O"
                 ) from None

@@ -11,16 +11,21 @@ from typing import IO, Any
 
 from herdner.text.document import Document
 from herdner.text.failure import Failure
+from herdner.text.io.brat import read_brat, write_brat
 from herdner.text.io.columns import Layout, read_columns
 from herdner.text.io.docbin import read_spacy
+from herdner.text.io.doccano import read_doccano, write_doccano
 from herdner.text.io.ieer import read_ieer
 from herdner.text.io.jsonl import read_jsonl, read_records
+from herdner.text.io.label_studio import read_label_studio, write_label_studio
 from herdner.text.io.plain import PIECE_CHARACTERS, read_text
+from herdner.text.io.prodigy import read_prodigy, write_prodigy
 from herdner.text.io.source import Source
 from herdner.text.io.write import write_conll, write_html, write_jsonl, write_spacy, write_text
 
 Reader = Callable[..., Iterator[Document]]
 Writer = Callable[..., None]
+BINARY = ("spacy", "brat")  # what is written is no text
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,7 @@ class Format:
     read: Reader | None = None
     write: Writer | None = None
     layout: Layout | None = None  # of the column formats, whose fields are options too
+    is_binary: bool = False  # what is written
     read_options: tuple[str, ...] = ()
     write_options: tuple[str, ...] = ()
 
@@ -47,7 +53,8 @@ def _format(
     layout: Layout | None = None,
 ) -> Format:
     read_options = _options(read, "where") + (tuple(f.name for f in fields(Layout)) if layout else ())
-    return Format(name, description, read, write, layout, read_options, _options(write, "documents", "stream"))
+    writing = _options(write, "documents", "stream")
+    return Format(name, description, read, write, layout, name in BINARY, read_options, writing)
 
 
 def _options(function: Callable[..., object] | None, *without: str) -> tuple[str, ...]:
@@ -92,6 +99,10 @@ _FORMATS = [
     ),
     _format("html", "a page of displaCy's entity view", write=write_html),
     _format("spacy", "spaCy's DocBin (.spacy)", read_spacy, write_spacy),
+    _format("label-studio", "Label Studio's JSON; out: tasks with predictions", read_label_studio, write_label_studio),
+    _format("doccano", "doccano's JSON lines for sequence labelling", read_doccano, write_doccano),
+    _format("prodigy", "Prodigy's JSON lines of named entities", read_prodigy, write_prodigy),
+    _format("brat", "brat's standoff: a folder of .txt and .ann files, or a tar.gz of them", read_brat, write_brat),
 ]
 
 FORMATS: dict[str, Format] = {entry.name: entry for entry in _FORMATS}

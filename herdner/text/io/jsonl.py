@@ -13,7 +13,7 @@ from typing import IO, Any, cast
 
 from herdner.text.document import Document, Entity
 from herdner.text.failure import Failure
-from herdner.text.io.labels import Labels, rename, renamed
+from herdner.text.io.labels import Labels, checked_label, is_label, rename, renamed
 from herdner.text.io.source import MAX_LINE_CHARS, FormatError, Source, by_line, open_bytes, read_lines, sources
 from herdner.text.open import Open, Place
 
@@ -92,12 +92,13 @@ def is_blank(line: bytes, encoding: str) -> bool:
 def _record(line: str, place: str, id: str, labels: Labels | None) -> Document | Failure:
     """The document of a line, ``id`` for a record without one; what a message says begins with ``place``."""
     try:
-        return _document(_parse(line, place), id, labels)
+        return _document(parse_record(line, place), id, labels)
     except ValueError as error:
         return Failure(FormatError(f"{place}: {error}"))
 
 
-def _parse(line: str, place: str) -> dict[str, Any]:
+def parse_record(line: str, place: str) -> dict[str, Any]:
+    """The object of a line, lone surrogates mended. ValueError where it is none."""
     try:
         record: object = json.loads(line)
     except RecursionError:
@@ -152,7 +153,7 @@ def _open(annotated: Any, places: Any, length: int) -> Open | None:
         return None
     if annotated is not None and not (
         isinstance(annotated, list)
-        and all(isinstance(label, str) and label.split() == [label] for label in cast(list[object], annotated))
+        and all(isinstance(label, str) and is_label(label) for label in cast(list[object], annotated))
     ):
         raise ValueError('annotated is no list of classes; expected one as in ["PER", "LOC"]')
     if places is not None and not isinstance(places, list):
@@ -200,11 +201,10 @@ def _entity(i: int, given: Any, text: str) -> Entity:
     start, end, label, confidence = map(values.get, ("start", "end", "label", "confidence"))
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
         raise ValueError(f"entity {i} is {start}..{end}; expected 0 <= start < end <= {len(text)}, the text's length")
-    if not isinstance(label, str) or not label or label.split() != [label]:
-        raise ValueError(f"the label of entity {i} is {label!r}; expected a word")
     if confidence is not None and type(confidence) not in (int, float):
         raise ValueError(f"the confidence of entity {i} is {confidence!r}; expected a number")
     said, found = values.get("text", text[start:end]), text[start:end]
     if said != found:
         raise ValueError(f"entity {i} says {said!r}; expected {found!r}, which is at {start}..{end}")
+    label = checked_label(label, f"entity {i}")
     return Entity(start, end, label, found, None if confidence is None else float(confidence))

@@ -12,6 +12,18 @@ from herdner.text.tags import Scheme, Span, spans_from_tags, tags_from_spans
 Labels = Mapping[str, str | None]
 
 
+def is_label(label: str) -> bool:
+    """Whether it can name a class: words with single spaces between them, and nothing that opens a tag (`Open`)."""
+    return bool(label) and " ".join(label.split()) == label and label.isprintable() and "|" not in label
+
+
+def checked_label(label: object, what: str) -> str:
+    """The label of what a file marks. ValueError where it can be none."""
+    if not isinstance(label, str) or not is_label(label):
+        raise ValueError(f"the label of {what} is {label!r}; expected words with single spaces between them")
+    return label
+
+
 def rename(label: str, labels: Labels | None) -> str | None:
     """The label's new name, None where it is dropped."""
     return label if labels is None else labels.get(label, labels.get("*", label))

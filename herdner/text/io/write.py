@@ -30,7 +30,7 @@ def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Schem
     Tags come from the entities where a document has none. Raises ValueError for documents without tokens, and for those
     of which only some classes are annotated.
     """
-    put = _utf8(stream)
+    put = utf8(stream)
     separator = ""
     for document in documents:
         if _needs_tokens(document):
@@ -55,7 +55,7 @@ def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
     The text survives exactly. Confidences are rounded to six decimals, null where unknown. Whatever some reader takes
     for a line break is escaped. A piece of a long text (`read_text`) has its ``"offset"`` in that text too.
     """
-    put = _utf8(stream)
+    put = utf8(stream)
     for document in documents:
         entities = [entity_record(entity) for entity in document.entities]
         record: dict[str, Any] = {"id": document.id, "text": document.text, "entities": entities}
@@ -66,7 +66,7 @@ def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
                 record["open"] = [place._asdict() for place in document.open.places]
         if "offset" in document.fields:
             record["offset"] = document.fields["offset"]
-        put(_json_line(record))
+        put(json_line(record))
 
 
 def entity_record(entity: Entity) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def entity_record(entity: Entity) -> dict[str, Any]:
 def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
     """One page of displaCy's entity view, written document by document."""
     displacy: Any = import_module("spacy.displacy")  # partly untyped
-    put = _utf8(stream)
+    put = utf8(stream)
     page: str = displacy.templates.TPL_PAGE.replace("<head>", '<head>\n        <meta charset="utf-8">').lstrip()
     head, _, foot = page.format(content="\0", lang="en", dir="ltr").partition("\0")
     put(head)
@@ -174,7 +174,7 @@ def _segments(document: Document) -> Iterator[tuple[str, str | None]]:
 
 
 def _plain(stream: IO[Any]) -> Callable[[Iterable[tuple[str, str | None]]], None]:
-    put = _utf8(stream)
+    put = utf8(stream)
 
     def show(segments: Iterable[tuple[str, str | None]]) -> None:
         put("".join(text if label is None else f"[{text} {label}]" for text, label in segments))
@@ -221,16 +221,17 @@ def _needs_tokens(document: Document) -> bool:
     return not document.n_tokens
 
 
-def _json_line(record: dict[str, Any]) -> str:
-    line = json.dumps(record, ensure_ascii=False)
+def json_line(record: dict[str, Any]) -> str:
+    """An object on one line, whatever some reader takes for a line break escaped."""
+    line = json.dumps(record, ensure_ascii=False, default=str)
     try:
         line.encode("utf-8")
     except UnicodeEncodeError:  # a lone surrogate, which JSON can only escape
-        line = json.dumps(record)
+        line = json.dumps(record, default=str)
     return line.translate(_LINE_SEPARATORS) + "\n"
 
 
-def _utf8(stream: IO[Any]) -> Callable[[str], object]:
+def utf8(stream: IO[Any]) -> Callable[[str], object]:
     """Writes text to the stream as UTF-8, whatever the locale says."""
     binary = getattr(stream, "buffer", None)
     if binary is None and isinstance(stream, io.TextIOBase):

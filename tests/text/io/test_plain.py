@@ -235,7 +235,7 @@ def test_jsonl_with_tokens():
         ('{"text": "ab", "entities": [{"start": true, "end": 2, "label": "X"}]}', r"entity 0 is True..2"),
         ('{"text": "ab", "entities": [{"start": 0, "end": 2.0, "label": "X"}]}', r"entity 0 is 0..2.0"),
         ('{"text": "ab", "entities": [{"start": 0, "end": 1}]}', "the label of entity 0 is None"),
-        ('{"text": "ab", "entities": [{"start": 0, "end": 1, "label": "A B"}]}', "the label of entity 0 is 'A B'"),
+        ('{"text": "ab", "entities": [{"start": 0, "end": 1, "label": "A  B"}]}', "the label of entity 0 is 'A  B'"),
         (
             '{"text": "ab", "entities": [{"start": 0, "end": 1, "label": "X", "text": "b"}]}',
             "entity 0 says 'b'; expected 'a'",

@@ -1,0 +1,63 @@
+"""doccano's JSON lines for sequence labelling.
+
+The format: https://doccano.github.io/doccano/tutorial/ (import and export), with the relations of
+https://github.com/doccano/doccano/blob/master/backend/data_export/pipeline/formatters.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, cast
+
+from herdner.text.document import Document
+from herdner.text.io.labels import Labels
+from herdner.text.io.marked import Mark, annotated, listed, records, text_of
+from herdner.text.io.source import FormatError, Source
+from herdner.text.io.write import json_line, utf8
+
+_KEYS = ("label", "labels", "entities")
+
+
+def read_doccano(
+    where: str | Path | IO[Any] | Source, *, encoding: str = "utf-8", labels: Labels | None = None
+) -> Iterator[Document]:
+    """One document a line: ``{"id", "text", "label": [[start, end, label], ...]}``; "labels" in old exports, and
+    "entities", objects with "start_offset", "end_offset" and "label", of projects with relations.
+
+    A line without any of these is not annotated. An empty list says that there is no name: doccano exports documents
+    that nobody has opened in the same way, so export only those that are approved. Other keys become `Document.fields`.
+    Raises FormatError.
+    """
+    for _, place, id, values, notes in records(where, ("*.jsonl", "*.json"), encoding):
+        try:
+            key = next((key for key in _KEYS if values.get(key) is not None), None)
+            fields = {k: v for k, v in values.items() if k not in ("id", "text", *_KEYS)}
+            name = values.get("id", values.get("doc_id"))
+            document = Document.from_text(text_of(values), id=id if name is None else str(name), fields=fields)
+            if key is not None:
+                document = annotated(document, map(_mark, listed(values[key], f"{key}s")), notes, labels)
+        except ValueError as error:
+            raise FormatError(f"{place}: {error}") from None
+        yield document
+
+
+def _mark(given: Any) -> Mark:
+    if isinstance(given, dict):
+        values = cast("dict[str, Any]", given)
+        return Mark(values.get("start_offset"), values.get("end_offset"), values.get("label"))
+    if not isinstance(given, list) or len(cast("list[Any]", given)) != 3:
+        raise ValueError(f"a label is {json.dumps(given)[:40]}; expected [start, end, label], as of sequence labelling")
+    return Mark(*cast("list[Any]", given))
+
+
+def write_doccano(documents: Iterable[Document], stream: IO[Any]) -> None:
+    """``{"id", "text", "label": [[start, end, label], ...]}`` a line, to import as JSONL; what else is known of a
+    document (its fields) becomes doccano's metadata. Confidences have no place there.
+    """
+    put = utf8(stream)
+    for document in documents:
+        marks = [[entity.start, entity.end, entity.label] for entity in document.entities]
+        fields = {k: v for k, v in document.fields.items() if k not in ("id", "text", *_KEYS)}
+        put(json_line({"id": document.id, "text": document.text, "label": marks, **fields}))

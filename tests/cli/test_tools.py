@@ -1,0 +1,53 @@
+"""The files of annotation tools on the command line: tagging into them, training and scoring on them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import Call, one_line
+
+TEXT = "Ada Lovelace, an analyst, wrote to Charles Babbage, an engineer. Babbage wrote back from London.\n"
+
+
+@pytest.fixture(scope="module")
+def model(news_model: Path) -> str:
+    return str(news_model)
+
+
+@pytest.mark.parametrize("format", ["label-studio", "doccano", "prodigy", "brat"])
+def test_tagged_for_a_tool_and_read_back(call: Call, model: str, tmp_path: Path, format: str) -> None:
+    (tmp_path / "a.txt").write_text(TEXT)
+    out = tmp_path / "tasks"
+    assert call("tag", tmp_path / "a.txt", "-m", model, "-f", format, "-o", out).code == 0
+    (plain,) = [json.loads(call("tag", tmp_path / "a.txt", "-m", model, "-f", "jsonl").out)]
+    back = call("corpora", "convert", f"{out}:{format}", "--to", "jsonl")
+    found = json.loads(back.out)
+    places = [(e["start"], e["end"], e["label"]) for e in found["entities"]]
+    assert places == [(e["start"], e["end"], e["label"]) for e in plain["entities"]]
+    assert len(places) >= 3
+    assert found["text"] == TEXT
+
+
+def test_training_and_scoring_leave_out_what_nobody_has_annotated(call: Call, tmp_path: Path) -> None:
+    job = TEXT.index("analyst")
+    done = {"id": 1, "text": TEXT, "label": [[0, 12, "PER"], [job, job + 7, "Job title"]]}
+    lines = [done, {"id": 2, "text": "Rain in Wales."}, {**done, "id": 3}]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    source, out = f"{tmp_path / 'a.jsonl'}:doccano", tmp_path / "m"
+    trained = call("train", "--train", source, "-o", out, "--lexicon", "none", "--min-freq", "1", "--link", "none")
+    assert trained.code == 0
+    assert "1 of 3 documents are not annotated and left out (first: 2)" in trained.err
+    scores = json.loads(call("evaluate", source, "-m", out, "--json").out)
+    assert {each["label"]: each["recall"] for each in scores["classes"]} == {"Job title": 1.0, "PER": 1.0}
+    (tmp_path / "b.jsonl").write_text(json.dumps({"id": 2, "text": "Rain."}))
+    assert "has no annotation" in one_line(call("evaluate", f"{tmp_path / 'b.jsonl'}:doccano", "-m", out), 1)
+
+
+def test_a_wrong_file_writes_nothing(call: Call, model: str, tmp_path: Path) -> None:
+    (tmp_path / "half.json").write_text('[{"data": {"text": "Ada"')
+    out = tmp_path / "out.jsonl"
+    failed = call("tag", tmp_path / "half.json", "-i", "label-studio", "-m", model, "-f", "doccano", "-o", out)
+    assert "half.json: not JSON" in one_line(failed, 1)
+    assert not out.exists()
