@@ -6,13 +6,13 @@ import difflib
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from herdner.base.files import replacing
 from herdner.corpora.registry import Corpus, load_registry
 from herdner.text.document import Document
-from herdner.text.io import FORMATS, read_documents, write_documents
+from herdner.text.io import FORMATS, READABLE, format_of, read_documents, write_documents
 
 
 class SourceFile(NamedTuple):
@@ -22,18 +22,8 @@ class SourceFile(NamedTuple):
     format: str
 
 
-EXTENSIONS = {
-    ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "text", ".conll": "conll", ".iob2": "uner", ".spacy": "spacy",
-}  # fmt: skip
-
-
-def format_of(name: str | os.PathLike[str]) -> str | None:
-    """The format that the extension of a file tells (`EXTENSIONS`, also before .gz); None where it tells none."""
-    return EXTENSIONS.get(PurePath(os.fspath(name).removesuffix(".gz")).suffix.lower())
-
-
 def parse_source(argument: str) -> SourceFile:
-    """Take ``FILE:FORMAT`` apart; the format may be left out where the extension tells it (`EXTENSIONS`, also .gz).
+    """Take ``FILE:FORMAT`` apart; the format may be left out where the ending tells it (`herdner.text.io.format_of`).
 
     A path may hold colons: what follows the last one is a format only if it has that form, and a file that exists under
     the whole name is taken as it is. Raises ValueError with a line that names the formats.
@@ -41,7 +31,7 @@ def parse_source(argument: str) -> SourceFile:
     head, colon, tail = argument.rpartition(":")
     whole = Path(argument)
     by_extension = format_of(argument)
-    formats = [name for name, entry in FORMATS.items() if entry.read is not None]
+    formats = READABLE
     if colon and head and tail in formats and not (whole.exists() and not Path(head).exists()):
         return SourceFile(head, tail)
     if by_extension and (whole.exists() or not colon or not tail.isidentifier()):
@@ -64,7 +54,7 @@ def label_map(format: str, registry: Mapping[str, Corpus] | None = None) -> dict
     """
     corpora = (load_registry() if registry is None else registry).values()
     owners = [corpus for corpus in corpora if corpus.task == "ner" and corpus.format == format]
-    general = format in EXTENSIONS.values() and format != "uner"
+    general = bool(FORMATS[format].endings) and format != "uner"
     agreed = bool(owners) and all(corpus.label_map == owners[0].label_map for corpus in owners)
     return owners[0].label_map if agreed and not general else None
 

@@ -19,9 +19,8 @@ from herdner.text.failure import Failure
 from herdner.text.io.formats import read_items
 from herdner.text.io.jsonl import is_blank, records_of
 from herdner.text.io.plain import PIECE_CHARACTERS, pieces
-from herdner.text.io.source import FormatError, Source, by_line, read_chunks
+from herdner.text.io.source import HEAD_BYTES, FormatError, Source, by_line, packing, read_chunks, uncompressed
 
-GZIP = b"\x1f\x8b"
 FILES_PER_LOOK = 200
 
 
@@ -83,7 +82,7 @@ def looks(files: Iterable[File], part_bytes: int, reading: Reading) -> list[list
     size = 0
     for file in files:
         split = file.format == "jsonl" and file.size > part_bytes and by_line(reading.encoding)
-        if split and _head(file, reading) != GZIP:
+        if split and packing(_head(file, reading)) is None:
             borders = range(0, file.size, part_bytes)
             found = [Look(file, begin, min(begin + part_bytes, file.size)) for begin in borders]
         else:
@@ -165,10 +164,10 @@ def _text_pieces(file: File, reading: Reading) -> list[Slice]:
     offset = 0
     try:
         with _opened(file.path, reading) as stream:
-            head = stream.read(3)
-            if head.startswith(GZIP):
+            head = stream.read(HEAD_BYTES)
+            if packing(head) is not None:
                 return []
-            begin = 3 if head == codecs.BOM_UTF8 and codecs.lookup(reading.encoding).name == "utf-8" else 0
+            begin = 3 if head.startswith(codecs.BOM_UTF8) and codecs.lookup(reading.encoding).name == "utf-8" else 0
             stream.seek(0)
             chunks = read_chunks(_source(file.path, stream), reading.encoding)
             for number, (text, is_whole) in enumerate(pieces(chunks, PIECE_CHARACTERS), 1):
@@ -248,7 +247,7 @@ def _read_file(path: str, format: str, reading: Reading) -> Iterator[Document | 
 
 
 def _source(path: str, stream: IO[bytes] | None = None) -> Source:
-    return Source(path, PurePosixPath(path).name.removesuffix(".gz"), None, stream)
+    return Source(path, uncompressed(PurePosixPath(path).name), None, stream)
 
 
 @contextmanager
@@ -260,4 +259,4 @@ def _opened(path: str, reading: Reading) -> Generator[IO[bytes]]:
 
 def _head(file: File, reading: Reading) -> bytes:
     with _opened(file.path, reading) as stream:
-        return stream.read(2)
+        return stream.read(HEAD_BYTES)

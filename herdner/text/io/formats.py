@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, Any
 
 from herdner.text.document import Document
@@ -20,7 +21,7 @@ from herdner.text.io.jsonl import read_jsonl, read_records
 from herdner.text.io.label_studio import read_label_studio, write_label_studio
 from herdner.text.io.plain import PIECE_CHARACTERS, read_text
 from herdner.text.io.prodigy import read_prodigy, write_prodigy
-from herdner.text.io.source import Source
+from herdner.text.io.source import Source, uncompressed
 from herdner.text.io.write import write_conll, write_html, write_jsonl, write_spacy, write_text
 
 Reader = Callable[..., Iterator[Document]]
@@ -32,6 +33,7 @@ BINARY = ("spacy", "brat")  # what is written is no text
 class Format:
     """How to read and write one format; None where that is not possible.
 
+    endings: those of the files that are read and written so where nobody names a format (`format_of`).
     read_options, write_options: the names of the options that `read_documents` and `write_documents` take for it.
     """
 
@@ -39,6 +41,7 @@ class Format:
     description: str
     read: Reader | None = None
     write: Writer | None = None
+    endings: tuple[str, ...] = ()
     layout: Layout | None = None  # of the column formats, whose fields are options too
     is_binary: bool = False  # what is written
     read_options: tuple[str, ...] = ()
@@ -50,11 +53,12 @@ def _format(
     description: str,
     read: Reader | None = None,
     write: Writer | None = None,
+    endings: tuple[str, ...] = (),
     layout: Layout | None = None,
 ) -> Format:
     read_options = _options(read, "where") + (tuple(f.name for f in fields(Layout)) if layout else ())
     writing = _options(write, "documents", "stream")
-    return Format(name, description, read, write, layout, name in BINARY, read_options, writing)
+    return Format(name, description, read, write, endings, layout, name in BINARY, read_options, writing)
 
 
 def _options(function: Callable[..., object] | None, *without: str) -> tuple[str, ...]:
@@ -62,8 +66,15 @@ def _options(function: Callable[..., object] | None, *without: str) -> tuple[str
     return tuple(name for name in names if name not in (*without, "layout", "patterns"))
 
 
-def _columns(name: str, description: str, layout: Layout, *patterns: str, write: Writer | None = None) -> Format:
-    return _format(name, description, partial(read_columns, patterns=patterns), write, layout)
+def _columns(
+    name: str,
+    description: str,
+    layout: Layout,
+    *patterns: str,
+    write: Writer | None = None,
+    endings: tuple[str, ...] = (),
+) -> Format:
+    return _format(name, description, partial(read_columns, patterns=patterns), write, endings, layout)
 
 
 _FORMATS = [
@@ -75,6 +86,7 @@ _FORMATS = [
         "*.iob2",
         "*.bio",
         write=write_conll,
+        endings=(".conll", ".bio", ".iob2"),
     ),
     _columns("conll2003", "CoNLL-2003: token, part of speech, chunk, tag (IOB1)", Layout(), "eng.*", "deu.*"),
     _columns("conll2002", "CoNLL-2002: token, part of speech, tag (IOB2)", Layout(), "esp.*", "ned.*"),
@@ -86,19 +98,32 @@ _FORMATS = [
         Layout(tag=1, documents="file", nested=True, url=True),
         "*.tsv",
     ),
-    _columns("uner", "Universal NER: id, token, tag, -, annotator", Layout(token=1, tag=2, comments=True), "*.iob2"),
+    _columns(
+        "uner",
+        "Universal NER: id, token, tag, -, annotator",
+        Layout(token=1, tag=2, comments=True),
+        "*.iob2",
+        endings=(".iob2",),
+    ),
     _columns("wikigold", "wikigold: token, tag (IOB1)", Layout(), "wikigold.*"),
     _columns("norne", "NorNE: token, tag (IOB2)", Layout(), "nob.*", "nno.*"),
     _format("ieer", "NIST IE-ER 1999: SGML-like news stories; PER, LOC, ORG", read_ieer),
-    _format("text", "plain text, one document a file; out: entities coloured or in brackets", read_text, write_text),
+    _format(
+        "text",
+        "plain text, one document a file; out: entities coloured or in brackets",
+        read_text,
+        write_text,
+        (".txt", ".text", ".md", ".rst"),
+    ),
     _format(
         "jsonl",
         'one object a line: {"id", "text", "entities": [{"start", "end", "label", ...}]}',
         read_jsonl,
         write_jsonl,
+        (".jsonl", ".ndjson"),
     ),
-    _format("html", "a page of displaCy's entity view", write=write_html),
-    _format("spacy", "spaCy's DocBin (.spacy)", read_spacy, write_spacy),
+    _format("html", "a page of displaCy's entity view", write=write_html, endings=(".html", ".htm")),
+    _format("spacy", "spaCy's DocBin (.spacy)", read_spacy, write_spacy, (".spacy",)),
     _format("label-studio", "Label Studio's JSON; out: tasks with predictions", read_label_studio, write_label_studio),
     _format("doccano", "doccano's JSON lines for sequence labelling", read_doccano, write_doccano),
     _format("prodigy", "Prodigy's JSON lines of named entities", read_prodigy, write_prodigy),
@@ -106,7 +131,21 @@ _FORMATS = [
 ]
 
 FORMATS: dict[str, Format] = {entry.name: entry for entry in _FORMATS}
-"""The formats by name."""
+"""All formats that are read and written, by name."""
+
+READABLE = tuple(name for name, entry in FORMATS.items() if entry.read is not None)
+WRITABLE = tuple(name for name, entry in FORMATS.items() if entry.write is not None)
+# Of several formats with one ending the last is the narrower.
+_READ_AS = {ending: name for name in READABLE for ending in FORMATS[name].endings}
+_WRITTEN_AS = {ending: name for name in WRITABLE for ending in FORMATS[name].endings}
+
+
+def format_of(name: str | os.PathLike[str], *, write: bool = False) -> str | None:
+    """The format that the ending of a file's name tells, also before that of a compressed file; None where it tells
+    none.
+    """
+    ending = PurePath(uncompressed(os.fspath(name))).suffix.lower()
+    return (_WRITTEN_AS if write else _READ_AS).get(ending)
 
 
 def read_documents(
@@ -116,9 +155,10 @@ def read_documents(
     tokenizer: Callable[[str], Document] | None = None,
     **options: Any,
 ) -> Iterator[Document]:
-    """The documents of a file, folder, glob, ``"-"`` (standard input) or open stream, streaming; gzip is recognised.
+    """The documents of a file, folder, glob, ``"-"`` (standard input) or open stream, streaming.
 
-    ``options`` are those of the format (`Format.read_options`), above all ``encoding`` and, where there are labels,
+    Files that are compressed (gzip, bzip2, xz, zstd) are unpacked, whatever they are called. ``options`` are those of
+    the format (`Format.read_options`), above all ``encoding`` and, where there are labels,
     ``labels`` ({old: new or None to drop, "*": what happens to the rest}) and ``scheme``. Running text has no tokens
     unless a ``tokenizer`` is given. Raises ValueError for a format or option that does not exist, FormatError (a
     ValueError) for bad input, when iteration gets there.
@@ -182,7 +222,7 @@ def with_tokens(document: Document, tokenizer: Callable[[str], Document]) -> Doc
 
 
 def _entry(format: str, direction: str) -> Format:
-    known = [name for name, entry in FORMATS.items() if getattr(entry, direction) is not None]
+    known = READABLE if direction == "read" else WRITABLE
     if format not in known:
         raise ValueError(f"no format {format!r} to {direction}; expected one of {', '.join(known)}")
     return FORMATS[format]

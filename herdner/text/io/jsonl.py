@@ -14,7 +14,16 @@ from typing import IO, Any, cast
 from herdner.text.document import Document, Entity
 from herdner.text.failure import Failure
 from herdner.text.io.labels import Labels, checked_label, is_label, rename, renamed
-from herdner.text.io.source import MAX_LINE_CHARS, FormatError, Source, by_line, open_bytes, read_lines, sources
+from herdner.text.io.source import (
+    MAX_LINE_CHARS,
+    FormatError,
+    Source,
+    by_line,
+    check_text,
+    open_bytes,
+    read_lines,
+    sources,
+)
 from herdner.text.open import Open, Place
 
 logger = logging.getLogger(__name__)
@@ -68,10 +77,12 @@ def records_of(
             raise FormatError(f"{place}: line of more than {MAX_LINE_CHARS} bytes; put one object on a line")
         if not line:
             return
+        if number == 1:
+            check_text(source, line)
         if is_blank(line, encoding):
             continue
         try:
-            text = line.decode(encoding).rstrip("\r\n")
+            text = line.decode(encoding, "replace" if source.replace else "strict").rstrip("\r\n")
         except UnicodeDecodeError as error:
             what = f"byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line is not valid {encoding}"
             mend = "name the encoding of the file, as in --encoding latin-1"

@@ -1,0 +1,140 @@
+"""Where files come from: folders, ids, compressed files, and files that hold no text."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import logging
+import lzma
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from herdner.text.io import FORMATS, FormatError, format_of, read_documents
+from herdner.text.io.source import COMPRESSED, Source, named, packed, read_chunks, unpacked
+
+zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd.compress}
+TEXT = "In Köln.\n" * 20_000
+
+
+def texts(where: object, format: str = "text", **options: object) -> list[str]:
+    return [document.text for document in read_documents(where, format, **options)]
+
+
+# --- compressed files
+
+
+@pytest.mark.parametrize("ending", sorted(COMPRESSED))
+def test_a_compressed_file_is_read_whatever_it_is_called(tmp_path: Path, ending: str) -> None:
+    data = PACK[ending](TEXT.encode())
+    for name in ("a.txt" + ending, "a.txt"):
+        (tmp_path / name).write_bytes(data)
+        assert [(d.id, d.text) for d in read_documents(tmp_path / name, "text")] == [("a.txt", TEXT)]
+    assert texts(io.BytesIO(data)) == [TEXT]
+
+
+@pytest.mark.parametrize("ending", sorted(COMPRESSED))
+def test_a_compressed_file_that_is_cut_off_or_damaged_is_one_message(tmp_path: Path, ending: str) -> None:
+    data = PACK[ending](TEXT.encode())
+    middle = len(data) // 2
+    for wrong in (data[:middle], data[:-1], data[:12] + bytes(40) + data[52:], data[:10]):
+        (tmp_path / "a.txt").write_bytes(wrong)
+        with pytest.raises(FormatError, match=r"a\.txt: damaged \w+ file \(.*\); fetch it again") as raised:
+            texts(tmp_path / "a.txt")
+        assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("kind", sorted(COMPRESSED.values()))
+def test_what_is_compressed_is_unpacked_the_same_and_has_the_same_bytes_each_time(kind: str) -> None:
+    files: list[bytes] = []
+    for _ in range(2):
+        file = io.BytesIO()
+        with packed(kind, file) as stream:
+            stream.write(TEXT.encode())
+        files.append(file.getvalue())
+    assert files[0] == files[1]
+    assert unpacked(kind, io.BytesIO(files[0])).read().decode() == TEXT
+
+
+def test_a_text_that_begins_like_a_bzip2_file_is_a_text(tmp_path: Path) -> None:
+    assert texts(io.BytesIO(b"BZh4 is a word")) == ["BZh4 is a word"]
+
+
+# --- folders and ids
+
+
+def test_ids_are_paths_from_what_was_given_and_hidden_files_are_left_out(tmp_path: Path) -> None:
+    for name in ("x.txt", "a/x.txt", "a/b/x.txt.gz", ".git/x.txt", "a/.x.txt", "y.txt", "y.txt.gz"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(gzip.compress(b"In Kenya.") if name.endswith("gz") else b"In Kenya.")
+    folder = [document.id for document in read_documents(tmp_path, "text")]
+    assert folder == ["a/b/x.txt", "a/x.txt", "x.txt", "y.txt", "y.txt.gz"]
+    pattern = [document.id for document in read_documents(f"{tmp_path}/**/*.txt", "text")]
+    assert pattern == ["a/x.txt", "x.txt", "y.txt"]
+    assert [document.id for document in read_documents(tmp_path / "a" / "x.txt", "text")] == ["x.txt"]
+
+
+def test_no_two_files_have_one_id(tmp_path: Path) -> None:
+    files = [Path("a/x.txt"), Path("a/x.txt.gz"), Path("b/x.txt"), Path("b/y.txt.zst")]
+    assert named(files, Path()) == ["a/x.txt", "a/x.txt.gz", "b/x.txt", "b/y.txt"]
+
+
+def test_an_ending_tells_the_format() -> None:
+    assert [format_of(name) for name in ("a.md", "a.TXT", "b.iob2", "c.jsonl.zst", "d.py", "e.gz")] == [
+        "text", "text", "uner", "jsonl", None, None,
+    ]  # fmt: skip
+    assert [format_of(name, write=True) for name in ("a.jsonl.gz", "b.iob2", "c.spacy", "d.HTML", "e.pdf")] == [
+        "jsonl", "conll", "spacy", "html", None,
+    ]  # fmt: skip
+
+
+def test_every_ending_belongs_to_a_format_that_is_read_or_written() -> None:
+    for name, entry in FORMATS.items():
+        for ending in entry.endings:
+            assert ending.startswith(".")
+            if entry.read is not None:
+                assert format_of("a" + ending) in {name, "uner"}
+
+
+# --- files that hold no text
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (b"%PDF-1.7\n%\xe2\xe3", "PDF"),
+        (b"\x89PNG\r\n\x1a\n", "PNG"),
+        (b"\xff\xd8\xff\xe0", "JPEG"),
+        (b"PK\x03\x04\x14\x00", "zip archive, or a document of an office program"),
+        (b"PAR1\x15\x04", "--input parquet"),
+    ],
+)
+@pytest.mark.parametrize("format", ["text", "jsonl", "conll", "ieer"])
+def test_a_file_that_is_no_text_is_refused_by_name(tmp_path: Path, head: bytes, said: str, format: str) -> None:
+    (tmp_path / "a").write_bytes(head + b"\0" * 200)
+    for encoding in ("utf-8", "latin-1"):
+        with pytest.raises(FormatError, match=f"a: is .*{said}"):
+            texts(tmp_path / "a", format, encoding=encoding)
+
+
+# --- bytes that do not decode
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "utf-16-le", "shift_jis", "gb18030", "utf-8-sig"])
+def test_replaced_bytes_are_told_once_and_all_else_stays(encoding: str, caplog: pytest.LogCaptureFixture) -> None:
+    text = "In Kenya. " * 300_000
+    good = text.encode(encoding)
+    wrong = b"\x00\xd8" if encoding == "utf-16-le" else b"\xff"
+    middle, late = len(good) // 2, len(good) - 400
+    data = good[:middle] + wrong + good[middle:late] + wrong + good[late:]
+    source = Source("f", "f", None, io.BytesIO(data), replace=True)
+    with caplog.at_level(logging.WARNING):
+        found = "".join(read_chunks(source, encoding))
+    assert found.replace("\ufffd", "") == text
+    assert 2 <= found.count("\ufffd") <= 4
+    (record,) = caplog.records
+    assert f"f:1: byte 0x{wrong[0]:02x} at offset {middle}" in record.getMessage()
