@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from herdner.convergence.enumeration import MOST_KERNEL, sweep_kernel
 from herdner.convergence.focus import Focus, conditional
 
+_SAME = 1e-9  # probabilities that differ by less are one
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Correlation:
@@ -22,7 +24,9 @@ class Correlation:
     depend   float64[Y]: sum over z of |T_y(0 -> z) - T_y(1 -> z)|, by how much the state in which y is next used
              depends on the label it gave last; 0 where y never returned after one of the labels
 
-    The paper takes the other variables as drawn by Gibbs sampling and the herded one as remembering one label only.
+    The paper takes the other variables as drawn by Gibbs sampling and the herded one as remembering one label only, by
+    a weight that always sees the same probability. Where it sees several (bins), it remembers these too, and with them
+    the states z, which the estimate does not know of: it would be several times too small, and is refused.
     On rings like its own the estimate is within some percent where D^cor is large (above 0.003), and down to half of
     D^cor where that is small.
     """
@@ -47,8 +51,7 @@ class Correlation:
 
         Counts of a long Gibbs run are what HGW19 takes, 2^32 samples; noise makes ``depend`` too large.
         """
-        if len(focus.keys) > 1:
-            raise ValueError("the estimate is for weights that z determines, not for random bins")
+        _check(focus)
         y, found = focus.keys[0], np.asarray(returns, np.float64)
         totals = np.stack([np.bincount(y, row, focus.n_weights) for row in found])
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -65,6 +68,7 @@ class Correlation:
 
         ``whole`` [2, .., 2] is the joint; sweeps are as `count` makes them. At most 2^11 states; time O(Y S^3).
         """
+        _check(focus)
         if whole.size > MOST_KERNEL:
             raise ValueError(f"the graph has {whole.size} states; exact returns are for at most {MOST_KERNEL}")
         n, x = whole.ndim, focus.variable
@@ -84,3 +88,18 @@ class Correlation:
             from_here = first.reshape(len(y), 2, -1)[here]
             returns[:, here] = np.einsum("zx,zxw->xw", focus.target[here], from_here)
         return cls.of_returns(returns, focus)
+
+
+def _check(focus: Focus) -> None:
+    """ValueError where a weight is drawn, or sees more than one probability."""
+    if len(focus.keys) > 1:
+        raise ValueError("the estimate is for weights that z determines, not for random bins")
+    possible = focus.target.sum(axis=1) > 0
+    y, p = focus.keys[0][possible], conditional(focus.target)[possible, 1]
+    least, most = np.full(focus.n_weights, np.inf), np.full(focus.n_weights, -np.inf)
+    np.minimum.at(least, y, p)
+    np.maximum.at(most, y, p)
+    if (most - least).max() > _SAME:
+        raise ValueError(
+            "the estimate is for weights that see one probability each (blanket, complete, neighbour-sum), not for bins"
+        )

@@ -49,7 +49,10 @@ class Counts:
 
     @property
     def correlation(self) -> Correlation:
-        """HGW19's estimate of what D^cor comes to, from the returns of these samples: those of a long Gibbs run."""
+        """HGW19's estimate of what D^cor comes to, from the returns of these samples: those of a long Gibbs run.
+
+        ValueError for bins, whose weights see several probabilities.
+        """
         return Correlation.of_returns(self.returns, self.focus)
 
 

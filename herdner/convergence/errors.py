@@ -18,6 +18,9 @@ class Errors:
     that it aims at. ``approx``: it aims at another than pi(x | z), as z's share it. ``bin``: weights were drawn for a
     z with other frequencies than they should be (RDHG alone). ``z``: the distribution of Z; ``all``: of X and Z.
     ``all`` is at most the sum of the others.
+
+    ``bin`` weighs each z by P(z), how often it came, as eq. 5 and the authors' program do; with pi(z) in its place, as
+    Sec. 6.5 prints it, the sum of the parts would be no bound.
     """
 
     cor: float
@@ -49,13 +52,11 @@ class Errors:
         given_y = sums / used
         hoped = (focus.chances[..., None] * aim[focus.keys]).sum(axis=0)
         drawn = np.abs(of_yz - focus.chances * of_z).sum(axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.where(of_z > 0, drawn / of_z, 0.0)
         return cls(
             cor=float(np.abs(p - given_y[focus.keys] * of_yz[..., None]).sum()),
             herding=float(np.abs(sums - aims).sum()),
             approx=float((of_z[:, None] * np.abs(hoped - truth)).sum()),
-            bin=float((focus.target.sum(axis=1) * share).sum()),
+            bin=float(drawn.sum()),
             z=float(np.abs(of_z - focus.target.sum(axis=1)).sum()),
             all=float(np.abs(p.sum(axis=0) - focus.target).sum()),
         )
@@ -98,9 +99,27 @@ def expectation_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
     return float((values * (counts / counts.sum() - focus.target)).sum())
 
 
-def herding_bound(n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0) -> NDArray[np.float64]:
-    """2 c B / T, which D^herding never exceeds (HGW19 eq. 10): B weights; c = 1 + the error bound of the plan."""
-    return 2.0 * (1.0 + error_bound) * n_weights / np.asarray(n_sweeps, np.float64)
+def herding_bound(
+    n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0, width: float | None = None
+) -> NDArray[np.float64]:
+    """2 c B / T, which D^herding never exceeds (HGW19 eq. 10): B weights, T sweeps, c = 1 + error bound + width.
+
+    ``width``: how far the probabilities that one weight sees lie apart. 0 where it sees one alone (blanket, complete
+    and shared herding, random bins) and in the circular form; 1 / B in bins of the threshold form. None: 1 / B, which
+    holds for all of these, whatever their form.
+
+    c bounds |w_T - w_0|, as N(1, y) differs by it from the sum of the p that y saw. HGW19 leave it open (c = 1 for one
+    p). Let the p of a weight lie in [l, h] and c0 be the error bound of the plan. Where |w| <= c0 the label may be
+    either, and w + p - x lies in [l - 1 - c0, h + c0]. Where w > c0 it is 1, and w + p - 1 lies in (l - 1 + c0, w];
+    where w < -c0 it is 0, and w + p lies in [w, h - c0). So w never leaves [l - 1 - c0, h + c0] once it is there, and
+    with c0 = 0 (where w = 0 counts as negative) not (l - 1, h]. It starts at 0 or in (p - 1, p], p the first that it
+    sees: no two such points of start and end are further apart than 1 + c0 + h - l. A circular weight is a fraction in
+    [0, 1) and its label the carry, which gives c = 1 for any p.
+    """
+    apart = 1.0 / n_weights if width is None else width
+    if not 0 <= apart <= 1:
+        raise ValueError(f"width is how far probabilities lie apart, from 0 to 1, not {width}")
+    return 2.0 * (1.0 + error_bound + apart) * n_weights / np.asarray(n_sweeps, np.float64)
 
 
 def approx_bound(n_bins: int) -> float:

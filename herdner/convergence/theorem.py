@@ -26,8 +26,15 @@ class Convergence:
 
     @classmethod
     def of(cls, graph: Graph) -> Convergence:
-        """ValueError beyond 2^11 states, or where some state is impossible: eq. 15 is for positive distributions."""
+        """ValueError for other than two labels, which Theorem 3 is about, beyond 2^11 states, or where some state is
+        impossible: eq. 15 is for positive distributions.
+        """
         whole = joint(graph)
+        if max(whole.shape, default=2) > 2 or min(whole.shape, default=2) < 2:
+            raise ValueError(
+                f"HG16 Theorem 3 is about variables of two labels; the graph has some of {max(whole.shape)}, for which"
+                " counts stray further"
+            )
         if whole.size > 2**11:
             raise ValueError(f"the graph has {whole.size} states; its kernel is made for at most 2048")
         if whole.min() == 0:

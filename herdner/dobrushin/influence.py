@@ -6,7 +6,7 @@ whose conditions differ at j alone (Definition 6). What is computed here are ent
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -32,13 +32,15 @@ class Influence:
     that C_ij is given for, in ``values``; all others do not influence i.
 
     ``starts`` int64[V + 1], ``sources`` int32[nnz], ``values`` float64[nnz], at least 0. Entry (i, j) is there where
-    (j, i) is (it may be 0), and no variable influences itself. ``theorem``: where the bound comes from.
+    (j, i) is (it may be 0), and no variable influences itself. ``theorem``: where the bound comes from. ``graph``: what
+    it is a bound of, None for a matrix of one's own; the order of a checkerboard scan depends on it.
     """
 
     starts: NDArray[np.int64]
     sources: NDArray[np.int32]
     values: NDArray[np.float64]
     theorem: str
+    graph: TableGraph | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of_matrix(cls, matrix: ArrayLike | csr_array, theorem: str = "given") -> Influence:
@@ -76,11 +78,11 @@ class Influence:
         return owners * self.n_variables + self.sources
 
     def smaller(self, other: Influence) -> Influence:
-        """Entry by entry the smaller of two bounds of one graph; an entry that one of them has not is 0."""
-        keys, a, b = np.intersect1d(self._keys(), other._keys(), return_indices=True)
-        rows, columns = np.divmod(keys, max(self.n_variables, 1))
-        values = np.minimum(self.values[a], other.values[b])
-        return Influence._of_entries(self.n_variables, rows, columns, values, f"{self.theorem}, {other.theorem}")
+        """Entry by entry the smaller of two bounds of one graph; an entry that ``other`` has not is 0."""
+        _, a, b = np.intersect1d(self._keys(), other._keys(), return_indices=True)
+        values = np.zeros(len(self.values))
+        values[a] = np.minimum(self.values[a], other.values[b])
+        return replace(self, values=values, theorem=f"{self.theorem}, {other.theorem}")
 
     def __post_init__(self) -> None:
         for name, kind in (("starts", np.int64), ("sources", np.int32), ("values", np.float64)):
@@ -101,7 +103,7 @@ class Influence:
         """The same matrix times a number: a looser bound where it is above 1 (DoGS17 Sec. 5.6), none where below."""
         if not (np.isfinite(factor) and factor >= 0):
             raise ValueError(f"an influence matrix is scaled by a number of at least 0, not {factor}")
-        return Influence(self.starts, self.sources, self.values * factor, f"{factor:g} x {self.theorem}")
+        return replace(self, values=self.values * factor, theorem=f"{factor:g} x {self.theorem}")
 
     @cached_property
     def total(self) -> TotalInfluence:
@@ -168,7 +170,7 @@ def pairwise_bound(graph: Graph) -> Influence:
     compiled = compile_tables(graph)
     starts, sources, values = _rows(len(compiled.sizes), *log_ranges(compiled.factors))
     loops.bound_pairwise(values)
-    return _sealed(starts, sources, values, "Theorem 10")
+    return _sealed(compiled, starts, sources, values, "Theorem 10")
 
 
 def binary_pairwise_bound(graph: Graph) -> Influence:
@@ -186,7 +188,7 @@ def binary_pairwise_bound(graph: Graph) -> Influence:
         )
     starts, sources, values = _rows(len(compiled.sizes), *pair_couplings(compiled.factors))
     loops.bound_binary(starts, values, binary_fields(compiled), False)
-    return _sealed(starts, sources, values, "Theorem 11")
+    return _sealed(compiled, starts, sources, values, "Theorem 11")
 
 
 def binary_bound(graph: Graph, *, as_printed: bool = True) -> Influence:
@@ -200,7 +202,7 @@ def binary_bound(graph: Graph, *, as_printed: bool = True) -> Influence:
     _check_binary(compiled)
     starts, sources, values, fields = _interaction_rows(compiled)
     loops.bound_binary(starts, values, fields, as_printed)
-    return _sealed(starts, sources, values, "Theorem 12" if as_printed else "Theorem 12, sharpened")
+    return _sealed(compiled, starts, sources, values, "Theorem 12" if as_printed else "Theorem 12, sharpened")
 
 
 def exact_influence(graph: Graph, max_states: int = 2**16) -> Influence:
@@ -217,7 +219,7 @@ def exact_influence(graph: Graph, max_states: int = 2**16) -> Influence:
         raise ValueError(
             f"the blanket of variable {left} has more than {max_states} states; raise max_states or use a bound"
         )
-    return Influence(starts, sources, values, "Definition 6")
+    return Influence(starts, sources, values, "Definition 6", compiled)
 
 
 def tightest(graph: Graph, exact_states: int = 0) -> Influence:
@@ -238,15 +240,19 @@ def tightest(graph: Graph, exact_states: int = 0) -> Influence:
         values = best.values.copy()
         exact_entries(compiled, best.starts, best.sources, values, exact_states)
         values = np.minimum(values, best.values)
-        best = Influence(best.starts, best.sources, values, f"{best.theorem}, Definition 6")
+        best = replace(best, values=values, theorem=f"{best.theorem}, Definition 6")
     return best
 
 
 def _sealed(
-    starts: NDArray[np.int64], sources: NDArray[np.int32], values: NDArray[np.float64], theorem: str
+    compiled: TableGraph,
+    starts: NDArray[np.int64],
+    sources: NDArray[np.int32],
+    values: NDArray[np.float64],
+    theorem: str,
 ) -> Influence:
     """Of arrays that nobody else has, which need no copy."""
-    return Influence(sealed(starts), sealed(sources), sealed(values), theorem)
+    return Influence(sealed(starts), sealed(sources), sealed(values), theorem, compiled)
 
 
 def _check_binary(compiled: TableGraph) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from herdner._ext import variation as loops
 from herdner.base.checks import whole
 from herdner.dobrushin.influence import Influence
-from herdner.graph.conditionals import colours
+from herdner.sampling.order import sweep_order
 from herdner.sampling.scan import Scan
 
 T = TypeVar("T", bound=np.generic)
@@ -42,8 +42,9 @@ class Steps:
     def of(cls, scan: Scan | ArrayLike, influence: Influence, n_steps: int | None = None) -> Steps:
         """The first ``n_steps`` steps of a scan, by default one sweep, or all of a list.
 
-        A `Scan`; integers [T], one variable after the other; or numbers [V] or [T, V] of at least 0 that add up to 1
-        along the last axis. Lists that are too short are taken again from their start. ValueError for what fits none.
+        A `Scan`, whose order is the one that a sampler takes on the graph of ``influence``; integers [T], one variable
+        after the other; or numbers [V] or [T, V] of at least 0 that add up to 1 along the last axis. Lists that are too
+        short are taken again from their start. ValueError for what fits none.
         """
         n = influence.n_variables
         if n_steps is not None:
@@ -78,7 +79,12 @@ class Steps:
             raise ValueError("jacobi updates all variables at once and has no Dobrushin variation; use checkerboard")
         order = np.arange(min(n, n_steps), dtype=np.int32) if scan.order is None else scan.order
         if scan.kind == "checkerboard":
-            order = np.argsort(colours((influence.starts, influence.sources))[0], kind="stable").astype(np.int32)
+            if influence.graph is None:
+                raise ValueError(
+                    "the order of a checkerboard is that of a graph, and this influence matrix has none: give the order"
+                    " itself, herdner.sampling.sweep_order(scan, graph)"
+                )
+            order = sweep_order(scan, influence.graph)
         return cls(order=_repeated(order, n_steps))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from herdner.sampling.annealing import Annealing, as_annealing, geometric, linear
 from herdner.sampling.driving import LFSR, Driving, Sobol
+from herdner.sampling.order import sweep_order
 from herdner.sampling.plan import Plan
 from herdner.sampling.points import Points
 from herdner.sampling.record import Record
@@ -32,5 +33,6 @@ __all__ = [
     "neighbour_sum",
     "random_bins",
     "random_scan",
+    "sweep_order",
     "systematic",
 ]

@@ -105,8 +105,6 @@ def figure6(experiment: Experiment) -> None:
         found = [curves(experiment, graph, dhg(n_bins=n, form=form), [longest], 1)["cor"][0] for n in sizes]  # type: ignore[arg-type]
         axes.semilogy(sizes, found, "o-", label=f"{form} form")
         results[form] = found
-    results["estimate"] = [Correlation.exact(joint(graph), focus(graph, bins(n))).total for n in sizes]
-    axes.semilogy(sizes, results["estimate"], ":", color="grey", label="estimate (Sec. 5)")
     axes.set_xlabel("B")
     axes.set_ylabel(f"$D^{{cor}}$ at T = {longest}")
     experiment.finish(results, figure)

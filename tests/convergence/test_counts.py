@@ -144,7 +144,7 @@ def by_definition(visits: np.ndarray, seen: Focus) -> Errors:
             p_z[z] * abs(sum(aim(x, y) * chance for (y, other), chance in pi_yz.items() if other == z) - pi_x[z, x])
             for z in range(n_z) for x in (0, 1) if p_z[z]
         ),
-        bin=sum(pi_z[z] * abs(p_yz[y, z] / p_z[z] - chance) for (y, z), chance in pi_yz.items() if p_z[z]),
+        bin=sum(p_z[z] * abs(p_yz[y, z] / p_z[z] - chance) for (y, z), chance in pi_yz.items() if p_z[z]),
         z=sum(abs(p_z[z] - pi_z[z]) for z in range(n_z)),
         all=sum(abs(sum(visits[:, z, x]) / total - seen.target[z, x]) for z in range(n_z) for x in (0, 1)),
     )  # fmt: skip

@@ -23,7 +23,7 @@ from herdner.convergence import (
 )
 from herdner.graph import FactorGraph, TableFactors, boltzmann, from_joint, ising, potts
 from herdner.inference.backends.gibbs import bounded_error, gibbs, herded_gibbs
-from herdner.sampling import Record, bins, complete_sharing, random_bins
+from herdner.sampling import Record, bins, complete_sharing, neighbour_sum, random_bins
 
 
 def ring(seed: int, low: float = 0.0, high: float = 1.0, n: int = 8) -> FactorGraph:
@@ -33,6 +33,7 @@ def ring(seed: int, low: float = 0.0, high: float = 1.0, n: int = 8) -> FactorGr
     return boltzmann(rng.uniform(low, high, n), rng.uniform(low, high, n), (-1, 1), edges=edges)
 
 
+RING_OF_5 = [[i, (i + 1) % 5] for i in range(5)]
 SMALL = [ring(0, n=4), ising(0.5, np.random.default_rng(1).normal(size=(2, 3))), potts(0.7, np.zeros((1, 3, 3)))]
 
 
@@ -107,6 +108,8 @@ def test_complete_herding_keeps_the_bounds(seed):
 
 
 def test_what_theorem_3_leaves_out_is_told():
+    with pytest.raises(ValueError, match="two labels"):
+        Convergence.of(potts(0.3, np.zeros((1, 2, 3))))
     with pytest.raises(ValueError, match="impossible"):
         Convergence.of(from_joint([[0.5, 0.0], [0.2, 0.3]]))
     assert Convergence.of(positive(0)).bound(3) == 1.0
@@ -115,9 +118,9 @@ def test_what_theorem_3_leaves_out_is_told():
 # ---- HGW19 Sec. 5: the asymptotic D^cor ----
 
 
-@pytest.mark.parametrize("sharing", [None, bins(3)])
+@pytest.mark.parametrize("sharing", [None, neighbour_sum()])
 def test_returns_by_linear_algebra_are_those_of_gibbs_runs(sharing):
-    graph = ring(1, n=5)
+    graph = ring(1, n=5) if sharing is None else boltzmann(np.full(5, 0.6), np.full(5, 0.3), (-1, 1), edges=RING_OF_5)
     seen = focus(graph, sharing)
     exact = Correlation.exact(joint(graph), seen)
     samples = count(graph, gibbs(), [2**22], seed=3, sharing=sharing)
@@ -143,10 +146,14 @@ def test_herding_comes_to_the_estimate():
     assert random.cor < samples.errors[-1].cor / 1.5, "Gibbs has none"
 
 
-def test_random_bins_have_no_such_estimate():
+def test_bins_have_no_such_estimate():
+    """It would leave out that a weight remembers the probabilities it saw: several times too small."""
     graph = ring(1, n=5)
-    with pytest.raises(ValueError, match="random bins"):
-        Correlation.exact(joint(graph), focus(graph, random_bins(3)))
+    for sharing, words in ((random_bins(3), "random bins"), (bins(3), "one probability each")):
+        with pytest.raises(ValueError, match=words):
+            Correlation.exact(joint(graph), focus(graph, sharing))
+    with pytest.raises(ValueError, match="one probability each"):
+        _ = count(graph, gibbs(), [100], seed=1, sharing=bins(3)).correlation
 
 
 # ---- the bounds 2cB/T and 2/B, and the rule for B ----
@@ -158,14 +165,21 @@ def test_herding_keeps_its_bound(c):
     plan = bounded_error(error_bound=c) if c else herded_gibbs()
     samples = count(ring(0), plan, lengths, seed=1)
     found = np.array([errors.herding for errors in samples.errors])
-    assert (found <= herding_bound(lengths, samples.focus.n_weights, c) + 1e-12).all()
-    assert c == 4.0 or (found > herding_bound(lengths, samples.focus.n_weights, c) / 100).all()
+    bound = herding_bound(lengths, samples.focus.n_weights, c, width=0)
+    assert (found <= bound + 1e-12).all()
+    assert c == 4.0 or (found > bound / 100).all()
+    assert (bound < herding_bound(lengths, samples.focus.n_weights, c)).all()
+    with pytest.raises(ValueError, match="width is how far"):
+        herding_bound(10, 2, width=1.5)
 
 
 def test_the_rule_minimises_the_sum_of_the_bounds():
     for n, c, ratio in ((100, 0.0, 1.0), (2**14, 2.0, 0.5)):
         best = best_bins(n, c, ratio)
-        sums = [float(herding_bound(n, 1, c)) * b + ratio * approx_bound(1) / b for b in (best * 0.9, best, best * 1.1)]
+        sums = [
+            float(herding_bound(n, 1, c, width=0)) * b + ratio * approx_bound(1) / b
+            for b in (best * 0.9, best, best * 1.1)
+        ]
         assert sums[1] < min(sums[0], sums[2])
     assert choose_bins(1) == 1
     assert choose_bins(2**14) == 128

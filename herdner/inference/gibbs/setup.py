@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from herdner._ext import gibbs as loops
 from herdner._ext.conditionals import independent as mark_independent
-from herdner.graph.conditionals import Conditionals, colours
+from herdner.graph.conditionals import Conditionals
 from herdner.graph.grids import GridForm
 from herdner.graph.tables import TableGraph
 from herdner.inference.gibbs.blocks import Blocks
-from herdner.inference.gibbs.weights import Weights, dependencies, lay_out
+from herdner.inference.gibbs.weights import Weights, lay_out
 from herdner.sampling.annealing import Annealing
+from herdner.sampling.order import sampling_order
 from herdner.sampling.plan import Plan
 
 _SAFE = 680.0  # nats: the product of a variable's rows, and 2^32 divided by it, stay normal doubles
@@ -56,8 +57,8 @@ class Setup:
             wide = form.spread * hottest > _SAFE
             careful = wide.astype(np.uint8) if wide.any() else None
         loop = "any" if plan.loop == "general" else _loop(form)
-        order, starts = _order(plan, compiled, form)
-        weights = lay_out(plan, compiled.sizes, form, loop)
+        order, starts = sampling_order(plan, compiled)
+        weights = lay_out(plan, compiled, form, loop)
         if loop == "two" and isinstance(form, Conditionals):
             form = form.padded
             independent = np.empty(len(form.sizes) // loops.BATCH_SIZE, np.uint8)
@@ -93,20 +94,3 @@ def _loop(form: Conditionals | GridForm) -> Loop:
     if form.others_at is not None or form.sizes.min() != form.sizes.max() or form.sizes[0] < 2:
         return "any"
     return "two" if form.sizes[0] == 2 else "labels"
-
-
-def _order(
-    plan: Plan, compiled: TableGraph, form: Conditionals | GridForm
-) -> tuple[NDArray[np.int32] | None, NDArray[np.int64]]:
-    """The order of a sweep, None for 0, 1, .., and where each colour begins."""
-    n = len(compiled.sizes)
-    if plan.scan.kind != "checkerboard":
-        return plan.scan.order, np.array([0, n if plan.scan.order is None else len(plan.scan.order)])
-    if plan.herds and plan.sharing is not None and plan.sharing.kind == "complete":
-        return None, np.arange(n + 1)
-    if isinstance(form, GridForm) and not (form.wraps and (form.rows % 2 or form.columns % 2)):
-        colour = np.add.outer(np.arange(form.rows) % 2, np.arange(form.columns) % 2).ravel() % 2
-    else:
-        colour, _ = colours(dependencies(plan, compiled.conditionals))
-    order = np.argsort(colour, kind="stable").astype(np.int32)
-    return order, np.concatenate([[0], np.cumsum(np.bincount(colour))]).astype(np.int64)

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import gibbs as loops
-from herdner.graph.conditionals import Conditionals, joined
+from herdner.graph.conditionals import Conditionals
 from herdner.graph.grids import GridForm
+from herdner.graph.tables import TableGraph
+from herdner.sampling.order import dependencies
 from herdner.sampling.plan import Plan
 
 _LONG = 62.0  # bits of the longest key that is a number; longer ones are hashes
@@ -61,8 +63,9 @@ class Weights:
         return None, weights
 
 
-def lay_out(plan: Plan, sizes: NDArray[np.int32], form: Conditionals | GridForm, loop: str) -> Weights:
+def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loop: str) -> Weights:
     """The weights that ``plan`` needs on a graph; ValueError where its sharing does not fit."""
+    sizes = compiled.sizes
     if not plan.herds or plan.sharing is None:
         return Weights()
     kind, n_bins = plan.sharing.kind, plan.sharing.n_bins
@@ -76,7 +79,7 @@ def lay_out(plan: Plan, sizes: NDArray[np.int32], form: Conditionals | GridForm,
     elif isinstance(form, GridForm):
         bits, keys = _grid_bits(kind, form), Weights()
     else:
-        bits, keys = _blanket_keys(plan, form) if kind == "blanket" else _sum_keys(form)
+        bits, keys = _blanket_keys(plan, compiled) if kind == "blanket" else _sum_keys(form)
     specialised = simple and kind in ("blanket", "neighbour-sum", "bins")
     if simple and all_two:
         n_keys, n_slots, weights_at = _slots(bits, len(sizes), plan.weight_memory // 4)
@@ -133,9 +136,9 @@ def _long_keys(bits: NDArray[np.float64]) -> NDArray[np.uint8] | None:
     return (bits > _LONG).astype(np.uint8) if bits.max() > _LONG else None
 
 
-def _blanket_keys(plan: Plan, form: Conditionals) -> tuple[NDArray[np.float64], Weights]:
-    starts, members = dependencies(plan, form)
-    sums = np.concatenate([[0.0], np.cumsum(np.log2(form.sizes[members].astype(np.float64)))])
+def _blanket_keys(plan: Plan, compiled: TableGraph) -> tuple[NDArray[np.float64], Weights]:
+    starts, members = dependencies(plan, compiled)
+    sums = np.concatenate([[0.0], np.cumsum(np.log2(compiled.sizes[members].astype(np.float64)))])
     bits = sums[starts[1:]] - sums[starts[:-1]]
     return bits, Weights(key_starts=starts, key_members=members, long_keys=_long_keys(bits))
 
@@ -196,16 +199,3 @@ def _bin_bits(n_bins: int, kind: str, sizes: NDArray[np.int32]) -> NDArray[np.fl
     two = math.log2(n_bins + (kind == "random-bins"))
     more = 0.0 if n_bins == 1 and kind == "bins" else 2 * _LONG  # hashed: the bins of all labels together
     return np.where(sizes == 2, two, more)
-
-
-def dependencies(plan: Plan, form: Conditionals) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The variables on which the update of each variable depends, dummy edges included."""
-    if plan.dummy_edges is None:
-        return form.blankets
-    edges = np.array(plan.dummy_edges, np.int32).reshape(-1, 2)
-    wrong = edges[(edges < 0) | (edges >= len(form.sizes))]
-    if len(wrong):
-        raise ValueError(
-            f"dummy_edges name variable {wrong[0]}, but the graph's variables are 0 to {len(form.sizes) - 1}"
-        )
-    return joined(form.blankets, edges)

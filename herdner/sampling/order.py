@@ -1,0 +1,75 @@
+"""The order in which a sweep over a graph updates its variables: one place for samplers, bounds and figures."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.graph.conditionals import colours, joined
+from herdner.graph.grids import GridForm
+from herdner.graph.tables import Graph, TableGraph, compile_tables
+from herdner.sampling.plan import Plan
+from herdner.sampling.scan import Scan
+
+
+def sweep_order(scan: Scan, graph: Graph) -> NDArray[np.int32]:
+    """int32[n]: the variables that one sweep of a sampler which draws at random, such as Gibbs, updates, in order.
+
+    Bounds of a scan (`herdner.dobrushin`) speak of this very order. ValueError for ``random``, whose order is drawn,
+    for ``jacobi``, which has none, and where a given order names a variable that the graph does not have.
+    """
+    compiled = compile_tables(graph)
+    n = len(compiled.sizes)
+    scan.check(n)
+    if scan.kind in ("random", "jacobi"):
+        raise ValueError(f"a sweep of the scan {scan.kind} has no order that is known beforehand")
+    if scan.kind == "checkerboard":
+        return by_colour(checkerboard_colours(compiled))[0]
+    return np.arange(n, dtype=np.int32) if scan.order is None else scan.order
+
+
+def sampling_order(plan: Plan, compiled: TableGraph) -> tuple[NDArray[np.int32] | None, NDArray[np.int64]]:
+    """The order int32[n] of a sweep of ``plan``, None for 0, 1, .., and where each part that threads can share begins.
+
+    Where the plan herds, the keys of its weights may join more variables than the graph does: then a checkerboard has
+    other colours. Where it draws at random, this is `sweep_order`.
+    """
+    n = len(compiled.sizes)
+    if plan.scan.kind != "checkerboard":
+        return plan.scan.order, np.array([0, n if plan.scan.order is None else len(plan.scan.order)])
+    if plan.herds and plan.sharing is not None and plan.sharing.kind == "complete":
+        return None, np.arange(n + 1)
+    return by_colour(checkerboard_colours(compiled, plan if plan.herds else None))
+
+
+def dependencies(plan: Plan, compiled: TableGraph) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The variables on which a herded update of each variable depends (starts, members): its blanket, dummy edges."""
+    blankets = compiled.conditionals.blankets
+    if plan.dummy_edges is None:
+        return blankets
+    edges = np.array(plan.dummy_edges, np.int32).reshape(-1, 2)
+    wrong = edges[(edges < 0) | (edges >= len(compiled.sizes))]
+    if len(wrong):
+        raise ValueError(
+            f"dummy_edges name variable {wrong[0]}, but the graph's variables are 0 to {len(compiled.sizes) - 1}"
+        )
+    return joined(blankets, edges)
+
+
+def checkerboard_colours(compiled: TableGraph, plan: Plan | None = None) -> NDArray[np.int32]:
+    """int32[V]: a colouring in which variables that share a factor differ, whatever its table says of them, and those
+    that a herding ``plan`` joins.
+    """
+    if plan is None or plan.dummy_edges is None:
+        grid = compiled.grid
+        if isinstance(grid, GridForm) and not (grid.wraps and (grid.rows % 2 or grid.columns % 2)):
+            cells = np.add.outer(np.arange(grid.rows, dtype=np.int32), np.arange(grid.columns, dtype=np.int32))
+            return cells.ravel() % 2
+    joins = compiled.conditionals.blankets if plan is None else dependencies(plan, compiled)
+    return colours(joins)[0]
+
+
+def by_colour(colour: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The variables colour by colour, those of one colour in rising order, and where each colour begins."""
+    order = np.argsort(colour, kind="stable").astype(np.int32)
+    return order, np.concatenate([[0], np.cumsum(np.bincount(colour))]).astype(np.int64)
