@@ -125,3 +125,12 @@ async def _asynchronous(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[
         return
     for item in items:
         yield item
+
+
+def kept_apart(pairs: Iterable[tuple[T, U]], contexts: deque[U]) -> Iterator[T]:
+    """The first of each pair; the second waits in ``contexts``. TypeError for what is no pair."""
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"as_tuples: expected pairs of a text or document and a context, not {type(pair).__name__}")
+        contexts.append(pair[1])
+        yield pair[0]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.resources
 import os
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -38,7 +39,7 @@ from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.names import Finder, Names
 from herdner.ner.names.known import NamesLike
 from herdner.ner.recasing import reader
-from herdner.ner.streams import Batch, Item, TextOrDocument, awaited, batches, ordered
+from herdner.ner.streams import Batch, Item, TextOrDocument, awaited, batches, kept_apart, ordered
 from herdner.ner.supervision import Supervision, supervise
 from herdner.text.document import Document
 from herdner.text.failure import Failure
@@ -46,6 +47,7 @@ from herdner.text.io.formats import with_tokens
 from herdner.text.tags import SCHEMES, Scheme
 from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
+Context = TypeVar("Context")
 _COMPILED = ("_decoder", "_tokenizer", "_finders")
 
 
@@ -327,9 +329,27 @@ class Tagger(Estimator):
         """One text or document with its tags and entities; see `pipe`."""
         return next(self.pipe([source], seed=seed, backend=backend, **options))
 
+    @overload
     def pipe(
         self,
         sources: Iterable[TextOrDocument],
+        *,
+        as_tuples: Literal[False] = False,
+        on_error: Callable[[Failure], None] | None = None,
+        **options: Any,
+    ) -> Iterator[Document]: ...
+    @overload
+    def pipe(
+        self,
+        sources: Iterable[tuple[TextOrDocument, Context]],
+        *,
+        as_tuples: Literal[True],
+        on_error: Callable[[Failure], None] | None = None,
+        **options: Any,
+    ) -> Iterator[tuple[Document, Context]]: ...
+    def pipe(
+        self,
+        sources: Iterable[Any],
         *,
         seed: int | None = 0,
         first: int = 0,
@@ -340,8 +360,9 @@ class Tagger(Estimator):
         n_jobs: int = 1,
         batch_size: int = 64,
         on_error: Callable[[Failure], None] | None = None,
+        as_tuples: bool = False,
         **options: Any,
-    ) -> Iterator[Document]:
+    ) -> Iterator[Any]:
         """Tag texts or documents, in their order; lazily, so that endless streams are fine.
 
         ``backend`` and its ``options``, and ``links``, replace the tagger's own. Document i, counted from ``first``,
@@ -360,14 +381,20 @@ class Tagger(Estimator):
         as many as make 10,000 characters. ``n_jobs`` threads tag at the same time, the calling one among them (the
         compiled loops leave Python to the others), each with two such batches waiting. A document that cannot be tagged
         raises ValueError in its place, or is left out and its `Failure` handed to ``on_error``.
+
+        ``as_tuples``: the sources are pairs of a text or document and whatever you like, which comes back beside the
+        tagged document.
         """
+        contexts: deque[Any] = deque()
         outcomes = self.outcomes(
-            sources, seed=seed, first=first, backend=backend, links=links, uncertainty=uncertainty, names=names,
+            kept_apart(sources, contexts) if as_tuples else sources, seed=seed, first=first, backend=backend,
+            links=links, uncertainty=uncertainty, names=names,
             n_jobs=n_jobs, batch_size=batch_size, **options,
         )  # fmt: skip
         for result in outcomes:
+            context = contexts.popleft() if as_tuples else None
             if isinstance(result, Document):
-                yield result
+                yield (result, context) if as_tuples else result
             elif on_error is None:
                 raise result.error
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -266,6 +267,47 @@ class Document:
 
     def __eq__(self, other: object) -> bool:
         return self._values() == other._values() if isinstance(other, Document) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.text, self.id, self.entities))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `from_dict` reads again: "id", "text", "tokens" (a list for each sentence), "tags",
+        "entities", "open" and "fields".
+        """
+        from herdner.text.plain_data import to_dict
+
+        return to_dict(self)
+
+    def to_json(self) -> str:
+        """`to_dict` as one line of JSON. TypeError where its fields hold what JSON has no form for."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Document:
+        """The document that `to_dict` has described; all but "text" may be left out. ValueError for what is none."""
+        from herdner.text.plain_data import from_dict
+
+        return from_dict(values)
+
+    @staticmethod
+    def from_json(text: str) -> Document:
+        """The document that `to_json` has written. ValueError for what is none."""
+        from herdner.text.plain_data import from_json
+
+        return from_json(text)
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """The entities as a data frame; of several documents: `herdner.text.frames.to_frame`."""
+        from herdner.text.frames import to_frame
+
+        return to_frame([self], backend)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from herdner.text.show import to_html
+
+        return to_html(self)
 
     def _values(self) -> tuple[object, ...]:
         """What makes two documents equal, as plain values."""

@@ -114,6 +114,19 @@ def test_a_document_that_fails_is_named_and_the_others_are_done(tagger, n_jobs):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
+def test_what_stands_beside_a_text_comes_back_beside_its_document(tagger, alone, n_jobs):
+    pairs = [(text, i) for i, text in enumerate(TEXTS)]
+    assert list(tagger.pipe(iter(pairs), as_tuples=True, n_jobs=n_jobs)) == list(zip(alone, range(99)))  # noqa: B905
+    failures: list[Failure] = []
+    pairs = [(TEXTS[0], "a"), (wrong(), "b"), (TEXTS[1], "c")]
+    found = list(tagger.pipe(pairs, as_tuples=True, n_jobs=n_jobs, on_error=failures.append))
+    assert [(document.text, context) for document, context in found] == [(TEXTS[0], "a"), (TEXTS[1], "c")]
+    assert len(failures) == 1
+    with pytest.raises(TypeError, match="as_tuples: expected pairs of a text or document and a context, not str"):
+        list(tagger.pipe(["Ada."], as_tuples=True, n_jobs=n_jobs))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
 def test_without_a_handler_it_raises_behind_those_before_it(tagger, n_jobs):
     stream = tagger.pipe([TEXTS[0], wrong(), TEXTS[1]], n_jobs=n_jobs)
     assert next(stream).text == TEXTS[0]
