@@ -23,6 +23,7 @@ from herdner.cli.explain import explain
 from herdner.cli.report import report
 from herdner.cli.scan import scan
 from herdner.cli.serve import serve
+from herdner.cli.suggest import suggest
 from herdner.cli.tag import tag
 from herdner.cli.train import train
 from herdner.cli.usage import UsageError
@@ -30,7 +31,7 @@ from herdner.cli.usage import UsageError
 app = typer.Typer(
     name="herdner", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-for command in (tag, explain, train, evaluate, report, backends, denoise, scan, serve):
+for command in (tag, suggest, explain, train, evaluate, report, backends, denoise, scan, serve):
     app.command()(command)
 app.add_typer(corpora, name="corpora")
 

@@ -16,6 +16,7 @@ def model(news_model: Path) -> str:
     return str(news_model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["label-studio", "doccano", "prodigy", "brat"])
 def test_tagged_for_a_tool_and_read_back(call: Call, model: str, tmp_path: Path, format: str) -> None:
     (tmp_path / "a.txt").write_text(TEXT)
@@ -30,6 +31,7 @@ def test_tagged_for_a_tool_and_read_back(call: Call, model: str, tmp_path: Path,
     assert found["text"] == TEXT
 
 
+@pytest.mark.slow
 def test_training_and_scoring_leave_out_what_nobody_has_annotated(call: Call, tmp_path: Path) -> None:
     job = TEXT.index("analyst")
     done = {"id": 1, "text": TEXT, "label": [[0, 12, "PER"], [job, job + 7, "Job title"]]}
@@ -51,3 +53,24 @@ def test_a_wrong_file_writes_nothing(call: Call, model: str, tmp_path: Path) -> 
     failed = call("tag", tmp_path / "half.json", "-i", "label-studio", "-m", model, "-f", "doccano", "-o", out)
     assert "half.json: not JSON" in one_line(failed, 1)
     assert not out.exists()
+
+
+def test_suggestions_go_out_in_a_tools_format_and_leave_out_what_is_done(
+    call: Call, model: str, tmp_path: Path
+) -> None:
+    texts = ["Rain.", TEXT, "Ms Okoth met Mr Lim of Winam Ferries in Oslo."]
+    lines = [{"id": i, "text": text} for i, text in enumerate(texts)] + [
+        {"id": 9, "text": "Ada.", "label": [[0, 3, "PER"]]}
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    asked = ["suggest", tmp_path / "a.jsonl", "-i", "doccano", "-m", model]
+    shown = call(*asked)
+    rows = [line.split("\t") for line in shown.out.splitlines()]
+    assert sorted(row[1] for row in rows) == ["0", "1", "2"]
+    assert rows[-1][1] == "0"
+    assert "1 documents are annotated already and left out" in shown.err
+    tasks = json.loads(call(*asked, "-f", "label-studio", "-n", "2").out)
+    assert [task["data"]["id"] for task in tasks] == [row[1] for row in rows[:2]]
+    assert tasks[0]["data"]["suggested"]["rank"] == 1
+    assert tasks[0]["predictions"][0]["result"]
+    assert "expected one of" in one_line(call(*asked, "-f", "excel"), 2)
