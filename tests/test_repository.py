@@ -91,7 +91,7 @@ def test_tests_stand_in_the_room_that_they_test() -> None:
     """``tests/X`` for ``herdner/X``; ``laws`` and ``fuzz`` go everywhere, ``papers``, ``scripts`` to ``scripts/``."""
     rooms = {path.parent.relative_to("tests") for path in sources("tests") if path.name.startswith("test_")}
     strangers = [room for room in rooms if not (REPOSITORY / "herdner" / room).is_dir()]
-    assert set(map(str, strangers)) == {"fuzz", "laws", "papers", "scripts"}
+    assert set(map(str, strangers)) == {"faults", "fuzz", "laws", "papers", "scripts"}
     packages = {path.parent.name for path in (REPOSITORY / "herdner").glob("*/__init__.py")}
     assert packages - {"_ext"} <= set(map(str, rooms)), "a room without tests"
 

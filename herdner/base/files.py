@@ -2,32 +2,84 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
+import sys
 import threading
+import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+_FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Generator[IO[bytes], None, None]:
     """A binary stream whose bytes appear under ``path``, all at once, when the block ends without an error.
 
-    Until then they are in a temporary file in the same folder, which an error removes; what stood under ``path`` stays.
-    A link is kept and its target replaced; a device or pipe is written to directly. Raises OSError.
+    Until then they are in a hidden file in the same folder, which an error removes; what stood under ``path`` stays.
+    What a process left that was killed, the next one removes. A link is kept and its target replaced, with its mode and
+    owner; other hard links to it keep the old content. A device or pipe is written to directly. Raises OSError.
     """
     path = Path(path).resolve()
     if path.exists() and not path.is_file():
         with path.open("wb") as stream:
             yield stream
         return
+    _remove_abandoned(path)
     part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         with part.open("wb") as stream:
+            _claim(stream)
             yield stream
             stream.flush()
             os.fsync(stream.fileno())  # the name must never appear before the bytes
-        part.replace(path)
+            _be_like(path, part)
+            if sys.platform != "win32":
+                part.replace(path)  # while it is claimed
+        if sys.platform == "win32":
+            part.replace(path)  # where no open file can be renamed
+    except OSError as error:
+        if error.errno in _FULL and error.filename is None:  # a write does not say of which file
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise
     finally:
         part.unlink(missing_ok=True)
+
+
+def _be_like(path: Path, part: Path) -> None:
+    """The new file has the mode of the old one and, where that is allowed, its owner."""
+    with suppress(FileNotFoundError):
+        old = path.stat()
+        if hasattr(os, "chown"):
+            with suppress(PermissionError):
+                os.chown(part, old.st_uid, old.st_gid)
+        part.chmod(stat.S_IMODE(old.st_mode))
+
+
+def _claim(stream: IO[bytes]) -> bool:
+    """Whether the file is locked for this process now; locks end with their processes, whatever ends those."""
+    if sys.platform == "win32":
+        return True  # an open file cannot be removed there
+    import fcntl
+
+    try:
+        fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Removes what processes left that were killed while they wrote to ``path``."""
+    ends = (f".{path.name}.", ".part")
+    for part in path.parent.iterdir() if path.parent.is_dir() else ():
+        number = part.name[len(ends[0]) : -len(ends[1])]
+        if part.name.startswith(ends[0]) and part.name.endswith(ends[1]) and set(number) <= set("0123456789-"):
+            with suppress(OSError), part.open("r+b") as stream:
+                now = os.fstat(stream.fileno())  # one that is empty may have been made just now, and not be locked yet
+                if (now.st_size or now.st_mtime < time.time() - 60) and _claim(stream):
+                    part.unlink()

@@ -81,7 +81,10 @@ def compared(source: Gold, names: tuple[str, str], seed: int, resamples: int, un
     tokenizer = shared_tokenizer(sides, taggers)
     # What is predicted is read before the tagging, which may take long.
     mapped, labels = source.map_labels is True, source.labels
-    read = [read_gold([s.predictions], tokenizer, mapped, labels=labels) if s.predictions else None for s in sides]
+    read = [
+        read_gold([s.predictions], tokenizer, mapped, labels=labels, strict=source.strict) if s.predictions else None
+        for s in sides
+    ]
     known = [tag for tagger in taggers.values() for tag in tagger.labels]
     known += [tag for documents in read for document in documents or () for tag in document.tags or ()]
     gold = source.read(tokenizer, classes_of(known), " or ".join(dict.fromkeys(names)))

@@ -9,7 +9,7 @@ import typer
 
 from herdner.cli.common import command, progress
 from herdner.cli.options import MapLabelsOption
-from herdner.cli.usage import check_encoding, wrong_use
+from herdner.cli.usage import check_encoding, check_not_input, wrong_use
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -108,6 +108,7 @@ def convert(
         check_encoding(encoding)
     with wrong_use():
         parsed = parse_source(source)
+    check_not_input(output, [parsed.path])
     options = {"encoding": encoding} if encoding else {}
     count = write(parsed, to, output, map_labels=map_labels, tokenizer=Tokenizer(), **options)
     if output != "-":

@@ -18,6 +18,7 @@ from herdner.cli.options import (
     ModelOption,
     SeedOption,
     SetOption,
+    StrictOption,
     UnitOption,
 )
 from herdner.cli.usage import UsageError, unit_of
@@ -75,6 +76,7 @@ def evaluate(
         typer.Option("--consistency", help="Also: repeated names and short forms, and how many of them are right."),
     ] = False,
     unit: UnitOption = None,
+    strict: StrictOption = False,
     json_: JsonOption = False,
 ) -> None:
     """Score a model on annotated files: per class and micro precision, recall and F1 (seqeval, strict), and the speed.
@@ -88,7 +90,7 @@ def evaluate(
     short forms such as "Winam" after "Winam Ferries Ltd."; with the links between mentions and without.
     """
     sources = parse_sources(files)
-    gold = Gold(sources, map_labels, parse_map(map_ or ()), case_of(case))
+    gold = Gold(sources, map_labels, parse_map(map_ or ()), case_of(case), strict)
     if compare is None:
         if unit is not None:
             raise UsageError("--unit goes with --compare")

@@ -71,7 +71,7 @@ def explain(
     with wrong_use("--against"):
         check_against(tagger.labels, against)
     report = Report()
-    found = explained(tagger, read(inputs, encoding, lambda: None), report, name, against, options)
+    found = explained(tagger, read(inputs, encoding, False, lambda: None), report, name, against, options)
     if json_:
         for id, mentions in found:
             print(json.dumps({"id": id, "mentions": [each.to_dict() for each in mentions]}))

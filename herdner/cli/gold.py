@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from herdner.evaluation.tabular import Tabulated
     from herdner.text.case import Case
     from herdner.text.document import Document
+    from herdner.text.io.doubts import Doubts
     from herdner.text.io.labels import Labels
     from herdner.text.tokenize import Tokenizer
 
@@ -26,20 +27,21 @@ CORE_CLASSES = {"PER", "LOC", "ORG"}
 @dataclass(frozen=True)
 class Gold:
     """Annotated files as the options ask for them: with classes mapped as the corpus's registry says (None: where
-    nothing but `CORE_CLASSES` is known), then renamed by ``labels``, in another case.
+    nothing but `CORE_CLASSES` is known), then renamed by ``labels``, in another case; ``strict``: without any doubt.
     """
 
     sources: Sequence[SourceFile]
     map_labels: bool | None = None
     labels: Labels | None = None
     case: Case | None = None
+    strict: bool = False
 
     def read(self, tokenizer: Tokenizer, known: Collection[str], who: str) -> list[Document]:
         """The documents. ``who`` knows these classes; wrong use where the files have none of them."""
         from herdner.text.case import recased
 
         mapped = self.map_labels if self.map_labels is not None else set(known) <= CORE_CLASSES
-        documents = read_gold(self.sources, tokenizer, mapped, labels=self.labels)
+        documents = read_gold(self.sources, tokenizer, mapped, labels=self.labels, strict=self.strict)
         check_known(documents, known, who, self.sources)
         return documents if self.case is None else [recased(document, self.case) for document in documents]
 
@@ -135,25 +137,29 @@ def read_gold(
     map_labels: bool,
     encoding: str | None = None,
     labels: Labels | None = None,
+    strict: bool = False,
 ) -> list[Document]:
     """All documents of the sources with tokens and gold tags, their classes renamed by ``labels``; ValueError where
-    there are none.
+    there are none. Names that end within a token are widened to it, which is told, or refused where that is ``strict``.
     """
     from herdner.corpora.reading import read
+    from herdner.text.io.doubts import Doubts
 
     documents: list[Document] = []
     for source in sources:
         options = {} if encoding is None else encoding_of(source, encoding)
         before = len(documents)
         left: list[Document] = []
-        for document in read(source, map_labels=map_labels, tokenizer=tokenizer, **options):
-            if not document.n_tokens:
-                continue
-            if document.tags is None:
-                left.append(document)
-                continue
-            documents.append(document if labels is None else mapped(document, labels))
-        if left and len(documents) == before:
+        with Doubts(source.path, strict) as doubts:
+            for document in read(source, map_labels=map_labels, tokenizer=tokenizer, strict=strict, **options):
+                if not document.n_tokens:
+                    continue
+                if document.tags is None:
+                    left.append(document)
+                    continue
+                check_borders(document, doubts)
+                documents.append(document if labels is None else mapped(document, labels))
+        if left and (strict or len(documents) == before):
             raise ValueError(f"{source.path}: document {left[0].id!r} has no annotation; give an annotated file")
         if left:
             n, every = len(left), len(left) + len(documents) - before
@@ -161,6 +167,17 @@ def read_gold(
     if sources and not documents:
         raise ValueError(f"{', '.join(source.path for source in sources)}: no document; the file is empty")
     return documents
+
+
+def check_borders(document: Document, doubts: Doubts) -> None:
+    """What is in doubt where names do not meet the borders of tokens."""
+    from herdner.text.document import project
+
+    found = project(document.entities, document)
+    if found.n_widened:
+        doubts.add("a name that ends within a token is widened to it", times=found.n_widened)
+    if found.n_dropped:
+        doubts.add("a name without a token of its own is left out", times=found.n_dropped)
 
 
 def mapped(document: Document, labels: Labels) -> Document:

@@ -25,6 +25,14 @@ SeedOption = Annotated[
     int, typer.Option("--seed", min=0, help="Seed of the random numbers; equal seeds, equal results.")
 ]
 EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of the input files.")]
+StrictOption = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Refuse a file that leaves something in doubt, such as a name marked inside another; else it is told, and"
+        " read as is most plausible.",
+    ),
+]
 MapLabelsOption = Annotated[
     bool, typer.Option("--map-labels", help="Map the classes of known corpora to PER, LOC and ORG; drop the others.")
 ]

@@ -11,8 +11,16 @@ import typer
 
 from herdner.cli.common import command, complain, destination
 from herdner.cli.gold import encoding_of, parse_map, parse_sources, read_gold
-from herdner.cli.options import MAX_RESAMPLES, EncodingOption, MapLabelsOption, MapOption, SeedOption, UnitOption
-from herdner.cli.usage import UsageError, check_choice, check_encoding, check_writable, unit_of
+from herdner.cli.options import (
+    MAX_RESAMPLES,
+    EncodingOption,
+    MapLabelsOption,
+    MapOption,
+    SeedOption,
+    StrictOption,
+    UnitOption,
+)
+from herdner.cli.usage import UsageError, check_choice, check_encoding, check_not_input, check_writable, unit_of
 
 if TYPE_CHECKING:
     from herdner.corpora.reading import SourceFile
@@ -67,6 +75,7 @@ def report(
     unit: UnitOption = None,
     seed: SeedOption = 0,
     encoding: EncodingOption = "utf-8",
+    strict: StrictOption = False,
 ) -> None:
     """Measure predicted names against a gold standard, whoever predicted them: a report in Markdown, JSON or HTML.
 
@@ -88,14 +97,16 @@ def report(
     check_encoding(encoding)
     labels = parse_map(map_ or ())
     sources, names = _sources(files, before, after, name)
+    check_not_input(output, [source.path for source in sources])
     resampled = unit_of(unit)
 
     from herdner.evaluation.report import WRITERS, Options, make_report
 
     notes = _missing() if form == "html" else []
     gold, predictions = laid(
-        sources, names, notes, map_labels=map_labels, encoding=encoding, labels=labels, gold_classes=gold_classes
-    )
+        sources, names, notes, map_labels=map_labels, encoding=encoding, labels=labels, gold_classes=gold_classes,
+        strict=strict,
+    )  # fmt: skip
     options = Options(seed, resamples, resampled, errors, examples)
     made = make_report(sources[0].path, gold, predictions, options, notes)
     for note in made.notes:
@@ -114,6 +125,7 @@ def laid(
     encoding: str,
     labels: Labels | None,
     gold_classes: bool,
+    strict: bool,
 ) -> tuple[list[Document], list[Prediction]]:
     """The gold documents, and the predictions on their tokens; what is to be said of these goes to the notes."""
     from herdner.corpora.reading import read
@@ -123,11 +135,11 @@ def laid(
 
     gold = [
         replace(document, tags=None, entities=tuple(renamed(document.entities, labels)))
-        for document in read_gold(sources[:1], Tokenizer(), map_labels, encoding)
+        for document in read_gold(sources[:1], Tokenizer(), map_labels, encoding, strict=strict)
     ]
     predictions: list[Prediction] = []
     for source, name in zip(sources[1:], names, strict=True):
-        found = read(source, map_labels=map_labels, **encoding_of(source, encoding))
+        found = read(source, map_labels=map_labels, strict=strict, **encoding_of(source, encoding))
         documents, said = lay(gold, found, source.path, labels=labels, gold_classes=gold_classes)
         predictions.append(Prediction(name, source.path, documents))
         notes += said

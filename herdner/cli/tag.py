@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from herdner.cli.common import command, complain, destination, inference, progress
 from herdner.cli.names import FoldCaseOption, HardOption, NamesOption, StrengthOption, known_names
-from herdner.cli.options import BackendOption, EncodingOption, ModelOption, SeedOption, SetOption
-from herdner.cli.usage import UsageError, check_encoding, check_writable
+from herdner.cli.options import BackendOption, EncodingOption, ModelOption, SeedOption, SetOption, StrictOption
+from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -107,6 +108,7 @@ def tag(
     names_fold_case: FoldCaseOption = False,
     seed: SeedOption = 0,
     encoding: EncodingOption = "utf-8",
+    strict: StrictOption = False,
 ) -> None:
     """Find the names in texts.
 
@@ -119,6 +121,9 @@ def tag(
     inputs = [] if cluster is not None else expand(files or [], input_)
     if cluster is None:
         check_output(format_ or "text", output)
+        check_not_input(output, [each.path for each in inputs])
+    elif strict:
+        raise UsageError("--strict: not with --cluster, whose parts are read apart")
     import herdner
 
     known = known_names(names, names_strength, names_hard, names_fold_case)
@@ -139,13 +144,15 @@ def tag(
             fail=report.fail,
         )  # fmt: skip
     else:
-        stream_tags(tagger, inputs, options, report, model, format_ or "text", output, jobs or 1, seed, encoding)
+        documents = partial(read, inputs, encoding, strict)
+        stream_tags(tagger, inputs, documents, options, report, model, format_ or "text", output, jobs or 1, seed)
     report.close()
 
 
 def stream_tags(
     tagger: Tagger,
     inputs: list[Input],
+    documents: Callable[[Callable[[], object]], Iterable[Document | Failure]],
     options: dict[str, Any],
     report: Report,
     model: str,
@@ -153,9 +160,10 @@ def stream_tags(
     output: str | None,
     jobs: int,
     seed: int,
-    encoding: str,
 ) -> None:
-    """Tag the inputs in the order given, to one stream or file."""
+    """Tag the documents of the inputs in the order given, to one stream or file; those are called with what is to be
+    called after each input.
+    """
     from herdner.cli.tagging import outcomes
     from herdner.text.failure import Failure
     from herdner.text.io import write_documents
@@ -175,7 +183,7 @@ def stream_tags(
                 display.update(task, words=report.tokens)
                 yield result
 
-        sources = read(inputs, encoding, lambda: display.advance(task))
+        sources = documents(lambda: display.advance(task))
         results = outcomes(tagger, sources, inference=options, seed=seed, jobs=jobs, model=model)
         with destination(output) as stream:
             write_documents(counted(results), stream, format)
@@ -232,10 +240,10 @@ def expand(files: list[str], format: str | None) -> list[Input]:
     return inputs
 
 
-def read(inputs: list[Input], encoding: str, done: Callable[[], object]) -> Iterator[Document | Failure]:
+def read(inputs: list[Input], encoding: str, strict: bool, done: Callable[[], object]) -> Iterator[Document | Failure]:
     """The documents of all inputs; what cannot be read is a `Failure`, and the next document or file follows."""
     from herdner.text.io.formats import read_items
 
     for path, format in inputs:
-        yield from read_items(path, format, encoding)
+        yield from read_items(path, format, encoding, strict)
         done()

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from herdner.base.files import replacing
 from herdner.cli.common import command, complain, progress
 from herdner.cli.gold import bare, classes_of, parse_sources, read_gold, show
-from herdner.cli.options import MapLabelsOption
-from herdner.cli.usage import UsageError, check_choice, check_figure, check_writable, wrong_use
+from herdner.cli.options import MapLabelsOption, StrictOption
+from herdner.cli.usage import UsageError, check_choice, check_figure, check_not_input, check_writable, wrong_use
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -134,6 +135,7 @@ def train(
     lexicon: LexiconOption = None,
     classes: ClassesOption = False,
     gazetteer: GazetteerOption = None,
+    strict: StrictOption = False,
 ) -> None:
     """Train a model on annotated files, and score it on others.
 
@@ -151,10 +153,12 @@ def train(
     check_figure(curve, "--curve")
     templates, learner = links(link, objective, l2, joint, scaled, language)
     sources, dev_sources = parse_sources(train), parse_sources(dev or [])
+    check_not_input(output, [source.path for source in [*sources, *dev_sources]])
     adapted, rules = base_of(context, base, language)
     tokenizer = Tokenizer(rules)
-    documents, counts = read_apart(sources, tokenizer, map_labels, adapted, weight)
-    dev_documents = read_gold(dev_sources, tokenizer, map_labels)  # now: a bad file must not cost a training run
+    documents, counts = read_apart(sources, tokenizer, map_labels, adapted, weight, strict)
+    # Now: a bad file must not cost a training run.
+    dev_documents = read_gold(dev_sources, tokenizer, map_labels, strict=strict)
     usual = usual_penalty(base)
     options = {"c1": c1, "c2": usual.c2 if c2 is None else c2, "min_freq": min_freq or usual.min_freq}
     tagger = Tagger(
@@ -246,14 +250,19 @@ def base_of(context: typer.Context, base: str | None, language: str) -> tuple[Ta
 
 
 def read_apart(
-    sources: list[SourceFile], tokenizer: Tokenizer, map_labels: bool, base: Tagger | None, weight: list[float] | None
+    sources: list[SourceFile],
+    tokenizer: Tokenizer,
+    map_labels: bool,
+    base: Tagger | None,
+    weight: list[float] | None,
+    strict: bool,
 ) -> tuple[list[Document], list[float] | None]:
     """All documents, those of corpora that never mark some class open to it, and by how much each counts."""
     from herdner.ner.supervision import annotated_apart
 
     if weight and len(weight) != len(sources):
         raise UsageError(f"--weight: {len(weight)} for {len(sources)} of --train; give one for each, in their order")
-    corpora = [read_gold([source], tokenizer, map_labels) for source in sources]
+    corpora = [read_gold([source], tokenizer, map_labels, strict=strict) for source in sources]
     apart = annotated_apart(corpora, set[str]() if base is None else classes_of(base.labels))
     for source, before, after in zip(sources, corpora, apart, strict=True):
         opened = {d.open.annotated for d, old in zip(after, before, strict=True) if d.open and d.open != old.open}
@@ -296,7 +305,8 @@ def draw(tagger: Tagger, curve: Path | None) -> None:
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     tagger.learning_curve_.plot(figure.add_subplot())
-    figure.savefig(curve)  # pyright: ignore[reportUnknownMemberType]
+    with replacing(curve) as stream:
+        figure.savefig(stream, format=curve.suffix[1:])  # pyright: ignore[reportUnknownMemberType]
 
 
 def word_knowledge(

@@ -60,6 +60,15 @@ def check_writable(output: str | os.PathLike[str] | None, option: str = "--outpu
         raise UsageError(f"{option} {output}: no permission to write there")
 
 
+def check_not_input(output: str | os.PathLike[str] | None, inputs: Iterable[str], option: str = "--output") -> None:
+    """An output that is one of the inputs is wrong use: what is in it would be lost."""
+    if output is None or not os.path.exists(output):  # noqa: PTH110 (as ``-`` and an empty name are none)
+        return
+    for name in inputs:
+        if os.path.exists(name) and os.path.samefile(name, output):  # noqa: PTH110, PTH121
+            raise UsageError(f"{option} {output}: is also what is read; name another file")
+
+
 def check_figure(path: Path | None, option: str) -> None:
     """A figure that cannot be drawn or written is wrong use, found before any work is done."""
     if path is None:

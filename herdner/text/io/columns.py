@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, get_args
 
 from herdner.text.document import Document, align_tokens
+from herdner.text.io.doubts import Doubts
 from herdner.text.io.labels import Labels, relabel
+from herdner.text.io.sequences import Sequences
 from herdner.text.io.source import FormatError, Source, read_lines, sources
 from herdner.text.open import choices, is_open, whole_names
 from herdner.text.tags import Scheme, split_tag
-
-logger = logging.getLogger(__name__)
 
 DOCSTART = "-DOCSTART-"
 Documents = Literal["docstart", "sentence", "file"]
@@ -40,6 +39,7 @@ class Sentence(NamedTuple):
     tokens: list[str]
     tags: list[str]
     text: str | None
+    line: int  # the last one
 
 
 class NewDocument(NamedTuple):
@@ -54,23 +54,26 @@ def read_columns(
     encoding: str = "utf-8",
     labels: Labels | None = None,
     scheme: Scheme | None = None,
+    strict: bool = False,
 ) -> Iterator[Document]:
     """The documents of the files, streaming. Tags stay as the file has them, unless ``labels`` or ``scheme`` is given.
 
     ``labels`` renames classes or drops them (None); ``"*"`` speaks for the classes not named. The tags are then written
     in ``scheme`` (IOB2 if none is named). A token's tag may be open: "?" is any, "PER|ORG" any inside a name of one of
     these classes, "B-PER|O" one of these (`Document.open`). A token with white space inside is read as several
-    tokens of one entity.
+    tokens of one entity. That, and tags that do not follow each other as in one scheme (read as conlleval does), is
+    told in one warning for each file; with ``strict`` it is an error.
     Raises FormatError.
     """
     if layout.documents not in get_args(Documents):
         raise ValueError(f"documents={layout.documents!r}; expected one of {', '.join(get_args(Documents))}")
     for source in sources(where, patterns):
-        yield from _documents(source, layout, encoding, labels, scheme)
+        with Doubts(source.name, strict) as doubts:
+            yield from _documents(source, layout, encoding, labels, scheme, doubts)
 
 
 def _documents(
-    source: Source, layout: Layout, encoding: str, labels: Labels | None, scheme: Scheme | None
+    source: Source, layout: Layout, encoding: str, labels: Labels | None, scheme: Scheme | None, doubts: Doubts
 ) -> Iterator[Document]:
     many = layout.documents == "sentence"
     sentences: list[Sentence] = []
@@ -78,10 +81,11 @@ def _documents(
     fields: dict[str, object] = {}
 
     def finished() -> Document:
-        document = _build(sentences, name or (f"{source.id}#{count}" if many or count > 1 else source.id), fields)
+        id = name or (f"{source.id}#{count}" if many or count > 1 else source.id)
+        document = _build(sentences, id, fields, doubts)
         return document if labels is None and scheme is None else relabel(document, labels, scheme or "iob2")
 
-    for event in _Rows(source, layout).events(encoding):
+    for event in _Rows(source, layout, doubts).events(encoding):
         if isinstance(event, NewDocument):
             if layout.documents != "docstart":
                 continue
@@ -106,27 +110,29 @@ def _take_url(sentence: Sentence) -> tuple[dict[str, object], Sentence]:
 
     The tokenizer of that corpus cut some addresses at ``&``, ``%`` or ``=`` and left the pieces on the following lines.
     """
-    tokens, tags, text = sentence
+    tokens, tags, text, line = sentence
     if not tokens or not tokens[0].startswith(("http://", "https://", "www")):
         return {"url": None}, sentence
     pieces = len(tokens) > 1 and not tokens[1][0].isalnum()
     keep = len(tokens) if pieces else 1
-    return {"url": "".join(tokens[:keep])}, Sentence(tokens[keep:], tags[keep:], text)
+    return {"url": "".join(tokens[:keep])}, Sentence(tokens[keep:], tags[keep:], text, line)
 
 
-def _build(sentences: list[Sentence], id: str, fields: dict[str, object]) -> Document:
+def _build(sentences: list[Sentence], id: str, fields: dict[str, object], doubts: Doubts) -> Document:
     tokens = [sentence.tokens for sentence in sentences]
     tags = [sentence.tags for sentence in sentences] if sentences[0].tags else None
     if all(sentence.text is None for sentence in sentences):
         return Document.from_tokens(tokens, tags, id=id, fields=fields)
-    text = "\n".join(_text(sentence) for sentence in sentences)
+    text = "\n".join(_text(sentence, doubts) for sentence in sentences)
     document = Document.from_aligned(text, tokens, id=id, fields=fields)
     return document if tags is None else document.with_tags([tag for sentence in tags for tag in sentence])
 
 
-def _text(sentence: Sentence) -> str:
+def _text(sentence: Sentence, doubts: Doubts) -> str:
     """The sentence's own text where its tokens fit."""
     fits = sentence.text is not None and align_tokens(sentence.tokens, sentence.text) is not None
+    if sentence.text is not None and not fits:
+        doubts.add("a sentence's text is not that of its tokens, which are read", sentence.line)
     return sentence.text if fits and sentence.text else " ".join(sentence.tokens)
 
 
@@ -136,14 +142,16 @@ class _Rows:
 
     source: Source
     layout: Layout
+    doubts: Doubts
     width: int = 0  # columns of the first row, which every other must have
     known: set[str] = field(default_factory=lambda: {"O"})
-    empty: list[int] = field(default_factory=list[int])  # lines with a tag but no token
+    lines: list[int] = field(default_factory=list[int])  # of the sentence's tags
+    odd: Sequences = field(default_factory=Sequences)
 
     def events(self, encoding: str) -> Iterator[Sentence | NewDocument]:
         tokens: list[str] = []
         tags: list[str] = []
-        text = None
+        text, number = None, 0
         for number, line in read_lines(self.source, encoding):
             line = line.rstrip()
             comment = self.layout.comments and line.startswith("#")
@@ -151,7 +159,7 @@ class _Rows:
                 self.row(number, line, tokens, tags)
                 continue
             if tokens:
-                yield Sentence(tokens, tags, text)
+                yield self.sentence(tokens, tags, text, number - 1)
                 tokens, tags, text = [], [], None
             if line.startswith(DOCSTART):
                 yield NewDocument(None)
@@ -162,11 +170,15 @@ class _Rows:
                 elif key.split()[:1] == ["newdoc"]:
                     yield NewDocument(value.strip() or None)
         if tokens:
-            yield Sentence(tokens, tags, text)
-        if self.empty:
-            logger.warning(
-                "%s:%d: lines without a token skipped, %d in all", self.source.name, self.empty[0], len(self.empty)
-            )
+            yield self.sentence(tokens, tags, text, number)
+        self.odd.tell(self.doubts)
+
+    def sentence(self, tokens: list[str], tags: list[str], text: str | None, line: int) -> Sentence:
+        self.odd.read(tags, self.lines)
+        if self.doubts.strict:
+            self.odd.tell(self.doubts)
+        self.lines.clear()
+        return Sentence(tokens, tags, text, line)
 
     def row(self, number: int, line: str, tokens: list[str], tags: list[str]) -> None:
         tabs = "\t" in line
@@ -181,15 +193,17 @@ class _Rows:
         if tag is not None and tag not in self.known:
             self.check_tag(number, tag)
         pieces = token.split()
+        self.lines.extend([] if tag is None else [number] * len(pieces))
         if len(pieces) == 1:
             tokens.append(pieces[0])
             if tag is not None:
                 tags.append(tag)
         elif pieces:
+            self.doubts.add("a token with white space inside is read as several", number)
             tokens.extend(pieces)
             tags.extend([] if tag is None else _tags_of_pieces(tag, len(pieces)))
         elif tag in (None, "O", "?"):
-            self.empty.append(number)
+            self.doubts.add("a line without a token is skipped", number)
         else:
             raise FormatError(f"{self.source.name}:{number}: tag {tag} without a token; expected a token before it")
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.text.document import Document, Entity
+from herdner.text.io.doubts import Doubts
 from herdner.text.io.labels import Labels, renamed
 from herdner.text.io.source import FormatError, Source, open_bytes, sources
 from herdner.text.sentences import ENGLISH, sentence_offsets
@@ -30,18 +31,22 @@ class _Columns(NamedTuple):
     sent_start: NDArray[np.uint64] | None
 
 
-def read_spacy(where: str | Path | IO[Any], *, labels: Labels | None = None) -> Iterator[Document]:
+def read_spacy(
+    where: str | Path | IO[Any], *, labels: Labels | None = None, strict: bool = False
+) -> Iterator[Document]:
     """The documents of DocBin files, each with its text, tokens, sentences and entities.
 
     White space tokens are part of the text alone. Where a document has no sentence borders, they are those of running
     text. One without any entity annotation has no tags. Documents have no id of their own: it is ``FILE#NUMBER``, from
     1. Tables are checked before anything is made of them; user data and span groups are not read. A file is one
-    compressed block and is held in memory. Raises FormatError.
+    compressed block and is held in memory. Tokens that are in a name without a class, or that continue one which does
+    not come before, are told in one warning for each file; with ``strict`` they are an error. Raises FormatError.
     """
     for source in sources(where, ("*.spacy",)):
         message = _unpacked(source)
         try:
-            found = list(_documents(message, source.id, labels))
+            with Doubts(source.name, strict) as doubts:
+                found = list(_documents(message, source.id, labels, doubts))
         except FormatError:
             raise
         except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
@@ -75,13 +80,28 @@ def _unpacked(source: Source) -> dict[str, Any]:
     return message
 
 
-def _documents(message: dict[str, Any], id: str, labels: Labels | None) -> Iterator[Document]:
+def _documents(message: dict[str, Any], id: str, labels: Labels | None, doubts: Doubts) -> Iterator[Document]:
     for number, columns in enumerate(_columns(message), 1):
         try:
             document = _document(columns, f"{id}#{number}", labels)
         except ValueError as error:
             raise ValueError(f"document {number}: {error}") from None
+        for what in _doubts(columns):
+            doubts.add(what, document=number)
         yield document
+
+
+def _doubts(columns: _Columns) -> Iterator[str]:
+    """What is in doubt about the entities of a document, for each of its tokens."""
+    if columns.ent_iob is None:
+        return
+    last = ""
+    for iob, label in zip(columns.ent_iob.tolist(), columns.ent_type, strict=True):
+        if iob in (1, 3) and not label:
+            yield "a token in a name without a class is read as outside"
+        elif iob == 1 and label != last:
+            yield "a token that continues no name begins one"
+        last = label if iob in (1, 3) else ""
 
 
 def _columns(message: dict[str, Any]) -> Iterator[_Columns]:

@@ -153,6 +153,7 @@ def read_documents(
     format: str,
     *,
     tokenizer: Callable[[str], Document] | None = None,
+    strict: bool = False,
     **options: Any,
 ) -> Iterator[Document]:
     """The documents of a file, folder, glob, ``"-"`` (standard input) or open stream, streaming.
@@ -160,11 +161,14 @@ def read_documents(
     Files that are compressed (gzip, bzip2, xz, zstd) are unpacked, whatever they are called. ``options`` are those of
     the format (`Format.read_options`), above all ``encoding`` and, where there are labels,
     ``labels`` ({old: new or None to drop, "*": what happens to the rest}) and ``scheme``. Running text has no tokens
-    unless a ``tokenizer`` is given. Raises ValueError for a format or option that does not exist, FormatError (a
+    unless a ``tokenizer`` is given. What a file leaves in doubt is told in a warning; with ``strict`` it is refused.
+    Raises ValueError for a format or option that does not exist, FormatError (a
     ValueError) for bad input, when iteration gets there.
     """
     entry = _entry(format, "read")
     _check_options(options, entry.read_options, format)
+    if strict and "strict" in entry.read_options:  # nothing is ever in doubt in the others
+        options["strict"] = True
     if entry.layout is not None:
         own = {f.name: options.pop(f.name) for f in fields(Layout) if f.name in options}
         options["layout"] = replace(entry.layout, **own)
@@ -173,27 +177,31 @@ def read_documents(
     return documents if tokenizer is None else tokenized(documents, tokenizer)
 
 
-def read_items(where: str | Path | IO[Any] | Source, format: str, encoding: str) -> Iterator[Document | Failure]:
+def read_items(
+    where: str | Path | IO[Any] | Source, format: str, encoding: str, strict: bool = False
+) -> Iterator[Document | Failure]:
     """`read_documents` for those who go on where something is wrong: a file that cannot be read ends with a `Failure`,
     which breaks off where documents came before; a bad line of JSON is one, and the next line follows. Long texts come
     in pieces (`read_text`).
     """
     begun = False
     try:
-        for item in _items(where, format, encoding):
+        for item in _items(where, format, encoding, strict):
             yield item
             begun = True
     except (ValueError, OSError) as error:
         yield Failure(error, breaks_off=begun)
 
 
-def _items(where: str | Path | IO[Any] | Source, format: str, encoding: str) -> Iterator[Document | Failure]:
+def _items(
+    where: str | Path | IO[Any] | Source, format: str, encoding: str, strict: bool
+) -> Iterator[Document | Failure]:
     if format == "jsonl":
-        return read_records(where, encoding)
+        return read_records(where, encoding, strict=strict)
     if format == "text":
         return read_text(where, encoding=encoding, max_chars=PIECE_CHARACTERS)
     options: dict[str, Any] = {"encoding": encoding} if "encoding" in FORMATS[format].read_options else {}
-    return read_documents(where, format, **options)
+    return read_documents(where, format, strict=strict, **options)
 
 
 def write_documents(documents: Iterable[Document], stream: IO[Any], format: str, **options: Any) -> None:

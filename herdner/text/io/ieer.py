@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from herdner.text.document import Document, Entity
+from herdner.text.io.doubts import Doubts
 from herdner.text.io.labels import Labels, renamed
 from herdner.text.io.source import FormatError, Source, read_lines, sources
 
-logger = logging.getLogger(__name__)
-
 LABELS: Labels = {"PERSON": "PER", "LOCATION": "LOC", "ORGANIZATION": "ORG"}
 
-_MARK = re.compile(r"<(b_|e_)(\w+)((?:\s+\w+=\"[^\"]*\")*)\s*>|</?ANNOTATION>|&(AMP|LT|GT|QUOT);", re.IGNORECASE)
+_MARK = re.compile(
+    r"<(b_|e_)(\w+)((?:\s+\w+=\"[^\"]*\")*)\s*>|</?ANNOTATION>|&(AMP|LT|GT|QUOT);|(<[be]_)", re.IGNORECASE
+)
 _ATTRIBUTE = re.compile(r"(\w+)=\"([^\"]*)\"")
 _CHARACTERS = {"AMP": "&", "LT": "<", "GT": ">", "QUOT": '"'}
+
+
+Doubt = tuple[int, str]  # on which line, from 0, and what it is
 
 
 class Marked(NamedTuple):
@@ -45,26 +48,20 @@ def read_ieer(
     ``kinds`` says which mark-up becomes entities ("enamex", "numex", "timex"); ``optional=False`` leaves out those
     marked ``status="opt"``. ``fields["entity_attributes"]`` gives status and alternative of the entities that have
     any, by their index. ``labels`` renames or drops classes; by default PER, LOC and ORG. No tokens: see `tokenized`.
-    Of spans that are marked inside each other the outermost is read, with one warning for each file; with ``strict``
-    they are an error. Raises FormatError.
+    Of spans that are marked inside each other the outermost is read. That, and what else is in doubt, is told in one
+    warning for each file; with ``strict`` it is an error. Raises FormatError.
     """
     for source in sources(where, ("*_[0-9]*",)):
-        inside: list[int] = []  # the lines of spans marked inside others
-        for first, last, body in _bodies(source, encoding):
-            try:
-                document, found = _document(body, LABELS if labels is None else labels, kinds, optional, source.id)
-            except ValueError as error:
-                raise FormatError(f"{source.name}:{first}: in the document that ends on line {last}: {error}") from None
-            inside += [first + 1 + line for line in found]
-            if inside and strict:
-                raise FormatError(
-                    f"{source.name}:{inside[0]}: a span is marked inside another; expected spans side by side"
-                )
-            yield document
-        if inside:
-            logger.warning(
-                "%s:%d: spans marked inside others are left out, %d in all", source.name, inside[0], len(inside)
-            )
+        with Doubts(source.name, strict) as doubts:
+            for first, last, body in _bodies(source, encoding):
+                try:
+                    document, found = _document(body, LABELS if labels is None else labels, kinds, optional, source.id)
+                except ValueError as error:
+                    place = f"{source.name}:{first}: in the document that ends on line {last}"
+                    raise FormatError(f"{place}: {error}") from None
+                for line, what in found:
+                    doubts.add(what, first + 1 + line)
+                yield document
 
 
 def _bodies(source: Source, encoding: str) -> Iterator[tuple[int, int, str]]:
@@ -104,25 +101,29 @@ def _placed(name: str, body: str) -> tuple[str | None, int]:
 
 def _document(
     body: str, labels: Labels, kinds: tuple[str, ...], optional: bool, file: str
-) -> tuple[Document, list[int]]:
-    """The document, and the lines of spans that are marked inside others."""
+) -> tuple[Document, list[Doubt]]:
+    """The document, and what is in doubt about it."""
+    doubts: list[Doubt] = []
     content, line = _placed("TEXT", body)
     if content is None:
         raise ValueError("no <TEXT> element; expected one")
     title, title_line = _placed("HEADLINE", body)
     title = title or ""
-    headline, above = _unmark(title.strip("\n"), title_line + len(title) - len(title.lstrip("\n")))
-    text, below = _unmark(content.removeprefix("\n").removesuffix("\n"), line + content.startswith("\n"))
+    for name in ("TEXT", "HEADLINE"):
+        if len(begun := body.split(f"<{name}>", 2)) > 2:
+            doubts.append((sum(part.count("\n") for part in begun[:2]), f"a second <{name}> is not read"))
+    headline, above = _unmark(title.strip("\n"), title_line + len(title) - len(title.lstrip("\n")), doubts)
+    text, below = _unmark(content.removeprefix("\n").removesuffix("\n"), line + content.startswith("\n"), doubts)
     shift = len(headline) + 2 if headline else 0
     text = f"{headline}\n\n{text}" if headline else text
     marked = [*above, *(m._replace(start=m.start + shift, end=m.end + shift) for m in below)]
     kept = [m for m in marked if m.kind in kinds and (optional or m.attributes.get("status") != "opt")]
-    entities, attributes, inside = _entities(text, _outermost_first(kept), labels)
+    entities, attributes = _entities(text, _outermost_first(kept), labels, doubts)
     number = (_element("DOCNO", body) or "").strip()
     names = {"doctype": "DOCTYPE", "date_time": "DATE_TIME"}
     fields: dict[str, object] = {key: (_element(name, body) or "").strip() for key, name in names.items()}
     fields |= {"file": file, "entity_attributes": attributes}
-    return Document.from_text(text, id=number or None, fields=fields).with_entities(entities), inside
+    return Document.from_text(text, id=number or None, fields=fields).with_entities(entities), doubts
 
 
 def _outermost_first(marked: list[Marked]) -> list[Marked]:
@@ -131,28 +132,32 @@ def _outermost_first(marked: list[Marked]) -> list[Marked]:
 
 
 def _entities(
-    text: str, marked: list[Marked], labels: Labels
-) -> tuple[list[Entity], dict[int, dict[str, str]], list[int]]:
-    """The outermost spans as entities, what else is said of them, and the lines of those inside them."""
+    text: str, marked: list[Marked], labels: Labels, doubts: list[Doubt]
+) -> tuple[list[Entity], dict[int, dict[str, str]]]:
+    """The outermost spans as entities, and what else is said of them."""
     entities: list[Entity] = []
     attributes: dict[int, dict[str, str]] = {}
-    inside: list[int] = []
     for mark in marked:
+        if "type" not in mark.attributes:
+            doubts.append((mark.line, f"a span without a type, read as {mark.kind.upper()}"))
         kind = mark.attributes.get("type", mark.kind.upper())
         named = renamed([Entity(mark.start, mark.end, kind, text[mark.start : mark.end])], labels)
-        if not named or not named[0].text.strip():
+        if not named:
+            continue
+        if not named[0].text.strip():
+            doubts.append((mark.line, "a span without text is left out"))
             continue
         if entities and entities[-1].end > mark.start:
-            inside.append(mark.line)
+            doubts.append((mark.line, "a span marked inside another is left out"))
             continue
         further = {key: value for key, value in mark.attributes.items() if key != "type"}
         if further:
             attributes[len(entities)] = further
         entities.extend(named)
-    return entities, attributes, inside
+    return entities, attributes
 
 
-def _unmark(content: str, line: int) -> tuple[str, list[Marked]]:
+def _unmark(content: str, line: int, doubts: list[Doubt]) -> tuple[str, list[Marked]]:
     """The text without mark-up, and the spans that were marked; ``line``: on which it begins."""
     pieces: list[str] = []
     opened: list[tuple[str, int, dict[str, str], int]] = []
@@ -163,8 +168,12 @@ def _unmark(content: str, line: int) -> tuple[str, list[Marked]]:
         position += mark.start() - last
         line += content.count("\n", last, mark.end())
         last = mark.end()
-        side, kind, attributes, character = mark.groups()
-        if character:
+        side, kind, attributes, character, odd = mark.groups()
+        if odd:
+            doubts.append((line, "mark-up that is none of IE-ER's stays in the text"))
+            pieces.append(odd)
+            position += len(odd)
+        elif character:
             pieces.append(_CHARACTERS[character.upper()])
             position += 1
         elif side == "b_":

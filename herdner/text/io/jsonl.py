@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count, pairwise
+from itertools import count
 from pathlib import Path
 from typing import IO, Any, cast
 
 from herdner.text.document import Document, Entity
 from herdner.text.failure import Failure
+from herdner.text.io.doubts import Doubts
 from herdner.text.io.labels import Labels, checked_label, is_label, rename, renamed
 from herdner.text.io.source import (
     MAX_LINE_CHARS,
@@ -26,13 +26,20 @@ from herdner.text.io.source import (
 )
 from herdner.text.open import Open, Place
 
-logger = logging.getLogger(__name__)
+
+class _Twice(ValueError):
+    """A key that an object has twice."""
+
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_jsonl(
-    where: str | Path | IO[Any] | Source, *, encoding: str = "utf-8", labels: Labels | None = None
+    where: str | Path | IO[Any] | Source,
+    *,
+    encoding: str = "utf-8",
+    labels: Labels | None = None,
+    strict: bool = False,
 ) -> Iterator[Document]:
     """One JSON object a line: ``{"id", "text", "entities": [{"start", "end", "label"}], "tokens"}``, most optional.
 
@@ -41,16 +48,18 @@ def read_jsonl(
 
     ``tokens`` is a list of strings, or of such lists, one a sentence; without ``text`` they are joined by spaces.
     A record without ``entities`` is not annotated (its tags are None). Other keys are kept in `Document.fields`. A lone
-    surrogate, which no file can hold, becomes U+FFFD, with a warning; the offsets stay right. Raises FormatError.
+    surrogate, which no file can hold, becomes U+FFFD, and the offsets stay right; of entities inside each other the
+    outermost is read. Both are told in one warning for each file; with ``strict`` they are an error. Raises
+    FormatError.
     """
-    for item in read_records(where, encoding, labels):
+    for item in read_records(where, encoding, labels, strict):
         if isinstance(item, Failure):
             raise item.error
         yield item
 
 
 def read_records(
-    where: str | Path | IO[Any] | Source, encoding: str = "utf-8", labels: Labels | None = None
+    where: str | Path | IO[Any] | Source, encoding: str = "utf-8", labels: Labels | None = None, strict: bool = False
 ) -> Iterator[Document | Failure]:
     """What `read_jsonl` reads, but that a line which is wrong is a `Failure`, and the next line follows. Raises
     FormatError for a file that cannot be read, for a line that would not stream, and where lines cannot be told from
@@ -59,17 +68,30 @@ def read_records(
     for source in sources(where, ("*.jsonl", "*.ndjson")):
         if by_line(encoding):
             with open_bytes(source) as stream:
-                yield from records_of(stream, source, encoding, labels)
+                yield from records_of(stream, source, encoding, labels, strict=strict)
             continue
-        for number, line in read_lines(source, encoding):
-            if line and not line.isspace():
-                yield _record(line, f"{source.name}:{number}", f"{source.id}#{number}", labels)
+        with Doubts(source.name, strict) as doubts:
+            for number, line in read_lines(source, encoding):
+                if line and not line.isspace():
+                    yield _record(line, number, f"{source.id}#{number}", labels, doubts)
 
 
 def records_of(
-    stream: IO[bytes], source: Source, encoding: str = "utf-8", labels: Labels | None = None, first: int = 1
+    stream: IO[bytes],
+    source: Source,
+    encoding: str = "utf-8",
+    labels: Labels | None = None,
+    first: int = 1,
+    strict: bool = False,
 ) -> Iterator[Document | Failure]:
     """`read_records` of bytes that begin with line number ``first`` of the source, in an encoding that is `by_line`."""
+    with Doubts(source.name, strict) as doubts:
+        yield from _lines_of(stream, source, encoding, labels, first, doubts)
+
+
+def _lines_of(
+    stream: IO[bytes], source: Source, encoding: str, labels: Labels | None, first: int, doubts: Doubts
+) -> Iterator[Document | Failure]:
     for number in count(first):
         line = stream.readline(MAX_LINE_CHARS)
         place = f"{source.name}:{number}"
@@ -88,7 +110,8 @@ def records_of(
             mend = "name the encoding of the file, as in --encoding latin-1"
             yield Failure(FormatError(f"{place}: {what}; {mend}"))
             continue
-        yield _record(text.removeprefix("\ufeff") if number == 1 else text, place, f"{source.id}#{number}", labels)
+        text = text.removeprefix("\ufeff") if number == 1 else text
+        yield _record(text, number, f"{source.id}#{number}", labels, doubts)
 
 
 def is_blank(line: bytes, encoding: str) -> bool:
@@ -100,28 +123,46 @@ def is_blank(line: bytes, encoding: str) -> bool:
     return not text or text.isspace()
 
 
-def _record(line: str, place: str, id: str, labels: Labels | None) -> Document | Failure:
-    """The document of a line, ``id`` for a record without one; what a message says begins with ``place``."""
+def _record(line: str, number: int, id: str, labels: Labels | None, doubts: Doubts) -> Document | Failure:
+    """The document of the line with this number, ``id`` for a record without one."""
     try:
-        return _document(parse_record(line, place), id, labels)
+        record, doubt = parse_record(line)
+        document, more = _document(record, id, labels)
     except ValueError as error:
-        return Failure(FormatError(f"{place}: {error}"))
-
-
-def parse_record(line: str, place: str) -> dict[str, Any]:
-    """The object of a line, lone surrogates mended. ValueError where it is none."""
+        return Failure(FormatError(f"{doubts.name}:{number}: {error}"))
     try:
-        record: object = json.loads(line)
+        for what in [*doubt, *more]:
+            doubts.add(what, number)
+    except FormatError as error:
+        return Failure(error)
+    return document
+
+
+def parse_record(line: str) -> tuple[dict[str, Any], list[str]]:
+    """The object of a line, lone surrogates mended, and what is in doubt about it. ValueError where it is none."""
+    try:
+        record: object = json.loads(line, object_pairs_hook=_once)
     except RecursionError:
         raise ValueError("nested too deeply; expected one flat object") from None
+    except _Twice:
+        raise
     except ValueError as error:
         raise ValueError(f"not JSON ({error}); expected one object a line") from None
     if not isinstance(record, dict):
         raise ValueError(f"a JSON {type(record).__name__}; expected an object with a text")
     if "\\u" in line and _has_lone_surrogate(cast(object, record)):
-        logger.warning("%s: lone surrogates replaced by U+FFFD", place)
-        record = _mended(record)
-    return cast(dict[str, Any], record)
+        return _mended(record), ["lone surrogates are replaced by U+FFFD"]
+    return cast(dict[str, Any], record), []
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys are given once: of two values nobody knows which is meant."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise _Twice(f"the key {json.dumps(twice)[:60]} is given twice; give it once")
+    return found
 
 
 def _has_lone_surrogate(value: object) -> bool:
@@ -132,7 +173,8 @@ def _mended(value: Any) -> Any:
     return json.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
 
 
-def _document(record: dict[str, Any], id: str, labels: Labels | None) -> Document:
+def _document(record: dict[str, Any], id: str, labels: Labels | None) -> tuple[Document, list[str]]:
+    """The document of a record, and what is in doubt about it."""
     text, tokens, given = record.pop("text", None), record.pop("tokens", None), record.pop("entities", None)
     annotated, places = record.pop("annotated", None), record.pop("open", None)
     name = record.pop("id", None)
@@ -149,13 +191,13 @@ def _document(record: dict[str, Any], id: str, labels: Labels | None) -> Documen
         document = Document.from_aligned(text, _sentences(tokens), id=id, fields=record)
     left = _open(annotated, places, len(document.text))
     if given is None and left is None:
-        return document
-    entities = _entities([] if given is None else given, document.text)
+        return document, []
+    entities, doubts = _entities([] if given is None else given, document.text)
     if left is not None:
         if fault := left.fault((e.start, e.end, e.label) for e in entities):
             raise ValueError(fault)
         document = replace(document, open=left.renamed(lambda label: rename(label, labels)))
-    return document.with_entities(renamed(entities, labels))
+    return document.with_entities(renamed(entities, labels)), doubts
 
 
 def _open(annotated: Any, places: Any, length: int) -> Open | None:
@@ -194,15 +236,29 @@ def _sentences(tokens: Any) -> list[list[str]]:
     return [sentence for sentence in sentences if sentence]
 
 
-def _entities(given: Any, text: str) -> list[Entity]:
+def _entities(given: Any, text: str) -> tuple[list[Entity], list[str]]:
+    """The entities, of those inside each other the outermost, and what is in doubt about them. ValueError where they
+    overlap in another way, or two labels are given to the same characters.
+    """
     if not isinstance(given, list):
         raise ValueError("entities is no list; expected [{start, end, label}, ...]")
     listed = cast(list[Any], given)
-    entities = sorted((_entity(i, e, text) for i, e in enumerate(listed)), key=lambda entity: entity.start)
-    for left, right in pairwise(entities):
-        if right.start < left.end:
+    found = sorted((_entity(i, e, text) for i, e in enumerate(listed)), key=lambda entity: (entity.start, -entity.end))
+    entities: list[Entity] = []
+    doubts: list[str] = []
+    for right in found:
+        left = entities[-1] if entities else None
+        if left is None or left.end <= right.start:
+            entities.append(right)
+        elif right.end > left.end:
             raise ValueError(f"{right.text!r} overlaps {left.text!r}; expected entities side by side")
-    return entities
+        elif (left.start, left.end) != (right.start, right.end):
+            doubts.append("an entity inside another is left out")
+        elif left.label == right.label:
+            doubts.append("an entity that is given twice is read once")
+        else:
+            raise ValueError(f"{right.text!r} is {left.label} and {right.label}; expected one label")
+    return entities, doubts
 
 
 def _entity(i: int, given: Any, text: str) -> Entity:

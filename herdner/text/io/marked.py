@@ -62,9 +62,11 @@ def records(where: str | Path | IO[Any] | Source, patterns: Sequence[str], encod
                 continue
             empty, place = False, f"{source.name}:{number}"
             try:
-                values = parse_record(line, place)
+                values, doubts = parse_record(line)
             except ValueError as error:
                 raise FormatError(f"{place}: {error}") from None
+            for what in doubts:
+                notes.add(f"times {what}", f"line {number}")
             yield Record(source, place, f"{source.id}#{number}", values, notes)
         if empty:
             raise FormatError(f"{source.name}: is empty; expected one JSON object a line")

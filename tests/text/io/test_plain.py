@@ -107,8 +107,10 @@ def test_of_spans_marked_inside_each_other_the_outermost_is_read(marked, entitie
         assert [(e.label, e.text) for e in document.entities] == [("PER", "H"), *entities]
         assert all(document.text[e.start : e.end] == e.text for e in document.entities)
     (line,) = caplog.messages
-    assert re.search(r":9: spans marked inside others are left out, [24] in all$", line)
-    with pytest.raises(FormatError, match=":9: a span is marked inside another; expected spans side by side"):
+    assert re.search(r":9: a span marked inside another is left out, [24] in all$", line)
+    with pytest.raises(
+        FormatError, match=":9: a span marked inside another is left out; refused, as reading is strict"
+    ):
         read(more, "ieer", strict=True)
 
 
@@ -261,7 +263,7 @@ def test_lone_surrogates_are_replaced(caplog):
     (document,) = read(data, "jsonl")
     assert (document.text, document.id) == ("a\ufffdb 😀", "\ufffd")
     assert document.entities[0].text == "b"
-    assert "<stream>:1: lone surrogates replaced" in caplog.text
+    assert "<stream>:1: lone surrogates are replaced" in caplog.text
 
 
 def test_tokenized_projects_entities():
