@@ -37,6 +37,7 @@ from .inference.backends.dogs import DoGS as DoGS
 from .inference.backends.gibbs import Gibbs as Gibbs
 from .inference.backends.gibbs import annealed_gibbs as annealed_gibbs
 from .inference.backends.gibbs import bounded_error as bounded_error
+from .inference.backends.gibbs import circular_dhg as circular_dhg
 from .inference.backends.gibbs import dhg as dhg
 from .inference.backends.gibbs import gibbs as gibbs
 from .inference.backends.gibbs import herded_gibbs as herded_gibbs

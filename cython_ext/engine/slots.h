@@ -1,6 +1,6 @@
 /* Where the herding weights of a (variable, key) live, and how they start.
  *
- * Two numeric forms. Fractions: one uint32 w / 2^32 for variables of two labels in the circular form (HG16 eq. 9).
+ * Two numeric forms. Fractions: one uint32 w / 2^32 for variables of two labels in the circular form.
  * Signed: doubles in units of 2^-32; one for a variable of two labels, a padded row otherwise. Signed herding is HGW19
  * Algorithms 2 and 3, within an error bound Algorithms 7 and 8 (`drawn` is the label drawn at random); the circular form
  * adds p before it decides. Herding never chooses a label of probability 0.

@@ -13,7 +13,7 @@ static ALWAYS_INLINE int64_t fixed_p(double odds) {
     return bits - ROUNDING_BITS;
 }
 
-/* HG16 eq. 9: w += p; the carry is the label. */
+/* The circular form: w += p; the carry is the label. */
 static ALWAYS_INLINE int herd_fraction(uint32_t *weight, int64_t p) {
     const uint64_t sum = (uint64_t)*weight + (uint64_t)p;
     *weight = (uint32_t)sum;

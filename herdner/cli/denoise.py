@@ -139,7 +139,7 @@ def _backend(name: str | None, pairs: list[str] | None, sweeps: int, estimate: L
     if name is None and not options:
         return default_backend(estimate, sweeps)
     if name is None:
-        name = "dhg" if estimate == "mean" else "annealed-gibbs"
+        name = "circular-dhg" if estimate == "mean" else "annealed-gibbs"
         options = {"n_bins": 1, **options} if estimate == "mean" else options
     with wrong_use(see="herdner backends"):
         known = {option.name for option in describe_backend(name).options}

@@ -40,14 +40,15 @@ with dummy edges: 4 neighbours, 16 weights      0.56      0.11     0.013    0.00
 ===========================================  ========  ========  ========  ========  ========
 
 Bias of whole joints (L1, T = 2^24): ring of 8 (hgw19_parts.py, Fig. 7): blanket 0.0068, c = 1 0.0022, c = 10 0.00096,
-Gibbs 0.0012. Strongly coupled full graph of 8 (Fig. 8): DHG(16) 0.054 in the paper's threshold form, 0.011 in the
-circular form that is the default here, RDHG(16) 0.0073, Gibbs 0.0024; RDHG is ahead of DHG from T = 2^12 on.
+Gibbs 0.0012. Strongly coupled full graph of 8 (Fig. 8): DHG(16) 0.054, circular DHG(16) 0.011, RDHG(16) 0.0073,
+Gibbs 0.0024; RDHG is ahead of DHG from T = 2^12 on.
 A hundred shapes with 30% of their pixels flipped, T = 31 (hgw19_fig11.py), wrong pixels: one weight 5.5%, sums 6.0%,
 blanket 6.9%, quasi-random 8.7%, Gibbs 9.3%.
 """
 
 from __future__ import annotations
 
+from herdner.convergence.authors import COLUMNS, error_table, read_boltzmann, read_table, table_text
 from herdner.convergence.correlation import Correlation
 from herdner.convergence.counts import Counts, count, focus
 from herdner.convergence.enumeration import dobrushin_coefficient, gibbs_kernel, joint
@@ -64,6 +65,7 @@ from herdner.convergence.focus import Focus
 from herdner.convergence.theorem import Convergence
 
 __all__ = [
-    "Convergence", "Correlation", "Counts", "Errors", "Focus", "Lambdas", "approx_bound", "best_bins", "choose_bins",
-    "count", "dobrushin_coefficient", "expectation_error", "focus", "gibbs_kernel", "herding_bound", "joint",
+    "COLUMNS", "Convergence", "Correlation", "Counts", "Errors", "Focus", "Lambdas", "approx_bound", "best_bins",
+    "choose_bins", "count", "dobrushin_coefficient", "error_table", "expectation_error", "focus", "gibbs_kernel",
+    "herding_bound", "joint", "read_boltzmann", "read_table", "table_text",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from herdner.base.seeds import Seed, generator
 from herdner.denoising.model import checked, posterior
 from herdner.denoising.noise import Noise
-from herdner.inference.backends.gibbs import dhg
+from herdner.inference.backends.gibbs import circular_dhg
 from herdner.sampling.record import Record
 
 MOST_COUPLING = 1.0
@@ -66,7 +66,7 @@ def estimate_parameters(
     y, rng = _middle(checked(observed, noise)), generator(seed)
     state = noise.most_likely(y)
     known, current = coupling is not None, _FIRST if coupling is None else coupling
-    sampler = dhg(_SWEEPS, _BURN_IN, n_bins=1, record=Record(best=False))
+    sampler = circular_dhg(_SWEEPS, _BURN_IN, n_bins=1, record=Record(best=False))
     tail: list[tuple[Noise, float]] = []
     for _ in range(_ROUNDS):
         result = sampler.infer(posterior(y, noise, current), rng, start=state.ravel())

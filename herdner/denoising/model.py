@@ -67,7 +67,9 @@ def checked(observed: ArrayLike, noise: Noise) -> NDArray[Any]:
 
 
 def default_backend(estimate: Literal["mean", "map"] = "mean", n_sweeps: int = 30) -> Backend:
-    """Herded Gibbs with one weight for each pixel, the best in HGW19 Fig. 11; annealed Gibbs for the best state."""
+    """Herded Gibbs with one weight for each pixel, as is best in HGW19 Fig. 11, in the circular form, as the program
+    of its authors decides; annealed Gibbs for the best state.
+    """
     if estimate == "map":
         return make_backend("annealed-gibbs", n_sweeps=n_sweeps, record=Record(marginals=False))
     return make_backend(

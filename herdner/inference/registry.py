@@ -20,6 +20,7 @@ BACKENDS: Mapping[str, str] = MappingProxyType(
         "annealed-gibbs": "herdner.inference.backends.gibbs:annealed_gibbs",
         "blocked-gibbs": "herdner.inference.backends.blocked_gibbs:BlockedGibbs",
         "bounded-error": "herdner.inference.backends.gibbs:bounded_error",
+        "circular-dhg": "herdner.inference.backends.gibbs:circular_dhg",
         "dhg": "herdner.inference.backends.gibbs:dhg",
         "dogs": "herdner.inference.backends.dogs:DoGS",
         "exact": "herdner.inference.backends.exact:Exact",

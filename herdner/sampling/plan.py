@@ -1,4 +1,7 @@
-"""The Gibbs family as one plan, scan x sharing x error bound x annealing (HGW19 Algorithm 6): a plain value."""
+"""The Gibbs family as one plan, scan x sharing x error bound x annealing: a plain value.
+
+HGW19 Algorithm 6 is the cut between sharing, which weight, and the draw of the label; the other choices are others'.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +39,11 @@ class Plan:
     annealing      inverse temperatures; None is 1 throughout
     dummy_edges    [D, 2] pairs of variables that count as neighbours in ``blanket`` keys alone: pairs of coupling zero,
                    the steps between blanket and complete (HGW19 Sec. 3.2)
-    form           "circular" adds the probability to the weight and then decides (HG16 eq. 9), "threshold" decides
-                   first (HG16 Algorithm 1). For one fixed probability per weight they differ in the start only; where a
-                   weight sees several (bins), circular decides by the present one: with few bins that is
-                   nearer to the truth, but not with one in long runs (scripts/papers/herding_forms.py)
+    form           "threshold" decides by the sign of the weight and then adds the probability (HG16 Algorithm 1, HGW19
+                   Algorithm 5); "circular" adds it first, and the carry is the label. With one probability per weight
+                   they differ in the start only, as HG16 eq. 9 does, which turns the circle. Where a weight sees
+                   several (bins), circular decides by the present one: with few bins that is nearer to the truth, but
+                   not with one in long runs (scripts/papers/herding_forms.py)
     driving        where uniform numbers come from: None is the generator, else `LFSR` or `Sobol` (quasi-random Gibbs)
     n_chains       independent chains, run side by side in threads: marginals are their averages, the state their best
     n_threads      threads; with one chain they share each sweep, which needs the scan ``checkerboard`` or ``jacobi``.

@@ -1,4 +1,4 @@
-"""Sharing of herding weights: which weight draws a variable's next label (HGW19 Sec. 3 and Algorithm 6)."""
+"""Sharing of herding weights: which weight draws a variable's next label (HGW19 Sec. 3, Y of Algorithm 6)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def neighbour_sum() -> Sharing:
 
 
 def bins(n_bins: int) -> Sharing:
-    """The bin of width 1 / ``n_bins`` of the probability of label 1: DHG (HGW19 Algorithm 5); one bin is HG-1bin.
+    """The bin of width 1 / ``n_bins`` of the probability of label 1. In the threshold form this is DHG (HGW19 Algorithm
+    5), and one bin HG-1bin; in the circular form, a plan's default, it is not (`herdner.circular_dhg`).
 
     With K > 2 labels, which the paper does not define: the bins of all K probabilities together.
     """

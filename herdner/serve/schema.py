@@ -24,7 +24,9 @@ class Options(BaseModel):
 
     n_sweeps: int | None = Field(None, ge=1, le=MOST_SWEEPS, description="Sweeps over the document.")
     burn_in: int | None = Field(None, ge=0, le=MOST_SWEEPS, description="Sweeps at the start that are not counted.")
-    n_bins: int | None = Field(None, ge=1, le=65_536, description="Bins of conditional probability (dhg, rdhg).")
+    n_bins: int | None = Field(
+        None, ge=1, le=65_536, description="Bins of conditional probability (dhg, circular-dhg, rdhg)."
+    )
     error_bound: float | None = Field(None, ge=0, description="Herd only above this weight (bounded-error).")
     sharing: str | None = Field(None, max_length=64, description='Who shares a herding weight, as in "bins(64)".')
     scan: str | None = Field(None, max_length=64, description='Order of updates, as in "checkerboard".')

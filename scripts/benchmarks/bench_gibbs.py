@@ -20,8 +20,8 @@ from herdner import (
     annealed_gibbs,
     bins,
     boltzmann,
+    circular_dhg,
     compile_tables,
-    dhg,
     gibbs,
     herded_gibbs,
     ising,
@@ -156,7 +156,7 @@ def csr_rows(effort: Effort) -> list[Row]:
     """Boltzmann machines of 10,000 variables, a weight for each pair: whatever neighbours, and four for all."""
     n, rng = 10_000 // effort.smaller, np.random.default_rng(SEED)
     graphs = {"random graph": random_machine(n, rng), "4-regular graph": regular_machine(n, rng)}
-    plans = {"Gibbs": (gibbs(), 2.0), "DHG(16)": (dhg(), 2.7)}
+    plans = {"Gibbs": (gibbs(), 2.0), "circular DHG(16)": (circular_dhg(), 2.7)}
     targets = {f"{g}, {p}": target for g in graphs for p, (_, target) in plans.items()}
     cases = {f"{g}, {p}": (plan, graph) for g, graph in graphs.items() for p, (plan, _) in plans.items()}
     found = measured(cases, replace(effort, updates=effort.updates // 4))

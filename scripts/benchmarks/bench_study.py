@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from timing import Row, best_times
 
-from herdner import Record, boltzmann, bounded_error, dhg, gibbs, herded_gibbs, neighbour_sum, rdhg
+from herdner import Record, boltzmann, bounded_error, circular_dhg, gibbs, herded_gibbs, neighbour_sum, rdhg
 from herdner.convergence import count
 from herdner.denoising import Flip, posterior
 
@@ -29,7 +29,7 @@ def count_rows(repeats: int, smaller: int) -> list[Row]:
     full = boltzmann(rng.uniform(-0.5, 0.5, 28), rng.uniform(-0.5, 0.5, 8), (-1, 1), edges=np.stack(pairs, axis=1))
     cases = {
         "count: ring, herded": (ring, herded_gibbs()),
-        "count: full graph, DHG(16)": (full, dhg()),
+        "count: full graph, circular DHG(16)": (full, circular_dhg()),
         "count: full graph, RDHG(16)": (full, rdhg()),
         "count: full graph, Gibbs": (full, gibbs()),
         "count: ring, bounded error": (ring, bounded_error()),

@@ -1,4 +1,4 @@
-"""Which form of herding is nearer to the truth: circular (HG16 eq. 9) or threshold (HG16 Algorithm 1)?
+"""Which form of herding is nearer to the truth: circular (the carry) or threshold (HG16 Alg. 1, HGW19 Alg. 5)?
 
     python scripts/papers/herding_forms.py [--runs 40]
 

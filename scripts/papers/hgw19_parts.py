@@ -18,7 +18,7 @@ import typer
 from experiment import Experiment, Out, Quick, Seed, command, powers, slope
 from hgw19_graphs import full_graph, uniform_ring
 
-from herdner import FactorGraph, Gibbs, bins, bounded_error, dhg, gibbs, herded_gibbs, rdhg
+from herdner import FactorGraph, Gibbs, bins, bounded_error, circular_dhg, dhg, gibbs, herded_gibbs, rdhg
 from herdner.convergence import Correlation, Errors, count, focus, joint
 from herdner.sampling import Sharing
 
@@ -126,7 +126,7 @@ def figure8(experiment: Experiment) -> None:
     graph = full_graph(experiment.rng(), -0.5, 0.5)
     plans = {
         f"DHG({n})": dhg(n_bins=n, form="threshold"),
-        f"DHG({n}), circular": dhg(n_bins=n),
+        f"DHG({n}), circular": circular_dhg(n_bins=n),
         f"RDHG({n})": rdhg(n_bins=n),
         "Gibbs": gibbs(),
     }

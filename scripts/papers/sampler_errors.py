@@ -23,6 +23,7 @@ METHODS: dict[str, tuple[str, dict]] = {
     "herded-gibbs": ("herded-gibbs", {}),
     "herded-gibbs, complete": ("herded-gibbs", {"sharing": "complete"}),
     "dhg": ("dhg", {}),
+    "circular-dhg": ("circular-dhg", {}),
     "rdhg": ("rdhg", {}),
 }
 LENGTHS = (511, 4095, 32767)  # whole periods of a shift register

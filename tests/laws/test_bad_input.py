@@ -16,7 +16,7 @@ from herdner.sampling import Record, Sobol, bins, blanket, complete_sharing, giv
 
 INF = np.inf
 GRID = ising(0.3, np.zeros((4, 4)))
-GIBBS_FAMILY = ["annealed-gibbs", "bounded-error", "dhg", "gibbs", "herded-gibbs", "qmc-gibbs", "rdhg"]
+GIBBS_FAMILY = ["annealed-gibbs", "bounded-error", "circular-dhg", "dhg", "gibbs", "herded-gibbs", "qmc-gibbs", "rdhg"]
 
 
 def assert_one_line(message: str, run, error: type[Exception] = ValueError) -> None:

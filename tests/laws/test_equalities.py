@@ -11,7 +11,7 @@ from gibbs_families import EQUAL, FAMILIES, shared
 from quick import pairwise
 
 from herdner.graph import FactorGraph, TableFactors, compile_tables, ising, potts
-from herdner.inference.backends.gibbs import Gibbs, bounded_error, dhg, gibbs, herded_gibbs
+from herdner.inference.backends.gibbs import Gibbs, bounded_error, circular_dhg, gibbs, herded_gibbs
 from herdner.inference.gibbs.setup import Setup
 from herdner.sampling import (
     Record,
@@ -155,5 +155,5 @@ def test_hashed_weights_are_the_dense_ones(family, sharing, memory, dense):
 def test_presets_are_their_plans(family):
     graph, plan = FAMILIES[family], Gibbs(30, record=RECORD)
     assert_equal_runs(plan, gibbs(30, record=RECORD), graph)
-    assert_equal_runs(replace(plan, sharing=bins(16)), dhg(30, record=RECORD), graph)
+    assert_equal_runs(replace(plan, sharing=bins(16)), circular_dhg(30, record=RECORD), graph)
     assert_equal_runs(replace(plan, sharing=blanket()), herded_gibbs(30, record=RECORD), graph)

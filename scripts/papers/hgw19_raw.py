@@ -1,0 +1,69 @@
+"""The parts of the error on a graph file of HGW19's authors, in their columns: to lay beside their result files.
+
+    python scripts/papers/hgw19_raw.py GRAPH [--method dhg --bins 4] [--powers 24] [--runs 10] [--beside FILE]
+
+Prints D^all, D^z, D^herding, D^approx, D^cor and D^bin after 2, 4, .., 2^powers sweeps as their program does (see
+herdner.convergence.authors). With --beside, a table of theirs, each column as ours, theirs and how many standard errors
+of the difference lie between them, taking their runs to vary as ours do.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import typer
+
+from herdner import Gibbs, bins, bounded_error, circular_dhg, dhg, gibbs, herded_gibbs, rdhg
+from herdner.convergence import COLUMNS, error_table, read_boltzmann, read_table, table_text
+
+Method = Literal["gibbs", "herded-gibbs", "dhg", "circular-dhg", "rdhg", "bounded-error"]
+
+
+def plan_of(method: str, n_bins: int, error_bound: float) -> Gibbs:
+    plans = {
+        "gibbs": gibbs(), "herded-gibbs": herded_gibbs(), "dhg": dhg(n_bins=n_bins), "rdhg": rdhg(n_bins=n_bins),
+        "circular-dhg": circular_dhg(n_bins=n_bins), "bounded-error": bounded_error(error_bound=error_bound),
+    }  # fmt: skip
+    return plans[method]
+
+
+def beside(lengths: list[int], mean: np.ndarray, sd: np.ndarray, runs: int, path: Path) -> str:
+    """Ours, theirs and the distance in standard errors, where both have a length."""
+    theirs = dict(zip(*read_table(path), strict=True))
+    lines = [f"{'sweeps':>9} " + "".join(f"{'D^' + name:>29}" for name in COLUMNS)]
+    for n, ours, error in zip(lengths, mean, sd * np.sqrt(2 / runs), strict=True):
+        if n in theirs:
+            cells = []
+            for a, b, e in zip(ours, theirs[n], error, strict=True):
+                apart = f"{(a - b) / e:+.1f}" if e > 0 else "same" if abs(a - b) < 1e-12 else "-"
+                cells.append(f"{f'{a:.4g} / {b:.4g} ({apart})':>29}")
+            lines.append(f"{n:9} " + "".join(cells))
+    return "\n".join(lines)
+
+
+def main(
+    graph: Annotated[Path, typer.Argument(help="A graph file of the authors' format.")],
+    method: Annotated[Method, typer.Option(help="Which sampler.")] = "herded-gibbs",
+    n_bins: Annotated[int, typer.Option("--bins", min=1, help="Bins of dhg, circular-dhg, rdhg.")] = 16,
+    error_bound: Annotated[float, typer.Option(min=0, help="c of bounded-error.")] = 1.0,
+    powers: Annotated[int, typer.Option(min=1, max=32, help="Up to 2^POWERS sweeps.")] = 20,
+    runs: Annotated[int, typer.Option(min=2, help="Runs that are averaged.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all runs.")] = 0,
+    theirs: Annotated[Path | None, typer.Option("--beside", help="A table of results of theirs.")] = None,
+) -> None:
+    """The parts of the error on a graph of HGW19's authors, in the columns of their result files."""
+    lengths = [2**k for k in range(1, powers + 1)]
+    try:
+        plan, model = plan_of(method, n_bins, error_bound), read_boltzmann(graph)
+        grouped = bins(n_bins) if method == "gibbs" and n_bins != 16 else None
+        mean, sd = error_table(model, plan, lengths, runs, seed, sharing=grouped, spread=True)
+        print(table_text(lengths, mean) if theirs is None else beside(lengths, mean, sd, runs, theirs), end="\n")
+    except (ValueError, OSError) as error:
+        sys.exit(f"{error}")
+
+
+if __name__ == "__main__":
+    typer.run(main)
