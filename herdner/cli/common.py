@@ -7,7 +7,8 @@ import io
 import os
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import typer
@@ -96,13 +97,17 @@ def inference(
 
 @contextmanager
 def destination(output: str | None) -> Generator[IO[Any]]:
-    """Standard output, or a text stream (with ``buffer``) on a file that appears when it is complete."""
+    """Standard output, or a text stream (with ``buffer``) on a file that appears when it is complete; it is compressed
+    if its ending says so.
+    """
     if output is None or output == "-":
         yield sys.stdout
         return
     from herdner.base.files import replacing
+    from herdner.text.io.source import COMPRESSED, packed
 
-    with replacing(output) as binary:
+    kind = COMPRESSED.get(Path(output).suffix)
+    with replacing(output) as file, nullcontext(file) if kind is None else packed(kind, file) as binary:
         stream = io.TextIOWrapper(binary, encoding="utf-8", newline="\n", write_through=True)
         try:
             yield stream

@@ -85,12 +85,15 @@ def fetch(
 @command
 def convert(
     source: Annotated[str, typer.Argument(metavar="FILE:FORMAT", help="What to read, as in eng.testa:conll2003.")],
-    to: Annotated[
-        str,
+    format_: Annotated[
+        str | None,
         typer.Option(
-            "--to", metavar="FORMAT", help="text, jsonl, conll, html, spacy, label-studio, doccano, prodigy or brat."
+            "--format",
+            "-f",
+            metavar="FORMAT",
+            help="What to write: jsonl, conll, text, ... [default: by the ending of --output, else jsonl].",
         ),
-    ] = "jsonl",
+    ] = None,
     output: Annotated[str, typer.Option("--output", "-o", help="The file to write; - is standard output.")] = "-",
     map_labels: MapLabelsOption = False,
     encoding: Annotated[
@@ -98,18 +101,18 @@ def convert(
     ] = None,
 ) -> None:
     """Convert an annotated corpus to another format."""
-    from herdner.cli.tag import check_output
+    from herdner.cli.tag import output_format
     from herdner.corpora.reading import convert as write
     from herdner.corpora.reading import parse_source
     from herdner.text.tokenize import Tokenizer
 
-    check_output(to, None if output == "-" else output)
+    format_ = output_format(format_, None if output == "-" else output, "jsonl")
     if encoding:
         check_encoding(encoding)
     with wrong_use():
         parsed = parse_source(source)
     check_not_input(output, [parsed.path])
     options = {"encoding": encoding} if encoding else {}
-    count = write(parsed, to, output, map_labels=map_labels, tokenizer=Tokenizer(), **options)
+    count = write(parsed, format_, output, map_labels=map_labels, tokenizer=Tokenizer(), **options)
     if output != "-":
         print(f"{count:,} documents written to {output}", file=sys.stderr)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from herdner.cli.common import command, inference
+from herdner.cli.inputs import ColumnOption, FilesArgument, InputOption, PatternOption, Report, expand, read
 from herdner.cli.names import FoldCaseOption, HardOption, NamesOption, StrengthOption, known_names
 from herdner.cli.options import BackendOption, EncodingOption, ModelOption, SeedOption, SetOption
-from herdner.cli.tag import InputOption, Report, expand, read
 from herdner.cli.usage import UsageError, check_encoding, wrong_use
 
 if TYPE_CHECKING:
@@ -25,10 +25,7 @@ FEW, MANY = 5, 15  # lines for each mention: of all mentions, of those of one na
 
 @command
 def explain(
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="FILE", help="Files or folders; - (or nothing, behind a pipe) is standard input."),
-    ] = None,
+    files: FilesArgument = None,
     name: Annotated[
         str | None, typer.Option("--name", "-n", help="Only mentions that hold these words [default: all names].")
     ] = None,
@@ -43,6 +40,8 @@ def explain(
     backend: BackendOption = None,
     set_: SetOption = None,
     input_: InputOption = None,
+    pattern: PatternOption = None,
+    column: ColumnOption = "text",
     json_: Annotated[bool, typer.Option("--json", help="One JSON object a document, with all parts.")] = False,
     names: NamesOption = None,
     names_strength: StrengthOption = None,
@@ -59,7 +58,7 @@ def explain(
     check_encoding(encoding)
     if name is not None and not name.strip():
         raise UsageError("--name: the name is empty")
-    inputs = expand(files or [], input_)
+    inputs = expand(files or [], input_, pattern)
     import herdner
     from herdner.ner.explain import check_against
 
@@ -71,7 +70,7 @@ def explain(
     with wrong_use("--against"):
         check_against(tagger.labels, against)
     report = Report()
-    found = explained(tagger, read(inputs, encoding, False, lambda: None), report, name, against, options)
+    found = explained(tagger, read(inputs, encoding, lambda: None, column=column), report, name, against, options)
     if json_:
         for id, mentions in found:
             print(json.dumps({"id": id, "mentions": [each.to_dict() for each in mentions]}))

@@ -10,8 +10,9 @@ import typer
 
 from herdner.cli.common import command, complain, destination, progress
 from herdner.cli.explain import printable
+from herdner.cli.inputs import ColumnOption, FilesArgument, InputOption, PatternOption, Report, expand, read
 from herdner.cli.options import EncodingOption, ModelOption
-from herdner.cli.tag import InputOption, OutputOption, Report, check_output, expand, read
+from herdner.cli.tag import OutputOption, output_format
 from herdner.cli.usage import check_encoding
 
 if TYPE_CHECKING:
@@ -25,15 +26,14 @@ WORDS = 8  # in doubt, shown for each document
 
 @command
 def suggest(
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="FILE", help="Files or folders; - (or nothing, behind a pipe) is standard input."),
-    ] = None,
+    files: FilesArgument = None,
     most: Annotated[
         int | None, typer.Option("--most", "-n", min=1, help="Only the first documents of the order [default: all].")
     ] = None,
     model: ModelOption = "en",
     input_: InputOption = None,
+    pattern: PatternOption = None,
+    column: ColumnOption = "text",
     format_: Annotated[
         str | None,
         typer.Option(
@@ -41,7 +41,7 @@ def suggest(
             "-f",
             metavar="FORMAT",
             help="label-studio, doccano, prodigy, brat, jsonl, ...: the documents themselves, with the model's names"
-            " [default: a line for each document].",
+            " [default: by the ending of --output; else a line for each document].",
         ),
     ] = None,
     output: OutputOption = None,
@@ -56,8 +56,9 @@ def suggest(
     Without --format each line has a document's gain, its id and words in doubt.
     """
     check_encoding(encoding)
-    check_output(format_ or "text", output)
-    inputs = expand(files or [], input_)
+    chosen = output_format(format_, output)
+    format_ = None if format_ is None and chosen == "text" else chosen
+    inputs = expand(files or [], input_, pattern)
     import herdner
     from herdner.ner.suggesting import suggested
     from herdner.text.io import write_documents
@@ -66,7 +67,7 @@ def suggest(
     report = Report()
     with progress("{task.completed} of {task.total} files") as display:
         task = display.add_task("reading", total=len(inputs))
-        tagged = list(unannotated(tagger, read(inputs, encoding, lambda: display.advance(task)), report))
+        tagged = list(unannotated(tagger, read(inputs, encoding, lambda: display.advance(task), column=column), report))
     order = suggested(tagger, tagged)[:most]
     if report.broken or (report.failures and not order):
         report.close()

@@ -4,36 +4,42 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from herdner.cli.common import command, complain, destination, inference, progress
+from herdner.cli.common import command, destination, inference, progress
+from herdner.cli.inputs import (
+    ERRORS,
+    ColumnOption,
+    ErrorsOption,
+    FilesArgument,
+    Input,
+    InputOption,
+    PatternOption,
+    Report,
+    expand,
+    read,
+)
 from herdner.cli.names import FoldCaseOption, HardOption, NamesOption, StrengthOption, known_names
 from herdner.cli.options import BackendOption, EncodingOption, ModelOption, SeedOption, SetOption, StrictOption
-from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
+from herdner.cli.usage import UsageError, check_choice, check_encoding, check_not_input, check_writable
 
 if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.text.document import Document
     from herdner.text.failure import Failure
+    from herdner.text.tags import Span
 
-InputOption = Annotated[
-    str | None,
-    typer.Option(
-        "--input", "-i", metavar="FORMAT", help="text, jsonl, conll, ... [default: by the file's extension, else text]"
-    ),
-]
 FormatOption = Annotated[
     str | None,
     typer.Option(
         "--format",
         "-f",
         metavar="FORMAT",
-        help="text, jsonl, conll, html, spacy, label-studio, doccano, prodigy or brat [default: text];"
-        " with --cluster jsonl or parquet [default: jsonl].",
+        help="text, jsonl, csv, html, conll, spacy, label-studio, ... [default: by the ending of --output, else text]; "
+        "with --cluster jsonl or parquet [default: jsonl].",
     ),
 ]
 OutputOption = Annotated[
@@ -41,54 +47,49 @@ OutputOption = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="Write this file, when all is done, instead of standard output. Documents that fail are left out; where a"
-        " file breaks off in the middle, nothing is written.",
+        help="Write this file, when all is done, instead of standard output; it is compressed if its name ends in .gz, "
+        ".bz2, .xz or .zst. Documents that fail are left out.",
     ),
 ]
-MESSAGES = 100  # about documents that fail; the rest are counted
+ConfidenceOption = Annotated[
+    float | None,
+    typer.Option("--min-confidence", min=0, max=1, help="Leave out names with less confidence than this."),
+]
 
 
-class Input(NamedTuple):
-    """A file (or ``-``) and the name of its format."""
+class Output(NamedTuple):
+    """Where names go, as what, and which: ``headed`` puts the id of each document above its text."""
 
-    path: str
+    path: str | None
     format: str
+    column: str = "text"
+    min_confidence: float | None = None
+    headed: bool = False
 
+    def write(self, documents: Iterable[Document], stream: IO[Any]) -> None:
+        """Write the documents with the options that their format has."""
+        from herdner.text.io import FORMATS, write_documents
 
-@dataclass
-class Report:
-    """What became of the inputs."""
-
-    documents: int = 0
-    tokens: int = 0
-    failures: int = 0
-    broken: bool = False  # a file broke off: what came before it is not all
-
-    def fail(self, message: object) -> None:
-        self.failures += 1
-        if self.failures <= MESSAGES:
-            complain(message)
-
-    def close(self) -> None:
-        """Exit code 1 where something failed."""
-        if self.failures > MESSAGES:
-            complain(f"{self.failures - MESSAGES} more failed")
-        if self.failures:
-            raise typer.Exit(1)
+        options: dict[str, Any] = {"headed": self.headed, "column": self.column}
+        known = FORMATS[self.format].write_options
+        write_documents(
+            documents, stream, self.format, **{key: value for key, value in options.items() if key in known}
+        )
 
 
 @command
 def tag(
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="FILE", help="Files or folders; - (or nothing, behind a pipe) is standard input."),
-    ] = None,
+    files: FilesArgument = None,
     model: ModelOption = "en",
     backend: BackendOption = None,
     set_: SetOption = None,
     input_: InputOption = None,
+    pattern: PatternOption = None,
+    column: ColumnOption = "text",
+    errors: ErrorsOption = None,
     format_: FormatOption = None,
     output: OutputOption = None,
+    min_confidence: ConfidenceOption = None,
     jobs: Annotated[
         int | None,
         typer.Option("--jobs", "-j", min=1, help="Processes that tag at the same time [default: 1; a cluster's: all]."),
@@ -97,7 +98,6 @@ def tag(
         str | None,
         typer.Option(metavar="ADDRESS", help="Tag on Dask: local, or a scheduler such as tcp://10.0.0.1:8786."),
     ] = None,
-    column: Annotated[str, typer.Option(help="Column of Parquet files that holds the texts.")] = "text",
     part_size: Annotated[int, typer.Option(min=1, help="Megabytes of input for a part, with --cluster.")] = 8,
     uncertainty: Annotated[
         bool, typer.Option("--uncertainty", help="Average the confidence of names over the model's particles.")
@@ -118,9 +118,15 @@ def tag(
     """
     check_encoding(encoding)
     report = Report()
-    inputs = [] if cluster is not None else expand(files or [], input_)
+    if errors is not None:
+        check_choice("--errors", errors, ERRORS)
+    if cluster is not None and (given := [pattern, errors, min_confidence]) != [None] * 3:
+        names_ = ("--pattern", "--errors", "--min-confidence")
+        first = next(name for name, value in zip(names_, given, strict=True) if value is not None)
+        raise UsageError(f"{first} does not go with --cluster")
+    inputs = [] if cluster is not None else expand(files or [], input_, pattern, errors)
     if cluster is None:
-        check_output(format_ or "text", output)
+        format_ = output_format(format_, output)
         check_not_input(output, [each.path for each in inputs])
     elif strict:
         raise UsageError("--strict: not with --cluster, whose parts are read apart")
@@ -144,8 +150,10 @@ def tag(
             fail=report.fail,
         )  # fmt: skip
     else:
-        documents = partial(read, inputs, encoding, strict)
-        stream_tags(tagger, inputs, documents, options, report, model, format_ or "text", output, jobs or 1, seed)
+        headed = len(inputs) > 1 or inputs[0].format != "text"
+        target = Output(output, format_ or "text", column, min_confidence, headed)
+        documents = partial(read, inputs, encoding, column=column, strict=strict)
+        stream_tags(tagger, inputs, documents, options, report, model, target, jobs or 1, seed, errors)
     report.close()
 
 
@@ -156,51 +164,70 @@ def stream_tags(
     options: dict[str, Any],
     report: Report,
     model: str,
-    format: str,
-    output: str | None,
+    output: Output,
     jobs: int,
     seed: int,
+    errors: str | None,
 ) -> None:
     """Tag the documents of the inputs in the order given, to one stream or file; those are called with what is to be
     called after each input.
     """
     from herdner.cli.tagging import outcomes
     from herdner.text.failure import Failure
-    from herdner.text.io import write_documents
 
-    on_terminal = (output is None or output == "-") and sys.stdout.isatty()
+    on_terminal = output.path in (None, "-") and sys.stdout.isatty()
     with progress("{task.fields[words]:,} tokens", shown=not on_terminal) as display:
         task = display.add_task("tagging", total=len(inputs), words=0)
 
         def counted(results: Iterable[Document | Failure]) -> Iterator[Document]:
             for result in results:
                 if isinstance(result, Failure):
-                    report.fail(result.message)
-                    report.broken |= result.breaks_off
+                    if errors == "fail":
+                        raise ValueError(result.message)
+                    report.broken |= result.breaks_off and errors is None and output.path not in (None, "-")
+                    report.fail(result.message + ("; nothing is written (see --errors)" if report.broken else ""))
                     continue
                 report.documents += 1
                 report.tokens += len(result.tokens)
                 display.update(task, words=report.tokens)
-                yield result
+                yield result if output.min_confidence is None else confident(result, output.min_confidence)
 
         sources = documents(lambda: display.advance(task))
         results = outcomes(tagger, sources, inference=options, seed=seed, jobs=jobs, model=model)
-        with destination(output) as stream:
-            write_documents(counted(results), stream, format)
+        with destination(output.path) as stream:
+            output.write(counted(results), stream)
             if report.broken or (report.failures and not report.documents):
                 report.close()  # nothing to show, or not all of it: an older output file stays
 
 
-def check_output(format: str, output: str | None) -> None:
-    """Wrong use before any work is done: a format that cannot be written, bytes on a terminal."""
-    from herdner.text.io import FORMATS
+def confident(document: Document, least: float) -> Document:
+    """The document without the names that have less confidence. ValueError where a name has none."""
+    kept: list[tuple[Span, float]] = []
+    for span, entity in zip(document.spans or (), document.entities, strict=True):
+        if entity.confidence is None:
+            raise ValueError("--min-confidence: this backend gives no confidences; choose another (herdner backends)")
+        if entity.confidence >= least:
+            kept.append((span, entity.confidence))
+    return document.with_spans([span for span, _ in kept], confidences=[sure for _, sure in kept])
 
-    known = [name for name, entry in FORMATS.items() if entry.write is not None]
-    if format not in known:
-        raise UsageError(f"--format {format!r}: expected one of {', '.join(known)}")
+
+def output_format(format: str | None, output: str | None, default: str = "text") -> str:
+    """The format that is named, or that of the output's ending. Wrong use before any work is done: a format that
+    cannot be written, an ending that says that it is none, bytes on a terminal, a place that cannot be written to.
+    """
+    from herdner.text.io import FORMATS, WRITABLE, format_of
+
+    if format is None and output is not None:
+        format = format_of(output, write=True)
+        if format is None and format_of(output) is not None:
+            raise UsageError(f"--output {output}: {format_of(output)} is only read; choose another ending, or --format")
+    format = default if format is None else format
+    if format not in WRITABLE:
+        raise UsageError(f"--format {format!r}: expected one of {', '.join(WRITABLE)}")
     if FORMATS[format].is_binary and output in (None, "-") and sys.stdout.isatty():
         raise UsageError(f"--format {format} is binary: add --output FILE")
     check_writable(output)
+    return format
 
 
 def check_particles(tagger: Tagger, model: str) -> None:
@@ -209,41 +236,3 @@ def check_particles(tagger: Tagger, model: str) -> None:
         raise ValueError(
             f"--uncertainty: model {model} has no particles to average over; train it with herdner train --particles 32"
         )
-
-
-def expand(files: list[str], format: str | None) -> list[Input]:
-    """The inputs in the order given; a folder stands for the files in it whose extension is known, sorted."""
-    from pathlib import Path
-
-    from herdner.corpora.reading import format_of
-    from herdner.text.io import FORMATS
-
-    known = [name for name, entry in FORMATS.items() if entry.read is not None]
-    if format is not None and format not in known:
-        raise UsageError(f"--input {format!r}: expected one of {', '.join(known)}")
-    if not files:
-        if sys.stdin is None or sys.stdin.isatty():
-            raise UsageError("no FILE: name files or folders, or pipe text in")
-        files = ["-"]
-    if files.count("-") > 1:
-        raise UsageError("standard input (-) can be read only once")
-    inputs: list[Input] = []
-    for name in files:
-        path = Path(name)
-        if name == "-" or not path.is_dir():
-            inputs.append(Input(name, format or format_of(path) or "text"))
-            continue
-        found = [(str(file), format_of(file)) for file in sorted(path.rglob("*")) if file.is_file()]
-        chosen = [Input(file, own) for file, own in found if own is not None and format in (None, own)]
-        # The extensions of the corpora's own formats vary: their readers look for the files themselves.
-        inputs += chosen or [Input(name, format or "text")]
-    return inputs
-
-
-def read(inputs: list[Input], encoding: str, strict: bool, done: Callable[[], object]) -> Iterator[Document | Failure]:
-    """The documents of all inputs; what cannot be read is a `Failure`, and the next document or file follows."""
-    from herdner.text.io.formats import read_items
-
-    for path, format in inputs:
-        yield from read_items(path, format, encoding, strict)
-        done()

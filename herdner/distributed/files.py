@@ -73,7 +73,7 @@ def _found(where: str, format: str | None, options: Mapping[str, Any]) -> list[F
     files: list[File] = []
     for info in sorted(infos, key=lambda info: PurePosixPath(info["name"]).parts):
         name = info["name"] if is_local(fs) else fs.unstrip_protocol(info["name"])
-        own = format or _format_of(name) or "text"
+        own = format or format_of(name) or "text"
         if own not in FORMATS:
             raise ValueError(f"{name}: {own} is not read on a cluster; expected {', '.join(FORMATS)}")
         stamp = next((str(info[key]) for key in _STAMPS if info.get(key)), "")
@@ -89,8 +89,4 @@ def _listed(fs: Any, path: str, format: str | None) -> tuple[list[dict[str, Any]
         return [fs.info(path)], ""
     infos = fs.find(path, detail=True).values()
     wanted = FORMATS if format is None else (format,)
-    return [info for info in infos if _format_of(info["name"]) in wanted], " or ".join(wanted) + " file"
-
-
-def _format_of(name: str) -> str | None:
-    return "parquet" if PurePosixPath(name).suffix.lower() in (".parquet", ".pq") else format_of(name)
+    return [info for info in infos if format_of(info["name"]) in wanted], " or ".join(wanted) + " file"

@@ -19,11 +19,11 @@ import pyarrow as pa
 from dask.dataframe.dispatch import make_meta
 from dask.delayed import delayed
 
-from herdner.distributed.parquet import ENTITIES
 from herdner.distributed.worker import ModelBytes, inference_of, model_bytes, tagger_of
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.failure import Failure
+from herdner.text.io.parquet import ENTITIES
 from herdner.text.io.write import entity_record
 
 logger = logging.getLogger(__name__)

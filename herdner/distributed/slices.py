@@ -13,11 +13,11 @@ from typing import IO, Any, Literal, NamedTuple
 from fsspec.utils import read_block  # pyright: ignore[reportMissingTypeStubs]
 
 from herdner.distributed.files import File, file_system
-from herdner.distributed.parquet import count_rows, read_rows
 from herdner.text.document import Document
 from herdner.text.failure import Failure
 from herdner.text.io.formats import read_items
 from herdner.text.io.jsonl import is_blank, records_of
+from herdner.text.io.parquet import count_rows, read_rows
 from herdner.text.io.plain import PIECE_CHARACTERS, pieces
 from herdner.text.io.source import HEAD_BYTES, FormatError, Source, by_line, packing, read_chunks, uncompressed
 

@@ -17,7 +17,6 @@ from distributed.diagnostics.plugin import WorkerPlugin
 import herdner
 from herdner.distributed.manifest import FAILURES_KEPT, Settings, Written
 from herdner.distributed.outputs import Folder
-from herdner.distributed.parquet import write_parquet
 from herdner.distributed.slices import Part, Reading, read_part
 from herdner.ner.model import Model
 from herdner.ner.model_file import shipped_models
@@ -26,6 +25,7 @@ from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.failure import Failure
 from herdner.text.io import write_documents
+from herdner.text.io.parquet import write_parquet
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from herdner._ext.text import misplaced
 from herdner.text.open import Open, Place, is_open
+from herdner.text.source_map import SourceMap
 from herdner.text.tags import Scheme, Span, spans_from_tags, tags_from_spans
 
 
@@ -77,7 +78,7 @@ class Document:
     What is known of the tokens is given as ``tags``: strings, which stay as they are, however malformed, or a
     `Tagging`, whose strings are written when they are asked for. None means that nobody has annotated the document;
     annotated but not yet tokenised, it has empty tags. Of a document that is annotated in part, ``open`` says what is
-    not; its open tokens have the tag O.
+    not; its open tokens have the tag O. ``source_map`` says where the text stands in the page that it was taken from.
     """
 
     text: str
@@ -90,6 +91,7 @@ class Document:
     id: str | None = None
     fields: dict[str, object] = field(default_factory=dict[str, object])
     open: Open | None = None
+    source_map: SourceMap | None = None
 
     def __post_init__(self) -> None:
         try:

@@ -87,7 +87,8 @@ def test_a_folder_stands_for_its_files(call: Call, model: str, tmp_path: Path) -
     for name, text in (("b.txt", "In Kenya."), ("sub/a.txt", "In Uganda."), ("ignored.png", "x")):
         (tmp_path / name).write_text(text)
     outcome = call("tag", tmp_path, "-m", model, "-f", "jsonl")
-    assert [record["id"] for record in records(outcome.out)] == ["b.txt", "a.txt"]
+    assert [record["id"] for record in records(outcome.out)] == ["b.txt", "sub/a.txt"]
+    assert "1 file is left out (1 .png)" in one_line(outcome, 0)
     assert one_line(call("tag", tmp_path / "sub", "-i", "jsonl", "-m", model), 1).count("no file named")
 
 
@@ -152,7 +153,7 @@ def test_a_bad_file_is_one_line_and_the_others_are_tagged(
     (tmp_path / "good.txt").write_text("In Kenya.")
     outcome = call("tag", tmp_path / name, tmp_path / "good.txt", "-m", model)
     assert message in one_line(outcome, 1)
-    assert outcome.out == "In [Kenya LOC].\n"
+    assert outcome.out == "== good.txt ==\nIn [Kenya LOC].\n"
 
 
 @pytest.mark.parametrize(
@@ -288,7 +289,7 @@ def test_a_bad_list_of_names_is_one_line_and_nothing_is_written(
         (["train", "--train", "x:conll"], "--output"),
         (["train", "--train", "x:conll", "--output", "m", "--scheme", "bio"], "iob2"),
         (["train", "--train", "x:colln", "--output", "m"], "did you mean conll"),
-        (["corpora", "convert", "x:conll", "--to", "pdf"], "jsonl"),
+        (["corpora", "convert", "x:conll", "--format", "pdf"], "jsonl"),
         (["corpora", "lsit"], "list"),
     ],
 )
@@ -446,9 +447,9 @@ def test_corpora(call: Call, tmp_path: Path) -> None:
     assert "CC-BY" in call("corpora", "info", "wnut17").out
     assert "wnut17" in one_line(call("corpora", "info", "wnut18"), 1)
     output = tmp_path / "dev.jsonl"
-    assert "20 documents" in call("corpora", "convert", f"{DEV}:conll", "--to", "jsonl", "--output", output).err
+    assert "20 documents" in call("corpora", "convert", f"{DEV}:conll", "--format", "jsonl", "--output", output).err
     assert len(records(output.read_text(encoding="utf-8"))) == 20
-    piped = call("corpora", "convert", f"{DEV}:conll", "--to", "jsonl")
+    piped = call("corpora", "convert", f"{DEV}:conll", "--format", "jsonl")
     assert piped.out == output.read_text(encoding="utf-8")
 
 
@@ -509,11 +510,12 @@ def test_interrupted_as_its_processes_start_it_says_so_in_one_line(
 ) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
-    text = tmp_path / "text.txt"
-    text.write_text("In Kenya. " * 20_000)  # a batch
+    texts = [tmp_path / f"{name}.txt" for name in "abc"]
+    for text in texts:
+        text.write_text("In Kenya. " * 20_000)  # a batch
     for moment in moments:
         process = herdner_process(
-            "tag", text, text, text, "-m", model, "-o", folder / "out.txt", "-j", 2, start_new_session=True
+            "tag", *texts, "-m", model, "-o", folder / "out.txt", "-j", 2, start_new_session=True
         )  # as in a terminal, whose Ctrl-C is for all processes of the group
         deadline = time.monotonic() + 60
         while not list(folder.iterdir()) and time.monotonic() < deadline:

@@ -23,7 +23,7 @@ def test_tagged_for_a_tool_and_read_back(call: Call, model: str, tmp_path: Path,
     out = tmp_path / "tasks"
     assert call("tag", tmp_path / "a.txt", "-m", model, "-f", format, "-o", out).code == 0
     (plain,) = [json.loads(call("tag", tmp_path / "a.txt", "-m", model, "-f", "jsonl").out)]
-    back = call("corpora", "convert", f"{out}:{format}", "--to", "jsonl")
+    back = call("corpora", "convert", f"{out}:{format}", "--format", "jsonl")
     found = json.loads(back.out)
     places = [(e["start"], e["end"], e["label"]) for e in found["entities"]]
     assert places == [(e["start"], e["end"], e["label"]) for e in plain["entities"]]

@@ -17,7 +17,8 @@ from distributed import Client
 import herdner
 from herdner.distributed import tag_bag, tag_files, tag_frame
 from herdner.distributed.files import find_files
-from herdner.distributed.parquet import ENTITIES, entity_record
+from herdner.text.io.parquet import ENTITIES
+from herdner.text.io.write import entity_record
 
 TEXT = "Ada Lovelace met Charles Babbage in London."
 

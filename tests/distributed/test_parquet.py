@@ -10,7 +10,7 @@ from herdner.text.io.source import Source
 
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'herdner[dask]'")
 pq = pytest.importorskip("pyarrow.parquet")
-parquet = pytest.importorskip("herdner.distributed.parquet")
+parquet = pytest.importorskip("herdner.text.io.parquet")
 
 
 @pytest.mark.parametrize("compression", ["zstd", "gzip", "snappy"])

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path, PurePath
 from typing import IO, Any
 
@@ -14,19 +15,22 @@ from herdner.text.document import Document
 from herdner.text.failure import Failure
 from herdner.text.io.brat import read_brat, write_brat
 from herdner.text.io.columns import Layout, read_columns
+from herdner.text.io.delimited import read_rows, read_table, write_table
 from herdner.text.io.docbin import read_spacy
 from herdner.text.io.doccano import read_doccano, write_doccano
 from herdner.text.io.ieer import read_ieer
 from herdner.text.io.jsonl import read_jsonl, read_records
 from herdner.text.io.label_studio import read_label_studio, write_label_studio
+from herdner.text.io.labels import Labels
+from herdner.text.io.pages import read_html
 from herdner.text.io.plain import PIECE_CHARACTERS, read_text
 from herdner.text.io.prodigy import read_prodigy, write_prodigy
-from herdner.text.io.source import Source, uncompressed
+from herdner.text.io.source import Source, sources, uncompressed
 from herdner.text.io.write import write_conll, write_html, write_jsonl, write_spacy, write_text
 
 Reader = Callable[..., Iterator[Document]]
 Writer = Callable[..., None]
-BINARY = ("spacy", "brat")  # what is written is no text
+BINARY = ("spacy", "brat", "parquet")  # what is written is no text
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,7 @@ class Format:
     read: Reader | None = None
     write: Writer | None = None
     endings: tuple[str, ...] = ()
+    lenient: Callable[..., Iterator[Document | Failure]] | None = None  # reads on where a document is wrong
     layout: Layout | None = None  # of the column formats, whose fields are options too
     is_binary: bool = False  # what is written
     read_options: tuple[str, ...] = ()
@@ -54,11 +59,12 @@ def _format(
     read: Reader | None = None,
     write: Writer | None = None,
     endings: tuple[str, ...] = (),
+    lenient: Callable[..., Iterator[Document | Failure]] | None = None,
     layout: Layout | None = None,
 ) -> Format:
     read_options = _options(read, "where") + (tuple(f.name for f in fields(Layout)) if layout else ())
     writing = _options(write, "documents", "stream")
-    return Format(name, description, read, write, endings, layout, name in BINARY, read_options, writing)
+    return Format(name, description, read, write, endings, lenient, layout, name in BINARY, read_options, writing)
 
 
 def _options(function: Callable[..., object] | None, *without: str) -> tuple[str, ...]:
@@ -74,7 +80,35 @@ def _columns(
     write: Writer | None = None,
     endings: tuple[str, ...] = (),
 ) -> Format:
-    return _format(name, description, partial(read_columns, patterns=patterns), write, endings, layout)
+    return _format(name, description, partial(read_columns, patterns=patterns), write, endings, layout=layout)
+
+
+def _pyarrow() -> Any:
+    """`herdner.text.io.parquet`, which needs an extra."""
+    try:
+        return import_module("herdner.text.io.parquet")
+    except ImportError:
+        raise ValueError("Parquet needs pyarrow: pip install 'herdner[parquet]'") from None
+
+
+def _parquet_rows(
+    where: str | Path | IO[Any] | Source, *, column: str = "text", labels: Labels | None = None, strict: bool = False
+) -> Iterator[Document | Failure]:
+    for source in sources(where, ("*.parquet", "*.pq")):
+        yield from _pyarrow().read_file(source, column, labels, strict)
+
+
+def _read_parquet(
+    where: str | Path | IO[Any] | Source, *, column: str = "text", labels: Labels | None = None, strict: bool = False
+) -> Iterator[Document]:
+    for item in _parquet_rows(where, column=column, labels=labels, strict=strict):
+        if isinstance(item, Failure):
+            raise item.error
+        yield item
+
+
+def _write_parquet(documents: Iterable[Document], stream: IO[Any], *, column: str = "text") -> None:
+    _pyarrow().write_table(documents, stream, column=column)
 
 
 _FORMATS = [
@@ -121,8 +155,40 @@ _FORMATS = [
         read_jsonl,
         write_jsonl,
         (".jsonl", ".ndjson"),
+        read_records,
     ),
-    _format("html", "a page of displaCy's entity view", write=write_html, endings=(".html", ".htm")),
+    _format("lines", "plain text, one document a line", partial(read_text, documents="line")),
+    _format(
+        "csv",
+        "comma-separated values, one row a document, the text in --column",
+        read_table,
+        write_table,
+        (".csv",),
+        read_rows,
+    ),
+    _format(
+        "tsv",
+        "tab-separated values, one row a document, the text in --column",
+        partial(read_table, delimiter="\t"),
+        partial(write_table, delimiter="\t"),
+        (".tsv", ".tab"),
+        partial(read_rows, delimiter="\t"),
+    ),
+    _format(
+        "parquet",
+        "Parquet, one row a document, the text in --column",
+        _read_parquet,
+        _write_parquet,
+        (".parquet", ".pq"),
+        _parquet_rows,
+    ),
+    _format(
+        "html",
+        "in: the text of a page, with its places there; out: a page of displaCy's entity view",
+        read_html,
+        write_html,
+        (".html", ".htm", ".xhtml"),
+    ),
     _format("spacy", "spaCy's DocBin (.spacy)", read_spacy, write_spacy, (".spacy",)),
     _format("label-studio", "Label Studio's JSON; out: tasks with predictions", read_label_studio, write_label_studio),
     _format("doccano", "doccano's JSON lines for sequence labelling", read_doccano, write_doccano),
@@ -178,30 +244,29 @@ def read_documents(
 
 
 def read_items(
-    where: str | Path | IO[Any] | Source, format: str, encoding: str, strict: bool = False
+    where: str | Path | IO[Any] | Source, format: str, encoding: str, **options: Any
 ) -> Iterator[Document | Failure]:
     """`read_documents` for those who go on where something is wrong: a file that cannot be read ends with a `Failure`,
-    which breaks off where documents came before; a bad line of JSON is one, and the next line follows. Long texts come
-    in pieces (`read_text`).
+    which breaks off where documents came before; a bad line of JSON or a bad row of a table is one, and the next
+    follows. Long texts come in pieces (`read_text`). Options that a format does not have are left out.
     """
     begun = False
     try:
-        for item in _items(where, format, encoding, strict):
+        for item in _items(where, format, {"encoding": encoding, **options}):
             yield item
             begun = True
     except (ValueError, OSError) as error:
         yield Failure(error, breaks_off=begun)
 
 
-def _items(
-    where: str | Path | IO[Any] | Source, format: str, encoding: str, strict: bool
-) -> Iterator[Document | Failure]:
-    if format == "jsonl":
-        return read_records(where, encoding, strict=strict)
+def _items(where: str | Path | IO[Any] | Source, format: str, options: dict[str, Any]) -> Iterator[Document | Failure]:
+    entry = _entry(format, "read")
+    given = {name: value for name, value in options.items() if name in entry.read_options}
+    if entry.lenient is not None:
+        return entry.lenient(where, **given)
     if format == "text":
-        return read_text(where, encoding=encoding, max_chars=PIECE_CHARACTERS)
-    options: dict[str, Any] = {"encoding": encoding} if "encoding" in FORMATS[format].read_options else {}
-    return read_documents(where, format, strict=strict, **options)
+        given["max_chars"] = PIECE_CHARACTERS
+    return read_documents(where, format, **given)
 
 
 def write_documents(documents: Iterable[Document], stream: IO[Any], format: str, **options: Any) -> None:
@@ -224,8 +289,9 @@ def with_tokens(document: Document, tokenizer: Callable[[str], Document]) -> Doc
     cut = tokenizer(document.text)
     tags = None if document.tags is None else ()
     filled = replace(
-        cut, tags=tags, entities=document.entities, id=document.id, fields=document.fields, open=document.open
-    )
+        cut, tags=tags, entities=document.entities, id=document.id, fields=document.fields, open=document.open,
+        source_map=document.source_map,
+    )  # fmt: skip
     return filled if tags is None else filled.with_entities(document.entities)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -25,6 +26,8 @@ from herdner.text.io.source import (
     sources,
 )
 from herdner.text.open import Open, Place
+
+logger = logging.getLogger(__name__)
 
 
 class _Twice(ValueError):
@@ -47,10 +50,10 @@ def read_jsonl(
     names are marked, ``"open": [{"start", "end", "tags": "?"}]`` the places where tags are open.
 
     ``tokens`` is a list of strings, or of such lists, one a sentence; without ``text`` they are joined by spaces.
-    A record without ``entities`` is not annotated (its tags are None). Other keys are kept in `Document.fields`. A lone
-    surrogate, which no file can hold, becomes U+FFFD, and the offsets stay right; of entities inside each other the
-    outermost is read. Both are told in one warning for each file; with ``strict`` they are an error. Raises
-    FormatError.
+    A record without ``entities`` is not annotated (its tags are None). `Document.fields` keeps all else: other keys,
+    the tokens as they were given, an id that is no string (`Document.id` is what it looks like). A lone surrogate,
+    which no file can hold, becomes U+FFFD, and the offsets stay right; of entities inside each other the outermost is
+    read. Both are told in one warning for each file; with ``strict`` they are an error. Raises FormatError.
     """
     for item in read_records(where, encoding, labels, strict):
         if isinstance(item, Failure):
@@ -92,6 +95,7 @@ def records_of(
 def _lines_of(
     stream: IO[bytes], source: Source, encoding: str, labels: Labels | None, first: int, doubts: Doubts
 ) -> Iterator[Document | Failure]:
+    told = False  # that bytes are replaced
     for number in count(first):
         line = stream.readline(MAX_LINE_CHARS)
         place = f"{source.name}:{number}"
@@ -104,12 +108,16 @@ def _lines_of(
         if is_blank(line, encoding):
             continue
         try:
-            text = line.decode(encoding, "replace" if source.replace else "strict").rstrip("\r\n")
+            text = line.decode(encoding).rstrip("\r\n")
         except UnicodeDecodeError as error:
             what = f"byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line is not valid {encoding}"
-            mend = "name the encoding of the file, as in --encoding latin-1"
-            yield Failure(FormatError(f"{place}: {what}; {mend}"))
-            continue
+            if not source.replace:
+                mend = "name the encoding of the file, as in --encoding latin-1"
+                yield Failure(FormatError(f"{place}: {what}; {mend}"))
+                continue
+            if not told:
+                logger.warning("%s: %s; U+FFFD stands for it and for all that follow", place, what)
+            text, told = line.decode(encoding, "replace").rstrip("\r\n"), True
         text = text.removeprefix("\ufeff") if number == 1 else text
         yield _record(text, number, f"{source.id}#{number}", labels, doubts)
 
@@ -127,11 +135,21 @@ def _record(line: str, number: int, id: str, labels: Labels | None, doubts: Doub
     """The document of the line with this number, ``id`` for a record without one."""
     try:
         record, doubt = parse_record(line)
+    except ValueError as error:
+        return Failure(FormatError(f"{doubts.name}:{number}: {error}"))
+    return record_document(record, number, id, labels, doubts, doubt)
+
+
+def record_document(
+    record: dict[str, Any], number: int, id: str, labels: Labels | None, doubts: Doubts, known: Iterable[str] = ()
+) -> Document | Failure:
+    """The document of a record or a row of a table, and what is in doubt, with what is ``known`` to be so by now."""
+    try:
         document, more = _document(record, id, labels)
     except ValueError as error:
         return Failure(FormatError(f"{doubts.name}:{number}: {error}"))
     try:
-        for what in [*doubt, *more]:
+        for what in [*known, *more]:
             doubts.add(what, number)
     except FormatError as error:
         return Failure(error)
@@ -175,9 +193,11 @@ def _mended(value: Any) -> Any:
 
 def _document(record: dict[str, Any], id: str, labels: Labels | None) -> tuple[Document, list[str]]:
     """The document of a record, and what is in doubt about it."""
-    text, tokens, given = record.pop("text", None), record.pop("tokens", None), record.pop("entities", None)
+    text, tokens, given = record.pop("text", None), record.get("tokens"), record.pop("entities", None)
     annotated, places = record.pop("annotated", None), record.pop("open", None)
-    name = record.pop("id", None)
+    name = record.get("id")
+    if name is None or isinstance(name, str):
+        record.pop("id", None)  # of any other type it is kept as it is
     id = id if name is None else str(name)
     if text is None and tokens is None:
         raise ValueError("no text; expected an object with a text, or with tokens")

@@ -17,7 +17,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple
@@ -64,7 +64,8 @@ def sources(where: str | Path | IO[Any] | Source, patterns: Sequence[str]) -> li
     elif path.exists() or not glob.has_magic(str(where)):
         found, wanted, root = [path], "", path.parent
     else:
-        found = [Path(file) for file in glob.glob(str(where), recursive=True)]  # noqa: PTH207 (absolute patterns)
+        matching = glob.glob(str(where), recursive=True)  # noqa: PTH207 (absolute patterns)
+        found = [Path(file) for file in matching if Path(file).is_file()]
         root = next(parent for parent in path.parents if not glob.has_magic(str(parent)))
         wanted = f"{where}: no file matches"
     if not found:
@@ -193,7 +194,8 @@ def open_bytes(source: Source) -> Generator[Any, None, None]:
                 yield buffered if kind is None else unpacked(kind, buffered)
             finally:
                 if buffered is not raw:
-                    buffered.detach()  # else it closes the caller's stream when it is collected
+                    with suppress(ValueError):  # closed by now, where a reader was left in the middle
+                        buffered.detach()  # else it closes the caller's stream when it is collected
     except FileNotFoundError as error:
         raise FormatError(f"{source.name}: no such file") from error
     except Exception as error:
@@ -277,13 +279,19 @@ def _guess(error: UnicodeError, encoding: str, n_bytes: int) -> str:
 
 def read_lines(source: Source, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     """Line numbers (from 1) and lines without their end (LF or CRLF); only LF separates lines."""
+    for number, line in enumerate(read_raw_lines(source, encoding), 1):
+        yield number, line.removesuffix("\n").removesuffix("\r")
+
+
+def read_raw_lines(source: Source, encoding: str = "utf-8") -> Iterator[str]:
+    """Lines with their ends; only LF separates lines."""
     number, rest = 0, ""
     for chunk in read_chunks(source, encoding):
         *lines, rest = (rest + chunk).split("\n")
         for line in lines:
             number += 1
-            yield number, line.removesuffix("\r")
+            yield line + "\n"
         if len(rest) > MAX_LINE_CHARS:
             raise FormatError(f"{source.name}:{number + 1}: line of more than {MAX_LINE_CHARS} characters")
     if rest:
-        yield number + 1, rest.removesuffix("\r")
+        yield rest

@@ -50,23 +50,28 @@ def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Schem
 
 
 def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
-    """One ``{"id", "text", "entities": [{"start", "end", "label", "text", "confidence"}]}`` a line.
+    """One ``{"id", "text", "entities": [{"start", "end", "label", "text", "confidence"}]}`` a line, and whatever else a
+    document came with (`Document.fields`); a piece of a long text (`read_text`) has its ``"offset"`` in that text.
 
     The text survives exactly. Confidences are rounded to six decimals, null where unknown. Whatever some reader takes
-    for a line break is escaped. A piece of a long text (`read_text`) has its ``"offset"`` in that text too.
+    for a line break is escaped.
     """
     put = utf8(stream)
     for document in documents:
-        entities = [entity_record(entity) for entity in document.entities]
-        record: dict[str, Any] = {"id": document.id, "text": document.text, "entities": entities}
+        entities = entity_records(document)
+        record: dict[str, Any] = {"id": own_id(document), "text": document.text, "entities": entities}
         if document.open is not None:
             if document.open.annotated is not None:
                 record["annotated"] = list(document.open.annotated)
             if document.open.places:
                 record["open"] = [place._asdict() for place in document.open.places]
-        if "offset" in document.fields:
-            record["offset"] = document.fields["offset"]
-        put(json_line(record))
+        put(json_line(record | {key: value for key, value in document.fields.items() if key not in record}))
+
+
+def own_id(document: Document) -> object:
+    """The document's id, as the number (or whatever it was) that it came as."""
+    given = document.fields.get("id")
+    return document.id if given is None or str(given) != document.id else given
 
 
 def entity_record(entity: Entity) -> dict[str, Any]:
@@ -75,6 +80,20 @@ def entity_record(entity: Entity) -> dict[str, Any]:
     return {
         "start": entity.start, "end": entity.end, "label": entity.label, "text": entity.text, "confidence": confidence,
     }  # fmt: skip
+
+
+def entity_records(document: Document) -> list[dict[str, Any]]:
+    """The entities as plain data; those of a text that was taken from a page have ``source_start`` and ``source_end``
+    there too.
+    """
+    records = [entity_record(entity) for entity in document.entities]
+    if document.source_map is None:
+        return records
+    places = [document.source_map.span(entity.start, entity.end) for entity in document.entities]
+    return [
+        record | {"source_start": start, "source_end": end}
+        for record, (start, end) in zip(records, places, strict=True)
+    ]
 
 
 def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
@@ -100,9 +119,11 @@ def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
     put(foot)
 
 
-def write_text(documents: Iterable[Document], stream: IO[Any], *, color: bool | None = None) -> None:
+def write_text(
+    documents: Iterable[Document], stream: IO[Any], *, color: bool | None = None, headed: bool = False
+) -> None:
     """The text with its entities: coloured on a terminal, else as in ``[Ada Lovelace PER]``; documents apart, but
-    pieces of one long text (`read_text`) joined.
+    pieces of one long text (`read_text`) joined. ``headed`` puts the id above each.
 
     ``color`` overrules the look at the stream. On a terminal, control characters of the text are replaced, so that no
     document drives the terminal.
@@ -111,8 +132,12 @@ def write_text(documents: Iterable[Document], stream: IO[Any], *, color: bool | 
     show = _terminal(stream) if use_color else _plain(stream)
     ending: str | None = None  # of the document before
     for document in documents:
-        if ending is not None and not document.fields.get("offset"):
+        continues = bool(document.fields.get("offset"))
+        if ending is not None and not continues:
             show([(ending + "\n", None)])
+        if headed and not continues:
+            id = CONTROLS.sub("\ufffd", " ".join((document.id or "document").splitlines()))
+            show([(f"== {id} ==\n", None)])
         show(_segments(document))
         ending = "" if document.text.endswith("\n") else "\n"
     show([(ending or "", None)])

@@ -202,7 +202,7 @@ def test_jsonl():
     entities = [{"start": 8, "end": 11, "label": "PER"}, {"start": 0, "end": 3, "label": "person", "confidence": 0.5}]
     data = line(id=7, text=text, entities=entities, source="x") + "\n" + line(text="No names.")
     first, second = read(data, "jsonl", labels={"person": "PER"})
-    assert (first.text, first.id, first.fields) == (text, "7", {"source": "x"})
+    assert (first.text, first.id, first.fields) == (text, "7", {"id": 7, "source": "x"})
     assert [(e.label, e.text, e.confidence) for e in first.entities] == [("PER", "Ada", 0.5), ("PER", "Zoë", None)]
     assert (list(first.tags), second.tags) == ([], None)  # annotated, and not
     assert read(line(text="a", entities=[]), "jsonl")[0].tags is not None

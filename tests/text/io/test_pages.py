@@ -1,0 +1,127 @@
+"""HTML pages: what is read, and where in the page it stands."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from herdner.text.document import Entity
+from herdner.text.io import FormatError, read_documents, write_documents
+
+pytest.importorskip("turbohtml")
+TAG = re.compile(r"<[^>]*>")
+
+
+def read(page: str, **options: object) -> list:
+    return list(read_documents(io.BytesIO(page.encode("utf-8", "surrogatepass")), "html", **options))
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<p>Ada <b>Love</b>lace</p><p>met<br>Bo", "Ada Lovelace\n\nmet\nBo"),
+        ("<title>x</title><script>if (a<b) 'Ada'</script><style>p{}</style><h1>Ada</h1>Bo", "Ada\n\nBo"),
+        ("<ul><li>Ada<li>Bo</ul><table><tr><td>Cy<td>Di</table>", "Ada\n\nBo\n\nCy\n\nDi"),
+        ("Ada\r\n   met &amp; &eacute;t&#233; &lt;Bo&gt;&nbsp;&hellip;", "Ada met & été <Bo>\xa0…"),
+        ("<pre>Ada\n  met</pre>", "Ada\nmet"),
+        ("AT&T &foo; &notit; &", "AT&T &foo; ¬it; &"),
+        ("a < b <!-- Ada --> c <![CDATA[d]]> e", "a < b c e"),
+        ("<p title='a > b'>Ada</p", "Ada"),
+        ("Ada</>Bo<a b='<i>Cy", "AdaBo"),
+        ("<!DOCTYPE html><html lang=he dir=rtl><body>שלום <b>Ada</b> שלום 😀<i>é</i></html>", "שלום Ada שלום 😀é"),
+    ],
+)
+def test_the_text_of_a_page(page: str, text: str) -> None:
+    (document,) = read(page)
+    assert document.text == text
+
+
+def plain(page: str) -> str:
+    """What stands in a page of tags that are all whole."""
+    return html.unescape(TAG.sub("", page))
+
+
+PIECES = st.sampled_from(
+    ["Ada", " ", "</>", "\n", "\r\n", "<b>", "</b>", "<p>", "</p>", "<br>", "&amp;", "&eacute;", "&#x1F600;", "😀",
+     "שלום", "é",
+     "<i class='a'>", "</i>", "&nbsp;", "<!--x-->", "Lovelace"]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=30).map("".join))
+def test_every_character_is_found_in_the_page(page: str) -> None:
+    for document in read(page):
+        places = document.source_map
+        assert places is not None
+        last = 0
+        for i, character in enumerate(document.text):
+            start, end = places.span(i, i + 1)
+            assert last <= start <= end <= len(page)
+            if not character.isspace():
+                assert html.unescape(page[start:end]) == character
+            last = start
+        found = re.sub(r"\s", "", plain(page))
+        assert re.sub(r"\s", "", document.text) == found
+
+
+def test_names_have_their_places_in_the_page() -> None:
+    page = "<h1>R&eacute;n&eacute;e</h1>\r\n<p>Ada <b>Love</b>lace &amp; Co"
+    (document,) = read(page)
+    names = ["Rénée", "Ada Lovelace", "Co"]
+    starts = [document.text.index(name) for name in names]
+    document = document.with_entities(
+        [Entity(start, start + len(name), "PER", name) for start, name in zip(starts, names, strict=True)]
+    )
+    stream = io.BytesIO()
+    write_documents([document], stream, "jsonl")
+    found = [page[e["source_start"] : e["source_end"]] for e in json.loads(stream.getvalue())["entities"]]
+    assert found == ["R&eacute;n&eacute;e", "Ada <b>Love</b>lace", "Co"]
+
+
+@pytest.mark.parametrize("page", ["", "   ", "<p></p>", "<script>Ada</script>", "<!-- Ada", "<p title='Ada"])
+def test_a_page_without_text_is_no_document(page: str) -> None:
+    assert read(page) == []
+
+
+def test_what_is_no_page_is_one_message() -> None:
+    with pytest.raises(FormatError, match="is a PDF"):
+        list(read_documents(io.BytesIO(b"%PDF-1.7"), "html"))
+    with pytest.raises(FormatError, match="byte 0xff at offset 3"):
+        list(read_documents(io.BytesIO(b"<p>\xff"), "html"))
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<",
+        "<!--",
+        "<a ",
+        "<a b='",
+        "</",
+        "<![CDATA[",
+        "<p>",
+        "<svg>",
+        "</svg>",
+        "&",
+        "&am",
+        "<pre>",
+        "\r",
+        "a ",
+        "<br>",
+    ],
+)
+def test_pages_take_time_in_proportion_to_their_size(unit: str) -> None:
+    def seconds(n: int) -> float:
+        began = process_time()
+        read(unit * (n // len(unit)))
+        return process_time() - began
+
+    read("<p>a")
+    assert seconds(160_000) < 40 * min(seconds(20_000), seconds(20_000)) + 0.25
