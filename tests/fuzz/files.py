@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -241,8 +242,8 @@ def _docbin(rng: Rng) -> bytes:
 
 def readers(rng: Rng) -> None:
     """Documents in every format: whole documents, or a FormatError; and they can be written and tagged."""
-    names = [name for name, entry in FORMATS.items() if entry.read is not None]
-    name = pick(rng, *names)
+    missing = {name for name, module in (("html", "turbohtml"), ("parquet", "pyarrow")) if find_spec(module) is None}
+    name = pick(rng, *(name for name, entry in FORMATS.items() if entry.read is not None and name not in missing))
     data = _docbin(rng) if name == "spacy" and rng.random() < 0.8 else _bytes(rng, pick(rng, *SEEDS))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"

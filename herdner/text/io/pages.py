@@ -60,12 +60,12 @@ def _tokenizer() -> Any:
 
 def _extracted(page: str, tokens: Any) -> tuple[str, list[Run]]:
     """The text of the page, and where its pieces stand there."""
-    line_starts = [0, *(match.end() for match in _LINE_END.finditer(page))]
+    line_starts: list[int] = [0, *(match.end() for match in _LINE_END.finditer(page))]
     written = _Written()
     hidden, depth, pre = "", 0, 0  # the element that hides what is in it, how often it is open in itself
     text: tuple[int, str] | None = None  # where the last token's text begins; it ends before this token
     for token in tokens:
-        place: int = line_starts[token.line - 1] + token.col
+        place = line_starts[int(token.line) - 1] + int(token.col)
         if text is not None:
             _put(written, page, text[0], place, text[1], pre > 0)
             text = None
@@ -75,7 +75,7 @@ def _extracted(page: str, tokens: Any) -> tuple[str, list[Run]]:
             depth += step if tag == hidden else 0
             hidden = hidden if depth else ""
         elif kind == "TEXT":
-            text = place, token.data
+            text = place, str(token.data)
         elif step == 1 and tag in _HIDDEN and not token.self_closing:
             hidden, depth = tag, 1
         elif step and tag == "br":

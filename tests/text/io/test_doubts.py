@@ -123,7 +123,9 @@ def test_a_docbin_in_doubt(tokens, what, found, caplog):
 
 def test_what_is_written_is_never_in_doubt():
     (document,) = read_documents(io.BytesIO(b"Ada\tB-PER\nLee\tB-PER\nmet\tO\n\nBob\tB-PER\n"), "conll")
-    for format in (name for name, entry in FORMATS.items() if entry.read and entry.write and name != "text"):
+    for format in (
+        name for name, entry in FORMATS.items() if entry.read and entry.write and name not in ("text", "html")
+    ):
         stream = io.BytesIO()
         write_documents([document], stream, format)
         (back,) = read_documents(io.BytesIO(stream.getvalue()), format, strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from contextlib import suppress
+from importlib.util import find_spec
 from time import process_time
 
 import pytest
@@ -38,7 +39,8 @@ def seconds(format: str, data: bytes) -> float:
 
 
 QUICK = {"ieer", "jsonl", "uner"}  # the others share their code
-READERS = [name for name, entry in FORMATS.items() if entry.read is not None and name != "spacy"]
+MISSING = {"html"} if find_spec("turbohtml") is None else set[str]()
+READERS = [name for name, entry in FORMATS.items() if entry.read is not None and name not in {"spacy", *MISSING}]
 
 
 @pytest.mark.parametrize(
