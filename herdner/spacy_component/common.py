@@ -17,9 +17,12 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, SENT_START, SPACY  # type: ignore[attr-defined]
+from spacy.language import Language
 from spacy.tokens import Doc, SpanGroup
 from spacy.tokens import Span as DocSpan
+from spacy.util import get_minor_version_range, split_requirement
 
+from herdner import __version__
 from herdner.inference import Backend, make_backend
 from herdner.ner.names import Names
 from herdner.ner.names.known import NamesLike
@@ -63,6 +66,15 @@ class Aligned(NamedTuple):
         """The document's tokens among the tokens ``start:end`` of the ``Doc``; an empty range where there are none."""
         first, last = np.searchsorted(self.places, (start, end)).tolist()
         return first, last
+
+
+def require_herdner(nlp: Language) -> None:
+    """Herdner among the requirements of the pipeline, for ``spacy package``: by itself that finds only what was built
+    by setuptools.
+    """
+    given = list(nlp.meta.get("requirements") or [])
+    if not any(split_requirement(each)[0] == "herdner" for each in given):
+        nlp.meta["requirements"] = [*given, f"herdner{get_minor_version_range(__version__)}"]
 
 
 def document_of(doc: Doc, rules: SentenceRules = ENGLISH, sentence_starts: NDArray[np.bool_] | None = None) -> Aligned:

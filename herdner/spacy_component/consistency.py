@@ -41,6 +41,7 @@ from herdner.spacy_component.common import (
     configured_backend,
     named,
     register_extension,
+    require_herdner,
 )
 from herdner.spacy_component.evidence import OVERLAPS, Evidence, ask, entities_of, group_of, parser_before
 from herdner.spacy_component.pipe import SCORES, WRITES, EntityPipe
@@ -341,6 +342,7 @@ def make_consistency(
     scorer: Callable[..., dict[str, Any]] | None,
 ) -> HerdnerConsistency:
     """The factory ``herdner_consistency``; its arguments are those of `HerdnerConsistency`."""
+    require_herdner(nlp)
     return HerdnerConsistency(
         nlp, name, rules=rules, layer=layer, backend=backend, leave_alone=leave_alone, ask_ner=ask_ner, drop=drop,
         spans_key=spans_key, scores_key=scores_key, overlaps=overlaps, seed=seed, scorer=scorer,

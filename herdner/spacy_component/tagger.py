@@ -36,10 +36,12 @@ from herdner.spacy_component.common import (
     document_of,
     named,
     register_extension,
+    require_herdner,
     set_entities,
 )
 from herdner.spacy_component.examples import training_documents
 from herdner.spacy_component.pipe import SCORES, WRITES, EntityPipe, Part
+from herdner.text.io.labels import rename
 from herdner.text.sentences import ENGLISH, SentenceRules
 from herdner.text.tags import Span, spans_from_tags, split_tag
 from herdner.text.tokenize import TokenizerSettings
@@ -50,6 +52,7 @@ DEFAULT_CONFIG = {
     "links": True,
     "uncertainty": False,
     "names": None,
+    "labels": None,
     "seed": 0,
     "spans_key": None,
     "annotate_ents": True,
@@ -77,6 +80,8 @@ class HerdnerTagger(EntityPipe):
     particles.
     names: that the user knows (`herdner.Names`): a file, a list of spaCy's patterns, or a mapping with "file" or
     "patterns" and the options "strength", "hard" and "fold_case". A saved pipeline holds them.
+    labels: other names for the model's classes, as in {"PER": "PERSON", "LOC": "GPE"}; None drops a class, and one that
+    is not named keeps its name. A mapping for names (``names``) speaks of the model's own.
     seed: of samplers. Each ``Doc`` draws its random numbers from the same child of the seed, so what is found in it
     does not depend on other documents, their order, the batch size or the number of processes; it is what
     ``Tagger.tag`` finds with this seed.
@@ -86,6 +91,9 @@ class HerdnerTagger(EntityPipe):
     scorer: as in spaCy's ``ner``, by default F1 of ``doc.ents``.
 
     Sentences are those that components before it have set; where there are none, herdner's own rules find them.
+
+    There is no ``update``: the CRF is trained by `initialize`, to the end, on all examples at once, and steps on single
+    batches would only lead away from there. ``nlp.update`` and ``spacy train`` pass the component by.
     """
 
     part = "model"
@@ -100,6 +108,7 @@ class HerdnerTagger(EntityPipe):
         links: bool = True,
         uncertainty: bool = False,
         names: ConfiguredNames | None = None,
+        labels: Mapping[str, str | None] | None = None,
         seed: int = 0,
         spans_key: str | None = None,
         annotate_ents: bool = True,
@@ -118,6 +127,7 @@ class HerdnerTagger(EntityPipe):
         self._named_model = model
         self._tagger: Tagger | None = None
         self._labels: tuple[str, ...] = ()
+        self._renaming = None if labels is None else dict(labels)
         register_extension()
         with named(name):
             if not annotate_ents and spans_key is None:
@@ -127,6 +137,7 @@ class HerdnerTagger(EntityPipe):
             self._named_names, self._names = names, configured_names(names, missing_ok=True)
             if model is not None and _exists(model):
                 self._take(load(model).model_)
+                self._check_renaming()
             if self._tagger is not None and self._names is not None:
                 self._tagger.finder(self._names)  # a label that the model does not have is found here
 
@@ -153,8 +164,16 @@ class HerdnerTagger(EntityPipe):
         for each in aligned:
             names = next(tagged) if each.document.n_tokens else each.document
             spans = each.in_doc(spans_from_tags(names.tags or (), names.sentence_offsets))
-            found.append(Found(spans, [entity.confidence or 0.0 for entity in names.entities]))
+            sure = [entity.confidence or 0.0 for entity in names.entities]
+            found.append(self._renamed(Found(spans, sure)))
         return found
+
+    def _renamed(self, found: Found) -> Found:
+        if self._renaming is None:
+            return found
+        named = [(span, rename(span.label, self._renaming), sure) for span, sure in zip(*found, strict=True)]
+        kept = [(span._replace(label=label), sure) for span, label, sure in named if label is not None]
+        return Found([span for span, _ in kept], [sure for _, sure in kept])
 
     # --- what it knows ------------------------------------------------------------------------------------------------
 
@@ -191,9 +210,17 @@ class HerdnerTagger(EntityPipe):
                 "this model has no particles to average over: set uncertainty to false, or train it with n_particles"
             )
         self._tagger = Tagger.from_model(model, backend=self._backend, links=self.links)
-        self._labels = tuple(sorted({split_tag(tag)[1] for tag in model.weights.labels} - {""}))
+        classes = {split_tag(tag)[1] for tag in model.weights.labels} - {""}
+        renamed = {rename(label, self._renaming) for label in classes}
+        self._labels = tuple(sorted(label for label in renamed if label is not None))
         for label in self._labels:
             self.vocab.strings.add(label)  # now: a memory zone would forget a label that comes with an entity
+
+    def _check_renaming(self) -> None:
+        """ValueError for classes that the model of the config does not have: a slip would go unnoticed."""
+        classes = {split_tag(tag)[1] for tag in self.tagger.labels} - {""}
+        if unknown := sorted(set(self._renaming or {}) - classes):
+            raise ValueError(f"labels: the model has no class {unknown[0]!r}; it has {', '.join(sorted(classes))}")
 
     # --- training -----------------------------------------------------------------------------------------------------
 
@@ -277,6 +304,7 @@ def make_tagger(
     links: bool,
     uncertainty: bool,
     names: str | list[dict[str, Any]] | dict[str, Any] | None,
+    labels: dict[str, str | None] | None,
     seed: int,
     spans_key: str | None,
     annotate_ents: bool,
@@ -284,7 +312,9 @@ def make_tagger(
     scorer: Callable[..., dict[str, Any]] | None,
 ) -> HerdnerTagger:
     """The factory ``herdner``; its arguments are those of `HerdnerTagger`."""
+    require_herdner(nlp)
     return HerdnerTagger(
-        nlp.vocab, name, model=model, backend=backend, links=links, uncertainty=uncertainty, names=names, seed=seed,
-        spans_key=spans_key, annotate_ents=annotate_ents, overwrite_ents=overwrite_ents, scorer=scorer,
+        nlp.vocab, name, model=model, backend=backend, links=links, uncertainty=uncertainty, names=names,
+        labels=labels, seed=seed, spans_key=spans_key, annotate_ents=annotate_ents, overwrite_ents=overwrite_ents,
+        scorer=scorer,
     )  # fmt: skip

@@ -368,3 +368,21 @@ def test_an_extension_of_the_same_name_that_is_computed_is_left_alone(nlp):
     finally:
         Span.set_extension("confidence", default=old[0], force=True)
     assert np.isfinite([entity._.confidence for entity in nlp(TEXTS[2]).ents]).all()
+
+
+def test_classes_by_other_names():
+    text = "Ada Lovelace met Charles Babbage in London."
+    plain = pipeline(spans_key="names")(text)
+    nlp = pipeline(labels={"PER": "PERSON", "LOC": "GPE"}, spans_key="names")
+    doc = nlp(text)
+    assert [e.label_ for e in doc.ents] == ["PERSON", "PERSON", "GPE"]
+    assert [(e.start, e.end) for e in doc.ents] == [(e.start, e.end) for e in plain.ents]
+    assert nlp.get_pipe("herdner").labels == ("GPE", "ORG", "PERSON")
+    again = spacy.blank("en").from_config(nlp.config)
+    assert [e.label_ for e in again(text).ents] == ["PERSON", "PERSON", "GPE"]
+    dropped = pipeline(labels={"PER": None}, spans_key="names")(text)
+    assert [e.text for e in dropped.ents] == ["London"]
+    scores = dropped.spans["names"].attrs["scores"]
+    assert (len(scores), scores[0]) == (1, plain.spans["names"].attrs["scores"][2])
+    with pytest.raises(ComponentError, match="herdner: labels: the model has no class 'PERSON'; it has LOC, ORG, PER"):
+        pipeline(labels={"PERSON": "PER"})

@@ -21,7 +21,7 @@ from herdner.spacy_component.common import ComponentError
 from herdner.spacy_component.examples import training_documents
 from herdner.text.sentences import ENGLISH
 
-CONFIGS = Path(REPOSITORY, "docs", "spacy")
+CONFIGS = Path(REPOSITORY, "docs", "spacy", "project", "configs")
 CORPUS = Path(REPOSITORY, "corpora")
 
 
