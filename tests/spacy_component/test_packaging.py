@@ -69,7 +69,7 @@ def test_the_project_trains_and_its_package_works_in_an_environment_of_its_own(t
     (site / "build.pth").write_text(str(_folder_of("setuptools")))  # a source package needs it to be installed
     refused = run(*offline, package, folder=tmp_path, python=python)
     (site / "build.pth").unlink()
-    assert "No matching distribution found for herdner>=" in refused.stderr, refused.stderr
+    assert "No matching distribution found for herdner" in refused.stderr, refused.stderr
     (site / "others.pth").write_text("\n".join(path for path in sys.path if path))  # herdner and what it needs
     installed = run(*offline, "--no-deps", package, folder=tmp_path, python=python)
     assert installed.returncode == 0, installed.stderr

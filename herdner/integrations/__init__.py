@@ -1,0 +1,1 @@
+"""herdner behind and inside other libraries; each module needs the extra of its name."""
