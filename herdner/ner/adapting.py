@@ -38,7 +38,7 @@ def untrained(
             f"the base was trained for the language {base.tokenizer.language!r}, not {tokenizer.language!r}: adapt a"
             " model of that language, or train one from nothing"
         )
-    return replace(base, weights=ChainWeights.none(), link_tables=(), particles=None, card={})
+    return replace(base, weights=ChainWeights.none(), link_tables=(), particles=None, calibration=None, card={})
 
 
 def checked_start(start: Model, plan: FeaturePlan, lexicon: Lexicon, labels: Sequence[str]) -> ChainWeights:

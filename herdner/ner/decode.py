@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from herdner._ext.features import Extractor
 from herdner.crf.model import CRF, Links
 from herdner.inference import Backend, UnsupportedGraph, linear_chain, make_backend
+from herdner.ner.calibration import Beliefs, Calibration
 from herdner.ner.model import Model
 from herdner.ner.names.evidence import Evidence
 from herdner.ner.recasing import reader
@@ -100,6 +101,26 @@ def span_confidences(
     return np.exp(linear_chain.span_log_probability(unary, crf.transition, sentence_offsets, states, starts, ends))
 
 
+def span_beliefs(
+    crf: CRF,
+    unary: Floats,
+    sentence_offsets: NDArray[np.int64],
+    links: Sequence[Links],
+    found: Decoded,
+    spans: Sequence[Span],
+) -> Beliefs:
+    """What `span_confidences` says of the spans of ``found``, with links and without, and where links end."""
+    sure = span_confidences(crf, unary, sentence_offsets, links, found, found.states, spans)
+    ends = np.zeros(len(unary) + 1, np.int64)
+    for each in links:
+        ends[each.ends.ravel() + 1] = 1
+    before = np.cumsum(ends)  # how many tokens before this one are linked
+    linked = np.array([before[span.end] > before[span.start] for span in spans], np.bool_)
+    alone, own = sure.copy(), [span for span, is_linked in zip(spans, linked, strict=True) if is_linked]
+    alone[linked] = span_confidences(crf, unary, sentence_offsets, (), found, found.states, own)
+    return Beliefs(sure, alone, linked)
+
+
 def mean_confidences(
     particles: Iterable[tuple[float, CRF]],
     unary: Floats,
@@ -154,6 +175,7 @@ class Decoder:
 
     scheme: in which every sequence of tags is well formed; None where the model forbids nothing.
     read: what features and links see of a document.
+    calibration: what becomes of confidences; None: they stay what the CRF says.
     particles: CRFs of the posterior, each with its share of the confidence, where the model has them.
     """
 
@@ -162,6 +184,7 @@ class Decoder:
     extractor: Extractor
     crf: CRF
     read: Callable[[Document], Document]
+    calibration: Calibration | None = None
     particles: tuple[tuple[float, CRF], ...] = ()
 
     @classmethod
@@ -173,7 +196,7 @@ class Decoder:
             particles = tuple(zip(shares, model.particles.crfs(crf), strict=True))
         scheme = model.scheme if model.constrained else None
         read = reader(model.plan, model.lexicon)
-        return cls(model.weights.labels, scheme, model.extractor(), crf, read, particles)
+        return cls(model.weights.labels, scheme, model.extractor(), crf, read, model.calibration, particles)
 
     def without_links(self) -> Decoder:
         """The chain alone."""
@@ -215,8 +238,21 @@ class Decoder:
         if uncertainty and spans:
             sure = mean_confidences(self.particles, unary, offsets, links, backend, rng, found, spans)
         else:
-            sure = span_confidences(self.crf, unary, offsets, links, found, found.states, spans)
+            sure = self.confidences(unary, offsets, links, found, spans)
         return self._parts(documents, starts, found.states, spans, sure)
+
+    def confidences(
+        self,
+        unary: Floats,
+        sentence_offsets: NDArray[np.int64],
+        links: Sequence[Links],
+        found: Decoded,
+        spans: Sequence[Span],
+    ) -> Floats:
+        """[M]: of the spans of ``found``, calibrated where the model is."""
+        if self.calibration is None:
+            return span_confidences(self.crf, unary, sentence_offsets, links, found, found.states, spans)
+        return self.calibration(span_beliefs(self.crf, unary, sentence_offsets, links, found, spans))
 
     def _parts(
         self, documents: Sequence[Document], starts: list[int], states: States, spans: Sequence[Span], sure: Floats

@@ -11,8 +11,9 @@ and of the tables of links, whose other ends have the tags that they were given,
 the parts add up to the log-odds, to the rounding of floats, and each is exact, not an estimate: +0.69 doubles the odds,
 given the rest.
 
-That is not the confidence, which sums over all other readings and over what linked mentions might be instead. Both are
-shown, and what the confidence would be without links.
+That is not the confidence, which sums over all other readings and over what linked mentions might be instead, and is
+calibrated (`herdner.ner.calibration`) where log-odds are what the CRF itself says. Both are shown, and what the
+confidence would be without links.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 
 from herdner.crf.model import Links
 from herdner.crf.weights import ChainWeights
-from herdner.ner.decode import Decoded, Decoder, span_confidences
+from herdner.ner.decode import Decoded, Decoder
 from herdner.ner.model import Model
 from herdner.ner.names.evidence import Evidence
 from herdner.ner.wording import WELL_KNOWN, Words
@@ -330,8 +331,8 @@ class _Tagged:
         return found
 
     def _confidences_without_links(self, spans: Sequence[Span]) -> Floats:
-        crf, offsets, states = self.decoder.without_links().crf, self.document.sentence_offsets, self._states
-        return span_confidences(crf, self._unary, offsets, (), Decoded(states), states, spans)
+        offsets, found = self.document.sentence_offsets, Decoded(self._states)
+        return self.decoder.without_links().confidences(self._unary, offsets, (), found, spans)
 
     # --- words ------------------------------------------------------------------------------------------------------
 

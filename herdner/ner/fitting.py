@@ -1,8 +1,11 @@
-"""What the training of links needs: documents in one piece, log-potentials that are held out, F1 on other documents."""
+"""What the training of links and the calibration need: documents in one piece, log-potentials that are held out, what a
+CRF says of them, F1 on other documents.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +17,12 @@ from herdner.crf.objectives import Examples
 from herdner.crf.templates import EdgeScale
 from herdner.evaluation.scores import Pair, count_spans, f1_of_counts
 from herdner.inference import Backend
-from herdner.ner.decode import Tokenized, decode, joined
+from herdner.ner.calibration import Beliefs, Calibration
+from herdner.ner.decode import Tokenized, decode, joined, span_beliefs
 from herdner.ner.model import Model
+from herdner.ner.supervision import Supervision
 from herdner.text.document import Document
-from herdner.text.tags import Span, spans_from_states
+from herdner.text.tags import Span, spans_from_states, spans_from_tags
 
 TrainChain = Callable[[Sequence[int], str], Model]
 """Trains a chain on the documents of these numbers; the words say what for."""
@@ -29,7 +34,7 @@ def held_out_unaries(
     """For each document float64[tokens, tags], by a chain that was trained without it (every n-th document is a fold).
 
     A chain knows its own training data too well to need any links there, so that tables learned from it come out too
-    small. A single document can only be scored by the chain that was trained on it.
+    small, and is too sure of it. A single document can only be scored by the chain that was trained on it.
     """
     n_folds = min(n_folds, len(documents))
     unaries: list[NDArray[np.float64]] = [np.empty((0, len(labels)))] * len(documents)
@@ -41,6 +46,63 @@ def held_out_unaries(
             scores = extractor.scores(documents[i].tokens, documents[i].sentence_offsets)
             unaries[i] = _in_order(scores, model.weights.labels, labels)
     return unaries
+
+
+class Judged(NamedTuple):
+    """What a CRF says of the M names that it finds, ``right`` bool[M], and the number of their document int64[M]."""
+
+    said: Beliefs
+    right: NDArray[np.bool_]
+    document: NDArray[np.int64]
+
+
+def judged(
+    crf: CRF,
+    labels: tuple[str, ...],
+    documents: Sequence[Document],
+    unaries: Sequence[NDArray[np.float64]],
+    taught: Supervision,
+) -> Judged:
+    """The names that a CRF over these tags finds in documents with these log-potentials, but for those of which an
+    annotation in part does not tell whether they are right.
+    """
+    said, right, numbers = [_NOTHING], [np.empty(0, np.bool_)], [np.empty(0, np.int64)]
+    for i, (document, unary) in enumerate(zip(documents, unaries, strict=True)):
+        offsets = document.sentence_offsets
+        links = crf.links(document.tokens, unary, offsets)
+        found = decode(crf, unary, offsets, links, None, child(0, i))
+        gold, spans = set(spans_from_tags(taught.gold[i], offsets)), spans_from_states(found.states, labels, offsets)
+        if document.open is not None:  # then the labels are those of the annotation
+            may = taught.allowed[i][np.arange(len(unary)), found.states] != 0
+            spans = [span for span in spans if span in gold or not may[span.start : span.end].all()]
+        said.append(span_beliefs(crf, unary, offsets, links, found, spans))
+        right.append(np.array([span in gold for span in spans], np.bool_))
+        numbers.append(np.full(len(spans), i))
+    together = (np.concatenate(columns) for columns in zip(*said, strict=True))
+    return Judged(Beliefs(*together), np.concatenate(right), np.concatenate(numbers))
+
+
+def calibration(found: Judged, sources: Sequence[int] | None, origin: Calibration | None) -> Calibration:
+    """Fitted to names that were held against the truth; each of the ``sources`` of the documents counts the same."""
+    counts = None
+    if sources is not None:
+        of_name = np.array(sources, np.int64)[found.document]
+        sizes = np.bincount(of_name)
+        counts = (len(of_name) / np.count_nonzero(sizes) / np.maximum(sizes, 1))[of_name]
+    return Calibration.fit(found.said, found.right, counts, origin)
+
+
+def numbered(groups: Sequence[str] | None, n_documents: int) -> list[int] | None:
+    """Of each document the number of its group, from 0. ValueError where there is not one for each document."""
+    if groups is None:
+        return None
+    if len(groups) != n_documents:
+        raise ValueError(f"{n_documents} documents but {len(groups)} groups: name a source for each document")
+    number = {group: k for k, group in enumerate(dict.fromkeys(groups))}
+    return [number[group] for group in groups]
+
+
+_NOTHING = Beliefs(np.empty(0), np.empty(0), np.empty(0, np.bool_))
 
 
 def _in_order(scores: NDArray[np.float64], found: Sequence[str], labels: Sequence[str]) -> NDArray[np.float64]:

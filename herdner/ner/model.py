@@ -16,6 +16,7 @@ from herdner.crf.bayesian import TableParticles
 from herdner.crf.model import CRF, LinkTable
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.crf.weights import ChainWeights
+from herdner.ner.calibration import Calibration
 from herdner.ner.features import FeaturePlan, make_extractor
 from herdner.ner.lexicon import Gazetteers, Lexicon, WordValues
 from herdner.ner.model_file import check_arrays, read_model, undamaged, write_model
@@ -29,7 +30,8 @@ class Model:
 
     ``card`` says where the model comes from (corpora, licences, options, scores). With ``constrained``, tag sequences
     that are not well formed in ``scheme`` have log-potential -inf. ``link_tables`` link the tokens of a document.
-    ``particles``, where there are any, stand for the posterior distribution of the tables of `crf`.
+    ``particles``, where there are any, stand for the posterior distribution of the tables of `crf`. ``calibration``
+    says how often names are right of which the CRF is so sure; None, as in older files: not known.
     """
 
     weights: ChainWeights
@@ -41,6 +43,7 @@ class Model:
     card: Mapping[str, Any] = field(default_factory=dict[str, Any])
     link_tables: tuple[LinkTable, ...] = ()
     particles: TableParticles | None = None
+    calibration: Calibration | None = None
 
     def crf(self) -> CRF:
         """The tied tables, with -inf for what the scheme forbids."""
@@ -82,6 +85,8 @@ class Model:
             "tokenizer": self.tokenizer.to_dict(), "card": dict(self.card),
             "skips": [link_table_to_dict(each) for each in self.link_tables],
         }  # fmt: skip
+        if self.calibration is not None:
+            header["calibration"] = self.calibration.to_dict()
         write_model(where, header, arrays)
 
     @staticmethod
@@ -128,6 +133,7 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Mod
         tokenizer=TokenizerSettings.from_dict(header["tokenizer"]),
         card=dict(header["card"]),
         link_tables=link_tables_from(header.get("skips", ()), arrays, len(labels)),
+        calibration=Calibration.from_dict(header["calibration"]) if "calibration" in header else None,
     )
     return replace(model, particles=_particles(model.crf(), arrays)) if "particles" in arrays else model
 

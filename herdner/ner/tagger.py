@@ -32,7 +32,16 @@ from herdner.ner.chains import TRAINERS, Chains, CRFsuiteChains, OwnChains, Pena
 from herdner.ner.decode import DEFAULT_BACKEND, Decoder, backend_of
 from herdner.ner.explain import Explanation, explain
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
-from herdner.ner.fitting import TrainChain, check_development, development_f1, gather, held_out_unaries
+from herdner.ner.fitting import (
+    TrainChain,
+    calibration,
+    check_development,
+    development_f1,
+    gather,
+    held_out_unaries,
+    judged,
+    numbered,
+)
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError, shipped_models
@@ -77,6 +86,8 @@ class Tagger(Estimator):
     backend: name of the inference backend (`herdner.BACKENDS`) or a `Backend`; None is "sum-product" where a document
     has links, and "viterbi" where it has none.
     links: False leaves a trained model's links out.
+    calibrated: whether `fit` also learns how often a name is right of which the CRF is so sure (`Calibration`), where
+    it has chains to learn it from (the folds), and whether confidences say that; False: what the CRF itself says.
     tokenizer: settings with which text is split.
 
     Attributes
@@ -103,6 +114,7 @@ class Tagger(Estimator):
         n_particles: int = 0,
         backend: str | Backend | None = None,
         links: bool = True,
+        calibrated: bool = True,
         tokenizer: TokenizerSettings | None = None,
     ) -> None:
         self.plan = plan
@@ -120,6 +132,7 @@ class Tagger(Estimator):
         self.n_particles = n_particles
         self.backend = backend
         self.links = links
+        self.calibrated = calibrated
         self.tokenizer = tokenizer
 
     # --- scikit-learn's conventions ---------------------------------------------------------------------------------
@@ -137,6 +150,7 @@ class Tagger(Estimator):
         base: Tagger | None = None,
         start: Tagger | None = None,
         document_weights: Sequence[float] | NDArray[np.float64] | None = None,
+        groups: Sequence[str] | None = None,
         progress: Progress | None = None,
         seed: int = 0,
     ) -> Tagger:
@@ -144,16 +158,17 @@ class Tagger(Estimator):
         scheme). Documents may be annotated in part (`Document.open`): the likelihood is then that of all tags they may
         have (Tsuboi et al. 2008), and links learn from the best of these.
 
-        First the chain, on all documents and then on each fold's, then the tables of links, and then particles, if any
-        are asked for. With annotated ``development`` documents the tables are those of the iteration
-        whose F1 there is best. ``progress`` is told the number of each iteration and a report: "stage", "loss", "f1"
-        where it is known, and what the trainer says.
+        First the chain, on all documents and then on each fold's, then the tables of links, then the calibration, and
+        then particles, if any are asked for. With annotated ``development`` documents the tables are those of the
+        iteration whose F1 there is best. ``progress`` is told the number of each iteration and a report: "stage",
+        "loss", "f1" where it is known, and what the trainer says.
 
         ``base``: adapt this tagger's model. Plan, lexicon, scheme and tokenizer are its own, and so are the links,
         unless ``templates`` are given. Its weights and tables are where learning starts and what it is drawn to, by
         ``c2`` and ``learner.l2``; they stay where the documents say nothing. There may be new classes. ``start``: a
         tagger with the same features from whose weights the search for those of the chain starts; where it ends does
-        not depend on it. ``document_weights``: by how much each document counts for the chain, 1 if None.
+        not depend on it. ``document_weights``: by how much each document counts for the chain, 1 if None. ``groups``:
+        of each document, the source that it is from; each counts the same for the calibration.
         """
         self._check_names()
         whole(self.n_particles, "n_particles", 0)
@@ -162,7 +177,7 @@ class Tagger(Estimator):
         known = () if adapted is None else adapted.weights.labels
         documents, taught = supervise(list(documents), tags, self.scheme, known)
         development = _development_data(development)
-        counts = checked_weights(document_weights, len(documents))
+        counts, sources = checked_weights(document_weights, len(documents)), numbered(groups, len(documents))
         without_weights = self._untrained(adapted)
         read = reader(without_weights.plan, without_weights.lexicon)
         documents, development = list(map(read, documents)), list(map(read, development))
@@ -182,11 +197,15 @@ class Tagger(Estimator):
                     f" well formed in {self.scheme}; look for tags that collide with open ones beside them"
                 ) from None
 
-        model, curve = train(None, "chain"), None
+        model, curve, unaries = train(None, "chain"), None, None
         if templates or self.n_particles:
             tables = link_tables(templates, adapted, model.weights.labels)
             model = replace(model, link_tables=tables) if adapted is not None else model
-            model, curve = self._with_links(model, tables, documents, taught, train, development, progress, seed)
+            rest = train, development, progress, seed
+            model, curve, unaries = self._with_links(model, tables, documents, taught, *rest)
+        if self.calibrated and unaries and min(self.n_folds, len(documents)) > 1:
+            found = judged(model.crf(), model.weights.labels, documents, unaries, taught)
+            model = replace(model, calibration=calibration(found, sources, adapted and adapted.calibration))
         self.model_ = replace(model, card=dict(card or {}))
         self.learning_curve_: LearningCurve | None = curve
         self._forget_compiled()
@@ -242,14 +261,15 @@ class Tagger(Estimator):
         development: Sequence[Document],
         progress: Progress | None,
         seed: int,
-    ) -> tuple[Model, LearningCurve | None]:
-        """The model with learned tables of links, where anything is linked, and with particles. A model that has
-        tables adapts them: they are the mean of the prior.
+    ) -> tuple[Model, LearningCurve | None, list[NDArray[np.float64]] | None]:
+        """The model with learned tables of links, where anything is linked, and with particles; and the log-potentials
+        by the folds' chains, where they were needed. A model that has tables adapts them: they are the mean of the
+        prior.
         """
         labels = model.weights.labels
         linked = any(len(each.template.links(d.tokens, d.sentence_offsets)) for each in tables for d in documents)
         if not linked and not self.n_particles:
-            return model, None
+            return model, None, None
         crf = replace(model.crf(), link_tables=tables) if linked else model.crf()
         states = _states(model, documents, taught)
 
@@ -268,7 +288,7 @@ class Tagger(Estimator):
             )  # fmt: skip
             transition = np.where(np.isfinite(crf.transition), crf.transition, model.weights.transition)
             model = replace(model, weights=replace(model.weights, transition=transition), link_tables=crf.link_tables)
-        return replace(model, particles=self._sampled(crf, examples, seed)), curve
+        return replace(model, particles=self._sampled(crf, examples, seed)), curve, unaries
 
     def _sampled(self, crf: CRF, examples: Examples, seed: int) -> TableParticles | None:
         """Particles of the posterior whose prior is that of the learner."""
@@ -370,9 +390,11 @@ class Tagger(Estimator):
         shared out. Samplers, icm and mean-field begin with the best state of the chain: tag schemes forbid most of the
         steps that change one tag alone, so that from elsewhere they would hardly come there. Whatever backend chose the
         tags, the confidence of an entity is the probability that exactly its tokens carry its label, under the chain of
-        its sentence and what the backend's marginals of linked tokens add to it. With ``uncertainty`` it is the mean of
-        what the particles of the tables say, each inferred anew; the tags stay those of the model. ValueError for a
-        model without particles.
+        its sentence and what the backend's marginals of linked tokens add to it; a calibrated model turns it into how
+        often such a name is right (`Calibration`). That concerns entities alone: tags and `predict_marginals` are what
+        the CRF says, so that a confidence need not be what marginals of its tokens allow. With ``uncertainty`` it is
+        the mean of what the particles of the tables say, each inferred anew, and not calibrated; the tags stay those of
+        the model. ValueError for a model without particles.
 
         ``names`` are known to the user (`Names`, or what `Names.of` takes): they speak for their labels where they
         occur, or settle them. ValueError for a label that the model does not have.
@@ -423,7 +445,7 @@ class Tagger(Estimator):
         if backend is None and options:
             backend = DEFAULT_BACKEND
         chosen = None if backend is None else backend_of(backend, options)
-        decoder = self._decoder if (self.links if links is None else links) else self._decoder.without_links()
+        decoder = self._decoder_with(links)
         child(seed, first)  # a wrong seed raises here, and not once for each document
         tokenizer = self._tokenizer
         finder = None if names is None else self.finder(names)
@@ -489,7 +511,7 @@ class Tagger(Estimator):
         Mentions that have this label themselves, or cannot have it, are left out. All else as in `pipe`.
         """
         document = self.tag(source, seed=seed, backend=backend, links=links, names=names, **options)
-        decoder = self._decoder if (self.links if links is None else links) else self._decoder.without_links()
+        decoder = self._decoder_with(links)
         own_tokens = isinstance(source, str) or not source.n_tokens
         evidence = None if names is None else self.finder(names)(document, own_tokens)
         return explain(self._model, decoder, document, name, against, offsets, evidence)
@@ -525,6 +547,11 @@ class Tagger(Estimator):
     @cached_property
     def _decoder(self) -> Decoder:
         return Decoder.of(self._model)
+
+    def _decoder_with(self, links: bool | None) -> Decoder:
+        """The decoder, with links if this or else the tagger says so, calibrated if the tagger does."""
+        decoder = self._decoder if (self.links if links is None else links) else self._decoder.without_links()
+        return decoder if self.calibrated else replace(decoder, calibration=None)
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:

@@ -55,12 +55,13 @@ MEASURED = {  # name -> (path, format, classes as herdner's)
 }
 
 
-def training_documents(data: Path) -> Iterator[Document]:
+def training_documents(data: Path) -> Iterator[tuple[str, Document]]:
+    """Each with its source; our own are one."""
     for name, (path, classes, labels) in TRAINING.items():
         documents = (d for d in read_documents(data / path, name) if d.id not in LEFT_OUT)
-        yield from repaired(documents, classes, labels)
+        yield from ((name, document) for document in repaired(documents, classes, labels))
     for name in STORIES:
-        yield from read_documents(CORPORA / f"{name}.conll", "conll")
+        yield from (("herdner", document) for document in read_documents(CORPORA / f"{name}.conll", "conll"))
 
 
 def english_lexicon(n_words: int | None = None) -> Lexicon:
@@ -110,7 +111,7 @@ def main(
     console = Console(stderr=True)
     tokenizer = Tokenizer()
     lexicon = english_lexicon(n_words)
-    documents = list(training_documents(data))
+    groups, documents = map(list, zip(*training_documents(data), strict=True))
     templates = (linear_chain(), skip_chain())
     plan = default_plan(lexicon.gazetteers.names if lexicon.gazetteers else (), NAMES)
     tagger = Tagger(plan, lexicon, c1=c1, c2=c2, max_iterations=iterations, templates=templates)
@@ -123,7 +124,7 @@ def main(
                 tasks[stage] = progress.add_task(f"{stage}, {len(documents)} documents", total=iterations)
             progress.update(tasks[stage], completed=number)
 
-        tagger.fit(documents, progress=report)
+        tagger.fit(documents, groups=groups, progress=report)
     model = replace(tagger.model_, weights=tagger.model_.weights.pruned(smallest))
     console.print(f"{len(model.weights.keys)} features, {len(model.weights.entry_weights)} weights")
     scores = measure(Tagger.from_model(model), data, tokenizer)

@@ -1,4 +1,5 @@
-"""Are confidences of entities right as often as they say? Chain, links, and averages over particles of the tables.
+"""Are confidences of entities right as often as they say? Chain, links, averages over particles of the tables, and what
+the model's own calibration makes of them.
 
     herdner train --train ../shared/data/ner/conll2003/eng.train:conll2003 --particles 32 --output conll.herdner
     python scripts/papers/calibration.py --model conll.herdner --test ../shared/data/ner/conll2003/eng.testa:conll2003
@@ -6,8 +7,8 @@
 ECE, the expected calibration error, is the mean distance between the confidence and the precision of the entities of a
 bin (Naeini, Cooper and Hauskrecht 2015), with 15 bins of equal width or of equal mass; it is never 0, as each bin is
 noisy. Brier score and log loss are proper scores, of sharpness too. Each method is asked about the entities that it
-predicts itself; "links", "mode" and "particles" predict the same ones, so that their differences are paired: below 0
-the second one is better calibrated. Intervals resample documents. Writes calibration.json, .md and .png.
+predicts itself; all but "chain" predict the same ones, so that differences from "links" are paired: below 0 the other
+one is better calibrated. Intervals resample documents. Writes calibration.json, .md and .png.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def measured(methods: dict[str, Claims], n_documents: int, rng: np.random.Genera
         rows[name] = {"entities": len(found.right), "precision": found.right.mean()}
         for measure, function in MEASURES.items():
             rows[name][measure] = {"value": function(found), "interval": interval(samples[name][measure])}
-            if name in ("mode", "particles") and "links" in methods:
+            if name in ("mode", "particles", "calibrated") and "links" in methods:
                 change = samples[name][measure] - samples["links"][measure]
                 rows[name][measure]["less links"] = {
                     "value": function(found) - function(methods["links"]), "interval": interval(change)
@@ -70,12 +71,15 @@ def interval(values: Floats) -> list[float]:
 def predictions(tagger: Tagger, bare: Sequence[Document]) -> dict[str, list[Document]]:
     """By each method that the model allows."""
     model = tagger.model_
-    found = {"chain": list(Tagger.from_model(model, links=False).pipe(bare)), "links": list(tagger.pipe(bare))}
+    raw = Tagger.from_model(model, calibrated=False)
+    found = {"chain": list(raw.pipe(bare, links=False)), "links": list(raw.pipe(bare))}
     if model.particles is not None:
         first = TableParticles(model.particles.vectors[:1], np.ones(1))
         at_mode = Tagger.from_model(replace(model, particles=first))
         found["mode"] = list(at_mode.pipe(bare, uncertainty=True))
         found["particles"] = list(tagger.pipe(bare, uncertainty=True))
+    if model.calibration is not None:
+        found["calibrated"] = list(tagger.pipe(bare))
     return found
 
 

@@ -92,7 +92,7 @@ def test_the_script_measures_a_model(tmp_path: Path, n_particles: int) -> None:
     done = subprocess.run([*command, *options], cwd=ELSEWHERE, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr
     results = json.loads((tmp_path / "calibration.json").read_text())["results"]
-    expected = ["chain", "links", "mode", "particles"] if n_particles else ["chain", "links"]
+    expected = ["chain", "links", *(["mode", "particles"] if n_particles else []), "calibrated"]
     assert list(results["methods"]) == expected
     assert results["methods"]["links"]["entities"] > 50
     assert (tmp_path / "calibration.png").exists()
