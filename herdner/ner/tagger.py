@@ -86,8 +86,9 @@ class Tagger(Estimator):
     backend: name of the inference backend (`herdner.BACKENDS`) or a `Backend`; None is "sum-product" where a document
     has links, and "viterbi" where it has none.
     links: False leaves a trained model's links out.
-    calibrated: whether `fit` also learns how often a name is right of which the CRF is so sure (`Calibration`), where
-    it has chains to learn it from (the folds), and whether confidences say that; False: what the CRF itself says.
+    calibrated: whether `fit` also learns how often a name is right of which the CRF is so sure
+    (`herdner.ner.calibration`), where it has chains to learn it from (the folds), and whether confidences say that;
+    False: what the CRF itself says.
     tokenizer: settings with which text is split.
 
     Attributes
@@ -391,10 +392,10 @@ class Tagger(Estimator):
         steps that change one tag alone, so that from elsewhere they would hardly come there. Whatever backend chose the
         tags, the confidence of an entity is the probability that exactly its tokens carry its label, under the chain of
         its sentence and what the backend's marginals of linked tokens add to it; a calibrated model turns it into how
-        often such a name is right (`Calibration`). That concerns entities alone: tags and `predict_marginals` are what
-        the CRF says, so that a confidence need not be what marginals of its tokens allow. With ``uncertainty`` it is
-        the mean of what the particles of the tables say, each inferred anew, and not calibrated; the tags stay those of
-        the model. ValueError for a model without particles.
+        often such a name is right (`herdner.ner.calibration`). That concerns entities alone: tags and
+        `predict_marginals` are what the CRF says, so that a confidence need not be what marginals of its tokens allow.
+        With ``uncertainty`` it is the mean of what the particles of the tables say, each inferred anew, and not
+        calibrated; the tags stay those of the model. ValueError for a model without particles.
 
         ``names`` are known to the user (`Names`, or what `Names.of` takes): they speak for their labels where they
         occur, or settle them. ValueError for a label that the model does not have.

@@ -176,9 +176,10 @@ def test_a_calibration_that_is_none_is_a_damaged_model(tagger, tmp_path, wrong):
 def test_spacy_has_the_same_confidences(tagger, raw, tmp_path):
     tagger.save(tmp_path / "m")
     nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
     nlp.add_pipe("herdner", config={"model": str(tmp_path / "m")})
     doc = nlp(news("dev")[0].text)
-    tokens = Document.from_aligned(doc.text, [[token.text for token in doc if not token.is_space]])
+    tokens = Document.from_aligned(doc.text, [[t.text for t in sent if not t.is_space] for sent in doc.sents])
     said = [entity._.confidence for entity in doc.ents]
     assert len(said) > 2
     assert said == [entity.confidence for entity in tagger.tag(tokens).entities]
