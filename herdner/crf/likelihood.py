@@ -63,7 +63,7 @@ class ChainLikelihood:
         self.n_weights = data.n_features + int(data.transitions.sum())
         columns, _ = data.entries
         # The weights of m features that are one column are equal: m squares of 1/m of their sum.
-        self.penalty = np.full(self.n_weights, c2)
+        self.penalty = np.full(self.n_weights, float(c2))
         self.penalty[: len(columns)] /= data.sizes[columns]
         self.origin = np.zeros(self.n_weights) if origin is None else origin
         n_documents = int(data.documents.max()) + 1 if len(data.documents) else 0

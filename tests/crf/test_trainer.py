@@ -196,6 +196,12 @@ def test_objective_and_optimum_are_those_of_crfsuite(tmp_path):
     assert likelihood(own)[0] <= likelihood(data.vector_of(weights))[0] * (1 + 1e-9)
 
 
+def test_a_penalty_may_be_a_whole_number():
+    data = news_data()
+    vector = np.linspace(-1, 1, ChainLikelihood(data).n_weights)
+    assert ChainLikelihood(data, 1)(vector)[0] == ChainLikelihood(data, 1.0)(vector)[0]
+
+
 def test_progress_is_told_falling_losses():
     told: list[tuple[int, float]] = []
     train_chain(tiny(), c2=0.3, stop=Stop(20, 0.0), progress=lambda n, report: told.append((n, report["loss"])))
