@@ -24,6 +24,7 @@ from herdner.corpora.reading import parse_source, read
 from herdner.evaluation.compare import compare
 from herdner.evaluation.scores import evaluate
 from herdner.text.document import offsets_from_lengths
+from herdner.text.tokenize import Tokenizer
 
 
 def chunks(document: Document, most: int) -> Iterator[Document]:
@@ -98,7 +99,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for argument in arguments.corpora:
         source = parse_source(argument)
-        whole = read(source, map_labels=not arguments.keep_labels)
+        whole = read(source, map_labels=not arguments.keep_labels, tokenizer=Tokenizer())
         study(source.path, [piece for document in whole for piece in chunks(document, arguments.chunk)], arguments)
 
 
