@@ -45,8 +45,6 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
-        from herdner.corpora.registry import CorpusError
-
         try:
             return function(*args, **kwargs)
         except KeyboardInterrupt:
@@ -59,11 +57,18 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
             complain("not enough memory; split the input into smaller documents")
         except OSError as error:
             complain(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error)
-        except (ValueError, CorpusError) as error:
+        except (ValueError, _corpus_error()) as error:
             complain(error)
         raise typer.Exit(1)
 
     return guarded
+
+
+def _corpus_error() -> type[Exception]:
+    """Looked up when something fails: the registry takes longer to import than most commands need it."""
+    from herdner.corpora.registry import CorpusError
+
+    return CorpusError
 
 
 def backend_of(name: str, options: Mapping[str, object]) -> Backend:

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, cast, get_args
 
-from herdner.corpora.download import check_url
-
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -158,6 +156,8 @@ def _corpus_file(entry: object, where: str) -> CorpusFile:
     if file.url is not None:
         if name.endswith("/"):
             raise ValueError(f"{where}: a folder cannot have a url")
+        from herdner.corpora.download import check_url
+
         check_url(file.url)
     _finish(table, where)
     return file

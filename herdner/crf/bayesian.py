@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,11 @@ from herdner.base.seeds import Seed
 from herdner.crf.model import CRF
 from herdner.crf.objectives import Examples, Objective, PseudoLikelihood
 from herdner.crf.parameters import Parameters
-from herdner.fwss import Adam, Target, laplace, local_fwss
 from herdner.graph import DensityFactors, FactorGraph, Reals
 from herdner.sampling import Points
+
+if TYPE_CHECKING:
+    from herdner.fwss import Target
 
 Floats = NDArray[np.float64]
 
@@ -34,6 +37,8 @@ def table_posterior(crf: CRF, examples: Examples, l2: float = 2.0, objective: Ob
     a link once from either end, so that the posterior is somewhat too narrow (Pauli, Racugno and Ventura 2011).
     ValueError where l2 is not above 0, or right tags are forbidden.
     """
+    from herdner.fwss import Target
+
     if not 0 < l2 < np.inf:
         raise ValueError(f"l2 must be a number above 0, not {l2}: without a prior, tables are not bounded")
     parameters = tables_of(crf)
@@ -122,6 +127,8 @@ def sample_tables(
     variables are more than the particles. So it is whitened by its Laplace approximation, the particles start from
     draws of that, and `local_fwss` moves each ``n_steps`` times. Takes about d + n_steps n_particles gradients.
     """
+    from herdner.fwss import Adam, laplace, local_fwss
+
     posterior = table_posterior(crf, examples, l2, objective)
     normal = laplace(posterior, tables_of(crf).start)
     mode = Points(np.zeros((1, posterior.dim)), np.ones(1))

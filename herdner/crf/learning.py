@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.base.seeds import Seed, generator
 from herdner.crf.model import CRF, Links
 from herdner.crf.objectives import OBJECTIVES, Examples, Objective, Slope, scaled_links
 from herdner.crf.parameters import Parameters
 from herdner.inference import Backend
-from herdner.inference.backends.blocked_gibbs import BlockedGibbs
 from herdner.inference.plots import axes
 from herdner.sampling.record import Record
 
@@ -31,6 +29,12 @@ Score = Callable[[CRF], float]
 """The F1, or whatever is to be large, of a CRF on development data."""
 
 
+def _blocked_gibbs() -> Backend:
+    from herdner.inference.backends.blocked_gibbs import BlockedGibbs
+
+    return BlockedGibbs(n_sweeps=4)
+
+
 @dataclass(frozen=True)
 class MCMCLikelihood:
     """Maximum likelihood; the expected counts come from samples (Geyer 1991; DoGS17 Sec. 5.3).
@@ -41,7 +45,7 @@ class MCMCLikelihood:
     what they are: their derivatives need counts of single links.
     """
 
-    backend: Backend = field(default_factory=lambda: BlockedGibbs(n_sweeps=4))
+    backend: Backend = field(default_factory=_blocked_gibbs)
     step_size: float = 0.1
 
     def __post_init__(self) -> None:
@@ -167,6 +171,8 @@ def _minimise(
     parameters: Parameters, examples: Examples, learner: Learner, objective: Objective, watch: _Watch
 ) -> None:
     """L-BFGS (Liu and Nocedal 1989, by SciPy) on the objective and the L2 norm."""
+    from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+
     seen: dict[bytes, float] = {}
 
     def value_and_slope(vector: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:

@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.crf.model import CRF
 from herdner.crf.templates import clipped
@@ -93,6 +92,8 @@ class PseudoLikelihood:
         return self._by_token(crf, examples) if self.blocks == "token" else self._by_sentence(crf, examples)
 
     def _by_token(self, crf: CRF, examples: Examples) -> Slope:
+        from scipy.special import logsumexp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+
         y = examples.states
         logits, neighbours = examples.unary.copy(), _unscaled(crf.transition, examples.neighbours)
         linked = [neighbours, *scaled_links(crf, examples)]

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
-from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
 
 from herdner.crf.chain_data import ChainData
 from herdner.crf.likelihood import Borders, ChainLikelihood
@@ -57,6 +55,10 @@ def train_chain(
     start: where to begin; None is ``origin``, or 0. The weights of frequent features are searched in smaller steps:
     each is scaled by its frequency to the power of -1/5, which saves iterations and does not move the optimum.
     """
+    # Late, as everywhere: a tagger that only tags does without SciPy, which takes half a second.
+    from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+    from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
+
     likelihood = ChainLikelihood(
         data, c2, origin=origin, document_weights=document_weights, borders=borders, n_threads=n_threads
     )

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.dobrushin.certificate import Certificate
 from herdner.inference.diagnostics import Diagnostics, diagnose, to_arviz
 from herdner.inference.plots import plot_marginals, plot_trace
 
 if TYPE_CHECKING:
     from arviz import InferenceData
     from matplotlib.axes import Axes
+
+    from herdner.dobrushin.certificate import Certificate
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from herdner.text.document import Document
 from herdner.text.failure import Failure
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -103,6 +105,8 @@ async def awaited(
     function: Callable[[int, T], U], items: Iterable[T] | AsyncIterable[T], first: int, n_jobs: int
 ) -> AsyncIterator[U]:
     """``function(number, item)`` of each item, in their order, by at most ``n_jobs`` threads at a time."""
+    import asyncio  # late: it takes as long as reading a model
+
     waiting: deque[asyncio.Task[U]] = deque()
     number = first
     try:

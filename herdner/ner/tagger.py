@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.checks import whole
 from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
 from herdner.crf.bayesian import TableParticles, sample_tables
@@ -25,7 +26,6 @@ from herdner.crf.objectives import Examples
 from herdner.crf.templates import LinearChain, SkipChain, Template, linear_chain, skip_chain
 from herdner.crf.trainer import Progress
 from herdner.crf.weights import ChainWeights
-from herdner.fwss.common import whole
 from herdner.inference import Backend, make_backend
 from herdner.ner.adapting import ADAPTING, checked_start, checked_weights, link_tables, untrained
 from herdner.ner.chains import TRAINERS, Chains, CRFsuiteChains, OwnChains, Penalty, TrainerName

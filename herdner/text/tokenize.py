@@ -1,9 +1,9 @@
-"""Text to tokens with character offsets: spaCy's tokenizer, applied once per distinct word.
+"""Text to tokens with character offsets: spaCy's rules, applied once per distinct word.
 
-spaCy splits every run of characters between white space on its own, so the split of a run is worked out once and
-kept; repeated runs cost a dictionary look-up, a tenth of the time of calling spaCy on the whole text. The rules are
-those of ``spacy.blank(language)`` with the additions below. Nothing is kept in spaCy's vocabulary (it works inside a
-memory zone), and the cache is emptied when it is full, so memory does not grow with the stream.
+Every run of characters between white space is split on its own, so the split of a run is worked out once and kept;
+repeated runs cost a dictionary look-up, a tenth of the time of calling spaCy on the whole text. The rules are those of
+``spacy.blank(language)`` with the additions below. The cache is emptied when it is full, so memory does not grow with
+the stream.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
-from importlib import import_module
-from itertools import chain
+from itertools import accumulate, chain
 from threading import Lock
 from typing import Any
 
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from herdner._ext.text import place
 from herdner.text.document import Document
 from herdner.text.sentences import ENGLISH, SentenceRules, sentence_offsets
+from herdner.text.splitting import Splitter, english, spacy_rules
 
 # News writes "U.S.-led", "U.S./Mexico", "(AP)-based", "--Paris", "``Moi", "NAIROBI--" and copies byte-order marks and
 # zero-width spaces from web pages. spaCy's English rules leave these glued to the name.
@@ -29,11 +29,11 @@ INVISIBLE = "[\u0000-\u0008\u000e-\u001b\u007f-\u0084\u0086-\u009f\u00ad\u200b\u
 PREFIXES = ("``", r"-+(?=[^\W\d])", r"[|~]", INVISIBLE)
 SUFFIXES = ("``", r"(?<=[\w.])-+", r"[|~]", INVISIBLE)
 INFIXES = (r"(?<=[^\W\d]\.)[-/](?=[^\W\d])", r"(?<=[^\W\d])[)\]]-?(?=[^\W\d])|(?<=[)\]])-(?=[^\W\d])", r"\|", INVISIBLE)
-# Runs without white space longer than this are cut before spaCy sees them, behind a punctuation mark where one is near:
-# its affix rules take time that grows with the square of the length.
+# Runs without white space longer than this are cut before the rules see them, behind a punctuation mark where one is
+# near: rules of affixes take time that grows with the square of the length.
 LONGEST_RUN = 128
-PIECE = re.compile(rf"(?s).{{1,{LONGEST_RUN}}}(?<=\W)|.{{1,{LONGEST_RUN}}}")
 SURROGATES = re.compile("[\ud800-\udfff]")
+PIECE = re.compile(rf"(?s).{{1,{LONGEST_RUN}}}(?<=\W)|.{{1,{LONGEST_RUN}}}")
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,8 @@ class Tokenizer:
         self._cache_characters = cache_characters
         self._splits: dict[str, tuple[str, ...]] = {}
         self._cached_characters = 0
-        self._nlp: Any = None
-        self._special_cases: frozenset[str] = frozenset()
-        self._lock = Lock()  # held while new words are split: spaCy's vocabulary is not for several threads
+        self._splitter: Splitter | None = None
+        self._lock = Lock()  # held while new words are split, so that each is split and counted once
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.settings, self._cache_characters)
@@ -131,54 +130,26 @@ class Tokenizer:
         return {run: found[run] if run in found else splits[run] for run in runs}
 
     def _apply_rules(self, runs: list[str]) -> list[tuple[str, ...]]:
-        """spaCy's split of each run (no white space inside); the parts of a run, joined, are the run."""
-        nlp = self._nlp or self._load()
-        # A lone surrogate cannot be encoded as spaCy does; the rules see U+FFFD in its place, the tokens keep it.
-        # Every rule but the special cases needs a character that is no Latin letter.
-        hard = [run for run in runs if not (run.isascii() and run.isalpha()) or run in self._special_cases]
-        with nlp.memory_zone():
-            starts = [token.idx for token in nlp.tokenizer(SURROGATES.sub("\ufffd", "\n".join(hard)))]
-        splits = dict(zip(hard, _regroup(hard, starts), strict=True))
-        return [splits.get(run, (run,)) for run in runs]
+        """The split of each run (no white space inside) by the language's rules; its parts, joined, are the run."""
+        split = self._splitter = self._splitter or self._load()
+        # Every rule but the exceptions needs a character that is no Latin letter.
+        easy = [run.isascii() and run.isalpha() and run not in split for run in runs]
+        return [(run,) if whole else _split(split, run) for run, whole in zip(runs, easy, strict=True)]
 
-    def _load(self) -> Any:
-        # Imported here: spaCy takes half a second, and a document that is already split into tokens does not need it.
-        spacy: Any = import_module("spacy")  # partly untyped
-        try:
-            nlp: Any = spacy.blank(self.settings.language)
-        except ImportError as error:
-            raise ValueError(f"tokenizer language {self.settings.language!r} is not one that spaCy knows") from error
-        defaults, rules = nlp.Defaults, nlp.tokenizer
-        if not isinstance(rules, spacy.tokenizer.Tokenizer):
-            raise ValueError(
-                f"tokenizer language {self.settings.language!r}: texts without spaces need a word segmenter"
-            )
-        rules.prefix_search = spacy.util.compile_prefix_regex([*PREFIXES, *(defaults.prefixes or ())]).search
-        rules.suffix_search = spacy.util.compile_suffix_regex([*SUFFIXES, *(defaults.suffixes or ())]).search
-        rules.infix_finditer = spacy.util.compile_infix_regex([*INFIXES, *(defaults.infixes or ())]).finditer
-        for word in self.settings.sentences.abbreviations:
-            rules.add_special_case(word, [{spacy.symbols.ORTH: word}])
-        # Only the split is wanted, not the attributes of the words; leaving them out halves the time of a new word.
-        nlp.vocab.lex_attr_getters = {}
-        self._special_cases = frozenset(rules.rules)
-        self._nlp = nlp
-        return nlp
+    def _load(self) -> Splitter:
+        # Late: a document that is already split into tokens needs no rules.
+        language, words = self.settings.language, self.settings.sentences.abbreviations
+        rules = english() if language == "en" else spacy_rules(language)
+        return Splitter(rules.extended(PREFIXES, SUFFIXES, INFIXES, words))
 
 
 def _restore(settings: TokenizerSettings, cache_characters: int) -> Tokenizer:
     return Tokenizer(settings, cache_characters=cache_characters)
 
 
-def _regroup(runs: list[str], starts: list[int]) -> list[tuple[str, ...]]:
-    """The parts of each run, from the token starts in the runs joined by line feeds (each of which is a token too)."""
-    splits: list[tuple[str, ...]] = []
-    token = begin = 0
-    for run in runs:
-        end = begin + len(run)
-        cuts: list[int] = []
-        while token < len(starts) and starts[token] < end:
-            cuts.append(starts[token] - begin)
-            token += 1
-        splits.append((run,) if len(cuts) == 1 else tuple(map(run.__getitem__, map(slice, cuts, [*cuts[1:], None]))))
-        token, begin = token + 1, end + 1
-    return splits
+def _split(split: Splitter, run: str) -> tuple[str, ...]:
+    """The parts, where the run may hold lone surrogates: spaCy cannot encode them, so that its rules see U+FFFD."""
+    if not SURROGATES.search(run):
+        return split(run)
+    parts = split(SURROGATES.sub("\ufffd", run))
+    return tuple(run[end - len(part) : end] for part, end in zip(parts, accumulate(map(len, parts)), strict=True))

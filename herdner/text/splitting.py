@@ -1,0 +1,180 @@
+"""spaCy's split of a run of characters without white space, by spaCy's rules but without spaCy, whose import takes
+longer than all else that tagging a page needs.
+
+The algorithm is that of ``spacy.tokenizer.Tokenizer`` (https://spacy.io/usage/linguistic-features#how-tokenizer-works),
+and the tokens are the same. `english` reads the rules of spaCy's English from a file of this package; those of other
+languages come from spaCy itself.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any, NamedTuple
+
+Match = Callable[[str], "re.Match[str] | None"]
+
+
+@dataclass(frozen=True)
+class SplitRules:
+    """What a language cuts off: regular expressions of prefixes, suffixes and infixes; words that are cut into the
+    parts given (``exceptions``); and what is left whole, whatever is in it.
+    """
+
+    prefixes: tuple[str, ...]
+    suffixes: tuple[str, ...]
+    infixes: tuple[str, ...]
+    exceptions: Mapping[str, tuple[str, ...]]
+    is_word: Match | None = None
+    is_address: Match | None = None
+
+    def extended(
+        self, prefixes: Sequence[str], suffixes: Sequence[str], infixes: Sequence[str], words: Iterable[str]
+    ) -> SplitRules:
+        """With rules that are tried before these, and words that are never cut."""
+        return replace(
+            self,
+            prefixes=(*prefixes, *self.prefixes),
+            suffixes=(*suffixes, *self.suffixes),
+            infixes=(*infixes, *self.infixes),
+            exceptions={**self.exceptions, **{word: (word,) for word in words}},
+        )
+
+
+def english() -> SplitRules:
+    """The rules of spaCy's English (MIT), as ``scripts/models/english_rules.py`` wrote them down."""
+    found = json.loads((importlib.resources.files("herdner") / "data" / "english.json").read_text(encoding="utf-8"))
+    return SplitRules(
+        prefixes=tuple(found["prefixes"]),
+        suffixes=tuple(found["suffixes"]),
+        infixes=tuple(found["infixes"]),
+        exceptions={"".join(parts): tuple(parts) for parts in found["exceptions"]},
+        is_address=re.compile(found["address"]).match,
+    )
+
+
+def spacy_rules(language: str) -> SplitRules:
+    """Those of ``spacy.blank(language)``; ValueError where spaCy does not know it, or does not split it by rules."""
+    try:
+        spacy: Any = import_module("spacy")  # partly untyped
+    except ImportError:
+        raise ValueError(f"tokenizer language {language!r} needs spaCy: pip install 'herdner[spacy]'") from None
+    try:
+        nlp: Any = spacy.blank(language)
+    except ImportError as error:
+        raise ValueError(f"tokenizer language {language!r} is not one that spaCy knows") from error
+    defaults, rules = nlp.Defaults, nlp.tokenizer
+    if not isinstance(rules, spacy.tokenizer.Tokenizer):
+        raise ValueError(f"tokenizer language {language!r}: texts without spaces need a word segmenter")
+    orth: int = spacy.symbols.ORTH
+    return SplitRules(
+        prefixes=tuple(defaults.prefixes or ()),
+        suffixes=tuple(defaults.suffixes or ()),
+        infixes=tuple(defaults.infixes or ()),
+        exceptions={word: tuple(part[orth] for part in parts) for word, parts in rules.rules.items()},
+        is_word=rules.token_match,
+        is_address=rules.url_match,
+    )
+
+
+class _Span(NamedTuple):
+    start: int
+    end: int
+    word: str
+
+
+class Splitter:
+    """Callable: a run of characters without white space to its tokens, which are the run when joined."""
+
+    def __init__(self, rules: SplitRules) -> None:
+        self._exceptions = dict(rules.exceptions)
+        self._is_word, self._is_address = rules.is_word, rules.is_address
+        self._prefix = re.compile("|".join(f"^{piece}" for piece in rules.prefixes if piece.strip())).search
+        self._suffix = re.compile("|".join(f"{piece}$" for piece in rules.suffixes if piece.strip())).search
+        self._infixes = re.compile("|".join(piece for piece in rules.infixes if piece.strip())).finditer
+        # Exceptions that the other rules would cut, by the first token of what they leave: they count inside a run too.
+        self._joined: dict[str, dict[tuple[str, ...], str]] = {}
+        for word in self._exceptions:
+            if self._prefix(word) or self._suffix(word) or next(self._infixes(word), None):
+                parts = tuple(self._cut(word, {}))
+                self._joined.setdefault(parts[0], {})[parts] = word
+
+    def __contains__(self, run: str) -> bool:
+        """Whether the run as a whole is an exception."""
+        return run in self._exceptions
+
+    def __call__(self, run: str) -> tuple[str, ...]:
+        whole = self._exceptions.get(run)
+        tokens = list(self._cut(run, self._exceptions)) if whole is None else list(whole)
+        spans = [span for start, token in enumerate(tokens) if token in self._joined
+                 for span in self._spans(tokens, start)]  # fmt: skip
+        for span in reversed(_apart(spans)):
+            tokens[span.start : span.end] = self._exceptions[span.word]
+        return tuple(tokens)
+
+    def _spans(self, tokens: list[str], start: int) -> Iterator[_Span]:
+        for parts, word in self._joined[tokens[start]].items():
+            end = start + len(parts)
+            if tuple(tokens[start:end]) == parts:
+                yield _Span(start, end, word)
+
+    def _cut(self, run: str, exceptions: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+        """Prefixes, what is left, suffixes."""
+        before: list[str] = []
+        after: list[str] = []
+        size = 0
+        while run and len(run) != size and not (self._is_word and self._is_word(run)) and run not in exceptions:
+            size = len(run)
+            ahead = _length(self._prefix(run))
+            if ahead and run[ahead:] in exceptions:
+                before.append(run[:ahead])
+                run = run[ahead:]
+                break
+            behind = _length(self._suffix(run[ahead:]))
+            if behind and run[:-behind] in exceptions:
+                after.append(run[-behind:])
+                run = run[:-behind]
+                break
+            if behind:
+                after.append(run[-behind:])
+            if ahead:
+                before.append(run[:ahead])
+            run = run[ahead : len(run) - behind]
+        yield from before
+        if run in exceptions:
+            yield from exceptions[run]
+        elif run:
+            yield from self._middle(run)
+        yield from reversed(after)
+
+    def _middle(self, run: str) -> Iterator[str]:
+        """What is left without prefixes and suffixes, cut at its infixes, unless it is a word or an address."""
+        start = 0
+        if not ((self._is_word and self._is_word(run)) or (self._is_address and self._is_address(run))):
+            for infix in self._infixes(run):
+                first, last = infix.span()
+                if first == 0:
+                    continue
+                yield from filter(None, (run[start:first], run[first:last]))
+                start = last
+        if start < len(run):
+            yield run[start:]
+
+
+def _length(found: re.Match[str] | None) -> int:
+    return 0 if found is None else found.end() - found.start()
+
+
+def _apart(spans: list[_Span]) -> list[_Span]:
+    """Of spans that overlap the longest, and of those the first; ascending."""
+    taken: set[int] = set()
+    kept: list[_Span] = []
+    for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
+        if span.start not in taken and span.end - 1 not in taken:
+            kept.append(span)
+        taken.update(range(span.start, span.end))
+    return sorted(kept)
