@@ -9,15 +9,16 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import typer
 
+from herdner.base.extras import MissingExtra
 from herdner.base.options import read
 from herdner.cli.usage import options_of, wrong_use
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
     from herdner import Tagger
     from herdner.inference import Backend
@@ -57,7 +58,7 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
             complain("not enough memory; split the input into smaller documents")
         except OSError as error:
             complain(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error)
-        except (ValueError, _corpus_error()) as error:
+        except (ValueError, MissingExtra, _corpus_error()) as error:
             complain(error)
         raise typer.Exit(1)
 
@@ -120,16 +121,29 @@ def destination(output: str | None) -> Generator[IO[Any]]:
             stream.detach()
 
 
+class Unseen:
+    """Stands in for a progress display that nobody would see."""
+
+    def add_task(self, description: str, total: float | None = None, **fields: object) -> TaskID:
+        return cast("TaskID", 0)
+
+    def update(self, task: TaskID, **fields: object) -> None: ...
+
+    def advance(self, task: TaskID, advance: float = 1) -> None: ...
+
+
 @contextmanager
-def progress(*columns: str, shown: bool = True) -> Generator[Progress]:
+def progress(*columns: str, shown: bool = True) -> Generator[Progress | Unseen]:
     """A progress display on stderr: only on a terminal, and not where it would mix with output on the same terminal."""
+    if not (shown and sys.stderr.isatty()):
+        yield Unseen()
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     texts = [TextColumn(column) for column in columns]
-    live = shown and sys.stderr.isatty()
     with Progress(
         TextColumn("{task.description}"), BarColumn(), *texts, TimeElapsedColumn(),
-        console=Console(stderr=True), transient=True, disable=not live,
+        console=Console(stderr=True), transient=True,
     ) as display:  # fmt: skip
         yield display

@@ -89,6 +89,9 @@ def evaluate(
     With --consistency: names that a document repeats, how many have differing labels and how many are all right; and
     short forms such as "Winam" after "Winam Ferries Ltd."; with the links between mentions and without.
     """
+    from herdner.evaluation.scores import check_scores
+
+    check_scores()
     sources = parse_sources(files)
     gold = Gold(sources, map_labels, parse_map(map_ or ()), case_of(case), strict)
     if compare is None:

@@ -149,6 +149,7 @@ def train(
     from herdner.text.tokenize import Tokenizer
 
     check_words(scheme, trainer, weights, objective)
+    check_libraries(own_trainer=trainer == "herdner" and c1 == 0, scored=bool(dev))
     check_writable(output)
     check_figure(curve, "--curve")
     templates, learner = links(link, objective, l2, joint, scaled, language)
@@ -189,6 +190,17 @@ def check_words(scheme: str, trainer: str, weights: str, objective: str) -> None
     check_choice("--trainer", trainer, TRAINERS)
     check_choice("--weights", weights, WEIGHTS)
     check_choice("--objective", objective, OBJECTIVES)
+
+
+def check_libraries(own_trainer: bool, scored: bool) -> None:
+    """What the training will come to need, said before it begins."""
+    from herdner.crf.crfsuite import check_crfsuite
+    from herdner.evaluation.scores import check_scores
+
+    if not own_trainer:
+        check_crfsuite()
+    if scored:
+        check_scores()
 
 
 def usual_penalty(base: str | None) -> Penalty:

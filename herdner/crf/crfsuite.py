@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.extras import check_extra
 from herdner.crf.trainer import Progress
 from herdner.crf.weights import ChainWeights, Keys
 
@@ -99,6 +100,11 @@ def train_crfsuite(
         return chain_weights(read_crfsuite(path))
 
 
+def check_crfsuite() -> None:
+    """MissingExtra where sklearn-crfsuite is not installed; for what takes long before it comes to its training."""
+    check_extra("sklearn_crfsuite", "CRFsuite, and an L1 norm, need sklearn-crfsuite", "crfsuite")
+
+
 def chain_weights(model: CRFsuiteWeights) -> ChainWeights:
     """A CRFsuite model whose attribute names are decimal keys, as weights by key."""
     if len(model.labels) > 256:
@@ -132,6 +138,7 @@ def _sentences(tags: Sequence[Sequence[str]], sentence_offsets: Sequence[NDArray
 
 
 def _estimator(path: Path, c1: float, c2: float, min_freq: int, max_iterations: int, progress: Progress | None) -> Any:
+    check_crfsuite()
     import pycrfsuite  # pyright: ignore[reportMissingTypeStubs]
     import sklearn_crfsuite  # pyright: ignore[reportMissingTypeStubs]
 

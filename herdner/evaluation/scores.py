@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.extras import check_extra
 from herdner.evaluation.tabular import Tabulated
 from herdner.text.document import Document
 from herdner.text.tags import Scheme, Span, detect_scheme, spans_from_tags, tags_from_spans
@@ -162,8 +163,14 @@ def pair_up(gold: Sequence[Document], predicted: Sequence[Document], scheme: Sch
         yield Pair(right.spans or [], spans, right.sentence_offsets)
 
 
+def check_scores() -> None:
+    """MissingExtra where seqeval is not installed; for what takes long before it comes to its scores."""
+    check_extra("seqeval", "scores need seqeval", "evaluate")
+
+
 def _seqeval(pairs: Sequence[Pair]) -> tuple[ClassScores, ClassScores, tuple[ClassScores, ...]]:
     """Micro and macro scores and scores by class, from seqeval."""
+    check_scores()
     from seqeval.metrics.v1 import precision_recall_fscore_support  # pyright: ignore
     from seqeval.scheme import IOB2  # pyright: ignore[reportMissingTypeStubs]
 

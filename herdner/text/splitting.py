@@ -13,8 +13,10 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
+from itertools import filterfalse
 from typing import Any, NamedTuple
+
+from herdner.base.extras import extra
 
 Match = Callable[[str], "re.Match[str] | None"]
 
@@ -59,10 +61,7 @@ def english() -> SplitRules:
 
 def spacy_rules(language: str) -> SplitRules:
     """Those of ``spacy.blank(language)``; ValueError where spaCy does not know it, or does not split it by rules."""
-    try:
-        spacy: Any = import_module("spacy")  # partly untyped
-    except ImportError:
-        raise ValueError(f"tokenizer language {language!r} needs spaCy: pip install 'herdner[spacy]'") from None
+    spacy = extra("spacy", f"tokens of the language {language!r} need spaCy", "spacy")
     try:
         nlp: Any = spacy.blank(language)
     except ImportError as error:
@@ -87,6 +86,11 @@ class _Span(NamedTuple):
     word: str
 
 
+def plain(run: str) -> bool:
+    """Whether all are Latin letters, between which no language cuts but in its exceptions."""
+    return run.isascii() and run.isalpha()
+
+
 class Splitter:
     """Callable: a run of characters without white space to its tokens, which are the run when joined."""
 
@@ -98,7 +102,7 @@ class Splitter:
         self._infixes = re.compile("|".join(piece for piece in rules.infixes if piece.strip())).finditer
         # Exceptions that the other rules would cut, by the first token of what they leave: they count inside a run too.
         self._joined: dict[str, dict[tuple[str, ...], str]] = {}
-        for word in self._exceptions:
+        for word in filterfalse(plain, self._exceptions):
             if self._prefix(word) or self._suffix(word) or next(self._infixes(word), None):
                 parts = tuple(self._cut(word, {}))
                 self._joined.setdefault(parts[0], {})[parts] = word

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from herdner._ext.text import place
 from herdner.text.document import Document
 from herdner.text.sentences import ENGLISH, SentenceRules, sentence_offsets
-from herdner.text.splitting import Splitter, english, spacy_rules
+from herdner.text.splitting import Splitter, english, plain, spacy_rules
 
 # News writes "U.S.-led", "U.S./Mexico", "(AP)-based", "--Paris", "``Moi", "NAIROBI--" and copies byte-order marks and
 # zero-width spaces from web pages. spaCy's English rules leave these glued to the name.
@@ -132,9 +132,7 @@ class Tokenizer:
     def _apply_rules(self, runs: list[str]) -> list[tuple[str, ...]]:
         """The split of each run (no white space inside) by the language's rules; its parts, joined, are the run."""
         split = self._splitter = self._splitter or self._load()
-        # Every rule but the exceptions needs a character that is no Latin letter.
-        easy = [run.isascii() and run.isalpha() and run not in split for run in runs]
-        return [(run,) if whole else _split(split, run) for run, whole in zip(runs, easy, strict=True)]
+        return [(run,) if plain(run) and run not in split else _split(split, run) for run in runs]
 
     def _load(self) -> Splitter:
         # Late: a document that is already split into tokens needs no rules.

@@ -25,9 +25,7 @@ def written() -> dict[str, Any]:
     """The content of the file."""
     rules = spacy_rules("en")
     if rules.is_word is not None:
-        raise SystemExit(
-            "english_rules: spaCy's English now has words that are never cut; give the file a field"
-        )
+        raise SystemExit("english_rules: spaCy's English now has words that are never cut; give the file a field")
     address: Any = spacy.blank("en").tokenizer.url_match
     return {
         "source": f"spaCy {spacy.about.__version__}, MIT licence, https://github.com/explosion/spaCy",

@@ -11,6 +11,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.extras import check_extra
 from herdner.text.document import Document, Entity
 from herdner.text.io.doubts import Doubts
 from herdner.text.io.labels import Labels, renamed
@@ -42,6 +43,7 @@ def read_spacy(
     compressed block and is held in memory. Tokens that are in a name without a class, or that continue one which does
     not come before, are told in one warning for each file; with ``strict`` they are an error. Raises FormatError.
     """
+    check_extra("spacy", ".spacy files need spaCy", "spacy")
     for source in sources(where, ("*.spacy",)):
         message = _unpacked(source)
         try:

@@ -7,10 +7,10 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from importlib import import_module
 from itertools import pairwise
 from typing import IO, Any
 
+from herdner.base.extras import check_extra, extra
 from herdner.text.document import Document, Entity
 from herdner.text.io.columns import DOCSTART
 from herdner.text.open import is_open
@@ -98,7 +98,7 @@ def entity_records(document: Document) -> list[dict[str, Any]]:
 
 def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
     """One page of displaCy's entity view, written document by document."""
-    displacy: Any = import_module("spacy.displacy")  # partly untyped
+    displacy = extra("spacy.displacy", "pages of HTML need spaCy's displaCy", "spacy")
     put = utf8(stream)
     page: str = displacy.templates.TPL_PAGE.replace("<head>", '<head>\n        <meta charset="utf-8">').lstrip()
     head, _, foot = page.format(content="\0", lang="en", dir="ltr").partition("\0")
@@ -149,6 +149,7 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
     White space between tokens that is not one space becomes a white space token, as in spaCy's own tokenizer. DocBin
     writes one compressed block: all documents are held in memory. Raises ValueError for documents without tokens.
     """
+    check_extra("spacy", ".spacy files need spaCy", "spacy")
     from spacy.tokens import DocBin
     from spacy.vocab import Vocab
 

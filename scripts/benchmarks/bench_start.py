@@ -1,0 +1,62 @@
+"""How much processor time a command takes to start, beside Python's own start.
+
+    python scripts/benchmarks/bench_start.py [--repeats 7] [--json]
+
+Seconds of processor time (user and system) of whole processes, the least of several runs that take turns. The first run
+of each, which may have bytecode to write, does not count.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import typer
+from timing import AsJson, Repeats, Row, report
+
+LINE = "Ada Lovelace met Charles Babbage in London.\n"
+COMMANDS = {
+    "python -c pass": ["-c", "pass"],
+    "import numpy": ["-c", "import numpy"],
+    "import herdner": ["-c", "import herdner"],
+    "herdner --help": ["-m", "herdner", "--help"],
+    "a wrong option": ["-m", "herdner", "tag", "--wrong"],
+    "herdner tag, one line": ["-m", "herdner", "tag", "line.txt"],
+}
+TARGETS = {"herdner tag, one line": 0.8}  # seconds
+
+
+def cpu_seconds(arguments: list[str], folder: Path) -> float:
+    """Of one process, which may fail."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    quiet = subprocess.DEVNULL
+    before = os.times()
+    subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, stdin=quiet, stdout=quiet, stderr=quiet, check=False
+    )
+    after = os.times()
+    return (after.children_user - before.children_user) + (after.children_system - before.children_system)
+
+
+def start_rows(repeats: int) -> list[Row]:
+    """A row for each command."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "line.txt").write_text(LINE, encoding="utf-8")
+        runs = [[cpu_seconds(each, Path(folder)) for each in COMMANDS.values()] for _ in range(repeats + 1)][1:]
+    least = dict(zip(COMMANDS, map(min, zip(*runs, strict=True)), strict=True))
+    return [
+        Row("start", what, value=seconds, unit="s of CPU", target=TARGETS.get(what), wanted="at most")
+        for what, seconds in least.items()
+    ]
+
+
+def main(repeats: Repeats = 7, as_json: AsJson = False) -> None:
+    """How much processor time a command takes to start."""
+    report({"start": lambda: start_rows(repeats)}, False, as_json)
+
+
+if __name__ == "__main__":
+    typer.run(main)
