@@ -66,7 +66,7 @@ def pages() -> list[Any]:
     """The pages with something to run, each by its name; those that train, or start processes, are slow."""
     found = [path for path in sorted(PAGES.rglob("*.md")) if re.search(r"^ *```(python|sh)$", path.read_text(), re.M)]
     assert len(found) >= 2
-    slow = {"index.md", "spacy.md", "tag.md", "train.md"}
+    slow = {"index.md", "labels.md", "spacy.md", "tag.md", "train.md"}
     assert slow <= {path.name for path in found}
     return [
         pytest.param(path, id=str(path.relative_to(PAGES)), marks=pytest.mark.slow if path.name in slow else ())
