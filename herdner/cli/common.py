@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 import typer
 
 from herdner.base.extras import MissingExtra
+from herdner.base.interrupts import unwind
 from herdner.base.options import read
 from herdner.cli.usage import options_of, wrong_use
 
@@ -47,6 +48,7 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
+            unwind()
             return function(*args, **kwargs)
         except KeyboardInterrupt:
             complain("interrupted")

@@ -5,16 +5,21 @@ from __future__ import annotations
 import ipaddress
 import socket
 import sys
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from herdner.base.interrupts import came, remember
 from herdner.cli.common import command, complain
 from herdner.cli.names import FoldCaseOption, HardOption, NamesOption, StrengthOption, known_names
 from herdner.cli.options import ModelOption
 from herdner.cli.usage import UsageError, wrong_use
+
+if TYPE_CHECKING:
+    import uvicorn
 
 
 @command
@@ -53,7 +58,6 @@ def serve(
     """Show a page that tags texts, and answer POST /api/tag in JSON (described at /docs). Ctrl-C ends it."""
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise UsageError("serve needs FastAPI and uvicorn: pip install 'herdner[serve]'")
-    import uvicorn
 
     check_backends(backend or ())
     known = known_names(names, names_strength, names_hard, names_fold_case)
@@ -65,13 +69,28 @@ def serve(
 
         limits = Limits(characters=max_characters, seconds=time_limit, n_workers=workers)
         app = create_app(model, backends=backend or BEGIN_WITH, names=known, limits=limits, hosts=hosts)
+        remember()  # within asyncio's own beginning it would leave half of it behind
         say_where(listener, model)
         try:
-            uvicorn.Server(configured(app)).run(sockets=[listener])
+            server_of(configured(app)).run(sockets=[listener])
         except KeyboardInterrupt:  # uvicorn has shut down, and hands on the Ctrl-C that made it
             return
         finally:
             app.state.pool.close()
+
+
+def server_of(config: uvicorn.Config) -> uvicorn.Server:
+    """uvicorn, which ends at once where a Ctrl-C came before it began to listen to them, and was lost."""
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        @contextmanager
+        def capture_signals(self) -> Generator[None]:
+            with super().capture_signals():
+                self.should_exit = self.should_exit or came()
+                yield
+
+    return Server(config)
 
 
 def check_backends(names: Iterable[str]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.resources
 import os
+import threading
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 
@@ -19,8 +22,9 @@ from herdner.ner.names.known import NamesLike
 from herdner.ner.tagger import Tagger
 from herdner.serve.guard import Guard
 from herdner.serve.limits import Limits
-from herdner.serve.pool import Busy, Fault, OutOfTime, Pool, Refused
+from herdner.serve.pool import Busy, Fault, Gone, OutOfTime, Pool, Refused
 from herdner.serve.schema import (
+    LONG,
     MOST_BACKENDS,
     OPTIONS,
     About,
@@ -122,40 +126,59 @@ def _add_service(app: FastAPI, pool: Pool, about: About, limits: Limits) -> None
     async def get_about() -> About:
         return about
 
-    # Not async: waiting for a worker happens in FastAPI's threads.
     @app.post("/api/tag", response_model=Tagged, responses=_PROBLEMS, summary="Tag a text", tags=["service"])
-    def post_tag(request: TagRequest) -> Response:
+    async def post_tag(request: TagRequest, http: Request) -> Response:
         """Tags one text by one or more backends.
 
         All of them share the time limit; if one of them cannot tag the text, none is answered for. Entities are those
         of `Tagger.tag` with the same backend, options and seed.
         """
-        return _answered(pool, request, limits)
+        return await _answered(pool, request, http, limits)
 
     @app.post("/api/explain", response_model=Explained, responses=_PROBLEMS, summary="Explain a name", tags=["service"])
-    def post_explain(request: ExplainRequest) -> Response:
+    async def post_explain(request: ExplainRequest, http: Request) -> Response:
         """Says why a name in a text has its label.
 
         What features, transitions and links add to the log-odds of the label: those of `Tagger.explain` with the same
         backend, options and seed.
         """
-        return _answered(pool, request, limits)
+        return await _answered(pool, request, http, limits)
 
 
-def _answered(pool: Pool, request: TagRequest | ExplainRequest, limits: Limits) -> Response:
-    """What a worker answers, or the HTTPException that says why it does not."""
+async def _answered(pool: Pool, request: TagRequest | ExplainRequest, http: Request, limits: Limits) -> Response:
+    """What a worker answers, or the HTTPException that says why it does not. A thread waits for it; meanwhile somebody
+    listens whether the client leaves.
+    """
+    gone = threading.Event()
+
+    async def listen() -> None:
+        while (await http.receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+
+    listener = asyncio.create_task(listen())
+    try:
+        return await run_in_threadpool(_answer, pool, request, limits, gone)
+    finally:
+        listener.cancel()
+
+
+def _answer(pool: Pool, request: TagRequest | ExplainRequest, limits: Limits, gone: threading.Event) -> Response:
     if len(request.text) > limits.characters:
         raise HTTPException(
             413, f"the text has {len(request.text):,} characters; this server takes at most {limits.characters:,}"
         )
     try:
         # What was left out stays out, so that the backend's own options hold.
-        answer = pool.run(request.model_dump_json(exclude_none=True).encode())
+        asked = request.model_dump_json(exclude_none=True).encode()
+        answer = pool.run(asked, is_long=request.cost > LONG, gone=gone)
         return Response(answer, media_type="application/json")
     except Refused as error:
         raise HTTPException(422, " ".join(str(error).split())) from None
     except Busy:
         raise HTTPException(503, "all workers are busy; ask again in a moment", _RETRY) from None
+    except Gone:
+        return Response(status_code=499)  # which nobody reads
     except OutOfTime:
         raise HTTPException(
             504, f"not done within {limits.seconds:g} seconds, and ended; send less text, or ask for fewer sweeps"

@@ -10,6 +10,8 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST = 256  # open at a time; a new one ends the one that has been idle for longest
+MOST_OF_ONE = 64  # of one address, in the same way
+HEADER_BYTES = 16 * 1024  # of a request's line and headers
 HEADER_SECONDS = 10.0  # for a request's headers, from the connection or the last answer's end on
 _TO_FINISH = 2  # seconds that requests have to end after Ctrl-C
 
@@ -21,6 +23,11 @@ class Connection(H11Protocol):
     _timer: asyncio.TimerHandle | None = None
 
     @property
+    def address(self) -> str | None:
+        """Of the client."""
+        return self.client[0] if self.client else None
+
+    @property
     def is_idle(self) -> bool:
         """No request is being answered."""
         return self.cycle is None or self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison]
@@ -29,9 +36,10 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         self.since = self.loop.time()
         self._watch()
-        if len(self.connections) > MOST:
-            everyone = cast(set[object], self.connections)
-            idle = [each for each in everyone if isinstance(each, Connection) and each.is_idle]
+        everyone = [each for each in cast(set[object], self.connections) if isinstance(each, Connection)]
+        own = [each for each in everyone if each.address == self.address]
+        if len(own) > MOST_OF_ONE or len(everyone) > MOST:
+            idle = [each for each in (own if len(own) > MOST_OF_ONE else everyone) if each.is_idle]
             min(idle, key=lambda each: each.since, default=self).transport.abort()
 
     def data_received(self, data: bytes) -> None:
@@ -66,4 +74,5 @@ def configured(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app, http=Connection, log_level="warning", access_log=False, server_header=False, proxy_headers=False,
         ws="none", timeout_keep_alive=5, timeout_graceful_shutdown=_TO_FINISH,
+        h11_max_incomplete_event_size=HEADER_BYTES,
     )  # fmt: skip

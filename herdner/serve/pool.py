@@ -8,16 +8,24 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import signal
 import threading
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from queue import Empty, Queue
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from herdner.ner.names import Names
 from herdner.serve.limits import Limits
 from herdner.serve.work import DONE, REFUSED, Source, work
 
 _LOADING = 120.0  # seconds that a model may take to load when the server starts
+_LOOK = 0.1  # seconds after which a thread that waits looks whether anybody still does
+_GRACE = 1.0  # seconds that work without anybody waiting may go on: a new process takes longer
+
+
+T = TypeVar("T")
 
 
 class Busy(Exception):
@@ -30,6 +38,10 @@ class OutOfTime(Exception):
 
 class Refused(ValueError):
     """The request cannot be carried out as it is; the message says why."""
+
+
+class Gone(Exception):
+    """Nobody waits for the answer any more."""
 
 
 class Fault(Exception):
@@ -47,7 +59,8 @@ class Worker:
         context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads and locks there are
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=work, args=(theirs, source, names), daemon=True, name="herdner serve")
-        self._process.start()
+        with _deaf():
+            self._process.start()
         theirs.close()  # so that this end is told when the process ends
         self._about: dict[str, Any] | None = None
 
@@ -59,14 +72,19 @@ class Worker:
             self._about = json.loads(self._received())
         return self._about
 
-    def answer(self, request: bytes, deadline: float) -> bytes:
-        """The answer to a request; the process must be ready."""
+    def answer(self, request: bytes, deadline: float, gone: threading.Event) -> bytes:
+        """The answer to a request; the process must be ready. Gone where that event is set for a second before."""
         try:
             self._pipe.send_bytes(request)
         except OSError:
             raise Ended("the worker process has ended") from None
-        if not self._pipe.poll(max(deadline - monotonic(), 0)):
-            raise OutOfTime
+        left = float("inf")
+        while not self._pipe.poll(min(max(deadline - monotonic(), 0), _LOOK)):
+            if monotonic() >= deadline:
+                raise OutOfTime
+            left = min(left, monotonic()) if gone.is_set() else left
+            if monotonic() > left + _GRACE:
+                raise Gone
         return self._received()
 
     def end(self) -> None:
@@ -96,6 +114,9 @@ class Pool:
     def __init__(self, source: Source, limits: Limits, names: Names | None = None) -> None:
         self._source, self._limits, self._names = source, limits, names
         self._places = threading.Semaphore(limits.n_workers + limits.n_waiting)
+        # What takes long leaves a worker, and half of the queue, to what does not.
+        self._long_places = threading.Semaphore(max(limits.n_workers - 1, 1) + limits.n_waiting // 2)
+        self._long = threading.Semaphore(max(limits.n_workers - 1, 1))
         self._idle: Queue[Worker] = Queue()
         self._all: set[Worker] = set()
         self._lock, self._closed = threading.Lock(), False
@@ -107,15 +128,22 @@ class Pool:
             self.close()
             raise ValueError(str(error)) from None
 
-    def run(self, request: bytes) -> bytes:
-        """The answer of a worker, within the time limit, waiting included. Raises Busy, OutOfTime, Refused or Fault."""
-        deadline = monotonic() + self._limits.seconds
-        if not self._places.acquire(blocking=False):
-            raise Busy
-        try:
-            return self._run(request, deadline)
-        finally:
-            self._places.release()
+    def run(self, request: bytes, *, is_long: bool = False, gone: threading.Event | None = None) -> bytes:
+        """The answer of a worker, within the time limit, waiting included. Requests that are said to take long are not
+        given all workers at a time. ``gone`` is set when nobody waits for the answer any more: the request is not
+        begun, or its worker ended. Raises Busy, OutOfTime, Gone, Refused or Fault.
+        """
+        deadline, gone = monotonic() + self._limits.seconds, gone or threading.Event()
+        with ExitStack() as stack:
+            for places in (self._places, *([self._long_places] if is_long else ())):
+                if not places.acquire(blocking=False):
+                    raise Busy
+                stack.callback(places.release)
+            if is_long:
+                if not _until(deadline, gone, lambda seconds: self._long.acquire(timeout=seconds)):
+                    raise Busy
+                stack.callback(self._long.release)
+            return self._run(request, deadline, gone)
 
     def close(self) -> None:
         """Ends all workers; requests that they work on fail."""
@@ -126,17 +154,16 @@ class Pool:
         for worker in workers:
             worker.end()
 
-    def _run(self, request: bytes, deadline: float) -> bytes:
-        try:
-            worker = self._idle.get(timeout=max(deadline - monotonic(), 0))
-        except Empty:
-            raise Busy from None
+    def _run(self, request: bytes, deadline: float, gone: threading.Event) -> bytes:
+        worker = _until(deadline, gone, self._next)
+        if worker is None:
+            raise Busy
         try:
             if worker.about(deadline) is None:
                 self._idle.put(worker)  # it is still loading
                 raise Busy
-            answer = worker.answer(request, deadline)
-        except (OutOfTime, Ended):
+            answer = worker.answer(request, deadline, gone)
+        except (OutOfTime, Gone, Ended):
             self._replace(worker)
             raise
         except (Refused, Fault):
@@ -144,6 +171,12 @@ class Pool:
             raise
         self._idle.put(worker)
         return answer
+
+    def _next(self, seconds: float) -> Worker | None:
+        try:
+            return self._idle.get(timeout=seconds)
+        except Empty:
+            return None
 
     def _introduced(self) -> dict[str, Any]:
         worker = self._idle.get()
@@ -169,3 +202,26 @@ class Pool:
                 self._idle.put(worker)
                 return
         worker.end()
+
+
+def _until(deadline: float, gone: threading.Event, wait: Callable[[float], T]) -> T | None:
+    """What is waited for, in short steps; None where it does not come by the deadline, Gone where nobody wants it."""
+    while not (found := wait(min(max(deadline - monotonic(), 0), _LOOK))):
+        if gone.is_set():
+            raise Gone
+        if monotonic() >= deadline:
+            return None
+    return found
+
+
+@contextmanager
+def _deaf() -> Generator[None]:
+    """A process that is started here never hears of Ctrl-C, not even while it imports its modules."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)

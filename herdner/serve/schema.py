@@ -9,6 +9,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 MOST_BACKENDS = 8
 MOST_SWEEPS = 100_000
+USUAL_SWEEPS = 100
+LONG = 10_000_000  # cost of a request that takes more than a second or so
 _LARGEST_SEED = 2**53 - 1  # the largest number that JavaScript writes exactly
 
 EXAMPLE = "Winam Ferries lost in court. Winam will pay, said Charlotte Akinyi in Kisumu."
@@ -48,6 +50,12 @@ class Choice(BaseModel):
         None, max_length=64, description="Name of an inference backend; null is the model's own.", examples=["gibbs"]
     )
     options: Options = Field(default_factory=lambda: Options.model_validate({}), description="Options of this backend.")
+
+    @property
+    def sweeps(self) -> int:
+        """About as many as the backend will make."""
+        return self.options.n_sweeps or USUAL_SWEEPS
+
     links: bool | None = Field(
         None, description="Whether the mentions of a name are tied; null is as the model has it. viterbi needs false."
     )
@@ -99,6 +107,11 @@ class TagRequest(BaseModel):
     )
     seed: int = Field(0, ge=0, le=_LARGEST_SEED, description=_SEED)
 
+    @property
+    def cost(self) -> int:
+        """Characters times sweeps."""
+        return len(self.text) * sum(choice.sweeps for choice in self.backends)
+
 
 class ExplainRequest(BaseModel):
     """A name that was found in a text, and how the text was tagged."""
@@ -117,6 +130,11 @@ class ExplainRequest(BaseModel):
         None, max_length=64, description='Compare with this label, or "best", the best other one; null is no name.'
     )
     seed: int = Field(0, ge=0, le=_LARGEST_SEED, description=_SEED)
+
+    @property
+    def cost(self) -> int:
+        """As of a `TagRequest`."""
+        return len(self.text) * self.backend.sweeps
 
 
 class CharacterSpan(BaseModel):

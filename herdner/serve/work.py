@@ -6,6 +6,7 @@ import json
 import signal
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -37,13 +38,10 @@ def work(connection: Connection, source: Source, names: Names | None = None) -> 
     except (ValueError, OSError) as error:
         connection.send_bytes(REFUSED + str(error).encode())
         return
-    connection.send_bytes(DONE + json.dumps(desk.about()).encode())
-    while True:
-        try:
-            request = connection.recv_bytes()
-        except (EOFError, OSError):
-            return
-        connection.send_bytes(desk.answer(request))
+    with suppress(EOFError, OSError):  # the other end is closed
+        connection.send_bytes(DONE + json.dumps(desk.about()).encode())
+        while True:
+            connection.send_bytes(desk.answer(connection.recv_bytes()))
 
 
 class Desk:

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from functools import partial
 
 import pytest
@@ -40,6 +41,41 @@ def test_it_says_where_it_listens_and_ctrl_c_ends_it_quietly() -> None:
     finally:
         process.kill()
     assert (process.returncode, out, errors) == (0, "", "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_ctrl_c_ends_it_at_whatever_moment_of_its_start() -> None:
+    """Also where it says where it listens, and uvicorn does not listen to signals yet."""
+    command = [sys.executable, "-m", "herdner", "serve", "--port", "0", "--workers", "1"]
+    for moment in (0.5, 1.0, 2.0, "said", "said", "said"):
+        process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, cwd=ELSEWHERE,
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        )  # fmt: skip
+        try:
+            assert process.stderr is not None
+            if moment == "said":
+                process.stderr.readline()
+            else:
+                time.sleep(moment)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=30)
+        finally:
+            process.kill()
+        assert (process.returncode, errors) in [(130, "herdner: interrupted\n"), (0, "")], moment
+
+
+def test_a_ctrl_c_that_python_lost_ends_the_server_as_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    from starlette.responses import PlainTextResponse
+
+    from herdner.base import interrupts
+    from herdner.cli.serve import server_of
+    from herdner.serve.connections import configured
+
+    monkeypatch.setattr(interrupts, "_came", [signal.SIGINT])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server_of(configured(PlainTextResponse("here"))).run(sockets=[listener])  # and returns
 
 
 def test_a_port_in_use_is_one_line(call: Call) -> None:

@@ -96,11 +96,12 @@ def test_the_headers_of_a_second_request_have_it_too(address: tuple[str, int]) -
         assert ended(client, 4)
 
 
+@pytest.mark.parametrize("limit", ["MOST", "MOST_OF_ONE"])
 def test_the_one_that_has_been_idle_longest_makes_room(
-    address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+    address: tuple[str, int], monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     monkeypatch.setattr(connections, "HEADER_SECONDS", 60.0)
-    monkeypatch.setattr(connections, "MOST", 3)
+    monkeypatch.setattr(connections, limit, 3)
     with ExitStack() as stack:
         clients = []
         for _ in range(5):
@@ -110,3 +111,29 @@ def test_the_one_that_has_been_idle_longest_makes_room(
         clients[2].sendall(ASK)
         clients[2].settimeout(5)
         assert b"here" in answer(clients[2])
+
+
+@pytest.mark.skipif(not hasattr(socket, "SO_REUSEPORT"), reason="needs two addresses of this machine")
+def test_connections_of_one_address_do_not_end_those_of_another(
+    address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 60.0)
+    monkeypatch.setattr(connections, "MOST_OF_ONE", 3)
+    with ExitStack() as stack:
+        try:
+            other = socket.create_connection(address, timeout=5, source_address=("127.0.0.2", 0))
+        except OSError:
+            pytest.skip("this machine has no address 127.0.0.2")
+        stack.enter_context(other)
+        for _ in range(10):
+            stack.enter_context(socket.create_connection(address, timeout=5))
+        assert not ended(other, 0.5)
+        other.settimeout(5)
+        other.sendall(ASK)
+        assert b"here" in answer(other)
+
+
+def test_headers_that_are_too_long_are_refused(address: tuple[str, int]) -> None:
+    with socket.create_connection(address, timeout=5) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 2 * connections.HEADER_BYTES)
+        assert client.recv(1000).startswith(b"HTTP/1.1 400")

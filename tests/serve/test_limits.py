@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ pytest.importorskip("fastapi", reason="needs FastAPI: pip install 'herdner[serve
 
 from herdner.serve.guard import Guard
 from herdner.serve.limits import Limits
-from herdner.serve.pool import Busy, Fault, OutOfTime, Pool, Refused
+from herdner.serve.pool import Busy, Fault, Gone, OutOfTime, Pool, Refused
 
 SHORT: dict[str, Any] = {"text": "Ada sang.", "backends": [{"backend": None, "options": {}, "links": None}], "seed": 0}
 ENDLESS: dict[str, Any] = {
@@ -129,6 +130,42 @@ def test_requests_beyond_the_queue_are_turned_away_at_once_and_one_in_it_waits(p
     for thread in threads:
         thread.join(SECONDS + 5)
     assert sorted(outcome.__name__ for outcome in outcomes) == ["Busy", "OutOfTime"]
+
+
+def test_work_that_nobody_waits_for_is_ended_or_not_begun(pool: Pool) -> None:
+    answered(pool)
+    gone = threading.Event()
+    began = time.monotonic()
+    threading.Timer(0.2, gone.set).start()
+    with pytest.raises(Gone):
+        pool.run(asked(ENDLESS), gone=gone)
+    assert time.monotonic() - began < min(SECONDS, 2.5)
+    assert answered(pool)["n_tokens"] == 3
+    before = set(pool._all)
+    with ThreadPoolExecutor(1) as other:
+        held = other.submit(pool.run, asked(ENDLESS))
+        time.sleep(0.3)  # it has the only worker by now
+        with pytest.raises(Gone):
+            pool.run(asked(SHORT), gone=gone)
+        assert pool._all == before
+        with pytest.raises(OutOfTime):
+            held.result()
+
+
+def test_what_takes_long_leaves_a_worker_to_what_does_not(small: Tagger) -> None:
+    pool = Pool(small, Limits(seconds=SECONDS, n_workers=2, n_waiting=2))
+    try:
+        answered(pool)
+        with ThreadPoolExecutor(4) as others:
+            held = [others.submit(pool.run, asked(ENDLESS), is_long=True) for _ in range(4)]
+            time.sleep(0.3)
+            for _ in range(3):
+                assert answered(pool)["n_tokens"] == 3
+            ends = sorted(type(each.exception()).__name__ for each in held)
+        # One has a worker, one waits for it in vain; the others are turned away.
+        assert ends == ["Busy", "Busy", "Busy", "OutOfTime"]
+    finally:
+        pool.close()
 
 
 def test_a_closed_pool_has_no_processes_and_says_so(pool: Pool) -> None:

@@ -287,7 +287,7 @@ def test_texts_that_are_too_long(client: Any) -> None:
 def test_failures_tell_the_client_nothing_of_the_inside(
     client: Any, app: Any, monkeypatch: pytest.MonkeyPatch, caplog: Any, error: Exception, status: int
 ) -> None:
-    def run(_: bytes) -> bytes:
+    def run(_: bytes, **options: Any) -> bytes:
         raise error
 
     monkeypatch.setattr(app.state.pool, "run", run)

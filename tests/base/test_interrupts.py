@@ -1,0 +1,52 @@
+"""Ctrl-C from the first moment on: one line, never a traceback of what is being imported."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+
+PROGRAM = """
+import os, signal, sys
+from herdner.base.interrupts import came, end_at_once, unwind
+end_at_once()
+if "unwind" in sys.argv:
+    unwind()
+try:
+    class Lost:
+        def __del__(self):
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(1000): pass  # raised here, and dropped
+    if "lost" in sys.argv:
+        sys.unraisablehook = lambda _: None
+        Lost()
+    else:
+        os.kill(os.getpid(), signal.SIGINT)
+except KeyboardInterrupt:
+    print("unwound", came())
+else:
+    print("went on", came())
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize(
+    ("options", "handler", "code", "out", "errors"),
+    [
+        ([], signal.SIG_DFL, 130, "", "herdner: interrupted\n"),
+        (["unwind"], signal.SIG_DFL, 0, "unwound True\n", ""),
+        (["unwind", "lost"], signal.SIG_DFL, 0, "went on True\n", ""),
+        ([], signal.SIG_IGN, 0, "went on False\n", ""),
+        (["unwind"], signal.SIG_IGN, 0, "went on False\n", ""),
+    ],
+)
+def test_what_becomes_of_ctrl_c(options: list[str], handler: signal.Handlers, code: int, out: str, errors: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *options], capture_output=True, text=True, timeout=60,
+        preexec_fn=partial(signal.signal, signal.SIGINT, handler),
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout, ran.stderr) == (code, out, errors)
