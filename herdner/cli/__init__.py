@@ -28,9 +28,7 @@ from herdner.cli.tag import tag
 from herdner.cli.train import train
 from herdner.cli.usage import UsageError
 
-app = typer.Typer(
-    name="herdner", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
-)
+app = typer.Typer(name="herdner", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 for command in (tag, suggest, explain, train, evaluate, report, backends, denoise, scan, serve):
     app.command()(command)
 app.add_typer(corpora, name="corpora")

@@ -135,6 +135,14 @@ class Unseen:
 
 
 @contextmanager
+def working(what: str) -> Generator[None]:
+    """`progress` of work that does not say how far it is."""
+    with progress() as display:
+        display.add_task(what, total=None)
+        yield
+
+
+@contextmanager
 def progress(*columns: str, shown: bool = True) -> Generator[Progress | Unseen]:
     """A progress display on stderr: only on a terminal, and not where it would mix with output on the same terminal."""
     if not (shown and sys.stderr.isatty()):

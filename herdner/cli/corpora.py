@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from herdner.cli.common import command, progress
+from herdner.cli.common import command, progress, working
 from herdner.cli.options import MapLabelsOption
 from herdner.cli.usage import check_encoding, check_not_input, wrong_use
 
@@ -113,6 +113,7 @@ def convert(
         parsed = parse_source(source)
     check_not_input(output, [parsed.path])
     options = {"encoding": encoding} if encoding else {}
-    count = write(parsed, format_, output, map_labels=map_labels, tokenizer=Tokenizer(), **options)
+    with working("converting"):
+        count = write(parsed, format_, output, map_labels=map_labels, tokenizer=Tokenizer(), **options)
     if output != "-":
         print(f"{count:,} documents written to {output}", file=sys.stderr)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from herdner.cli.common import backend_of, command, complain
+from herdner.cli.common import backend_of, command, complain, working
 from herdner.cli.options import SeedOption
 from herdner.cli.usage import UsageError, check_writable, options_of, wrong_use
 
@@ -57,11 +57,12 @@ def denoise(
         typer.Option(help="mean: each pixel's most probable label; map: the best picture that is found."),
     ] = "mean",
     soft: Annotated[bool, typer.Option("--soft", help="Write the posterior mean as greys.")] = False,
-    compare: Annotated[
-        Path | None, typer.Option(help="Write a picture too that shows other methods and where they err or change.")
+    figure: Annotated[
+        Path | None,
+        typer.Option("--figure", help="Write a picture too that shows other methods and where they err or change."),
     ] = None,
     truth: Annotated[
-        Path | None, typer.Option(help="The clean picture: errors are told, and shown by --compare.")
+        Path | None, typer.Option(help="The clean picture: errors are told, and shown by --figure.")
     ] = None,
     seed: SeedOption = 0,
 ) -> None:
@@ -73,20 +74,23 @@ def denoise(
     from herdner.denoising.pictures import encoded, image_of, observation, read_picture
 
     _check_options(noise, sigma, p, coupling, soft, estimate)
-    formats = _formats([path for path in (output, compare) if path is not None])
+    formats = _formats([path for path in (output, figure) if path is not None])
     chosen = _backend(backend, set_, sweeps, estimate)
     flips = None if noise is None and sigma is None and p is None else noise == "flip" or p is not None
     seen = observation(read_picture(picture), flips, labels, str(picture))
-    fitted, strength = _parameters(seen, sigma, p, coupling, seed)
-    found = run(seen.y, fitted, strength, chosen, estimate, seed)
+    with working("estimating"):
+        fitted, strength = _parameters(seen, sigma, p, coupling, seed)
+    with working("denoising"):
+        found = run(seen.y, fitted, strength, chosen, estimate, seed)
     shown = seen.picture(found.labels, fitted) if not soft else seen.soft_picture(found.mean, fitted)
     clean = None if truth is None else _truth(truth, seen, fitted)
     files = {output: encoded(image_of(shown), formats[output])}
-    if compare is not None:
+    if figure is not None:
         from herdner.denoising.comparison import compared, comparison_image
 
-        tiles = compared(seen, fitted, strength, sweeps, clean, seed)
-        files[compare] = encoded(comparison_image(seen, fitted, tiles), formats[compare])
+        with working("comparing"):
+            tiles = compared(seen, fitted, strength, sweeps, clean, seed)
+        files[figure] = encoded(comparison_image(seen, fitted, tiles), formats[figure])
     _write(files)
     told = "" if clean is None else f", {100 * float((found.labels != clean).mean()):.2f}% of the pixels wrong"
     rows, columns = seen.y.shape

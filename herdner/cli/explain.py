@@ -27,7 +27,7 @@ FEW, MANY = 5, 15  # lines for each mention: of all mentions, of those of one na
 def explain(
     files: FilesArgument = None,
     name: Annotated[
-        str | None, typer.Option("--name", "-n", help="Only mentions that hold these words [default: all names].")
+        str | None, typer.Option("--name", help="Only mentions that hold these words [default: all names].")
     ] = None,
     against: Annotated[
         str | None,

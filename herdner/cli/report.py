@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from herdner.cli.common import command, complain, destination
+from herdner.cli.common import command, complain, destination, working
 from herdner.cli.gold import encoding_of, parse_map, parse_sources, read_gold
 from herdner.cli.options import (
     MAX_RESAMPLES,
@@ -51,7 +51,9 @@ FormatOption = Annotated[
 OutputOption = Annotated[
     str | None, typer.Option("--output", "-o", help="Write this file (.md, .html, .json) instead of standard output.")
 ]
-ErrorsOption = Annotated[int, typer.Option("--errors", min=0, max=100_000, help="How many kinds of errors to list.")]
+MistakesOption = Annotated[
+    int, typer.Option("--mistakes", min=0, max=100_000, help="How many kinds of errors to list.")
+]
 ExamplesOption = Annotated[int, typer.Option("--examples", min=0, max=1000, help="Examples of each kind of errors.")]
 ResamplesOption = Annotated[
     int, typer.Option("--resamples", min=1, max=MAX_RESAMPLES, help="Bootstrap samples, and as many random swaps.")
@@ -69,7 +71,7 @@ def report(
     gold_classes: GoldClassesOption = False,
     format_: FormatOption = None,
     output: OutputOption = None,
-    errors: ErrorsOption = 20,
+    mistakes: MistakesOption = 20,
     examples: ExamplesOption = 3,
     resamples: ResamplesOption = 10_000,
     unit: UnitOption = None,
@@ -107,8 +109,9 @@ def report(
         sources, names, notes, map_labels=map_labels, encoding=encoding, labels=labels, gold_classes=gold_classes,
         strict=strict,
     )  # fmt: skip
-    options = Options(seed, resamples, resampled, errors, examples)
-    made = make_report(sources[0].path, gold, predictions, options, notes)
+    options = Options(seed, resamples, resampled, mistakes, examples)
+    with working("measuring"):
+        made = make_report(sources[0].path, gold, predictions, options, notes)
     for note in made.notes:
         complain(note)
     text = WRITERS[form](made)

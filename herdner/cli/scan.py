@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from herdner.cli.common import command
+from herdner.cli.common import command, working
 from herdner.cli.options import JsonOption
 from herdner.cli.usage import UsageError, check_figure, check_writable
 
@@ -60,7 +60,9 @@ def scan(
     certify: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Certify this scan too: variables by number, one a line.")
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="Write the optimised scan: a variable a line.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the optimised scan: a variable a line.")
+    ] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw the guarantees, as .png, .pdf or .svg.")] = None,
     json_: JsonOption = False,
 ) -> None:
@@ -74,9 +76,11 @@ def scan(
     check_writable(output)
     check_figure(figure, "--figure")
     asked = _question(ising, coupling, field, wrap, graph, target, steps)
-    influence = tightest(asked.graph, exact)
-    scans, notes = _scans(asked, influence, certify, epsilon, iterations)
-    curves, notes = _curves(asked, influence, scans, notes)
+    with working("measuring influence"):
+        influence = tightest(asked.graph, exact)
+    with working("optimising the scan"):
+        scans, notes = _scans(asked, influence, certify, epsilon, iterations)
+        curves, notes = _curves(asked, influence, scans, notes)
     if output is not None:
         _write(output, scans["dogs"])
     if figure is not None:

@@ -39,8 +39,8 @@ def serve(
     names_strength: StrengthOption = None,
     names_hard: HardOption = False,
     names_fold_case: FoldCaseOption = False,
-    workers: Annotated[
-        int, typer.Option("--workers", "-j", min=1, max=64, help="Processes that tag, 200 MB each, one text at a time.")
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=1, max=64, help="Processes that tag, 200 MB each, one text at a time.")
     ] = 2,
     max_characters: Annotated[
         int, typer.Option("--max-characters", min=1, max=10_000_000, help="Of a text; longer ones are refused.")
@@ -67,7 +67,7 @@ def serve(
         from herdner.serve.app import BEGIN_WITH
         from herdner.serve.connections import configured
 
-        limits = Limits(characters=max_characters, seconds=time_limit, n_workers=workers)
+        limits = Limits(characters=max_characters, seconds=time_limit, n_workers=jobs)
         app = create_app(model, backends=backend or BEGIN_WITH, names=known, limits=limits, hosts=hosts)
         remember()  # within asyncio's own beginning it would leave half of it behind
         say_where(listener, model)

@@ -87,7 +87,7 @@ FoldsOption = Annotated[
     int, typer.Option("--folds", min=1, help="Chains trained on parts, from which the links are learned.")
 ]
 CurveOption = Annotated[
-    Path | None, typer.Option("--curve", help="Figure of how the links were learned (extra: plot).")
+    Path | None, typer.Option("--figure", help="Figure of how the links were learned (extra: plot).")
 ]
 
 
@@ -151,7 +151,7 @@ def train(
     check_words(scheme, trainer, weights, objective)
     check_libraries(own_trainer=trainer == "herdner" and c1 == 0, scored=bool(dev))
     check_writable(output)
-    check_figure(curve, "--curve")
+    check_figure(curve, "--figure")
     templates, learner = links(link, objective, l2, joint, scaled, language)
     sources, dev_sources = parse_sources(train), parse_sources(dev or [])
     check_not_input(output, [source.path for source in [*sources, *dev_sources]])
@@ -311,7 +311,7 @@ def draw(tagger: Tagger, curve: Path | None) -> None:
     if curve is None:
         return
     if tagger.learning_curve_ is None:
-        complain(f"--curve {curve}: nothing was linked in these documents, so there is no curve")
+        complain(f"--figure {curve}: nothing was linked in these documents, so there is no curve")
         return
     from matplotlib.figure import Figure
 

@@ -131,14 +131,14 @@ def test_small_pictures(tmp_path, call: Call, size):
 
 def test_the_comparison(flipped, call: Call):
     done = call(
-        "denoise", flipped / "noisy.png", flipped / "out.png", "--compare", flipped / "all.png",
+        "denoise", flipped / "noisy.png", flipped / "out.png", "--figure", flipped / "all.png",
         "--truth", flipped / "clean.png",
     )  # fmt: skip
     assert (done.code, done.err) == (0, "")
     sheet = np.asarray(Image.open(flipped / "all.png"))
     assert sheet.shape[1] > 8 * 256
     assert (sheet == (220, 30, 30)).all(axis=-1).any(), "errors are marked"
-    assert call("denoise", flipped / "noisy.png", flipped / "out.png", "--compare", flipped / "all.jpg").code == 0
+    assert call("denoise", flipped / "noisy.png", flipped / "out.png", "--figure", flipped / "all.jpg").code == 0
 
 
 def test_methods_that_do_not_fit_are_left_out_of_the_comparison(flipped, monkeypatch, caplog):

@@ -22,7 +22,7 @@ httpx = pytest.importorskip("httpx", reason="needs httpx, to ask the server")
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_it_says_where_it_listens_and_ctrl_c_ends_it_quietly() -> None:
-    command = [sys.executable, "-m", "herdner", "serve", "--port", "0", "--workers", "1"]
+    command = [sys.executable, "-m", "herdner", "serve", "--port", "0", "--jobs", "1"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ELSEWHERE,
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
@@ -91,7 +91,7 @@ def test_a_port_in_use_is_one_line(call: Call) -> None:
         (["--model", "missing.model"], "there is no model", 1),
         (["--host", "no.such.host.invalid"], "no such address", 2),
         (["--port", "99999"], "--port", 2),
-        (["--workers", "0"], "--workers", 2),
+        (["--jobs", "0"], "--jobs", 2),
         (["--time-limit", "0"], "--time-limit", 2),
     ],
 )

@@ -1,0 +1,62 @@
+"""One program: an option means the same in every command, and the shell can complete it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from herdner.cli import app
+
+
+def commands(command: Any, path: str = "herdner") -> Iterator[tuple[str, Any]]:
+    for name, each in getattr(command, "commands", {}).items():
+        yield from commands(each, f"{path} {name}")
+    if not hasattr(command, "commands"):
+        yield path, command
+
+
+OPTIONS: dict[str, list[tuple[str, Any]]] = defaultdict(list)
+SHORT: dict[str, set[str]] = defaultdict(set)
+for path, command in commands(typer.main.get_command(app)):
+    for option in command.params:
+        for name in option.opts:
+            if name.startswith("--"):
+                OPTIONS[name].append((path, option))
+            elif name.startswith("-"):
+                SHORT[name].add(option.opts[0])
+# A path here, a name of a column there: what they are called by says it.
+DIFFERENT = {"--name", "--backend"}
+
+
+@pytest.mark.parametrize("name", sorted(name for name, uses in OPTIONS.items() if len(uses) > 1))
+def test_an_option_of_several_commands_is_one_option(name: str) -> None:
+    uses = [option for _, option in OPTIONS[name]]
+    assert len({tuple(option.opts) for option in uses}) == 1 or name in DIFFERENT
+    assert len({option.is_flag for option in uses}) == 1
+    assert len({option.multiple for option in uses}) == 1 or name in DIFFERENT
+
+
+def test_a_short_option_stands_for_one_thing_and_every_option_says_what_it_does() -> None:
+    assert {short: sorted(names) for short, names in SHORT.items() if len(names) > 1} == {}
+    for name, uses in OPTIONS.items():
+        for path, option in uses:
+            assert option.help, f"{path} {name}"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("herdner ex", "explain"), ("herdner tag --min", "--min-confidence"), ("herdner corpora co", "convert")],
+)
+def test_the_shell_completes_commands_and_options(words: str, expected: str) -> None:
+    asked = {"_HERDNER_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-m", "herdner"], env={**os.environ, **asked}, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == [expected]
