@@ -3,6 +3,7 @@
 #ifndef HERDNER_CHAIN_H
 #define HERDNER_CHAIN_H
 
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -24,11 +25,12 @@ typedef struct {
 } chain_tables;
 
 /* The scaled loops are used only where nothing can underflow, so that a zero always means "impossible": finite entries
- * of a table lie within exp(-115) of its largest, of a unary row within exp(-230), and no probability of a forward or
- * backward row that is not zero is below 1e-70. Products are then above 1e-220, and the smallest normaliser, that of an
- * edge, above 1e-290. Everything else is done in the log domain. */
+ * of a table lie within exp(-115) of its largest, of a unary row within exp(-149), and no entry of a forward or
+ * backward row, whose sum is at least 1, is below 1e-70 if it is not zero. A row that has not got its factor yet is
+ * then above 1e-185, two unaries and two tables make no product below 1e-300, and the smallest normaliser, that of an
+ * edge, is above 1e-255. Everything else is done in the log domain. */
 #define CHAIN_TABLE_RANGE 115.0
-#define CHAIN_UNARY_RANGE 230.0
+#define CHAIN_UNARY_RANGE 149.0
 #define CHAIN_SMALLEST 1e-70
 #define CHAIN_LARGEST 1e300
 
@@ -86,33 +88,16 @@ static void chain_trace_back(const chain_tables *c, chain_trace *first, chain_tr
     while (b.t > 0) chain_step_back(c, &b);
 }
 
-/* x = exp(u - max u), padded with 0; false where the finite entries lie too far apart or none is finite. */
-static ALWAYS_INLINE int exp_row(const double *u, double *x, int n, int stride, double *largest) {
-    double top = u[0], bottom = 0.0;
-    for (int j = 1; j < n; j++) top = u[j] > top ? u[j] : top;
-    if (top == -INFINITY) return 0;
-    /* A loop of its own, so that no compiler makes it a branch, which would often be guessed wrongly, around the calls. */
-    for (int j = 0; j < n; j++) {
-        const double d = u[j] - top, finite = d == -INFINITY ? 0.0 : d;
-        bottom = finite < bottom ? finite : bottom;
-    }
-    for (int j = 0; j < n; j++) x[j] = exp(u[j] - top);
-    for (int j = n; j < stride; j++) x[j] = 0.0;
-    *largest = top;
-    return bottom >= -CHAIN_UNARY_RANGE;
-}
+/* Added to a double below 2^51 and taken off again, it rounds to an integer; between, the low bits are that integer. */
+#define ROUNDER 0x1.8p52
 
-/* Divides a row by its sum; false where an entry other than zero becomes too small. */
-static ALWAYS_INLINE int normalise_row(double *row, int n, double *sum) {
-    double total = 0.0, smallest = 1.0;
-    for (int j = 0; j < n; j++) total += row[j];
-    const double factor = total > 0.0 ? 1.0 / total : 0.0;
-    for (int j = 0; j < n; j++) {
-        row[j] *= factor;
-        smallest = row[j] < smallest && row[j] > 0.0 ? row[j] : smallest;
-    }
-    *sum = total;
-    return smallest >= CHAIN_SMALLEST;
+/* The exponent e of a positive normal number, and the factor 2^-e. */
+static ALWAYS_INLINE int chain_exponent(double number, double *factor) {
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    const uint64_t biased = bits >> 52, inverse = (2046 - biased) << 52;
+    memcpy(factor, &inverse, sizeof inverse);
+    return (int)biased - 1023;
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -126,8 +111,13 @@ static ALWAYS_INLINE int normalise_row(double *row, int n, double *sum) {
 #define STORE(p, v) _mm256_storeu_pd(p, v)
 #define SPLAT(s) _mm256_set1_pd(s)
 #define ADD(a, b) _mm256_add_pd(a, b)
+#define SUB(a, b) _mm256_sub_pd(a, b)
 #define MUL(a, b) _mm256_mul_pd(a, b)
 #define MAX(a, b) _mm256_max_pd(a, b)
+#define MIN(a, b) _mm256_min_pd(a, b)
+#define WHERE_MORE(x, a, b) _mm256_and_pd(x, _mm256_cmp_pd(a, b, _CMP_GT_OQ))
+#define TIMES_POWER(x, n)                                                                                              \
+    _mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(x), _mm256_slli_epi64(_mm256_castpd_si256(n), 52)))
 #include "chain_target.h"
 #undef NAME
 #undef TARGET
@@ -137,8 +127,12 @@ static ALWAYS_INLINE int normalise_row(double *row, int n, double *sum) {
 #undef STORE
 #undef SPLAT
 #undef ADD
+#undef SUB
 #undef MUL
 #undef MAX
+#undef MIN
+#undef WHERE_MORE
+#undef TIMES_POWER
 
 #define LANES 2
 #define VEC __m128d
@@ -146,8 +140,13 @@ static ALWAYS_INLINE int normalise_row(double *row, int n, double *sum) {
 #define STORE(p, v) _mm_storeu_pd(p, v)
 #define SPLAT(s) _mm_set1_pd(s)
 #define ADD(a, b) _mm_add_pd(a, b)
+#define SUB(a, b) _mm_sub_pd(a, b)
 #define MUL(a, b) _mm_mul_pd(a, b)
 #define MAX(a, b) _mm_max_pd(a, b)
+#define MIN(a, b) _mm_min_pd(a, b)
+#define WHERE_MORE(x, a, b) _mm_and_pd(x, _mm_cmpgt_pd(a, b))
+#define TIMES_POWER(x, n)                                                                                              \
+    _mm_castsi128_pd(_mm_add_epi64(_mm_castpd_si128(x), _mm_slli_epi64(_mm_castpd_si128(n), 52)))
 #define DISPATCH(f, ...) (chain_has_avx2() ? f##_avx2(__VA_ARGS__) : f##_base(__VA_ARGS__))
 
 static inline int chain_has_avx2(void) { return __builtin_cpu_supports("avx2"); }
@@ -160,8 +159,22 @@ static inline int chain_has_avx2(void) { return __builtin_cpu_supports("avx2"); 
 #define STORE(p, v) (*(p) = (v))
 #define SPLAT(s) (s)
 #define ADD(a, b) ((a) + (b))
+#define SUB(a, b) ((a) - (b))
 #define MUL(a, b) ((a) * (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define WHERE_MORE(x, a, b) ((a) > (b) ? (x) : 0.0)
+#define TIMES_POWER(x, n) chain_times_power(x, n)
+
+static ALWAYS_INLINE double chain_times_power(double x, double n) {
+    uint64_t bits, power;
+    memcpy(&bits, &x, sizeof bits);
+    memcpy(&power, &n, sizeof power);
+    bits += power << 52;
+    memcpy(&x, &bits, sizeof bits);
+    return x;
+}
+
 #define DISPATCH(f, ...) f##_base(__VA_ARGS__)
 
 #endif
@@ -177,11 +190,8 @@ static void chain_best_scores(const chain_tables *c, const double *unary, int64_
     DISPATCH(best_scores, c, unary, n, readable, edge_table, scores);
 }
 
-/* x [n, stride] = exp(unary - its largest of the token), and these [n]. */
 static int chain_exponentials(const chain_tables *c, const double *unary, int64_t n, double *x, double *tops) {
-    for (int64_t t = 0; t < n; t++)
-        if (!exp_row(unary + t * c->n_labels, x + t * c->stride, c->n_labels, c->stride, tops + t)) return CHAIN_EXTREME;
-    return CHAIN_OK;
+    return DISPATCH(exponentials, c, unary, n, x, tops);
 }
 
 static int chain_forward(const chain_tables *c, int64_t n, const int32_t *edge_table, int64_t first, const double *x,
@@ -200,6 +210,15 @@ static int chain_backward(const chain_tables *c, int64_t last, const int32_t *ed
 
 static void chain_product(double *out, const double *row, const double *table, int n_labels, int stride) {
     DISPATCH(product, out, row, table, n_labels, stride);
+}
+
+static double chain_join(double *out, const double *forward, const double *backward, int n, int stride) {
+    return DISPATCH(join, out, forward, backward, n, stride);
+}
+
+static void chain_add_outer(double *table, const double *left, const double *right, double share, int n_labels,
+                            int stride) {
+    DISPATCH(add_outer, table, left, right, share, n_labels, stride);
 }
 
 static void chain_gather(double *out, const double *table, const int32_t *which, int64_t n, int stride) {

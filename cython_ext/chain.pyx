@@ -68,17 +68,15 @@ cdef double log_span(const Smoothed *c, const double *unary, const int32_t *stat
     Everything is local to the span, so a long sequence costs no accuracy."""
     cdef int n_labels = c.scaled.n_labels, stride = c.scaled.stride
     cdef int64_t t, table = 0
-    cdef double result = c.forward[start * stride + states[start]]
+    cdef double here = c.forward[start * stride + states[start]]
     cdef double ahead = c.backward[(end - 1) * stride + states[end - 1]]
     cdef double total = joined(c, end - 1, work)
-    if not c.log_domain:
-        result, ahead, total = log(result), log(ahead), log(total)
+    cdef double result = here + ahead - total if c.log_domain else log(here * ahead / total)
     for t in range(start + 1, end):
         if edge_table != NULL:
             table = edge_table[t]
         result += c.tables[(table * n_labels + states[t - 1]) * n_labels + states[t]]
         result += unary[t * n_labels + states[t]] - c.norm[t]
-    result += ahead - total
     return min(result, 0.0)
 
 

@@ -1,43 +1,143 @@
 /* Viterbi and scaled forward-backward over one sequence, for one instruction set. chain.h includes this file once per
  * set, having defined
  *   NAME(x)  the name of x for this set;  TARGET  the functions' attribute;
- *   VEC, LANES, LOAD, STORE, SPLAT, ADD, MUL, MAX  its vectors of doubles.
+ *   VEC, LANES, LOAD, STORE, SPLAT, ADD, SUB, MUL, MAX, MIN  its vectors of doubles;
+ *   WHERE_MORE(x, a, b)  x where a > b, else 0;  TIMES_POWER(x, n)  x times 2 to the integer that n - ROUNDER is.
  * Every lane does the same operations in the same order whatever LANES is, so all sets give the same bits. Rows are
  * padded to `stride`, a multiple of 4: with -inf where scores are added, with 0 where probabilities are multiplied. */
 
-/* Labels j .. j + NV * LANES - 1 of: out[j] = FINISH(REDUCE_i COMBINE(previous[i], table[i, j]), extra[j]). */
-#define BLOCK(NV, COMBINE, REDUCE, FINISH)                                                                             \
+/* Labels j .. j + NV * LANES - 1 of: out[j] = FINISH(REDUCE_i COMBINE(previous[i], table[i, j])). Two reductions side
+ * by side, as each waits for itself. */
+#define BLOCK(NV, COMBINE, REDUCE, EMPTY, FINISH)                                                                      \
     do {                                                                                                               \
-        VEC acc[NV], p = SPLAT(previous[0]);                                                                           \
+        VEC even[NV], odd[NV], p = SPLAT(previous[0]), q;                                                              \
         const double *row = table + j;                                                                                 \
-        for (int v = 0; v < NV; v++) acc[v] = COMBINE(p, LOAD(row + v * LANES));                                       \
-        for (int i = 1; i < n_labels; i++) {                                                                           \
+        int i = 1;                                                                                                     \
+        for (int v = 0; v < NV; v++) even[v] = COMBINE(p, LOAD(row + v * LANES));                                      \
+        for (int v = 0; v < NV; v++) odd[v] = SPLAT(EMPTY);                                                            \
+        for (; i + 1 < n_labels; i += 2) {                                                                             \
+            q = SPLAT(previous[i]);                                                                                    \
+            p = SPLAT(previous[i + 1]);                                                                                \
             row += stride;                                                                                             \
-            p = SPLAT(previous[i]);                                                                                    \
-            for (int v = 0; v < NV; v++) acc[v] = REDUCE(COMBINE(p, LOAD(row + v * LANES)), acc[v]);                   \
+            for (int v = 0; v < NV; v++) odd[v] = REDUCE(COMBINE(q, LOAD(row + v * LANES)), odd[v]);                   \
+            row += stride;                                                                                             \
+            for (int v = 0; v < NV; v++) even[v] = REDUCE(COMBINE(p, LOAD(row + v * LANES)), even[v]);                 \
         }                                                                                                              \
-        for (int v = 0; v < NV; v++) STORE(out + j + v * LANES, FINISH(acc[v], LOAD(extra + j + v * LANES)));          \
+        if (i < n_labels) {                                                                                            \
+            q = SPLAT(previous[i]);                                                                                    \
+            row += stride;                                                                                             \
+            for (int v = 0; v < NV; v++) odd[v] = REDUCE(COMBINE(q, LOAD(row + v * LANES)), odd[v]);                   \
+        }                                                                                                              \
+        for (int v = 0; v < NV; v++)                                                                                   \
+            STORE(out + j + v * LANES, FINISH(REDUCE(even[v], odd[v]), extra + j + v * LANES));                        \
         j += NV * LANES;                                                                                               \
     } while (0)
 
-#define ROW(name, COMBINE, REDUCE, FINISH)                                                                             \
+/* `factor` is a power of 2. */
+#define ROW(name, COMBINE, REDUCE, EMPTY, FINISH)                                                                      \
     static ALWAYS_INLINE TARGET void NAME(name)(double *restrict out, const double *restrict previous,                 \
                                                 const double *restrict table, const double *restrict extra,            \
-                                                int n_labels, int stride) {                                            \
+                                                double factor, int n_labels, int stride) {                             \
         int j = 0;                                                                                                     \
-        while (stride - j >= 12) BLOCK(12 / LANES, COMBINE, REDUCE, FINISH);                                           \
-        if (stride - j == 8) BLOCK(8 / LANES, COMBINE, REDUCE, FINISH);                                                \
-        if (stride - j == 4) BLOCK(4 / LANES, COMBINE, REDUCE, FINISH);                                                \
+        while (stride - j >= 12) BLOCK(12 / LANES, COMBINE, REDUCE, EMPTY, FINISH);                                    \
+        if (stride - j == 8) BLOCK(8 / LANES, COMBINE, REDUCE, EMPTY, FINISH);                                         \
+        if (stride - j == 4) BLOCK(4 / LANES, COMBINE, REDUCE, EMPTY, FINISH);                                         \
     }
 
-#define KEEP(result, extra) (result)
-ROW(max_sum_row, ADD, MAX, ADD)      /* out[j] = max_i(previous[i] + table[i, j]) + extra[j] */
-ROW(forward_row, MUL, ADD, MUL)      /* out[j] = sum_i(previous[i] * table[i, j]) * extra[j] */
-ROW(backward_row, MUL, ADD, KEEP)    /* out[j] = sum_i(previous[i] * table[i, j]) */
+#define PLUS(result, extra) ADD(result, LOAD(extra))
+#define TIMES(result, extra) MUL(MUL(result, SPLAT(factor)), LOAD(extra))
+#define SCALE(result, extra) MUL(result, SPLAT(factor))
+ROW(max_sum_row, ADD, MAX, -INFINITY, PLUS)  /* out[j] = max_i(previous[i] + table[i, j]) + extra[j] */
+ROW(forward_row, MUL, ADD, 0.0, TIMES)       /* out[j] = sum_i(previous[i] * table[i, j]) * factor * extra[j] */
+ROW(backward_row, MUL, ADD, 0.0, SCALE)      /* out[j] = sum_i(previous[i] * table[i, j]) * factor */
 
 /* out [stride] = row [n_labels] times table [n_labels, stride]. */
 static TARGET void NAME(product)(double *out, const double *row, const double *table, int n_labels, int stride) {
-    NAME(backward_row)(out, row, table, table, n_labels, stride);
+    NAME(backward_row)(out, row, table, table, 1.0, n_labels, stride);
+}
+
+#define FOUR (4 / LANES)
+#define EACH_FOUR(stride) for (int j = 0; j < (stride); j += 4) for (int v = 0; v < FOUR; v++)
+#define AT(p) ((p) + j + v * LANES)
+
+/* The sum of a row: of every fourth entry, then of these four sums. */
+static ALWAYS_INLINE TARGET double NAME(sum)(const double *row, int stride) {
+    VEC sums[FOUR];
+    double four[4];
+    for (int v = 0; v < FOUR; v++) sums[v] = SPLAT(0.0);
+    EACH_FOUR(stride) sums[v] = ADD(sums[v], LOAD(AT(row)));
+    for (int v = 0; v < FOUR; v++) STORE(four + v * LANES, sums[v]);
+    return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+/* exp(d) for d <= 0, within 1 unit in the last place down to -708; -inf gives 0. d is n log 2 + r, |r| <= log(2) / 2; the
+ * polynomial is the minimax one of (exp(r) - 1 - r) / r^2, its error at most 1.3e-17 of exp(r). */
+static ALWAYS_INLINE TARGET VEC NAME(exp)(VEC d) {
+    const VEC least = MAX(d, SPLAT(-708.0)), n = ADD(MUL(least, SPLAT(1.4426950408889634)), SPLAT(ROUNDER));
+    const VEC whole = SUB(n, SPLAT(ROUNDER));
+    const VEC r = SUB(SUB(least, MUL(whole, SPLAT(0x1.62e42feep-1))), MUL(whole, SPLAT(1.9082149292705877e-10)));
+    const VEC r2 = MUL(r, r), r4 = MUL(r2, r2);
+    const VEC a = ADD(ADD(SPLAT(0x1.0000000000001p-1), MUL(SPLAT(0x1.5555555555556p-3), r)),
+                      MUL(r2, ADD(SPLAT(0x1.5555555553d63p-5), MUL(SPLAT(0x1.11111111109b3p-7), r))));
+    const VEC b = ADD(ADD(SPLAT(0x1.6c16c1788bd90p-10), MUL(SPLAT(0x1.a01a01a7c41d5p-13), r)),
+                      MUL(r2, ADD(SPLAT(0x1.a019b90d2ae7ap-16), MUL(SPLAT(0x1.71de0dae63bb3p-19), r))));
+    const VEC c = ADD(SPLAT(0x1.289185613a3d6p-22), MUL(SPLAT(0x1.af38a9b0ec855p-26), r));
+    const VEC q = ADD(a, MUL(r4, ADD(b, MUL(r4, c))));
+    return WHERE_MORE(TIMES_POWER(ADD(SPLAT(1.0), ADD(r, MUL(r2, q))), n), d, SPLAT(-INFINITY));
+}
+
+static ALWAYS_INLINE TARGET int NAME(at_least)(const VEC *values, double bound) {
+    double four[4];
+    for (int v = 0; v < FOUR; v++) STORE(four + v * LANES, values[v]);
+    return four[0] >= bound && four[1] >= bound && four[2] >= bound && four[3] >= bound;
+}
+
+/* Blocks of four entries of n >= 4. The last one ends with the row, so some entries may be met, and set, twice. */
+#define EACH_BLOCK(n)                                                                                                  \
+    for (int j = 0, more = 1; more; more = j < (n)-4, j = j + 4 < (n)-4 ? j + 4 : (n)-4)                               \
+        for (int v = 0; v < FOUR; v++)
+
+/* x = exp(u - max u), padded with 0; false where the finite entries lie too far apart or none is finite. */
+static ALWAYS_INLINE TARGET int NAME(exp_row)(const double *u, double *x, int n, int stride, double *largest) {
+    VEC top[FOUR], least[FOUR];
+    double four[4], few[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY}, tops;
+    if (n < 4) {
+        for (int j = 0; j < n; j++) few[j] = u[j];
+        u = few;
+        n = 4;
+    }
+    for (int v = 0; v < FOUR; v++) top[v] = LOAD(u + v * LANES);
+    EACH_BLOCK(n) top[v] = MAX(top[v], LOAD(AT(u)));
+    for (int v = 0; v < FOUR; v++) STORE(four + v * LANES, top[v]);
+    tops = four[0];
+    for (int i = 1; i < 4; i++) tops = four[i] > tops ? four[i] : tops;
+    if (tops == -INFINITY) return 0;
+    *largest = tops;
+    for (int v = 0; v < FOUR; v++) least[v] = SPLAT(0.0);
+    EACH_BLOCK(n) {
+        const VEC d = SUB(LOAD(AT(u)), SPLAT(tops));
+        least[v] = MIN(least[v], WHERE_MORE(d, d, SPLAT(-INFINITY)));
+        STORE(AT(x), NAME(exp)(d));
+    }
+    for (int j = n; j < stride; j++) x[j] = 0.0;
+    return NAME(at_least)(least, -CHAIN_UNARY_RANGE);
+}
+
+/* x [n, stride] = exp(unary - its largest of the token), and these [n]. */
+static TARGET int NAME(exponentials)(const chain_tables *c, const double *unary, int64_t n, double *x, double *tops) {
+    for (int64_t t = 0; t < n; t++)
+        if (!NAME(exp_row)(unary + t * c->n_labels, x + t * c->stride, c->n_labels, c->stride, tops + t))
+            return CHAIN_EXTREME;
+    return CHAIN_OK;
+}
+
+/* row *= factor; `least` [FOUR] keeps the smallest entries that are not zero. */
+static ALWAYS_INLINE TARGET void NAME(scale_row)(double *row, double factor, int stride, VEC *least) {
+    EACH_FOUR(stride) {
+        const VEC scaled = MUL(LOAD(AT(row)), SPLAT(factor));
+        least[v] = MIN(least[v], ADD(scaled, WHERE_MORE(SPLAT(1.0), SPLAT(DBL_TRUE_MIN), scaled)));
+        STORE(AT(row), scaled);
+    }
 }
 
 /* Scores of the best labellings up to each token and label: `scores` [n + 1, stride], its last row being scratch.
@@ -51,7 +151,8 @@ static TARGET void NAME(best_scores)(const chain_tables *c, const double *unary,
         const double *extra = unary + t * n_labels;
         double *row = scores + t * stride;
         if (t * n_labels + stride > readable) extra = memcpy(scores + n * stride, extra, n_labels * sizeof(double));
-        NAME(max_sum_row)(row, row - stride, c->tables + (edge_table ? edge_table[t] * size : 0), extra, n_labels, stride);
+        NAME(max_sum_row)(row, row - stride, c->tables + (edge_table ? edge_table[t] * size : 0), extra, 1.0, n_labels,
+                          stride);
     }
 }
 
@@ -63,45 +164,86 @@ static TARGET int64_t NAME(unfit)(const double *values, int64_t n) {
     return found;
 }
 
-/* Forward probabilities given the tokens so far, from token `first` on: rows of `forward` sum to 1, `norm` [n] holds the
- * logarithms that were divided out, so log Z is its sum. `x` [n, stride] and `tops` [n] are those of
- * chain_exponentials. Here and below the tables are exp(table - its largest), the largest being `shifts`. */
+/* Forward probabilities given the tokens so far, from token `first` on, but for a factor: a row is divided by the power
+ * of 2 that brings its sum into [1, 2), so that nothing is rounded, no step waits for a division, and a pass that begins
+ * in the middle gives the same bits. `norm` [n] holds the logarithms that were divided out, so log Z is their sum and the
+ * logarithm of the last row's. `x` [n, stride] and `tops` [n] are those of chain_exponentials. Here and below the tables
+ * are exp(table - its largest), the largest being `shifts`; a row gets its factor while the next one is made. */
 static TARGET int NAME(forward)(const chain_tables *c, int64_t n, const int32_t *edge_table, int64_t first,
                                 const double *x, const double *tops, double *forward, double *norm) {
     const int n_labels = c->n_labels, stride = c->stride;
     const int64_t size = (int64_t)n_labels * stride;
+    VEC least[FOUR];
+    double factor = 1.0, total, shift;
+    for (int v = 0; v < FOUR; v++) least[v] = SPLAT(1.0);
     for (int64_t t = first; t < n; t++) {
-        double *row = forward + t * stride, total, shift = tops[t];
+        double *row = forward + t * stride;
         const double *xt = x + t * stride;
+        shift = tops[t];
         if (t == 0) {
             memcpy(row, xt, stride * sizeof(double));
         } else {
             const int64_t e = edge_table ? edge_table[t] : 0;
-            NAME(forward_row)(row, row - stride, c->tables + e * size, xt, n_labels, stride);
+            NAME(forward_row)(row, row - stride, c->tables + e * size, xt, factor, n_labels, stride);
             shift += c->shifts[e];
+            if (t > first) NAME(scale_row)(row - stride, factor, stride, least);
         }
-        if (!normalise_row(row, n_labels, &total)) return CHAIN_EXTREME;
-        if (total == 0) return CHAIN_IMPOSSIBLE;
-        norm[t] = log(total) + shift;
+        total = NAME(sum)(row, stride);
+        if (!(total > 0.0)) return CHAIN_IMPOSSIBLE;
+        norm[t] = chain_exponent(total, &factor) * M_LN2 + shift;
     }
-    return CHAIN_OK;
+    if (first < n) NAME(scale_row)(forward + (n - 1) * stride, factor, stride, least);
+    return NAME(at_least)(least, CHAIN_SMALLEST) ? CHAIN_OK : CHAIN_EXTREME;
 }
 
-/* Backward probabilities, rows scaled to sum to 1: row t - 1 was divided by scale[t]. Rows from token `last` on are
- * there already. `xb` [n, stride] receives x * backward, a token's factor towards its left neighbour. */
+/* Backward probabilities, scaled like the forward ones: row t - 1 was divided by scale[t]. Rows from token `last` on
+ * are there already. `xb` [n, stride] receives x * backward, a token's factor towards its left neighbour. */
 static TARGET int NAME(backward)(const chain_tables *c, int64_t last, const int32_t *edge_table, const double *x,
                                  double *backward, double *xb, double *scale) {
     const int n_labels = c->n_labels, stride = c->stride;
     const int64_t size = (int64_t)n_labels * stride;
-    double *row = backward + last * stride;
+    VEC least[FOUR];
+    double *row = backward + last * stride, factor = 1.0, total;
+    for (int v = 0; v < FOUR; v++) least[v] = SPLAT(1.0);
     for (int64_t t = last; t > 0; t--, row -= stride) {
         double *xbt = xb + t * stride;
-        for (int j = 0; j < stride; j++) xbt[j] = x[t * stride + j] * row[j];
-        NAME(backward_row)(row - stride, xbt, c->transposed + (edge_table ? edge_table[t] * size : 0), xbt, n_labels,
-                           stride);
-        if (!normalise_row(row - stride, n_labels, scale + t)) return CHAIN_EXTREME;
+        const double *xt = x + t * stride, *into = c->transposed + (edge_table ? edge_table[t] * size : 0);
+        EACH_FOUR(stride) STORE(AT(xbt), MUL(LOAD(AT(xt)), LOAD(AT(row))));
+        NAME(backward_row)(row - stride, xbt, into, xbt, factor, n_labels, stride);
+        if (t < last) {
+            NAME(scale_row)(row, factor, stride, least);
+            EACH_FOUR(stride) STORE(AT(xbt), MUL(LOAD(AT(xbt)), SPLAT(factor)));
+        }
+        total = NAME(sum)(row - stride, stride);
+        if (!(total > 0.0)) return CHAIN_EXTREME;
+        chain_exponent(total, &factor);
+        scale[t] = 1.0 / factor;
     }
-    return CHAIN_OK;
+    if (last > 0) NAME(scale_row)(backward, factor, stride, least);
+    return NAME(at_least)(least, CHAIN_SMALLEST) ? CHAIN_OK : CHAIN_EXTREME;
+}
+
+/* out [n] = forward times backward, a token's probabilities but for a factor; their sum. */
+static TARGET double NAME(join)(double *out, const double *forward, const double *backward, int n, int stride) {
+    VEC sums[FOUR];
+    double four[4];
+    for (int v = 0; v < FOUR; v++) sums[v] = SPLAT(0.0);
+    EACH_FOUR(stride) sums[v] = ADD(sums[v], MUL(LOAD(AT(forward)), LOAD(AT(backward))));
+    for (int v = 0; v < FOUR; v++) STORE(four + v * LANES, sums[v]);
+    if (n < 4)
+        for (int j = 0; j < n; j++) out[j] = forward[j] * backward[j];
+    else
+        EACH_BLOCK(n) STORE(AT(out), MUL(LOAD(AT(forward)), LOAD(AT(backward))));
+    return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+/* table [n_labels, stride] += share * the outer product of two rows. */
+static TARGET void NAME(add_outer)(double *restrict table, const double *restrict left, const double *restrict right,
+                                   double share, int n_labels, int stride) {
+    for (int i = 0; i < n_labels; i++, table += stride) {
+        const VEC weight = SPLAT(left[i] * share);
+        EACH_FOUR(stride) STORE(AT(table), ADD(LOAD(AT(table)), MUL(weight, LOAD(AT(right)))));
+    }
 }
 
 /* out [stride] += the sum of the rows [stride] of `table` that `which` [n] names. */
@@ -133,4 +275,10 @@ static TARGET void NAME(scatter)(double *restrict table, const double *restrict 
 
 #undef BLOCK
 #undef ROW
-#undef KEEP
+#undef PLUS
+#undef TIMES
+#undef SCALE
+#undef FOUR
+#undef EACH_FOUR
+#undef EACH_BLOCK
+#undef AT

@@ -102,11 +102,14 @@ cdef void node_marginals(const Smoothed *c, int64_t n, double *out) noexcept nog
     for t in range(n):
         total = joined(c, t, out)
         share = 1.0 / total
-        if c.log_domain and fabs(total) > LARGE_LOG:
+        if not c.log_domain:
+            for j in range(n_labels):
+                out[j] *= share
+        elif fabs(total) > LARGE_LOG:
             soft_max(out, n_labels)
         else:
             for j in range(n_labels):
-                out[j] = exp(out[j] - total) if c.log_domain else out[j] * share
+                out[j] = exp(out[j] - total)
         out += n_labels
 
 
@@ -136,11 +139,9 @@ cdef void count_edges(const Smoothed *c, int64_t n, const int32_t *edge_table, d
                       double *work) noexcept nogil:
     """Adds a sequence's edge marginals: to ``counts`` [T, K, K] in the log domain, else to ``outer`` [T, K, stride]
     without their factor exp(table), which is the same for every token and is multiplied in once, at the end."""
-    cdef int n_labels = c.scaled.n_labels, stride = c.scaled.stride, i, j
+    cdef int n_labels = c.scaled.n_labels, stride = c.scaled.stride, i
     cdef int64_t t, table = 0
-    cdef double total, weight
-    cdef double *to
-    cdef const double *xb
+    cdef double total
     for t in range(1, n):
         if edge_table != NULL:
             table = edge_table[t]
@@ -149,13 +150,9 @@ cdef void count_edges(const Smoothed *c, int64_t n, const int32_t *edge_table, d
             for i in range(n_labels * n_labels):
                 counts[table * n_labels * n_labels + i] += work[i]
             continue
-        to = outer + table * n_labels * stride
-        xb = c.xb + t * stride
         total = joined(c, t - 1, work) * c.scale[t]
-        for i in range(n_labels):
-            weight = c.forward[(t - 1) * stride + i] / total
-            for j in range(stride):
-                to[i * stride + j] += weight * xb[j]
+        chain_add_outer(outer + table * n_labels * stride, c.forward + (t - 1) * stride, c.xb + t * stride, 1.0 / total,
+                        n_labels, stride)
 
 
 cdef class ScaledTables:

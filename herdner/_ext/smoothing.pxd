@@ -39,6 +39,9 @@ cdef extern from "chain.h" nogil:
     int chain_backward(const chain_tables *c, int64_t last, const int32_t *edge_table, const double *x,
                        double *backward, double *xb, double *scale)
     void chain_product(double *out, const double *row, const double *table, int n_labels, int stride)
+    double chain_join(double *out, const double *forward, const double *backward, int n, int stride)
+    void chain_add_outer(double *table, const double *left, const double *right, double share, int n_labels,
+                         int stride)
     void chain_gather(double *out, const double *table, const int32_t *which, int64_t n, int stride)
     void chain_scatter(double *table, const double *row, const int32_t *which, int64_t n, int stride)
 
@@ -54,7 +57,7 @@ cdef struct Smoothed:
     double *backward
     double *xb                # unary and backward together
     double *tops              # [longest]: the largest unary log-potential
-    double *norm              # [longest]: log Z of the tokens up to t less that of the tokens before
+    double *norm              # [longest]: the logarithm of what forward rows were divided by
     double *scale             # [longest]: what backward rows were divided by
 
 
@@ -98,11 +101,18 @@ cdef inline void soft_max(double *row, int n) noexcept nogil:
 
 
 cdef inline double total_log(const Smoothed *c, int64_t n) noexcept nogil:
-    """log Z: the sum of ``norm``."""
+    """log Z: the sum of ``norm`` and, as scaled rows only nearly sum to 1, the logarithm of the last row's sum."""
     cdef CompensatedSum total = CompensatedSum(0.0, 0.0)
+    cdef const double *last = c.forward + (n - 1) * c.scaled.stride
+    cdef double rest = 0.0
     cdef int64_t t
+    cdef int j
     for t in range(n):
         add(&total, c.norm[t])
+    if not c.log_domain:
+        for j in range(c.scaled.n_labels):
+            rest += last[j]
+        add(&total, log(rest))
     return total.value
 
 
@@ -110,16 +120,12 @@ cdef inline double joined(const Smoothed *c, int64_t t, double *out) noexcept no
     """``out`` = forward and backward of token t joined, unnormalised; its sum (its logarithm in the log domain)."""
     cdef const double *f = c.forward + t * c.scaled.stride
     cdef const double *b = c.backward + t * c.scaled.stride
-    cdef double total = 0.0
     cdef int j
-    if c.log_domain:
-        for j in range(c.scaled.n_labels):
-            out[j] = f[j] + b[j]
-        return log_sum_exp(out, c.scaled.n_labels)
+    if not c.log_domain:
+        return chain_join(out, f, b, c.scaled.n_labels, c.scaled.stride)
     for j in range(c.scaled.n_labels):
-        out[j] = f[j] * b[j]
-        total += out[j]
-    return total
+        out[j] = f[j] + b[j]
+    return log_sum_exp(out, c.scaled.n_labels)
 
 
 cdef inline chain_tables padded_tables(double[:, :, :, ::1] padded) noexcept nogil:

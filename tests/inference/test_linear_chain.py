@@ -213,3 +213,29 @@ def test_spans_outside_a_sequence_are_refused(start, end):
 def test_states_out_of_range_are_refused():
     with pytest.raises(ValueError, match="from 0 to 1"):
         span_log_probability(np.zeros((3, 2)), np.zeros((2, 2)), [0, 3], [0, 2, 0], [0], [1])
+
+
+@pytest.mark.parametrize("n_labels", [*range(1, 10), 12, 13, 16, 31])
+def test_probabilities_of_single_tokens_are_those_of_exact_exponentials(n_labels):
+    """However far apart the scores are, forbidden ones among them, to a few units in the last place."""
+    rng = np.random.default_rng(n_labels)
+    unary = rng.normal(size=(300, n_labels)) * 10.0 ** rng.uniform(-3, 1.5, (300, 1))
+    unary[:, 1:][rng.random((300, n_labels - 1)) < 0.2] = -INF
+    found = forward_backward(unary, np.zeros((n_labels, n_labels)), np.arange(301))
+    powers = np.exp((unary - unary.max(axis=1, keepdims=True)).astype(np.longdouble))
+    total = powers.sum(axis=1, keepdims=True)
+    assert found.nodes is not None
+    np.testing.assert_allclose(found.nodes, (powers / total).astype(float), rtol=4 * np.finfo(float).eps, atol=0)
+    log_z = np.log(total[:, 0]) + unary.max(axis=1)
+    np.testing.assert_allclose(found.log_z, log_z.astype(float), rtol=1e-15, atol=1e-15)
+
+
+def test_scores_that_are_far_apart_change_nothing_but_the_way_of_counting():
+    """Labels e^-140 or e^-160 times as likely as others: scaled numbers for the one, logarithms for the other."""
+    transition = np.array([[0.0, -1.0], [-2.0, 0.5]])
+    for gap in (140.0, 160.0):
+        unary = np.array([[0.0, -gap], [-gap, 0.0], [0.3, -0.2], [0.0, -gap]])
+        oracle = Oracle.of([2] * 4, chain_factors(unary, transition[None], None))
+        found = forward_backward(unary, transition, [0, 4])
+        assert found.nodes is not None
+        np.testing.assert_allclose(found.nodes, [oracle.marginal(t) for t in range(4)], rtol=1e-11, atol=0)
