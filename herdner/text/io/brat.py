@@ -15,8 +15,9 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple
 
 from herdner.text.document import Document, Entity
+from herdner.text.io.doubts import Doubts
 from herdner.text.io.labels import Labels
-from herdner.text.io.marked import Mark, Notes, annotated
+from herdner.text.io.marked import Mark, annotated
 from herdner.text.io.source import FormatError, Source, open_bytes, read_chunks, sources
 
 MAX_BYTES = 1 << 32  # of an archive unpacked; a small file may unpack to any size
@@ -34,7 +35,11 @@ class _Pair(NamedTuple):
 
 
 def read_brat(
-    where: str | Path | IO[Any] | Source, *, encoding: str = "utf-8", labels: Labels | None = None
+    where: str | Path | IO[Any] | Source,
+    *,
+    encoding: str = "utf-8",
+    labels: Labels | None = None,
+    strict: bool = False,
 ) -> Iterator[Document]:
     """The documents of a folder, of a single .ann or .txt file beside its partner, or of a tar archive.
 
@@ -42,12 +47,11 @@ def read_brat(
     attributes are left out; so are spans of several pieces with other words between them. Raises FormatError.
     """
     for pair in _pairs(where, encoding):
-        notes = Notes(pair.name)
         document = Document.from_text(pair.text, id=pair.id)
         if pair.marks is not None and pair.marks.strip():
-            document = annotated(document, _marks(pair, notes), notes, labels)
+            with Doubts(pair.name, strict) as doubts:
+                document = annotated(document, _marks(pair, doubts), doubts.add, labels)
         yield document
-        notes.tell()
 
 
 def _pairs(where: str | Path | IO[Any] | Source, encoding: str) -> Iterator[_Pair]:
@@ -94,7 +98,7 @@ def _archived(source: Source, encoding: str) -> Iterator[_Pair]:
         yield _Pair(stem, files[name], f"{source.name}/{stem}.ann", files.get(f"{stem}.ann"))
 
 
-def _marks(pair: _Pair, notes: Notes) -> list[Mark]:
+def _marks(pair: _Pair, doubts: Doubts) -> list[Mark]:
     lines = (pair.marks or "").split("\n")
     sure = {note[1]: float(note[2]) for note in map(_NOTE.fullmatch, lines) if note is not None}
     found: list[Mark] = []
@@ -106,7 +110,7 @@ def _marks(pair: _Pair, notes: Notes) -> list[Mark]:
         except ValueError as error:
             raise FormatError(f"{pair.name}:{number}: {error}") from None
         if mark is None:
-            notes.add("spans of several pieces left out", line.split("\t")[-1])
+            doubts.add("a span of several pieces is left out", number)
         else:
             found.append(mark._replace(confidence=sure.get(line.partition("\t")[0])))
     return found

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
 from herdner.text.document import Document
+from herdner.text.failure import Failure
 from herdner.text.io.labels import Labels
-from herdner.text.io.marked import Mark, annotated, listed, records, text_of
-from herdner.text.io.source import FormatError, Source
+from herdner.text.io.marked import Mark, Record, annotated, listed, raised, records, text_of
+from herdner.text.io.source import Source
 from herdner.text.io.write import json_line, utf8
 
 _KEYS = ("label", "labels", "entities")
 
 
 def read_doccano(
-    where: str | Path | IO[Any] | Source, *, encoding: str = "utf-8", labels: Labels | None = None
+    where: str | Path | IO[Any] | Source,
+    *,
+    encoding: str = "utf-8",
+    labels: Labels | None = None,
+    strict: bool = False,
 ) -> Iterator[Document]:
     """One document a line: ``{"id", "text", "label": [[start, end, label], ...]}``; "labels" in old exports, and
     "entities", objects with "start_offset", "end_offset" and "label", of projects with relations.
@@ -30,17 +36,29 @@ def read_doccano(
     that nobody has opened in the same way, so export only those that are approved. Other keys become `Document.fields`.
     Raises FormatError.
     """
-    for _, place, id, values, notes in records(where, ("*.jsonl", "*.json"), encoding):
-        try:
-            key = next((key for key in _KEYS if values.get(key) is not None), None)
-            fields = {k: v for k, v in values.items() if k not in ("id", "text", *_KEYS)}
-            name = values.get("id", values.get("doc_id"))
-            document = Document.from_text(text_of(values), id=id if name is None else str(name), fields=fields)
-            if key is not None:
-                document = annotated(document, map(_mark, listed(values[key], f"{key}s")), notes, labels)
-        except ValueError as error:
-            raise FormatError(f"{place}: {error}") from None
-        yield document
+    return raised(read_doccano_lines(where, encoding=encoding, labels=labels, strict=strict))
+
+
+def read_doccano_lines(
+    where: str | Path | IO[Any] | Source,
+    *,
+    encoding: str = "utf-8",
+    labels: Labels | None = None,
+    strict: bool = False,
+) -> Iterator[Document | Failure]:
+    """`read_doccano`, but that a line which is wrong is a `Failure`, and the next follows."""
+    return records(where, ("*.jsonl", "*.json"), encoding, strict, partial(_document, labels=labels))
+
+
+def _document(record: Record, labels: Labels | None) -> Document:
+    values = record.values
+    key = next((key for key in _KEYS if values.get(key) is not None), None)
+    fields = {k: v for k, v in values.items() if k not in ("id", "text", *_KEYS)}
+    name = values.get("id", values.get("doc_id"))
+    document = Document.from_text(text_of(values), id=record.id if name is None else str(name), fields=fields)
+    if key is None:
+        return document
+    return annotated(document, map(_mark, listed(values[key], f"{key}s")), record.doubt, labels)
 
 
 def _mark(given: Any) -> Mark:

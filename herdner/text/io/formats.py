@@ -17,14 +17,14 @@ from herdner.text.io.brat import read_brat, write_brat
 from herdner.text.io.columns import Layout, read_columns
 from herdner.text.io.delimited import read_rows, read_table, write_table
 from herdner.text.io.docbin import read_spacy
-from herdner.text.io.doccano import read_doccano, write_doccano
+from herdner.text.io.doccano import read_doccano, read_doccano_lines, write_doccano
 from herdner.text.io.ieer import read_ieer
 from herdner.text.io.jsonl import read_jsonl, read_records
-from herdner.text.io.label_studio import read_label_studio, write_label_studio
+from herdner.text.io.label_studio import read_label_studio, read_label_studio_tasks, write_label_studio
 from herdner.text.io.labels import Labels
 from herdner.text.io.pages import read_html
 from herdner.text.io.plain import PIECE_CHARACTERS, read_text
-from herdner.text.io.prodigy import read_prodigy, write_prodigy
+from herdner.text.io.prodigy import read_prodigy, read_prodigy_lines, write_prodigy
 from herdner.text.io.source import Source, sources, uncompressed
 from herdner.text.io.write import write_conll, write_html, write_jsonl, write_spacy, write_text
 
@@ -190,9 +190,23 @@ _FORMATS = [
         (".html", ".htm", ".xhtml"),
     ),
     _format("spacy", "spaCy's DocBin (.spacy)", read_spacy, write_spacy, (".spacy",)),
-    _format("label-studio", "Label Studio's JSON; out: tasks with predictions", read_label_studio, write_label_studio),
-    _format("doccano", "doccano's JSON lines for sequence labelling", read_doccano, write_doccano),
-    _format("prodigy", "Prodigy's JSON lines of named entities", read_prodigy, write_prodigy),
+    _format(
+        "label-studio",
+        "Label Studio's JSON; out: tasks with predictions",
+        read_label_studio,
+        write_label_studio,
+        lenient=read_label_studio_tasks,
+    ),
+    _format(
+        "doccano",
+        "doccano's JSON lines for sequence labelling",
+        read_doccano,
+        write_doccano,
+        lenient=read_doccano_lines,
+    ),
+    _format(
+        "prodigy", "Prodigy's JSON lines of named entities", read_prodigy, write_prodigy, lenient=read_prodigy_lines
+    ),
     _format("brat", "brat's standoff: a folder of .txt and .ann files, or a tar.gz of them", read_brat, write_brat),
 ]
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
 from herdner.text.document import Document, Entity
+from herdner.text.failure import Failure
+from herdner.text.io.doubts import Doubts
 from herdner.text.io.labels import Labels
-from herdner.text.io.marked import Mark, Notes, annotated, listed
+from herdner.text.io.marked import Doubt, Mark, annotated, failing, listed, raised
 from herdner.text.io.source import FormatError, Source, read_chunks, sources
 from herdner.text.io.write import json_line, utf8
 
@@ -21,7 +24,11 @@ _KINDS = ("labels", "hypertextlabels")
 
 
 def read_label_studio(
-    where: str | Path | IO[Any] | Source, *, encoding: str = "utf-8", labels: Labels | None = None
+    where: str | Path | IO[Any] | Source,
+    *,
+    encoding: str = "utf-8",
+    labels: Labels | None = None,
+    strict: bool = False,
 ) -> Iterator[Document]:
     """The tasks of exports (JSON or JSON_MIN) and of files to import; a file is one list, and is held in memory.
 
@@ -31,15 +38,23 @@ def read_label_studio(
     tags; the last prediction, if there is one, becomes its entities. Regions of other kinds are left out. Offsets count
     characters, or UTF-16 units where only these fit the text of a region. Raises FormatError.
     """
+    return raised(read_label_studio_tasks(where, encoding=encoding, labels=labels, strict=strict))
+
+
+def read_label_studio_tasks(
+    where: str | Path | IO[Any] | Source,
+    *,
+    encoding: str = "utf-8",
+    labels: Labels | None = None,
+    strict: bool = False,
+) -> Iterator[Document | Failure]:
+    """`read_label_studio`, but that a task which is wrong is a `Failure`, and the next follows."""
     for source in sources(where, ("*.json",)):
-        notes = Notes(source.name)
-        for number, task in enumerate(_tasks(source, encoding), 1):
-            try:
-                document = _document(task, f"{source.id}#{number}", notes, labels)
-            except ValueError as error:
-                raise FormatError(f"{source.name}: task {number}: {error}") from None
-            yield document
-        notes.tell()
+        with Doubts(source.name, strict) as doubts:
+            for number, task in enumerate(_tasks(source, encoding), 1):
+                with failing(f"{source.name}: task {number}") as failed:
+                    yield _document(task, f"{source.id}#{number}", partial(doubts.add, document=number), labels)
+                yield from failed
 
 
 def _tasks(source: Source, encoding: str) -> list[Any]:
@@ -61,25 +76,25 @@ def _tasks(source: Source, encoding: str) -> list[Any]:
     return cast("list[Any]", tasks)
 
 
-def _document(task: object, id: str, notes: Notes, labels: Labels | None) -> Document:
+def _document(task: object, id: str, doubt: Doubt, labels: Labels | None) -> Document:
     if not isinstance(task, dict):
         raise ValueError(f"is {json.dumps(task)[:40]}; expected an object with data and annotations")
     values = cast("dict[str, Any]", task)
     if not isinstance(values.get("data"), dict):
-        return _flat(values, id, notes, labels)
+        return _flat(values, id, doubt, labels)
     data = dict(cast("dict[str, Any]", values["data"]))
     text = data.pop(_text_key(data))
     own = next((name for name in (data.pop("id", None), values.get("id")) if name is not None), id)
     document = Document.from_text(text, id=str(own), fields=data)
-    results = _annotations(values, document, notes)
+    results = _annotations(values, doubt)
     if results is not None:
-        return annotated(document, _marks(results, document, notes), notes, labels)
+        return annotated(document, _marks(results, doubt), doubt, labels)
     guesses = listed(values.get("predictions") or [], "predictions")
     result = _result(guesses[-1]) if guesses else []
-    return annotated(document, _marks(result, document, notes), notes, labels, annotated=False)
+    return annotated(document, _marks(result, doubt), doubt, labels, annotated=False)
 
 
-def _flat(values: dict[str, Any], id: str, notes: Notes, labels: Labels | None) -> Document:
+def _flat(values: dict[str, Any], id: str, doubt: Doubt, labels: Labels | None) -> Document:
     """A task of JSON_MIN: its regions are a list under the name of the control, as in "label"."""
     fields = dict(values)
     text = fields.pop(_text_key(fields))
@@ -90,9 +105,9 @@ def _flat(values: dict[str, Any], id: str, notes: Notes, labels: Labels | None) 
         if isinstance(value, list) and (not value or (isinstance(value[0], dict) and "labels" in value[0])):
             fields.pop(key, None)
             found = True
-            marks += _marks([{"type": "labels", "value": each} for each in cast("list[Any]", value)], None, notes)
+            marks += _marks([{"type": "labels", "value": each} for each in cast("list[Any]", value)], doubt)
     known = found or "annotation_id" in values
-    return annotated(Document.from_text(text, id=str(name), fields=fields), marks, notes, labels, annotated=known)
+    return annotated(Document.from_text(text, id=str(name), fields=fields), marks, doubt, labels, annotated=known)
 
 
 def _text_key(data: Mapping[str, Any]) -> str:
@@ -106,12 +121,12 @@ def _text_key(data: Mapping[str, Any]) -> str:
     return strings[0]
 
 
-def _annotations(values: Mapping[str, Any], document: Document, notes: Notes) -> list[Any] | None:
+def _annotations(values: Mapping[str, Any], doubt: Doubt) -> list[Any] | None:
     """The result that counts; None where nobody has annotated the task."""
     given = [_object(each) for each in listed(values.get("annotations") or [], "annotations")]
     done = [each for each in given if not each.get("was_cancelled")]
     if len(done) > 1:
-        notes.add("tasks with several annotations: the ground truth counts, else the last", f"task {document.id}")
+        doubt("of several annotations the ground truth counts, else the last")
     right = [each for each in done if each.get("ground_truth")] or done
     return _result(right[-1]) if right else None
 
@@ -126,19 +141,19 @@ def _result(given: object) -> list[Any]:
     return listed(_object(given).get("result") or [], "results")
 
 
-def _marks(results: Iterable[Any], document: Document | None, notes: Notes) -> Iterator[Mark]:
+def _marks(results: Iterable[Any], doubt: Doubt) -> Iterator[Mark]:
     for each in map(_object, results):
         value = each.get("value")
         if each.get("type") not in _KINDS or not isinstance(value, dict):
-            notes.add("regions left out that are no labels of a text", f"of type {each.get('type')}")
+            doubt("a region that is no label of a text is left out")
             continue
         region = cast("dict[str, Any]", value)
         names = listed(region.get(str(each["type"]), region.get("labels")) or [], "labels")
         if not names:
-            notes.add("regions without a label left out", f"{region.get('text')!r}")
+            doubt("a region without a label is left out")
             continue
         if len(names) > 1:
-            notes.add("regions with several labels: the first counts", f"{', '.join(map(str, names))}")
+            doubt("of several labels of a region the first counts")
         if isinstance(region.get("start"), str):
             raise ValueError(
                 "its regions are places in HTML (XPath); expected a Text control, whose offsets are numbers"

@@ -1,21 +1,24 @@
-"""What the readers of annotation tools share: marked spans as entities, and one line about what could not be kept."""
+"""What the readers of annotation tools share: lines of JSON, and marked spans as entities side by side."""
 
 from __future__ import annotations
 
 import json
-import logging
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 from herdner.text.document import Document, Entity
+from herdner.text.failure import Failure
+from herdner.text.io.doubts import Doubts
 from herdner.text.io.jsonl import parse_record
 from herdner.text.io.labels import Labels, checked_label, renamed
 from herdner.text.io.source import FormatError, Source, read_lines, sources
 
-logger = logging.getLogger(__name__)
+Doubt = Callable[[str], None]
+"""Where it goes, in words, what a file leaves in doubt (`Doubts`)."""
 
 
 class Mark(NamedTuple):
@@ -28,49 +31,59 @@ class Mark(NamedTuple):
     confidence: Any = None
 
 
-@dataclass
-class Notes:
-    """What of a file is left out, or chosen among several: a line for each kind of it, when the file ends."""
-
-    name: str
-    found: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-
-    def add(self, what: str, example: str) -> None:
-        self.found.setdefault(what, []).append(example)
-
-    def tell(self) -> None:
-        for what, examples in self.found.items():
-            logger.warning("%s: %d %s (first: %s)", self.name, len(examples), what, examples[0])
-
-
 class Record(NamedTuple):
-    """One line of a file of JSON lines: where it stands, for messages, and an id for what has none."""
+    """One line of a file of JSON lines: an id for what has none, its values, and where doubts about it go."""
 
-    source: Source
-    place: str
     id: str
     values: dict[str, Any]
-    notes: Notes
+    doubt: Doubt
 
 
-def records(where: str | Path | IO[Any] | Source, patterns: Sequence[str], encoding: str) -> Iterator[Record]:
-    """The objects of files with one on each line; the notes of a file are told when it ends. Raises FormatError."""
+def records(
+    where: str | Path | IO[Any] | Source,
+    patterns: Sequence[str],
+    encoding: str,
+    strict: bool,
+    document: Callable[[Record], Document],
+) -> Iterator[Document | Failure]:
+    """The documents of files with one object on each line; a line that is wrong is a `Failure`, and the next line
+    follows. FormatError for a file that cannot be read.
+    """
     for source in sources(where, patterns):
-        notes, empty = Notes(source.name), True
-        for number, line in read_lines(source, encoding):
-            if not line or line.isspace():
-                continue
-            empty, place = False, f"{source.name}:{number}"
-            try:
-                values, doubts = parse_record(line)
-            except ValueError as error:
-                raise FormatError(f"{place}: {error}") from None
-            for what in doubts:
-                notes.add(f"times {what}", f"line {number}")
-            yield Record(source, place, f"{source.id}#{number}", values, notes)
+        empty = True
+        with Doubts(source.name, strict) as doubts:
+            for number, line in read_lines(source, encoding):
+                if not line or line.isspace():
+                    continue
+                empty, doubt = False, partial(doubts.add, line=number)
+                with failing(f"{source.name}:{number}") as failed:
+                    values, found = parse_record(line)
+                    for what in found:
+                        doubt(what)
+                    yield document(Record(f"{source.id}#{number}", values, doubt))
+                yield from failed
         if empty:
             raise FormatError(f"{source.name}: is empty; expected one JSON object a line")
-        notes.tell()
+
+
+@contextmanager
+def failing(place: str) -> Generator[list[Failure]]:
+    """A list that holds what went wrong in the block, its place named, if anything did."""
+    failed: list[Failure] = []
+    try:
+        yield failed
+    except FormatError as error:  # a doubt that is refused, which names the place
+        failed.append(Failure(error))
+    except ValueError as error:
+        failed.append(Failure(FormatError(f"{place}: {error}")))
+
+
+def raised(items: Iterable[Document | Failure]) -> Iterator[Document]:
+    """The documents; the first `Failure` is raised."""
+    for item in items:
+        if isinstance(item, Failure):
+            raise item.error
+        yield item
 
 
 def text_of(values: dict[str, Any], key: str = "text") -> str:
@@ -90,14 +103,14 @@ def listed(given: object, what: str) -> list[Any]:
 
 
 def annotated(
-    document: Document, marks: Iterable[Mark], notes: Notes, labels: Labels | None = None, *, annotated: bool = True
+    document: Document, marks: Iterable[Mark], doubt: Doubt, labels: Labels | None = None, *, annotated: bool = True
 ) -> Document:
     """The document with its marks as entities, side by side, its classes renamed. Of spans that overlap, the longer
-    stays (the earlier of two as long), and the other is noted. Not ``annotated``: the entities are guesses, and the
+    stays (the earlier of two as long), and the other is a doubt. Not ``annotated``: the entities are guesses, and the
     document has no tags. ValueError for marks that are none.
     """
     found = [_entity(i, mark, document.text) for i, mark in enumerate(marks)]
-    entities = renamed(_side_by_side(found, document.id, notes), labels)
+    entities = renamed(_side_by_side(found, doubt), labels)
     if annotated:
         return document.with_entities(entities)
     return Document.from_text(document.text, id=document.id, fields=document.fields).guessed(entities)
@@ -131,7 +144,7 @@ def _from_utf16(start: int, end: int, text: str) -> tuple[int, int] | None:
         return None
 
 
-def _side_by_side(entities: Iterable[Entity], id: str | None, notes: Notes) -> list[Entity]:
+def _side_by_side(entities: Iterable[Entity], doubt: Doubt) -> list[Entity]:
     kept: list[tuple[int, int, Entity]] = []
     for entity in sorted(entities, key=lambda e: (e.start - e.end, e.start)):
         at = bisect_left(kept, (entity.end, 0), key=lambda k: k[:2])
@@ -140,11 +153,5 @@ def _side_by_side(entities: Iterable[Entity], id: str | None, notes: Notes) -> l
             insort(kept, (entity.start, entity.end, entity), key=lambda k: k[:2])
             continue
         if (before.start, before.end, before.label) != (entity.start, entity.end, entity.label):
-            story = f"{_shown(entity)} beside {_shown(before)}, document {id}"
-            notes.add("spans left out that overlap a longer or earlier one", story)
+            doubt("a span that overlaps a longer or earlier one is left out")
     return [entity for _, _, entity in kept]
-
-
-def _shown(entity: Entity) -> str:
-    text = entity.text if len(entity.text) <= 30 else entity.text[:29] + "…"
-    return f"{text!r} {entity.label}"

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
 from herdner.text.document import Document
+from herdner.text.failure import Failure
 from herdner.text.io.labels import Labels
-from herdner.text.io.marked import Mark, Notes, Record, annotated, listed, records, text_of
-from herdner.text.io.source import FormatError, Source
+from herdner.text.io.marked import Doubt, Mark, Record, annotated, listed, raised, records, text_of
+from herdner.text.io.source import Source
 from herdner.text.io.write import json_line, utf8
 from herdner.text.open import ANY, Open, Place
 
@@ -21,7 +23,11 @@ _ANSWERS = ("accept", "reject", "ignore")
 
 
 def read_prodigy(
-    where: str | Path | IO[Any] | Source, *, encoding: str = "utf-8", labels: Labels | None = None
+    where: str | Path | IO[Any] | Source,
+    *,
+    encoding: str = "utf-8",
+    labels: Labels | None = None,
+    strict: bool = False,
 ) -> Iterator[Document]:
     """One task a line: ``{"text", "spans": [{"start", "end", "label"}], "answer"}``; tokens are made anew.
 
@@ -31,16 +37,22 @@ def read_prodigy(
     (`Document.open`). The id is ``meta["id"]``, else the line. Other keys become `Document.fields`, but for hashes and
     session names. Raises FormatError.
     """
-    for record in records(where, ("*.jsonl",), encoding):
-        try:
-            document = _document(record, labels)
-        except ValueError as error:
-            raise FormatError(f"{record.place}: {error}") from None
-        yield document
+    return raised(read_prodigy_lines(where, encoding=encoding, labels=labels, strict=strict))
+
+
+def read_prodigy_lines(
+    where: str | Path | IO[Any] | Source,
+    *,
+    encoding: str = "utf-8",
+    labels: Labels | None = None,
+    strict: bool = False,
+) -> Iterator[Document | Failure]:
+    """`read_prodigy`, but that a line which is wrong is a `Failure`, and the next follows."""
+    return records(where, ("*.jsonl",), encoding, strict, partial(_document, labels=labels))
 
 
 def _document(record: Record, labels: Labels | None) -> Document:
-    values, notes = record.values, record.notes
+    values = record.values
     answer = values.get("answer")
     if answer is not None and answer not in _ANSWERS:
         raise ValueError(f"answer is {json.dumps(answer)[:40]}; expected one of {', '.join(_ANSWERS)}")
@@ -51,18 +63,18 @@ def _document(record: Record, labels: Labels | None) -> Document:
     document = Document.from_text(text_of(values), id=record.id if name is None else str(name), fields=fields)
     if answer in ("reject", "ignore") or (answer is None and "spans" not in values):
         return document
-    marks = list(_marks(listed(values.get("spans") or [], "spans"), notes))
-    document = annotated(document, marks, notes, labels)
+    marks = list(_marks(listed(values.get("spans") or [], "spans"), record.doubt))
+    document = annotated(document, marks, record.doubt, labels)
     return _binary(document) if values.get("_view_id") == "ner" and answer is not None else document
 
 
-def _marks(spans: list[Any], notes: Notes) -> Iterator[Mark]:
+def _marks(spans: list[Any], doubt: Doubt) -> Iterator[Mark]:
     for i, given in enumerate(spans):
         if not isinstance(given, dict):
             raise ValueError(f"span {i} is {json.dumps(given)[:40]}; expected an object with start, end and label")
         values = cast("dict[str, Any]", given)
         if values.get("label") is None:
-            notes.add("spans without a label left out", f"{values.get('start')}..{values.get('end')}")
+            doubt("a span without a label is left out")
             continue
         yield Mark(values.get("start"), values.get("end"), values["label"], values.get("text"))
 

@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from herdner.text.document import Document, Entity
+from herdner.text.failure import Failure
 from herdner.text.io import FormatError, read_documents, tokenized, write_documents
+from herdner.text.io.formats import read_items
 from herdner.text.tokenize import Tokenizer
 
 TOKENIZER = Tokenizer()
@@ -177,7 +179,7 @@ def test_brat_as_documented(tmp_path, caplog):
     assert [(text[s:e], label) for s, e, label in marks(first)] == [
         ("Sony", "Organization"), ("joint venture", "MERGE-ORG"), ("Ericsson", "Organization"), ("Sweden", "Country"),
     ]  # fmt: skip
-    assert "1 spans of several pieces left out (first: formed venture)" in caplog.text
+    assert "a.ann:8: a span of several pieces is left out" in caplog.text
     assert second.tags is None
     assert list(read_documents(tmp_path / "in" / "a.ann", "brat")) == list(
         read_documents(tmp_path / "in" / "a.txt", "brat")
@@ -229,10 +231,26 @@ def test_of_spans_that_overlap_the_longer_stays_and_the_other_is_told(format, ca
         (document,) = read(content, format)
     assert marks(document) == [(0, 12, "PER"), (13, 16, "ORG")]
     (line,) = caplog.messages
-    assert (
-        "2 spans left out that overlap a longer or earlier one (first: 'Ada Lovelace' ORG beside 'Ada Lovelace' PER"
-        in line
-    )
+    assert line.endswith(": a span that overlaps a longer or earlier one is left out, 2 in all")
+    with pytest.raises(
+        FormatError, match="overlaps a longer or earlier one is left out; refused, as reading is strict"
+    ):
+        read(content, format, strict=True)
+
+
+def test_behind_what_is_wrong_the_next_follows():
+    lines = ['{"text": "Ada"}', '{"text": 3}', "{", '{"text": "Bo"}']
+    tasks = [{"data": {"text": "Ada"}}, {"data": {"text": "Ada"}, "annotations": 3}, 7, {"data": {"text": "Bo"}}]
+    for format, content in (
+        ("doccano", "\n".join(lines)),
+        ("prodigy", "\n".join(lines)),
+        ("label-studio", json.dumps(tasks)),
+    ):
+        found = list(read_items(io.BytesIO(content.encode()), format, "utf-8"))
+        assert [item.text for item in found if isinstance(item, Document)] == ["Ada", "Bo"]
+        assert [(item.breaks_off, "<stream>" in item.message) for item in found if isinstance(item, Failure)] == [
+            (False, True)
+        ] * 2
 
 
 def task(result) -> str:
