@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -11,8 +13,8 @@ import typer
 
 from herdner.base.files import replacing
 from herdner.cli.common import command, complain, progress
-from herdner.cli.gold import bare, classes_of, parse_sources, read_gold, show
-from herdner.cli.options import MapLabelsOption, StrictOption
+from herdner.cli.gold import bare, classes_of, mapped, parse_map, parse_sources, read_gold, show
+from herdner.cli.options import MapLabelsOption, MapOption, StrictOption
 from herdner.cli.usage import UsageError, check_choice, check_figure, check_not_input, check_writable, wrong_use
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from herdner.ner.chains import Penalty, TrainerName
     from herdner.ner.lexicon import Lexicon
     from herdner.text.document import Document
+    from herdner.text.io.labels import Labels
     from herdner.text.tags import Scheme
     from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
@@ -43,7 +46,8 @@ ClassesOption = Annotated[
     bool, typer.Option("--classes", help="Use the Brown word classes of spacy-lookups-data (extra: train) instead.")
 ]
 GazetteerOption = Annotated[
-    list[Path] | None, typer.Option("--gazetteer", help="File with one name a line; may be repeated.")
+    list[Path] | None,
+    typer.Option("--gazetteer", help="File with one name a line, # before a comment; may be repeated."),
 ]
 TrainOption = Annotated[
     list[str], typer.Option("--train", metavar="FILE:FORMAT", help="Annotated file to learn from; may be repeated.")
@@ -116,6 +120,7 @@ def train(
     weight: WeightOption = None,
     dev: DevOption = None,
     map_labels: MapLabelsOption = False,
+    map_: MapOption = None,
     c1: Annotated[float, typer.Option("--c1", min=0, help="Weight of the L1 norm.")] = 0.0,
     c2: C2Option = None,
     min_freq: MinFreqOption = None,
@@ -157,9 +162,9 @@ def train(
     check_not_input(output, [source.path for source in [*sources, *dev_sources]])
     adapted, rules = base_of(context, base, language)
     tokenizer = Tokenizer(rules)
-    documents, counts = read_apart(sources, tokenizer, map_labels, adapted, weight, strict)
-    # Now: a bad file must not cost a training run.
-    dev_documents = read_gold(dev_sources, tokenizer, map_labels, strict=strict)
+    read = partial(read_renamed, tokenizer, map_labels, parse_map(map_ or ()), strict)
+    documents, counts = read_apart(sources, read, adapted, weight)
+    dev_documents = read(dev_sources)  # now: a bad file must not cost a training run
     usual = usual_penalty(base)
     options = {"c1": c1, "c2": usual.c2 if c2 is None else c2, "min_freq": min_freq or usual.min_freq}
     tagger = Tagger(
@@ -172,12 +177,11 @@ def train(
     fit(tagger, documents, iterations, dev_documents, base=adapted, document_weights=counts)
     draw(tagger, curve)
     tied = {"rules": link or ["same-word"], "objective": objective, "l2": l2, "joint": joint, "folds": folds}
-    options |= {"iterations": iterations, "map_labels": map_labels, "base": base, "weights": weight}
+    options |= {"iterations": iterations, "map_labels": map_labels, "map": map_, "base": base, "weights": weight}
     card = {
         "training": [{"file": Path(path).name, "format": format} for path, format in sources],
-        "options": {**options, "particles": particles, "links": tied},
-        "training_documents": len(documents),
-    }
+        "options": {**options, "particles": particles, "links": tied}, "training_documents": len(documents),
+    }  # fmt: skip
     finish(tagger, output, card, weights, dev_documents, [Path(path).name for path, _ in dev_sources])
 
 
@@ -261,20 +265,38 @@ def base_of(context: typer.Context, base: str | None, language: str) -> tuple[Ta
     return adapted, adapted.model_.tokenizer
 
 
+def read_renamed(
+    tokenizer: Tokenizer, map_labels: bool, labels: Labels | None, strict: bool, sources: list[SourceFile]
+) -> list[Document]:
+    """All annotated documents of the sources with renamed classes, those of what is left open too."""
+    documents = read_gold(sources, tokenizer, map_labels, strict=strict)
+    return documents if labels is None else [renamed(document, labels) for document in documents]
+
+
+def renamed(document: Document, labels: Labels) -> Document:
+    """With renamed classes. Tags beside open ones stay what they are: what a B or an I says there, spans would not."""
+    from herdner.text.io.labels import rename
+    from herdner.text.tags import split_tag
+
+    if document.open is None:
+        return mapped(document, labels)
+    pairs = [(prefix, label and rename(label, labels)) for prefix, label in map(split_tag, document.tags or ())]
+    opened = replace(document, open=document.open.renamed(lambda label: rename(label, labels)))
+    return opened.with_tags([f"{prefix}-{label}" if label else "O" for prefix, label in pairs])
+
+
 def read_apart(
     sources: list[SourceFile],
-    tokenizer: Tokenizer,
-    map_labels: bool,
+    read: Callable[[list[SourceFile]], list[Document]],
     base: Tagger | None,
     weight: list[float] | None,
-    strict: bool,
 ) -> tuple[list[Document], list[float] | None]:
     """All documents, those of corpora that never mark some class open to it, and by how much each counts."""
     from herdner.ner.supervision import annotated_apart
 
     if weight and len(weight) != len(sources):
         raise UsageError(f"--weight: {len(weight)} for {len(sources)} of --train; give one for each, in their order")
-    corpora = [read_gold([source], tokenizer, map_labels, strict=strict) for source in sources]
+    corpora = [read([source]) for source in sources]
     apart = annotated_apart(corpora, set[str]() if base is None else classes_of(base.labels))
     for source, before, after in zip(sources, corpora, apart, strict=True):
         opened = {d.open.annotated for d, old in zip(after, before, strict=True) if d.open and d.open != old.open}
@@ -339,7 +361,8 @@ def word_knowledge(
         if path.stem in lists:
             raise UsageError(f"--gazetteer {path}: a second list named {path.stem}; rename one of the files")
         try:
-            lists[path.stem] = [tokenizer.tokens(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            lines = path.read_text(encoding="utf-8").splitlines()
+            lists[path.stem] = [tokenizer.tokens(line) for line in lines if not line.startswith("#")]
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: not UTF-8 (byte {error.start}); convert it first") from None
     if not lists:

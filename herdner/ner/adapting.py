@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,9 +16,20 @@ from herdner.ner.chains import Penalty
 from herdner.ner.features import FeaturePlan
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
-from herdner.text.tags import Scheme
+from herdner.text.tags import Scheme, split_tag
 from herdner.text.tokenize import TokenizerSettings
 
+logger = logging.getLogger(__name__)
+
+# Names that corpora give to the same class, in small letters.
+_SYNONYMS = (
+    {"per", "pers", "person", "people"},
+    {"loc", "location", "place", "gpe"},
+    {"org", "organization", "organisation", "company", "corporation"},
+    {"fac", "facility"},
+    {"misc", "miscellaneous", "other"},
+    {"prod", "product"},
+)
 ADAPTING = Penalty(c2=0.1, min_freq=1)  # measured by scripts/benchmarks/bench_adapting.py
 
 
@@ -39,6 +51,34 @@ def untrained(
             " model of that language, or train one from nothing"
         )
     return replace(base, weights=ChainWeights.none(), link_tables=(), particles=None, calibration=None, card={})
+
+
+def look_alikes(classes: Collection[str], base: Collection[str]) -> dict[str, str]:
+    """Of classes of documents that a base does not have: the class of the base that they seem to be, by its name, where
+    the documents do not have that one too.
+    """
+    free = sorted(set(base) - set(classes))
+    pairs = ((new, old) for new in sorted(set(classes) - set(base)) for old in free if _alike(new, old))
+    return dict(pairs)
+
+
+def tell_look_alikes(gold: Iterable[Iterable[str]], base: Sequence[str]) -> None:
+    """A warning where classes of these tags seem to be some of a base, by its tags, under other names."""
+    used = {split_tag(tag)[1] for tags in gold for tag in tags} - {""}
+    found = look_alikes(used, {split_tag(tag)[1] for tag in base} - {""}) if base else {}
+    if found:
+        pairs = [f"{new}={old}" for new, old in found.items()]
+        logger.warning(
+            "%s looks like %s of the base, and will be a class beside it; if they are one, rename it: --map %s on the"
+            " command line, labels=%s for read_documents",
+            " and ".join(found), " and ".join(found.values()), " --map ".join(pairs), found,
+        )  # fmt: skip
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two names of classes differ in case, punctuation or number alone, or are synonyms."""
+    a, b = ("".join(filter(str.isalpha, label.casefold())).removesuffix("s") for label in (one, other))
+    return a == b or any(a in names and b in names for names in _SYNONYMS)
 
 
 def checked_start(start: Model, plan: FeaturePlan, lexicon: Lexicon, labels: Sequence[str]) -> ChainWeights:

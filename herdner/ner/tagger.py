@@ -27,7 +27,14 @@ from herdner.crf.templates import LinearChain, SkipChain, Template, linear_chain
 from herdner.crf.trainer import Progress
 from herdner.crf.weights import ChainWeights
 from herdner.inference import Backend, make_backend
-from herdner.ner.adapting import ADAPTING, checked_start, checked_weights, link_tables, untrained
+from herdner.ner.adapting import (
+    ADAPTING,
+    checked_start,
+    checked_weights,
+    link_tables,
+    tell_look_alikes,
+    untrained,
+)
 from herdner.ner.chains import TRAINERS, Chains, CRFsuiteChains, OwnChains, Penalty, TrainerName
 from herdner.ner.decode import DEFAULT_BACKEND, Decoder, backend_of
 from herdner.ner.explain import Explanation, explain
@@ -172,11 +179,11 @@ class Tagger(Estimator):
         of each document, the source that it is from; each counts the same for the calibration.
         """
         self._check_names()
-        whole(self.n_particles, "n_particles", 0)
         adapted = None if base is None else base._model
         templates = self._link_templates(adapted)
         known = () if adapted is None else adapted.weights.labels
         documents, taught = supervise(list(documents), tags, self.scheme, known)
+        tell_look_alikes(taught.gold, known)
         development = _development_data(development)
         counts, sources = checked_weights(document_weights, len(documents)), numbered(groups, len(documents))
         without_weights = self._untrained(adapted)
@@ -311,6 +318,7 @@ class Tagger(Estimator):
         return links
 
     def _check_names(self) -> None:
+        whole(self.n_particles, "n_particles", 0)
         if self.trainer not in TRAINERS:
             raise ValueError(f"unknown trainer {self.trainer!r}; known are {', '.join(TRAINERS)}")
         if self.scheme not in SCHEMES:

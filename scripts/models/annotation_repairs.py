@@ -58,6 +58,7 @@ def repaired(documents: Iterable[Document], classes: Classes, labels: Mapping[st
 
 
 def mended_tags(tokens: list[str], tags: list[str], classes: Classes, labels: Mapping[str, str | None]) -> list[str]:
+    """Names of people, places and organisations are mended; those of other classes stay as they are."""
     spans = merge_organisations(tokens, spans_from_tags(tags), classes)
     spans = [part for span in spans for part in split_places(tokens, span, classes)]
     trimmed = (trim(tokens, span, classes) for span in spans)
@@ -120,6 +121,8 @@ def split_places(tokens: Sequence[str], span: Span, classes: Classes) -> Iterato
 def trim(tokens: Sequence[str], span: Span, classes: Classes) -> Span | None:
     """Without titles, articles, possessives and punctuation at the ends; None where nothing else is left."""
     start, end, label = span
+    if label not in (classes.person, classes.location, *classes.organisation):
+        return span
     leading = LEADING | TITLES if label == classes.person else LEADING
     while start < end and tokens[start] in leading:
         start += 1

@@ -9,7 +9,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -55,11 +55,14 @@ MEASURED = {  # name -> (path, format, classes as herdner's)
 }
 
 
-def training_documents(data: Path) -> Iterator[tuple[str, Document]]:
-    """Each with its source; our own are one."""
+def training_documents(
+    data: Path, others: Mapping[str, Mapping[str, str | None]] | None = None
+) -> Iterator[tuple[str, Document]]:
+    """Each with its source; our own are one. ``others``: of some corpora, what becomes of their classes instead."""
     for name, (path, classes, labels) in TRAINING.items():
         documents = (d for d in read_documents(data / path, name) if d.id not in LEFT_OUT)
-        yield from ((name, document) for document in repaired(documents, classes, labels))
+        mended = repaired(documents, classes, labels if others is None else others.get(name, labels))
+        yield from ((name, document) for document in mended)
     for name in STORIES:
         yield from (("herdner", document) for document in read_documents(CORPORA / f"{name}.conll", "conll"))
 
@@ -98,6 +101,20 @@ def card(tagger: Tagger, n_documents: int) -> dict[str, object]:
     }  # fmt: skip
 
 
+def fit(tagger: Tagger, documents: list[Document], groups: list[str], console: Console) -> None:
+    """Trains, with a bar for each stage; each source counts the same for the calibration."""
+    with Progress(console=console) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def report(number: int, log: dict[str, object]) -> None:
+            stage = str(log["stage"])
+            if stage not in tasks:
+                tasks[stage] = progress.add_task(f"{stage}, {len(documents)} documents", total=tagger.max_iterations)
+            progress.update(tasks[stage], completed=number)
+
+        tagger.fit(documents, groups=groups, progress=report)
+
+
 def main(
     data: Annotated[Path, typer.Option(help="Folder of the corpora.")],
     output: Annotated[Path, typer.Option(help="Model file to write.")],
@@ -115,16 +132,7 @@ def main(
     templates = (linear_chain(), skip_chain())
     plan = default_plan(lexicon.gazetteers.names if lexicon.gazetteers else (), NAMES)
     tagger = Tagger(plan, lexicon, c1=c1, c2=c2, max_iterations=iterations, templates=templates)
-    with Progress(console=console) as progress:
-        tasks: dict[str, TaskID] = {}
-
-        def report(number: int, log: dict[str, object]) -> None:
-            stage = str(log["stage"])
-            if stage not in tasks:
-                tasks[stage] = progress.add_task(f"{stage}, {len(documents)} documents", total=iterations)
-            progress.update(tasks[stage], completed=number)
-
-        tagger.fit(documents, groups=groups, progress=report)
+    fit(tagger, documents, groups, console)
     model = replace(tagger.model_, weights=tagger.model_.weights.pruned(smallest))
     console.print(f"{len(model.weights.keys)} features, {len(model.weights.entry_weights)} weights")
     scores = measure(Tagger.from_model(model), data, tokenizer)

@@ -19,6 +19,7 @@ from data import ELSEWHERE, REPOSITORY
 import herdner
 from herdner.crf.rules import rule_to_dict
 from herdner.inference import make_backend
+from herdner.ner.lexicon import Gazetteers
 
 slow = partial(pytest.param, marks=pytest.mark.slow)
 NEWS = REPOSITORY / "corpora" / "herdner_news.train.conll"
@@ -408,7 +409,7 @@ def test_stems_are_those_of_the_language_that_is_trained(call: Call, tmp_path: P
 
 
 def test_training_writes_a_card_and_uses_gazetteers(call: Call, tmp_path: Path) -> None:
-    (tmp_path / "cities.txt").write_text("Kisumu\nNew York\n")
+    (tmp_path / "cities.txt").write_text("# Kenya\nKisumu\nNew York\n")
     path = tmp_path / "m"
     outcome = call(
         "train", "--train", f"{DEV}:conll", "--dev", f"{DEV}:conll", "--output", path, "--iterations", 5,
@@ -419,6 +420,11 @@ def test_training_writes_a_card_and_uses_gazetteers(call: Call, tmp_path: Path) 
     assert tagger.card["training"] == [{"file": DEV.name, "format": "conll"}]
     assert f"{tagger.card['scores']['micro']['f1']:.2%}" in outcome.out
     assert not any(tag.startswith("S-") for tag in tagger.labels)
+    gazetteers = tagger.model_.lexicon.gazetteers
+    both = Gazetteers.of({"cities": [["Kisumu"], ["New", "York"]]})
+    number = gazetteers.names.index("cities")
+    own = gazetteers.phrases.keys[(gazetteers.phrases.values >> number) & 1 == 1]
+    assert own.tolist() == both.phrases.keys[both.phrases.values & 1 == 1].tolist()
 
 
 def test_backends_are_listed_a_line_each_and_one_with_its_options(call: Call) -> None:
@@ -563,6 +569,27 @@ def test_a_model_is_adapted_to_a_file_with_a_class_of_its_own(call: Call, tmp_pa
     tagger = herdner.load(out)
     assert tagger.card["options"]["base"] == "en"
     assert [e.label for e in tagger.tag("Ada Lovelace said so in London.").entities] == ["PER", "VERB", "LOC"]
+
+
+def test_classes_under_other_names_are_told_and_renamed(
+    call: Call, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = DEV.read_text(encoding="utf-8").splitlines()[:400]
+    lines = [
+        line.replace("PER", "Person").replace("ORG", "Firm|LOC" if i % 9 else "ORG") for i, line in enumerate(lines)
+    ]
+    lines = [line.replace("B-Firm", "Firm").replace("I-Firm", "Firm") for line in lines]
+    (tmp_path / "m.conll").write_text("\n".join(lines))
+    asked = "train", "--base", "en", "--iterations", 2, "--train", tmp_path / "m.conll", "--output", tmp_path / "m"
+    assert call(*asked, "--map", "Firm=ORG").code == 0
+    assert "Person looks like PER of the base" in caplog.text
+    assert "--map Person=PER on the command line" in caplog.text
+    caplog.clear()
+    assert {tag[2:] for tag in herdner.load(tmp_path / "m").labels} == {"", "PER", "LOC", "ORG", "Person"}
+    assert call(*asked, "--map", "Person=PER", "--map", "Firm=ORG").code == 0
+    assert "looks like" not in caplog.text
+    assert {tag[2:] for tag in herdner.load(tmp_path / "m").labels} == {"", "PER", "LOC", "ORG"}
+    assert "expected OLD=NEW" in one_line(call(*asked, "--map", "Person"), 2)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from data import news
 import herdner
 from herdner.crf.learning import Learner
 from herdner.crf.templates import linear_chain
+from herdner.ner.adapting import look_alikes
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.tags import Span
@@ -127,3 +128,42 @@ def test_a_base_that_does_not_fit_is_refused_in_one_line(base):
         with pytest.raises(ValueError, match=message) as error:
             tagger.fit(documents, **options)
         assert "\n" not in str(error.value)
+
+
+# --- classes under other names
+
+
+@pytest.mark.parametrize(
+    ("classes", "known", "expected"),
+    [
+        ({"Person", "LOC"}, {"PER", "LOC", "ORG"}, {"Person": "PER"}),
+        ({"persons", "Organisations"}, {"PER", "ORG"}, {"persons": "PER", "Organisations": "ORG"}),
+        ({"geo-loc", "GPE"}, {"LOC", "Geo_Loc"}, {"GPE": "LOC", "geo-loc": "Geo_Loc"}),
+        ({"PER", "Person"}, {"PER"}, {}),  # two classes there, so two here
+        ({"PERCENT", "ORGAN", "VERB"}, {"PER", "ORG"}, {}),
+        (set(), {"PER"}, {}),
+    ],
+)
+def test_classes_that_look_like_those_of_a_base(classes, known, expected):
+    assert look_alikes(classes, known) == expected
+
+
+def renamed(documents: list[Document], label: str) -> list[Document]:
+    return [
+        d.with_spans([s._replace(label=label) if s.label == "PER" else s for s in d.spans or []]) for d in documents
+    ]
+
+
+def test_a_class_under_another_name_is_told_in_one_line(base, caplog):
+    adapted = Tagger(max_iterations=2).fit(renamed(news("dev")[:4], "Person"), base=base)
+    (said,) = caplog.messages
+    assert said == (
+        "Person looks like PER of the base, and will be a class beside it; if they are one, rename it: --map Person=PER"
+        " on the command line, labels={'Person': 'PER'} for read_documents"
+    )
+    assert {"S-Person", "S-PER"} <= set(adapted.labels)
+
+
+def test_new_classes_of_their_own_are_not_told(base, caplog):
+    Tagger(max_iterations=2).fit(verbs(news("dev")[:4]), base=base)
+    assert caplog.messages == []
