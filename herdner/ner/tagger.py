@@ -81,7 +81,7 @@ class Tagger(Estimator):
     scheme: tag scheme of the chain's labels, whatever scheme the training data are written in.
     constrained: forbid tag sequences that are not well formed in the scheme.
     c1, c2: weights of the L1 and the squared L2 norm, min_freq: how often a feature must meet a tag to have a weight;
-    None: 0.3 and 2, and where a base is adapted 0.1 and 1.
+    None: 0.3 and 2, and where a base is adapted 0.3 and 1.
     trainer: "herdner" (`herdner.crf.trainer`) or "crfsuite", the same objective; an L1 norm is always left to CRFsuite.
     max_iterations: of L-BFGS, at most.
     templates: which tokens are joined; None is ``(linear_chain(), skip_chain())``, the chain alone is

@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--chunk", type=int, default=1000)
-    parser.add_argument("--c2", type=float, nargs="+", default=[0.1])
+    parser.add_argument("--c2", type=float, nargs="+", default=[0.3])
     parser.add_argument("--min-freq", type=int, nargs="+", default=[1])
     parser.add_argument("--keep-labels", action="store_true", help="do not map the classes to PER, LOC and ORG")
     arguments = parser.parse_args()
