@@ -16,7 +16,15 @@ from collections import Counter
 import numpy as np
 
 from herdner import FactorGraph, Gibbs, boltzmann
-from herdner.convergence import Lambdas, approx_bound, count, expectation_error, herding_bound
+from herdner.convergence import (
+    Lambdas,
+    approx_bound,
+    count,
+    expectation_error,
+    herding_bound,
+    rao_blackwell_bound,
+    rao_blackwell_error,
+)
 from herdner.inference.backends.gibbs import bounded_error, dhg, gibbs, herded_gibbs, rdhg
 from herdner.sampling import bins, blanket, complete_sharing
 
@@ -67,6 +75,8 @@ def violations(seed: int, counted: Counter | None = None) -> list[str]:
     ):
         if abs(expectation_error(f, visits, seen)) > Lambdas.of(f, seen).bound(errors) + SLACK:
             wrong.append("Lambdas.bound")
+        if abs(rao_blackwell_error(f, visits, seen)) > rao_blackwell_bound(f, visits, seen) + SLACK:
+            wrong.append("rao_blackwell_bound")
     if width is not None:
         weights = seen.n_weights if n_weights is None else n_weights
         for known in (None, width):

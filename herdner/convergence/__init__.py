@@ -49,6 +49,7 @@ blanket 6.9%, quasi-random 8.7%, Gibbs 9.3%.
 from __future__ import annotations
 
 from herdner.convergence.authors import COLUMNS, error_table, read_boltzmann, read_table, table_text
+from herdner.convergence.choice import ErrorBoundChoice, choose_error_bound
 from herdner.convergence.correlation import Correlation
 from herdner.convergence.counts import Counts, count, focus
 from herdner.convergence.enumeration import dobrushin_coefficient, gibbs_kernel, joint
@@ -60,12 +61,15 @@ from herdner.convergence.errors import (
     choose_bins,
     expectation_error,
     herding_bound,
+    rao_blackwell_bound,
+    rao_blackwell_error,
 )
 from herdner.convergence.focus import Focus
 from herdner.convergence.theorem import Convergence
 
 __all__ = [
-    "COLUMNS", "Convergence", "Correlation", "Counts", "Errors", "Focus", "Lambdas", "approx_bound", "best_bins",
-    "choose_bins", "count", "dobrushin_coefficient", "error_table", "expectation_error", "focus", "gibbs_kernel",
-    "herding_bound", "joint", "read_boltzmann", "read_table", "table_text",
+    "COLUMNS", "Convergence", "Correlation", "Counts", "ErrorBoundChoice", "Errors", "Focus", "Lambdas", "approx_bound",
+    "best_bins", "choose_bins", "choose_error_bound", "count", "dobrushin_coefficient", "error_table",
+    "expectation_error", "focus", "gibbs_kernel", "herding_bound", "joint", "rao_blackwell_bound",
+    "rao_blackwell_error", "read_boltzmann", "read_table", "table_text",
 ]  # fmt: skip

@@ -99,6 +99,35 @@ def expectation_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
     return float((values * (counts / counts.sum() - focus.target)).sum())
 
 
+def rao_blackwell_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
+    """The mean over the samples of E[f | z], X integrated out, less the expectation of f [Z, 2] (HGW19 eq. 12)."""
+    counts = np.asarray(visits, np.float64).reshape(*focus.keys.shape, 2).sum(axis=(0, 2))
+    values = np.asarray(f, np.float64).reshape(focus.target.shape)
+    over_x = (conditional(focus.target) * values).sum(axis=1)
+    return float((over_x * (counts / counts.sum() - focus.target.sum(axis=1))).sum())
+
+
+def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
+    """|`rao_blackwell_error`| is at most this (HGW19 eq. 13): the errors of the marginals of the other variables,
+    weighed by what E[f | z] owes to each alone, and D^z, weighed by the rest.
+
+    What it owes to one is its mean over the states of the others, less its mean over all; where a constant does not
+    matter, a norm is half a range. The states z are those of V - 1 variables of two labels.
+    """
+    counts = np.asarray(visits, np.float64).reshape(*focus.keys.shape, 2).sum(axis=(0, 2))
+    values = np.asarray(f, np.float64).reshape(focus.target.shape)
+    n = len(counts).bit_length() - 1
+    off = (counts / counts.sum() - focus.target.sum(axis=1)).reshape((2,) * n)
+    over_x = (conditional(focus.target) * values).sum(axis=1).reshape((2,) * n)
+    rest, bound = over_x - over_x.mean(), 0.0
+    for j in range(n):
+        others = tuple(k for k in range(n) if k != j)
+        own = rest.mean(axis=others, keepdims=True)
+        bound += float(np.abs(off.sum(axis=others)).sum()) * float(np.ptp(own)) / 2
+        rest = rest - own
+    return bound + float(np.abs(off).sum()) * float(np.ptp(rest)) / 2
+
+
 def herding_bound(
     n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0, width: float | None = None
 ) -> NDArray[np.float64]:

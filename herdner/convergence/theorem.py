@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from herdner.convergence.enumeration import dobrushin_coefficient, full_conditional, joint, sweep_kernel
 from herdner.graph.tables import Graph
@@ -16,18 +17,21 @@ class Convergence:
     """For herded Gibbs with the state of all other variables as key, in a fixed order; d_v is half the L1 distance.
 
     n_variables  N
-    p_min        the smallest full conditional probability
-    eta          the Dobrushin coefficient of the kernel of a Gibbs sweep
+    p_min        pi_min, the smallest full conditional probability above 0
+    eta          the Dobrushin coefficient of the kernel of a Gibbs sweep between the possible states
+    n_sweeps     tau*: so many sweeps, beginning anywhere, lead from any possible state to any other; 1 where all are
+                 possible. The paths of HG16 Proposition 5 then have t* = N tau* steps
     """
 
     n_variables: int
     p_min: float
     eta: float
+    n_sweeps: int = 1
 
     @classmethod
     def of(cls, graph: Graph) -> Convergence:
-        """ValueError for other than two labels, which Theorem 3 is about, beyond 2^11 states, or where some state is
-        impossible: eq. 15 is for positive distributions.
+        """ValueError for other than two labels, which Theorem 3 is about, beyond 2^11 states, or where impossible
+        states cut the others into parts between which Gibbs sampling does not move.
         """
         whole = joint(graph)
         if max(whole.shape, default=2) > 2 or min(whole.shape, default=2) < 2:
@@ -37,20 +41,24 @@ class Convergence:
             )
         if whole.size > 2**11:
             raise ValueError(f"the graph has {whole.size} states; its kernel is made for at most 2048")
-        if whole.min() == 0:
-            raise ValueError("some states are impossible; HG16 eq. 15 needs a distribution that is positive everywhere")
-        smallest = min(float(full_conditional(whole, i).min()) for i in range(whole.ndim))
-        return cls(whole.ndim, smallest, dobrushin_coefficient(sweep_kernel(whole, range(whole.ndim))))
+        n, possible = whole.ndim, whole > 0
+        smallest = min(float(full_conditional(whole, i)[possible].min()) for i in range(n))
+        at = np.flatnonzero(possible)
+        kernel = sweep_kernel(whole, range(n))[np.ix_(at, at)]
+        return cls(n, smallest, dobrushin_coefficient(kernel), _sweeps_between_all(whole, at))
 
     @property
     def l(self) -> float:  # noqa: E743 - the paper's letter
-        """l = p_min^N: each state is visited at least l T - B times in T sweeps (HG16 Proposition 5, eq. 15)."""
-        return self.p_min**self.n_variables
+        """l = p_min^t*: each possible state is visited at least l T - B times in T sweeps (HG16 Proposition 5, eq. 34;
+        where all states are possible, eq. 15: t* = N).
+        """
+        return self.p_min ** (self.n_variables * self.n_sweeps)
 
     @property
     def b(self) -> float:
-        """B = p_min^N + the sum of (2 p_min)^j, j < N (HG16 eq. 15)."""
-        return self.l + float(np.sum((2 * self.p_min) ** np.arange(self.n_variables)))
+        """B = tau* p_min^t* + the sum of p_min^j 2^min(N, j), j < t* (HG16 eq. 34)."""
+        j = np.arange(self.n_variables * self.n_sweeps)
+        return self.n_sweeps * self.l + float(np.sum(self.p_min**j * 2.0 ** np.minimum(self.n_variables, j)))
 
     @property
     def rate(self) -> float:
@@ -78,3 +86,21 @@ class Convergence:
         if n_sweeps < self.shortest + max(0.0, self.burn_in(self.shortest)):
             return 1.0
         return min(1.0, (self.rate + max(0.0, self.burn_in(n_sweeps))) / n_sweeps)
+
+
+def _sweeps_between_all(whole: NDArray[np.float64], at: NDArray[np.int64]) -> int:
+    """tau*; a state can always stay what it is, so that what can be reached in fewer sweeps can be in more."""
+    n, most = whole.ndim, 1
+    for first in range(n):
+        kernel = sweep_kernel(whole, [(first + k) % n for k in range(n)])[np.ix_(at, at)] > 0
+        reached, sweeps = kernel, 1
+        while not reached.all():
+            further = reached @ kernel
+            if np.array_equal(further, reached):
+                raise ValueError(
+                    "-inf entries cut the states into parts between which no change of one variable leads; HG16"
+                    " Proposition 5 needs a Gibbs sampler that reaches all"
+                )
+            reached, sweeps = further, sweeps + 1
+        most = max(most, sweeps)
+    return most

@@ -13,6 +13,7 @@ from herdner.dobrushin.influence import (
     tightest,
 )
 from herdner.dobrushin.optimise import OptimisedScan, Search, optimise_scan, shortest_scan
+from herdner.dobrushin.rates import rate_bound
 from herdner.dobrushin.target_variables import Targets, everything, uncertain, variables
 from herdner.dobrushin.variation import (
     Importance,
@@ -45,6 +46,7 @@ __all__ = [
     "marginal_bound",
     "optimise_scan",
     "pairwise_bound",
+    "rate_bound",
     "shortest_scan",
     "targets",
     "tightest",

@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special  # pyright: ignore[reportMissingTypeStubs]
 from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.base.checks import whole
@@ -43,7 +44,8 @@ def stein_points(
             over ``box`` [d, 2], lower and upper ends
 
     The first point is the mode, or the node with the smallest score. Points of ``start`` count and stay. The authors
-    confine candidates to a box; with ``box`` they are here, too. history: seconds and n_gradients after each point.
+    draw candidates anew until they are in a box; with ``box`` they are so here, too. history: seconds and n_gradients
+    after each point.
     """
     chosen, rng = as_target(target), generator(seed)
     n, h = whole(n_particles, "n_particles"), check_bandwidth(bandwidth)
@@ -119,8 +121,14 @@ class _Nodes:
 
 
 def _candidates(found: _Found, n: int, scale: float, limits: Floats | None, rng: np.random.Generator) -> Floats:
+    """Earlier points moved by N(0, scale^2), and drawn anew until they are inside the limits (FWSS18 App. H): that is
+    a truncated normal number along each axis, here by its inverse distribution function.
+    """
     base = found.x[rng.integers(len(found.x), size=n)]
-    return _inside(base + scale * rng.normal(size=base.shape), limits)
+    if limits is None:
+        return base + scale * rng.normal(size=base.shape)
+    low, high = (special.ndtr((limits[:, side] - base) / scale) for side in (0, 1))
+    return _inside(base + scale * special.ndtri(low + (high - low) * rng.random(base.shape)), limits)
 
 
 def _simplex(found: _Found, x: Floats, limits: Floats | None, scale: float) -> Floats:

@@ -153,6 +153,17 @@ CLAIMS = {
 }
 
 
+def compared(step: str, r: dict[str, float]) -> str:
+    """How a measured fall stands to the claim: its form, and for a power of N also its exponent."""
+    geometric = r["R^2, rate per particle"] > r["R^2, exponent of N"]
+    better = "geometric" if geometric else "a power of N"
+    if geometric == (step == "constant"):
+        return f"over this range the better fit is {better}, which is not the form of the claim"
+    if step == "constant" and r["exponent of N"] > -0.9:
+        return f"over this range a power of N, as the claim, but N^{r['exponent of N']:.2f}, slower than N^-1"
+    return f"over this range the better fit is {better}, the form of the claim"
+
+
 def print_theory(theory: dict[str, dict[str, float]]) -> None:
     for step, claim in CLAIMS.items():
         r = theory[step]
@@ -160,9 +171,7 @@ def print_theory(theory: dict[str, dict[str, float]]) -> None:
             f"{step}: MMD ~ N^{r['exponent of N']:.2f} (R^2 {r['R^2, exponent of N']:.2f}),"
             f" or e^({r['rate per particle']:.4f} N) (R^2 {r['R^2, rate per particle']:.2f}); {claim}"
         )
-        better = "geometric" if r["R^2, rate per particle"] > r["R^2, exponent of N"] else "a power of N"
-        differs = (better == "geometric") == (step == "constant")
-        print(f"  over this range the better fit is {better}: {'this differs from' if differs else 'as'} the claim")
+        print(f"  {compared(step, r)}")
     gap = theory["duality gap"]
     print("line search: " + ", ".join(f"{name} {value:.2e}" for name, value in gap.items()))
     below = gap["objective J"] <= gap["gap"] and gap["objective J"] <= gap["bound 2 C / (N + 2)"]

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from oracle import Oracle
 
-from herdner.convergence import Errors, Focus, Lambdas, count, expectation_error, focus
+from herdner.convergence import (
+    Errors,
+    Focus,
+    Lambdas,
+    count,
+    expectation_error,
+    focus,
+    rao_blackwell_bound,
+    rao_blackwell_error,
+)
 from herdner.graph import FactorGraph, TableFactors, boltzmann, ising, potts
 from herdner.inference.backends.gibbs import (
     Gibbs,
@@ -183,6 +192,21 @@ def test_functions_of_one_variable_leave_the_correlation_out():
     assert found.cor == pytest.approx(0, abs=1e-12)
     assert (found.herding, found.approx) == (pytest.approx(0.5), pytest.approx(0.5))
     assert found.z == pytest.approx(np.ptp(p) / 2)
+
+
+def test_rao_blackwellised_means_are_bounded_by_marginals_where_those_say_all():
+    """HGW19 eq. 12 and 13: of f = [x = 1], and of one whose mean given z is a sum of functions of one variable each."""
+    graph = boltzmann(np.full((3, 3), 0.1) - 0.1 * np.eye(3), [0.2, -0.1, 0.3], (-1, 1))
+    found = count(graph, gibbs(), [200], seed=3)
+    visits, seen = found.visits[-1], found.focus
+    p = seen.target[:, 1] / seen.target.sum(axis=1)
+    z = visits.sum(axis=(0, 2)) / visits.sum()
+    f = np.broadcast_to([0.0, 1.0], seen.target.shape)
+    assert rao_blackwell_error(f, visits, seen) == pytest.approx(float(p @ z - p @ seen.target.sum(axis=1)))
+    linear = np.array([0.0, 1.0, 3.0, 4.0])  # of the two others: 3 x0 + x1
+    off = (z - seen.target.sum(axis=1)).reshape(2, 2)
+    by_hand = np.abs(off.sum(axis=1)).sum() * 3 / 2 + np.abs(off.sum(axis=0)).sum() / 2
+    assert rao_blackwell_bound(np.repeat(linear[:, None], 2, 1), visits, seen) == pytest.approx(by_hand)
 
 
 # ---- wrong use ----

@@ -107,11 +107,27 @@ def test_complete_herding_keeps_the_bounds(seed):
     assert np.abs(kept - joint(graph)).sum() / 2 <= found.bound(2**16) < 0.01
 
 
+def test_impossible_states_have_the_constants_of_equation_34():
+    """Two sweeps lead from anywhere to anywhere on the path 00, 10, 11; states are visited as Proposition 5 says."""
+    graph = from_joint([[0.4, 0.0], [0.25, 0.35]])
+    found, whole = Convergence.of(graph), joint(graph)
+    assert found.p_min == pytest.approx(0.25 / 0.65)
+    assert found.n_sweeps == 2
+    assert found.l == pytest.approx(found.p_min**4)
+    terms = [1, found.p_min * 2, found.p_min**2 * 4, found.p_min**3 * 4]
+    assert found.b == pytest.approx(2 * found.l + sum(terms))
+    lengths = [2**k for k in range(2, 17)]
+    samples = count(graph, herded_gibbs(sharing=complete_sharing()), lengths, seed=1)
+    for n, visits, errors in zip(lengths, samples.visits, samples.errors, strict=True):
+        assert visits.sum(axis=0).ravel()[whole.ravel() > 0].min() >= found.l * n - found.b
+        assert errors.all / 2 <= found.bound_from_start(n)
+
+
 def test_what_theorem_3_leaves_out_is_told():
     with pytest.raises(ValueError, match="two labels"):
         Convergence.of(potts(0.3, np.zeros((1, 2, 3))))
-    with pytest.raises(ValueError, match="impossible"):
-        Convergence.of(from_joint([[0.5, 0.0], [0.2, 0.3]]))
+    with pytest.raises(ValueError, match="cut the states into parts"):
+        Convergence.of(from_joint([[0.5, 0.0], [0.0, 0.5]]))
     assert Convergence.of(positive(0)).bound(3) == 1.0
 
 

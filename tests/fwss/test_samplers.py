@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from scipy.stats import kstest
 
 from herdner.fwss import (
     Adam,
@@ -31,6 +34,7 @@ from herdner.fwss import (
     target,
 )
 from herdner.fwss.kernels import SampleMean, gram
+from herdner.fwss.stein_points import _candidates
 from herdner.sampling import Points
 
 RNG = np.random.default_rng(12)
@@ -309,3 +313,17 @@ def test_a_gradient_of_the_wrong_shape_is_told():
 def test_the_mixture_mean_shows_what_it_is_made_of():
     assert isinstance(GAUSSIAN.kernel_mean, MixtureMean)
     assert GAUSSIAN.kernel_mean.squared_norm(1e3) == pytest.approx(1, abs=1e-4)
+
+
+def test_candidates_of_stein_points_are_drawn_anew_until_they_are_in_the_box() -> None:
+    """FWSS18 App. H: not moved to the edge of the box; the law is that of drawing anew, done here."""
+    rng, box = np.random.default_rng(4), np.array([[-1.0, 1.0], [-1.0, 1.0]])
+    found = SimpleNamespace(x=np.array([[0.9, -0.2]]))
+    drawn = _candidates(found, 20000, 1.0, box, rng)  # type: ignore[arg-type]
+    anew = found.x + rng.normal(size=(200000, 2))
+    anew = anew[(np.abs(anew) <= 1).all(axis=1)]
+    assert (np.abs(drawn) < 1).all()
+    for axis in range(2):
+        assert kstest(drawn[:, axis], anew[:, axis]).pvalue > 1e-3
+    free = _candidates(found, 1000, 1.0, None, rng)  # type: ignore[arg-type]
+    assert (np.abs(free) > 1).any()

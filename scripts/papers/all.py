@@ -1,0 +1,114 @@
+"""Every table and figure of the five papers: what each reports, what herdner gets, and whether they agree.
+
+    python scripts/papers/all.py [--quick] [--data FOLDER] [--only TEXT] [--page FILE] [--out FOLDER]
+
+Runs the scripts that papers_items.py names, one after the other, and writes the page from what they find. A script that
+cannot run, for want of data or of an extra, is said to have not run; nothing is filled in by hand. --quick takes the
+small sizes of all scripts, about ten minutes on two idle cores; without it the paper's sizes, over night. With --no-run
+the page is made of the JSON files that are in the folder already.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from papers_items import PAPERS, Item, load
+
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
+COMMANDS, ITEMS = load()
+DATA = Path(os.environ.get("HERDNER_DATA", "."))
+Found = Mapping[str, Any]
+
+
+def places(data: Path) -> dict[str, str]:
+    """What commands name in braces."""
+    shapes = data / "vision" / "mpeg7_shapes"
+    picture = next((path for path in sorted(shapes.glob("*")) if path.is_file()), shapes / "none.png")
+    text = REPOSITORY / "corpora" / "article.txt"
+    return {"shapes": str(shapes), "picture": str(picture), "msrc": str(data / "vision" / "msrc_v1"), "text": str(text)}
+
+
+def run(command: str, data: Path, out: Path, quick: bool) -> str:
+    """Runs one script; an empty text, or why it failed, in one line."""
+    words = [word.format(**places(data)) for word in shlex.split(command)]
+    call = [sys.executable, str(HERE / words[0]), *words[1:], "--out", str(out), *(["--quick"] if quick else [])]
+    environment = {**os.environ, "HERDNER_DATA": str(data), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    began = time.perf_counter()
+    done = subprocess.run(call, env=environment, capture_output=True, text=True, encoding="utf-8", check=False)
+    print(f"{command}: {'ended' if done.returncode else 'done'} after {time.perf_counter() - began:.0f} s", flush=True)
+    if not done.returncode:
+        return ""
+    last = [line.strip(" │|") for line in done.stderr.splitlines() if line.strip(" │╭╮╰╯─|-")]
+    return last[-1][:160] if last else f"status {done.returncode}"
+
+
+def results(out: Path) -> dict[str, Found]:
+    """By experiment, what the JSON files of a folder hold."""
+    found = {}
+    for path in sorted(out.glob("*.json")):
+        held = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(held, dict) and "experiment" in held and "results" in held:
+            found[held["experiment"]] = held
+    return found
+
+
+def row(item: Item, found: Mapping[str, Found], failures: Mapping[str, str]) -> list[str]:
+    """The cells of an item: its name, command, what the paper reports, what we get, and how they agree."""
+    if item.command is None or item.found is None:
+        return [item.name, "-", item.paper, "-", f"not done: {item.why}" if item.verdict is None else item.verdict]
+    name, script = f"`{COMMANDS[item.command]}`", item.experiment or item.command
+    if script not in found:
+        return [item.name, name, item.paper, "-", f"did not run: {failures.get(item.command, 'no results')}"]
+    held = found[script]
+    try:
+        got, agrees = item.found(held["results"])
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise SystemExit(
+            f"{script}.json does not hold what {item.name} needs: {type(error).__name__} {error}"
+        ) from None
+    verdict = "agrees" if agrees else "departs"
+    why = f"{verdict}: {item.why}" if item.why else verdict
+    return [item.name, name, item.paper, f"{got}{' (quick)' if held['quick'] else ''}", why]
+
+
+def page(found: Mapping[str, Found], failures: Mapping[str, str]) -> str:
+    """The page, as Markdown."""
+    parts = [PAPERS["head"]]
+    for paper, title in PAPERS.items():
+        if paper == "head":
+            continue
+        rows = [row(item, found, failures) for item in ITEMS if item.of == paper]
+        cells = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in one) + " |" for one in rows)
+        parts.append(f"## {title}\n\n| item | command | the paper | here | agrees |\n|---|---|---|---|---|\n{cells}\n")
+    return "\n".join(parts)
+
+
+def main(
+    quick: Annotated[bool, typer.Option("--quick", help="The small sizes of all scripts.")] = False,
+    data: Annotated[Path, typer.Option(help="Folder with vision/ and uci/.")] = DATA,
+    only: Annotated[str, typer.Option(help="Only commands that hold this text.")] = "",
+    no_run: Annotated[bool, typer.Option("--no-run", help="Only write the page.")] = False,
+    file: Annotated[Path, typer.Option("--page", help="The page.")] = REPOSITORY / "docs" / "pages" / "papers.md",
+    out: Annotated[Path, typer.Option(help="Folder of the scripts' JSON files and figures.")] = Path("out"),
+) -> None:
+    """Runs the scripts of all tables and figures of the papers and writes the page that compares them."""
+    out.mkdir(parents=True, exist_ok=True)
+    chosen = [] if no_run else [key for key, command in COMMANDS.items() if only in command]
+    failures = {key: run(COMMANDS[key], data, out, quick) for key in chosen}
+    file.write_text(page(results(out), failures), encoding="utf-8")
+    agree = sum("| agrees" in line for line in file.read_text(encoding="utf-8").splitlines())
+    print(f"{file}: {len(ITEMS)} items, {agree} agree")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,84 @@
+"""The numbers of the program of HGW19's authors, on their graphs, beside ours: Fig. 3, 4, 6, 7, 8 and Table 1.
+
+    python scripts/papers/hgw19_authors.py [--quick] [--seed N] [--out FOLDER]
+
+Ten runs of each sampler, as theirs; hgw19_authors.toml holds lines of their result files. A column is far off where the
+means differ by more than 3 standard errors of a difference of two means of ten runs, as ours vary. --quick leaves out
+their longest line, 2^23 sweeps. Table 1's estimates of D^cor are by linear algebra here, by 2^32 samples there.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+from experiment import Experiment, command
+from hgw19_raw import plan_of
+
+from herdner import FactorGraph
+from herdner.convergence import COLUMNS, Correlation, error_table, focus, joint, read_boltzmann
+from herdner.sampling import complete_sharing
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+LENGTHS, RUNS, FAR = [2**9, 2**15, 2**23], 10, 3.0
+NOTHING = 1e-9  # parts that are 0 but for rounding
+
+
+def graphs(texts: dict[str, str]) -> dict[str, FactorGraph]:
+    """Each read from a file in the authors' format."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = {}
+        for name, text in texts.items():
+            (Path(folder) / name).write_text(text)
+            found[name] = read_boltzmann(Path(folder) / name)
+    return found
+
+
+def compared(graph: FactorGraph, run: dict[str, Any], lengths: list[int], seed: int) -> list[dict[str, Any]]:
+    """For each length: ours, theirs, and how many standard errors lie between them."""
+    plan = plan_of(run["method"], run.get("bins", 16), run.get("error_bound", 1.0))
+    # Their samples of Gibbs are by the states of all neighbours; on a full graph that is complete.
+    sharing = complete_sharing() if run["name"] == "G4, Gibbs" else None
+    mean, sd = error_table(graph, plan, lengths, RUNS, seed, sharing=sharing, spread=True)
+    rows = []
+    for ours, spread, theirs in zip(mean, sd, run["rows"], strict=False):
+        errors = spread * np.sqrt(2 / RUNS)
+        apart = np.where(np.maximum(ours, theirs) < NOTHING, 0.0, (ours - theirs) / np.maximum(errors, 1e-300))
+        names = ("ours", "theirs", "standard errors apart")
+        rows.append({n: dict(zip(COLUMNS, v, strict=True)) for n, v in zip(names, (ours, theirs, apart), strict=True)})
+    return rows
+
+
+@command("hgw19_authors", "HGW19: the numbers of the authors' program")
+def main(experiment: Experiment) -> None:
+    held = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    models, lengths = graphs(held["graphs"]), LENGTHS[: experiment.size(2, 3)]
+    rows = {}
+    for run, seed in zip(held["run"], experiment.seeds(len(held["run"])), strict=True):
+        rows[run["name"]] = compared(models[run["name"][:2]], run, lengths, seed)
+        cells = [
+            f"{n} {v:.3g} / {rows[run['name']][-1]['theirs'][n]:.3g}" for n, v in rows[run["name"]][-1]["ours"].items()
+        ]
+        print(f"{run['name']}, {lengths[-1]} sweeps, ours / theirs: {', '.join(cells)}", flush=True)
+    apart = np.array([list(row["standard errors apart"].values()) for found in rows.values() for row in found])
+    far = int((np.abs(apart) > FAR).sum())
+    estimates = {name: Correlation.exact(joint(models[name]), focus(models[name])).total for name in held["table1"]}
+    for name, value in estimates.items():
+        print(f"Table 1, {name}: {value:.3g}, the paper {held['table1'][name]:.3g}")
+    print(f"{far} of {apart.size} columns are more than {FAR:g} standard errors apart")
+    experiment.finish(
+        {"lengths": lengths, "rows": rows, "far": far, "compared": apart.size, "estimates": estimates}
+        | {"table1": held["table1"]}
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,341 @@
+"""What is read off the JSON files of the papers' scripts; which item takes what stands in papers.toml.
+
+A table ``[[item]]`` of papers.toml: ``of``, the paper (a key of PAPERS); ``name``; ``paper``, what it reports;
+``command``, a key of ``[commands]``, left out where no script makes the item; ``found``, a function of this module,
+which takes the results of the script (after the arguments ``with``, if there are any) and returns ours in words and
+whether they agree;
+``experiment``, whose JSON file it reads where that is not named like the command; ``why``: what the paper leaves open,
+or why ours depart; ``verdict``: where nothing is run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Results = dict[str, Any]
+Found = Callable[[Results], tuple[str, bool]]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One table or figure."""
+
+    of: str
+    name: str
+    paper: str
+    command: str | None = None
+    found: Found | None = None
+    why: str = ""
+    experiment: str = ""
+    verdict: str | None = None
+
+
+PAPERS = {
+    "head": """# The papers, item by item
+
+Every table and figure of the five papers that herdner stands on: what the paper reports, what we get, and whether they
+agree. `python scripts/papers/all.py` writes the page: what stands under "here", and whether it agrees, is read off the
+results of the command. Commands are run from the folder `scripts/papers`; names in braces are folders of pictures and
+texts. Numbers marked (quick) are of the small sizes (`--quick`), which show the order of the methods and not the last
+digit; the others are of the paper's sizes.
+
+HG13: Bornn et al., *Herded Gibbs Sampling* (2013). HG16: Chen et al., the same in JMLR 17 (2016). DoGS17: Mitliagkas
+and Mackey, *Improving Gibbs Sampler Scan Quality with DoGS* (2017). FWSS18: Futami et al., *Frank-Wolfe Stein Sampling*
+(2018). HGW19: Yamashita and Suzuki, *Convergence analysis of herded-Gibbs-type sampling algorithms* (2019).
+""",
+    "HG": "Herded Gibbs sampling (HG13, HG16)",
+    "DoGS17": "Scans of Gibbs samplers (DoGS17)",
+    "FWSS18": "Frank-Wolfe Stein sampling (FWSS18)",
+    "HGW19": "Weight sharing (HGW19)",
+}
+
+
+def g(value: float) -> str:
+    return f"{value:.3g}"
+
+
+# ---- HG13, HG16 ----
+
+
+def fig5(r: Results) -> tuple[str, bool]:
+    epsilons = (0.1, 0.01, 0.001, 0.0001)
+    ends = {m: [r[f"eps={e}, {m}"]["median"][1][-1] for e in epsilons] for m in ("Gibbs", "herded Gibbs")}
+    words = "; ".join(f"{m} {', '.join(map(g, values))}" for m, values in ends.items())
+    ahead = [b < a for a, b in zip(ends["Gibbs"], ends["herded Gibbs"], strict=True)]
+    return f"L1 error for eps .1, .01, .001, .0001: {words}", all(ahead)
+
+
+def mcqmc(r: Results) -> tuple[str, bool]:
+    pairs = [[r[f"eps={e}, {m}"]["median"][1][-1] for m in ("MCQMC", "Gibbs")] for e in (0.1, 0.01, 0.001, 0.0001)]
+    return "MCQMC / Gibbs: " + ", ".join(f"{g(a)} / {g(b)}" for a, b in pairs), all(a > 0.8 * b for a, b in pairs)
+
+
+def fig7(r: Results) -> tuple[str, bool]:
+    ends = {name: r[name]["error"] for name in ("herded Gibbs", "complete herded Gibbs", "Gibbs")}
+    stalls = ends["herded Gibbs"][-1] > 10 * ends["complete herded Gibbs"][-1]
+    return ", ".join(f"{name} {g(values[-1])}" for name, values in ends.items()), stalls
+
+
+def table2(r: Results) -> tuple[str, bool]:
+    words = [f"{m} {'/'.join(f'{1000 * cell[0]:.0f}' for cell in cells)}" for m, cells in r["table"].items()]
+    return "x 1000, sigma 2/4/6/8: " + ", ".join(words), all(
+        sorted(r["table"], key=lambda m, k=k: r["table"][m][k][0])
+        == sorted(r["printed"], key=lambda m, k=k: r["printed"][m][k])
+        for k in range(4)
+    )
+
+
+def conventions(r: Results) -> tuple[str, bool]:
+    best, held = max(r["conventions"].items(), key=lambda item: sum(item[1]["pairs"]))
+    best = best.removeprefix("Convention(").rstrip(")").replace("'", "")
+    n = sum(all(k == 10 for k in one["pairs"]) for one in r["conventions"].values())
+    return (
+        f"{n} of {len(r['conventions'])} conventions give the order at all sigmas; nearest, pairs in order of 10:"
+        f" {held['pairs']} ({best})"
+    ), n > 0
+
+
+def fig9(r: Results) -> tuple[str, bool]:
+    ends = {m: values[-1] for m, values in r["fig9"].items()}
+    return "after 30 sweeps, x 1000: " + ", ".join(f"{m} {1000 * v:.0f}" for m, v in ends.items()), (
+        ends["HG"] < ends["Gibbs"] and ends["HG-shared"] < ends["Gibbs"]
+    )
+
+
+def fig11(r: Results) -> tuple[str, bool]:
+    alike = [line for line in r["differences"] if line.startswith(("annealed", "herded"))]
+    changes = {line.split(":")[0]: sum(part.strip()[0] in "+-" for part in line.split(",")[1:]) for line in alike}
+    words = ", ".join(f"{name}: {n} names added or left out" for name, n in changes.items())
+    return f"beside Viterbi, {words}", max(changes.values()) <= 2
+
+
+def theory2(r: Results) -> tuple[str, bool]:
+    one = r["rationally independent"]
+    return f"L1 {g(one['first'])} falls to {g(one['last'])}; dependent pi_i: stays at {g(r['dependent']['last'])}", (
+        one["last"] < one["first"] / 20 and r["dependent"]["last"] > 10 * one["last"]
+    )
+
+
+def theory3(r: Results) -> tuple[str, bool]:
+    t = r["theorem 3"]
+    words = f"{t['checks']} lengths and graphs, {t['above']} above; nearest {g(t['nearest'])} of the bound"
+    return words, t["above"] == 0
+
+
+def theory34(r: Results) -> tuple[str, bool]:
+    t = r["equation 34"]
+    return f"{t['checks']} visits of states, {t['below']} below l T - B", t["below"] == 0
+
+
+# ---- DoGS17 ----
+
+
+def ratios(r: Results) -> tuple[str, bool]:
+    found = [one["systematic_over_dogs"] for one in r["replicates"]]
+    return f"DoGS {', '.join(f'{x:.0f}' for x in found)} times below systematic at the last budget", min(found) > 20
+
+
+def dogs2(r: Results) -> tuple[str, bool]:
+    n, t, side = r["n_steps"], r["seconds_a_sample"], r["side"]
+    words = f"{side} x {side}: {n['DoGS']} updates in place of {n['systematic']:,}; {g(t['DoGS'])} s a sample in place"
+    return f"{words} of {g(t['systematic'])}", n["DoGS"] < n["systematic"] / 1000
+
+
+def dogs3(r: Results) -> tuple[str, bool]:
+    cells = {name: grid["updates_to_1.5_final"] for name, grid in r["grids"].items()}
+    words = "; ".join(f"{name}: " + ", ".join(f"{k} {v:.0f}" for k, v in cell.items()) for name, cell in cells.items())
+    return f"updates to 1.5 of the last error: {words}", all(c["dogs"] < c["systematic"] for c in cells.values())
+
+
+def dogs4(name: str) -> Found:
+    def found(r: Results) -> tuple[str, bool]:
+        held = r["grids"][name]["guarantees"]
+        bias = {k: v["bias"] for k, v in r["grids"][name]["bias"].items()}
+        means = {k: sum(abs(b) for b in v) / len(v) for k, v in bias.items()}
+        ends = {k: f"{g(held[k][0])} to {g(held[k][-1])}, mean bias {g(means[k])}" for k in ("DoGS", "systematic")}
+        words = "guarantee " + "; ".join(f"{k} {v}" for k, v in ends.items())
+        return words, held["DoGS"][-1] < held["systematic"][-1] and means["DoGS"] < means["systematic"]
+
+    return found
+
+
+def dogs7(r: Results) -> tuple[str, bool]:
+    error, scan = r["errors"], next(iter(r["scans"].values()))
+    a, b, c = (error[m]["mean"] for m in ("DoGS", "systematic", "PLSA"))
+    words = f"error DoGS {a:.3f}, systematic {b:.3f}, PLSA {c:.3f}; {scan['updates']} of {scan['of']} updates"
+    return words, a < b + 0.005 < c and 4 * scan["updates"] < scan["of"]
+
+
+def dogs8(r: Results) -> tuple[str, bool]:
+    means = {
+        f: sum(abs(b) for b in one["bias"]["DoGS"]["bias"]) / len(one["bias"]["DoGS"]["bias"])
+        for f, one in r["factors"].items()
+    }
+    systematic = [one["bias"]["systematic"]["bias"] for one in r["factors"].values()]
+    worst = min(sum(abs(b) for b in one) / len(one) for one in systematic)
+    return "mean bias by factor: " + ", ".join(f"{f} {g(v)}" for f, v in means.items()) + f"; systematic {g(worst)}", (
+        max(means.values()) < worst
+    )
+
+
+# ---- FWSS18 ----
+
+
+def toy(step: str) -> Found:
+    def found(r: Results) -> tuple[str, bool]:
+        t = r["theory"][step]
+        power, rate = t["exponent of N"], t["rate per particle"]
+        geometric = t["R^2, rate per particle"] > t["R^2, exponent of N"]
+        fine = power < -0.9 if step == "constant" else geometric
+        return (
+            f"MMD ~ N^{power:.2f} or e^({rate:.3f} N), the better fit {'geometric' if geometric else 'a power'}",
+            fine,
+        )
+
+    return found
+
+
+def particles(r: Results) -> tuple[str, bool]:
+    names = ("FWSS, h = 0.3", "FWSS, h = 0.05", "FWSS, h = 1.5", "FWSS, median", "SVGD, h = 0.3")
+    found = {name: r["particles"][name][1] for name in names}
+    best = found["FWSS, h = 0.3"]
+    return "MMD^2: " + ", ".join(f"{k} {g(v)}" for k, v in found.items()), best < found["FWSS, h = 1.5"]
+
+
+def cached(r: Results) -> tuple[str, bool]:
+    found = {name: r["particles"][name] for name in ("Cache-FWSS", "Lazy FWSS", "FWSS, h = 0.3")}
+    words = "; ".join(f"{k}: MMD^2 {g(v)} in {g(t)} s" for k, (t, v) in found.items())
+    (cache_time, cache), (time, plain) = found["Cache-FWSS"], found["FWSS, h = 0.3"]
+    return words, cache < 2 * plain and cache_time < time
+
+
+def accuracy(r: Results) -> tuple[str, bool]:
+    ends = {m: f"{values[1][-1]:.4f} ({values[0][-1]:.1f} s)" for m, values in r["accuracy"].items()}
+    (times, found), (until, other) = r["accuracy"]["FWSS, MAP start"], r["accuracy"]["SVGD"]
+    there = [t for t, a in zip(times, found, strict=True) if a >= other[-1]]
+    when = f"FWSS is where SVGD ends after {there[0]:.2f} s" if there else "FWSS never gets where SVGD ends"
+    return "; ".join(f"{m} {v}" for m, v in ends.items()) + f"; {when}", bool(there) and there[0] <= until[-1]
+
+
+def falling(r: Results) -> tuple[str, bool]:
+    ends = {m: values[1][-1] for m, values in r["mmd2"].items()}
+    return "MMD^2: " + "; ".join(f"{m} {g(v)}" for m, v in ends.items()), (
+        ends["FWSS, MAP start, corrected"] < ends["SVGD, mode"]
+        and ends["FWSS, MAP start, equal weights"] < ends["SVGD, mode"]
+    )
+
+
+def neural(data: str, rmse: float, ll: float) -> Found:
+    def found(r: Results) -> tuple[str, bool]:
+        def mean(method: str) -> tuple[float, float]:
+            rows = r[data][method]
+            return sum(row[0] for row in rows) / len(rows), sum(row[1] for row in rows) / len(rows)
+
+        (a, b), (c, d) = mean("FWSS, mode"), mean("SVGD, prior")
+        return f"FWSS RMSE {g(a)}, LL {b:.2f}; SVGD {g(c)}, {d:.2f}", a <= 1.1 * rmse and b >= ll - 0.1
+
+    return found
+
+
+def blocks(r: Results) -> tuple[str, bool]:
+    one, two = r["2 blocks, 1 worker"], r["2 blocks, 2 workers"]
+    words = f"2 blocks: {one['seconds'][-1]:.1f} s with one worker, {two['seconds'][-1]:.1f} s with two, RMSE"
+    return f"{words} {g(two['RMSE'][-1])}; whole: {g(r['FWSS']['RMSE'][-1])}", two["seconds"][-1] < one["seconds"][-1]
+
+
+# ---- HGW19 ----
+
+
+def share_left(r: Results) -> tuple[str, bool]:
+    ends = {n: r[f"left, Herding({n})"][-1] for n in (2, 4, 6, 8)}
+    words = ", ".join(f"Herding({n}) {g(v)}" for n, v in ends.items())
+    return f"{words}, Gibbs {g(r['left, Gibbs'][-1])}", ends[2] > ends[4] > ends[8]
+
+
+def share_right(r: Results) -> tuple[str, bool]:
+    at = r["lengths"].index(32)
+    first = {name: r[f"right, {name}"][at] for name in ("DHG, B=1", "DHG, B=16", "DHG, B=64", "Gibbs")}
+    return "after 32 sweeps: " + ", ".join(f"{k} {g(v)}" for k, v in first.items()), (
+        first["DHG, B=1"] < first["DHG, B=16"] < first["Gibbs"]
+    )
+
+
+def fig3(r: Results) -> tuple[str, bool]:
+    words = [
+        f"{k}: D^cor {g(v['cor'][-1])}, estimate {g(v['estimate'])}, slope of D^herding {v['slope of herding']:.2f}"
+        for k, v in r.items()
+    ]
+    slopes = [-1.15 < v["slope of herding"] < -0.85 for v in r.values()]
+    return "; ".join(words), all(slopes) and all(0.7 < v["cor"][-1] / v["estimate"] < 1.5 for v in r.values())
+
+
+def fig4(r: Results) -> tuple[str, bool]:
+    cells = {b: {k: r[f"B={b}"][k][-1] for k in ("herding", "approx", "cor")} for b in (4, 16, 64, 256)}
+    words = "; ".join(f"B={b}: " + ", ".join(f"{k} {g(v)}" for k, v in c.items()) for b, c in cells.items())
+    return words, cells[4]["herding"] < cells[256]["herding"] and cells[4]["approx"] > cells[64]["approx"]
+
+
+def fig6(r: Results) -> tuple[str, bool]:
+    found = r["threshold"]
+    return f"D^cor {g(found[0])} at B = {r['bins'][0]}, {g(found[-1])} at {r['bins'][-1]}", found[-1] < found[0] / 3
+
+
+def by_plan(part: str, order: list[str]) -> Found:
+    def found(r: Results) -> tuple[str, bool]:
+        ends = [r[name][part][-1] for name in order]
+        return f"D^{part}: " + ", ".join(f"{n} {g(v)}" for n, v in zip(order, ends, strict=True)), ends == sorted(ends)
+
+    return found
+
+
+def table1(r: Results) -> tuple[str, bool]:
+    words = [f"{k}: by samples {g(v['total'])}, exact {g(v['exact total'])}" for k, v in r.items()]
+    return "; ".join(words), all(0.7 < v["total"] / v["exact total"] < 1.4 for v in r.values())
+
+
+def fig9_19(r: Results) -> tuple[str, bool]:
+    found = {}
+    for span in ("0 to 0.5", "0 to 0.1"):
+        found[span] = {m: r[f"{span}, {m}"][-1] for m in ("Gibbs", "Gibbs, RB", "RDHG(64)", "RDHG(64), RB")}
+    words = "; ".join(f"{s}: " + ", ".join(f"{m} {g(v)}" for m, v in c.items()) for s, c in found.items())
+    return words, all(c["RDHG(64)"] < c["Gibbs, RB"] < c["Gibbs"] for c in found.values())
+
+
+def fig11_19(r: Results) -> tuple[str, bool]:
+    ends = {name: r[name]["mean"][-1] for name in r["order"]}
+    return ", ".join(f"{k} {v:.4f}" for k, v in ends.items()), list(ends.values()) == sorted(ends.values())
+
+
+def authors(r: Results) -> tuple[str, bool]:
+    last = {name: rows[-1] for name, rows in r["rows"].items()}
+    words = "; ".join(f"{n}: {g(v['ours']['all'])} / {g(v['theirs']['all'])}" for n, v in last.items())
+    far = f"{r['far']} of {r['compared']} columns more than 3 standard errors of 10 runs apart"
+    return f"D^all after {r['lengths'][-1]} sweeps, ours / theirs: {words}; {far}", r["far"] <= 0.05 * r["compared"]
+
+
+def authors_table(r: Results) -> tuple[str, bool]:
+    pairs = {name: (r["estimates"][name], value) for name, value in r["table1"].items()}
+    words = ", ".join(f"{name}: {a:.3g} for {b:.3g}" for name, (a, b) in pairs.items())
+    return words, all(abs(a / b - 1) < 0.02 for a, b in pairs.values())
+
+
+def load() -> tuple[dict[str, str], list[Item]]:
+    """The commands, and the items in the order of the page; KeyError where papers.toml names a function not here."""
+    held = tomllib.loads(Path(__file__).with_name("papers.toml").read_text(encoding="utf-8"))
+    items = []
+    for given in held["item"]:
+        function, arguments = given.pop("found", None), given.pop("with", None)
+        found = None if function is None else globals()[function]
+        if found is not None and arguments is not None:
+            found = found(*arguments)
+        items.append(Item(**given, found=found))
+    return held["commands"], items

@@ -1,0 +1,51 @@
+"""The scripts without figures: theorems of HG16 held against samples, and the numbers of HGW19's authors."""
+
+from __future__ import annotations
+
+import json
+
+import hg16_theory
+import hgw19_authors
+import hgw19_raw
+import pytest
+from typer.testing import CliRunner
+
+
+@pytest.mark.slow
+def test_theorems_hold(tmp_path) -> None:
+    hg16_theory.main(quick=True, out=tmp_path)
+    found = json.loads((tmp_path / "hg16_theory.json").read_text())["results"]
+    assert found["rationally independent"]["last"] < 1e-3 < found["dependent"]["last"]
+    assert found["theorem 3"]["above"] == found["equation 34"]["below"] == 0
+    assert found["theorem 3"]["nearest"] > 0.005, "the bound says something"
+
+
+@pytest.mark.slow
+def test_the_authors_numbers_are_met(tmp_path) -> None:
+    hgw19_authors.main(quick=True, out=tmp_path)
+    found = json.loads((tmp_path / "hgw19_authors.json").read_text())["results"]
+    assert found["compared"] == 108
+    assert found["far"] <= 6, "of columns that are means of ten runs each"
+    for name, value in found["table1"].items():
+        assert found["estimates"][name] == pytest.approx(value, rel=0.01)
+
+
+def test_ours_are_printed_beside_theirs(tmp_path) -> None:
+    import typer
+
+    app = typer.Typer()
+    app.command()(hgw19_raw.main)
+    graph, results = tmp_path / "g.txt", tmp_path / "r.txt"
+    graph.write_text("3 2\n0.5 -0.1 0.2\n0 1 0.3\n1 2 0.4\n")
+    options = ["--powers", "6", "--runs", "2", "--method", "dhg", "--bins", "4"]
+    plain = CliRunner().invoke(app, [str(graph), *options])
+    assert plain.exit_code == 0
+    assert plain.stdout.startswith("2^2\t")
+    results.write_text(plain.stdout)
+    beside = CliRunner().invoke(app, [str(graph), *options, "--beside", str(results)])
+    assert beside.exit_code == 0
+    assert beside.stdout.count("(") == 6 * 6
+    graph.write_text("3 2\n0.5")
+    wrong = CliRunner().invoke(app, [str(graph), *options])
+    assert wrong.exit_code == 1
+    assert "the file ends early" in wrong.output
