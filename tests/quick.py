@@ -16,7 +16,7 @@ settings.register_profile("quick", max_examples=20, deadline=None)
 
 def examples(full: int) -> settings:
     """``@examples(200)`` above ``@given``: 200 examples in the full run, in the quick one the share of its profile."""
-    share = settings.get_profile(settings.get_current_profile_name()).max_examples / 100
+    share = settings.default.max_examples / 100
     return settings(max_examples=max(3, round(share * full)), deadline=None)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
 
 from herdner.distributed.files import File
 from herdner.distributed.outputs import Folder
@@ -103,22 +105,40 @@ class Manifest:
 
 def load_manifest(folder: Folder) -> Manifest:
     """The manifest of a folder. Raises ValueError where it cannot be one, OutputError where it cannot be read."""
+    data = folder.read(NAME)
     try:
-        values = json.loads(folder.read(NAME))
-        if values["format"] != "herdner-parts" or values["version"] != VERSION:
-            raise ValueError("not one of this version")
-        parts, written = list[Part](), dict[int, Written]()
-        for index, part in enumerate(values["parts"]):
-            slices = tuple(Slice(**piece) for piece in part["input"])
-            parts.append(Part(index, int(part["first_document"]), slices))
-            if (output := part["output"]) is not None:
-                output["failures"] = tuple(output["failures"])
-                written[index] = Written(**output)
-        inputs = [File(**file) for file in values["inputs"]]
-        return Manifest(Settings(**values["settings"]), inputs, parts, written)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        message = f"{folder.url}/{NAME}: no manifest that this herdner reads ({error}); use another folder"
+        values = _FILE.validate_json(data, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        said = " ".join(f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}".split())
+        message = f"{folder.url}/{NAME}: no manifest that this herdner reads ({said}); use another folder"
         raise ValueError(message) from None
+    parts = [Part(index, part.first_document, part.input) for index, part in enumerate(values.parts)]
+    written = {index: part.output for index, part in enumerate(values.parts) if part.output is not None}
+    return Manifest(values.settings, values.inputs, parts, written)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part as the file has it."""
+
+    first_document: int
+    input: tuple[Slice, ...]
+    output: Written | None
+
+
+@dataclass(frozen=True)
+class _File:
+    """What the file must hold; the rest follows from it."""
+
+    format: Literal["herdner-parts"]
+    version: Literal[1]
+    settings: Settings
+    inputs: list[File]
+    parts: list[_Part]
+
+
+_FILE = TypeAdapter(_File)
 
 
 def check_same(old: Manifest, settings: Settings, inputs: Sequence[File], folder: Folder) -> None:

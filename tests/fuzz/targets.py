@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fuzz import documents, files, graphs
+from fuzz import documents, files, graphs, outside
 
 TARGETS: Mapping[str, Callable[[np.random.Generator], object]] = {
     "graphs": graphs.infer,
@@ -18,4 +18,10 @@ TARGETS: Mapping[str, Callable[[np.random.Generator], object]] = {
     "layers": files.layers,
     "graph-files": files.graph_files,
     "readers": files.readers,
+    "sealed": files.sealed,
+    "images": outside.images,
+    "manifests": outside.manifests,
+    "scans": outside.scans,
+    "requests": outside.requests,
+    "spacy": outside.spacy,
 }

@@ -7,7 +7,11 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from numpy._core._multiarray_umath import __cpu_features__
+
+try:
+    from numpy._core._multiarray_umath import __cpu_features__
+except ImportError:  # NumPy 1
+    from numpy.core._multiarray_umath import __cpu_features__
 
 from herdner.graph import FactorGraph, TableFactors, boltzmann, compile_tables, ising, potts
 from herdner.inference.backends.gibbs import Gibbs

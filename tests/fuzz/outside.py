@@ -1,0 +1,178 @@
+"""What else comes from outside, at random: pictures, manifests, scan files, requests, spaCy's configuration."""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fuzz.files import VALUES, changed_bytes, model, mutated
+from fuzz.graphs import Rng, pick
+
+KINDS = ["PNG", "BMP", "GIF", "TIFF", "PPM", "WEBP", "JPEG"]
+
+
+def images(rng: Rng) -> None:
+    """A picture that is read has finite greys, and is denoised."""
+    from PIL import Image
+
+    from herdner.denoising.pictures import observation, read_picture
+
+    mode = pick(rng, "L", "1", "P", "RGB", "RGBA", "LA", "F", "I", "I;16", "CMYK")
+    shape = (int(rng.integers(1, 9)), int(rng.integers(1, 9)))
+    stream = io.BytesIO()
+    try:
+        Image.fromarray(rng.integers(0, 256, shape, np.uint8)).convert(mode).save(stream, pick(rng, *KINDS))
+    except (OSError, ValueError, KeyError):  # a mode that the format does not have
+        Image.new("L", shape).save(stream, "PNG")
+    data = stream.getvalue()
+    data = changed_bytes(rng, data) if rng.random() < 0.8 else data
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "picture"
+        path.write_bytes(data)
+        picture = read_picture(path)
+        assert picture.values.ndim == 2, picture.values.shape
+        seen = observation(picture, pick(rng, None, True, False), int(pick(rng, 2, 3)), "picture")
+        assert np.isfinite(seen.y).all(), seen.y
+        seen.first_noise()
+
+
+@cache
+def manifest() -> dict[str, Any]:
+    from herdner.distributed.manifest import Manifest, Settings, Written
+    from herdner.distributed.slices import Part, Slice
+
+    files = import_module("herdner.distributed.files")
+    settings = Settings("0.1.0", "en", "00", {"backend": "gibbs"}, 0, "jsonl", "utf-8", "text", 1 << 20)
+    parts = [Part(i, 5 * i, (Slice("a.jsonl", "lines", 9 * i, 9 * i + 9, 5 * i + 1, 0, 5, 9),)) for i in range(3)]
+    written = {0: Written("part-0.jsonl", 5, 20, 2, 0, 99, "00", ("a line",))}
+    return Manifest(settings, [files.File("a.jsonl", "jsonl", 27, "1")], parts, written).to_dict()
+
+
+def manifests(rng: Rng) -> None:
+    """A manifest that is read counts what it holds, and is written as it was."""
+    from herdner.distributed.manifest import load_manifest
+    from herdner.distributed.outputs import Folder
+
+    data = json.dumps(mutated(rng, manifest())).encode("utf-8", "surrogatepass")
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "manifest.json").write_bytes(changed_bytes(rng, data) if rng.random() < 0.3 else data)
+        found = load_manifest(Folder(folder))
+        assert all(type(n) is int for n in (found.documents, found.failed)), found
+        assert all(isinstance(name, str) for name in found.names), found
+        assert isinstance(found.complete, bool), found
+        found.save(Folder(folder))
+        assert load_manifest(Folder(folder)) == found
+
+
+def scans(rng: Rng) -> None:
+    """A scan file that is read is a list of numbers of variables; a scan of other variables is refused."""
+    from herdner.cli.scan import _read
+    from herdner.graph import ising
+    from herdner.inference.backends.gibbs import Gibbs
+    from herdner.sampling import given
+
+    lines = "".join(f"{i}\n" for i in rng.integers(0, 12, int(rng.integers(0, 9))))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "scan"
+        path.write_bytes(changed_bytes(rng, lines.encode()) if rng.random() < 0.6 else lines.encode())
+        order = _read(path)
+    assert (order >= 0).all(), order
+    Gibbs(n_sweeps=2, scan=given(order)).infer(ising(0.1, np.zeros((3, 3))), 1)
+
+
+class _Echo:
+    """In place of the processes: says what it was asked, where that is sound."""
+
+    about: ClassVar = {"model": "m", "labels": ["PER"], "rules": []}
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def run(self, request: bytes, **_: object) -> bytes:
+        asked = json.loads(request)
+        assert len(asked["text"]) <= 1000, asked
+        return json.dumps({"echo": asked["text"]}).encode()
+
+    def close(self) -> None:
+        pass
+
+
+@cache
+def client() -> Any:
+    from fastapi.testclient import TestClient
+
+    app = import_module("herdner.serve.app")
+    app.Pool = _Echo
+    from herdner.serve import Limits
+
+    made = app.create_app("en", limits=Limits(characters=1000), hosts=["herdner.example"])
+    return TestClient(made, base_url="http://localhost", raise_server_exceptions=False)
+
+
+HEADERS = [
+    ("Host", "evil.example"), ("Host", ""), ("Host", "[::1"), ("Host", "localhost:99999999"), ("Content-Length", "-1"),
+    ("Content-Length", "9" * 20), ("Content-Type", "text/plain"), ("Content-Type", "application/json;" * 99),
+    ("Origin", "http://evil.example"), ("Accept", "\0"), ("Transfer-Encoding", "chunked"), ("X-A", "a" * 5000),
+]  # fmt: skip
+
+
+def requests(rng: Rng) -> None:
+    """The service answers each request with a status that it describes, never with what is inside."""
+    asked: Any = {"text": "Ada met Bob.", "backends": [{"backend": "gibbs", "options": {"n_sweeps": 5}}], "seed": 1}
+    if rng.random() < 0.4:
+        asked = {"text": "Ada met Bob.", "start": 0, "end": 3, "backend": {"backend": None}, "against": None}
+    body = json.dumps(mutated(rng, asked)).encode("utf-8", "surrogatepass")
+    body = changed_bytes(rng, body) if rng.random() < 0.3 else body
+    path = pick(rng, "/api/tag", "/api/tag", "/api/explain", "/api/about", "/", "/../etc", "//", "/api/tag?a=%00")
+    headers = dict([pick(rng, *HEADERS)]) if rng.random() < 0.3 else {}
+    headers = {"Content-Type": "application/json", **headers}
+    method = pick(rng, "POST", "POST", "POST", "GET", "PUT", "BREW")
+    answer = client().request(method, path, content=body, headers=headers)
+    known = {200, 400, 404, 405, 408, 413, 422, 503, 504}
+    assert answer.status_code in known, f"{answer.status_code} {answer.text:.200} for {body!r:.300} {headers}"
+    assert "Traceback" not in answer.text, answer.text
+    if answer.status_code in (400, 413, 422):
+        told = answer.json()["detail"]
+        assert "\n" not in told, told
+        assert len(told) < 1000, told
+
+
+@cache
+def _model_file() -> str:
+    path = Path(tempfile.mkdtemp()) / "small.model"
+    path.write_bytes(model())
+    return str(path)
+
+
+def spacy(rng: Rng) -> None:
+    """A component that is made of a configuration annotates a text; one that is none is told."""
+    import spacy as library
+    from confection import ConfigValidationError
+
+    from herdner.spacy_component import consistency, tagger
+
+    name = pick(rng, "herdner", "herdner_consistency")
+    defaults = dict((tagger if name == "herdner" else consistency).DEFAULT_CONFIG)
+    defaults.pop("scorer")
+    config = {"model": _model_file()} if name == "herdner" else {}
+    for _ in range(int(pick(rng, 1, 1, 2))):
+        key = pick(rng, *defaults)
+        config[key] = pick(rng, mutated(rng, defaults[key]), pick(rng, *VALUES), "gibbs", "dhg", ["same-stem"], True)
+    nlp = library.blank("en")
+    try:
+        nlp.add_pipe(name, config=config)
+    except ConfigValidationError:  # of spaCy's own, for values of the wrong type: in several lines
+        return
+    except ValueError as error:
+        if str(error).startswith("[E"):  # as these are
+            return
+        raise
+    doc = nlp("Ada Lovelace met Charles Babbage in New York. Ada paid Charles.")
+    assert len(doc) == 13, doc

@@ -1,0 +1,165 @@
+"""Load: flat memory, threads that end, processes that fork, and inputs beyond all measure."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from data import ELSEWHERE
+
+import herdner
+from herdner import Tagger
+
+TEXT = "Winam Ferries lost in court. Winam will pay, said Charlotte Akinyi in Kisumu. "
+
+
+@pytest.fixture(scope="module")
+def tagger() -> Tagger:
+    return herdner.load("en")
+
+
+def only_those_before(before: set[threading.Thread]) -> bool:
+    """Whether all threads that came since then have ended, within a few seconds."""
+    deadline = time.monotonic() + 10
+    while set(threading.enumerate()) - before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not set(threading.enumerate()) - before
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 4])
+def test_a_pipe_that_is_left_leaves_no_thread(tagger, n_jobs):
+    before = set(threading.enumerate())
+    for taken in (0, 1, 3, 20):
+        stream = tagger.pipe(itertools.repeat(TEXT), n_jobs=n_jobs, batch_size=2)
+        for _ in range(taken):
+            next(stream)
+        stream.close()
+        assert only_those_before(before), taken
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_apipe_that_is_cancelled_at_any_moment_leaves_no_thread(tagger, n_jobs):
+    async def take(moment: float) -> None:
+        async def all_of_it() -> None:
+            async for _ in tagger.apipe(itertools.repeat(TEXT), n_jobs=n_jobs, batch_size=2):
+                pass
+
+        task = asyncio.create_task(all_of_it())
+        await asyncio.sleep(moment)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    before = set(threading.enumerate())
+    for moment in (0, 0.001, 0.01, 0.05, 0.1):
+        asyncio.run(take(moment))
+        assert only_those_before(before), moment
+
+
+def _tagged_in_child(text: str) -> list[str]:
+    return [entity.text for entity in herdner.load("en").tag(text).entities]
+
+
+def _tagged_by(tagger: Tagger, answers) -> None:
+    answers.put([entity.text for document in tagger.pipe([TEXT] * 4, n_jobs=2) for entity in document.entities])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_process_that_is_forked_after_use_tags(tagger):
+    expected = [entity.text for document in tagger.pipe([TEXT] * 4, n_jobs=2) for entity in document.entities]
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    child = context.Process(target=_tagged_by, args=(tagger, answers))
+    child.start()
+    assert answers.get(timeout=120) == expected
+    child.join(60)
+    assert child.exitcode == 0
+
+
+@pytest.mark.slow
+def test_a_process_that_is_spawned_after_use_tags(tagger):
+    expected = [entity.text for entity in tagger.tag(TEXT).entities]
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.map(_tagged_in_child, [TEXT]) == [expected]
+
+
+FLAT = """
+import itertools, resource, sys
+import herdner
+tagger = herdner.load("en")
+text = sys.argv[2]
+def peak(n):
+    for _ in tagger.pipe(itertools.repeat(text, n), n_jobs=int(sys.argv[1])): pass
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+first = peak(1_000)
+print(peak(10_000) - first)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ten_times_as_many_documents_take_no_more_memory(n_jobs):
+    ran = subprocess.run(
+        [sys.executable, "-c", FLAT, str(n_jobs), TEXT], capture_output=True, text=True, timeout=600, cwd=ELSEWHERE
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert int(ran.stdout) < 8 * 1024  # kilobytes
+
+
+@pytest.mark.slow
+def test_eight_threads_equal_one_for_many_documents(tagger):
+    texts = [TEXT * (1 + i % 7) + f"Ada {i} met Bob." for i in range(200)]
+    alone = [tagger.tag(text) for text in texts]
+    found: list[list] = [[] for _ in range(8)]
+
+    def work(k: int) -> None:
+        found[k] = [tagger.tag(text) for text in texts[k:] + texts[:k]]
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k in range(8):
+        assert found[k] == alone[k:] + alone[:k]
+
+
+@pytest.mark.parametrize("piece", ["x", *(pytest.param(p, marks=pytest.mark.slow) for p in ("A", "a-", "é"))])
+def test_a_word_of_a_million_characters(tagger, piece):
+    word = piece * (10**6 // len(piece))
+    document = tagger.tag(f"Ada met {word} in Kenya.")
+    assert document.text[8:-10] == word
+    assert all(document.text[e.start : e.end] == e.text for e in document.entities)
+
+
+@pytest.mark.slow
+def test_a_document_of_a_million_tokens(tagger):
+    text = TEXT * (1 + 10**6 // 16)
+    document = tagger.tag(text)
+    assert document.n_tokens >= 10**6
+    assert len(document.entities) >= 3 * (10**6 // 16)
+    assert np.isfinite([entity.confidence for entity in document.entities]).all()
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_equal_names(tagger):
+    """Each is linked to its nearest earlier ones: time and memory grow linearly."""
+
+    def seconds(n: int) -> float:
+        began = time.process_time()
+        document = tagger.tag("Winam sang. " * n)
+        assert document.n_tokens == 3 * n
+        return time.process_time() - began
+
+    few = min(seconds(10_000) for _ in range(2))
+    assert seconds(100_000) < 30 * few + 1
