@@ -65,6 +65,14 @@ WeightOption = Annotated[
     list[float] | None,
     typer.Option("--weight", min=0, help="How much the documents of a --train count: one for each, in their order."),
 ]
+GuidelineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--guideline",
+        metavar="FILE",
+        help="The --train files annotate by different rules: follow those of this one, and learn from all.",
+    ),
+]
 DevOption = Annotated[
     list[str] | None,
     typer.Option("--dev", metavar="FILE:FORMAT", help="Annotated file to score on; may be repeated."),
@@ -116,6 +124,7 @@ def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")],
     base: BaseOption = None,
     weight: WeightOption = None,
+    guideline: GuidelineOption = None,
     dev: DevOption = None,
     map_labels: MapLabelsOption = False,
     map_: MapOption = None,
@@ -161,7 +170,7 @@ def train(
     adapted, rules = base_of(context, base, language)
     tokenizer = Tokenizer(rules)
     read = partial(read_renamed, tokenizer, map_labels, parse_map(map_ or ()), strict)
-    documents, counts = read_apart(sources, read, adapted, weight)
+    documents, counts = read_apart(sources, read, adapted, weight, guideline)
     dev_documents = read(dev_sources)  # now: a bad file must not cost a training run
     usual = usual_penalty(base)
     options = {"c1": c1, "c2": usual.c2 if c2 is None else c2, "min_freq": min_freq or usual.min_freq}
@@ -172,10 +181,11 @@ def train(
         templates=templates if adapted is None else None, learner=learner, n_folds=folds, n_particles=particles,
         tokenizer=rules, **cast("dict[str, Any]", options),
     )  # fmt: skip
-    fit(tagger, documents, iterations, dev_documents, base=adapted, document_weights=counts)
+    fit(tagger, documents, iterations, dev_documents, base=adapted, **counts)
     draw(tagger, curve)
     tied = {"rules": link or ["same-word"], "objective": objective, "l2": l2, "joint": joint, "folds": folds}
     options |= {"iterations": iterations, "map_labels": map_labels, "map": map_, "base": base, "weights": weight}
+    options |= {"guideline": guideline and Path(guideline).name}
     card = {
         "training": [{"file": Path(path).name, "format": format} for path, format in sources],
         "options": {**options, "particles": particles, "links": tied}, "training_documents": len(documents),
@@ -288,12 +298,17 @@ def read_apart(
     read: Callable[[list[SourceFile]], list[Document]],
     base: Tagger | None,
     weight: list[float] | None,
-) -> tuple[list[Document], list[float] | None]:
-    """All documents, those of corpora that never mark some class open to it, and by how much each counts."""
+    guideline: str | None,
+) -> tuple[list[Document], dict[str, Any]]:
+    """All documents, those of corpora that never mark some class open to it; and by how much each counts, and whose
+    guideline is followed, as `Tagger.fit` takes them.
+    """
     from herdner.ner.supervision import annotated_apart
 
     if weight and len(weight) != len(sources):
         raise UsageError(f"--weight: {len(weight)} for {len(sources)} of --train; give one for each, in their order")
+    if guideline is not None and guideline not in (paths := [source.path for source in sources]):
+        raise UsageError(f"--guideline: {guideline!r} is not one of --train; these are {', '.join(paths)}")
     corpora = [read([source]) for source in sources]
     apart = annotated_apart(corpora, set[str]() if base is None else classes_of(base.labels))
     for source, before, after in zip(sources, corpora, apart, strict=True):
@@ -303,7 +318,9 @@ def read_apart(
                 f"{source.path}: marks {', '.join(classes or ())} alone; tokens outside may belong to any other class"
             )
     counts = None if weight is None else [w for w, own in zip(weight, corpora, strict=True) for _ in own]
-    return [document for corpus in apart for document in corpus], counts
+    groups = [source.path for source, own in zip(sources, corpora, strict=True) for _ in own]
+    guided = {} if guideline is None else {"groups": groups, "guideline": guideline}
+    return [document for corpus in apart for document in corpus], {"document_weights": counts, **guided}
 
 
 def fit(

@@ -49,6 +49,7 @@ from herdner.ner.fitting import (
     judged,
     numbered,
 )
+from herdner.ner.guidelines import Corpora, Guided, GuidedChains
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError, shipped_models
@@ -159,6 +160,7 @@ class Tagger(Estimator):
         start: Tagger | None = None,
         document_weights: Sequence[float] | NDArray[np.float64] | None = None,
         groups: Sequence[str] | None = None,
+        guideline: str | None = None,
         progress: Progress | None = None,
         seed: int = 0,
     ) -> Tagger:
@@ -176,7 +178,8 @@ class Tagger(Estimator):
         ``c2`` and ``learner.l2``; they stay where the documents say nothing. There may be new classes. ``start``: a
         tagger with the same features from whose weights the search for those of the chain starts; where it ends does
         not depend on it. ``document_weights``: by how much each document counts for the chain, 1 if None. ``groups``:
-        of each document, the source that it is from; each counts the same for the calibration.
+        of each document, the source that it is from; each counts the same for the calibration. ``guideline``: one of
+        the groups, which annotate by different rules: the model follows those of this one (`herdner.ner.guidelines`).
         """
         self._check_names()
         adapted = None if base is None else base._model
@@ -190,7 +193,8 @@ class Tagger(Estimator):
         read = reader(without_weights.plan, without_weights.lexicon)
         documents, development = list(map(read, documents)), list(map(read, development))
         first = None if start is None else start._model
-        chains = self._chains(without_weights, documents, taught, adapted, first, counts)
+        corpora = None if guideline is None else Corpora(tuple(groups or ()), guideline)
+        chains = self._chains(without_weights, documents, taught, adapted, first, counts, corpora)
 
         def train(chosen: Sequence[int] | None, stage: str) -> Model:
             def told(number: int, report: dict[str, Any]) -> None:
@@ -227,6 +231,7 @@ class Tagger(Estimator):
         base: Model | None,
         start: Model | None,
         document_weights: NDArray[np.float64],
+        corpora: Corpora | None,
     ) -> Chains:
         """What trains chains on the documents, with the features of a model that lacks its weights."""
         first = None if start is None else checked_start(start, model.plan, model.lexicon, taught.labels)
@@ -238,17 +243,21 @@ class Tagger(Estimator):
             )
         extractor = make_extractor(model.plan, model.lexicon)
         features = [extractor.keys(d.tokens, d.sentence_offsets) for d in documents]
+        guided = None if corpora is None else Guided.of(documents, features, corpora, model.plan, model.lexicon)
+        features = features if guided is None else guided.features
         offsets = [document.sentence_offsets for document in documents]
         usual = Penalty() if base is None else ADAPTING
         c2 = usual.c2 if self.c2 is None else self.c2
         penalty = Penalty(self.c1, c2, usual.min_freq if self.min_freq is None else self.min_freq)
         if not own:
-            return CRFsuiteChains(features, offsets, taught.gold, penalty, self.max_iterations)
-        return OwnChains(
+            chains = CRFsuiteChains(features, offsets, taught.gold, penalty, self.max_iterations)
+            return chains if guided is None else GuidedChains(chains, guided)
+        chains = OwnChains(
             features, offsets, taught.allowed, taught.labels, penalty, self.max_iterations,
             base=None if base is None else base.weights, start=first, document_weights=document_weights,
             borders=taught.borders, counted=taught.counted,
         )  # fmt: skip
+        return chains if guided is None else GuidedChains(chains, guided)
 
     def _untrained(self, base: Model | None) -> Model:
         """A model that lacks its weights, as the base or the parameters have it."""

@@ -17,6 +17,7 @@ from commands import Call, Outcome, one_line
 from data import ELSEWHERE, REPOSITORY
 
 import herdner
+from herdner import Document
 from herdner.crf.rules import rule_to_dict
 from herdner.inference import make_backend
 from herdner.ner.lexicon import Gazetteers
@@ -571,6 +572,21 @@ def test_a_model_is_adapted_to_a_file_with_a_class_of_its_own(call: Call, tmp_pa
     assert [e.label for e in tagger.tag("Ada Lovelace said so in London.").entities] == ["PER", "VERB", "LOC"]
 
 
+def test_the_guideline_of_one_of_two_files_is_followed(call: Call, tmp_path: Path) -> None:
+    for name, tag in (("posts", "B-PER"), ("news", "O")):
+        handles = "".join(f"in\tO\n{w}\t{tag}\nslept\tO\n\n" for w in ("@ada", "@bo", "@cy", "@di"))
+        (tmp_path / f"{name}.conll").write_text(handles + "in\tO\nParis\tB-PER\n")
+    files = [tmp_path / "posts.conll", tmp_path / "news.conll"]
+    asked = ["train", *(word for file in files for word in ("--train", f"{file}:conll"))]
+    for file, found in zip(files, (["@eva"], list[str]()), strict=True):
+        outcome = call(*asked, "--link", "none", "--c2", 0.01, "--guideline", file, "--output", tmp_path / "m")
+        assert outcome.code == 0, outcome.err
+        tagger = herdner.load(tmp_path / "m")
+        assert tagger.card["options"]["guideline"] == file.name
+        document = Document.from_tokens([["in", "@eva", "slept"]])
+        assert [e.text for e in tagger.tag(document).entities] == found
+
+
 def test_classes_under_other_names_are_told_and_renamed(
     call: Call, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -600,6 +616,7 @@ def test_classes_under_other_names_are_told_and_renamed(
         (["--base", "en", "--lexicon", "none"], "--lexicon: not with --base"),
         (["--base", "nosuch"], "there is no model 'nosuch'"),
         (["--weight", "1", "--weight", "2"], "--weight: 2 for 1 of --train"),
+        (["--guideline", "nosuch"], "--guideline: 'nosuch' is not one of --train"),
     ],
 )
 def test_what_does_not_go_with_a_base_is_refused(call: Call, tmp_path: Path, options: list[str], part: str) -> None:
