@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.resources
+import base64
+import json
 import os
 import threading
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request
@@ -22,29 +24,32 @@ from herdner.ner.names.known import NamesLike
 from herdner.ner.tagger import Tagger
 from herdner.serve.guard import Guard
 from herdner.serve.limits import Limits
+from herdner.serve.metrics import CONTENT_TYPE, Figures, Measured
 from herdner.serve.pool import Busy, Fault, Gone, OutOfTime, Pool, Refused
 from herdner.serve.schema import (
     LONG,
     MOST_BACKENDS,
+    MOST_TEXTS,
     OPTIONS,
     About,
     BackendAbout,
     Explained,
     ExplainRequest,
+    FileRequest,
+    Health,
     LimitsAbout,
     Problem,
     Tagged,
+    TaggedTexts,
     TagRequest,
 )
+from herdner.serve.static import add_pages
+from herdner.text.io import WRITABLE
 
 BEGIN_WITH = ("sum-product", "viterbi")
 
-# Each page by its address: no folder is ever looked into for a request.
-_PAGES = {"/": "index.html", "/docs": "docs.html"} | {
-    f"/{name}": name
-    for name in ("style.css", "app.js", "view.js", "links.js", "make.js", "why.js", "docs.js", "icon.svg")
-}
-_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+_NEEDS = {"parquet": "pyarrow"}  # of formats that are not always there
+_ENDINGS = {"text": "txt", "label-studio": "json", "doccano": "jsonl", "prodigy": "jsonl", "brat": "tar.gz"}
 _DESCRIPTION = (
     "Finds the names in a text, consistently: the mentions of one name are softly linked to each other. Offsets count"
     " characters (Unicode code points), not bytes, and not JavaScript's UTF-16 units."
@@ -61,6 +66,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
         504: "The work took longer than the time limit and was ended.",
     }.items()
 }
+_Asked = TagRequest | ExplainRequest | FileRequest
 _LONGEST_PLACE = 200  # of the path to a field that is named in a message
 _RETRY = {"Retry-After": "2"}
 
@@ -102,38 +108,48 @@ def create_app(
         redoc_url=None,
         lifespan=lifespan,
     )
+    figures = Figures()
     app.add_middleware(Guard, hosts=("localhost", *hosts), body_bytes=limits.body_bytes, seconds=limits.seconds)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.state.pool = pool
-    _add_pages(app)
-    _add_service(app, pool, _about(pool, list(dict.fromkeys(backends)), limits), limits)
+    add_pages(app)
+    _add_figures(app, figures, pool)
+    _add_service(app, pool, _about(pool, list(dict.fromkeys(backends)), limits), limits, figures)
+    app.add_middleware(
+        Measured, figures=figures, paths=frozenset(str(getattr(each, "path", "")) for each in app.routes)
+    )
     return app
 
 
-def _add_pages(app: FastAPI) -> None:
-    folder = importlib.resources.files("herdner.serve") / "pages"
-    for address, name in _PAGES.items():
-        content, media_type = (folder / name).read_bytes(), _TYPES[name.rpartition(".")[2]]
+def _add_figures(app: FastAPI, figures: Figures, pool: Pool) -> None:
+    health = Health(status="ok", version=__version__, model=str(pool.about["model"]))
 
-        async def page(content: bytes = content, media_type: str = media_type) -> Response:
-            return Response(content, media_type=media_type)
+    @app.get("/health", summary="Whether the service answers", tags=["service"])
+    async def get_health() -> Health:
+        return health
 
-        app.add_api_route(address, page, methods=["GET", "HEAD"], include_in_schema=False)
+    @app.get("/metrics", include_in_schema=False)
+    async def get_metrics() -> Response:
+        return Response(figures.text(), media_type=CONTENT_TYPE)
 
 
-def _add_service(app: FastAPI, pool: Pool, about: About, limits: Limits) -> None:
+def _add_service(app: FastAPI, pool: Pool, about: About, limits: Limits, figures: Figures) -> None:
     @app.get("/api/about", summary="The model, the backends and the limits", tags=["service"])
     async def get_about() -> About:
         return about
 
-    @app.post("/api/tag", response_model=Tagged, responses=_PROBLEMS, summary="Tag a text", tags=["service"])
+    @app.post(
+        "/api/tag", response_model=Tagged | TaggedTexts, responses=_PROBLEMS, summary="Tag texts", tags=["service"]
+    )
     async def post_tag(request: TagRequest, http: Request) -> Response:
-        """Tags one text by one or more backends.
+        """Tags one text, or several, by one or more backends.
 
         All of them share the time limit; if one of them cannot tag the text, none is answered for. Entities are those
         of `Tagger.tag` with the same backend, options and seed.
         """
-        return await _answered(pool, request, http, limits)
+        answer = await _answered(pool, request, http, limits)
+        figures.characters.inc(request.characters)
+        return answer
 
     @app.post("/api/explain", response_model=Explained, responses=_PROBLEMS, summary="Explain a name", tags=["service"])
     async def post_explain(request: ExplainRequest, http: Request) -> Response:
@@ -144,8 +160,19 @@ def _add_service(app: FastAPI, pool: Pool, about: About, limits: Limits) -> None
         """
         return await _answered(pool, request, http, limits)
 
+    @app.post("/api/file", responses=_PROBLEMS, summary="Write a file", tags=["service"], response_class=Response)
+    async def post_file(request: FileRequest, http: Request) -> Response:
+        """Writes a text with its names as a file, in any format that herdner writes."""
+        answered = await _answered(pool, request, http, limits)
+        if answered.status_code != 200:  # nobody waits for it
+            return answered
+        answer = json.loads(bytes(answered.body))
+        name = f"herdner.{_ENDINGS.get(request.format, request.format)}"
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return Response(base64.b64decode(answer["base64"]), media_type="application/octet-stream", headers=headers)
 
-async def _answered(pool: Pool, request: TagRequest | ExplainRequest, http: Request, limits: Limits) -> Response:
+
+async def _answered(pool: Pool, request: _Asked, http: Request, limits: Limits) -> Response:
     """What a worker answers, or the HTTPException that says why it does not. A thread waits for it; meanwhile somebody
     listens whether the client leaves.
     """
@@ -163,11 +190,9 @@ async def _answered(pool: Pool, request: TagRequest | ExplainRequest, http: Requ
         listener.cancel()
 
 
-def _answer(pool: Pool, request: TagRequest | ExplainRequest, limits: Limits, gone: threading.Event) -> Response:
-    if len(request.text) > limits.characters:
-        raise HTTPException(
-            413, f"the text has {len(request.text):,} characters; this server takes at most {limits.characters:,}"
-        )
+def _answer(pool: Pool, request: _Asked, limits: Limits, gone: threading.Event) -> Response:
+    if (n := request.characters) > limits.characters:
+        raise HTTPException(413, f"the text has {n:,} characters; this server takes at most {limits.characters:,}")
     try:
         # What was left out stays out, so that the backend's own options hold.
         asked = request.model_dump_json(exclude_none=True).encode()
@@ -202,9 +227,11 @@ def _about(pool: Pool, chosen: list[str], limits: Limits) -> About:
             )
             for entry in described
         ],
+        formats=[name for name in WRITABLE if name not in _NEEDS or find_spec(_NEEDS[name])],
         limits=LimitsAbout(
             characters=limits.characters,
             body_bytes=limits.body_bytes,
+            texts=MOST_TEXTS,
             backends=MOST_BACKENDS,
             seconds=limits.seconds,
             workers=limits.n_workers,

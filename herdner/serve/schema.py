@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from typing_extensions import Self
 
 MOST_BACKENDS = 8
+MOST_TEXTS = 1000
+MOST_ENTITIES = 100_000
 MOST_SWEEPS = 100_000
 USUAL_SWEEPS = 100
 LONG = 10_000_000  # cost of a request that takes more than a second or so
@@ -77,7 +80,7 @@ _SEED = "Of the random numbers; equal seeds, equal results."
 
 
 class TagRequest(BaseModel):
-    """A text, and how to tag it."""
+    """A text, or many texts, and how to tag them."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -85,6 +88,7 @@ class TagRequest(BaseModel):
         json_schema_extra={
             "examples": [
                 {"text": EXAMPLE},
+                {"texts": [EXAMPLE, "Winam sails to Mbita."]},
                 {
                     "text": EXAMPLE,
                     "backends": [
@@ -98,7 +102,14 @@ class TagRequest(BaseModel):
         },
     )
 
-    text: _Text = Field(description=_TEXT)
+    text: _Text | None = Field(None, description=_TEXT)
+    texts: list[_Text] | None = Field(
+        None,
+        min_length=1,
+        max_length=MOST_TEXTS,
+        description="Several texts instead of one, each a document of its own; together they may have as many"
+        " characters as one.",
+    )
     backends: list[_Named] = Field(
         default_factory=lambda: [Choice.model_validate({})],
         min_length=1,
@@ -107,10 +118,21 @@ class TagRequest(BaseModel):
     )
     seed: int = Field(0, ge=0, le=_LARGEST_SEED, description=_SEED)
 
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.text is None) == (self.texts is None):
+            raise ValueError("expected text, or texts: one of both")
+        return self
+
+    @property
+    def characters(self) -> int:
+        """Of all texts."""
+        return sum(map(len, self.texts or [self.text or ""]))
+
     @property
     def cost(self) -> int:
         """Characters times sweeps."""
-        return len(self.text) * sum(choice.sweeps for choice in self.backends)
+        return self.characters * sum(choice.sweeps for choice in self.backends)
 
 
 class ExplainRequest(BaseModel):
@@ -132,9 +154,53 @@ class ExplainRequest(BaseModel):
     seed: int = Field(0, ge=0, le=_LARGEST_SEED, description=_SEED)
 
     @property
+    def characters(self) -> int:
+        """Of the text."""
+        return len(self.text)
+
+    @property
     def cost(self) -> int:
         """As of a `TagRequest`."""
-        return len(self.text) * self.backend.sweeps
+        return self.characters * self.backend.sweeps
+
+
+class EntityGiven(BaseModel):
+    """A name, as `POST /api/tag` gives it."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    start: int = Field(ge=0, description="Number of its first character.")
+    end: int = Field(ge=0, description="Number of the character behind its last one.")
+    label: str = Field(min_length=1, max_length=100, description="Its kind.")
+    confidence: float | None = Field(None, ge=0, le=1, description="Its confidence, where it is known.")
+
+
+class FileRequest(BaseModel):
+    """A text with its names, and the format of a file."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "examples": [
+                {"text": EXAMPLE, "entities": [{"start": 70, "end": 76, "label": "LOC"}], "format": "conll"},
+            ]
+        },
+    )
+
+    text: _Text = Field(description=_TEXT)
+    entities: list[EntityGiven] = Field(max_length=MOST_ENTITIES, description="Its names, which do not overlap.")
+    format: str = Field(max_length=32, description="One of `formats` of `GET /api/about`.")
+
+    @property
+    def characters(self) -> int:
+        """Of the text."""
+        return len(self.text)
+
+    @property
+    def cost(self) -> int:
+        """As of a `TagRequest`; a file takes no sweeps."""
+        return self.characters
 
 
 class CharacterSpan(BaseModel):
@@ -187,6 +253,12 @@ class Tagged(BaseModel):
     results: list[BackendAnswer] = Field(description="One for each of `backends`, in that order.")
 
 
+class TaggedTexts(BaseModel):
+    """Several texts, tagged."""
+
+    documents: list[Tagged] = Field(description="One for each of `texts`, in that order.")
+
+
 class PartFound(BaseModel):
     """What one thing adds to the log-odds of a name."""
 
@@ -224,6 +296,7 @@ class LimitsAbout(BaseModel):
 
     characters: int = Field(description="Of a text.")
     body_bytes: int = Field(description="Of a request's body.")
+    texts: int = Field(description="In one request.")
     backends: int = Field(description="Ways to tag in one request.")
     seconds: float = Field(description="Within which each request is answered, one way or the other.")
     workers: int = Field(description="Requests that are worked on at the same time.")
@@ -238,7 +311,16 @@ class About(BaseModel):
     rules: list[str] = Field(description="Rules by which it links mentions.")
     chosen: list[str] = Field(description="The backends that the page begins with.")
     backends: list[BackendAbout]
+    formats: list[str] = Field(description="Formats of files that `POST /api/file` writes.")
     limits: LimitsAbout
+
+
+class Health(BaseModel):
+    """That the service answers."""
+
+    status: str = Field(description="ok", examples=["ok"])
+    version: str = Field(description="Of herdner.")
+    model: str = Field(description="The model's name.")
 
 
 class Problem(BaseModel):

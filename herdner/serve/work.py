@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import signal
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import perf_counter
@@ -18,8 +21,10 @@ from numpy.typing import NDArray
 
 from herdner.ner.names import Names
 from herdner.ner.tagger import Tagger, load
-from herdner.text.document import Document
+from herdner.text.document import Document, Entity
+from herdner.text.io import WRITABLE, write_documents
 from herdner.text.tags import split_tag
+from herdner.text.tokenize import Tokenizer
 
 Source = str | Tagger
 """A model's name or path, or a tagger."""
@@ -49,6 +54,7 @@ class Desk:
 
     def __init__(self, tagger: Tagger, name: str, names: Names | None = None) -> None:
         self.tagger, self.name, self.names = tagger, name, names
+        self.tokenizer = Tokenizer(tagger.model_.tokenizer)
         self.number = {label: k for k, label in enumerate(tagger.labels)}
         self.crf = tagger.model_.crf()
         scaled = any(each.scale is not None for each in self.crf.link_tables)
@@ -67,7 +73,7 @@ class Desk:
         """
         try:
             asked = json.loads(request)
-            found = self.tagged(**asked) if "backends" in asked else self.explained(**asked)
+            found = self._found(asked)
             return DONE + json.dumps(found, allow_nan=False, ensure_ascii=False).encode()
         except MemoryError:
             return REFUSED + b"not enough memory for this text with these options; send less of it"
@@ -75,6 +81,31 @@ class Desk:
             return REFUSED + str(error).encode()
         except Exception:
             return FAULT + traceback.format_exc().encode(errors="backslashreplace")
+
+    def _found(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if "format" in asked:
+            return self.written(**asked)
+        if "texts" in asked:
+            texts = asked.pop("texts")
+            return {"documents": [self.tagged(text, **asked) for text in texts]}
+        return self.tagged(**asked) if "backends" in asked else self.explained(**asked)
+
+    def written(self, text: str, entities: Sequence[Mapping[str, Any]], format: str) -> dict[str, Any]:
+        """A file of the text with its names, in base 64."""
+        if format not in WRITABLE:
+            raise ValueError(f"format {format!r}: expected one of {', '.join(WRITABLE)}")
+        ordered = sorted(entities, key=lambda each: each["start"])
+        for before, each in pairwise([{"end": 0}, *ordered]):
+            if not before["end"] <= each["start"] < each["end"] <= len(text):
+                place = f"{each['start']}..{each['end']}"
+                raise ValueError(f"the name at {place} overlaps another, or is not in the text")
+        found = [
+            Entity(e["start"], e["end"], e["label"], text[e["start"] : e["end"]], e.get("confidence")) for e in ordered
+        ]
+        document = replace(self.tokenizer(text), id="text").with_entities(found)
+        stream = io.BytesIO()
+        write_documents([document], stream, format)
+        return {"base64": base64.b64encode(stream.getvalue()).decode()}
 
     def tagged(self, text: str, backends: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
         """The text by each of the backends."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+
+from herdner.text.io import read_documents
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright, which drives the browser")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -16,6 +20,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)"),
 ]
 
+TWO = "Zoë met Ada Lovelace."
 TEXT = "Winam Ferries Ltd. lost in court, said Charlotte Akinyi. Winam will pay. Akinyi left Kisumu. Winam won before."
 
 
@@ -38,6 +43,9 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     page.on("request", lambda request: asked.append(request.url))
     page.goto(address)
     page.wait_for_selector(".entity")
+    page.click("#compare summary")
+    page.wait_for_selector(".column:nth-child(2) .entity")
+    page.wait_for_selector("#tag:not([aria-busy])")
     yield page
     expected = getattr(page, "expected", [])
     assert [text for text in complaints if not any(known in text for known in expected)] == []
@@ -50,6 +58,115 @@ def tag(page: Any, text: str) -> None:
     page.fill("#text", text)
     page.click("#tag")
     page.wait_for_selector("#tag:not([aria-busy])")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(browser: Any, address: str, scheme: str, width: int) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python").Axe()
+    size = {"width": width, "height": 800}
+    page = browser.new_page(color_scheme=scheme, viewport=size, bypass_csp=True)
+
+    def check(where: str) -> None:
+        found = axe.run(page).response["violations"]
+        assert [(each["id"], each["nodes"][0]["html"]) for each in found] == [], where
+
+    page.goto(address)
+    page.wait_for_selector(".entity")
+    check("one answer")
+    page.click("#compare summary")
+    page.wait_for_selector("#differences:not([hidden])")
+    check("answers compared")
+    page.locator(".entity").first.click()
+    page.wait_for_selector("#parts tbody tr")
+    check("why")
+    page.goto(address + "/docs")
+    page.wait_for_selector(".docs section h2")
+    check("description")
+    page.close()
+
+
+def test_one_best_answer_first(browser: Any, address: str) -> None:
+    page = browser.new_page()
+    page.goto(address)
+    page.wait_for_selector(".entity")
+    assert page.locator(".column h2").all_inner_texts() == ["sum-product"]
+    assert page.locator("#differences").is_hidden()
+    assert not page.locator("#backends").is_visible()
+    page.close()
+
+
+def test_names_below_the_threshold_are_left_out(page: Any) -> None:
+    tag(page, TEXT)
+
+    def shown() -> int:
+        return page.locator(".column").first.locator(".entity").count()
+
+    before = shown()
+    page.locator("#least").fill("99")
+    assert 0 < shown() < before
+    assert page.locator("#least-value").inner_text() == "99 %"
+    assert page.locator(".column .words").first.text_content() == TEXT
+    page.locator("#least").fill("0")
+    assert shown() == before
+
+
+def test_a_file_is_opened_and_what_is_none_is_told(page: Any) -> None:
+    page.set_input_files("#file", {"name": "a.txt", "mimeType": "text/plain", "buffer": TWO.encode()})
+    page.wait_for_selector("text=Zoë met")
+    page.wait_for_selector("#tag:not([aria-busy])")
+    assert page.input_value("#text") == TWO
+    assert page.locator(".column .words").first.text_content() == TWO
+    for name, buffer, said in (
+        ("b.pdf", b"%PDF-1.7 \xff", "b.pdf is a PDF"),
+        ("c.txt", b"K\xf6ln", "c.txt is no text in UTF-8"),
+        ("d.txt", b"a" * 40_000, "d.txt is too large"),
+    ):
+        page.set_input_files("#file", {"name": name, "mimeType": "text/plain", "buffer": buffer})
+        page.wait_for_selector(f"#status:has-text('{said}')")
+    assert page.input_value("#text") == TWO
+
+
+def test_the_names_are_saved_in_each_format(page: Any) -> None:
+    tag(page, TEXT)
+    formats = page.locator("#format option").all_inner_texts()
+    assert {"jsonl", "csv", "conll", "html", "spacy", "label-studio", "brat"} <= set(formats)
+    for format in formats:
+        page.select_option("#format", format)
+        with page.expect_download() as started:
+            page.click("#save")
+        data = Path(started.value.path()).read_bytes()
+        if format not in ("html", "text"):
+            (document,) = read_documents(io.BytesIO(data), format)
+            assert "Charlotte Akinyi" in {entity.text for entity in document.entities}, format
+        assert data
+    assert started.value.suggested_filename.startswith("herdner.")
+
+
+def test_text_of_both_directions(page: Any) -> None:
+    tag(page, "\u05d0\u05ea\u05de\u05d5\u05dc Ada Lovelace \u05d1.\n\nThen Ada Lovelace sang.")
+    words = page.locator(".words").first
+    assert words.get_attribute("dir") == "auto"
+    assert words.evaluate("each => getComputedStyle(each).direction") == "rtl"
+    assert page.locator("#text").get_attribute("dir") == "auto"
+    assert page.locator(".column").first.locator(".entity").count() >= 1
+
+
+def test_swagger_ui_tries_the_service_without_a_network(browser: Any, address: str) -> None:
+    pytest.importorskip("fastapi_swagger")
+    page = browser.new_page()
+    complaints: list[str] = []
+    asked: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address + "/try")
+    page.click("#operations-service-post_tag_api_tag_post button")
+    page.click("text=Execute")
+    page.wait_for_selector(".live-responses-table :text('n_tokens')")
+    assert complaints == []
+    assert {urlsplit(url).netloc for url in asked if not url.startswith("data:")} == {urlsplit(address).netloc}
+    page.close()
 
 
 def test_the_example_shows_what_links_are_for(page: Any) -> None:

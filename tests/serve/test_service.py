@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from dataclasses import replace
@@ -175,6 +176,9 @@ def test_openapi_describes_every_field_and_its_examples_are_right(client: Any) -
     schemas = description["components"]["schemas"]
     for name in (
         "TagRequest",
+        "FileRequest",
+        "EntityGiven",
+        "TaggedTexts",
         "Choice",
         "Options",
         "Tagged",
@@ -191,7 +195,9 @@ def test_openapi_describes_every_field_and_its_examples_are_right(client: Any) -
             assert schema.get("description"), f"{name}.{field}"
     (example,) = schemas["ExplainRequest"]["examples"]
     assert client.post("/api/explain", json=example).json()["text"] == "Kisumu"
-    assert len(schemas["TagRequest"]["examples"]) == 2
+    (example,) = schemas["FileRequest"]["examples"]
+    assert client.post("/api/file", json=example).status_code == 200
+    assert len(schemas["TagRequest"]["examples"]) == 3
     for example in schemas["TagRequest"]["examples"]:
         TagRequest.model_validate(example)
         assert client.post("/api/tag", json=example).status_code == 200
@@ -203,7 +209,7 @@ def test_openapi_describes_every_field_and_its_examples_are_right(client: Any) -
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        ({}, "text: Field required"),
+        ({}, "expected text, or texts: one of both"),
         ({"text": 5}, "text: "),
         ({"text": "Ada", "colour": "red"}, "colour: "),
         ({"text": "Ada", "backends": []}, "backends: "),
@@ -331,3 +337,79 @@ def test_hosts_that_may_ask(client: Any, host: str) -> None:
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "", "[x]"])
 def test_names_that_were_rebound_are_refused(client: Any, host: str) -> None:
     assert "host name" in refused(client.get("/api/about", headers={"Host": host}), 400)
+
+
+# --- many texts, files, health and figures
+
+TEXT = "Winam Ferries lost in court. Winam will pay, said Charlotte Akinyi in Kisumu."
+
+
+def test_many_texts_are_tagged_as_each_alone(client: Any) -> None:
+    texts = [TEXT, "Winam sails.", "", "No name."]
+    many = client.post("/api/tag", json={"texts": texts, "seed": 3}).json()["documents"]
+    for text, each in zip(texts, many, strict=True):
+        alone = client.post("/api/tag", json={"text": text, "seed": 3}).json()
+        for one in (*each["results"], *alone["results"]):
+            del one["seconds"]
+        assert each == alone
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ({}, 422, "expected text, or texts: one of both"),
+        ({"text": "a", "texts": ["a"]}, 422, "one of both"),
+        ({"texts": []}, 422, "texts"),
+        ({"texts": ["a"] * 1001}, 422, "texts"),
+        ({"texts": [1]}, 422, "texts[0]"),
+        ({"texts": ["a" * 5000, "b" * 5000]}, 413, "10,000 characters"),
+    ],
+)
+def test_too_many_texts_and_none_are_one_line(client: Any, body: Any, status: int, said: str) -> None:
+    answer = client.post("/api/tag", json=body)
+    assert answer.status_code == status
+    assert said in answer.json()["detail"]
+    assert "\n" not in answer.json()["detail"]
+
+
+def test_a_file_in_every_format_and_names_that_do_not_fit(client: Any) -> None:
+    from herdner.text.io import read_documents
+
+    name = {"start": 0, "end": 13, "label": "ORG", "confidence": 0.5}
+    for format in client.get("/api/about").json()["formats"]:
+        answer = client.post("/api/file", json={"text": TEXT, "entities": [name], "format": format})
+        assert answer.status_code == 200, format
+        assert "attachment" in answer.headers["Content-Disposition"]
+        if format not in ("text", "html"):
+            (document,) = read_documents(io.BytesIO(answer.content), format)
+            assert [(entity.label, entity.text) for entity in document.entities] == [("ORG", TEXT[:13])]
+    for wrong, said in (
+        ({"entities": [name, name]}, "overlaps"),
+        ({"entities": [{**name, "end": 10**6}]}, "is not in the text"),
+        ({"entities": [{**name, "start": 13}]}, "overlaps another, or is not"),
+        ({"format": "pdf"}, "format 'pdf': expected one of"),
+    ):
+        answer = client.post("/api/file", json={"text": TEXT, "entities": [], "format": "jsonl", **wrong})
+        assert (answer.status_code, said in answer.json()["detail"]) == (422, True)
+
+
+def test_health_and_figures(client: Any) -> None:
+    assert client.get("/health").json()["status"] == "ok"
+    parser = pytest.importorskip("prometheus_client.parser")
+
+    def figures() -> dict[tuple[str, ...], float]:
+        answer = client.get("/metrics")
+        assert answer.headers["Content-Type"].startswith("text/plain")
+        families = parser.text_string_to_metric_families(answer.text)
+        return {(each.name, *each.labels.values()): each.value for family in families for each in family.samples}
+
+    before = figures()
+    client.post("/api/tag", json={"text": "In Kenya."})
+    client.get("/nowhere")
+    client.get("/nowhere/else")
+    after = figures()
+    grown = {key: after[key] - before.get(key, 0) for key in after}
+    assert grown["herdner_requests_total", "/api/tag", "200"] == 1
+    assert grown["herdner_requests_total", "other", "404"] == 2
+    assert grown["herdner_characters_total",] == 9
+    assert grown["herdner_request_seconds_count", "/api/tag"] == 1

@@ -1,4 +1,5 @@
 // The page: what is asked of the service, and a column for each backend that answers.
+import { readText, save } from "./file.js";
 import { make } from "./make.js";
 import { differences, draw, show } from "./view.js";
 import { why } from "./why.js";
@@ -62,7 +63,9 @@ function whole(id, what) {
 /** The requests that the form stands for, one for each backend; an Error where something is missing. */
 function requests() {
   const text = $("text").value.replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "\ufffd");
-  const names = [...document.querySelectorAll("input[name=backend]:checked")].map((box) => box.value);
+  const checked = [...document.querySelectorAll("input[name=backend]:checked")].map((box) => box.value);
+  // One best answer, unless several are to be compared.
+  const names = $("compare").open ? checked : [state.about.chosen[0]];
   if (!text.trim()) throw new Error("Type or paste a text first.");
   if (!names.length) throw new Error("Choose at least one backend.");
   const sweeps = whole("sweeps", "Sweeps");
@@ -85,9 +88,10 @@ function newColumn(request, i) {
   const facts = make("span", "facts", "at work …");
   const counts = make("span", "counts");
   const text = make("div", "text", request.text);
+  text.dir = "auto";
   header.append(title, facts, counts);
   card.append(header, text);
-  return { name: choice.backend, request, choice, card, facts, counts, text, source: request.text, result: null };
+  return { name: choice.backend, request, choice, card, facts, counts, text, source: request.text, answer: null, result: null };
 }
 
 function fail(column, error) {
@@ -99,9 +103,16 @@ function fail(column, error) {
 }
 
 function fill(column, answer) {
-  const [result] = answer.results;
-  column.result = result;
+  [column.answer] = answer.results;
   column.card.classList.remove("waiting");
+  tell(column);
+}
+
+/** Keeps the names that are sure enough, and says how many there are. */
+function tell(column) {
+  const least = Number($("least").value) / 100;
+  const result = { ...column.answer, entities: column.answer.entities.filter(({ confidence }) => confidence === null || confidence >= least) };
+  column.result = result;
   const names = result.entities.length ? plural(result.entities.length, "name") : "no names found";
   const links = result.linked ? plural(result.links.length, "link") : "links left out";
   const milliseconds = result.seconds * 1000;
@@ -120,6 +131,7 @@ async function tag() {
   $("tag").setAttribute("aria-busy", "true");
   $("status").textContent = "Tagging …";
   $("differences").hidden = true;
+  $("tools").hidden = true;
   state.columns = asked.map(newColumn);
   show(null);
   $("results").replaceChildren(...state.columns.map((column) => column.card));
@@ -142,6 +154,7 @@ async function tag() {
 /** All columns are there: they can be compared. */
 function finish() {
   $("tag").removeAttribute("aria-busy");
+  $("tools").hidden = !state.columns.some((column) => column.result);
   const done = state.columns.filter((column) => column.result);
   const found = differences(done);
   draw(done, found, state.about.labels);
@@ -151,6 +164,37 @@ function finish() {
   if (done.some((column) => column.result.entities.length)) parts.push("Point at a name, or go there by Tab, to see how sure it is and what it is linked to; click on it, or press Enter, to see why.");
   else if (done.length) parts.push("No names found.");
   $("status").textContent = parts.join(" ");
+}
+
+/** Another least confidence: the same answers, with more names or fewer. */
+function refilter() {
+  $("least-value").textContent = `${$("least").value} %`;
+  if ($("tag").hasAttribute("aria-busy")) return;
+  show(null);
+  for (const column of state.columns) if (column.answer) tell(column);
+  finish();
+}
+
+async function open(file) {
+  try {
+    $("text").value = await readText(file, state.about.limits.characters);
+  } catch (error) {
+    $("status").textContent = error.message;
+    return;
+  }
+  count();
+  tag();
+}
+
+/** The names of the first backend, as they are shown. */
+async function download() {
+  const column = state.columns.find((each) => each.result);
+  try {
+    await save(column.source, column.result.entities, $("format").value);
+    $("status").textContent = `Saved the names of ${column.name} as ${$("format").value}.`;
+  } catch (error) {
+    $("status").textContent = error.message;
+  }
 }
 
 /** Why the name that was chosen has its label; whether it is a name. */
@@ -169,6 +213,19 @@ async function begin() {
     event.preventDefault();
     if (state.about) tag();
   });
+  $("file").addEventListener("change", () => {
+    const [file] = $("file").files;
+    if (state.about && file) open(file).then(() => ($("file").value = ""));
+  });
+  $("text").addEventListener("dragover", (event) => event.preventDefault());
+  $("text").addEventListener("drop", (event) => {
+    if (!state.about || !event.dataTransfer.files[0]) return;
+    event.preventDefault();
+    open(event.dataTransfer.files[0]);
+  });
+  $("compare").addEventListener("toggle", () => state.about && tag());
+  $("least").addEventListener("input", refilter);
+  $("save").addEventListener("click", download);
   $("results").addEventListener("click", (event) => explain(event.target));
   $("results").addEventListener("keydown", (event) => {
     if (event.key !== "Enter" && event.key !== " ") return;
@@ -182,6 +239,7 @@ async function begin() {
   }
   $("model").textContent = `model ${state.about.model}`;
   addPills(state.about);
+  for (const format of state.about.formats) $("format").append(new Option(format, format, format === "jsonl", format === "jsonl"));
   count();
   tag();
 }

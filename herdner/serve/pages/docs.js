@@ -16,7 +16,7 @@ function typeOf(schema) {
 }
 
 function fieldsOf(schema) {
-  const table = makeTable("field", "type", "");
+  const table = makeTable("field", "type", "meaning");
   const body = table.createTBody();
   for (const [name, field] of Object.entries(schema.properties ?? {})) {
     const row = body.insertRow();
@@ -26,6 +26,7 @@ function fieldsOf(schema) {
     row.insertCell().append((field.description ?? "") + (schema.asked ? needed : ""));
   }
   const scroll = make("div", "scroll");
+  scroll.tabIndex = 0;
   scroll.append(table);
   return scroll;
 }
@@ -40,7 +41,7 @@ function reached(name, schemas, found = new Set()) {
 
 function schemaParts(name, schemas, asked) {
   return [...reached(name, schemas)].flatMap((each) => [
-    make("h3", "", each),
+    make("h4", "", each),
     make("div", "", schemas[each].description ?? ""),
     fieldsOf({ ...schemas[each], asked }),
   ]);
@@ -56,11 +57,14 @@ function operation(path, method, entry, schemas) {
     const example = schemas[nameOf(asked)].examples?.at(-1) ?? {};
     const body = JSON.stringify(example, null, 2).replaceAll("'", "'\\''");
     section.append(make("h3", "", "For example"));
-    section.append(make("pre", "", `curl ${location.origin}${path} -H 'Content-Type: application/json' -d '${body}'`));
+    const command = make("pre", "", `curl ${location.origin}${path} -H 'Content-Type: application/json' -d '${body}'`);
+    command.tabIndex = 0;
+    section.append(command);
     section.append(make("h3", "", "What is sent"), ...schemaParts(nameOf(asked), schemas, true));
   }
-  const answered = entry.responses["200"]?.content["application/json"].schema.$ref;
-  if (answered) section.append(make("h3", "", "What comes back"), ...schemaParts(nameOf(answered), schemas, false));
+  const answered = entry.responses["200"]?.content?.["application/json"]?.schema ?? {};
+  const answers = [answered, ...(answered.anyOf ?? [])].filter((each) => each.$ref);
+  if (answers.length) section.append(make("h3", "", "What comes back"), ...answers.flatMap((each) => schemaParts(nameOf(each.$ref), schemas, false)));
   const problems = Object.entries(entry.responses).filter(([status]) => status >= "400");
   if (problems.length) {
     section.append(make("h3", "", 'When it fails: {"detail": "…"}'));
@@ -76,6 +80,8 @@ function operation(path, method, entry, schemas) {
 }
 
 const status = document.getElementById("status");
+// Swagger UI is there where its package is.
+fetch("/try", { method: "HEAD", credentials: "omit" }).then((answer) => (document.getElementById("try").hidden = !answer.ok));
 try {
   const description = await (await fetch("/openapi.json", { credentials: "omit" })).json();
   const schemas = description.components.schemas;

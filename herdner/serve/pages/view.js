@@ -69,14 +69,15 @@ function drawColumn(column, i, found, colour) {
   }
   parts.push(document.createTextNode(column.source.slice(at(end))));
   const words = make("div", "words");
+  words.dir = "auto";
   words.append(...parts);
   column.words = words;
   column.text.replaceChildren(words);
   const tally = new Map();
   for (const entity of entities) tally.set(entity.label, (tally.get(entity.label) || 0) + 1);
   column.counts.replaceChildren(...[...tally].sort().map(([label, n]) => make("span", `chip ${colour(label)}`, `${label} ${n}`)));
-  column.text.addEventListener("pointermove", (event) => look(event, column));
-  column.text.addEventListener("pointerleave", () => show(null));
+  column.text.onpointermove = (event) => look(event, column);
+  column.text.onpointerleave = () => show(null);
 }
 
 function entityMark(entity, colour, differs) {
@@ -148,7 +149,7 @@ function highlight(column, mark) {
 function fillTip(tip, mark) {
   const { span, column } = mark;
   const head = make("div");
-  head.append(make("strong", "", span.text), make("span", `chip ${column.colour(span.label)}`, span.label));
+  head.append(isolated("strong", span.text), make("span", `chip ${column.colour(span.label)}`, span.label));
   const parts = [head];
   if (span.confidence !== null) {
     const meter = make("div", `meter ${column.colour(span.label)}`);
@@ -168,6 +169,13 @@ function fillTip(tip, mark) {
   else if (column.result.linked) parts.push(make("p", "", "linked to no other mention"));
   if (links.length > MOST_IN_A_TIP) parts.push(make("p", "", `and ${links.length - MOST_IN_A_TIP} more`));
   tip.replaceChildren(...parts);
+}
+
+/** Words of the text, in whatever direction they are read. */
+function isolated(name, text) {
+  const made = make(name, "", text);
+  made.dir = "auto";
+  return made;
 }
 
 function showLink(link, event) {
@@ -212,14 +220,15 @@ function drawTable(columns, found, colour) {
     for (const own of each.of) {
       const cell = row.insertCell();
       if (!own.length) cell.append(make("span", "none", "—"));
-      for (const entity of own) cell.append(`${entity.text}`, make("span", `chip ${colour(entity.label)}`, entity.label), " ");
+      for (const entity of own) cell.append(isolated("bdi", entity.text), make("span", `chip ${colour(entity.label)}`, entity.label), " ");
     }
   }
   section.querySelector(".scroll").replaceChildren(table);
 }
 
 function jump(place, columns, text) {
-  const button = make("button", "jump", text);
+  const button = isolated("button", text);
+  button.className = "jump";
   button.type = "button";
   button.title = "show it in the text";
   button.addEventListener("click", () => {

@@ -50,13 +50,14 @@ function shown(found) {
   if (name !== 0) odds.append(`, names given ${number(name)}`);
   const sure = make("p", "", `confidence ${percent(found.confidence)}`);
   if (found.confidence !== found.confidence_without_links) sure.append(`, without links ${percent(found.confidence_without_links)}`);
-  const table = makeTable("adds", "", "what");
+  const table = makeTable("adds", "size", "what");
   const body = table.createTBody();
   const largest = Math.max(...found.parts.map((part) => Math.abs(part.value ?? 0)), 0.01);
   const fillRows = (parts) => body.replaceChildren(...parts.map((part) => row(part, largest)));
   const few = found.parts.length > MOST + 1 ? [...found.parts.slice(0, MOST), rest(found.parts.slice(MOST))] : found.parts;
   fillRows(few);
   const scroll = make("div", "scroll");
+  scroll.tabIndex = 0;
   scroll.append(table);
   if (few === found.parts) return [odds, sure, scroll];
   const all = make("button", "jump", `show all ${found.parts.length} parts`);
