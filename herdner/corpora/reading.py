@@ -13,6 +13,7 @@ from herdner.base.files import replacing
 from herdner.corpora.registry import Corpus, load_registry
 from herdner.text.document import Document
 from herdner.text.io import FORMATS, READABLE, format_of, read_documents, write_documents
+from herdner.text.io.formats import DONE
 
 
 class SourceFile(NamedTuple):
@@ -93,8 +94,8 @@ def convert(
             yield document
 
     if str(output) == "-":
-        write_documents(counted(), sys.stdout, target_format)
+        write_documents(counted(), sys.stdout, target_format, **DONE.get(target_format, {}))
         return count
     with replacing(output) as stream:
-        write_documents(counted(), stream, target_format)
+        write_documents(counted(), stream, target_format, **DONE.get(target_format, {}))
     return count

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from commands import Call, one_line
 
+from herdner import read_documents
+
 TEXT = "Ada Lovelace, an analyst, wrote to Charles Babbage, an engineer. Babbage wrote back from London.\n"
 
 
@@ -45,6 +47,20 @@ def test_training_and_scoring_leave_out_what_nobody_has_annotated(call: Call, tm
     assert {each["label"]: each["recall"] for each in scores["classes"]} == {"Job title": 1.0, "PER": 1.0}
     (tmp_path / "b.jsonl").write_text(json.dumps({"id": 2, "text": "Rain."}))
     assert "has no annotation" in one_line(call("evaluate", f"{tmp_path / 'b.jsonl'}:doccano", "-m", out), 1)
+
+
+@pytest.mark.parametrize("format", ["label-studio", "prodigy"])
+def test_what_is_converted_is_done(call: Call, tmp_path: Path, format: str) -> None:
+    gold = tmp_path / "gold.jsonl"
+    marks = [{"start": 0, "end": 3, "label": "PER"}]
+    gold.write_text(
+        "\n".join(json.dumps(each) for each in [{"id": "a", "text": "Ada.", "entities": marks}, {"text": "Bo."}])
+    )
+    out = tmp_path / "out.json"
+    assert call("corpora", "convert", f"{gold}:jsonl", "--format", format, "-o", out).code == 0
+    first, second = read_documents(out, format)
+    assert ([e.label for e in first.entities], first.tags) == (["PER"], [])
+    assert second.tags is None
 
 
 def test_a_wrong_file_writes_nothing(call: Call, model: str, tmp_path: Path) -> None:

@@ -72,10 +72,12 @@ def _mark(given: Any) -> Mark:
 
 def write_doccano(documents: Iterable[Document], stream: IO[Any]) -> None:
     """``{"id", "text", "label": [[start, end, label], ...]}`` a line, to import as JSONL; what else is known of a
-    document (its fields) becomes doccano's metadata. Confidences have no place there.
+    document (its fields) becomes doccano's metadata. One that nobody has annotated has no labels; confidences have no
+    place there.
     """
     put = utf8(stream)
     for document in documents:
         marks = [[entity.start, entity.end, entity.label] for entity in document.entities]
         fields = {k: v for k, v in document.fields.items() if k not in ("id", "text", *_KEYS)}
-        put(json_line({"id": document.id, "text": document.text, "label": marks, **fields}))
+        known = {} if document.tags is None and not marks else {"label": marks}
+        put(json_line({"id": document.id, "text": document.text, **known, **fields}))

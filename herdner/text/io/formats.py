@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib import import_module
@@ -214,10 +214,17 @@ FORMATS: dict[str, Format] = {entry.name: entry for entry in _FORMATS}
 """All formats that are read and written, by name."""
 
 READABLE = tuple(name for name, entry in FORMATS.items() if entry.read is not None)
+"""The names of the formats that are read."""
+
 WRITABLE = tuple(name for name, entry in FORMATS.items() if entry.write is not None)
+"""The names of the formats that are written."""
+
 # Of several formats with one ending the last is the narrower.
 _READ_AS = {ending: name for name in READABLE for ending in FORMATS[name].endings}
 _WRITTEN_AS = {ending: name for name in WRITABLE for ending in FORMATS[name].endings}
+
+# Options with which what people have annotated is written as done, not as something to look at.
+DONE: Mapping[str, dict[str, Any]] = {"label-studio": {"annotations": True}, "prodigy": {"answer": "accept"}}
 
 
 def format_of(name: str | os.PathLike[str], *, write: bool = False) -> str | None:

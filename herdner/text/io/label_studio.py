@@ -171,7 +171,8 @@ def write_label_studio(
     to_name: str = "text",
     model: str = "herdner",
 ) -> None:
-    """A list of tasks to import, each with the entities as a prediction, or as an annotation that counts as done.
+    """A list of tasks to import, each with the entities as a prediction, or, with ``annotations`` where the document is
+    annotated, as an annotation that counts as done.
 
     ``from_name`` and ``to_name`` are the names of the Labels and Text controls of the project; the text is
     ``data["text"]``, beside "id" and the fields of the document. The score of a prediction is the confidence of its
@@ -183,9 +184,9 @@ def write_label_studio(
         result = [{"id": str(i), **names, **_region(entity)} for i, entity in enumerate(document.entities)]
         data = {**document.fields, "text": document.text} | ({} if document.id is None else {"id": document.id})
         record: dict[str, Any] = {"data": data}
-        if annotations:
+        if annotations and document.tags is not None:
             record["annotations"] = [{"result": result}]
-        else:
+        elif document.tags is not None or result:
             sure = [entity.confidence for entity in document.entities if entity.confidence is not None]
             record["predictions"] = [
                 {"model_version": model, **({"score": round(min(sure), 6)} if sure else {}), "result": result}

@@ -97,8 +97,8 @@ def _binary(document: Document) -> Document:
 def write_prodigy(documents: Iterable[Document], stream: IO[Any], *, answer: str | None = None) -> None:
     """One task a line, with tokens and spans, to correct (``ner.manual``) or to import (``db-in``).
 
-    ``answer``: "accept" for documents that people have annotated. Confidences become the "score" of spans; the id is
-    ``meta["id"]``, which Prodigy shows below the text.
+    ``answer``: "accept" for what people have annotated; documents without tags have none. Confidences become the
+    "score" of spans; the id is ``meta["id"]``, which Prodigy shows below the text.
     """
     if answer is not None and answer not in _ANSWERS:
         raise ValueError(f"answer={answer!r}; expected one of {', '.join(_ANSWERS)}")
@@ -109,8 +109,9 @@ def write_prodigy(documents: Iterable[Document], stream: IO[Any], *, answer: str
         record = {**document.fields, "text": document.text, "meta": meta}
         if document.n_tokens:
             record["tokens"] = _tokens(document)
-        record["spans"] = _spans(document)
-        put(json_line(record if answer is None else {**record, "answer": answer}))
+        if document.tags is not None or document.entities:
+            record["spans"] = _spans(document)
+        put(json_line(record if answer is None or document.tags is None else {**record, "answer": answer}))
 
 
 def _tokens(document: Document) -> list[dict[str, Any]]:

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from herdner.text.document import Document, Entity
 from herdner.text.failure import Failure
 from herdner.text.io import FormatError, read_documents, tokenized, write_documents
-from herdner.text.io.formats import read_items
+from herdner.text.io.formats import DONE, read_items
 from herdner.text.tokenize import Tokenizer
 
 TOKENIZER = Tokenizer()
 TOOLS = ("label-studio", "doccano", "prodigy", "brat")
-FINISHED = {"label-studio": {"annotations": True}, "prodigy": {"answer": "accept"}}  # as people hand them back
 TEXT = "Ada Lovelace met Dr. Müller 🙂 in Paris."
 
 
@@ -66,13 +65,22 @@ def annotated_texts(draw):
 @given(documents=st.lists(annotated_texts(), min_size=1, max_size=3))
 def test_what_is_annotated_comes_back(format, documents):
     documents = [Document.from_text(d.text, id=f"d{i}").with_entities(d.entities) for i, d in enumerate(documents)]
-    back = read(written(documents, format, **FINISHED.get(format, {})), format)
+    back = read(written(documents, format, **DONE.get(format, {})), format)
     assert [d.id for d in back] == [d.id for d in documents]
     assert [d.text for d in back] == [d.text for d in documents]
     for ours, theirs in zip(documents, back, strict=True):
         spaced = [(s, e, label.replace(" ", "_") if format == "brat" else label) for s, e, label in marks(ours)]
         assert marks(theirs) == spaced
         assert (theirs.tags is None) == (format == "brat" and not spaced)  # brat's empty files are not begun yet
+
+
+@pytest.mark.parametrize("format", TOOLS)
+def test_what_nobody_has_annotated_comes_back_as_such(format):
+    documents = [Document.from_text(TEXT, id="a"), Document.from_text(TEXT, id="b").with_entities([]), TOKENIZER(TEXT)]
+    for options in ({}, DONE.get(format, {})):
+        first, second, third = read(written(documents, format, **options), format)
+        assert (first.tags, first.entities, third.tags) == (None, (), None)
+        assert (second.tags is None) == (format == "brat" or (format == "label-studio" and not options))
 
 
 @pytest.mark.parametrize("format", TOOLS)
