@@ -42,8 +42,8 @@ with dummy edges: 4 neighbours, 16 weights      0.56      0.11     0.013    0.00
 Bias of whole joints (L1, T = 2^24): ring of 8 (hgw19_parts.py, Fig. 7): blanket 0.0068, c = 1 0.0022, c = 10 0.00096,
 Gibbs 0.0012. Strongly coupled full graph of 8 (Fig. 8): DHG(16) 0.054, circular DHG(16) 0.011, RDHG(16) 0.0073,
 Gibbs 0.0024; RDHG is ahead of DHG from T = 2^12 on.
-A hundred shapes with 30% of their pixels flipped, T = 31 (hgw19_fig11.py), wrong pixels: one weight 5.5%, sums 6.0%,
-blanket 6.9%, quasi-random 8.7%, Gibbs 9.3%.
+A hundred shapes with 30% of their pixels flipped, T = 31 (hgw19_fig11.py --start random --order rows --factor 2), wrong
+pixels: one weight 5.5%, sums 6.0%, blanket 6.9%, quasi-random 8.7%, Gibbs 9.3%.
 """
 
 from __future__ import annotations
