@@ -47,6 +47,7 @@ cdef extern from "engine/engine.h" nogil:
     int64_t engine_begin(engine *e, bint plain)
     int64_t engine_advance(engine *e, int64_t start, int64_t stop)
     int64_t engine_advance_together(engine *e, int me, int64_t first, int64_t last)
+    void engine_settle(engine *e)
     int64_t engine_faulty(const engine *e, int me)
     void engine_drive(engine *e, const double *uniforms, int64_t first)
     void engine_tabulate(engine *e)
@@ -194,6 +195,11 @@ cdef class Engine:
         if me == 0 and not fault:
             self.done = last * self.n_steps
         return fault, engine_faulty(self.e, me)
+
+    def settle(self):
+        """Brings the arrays of what is recorded up to date; `advance` alone leaves counts behind."""
+        with nogil:
+            engine_settle(self.e)
 
     def tabulate(self, tables):
         """Fills the `Tables` of a small graph, and makes the engine ready to count by them."""

@@ -57,7 +57,8 @@ void engine_free(engine *e) {
     free(e->blocks.heated);
     free(e->blocks.filter);
     free(e->blocks.row);
-    free(e->gains);
+    free(e->turns);
+    free(e->few);
     free(e->groups);
     free(e);
 }
@@ -106,7 +107,7 @@ static void begin_sampler(engine *e) {
     s->dense = e->arrays.dense;
     s->independent = e->setup.independent;
     s->conditional_counts = e->arrays.conditional_counts;
-    s->follow = (int)e->r.options.follows;
+    s->follow = e->r.options.follows && s->x == s->y && !e->blocks.first;
     s->most_bytes = s->plan.weight_memory / (e->n_tables > 1 ? e->n_tables : 1);
     e->all_two = e->setup.loop == LOOP_GRID || e->setup.loop == LOOP_TWO;
     e->step = e->loops->choose(e->setup.loop, s->w.draw);
@@ -122,14 +123,16 @@ static int64_t allocate(engine *e) {
         if (e->s.m.c.widths[i] > widest) widest = e->s.m.c.widths[i];
     e->n_tables = !e->s.w.hashed ? 0 : own ? n_shards : 1;
     e->tables = calloc(e->n_tables + 1, sizeof(weight_table));
-    e->gains = calloc(n_shards + 1, 4 * sizeof(double));
+    e->turns = malloc((n_shards + 1) * sizeof(turns));
+    if (e->arrays.counts) e->few = calloc(e->arrays.n_counts + 1, 1);
     e->threads = calloc(n_threads, sizeof(thread_state));
-    if (!e->tables || !e->gains || !e->threads) return NO_MEMORY;
+    if (!e->tables || !e->turns || !e->threads || (e->arrays.counts && !e->few)) return NO_MEMORY;
+    for (int64_t k = 0; k < n_shards; k++) e->turns[k] = NO_TURNS;
     for (int64_t k = 0; k < e->n_tables; k++) e->tables[k].words = e->s.w.words;
     for (int64_t k = 0; k < n_threads; k++) {
         worker *w = &e->threads[k].w;
         e->threads[k].block = e->threads[k].order_block = -1;
-        w->gain = e->gains;
+        w->turns = e->turns;
         w->w = malloc(3 * widest * sizeof(double));
         if (!w->w) return NO_MEMORY;
         w->cumulative = w->w + widest;
@@ -151,7 +154,7 @@ int64_t engine_begin(engine *e, int plain) {
     begin_sampler(e);
     e->r.burn_in = e->s.plan.burn_in;
     e->r.log_potential = engine_added_up(e, e->s.x);
-    e->r.best_log_potential = e->s.follow ? e->r.log_potential : -INFINITY;
+    e->r.best_log_potential = e->r.options.follows ? e->r.log_potential : -INFINITY;
     return 0;
 }
 
@@ -159,6 +162,10 @@ int64_t engine_advance(engine *e, int64_t from, int64_t to) { return e->loops->a
 
 int64_t engine_advance_together(engine *e, int me, int64_t first, int64_t last) {
     return e->loops->together(e, &e->threads[me], me, first, last);
+}
+
+void engine_settle(engine *e) {
+    if (e->few) spill_counts(e->few, e->arrays.counts, 0, e->arrays.n_counts);
 }
 
 int64_t engine_faulty(const engine *e, int me) { return e->threads[me].w.faulty; }

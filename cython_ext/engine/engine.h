@@ -36,6 +36,7 @@ int64_t engine_begin(engine *e, int plain);
 /* Updates number from .. to - 1; or whole sweeps, each of the threads calling with its own number. Returns a fault. */
 int64_t engine_advance(engine *e, int64_t from, int64_t to);
 int64_t engine_advance_together(engine *e, int me, int64_t first, int64_t last);
+void engine_settle(engine *e); /* what is recorded is complete in its arrays, until the engine goes on */
 int64_t engine_faulty(const engine *e, int me); /* the variable at fault */
 /* Update number `first` and later take their numbers from here. */
 void engine_drive(engine *e, const double *uniforms, int64_t first);

@@ -158,8 +158,7 @@ static ALWAYS_INLINE void stretch_herd(const sampler *s, stretch *t, int64_t i, 
     }
 }
 
-/* What is kept of a stretch whose labels, and that of the variable after it, were `old`: the conditionals, and what the
- * log-potential gained. */
+/* What is kept of a stretch whose labels were `old`: the conditionals, and what turns gain. */
 static ALWAYS_INLINE void stretch_record(const sampler *s, worker *w, stretch *t, const label *restrict old, int64_t i, int n) {
     const label *restrict x = s->x + i, *restrict left = x - 1;
     if (s->conditional_sums)
@@ -167,38 +166,16 @@ static ALWAYS_INLINE void stretch_record(const sampler *s, worker *w, stretch *t
             s->conditional_sums[i + j] += 1.0 / (1.0 + (left[j] ? t->odds[1][j] : t->odds[0][j]));
             s->conditional_counts[i + j]++;
         }
-    if (!s->follow) return;
-    const label *restrict up = x - s->m.grid->columns, *restrict down = x + s->m.grid->columns;
-    const double *restrict unary = s->m.c.unary + i;
-    const double up0 = s->m.log_ratio[UP][0], up1 = s->m.log_ratio[UP][1], down0 = s->m.log_ratio[DOWN][0];
-    const double down1 = s->m.log_ratio[DOWN][1], left0 = s->m.log_ratio[LEFT][0], left1 = s->m.log_ratio[LEFT][1];
-    const double right0 = s->m.log_ratio[RIGHT][0], right1 = s->m.log_ratio[RIGHT][1];
-    double *restrict gains = t->odds[0];
-    for (int j = 0; j < n; j++) {
-        const double l = unary[j] + (old[j + 1] ? right1 : right0) + (down[j] ? down1 : down0) + (up[j] ? up1 : up0) +
-                         (left[j] ? left1 : left0);
-        const double turned = x[j] ? -l : l;
-        gains[j] = x[j] == old[j] ? 0.0 : turned;
-    }
-    int j = 0;
-    for (; j < n && (i + j) % 4; j++) w->gain[(i + j) % 4] += gains[j];
-    quad sums, four;
-    LOAD_QUAD(sums, w->gain);
-    for (; j + 4 <= n; j += 4) {
-        LOAD_QUAD(four, gains + j);
-        sums += four;
-    }
-    STORE_QUAD(w->gain, sums);
-    for (; j < n; j++) w->gain[(i + j) % 4] += gains[j];
+    if (s->follow) turn_many(w->turns, i, n, t->odds[0], t->odds[1], left, old, x);
 }
 
 static ALWAYS_INLINE void step_stretch(const sampler *s, worker *w, int64_t i, int n, const double *u, const int draw) {
     stretch t;
-    label old[STRETCH + 1];
+    label old[STRETCH];
     const int recorded = s->follow || s->conditional_sums;
-    if (recorded) memcpy(old, s->x + i, (n + 1) * sizeof(label));
+    if (recorded) memcpy(old, s->x + i, n * sizeof(label));
     if (draw == DRAW_RANDOM) stretch_odds(&s->m, s->x, i, n, &t, 0, 1);
-    else if (s->conditional_sums) stretch_odds(&s->m, s->x, i, n, &t, 1, 1);
+    else if (recorded) stretch_odds(&s->m, s->x, i, n, &t, 1, 1);
     else stretch_odds(&s->m, s->x, i, n, &t, 1, 0);
     if (draw == DRAW_RANDOM) stretch_random(s, &t, i, n, u);
     else stretch_herd(s, &t, i, n, draw);

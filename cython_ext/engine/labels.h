@@ -163,12 +163,12 @@ static int draw_labels_any(const sampler *s, worker *w, int64_t i, double total,
     } else {
         key = key_of(s, i);
     }
-    return herd_key(s, w, i, key, w->p, w->w, n, width, s->plan.form == CIRCULAR, s->plan.error_bound, drawn);
+    return herd_key(s, w, i, key, w->p, w->cumulative, n, width, s->plan.form == CIRCULAR, s->plan.error_bound, drawn);
 }
 
-/* w: of the labels, and its total; scratch: a row. */
-static ALWAYS_INLINE int draw_labels(const sampler *s, worker *k, int64_t i, double *w, double total, double *scratch, int n,
-                                     int width, double u, const int draw) {
+/* w: of the labels, and its total; scratch, decides: rows. */
+static ALWAYS_INLINE int draw_labels(const sampler *s, worker *k, int64_t i, const double *w, double total, double *scratch,
+                                     double *decides, int n, int width, double u, const int draw) {
     if (draw == DRAW_RANDOM) {
         cumulate(w, scratch, width);
         return pick(w, scratch, width, u);
@@ -176,15 +176,15 @@ static ALWAYS_INLINE int draw_labels(const sampler *s, worker *k, int64_t i, dou
     fixed_labels_p(w, total, scratch, width);
     const uint64_t key = draw == DRAW_BLANKET ? blanket_key(s, i, s->x) : draw == DRAW_SUM ? sum_key(s, i, s->x)
                                               : labels_bin(s, scratch, n);
-    return herd_key(s, k, i, key, scratch, w, n, width, 1, 0.0, 0);
+    return herd_key(s, k, i, key, scratch, decides, n, width, 1, 0.0, 0);
 }
 
 /* Returns the new label. */
 static ALWAYS_INLINE int update_labels(const sampler *s, worker *w, int64_t i, double u, int n_labels, int width,
                                        const int draw, int64_t last, int last_label) {
-    double own[2][REGISTERS];
+    double own[3][REGISTERS];
     const int small = width <= REGISTERS && draw != DRAW_ANY;
-    double *weights = small ? own[0] : w->w, *scratch = small ? own[1] : w->p;
+    double *weights = small ? own[0] : w->w, *scratch = small ? own[1] : w->p, *decides = small ? own[2] : w->cumulative;
     weights_of(&s->m, i, s->x, weights, width, last, last_label);
     const double total = total_of(weights, width);
     if (!(total > 0.0)) {
@@ -198,8 +198,8 @@ static ALWAYS_INLINE int update_labels(const sampler *s, worker *w, int64_t i, d
         s->conditional_counts[i]++;
     }
     const int x = draw == DRAW_ANY ? draw_labels_any(s, w, i, total, n_labels, width, u)
-                                   : draw_labels(s, w, i, weights, total, scratch, n_labels, width, u, draw);
-    set_label(s, w, i, x);
+                                   : draw_labels(s, w, i, weights, total, scratch, decides, n_labels, width, u, draw);
+    set_label(s, w, i, x, weights[x], weights[s->x[i]]);
     return x;
 }
 

@@ -65,17 +65,12 @@ static ALWAYS_INLINE double odds_of(const model *m, int64_t i, const label *x) {
     return product;
 }
 
-/* The same where the lists have multiples of four pairs of two labels; and their logarithm, where `log` is not NULL. */
-static ALWAYS_INLINE double padded_odds(const model *m, int64_t i, const label *x, double *log) {
+/* The same where the lists have multiples of four pairs of two labels. */
+static ALWAYS_INLINE double padded_odds(const model *m, int64_t i, const label *x) {
     const int64_t begin = m->c.starts[i];
-    double product = m->unary[i], sum = log ? m->c.unary[i] : 0.0;
+    double product = m->unary[i];
     for (int64_t e = m->c.starts[i + 1] - 4; e >= begin; e -= 4)
-        for (int k = 3; k >= 0; k--) {
-            const int32_t at = m->c.row_at[e + k] + x[m->c.others[e + k]];
-            product *= m->rows[at];
-            if (log) sum += m->c.rows[at];
-        }
-    if (log) *log = sum;
+        for (int k = 3; k >= 0; k--) product *= m->rows[m->c.row_at[e + k] + x[m->c.others[e + k]]];
     return m->careful && m->careful[i] ? careful_odds(m, i, x) : product;
 }
 

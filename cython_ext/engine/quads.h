@@ -25,6 +25,12 @@ typedef int64_t unaligned_mask __attribute__((vector_size(32), aligned(8), may_a
 #define LARGER(a, b) WHERE((a) > (b), a, b)
 #endif
 
+/* Lanes that are set where a label is 1, of four labels 0 or 1. */
+static ALWAYS_INLINE quad_mask where_one(const uint16_t *x) {
+    typedef uint16_t four __attribute__((vector_size(8), aligned(2), may_alias));
+    return -__builtin_convertvector(*(const four *)x, quad_mask);
+}
+
 /* Bit k: whether lane k is set. */
 static ALWAYS_INLINE uint64_t mask_bits(quad_mask mask) {
 #ifdef __AVX2__

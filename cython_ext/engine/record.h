@@ -38,8 +38,19 @@ static inline void add_gain(record *r, double gain) {
     r->log_potential = next;
 }
 
+/* Where the unary row of variable i begins; i may be the number of variables. */
+static inline int64_t rows_before(const model *m, int64_t i) { return i < m->c.n ? unary_row(m, i) : m->c.n_unary; }
+
+/* Labels are counted in bytes, which so many sweeps fill; then they go to the counts that are read. */
+enum { MOST_FEW = 255 };
+
+static inline void spill_counts(uint8_t *restrict few, uint32_t *restrict counts, int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; k++) counts[k] += few[k];
+    memset(few + begin, 0, end - begin);
+}
+
 /* Counts the labels of variables begin .. end - 1: label 1 of two, each of more. */
-static inline void count_labels(uint32_t *restrict counts, const model *m, const label *restrict x, int all_two,
+static inline void count_labels(uint8_t *restrict counts, const model *m, const label *restrict x, int all_two,
                                 int64_t begin, int64_t end) {
     if (all_two)
         for (int64_t i = begin; i < end; i++) counts[i] += x[i];

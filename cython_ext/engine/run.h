@@ -15,7 +15,10 @@ enum { SHARD = 4096 };
 /* Sweeps after which annealing in steps takes exponentials anew. */
 enum { EXACT_HEAT = 32 };
 
-/* Of one sweep, relative to the log-potential: what is kept is then added up anew. */
+/* What is kept of the log-potential is added up anew where it may be off by more than its rounding: after so many sweeps,
+ * near infinite heat, and after a sweep of so large a gain relative to it. */
+enum { ANEW = 1024 };
+#define LEAST_BETA 1e-3
 #define LARGE_GAIN 1e6
 
 /* What one thread has of its own. */
@@ -52,7 +55,8 @@ struct engine {
     int64_t driving_from;
     weight_table *tables;  /* [n_tables], position / SHARD each; one alone where positions do not own variables */
     int64_t n_tables;
-    double *gains;         /* [shards, 4], as in `worker` */
+    turns *turns;          /* [shards] */
+    uint8_t *few;          /* counts of the latest sweeps, not yet in arrays.counts; or NULL */
     atomic_int waiting, turn, failed;
     thread_state *threads;
     const loops *loops;
@@ -87,7 +91,7 @@ static ALWAYS_INLINE piece next_piece(engine *e, thread_state *t, int64_t from, 
         p.order = t->order + at;
     }
     if (e->n_tables) t->w.table = e->tables + (e->n_tables > 1 ? shard : 0);
-    t->w.gain = e->gains + 4 * shard; /* goes on where it stood, so that the sum is the same however the run is cut */
+    t->w.turns = e->turns + shard; /* goes on where it stood, so that the product is the same however the run is cut */
     return p;
 }
 
@@ -129,23 +133,23 @@ static void begin_sweep(engine *e, int64_t sweep) {
 static int64_t end_sweep(engine *e, int64_t sweep) {
     const int64_t n_shards = (e->setup.n_steps + SHARD - 1) / SHARD;
     const int jacobi = e->s.x != e->s.y;
+    int anew = jacobi || (e->r.options.follows && (!e->s.follow || e->s.m.beta < LEAST_BETA || sweep % ANEW == ANEW - 1));
     double gained = 0.0;
-    for (int64_t k = 0; k < n_shards; k++) {
-        double *g = e->gains + 4 * k;
-        const double gain = (g[0] + g[1]) + (g[2] + g[3]);
+    for (int64_t k = 0; e->s.follow && k < n_shards; k++) {
+        const double gain = log_gain(e->turns + k, e->s.m.beta);
         add_gain(&e->r, gain);
         gained += gain;
-        memset(g, 0, 4 * sizeof(double));
+        e->turns[k] = NO_TURNS;
     }
     /* What is left of a huge penalty is its rounding. */
-    const int rounded = e->s.follow && fabs(gained) > LARGE_GAIN * (1.0 + fabs(e->r.log_potential));
+    anew |= e->s.follow && fabs(gained) > LARGE_GAIN * (1.0 + fabs(e->r.log_potential));
     if (jacobi) {
         label *swapped = e->s.y;
         e->s.y = (label *)e->s.x;
         e->s.x = swapped;
         if (e->s.w.place) sum_state(e);
     }
-    if (jacobi || rounded || (e->blocks.first && e->s.follow)) {
+    if (anew) {
         e->r.log_potential = state_log_potential(e->groups, e->n_groups, e->s.x);
         e->r.carry = 0.0;
         if (jacobi && e->r.log_potential == -INFINITY) return IMPOSSIBLE;
@@ -156,8 +160,10 @@ static int64_t end_sweep(engine *e, int64_t sweep) {
 
 /* Counts the labels of the variables begin .. end - 1 at the end of a sweep. */
 static void count_sweep(engine *e, int64_t sweep, int64_t begin, int64_t end) {
-    if (e->arrays.counts && sweep >= e->s.plan.burn_in)
-        count_labels(e->arrays.counts, &e->s.m, e->s.x, e->all_two, begin, end);
+    const int64_t kept = sweep + 1 - e->s.plan.burn_in;
+    if (!e->few || kept <= 0) return;
+    count_labels(e->few, &e->s.m, e->s.x, e->all_two, begin, end);
+    if (kept % MOST_FEW == 0) spill_counts(e->few, e->arrays.counts, rows_before(&e->s.m, begin), rows_before(&e->s.m, end));
 }
 
 /* Updates from .. to - 1 on one thread; returns a fault. */

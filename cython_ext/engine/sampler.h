@@ -2,7 +2,7 @@
 #ifndef HERDNER_SAMPLER_H
 #define HERDNER_SAMPLER_H
 
-#include "chances.h"
+#include "turns.h"
 #include "weight_table.h"
 
 /* Probabilities and herding weights are whole multiples of 1 / ONE, so that every sum of them is exact. */
@@ -22,11 +22,11 @@ typedef struct {
     const uint8_t *independent; /* which BATCHes of variables have no neighbours among themselves; or NULL */
     double *conditional_sums;   /* Rao-Blackwell: in the layout of the unary rows; may be NULL */
     uint32_t *conditional_counts; /* [V]: how many conditionals were added */
-    int follow;                 /* keep the log-potential */
+    int follow;                 /* keep what turns of labels gain */
 } sampler;
 
 typedef struct {
-    double *gain;               /* [4]: of the log-potential in the present shard, since it was last taken, by i modulo 4 */
+    turns *turns;               /* of the present shard in this sweep */
     weight_table *table;
     int64_t fault, faulty;      /* 0, or one of the negative codes; then `faulty` is the variable */
     double *w, *cumulative, *p; /* scratch of the widest row */
@@ -35,9 +35,14 @@ typedef struct {
 /* Updates order[0] .. order[n - 1], or first .. first + n - 1 where order is NULL, taking one uniform number each. */
 typedef void (*stepper)(const sampler *, worker *, const int32_t *order, int64_t first, int64_t n, const double *u);
 
-static ALWAYS_INLINE void set_label(const sampler *s, worker *w, int64_t i, int x) {
+/* won, lost: as in `turn`; of careful variables they do not matter. */
+static ALWAYS_INLINE void set_label(const sampler *s, worker *w, int64_t i, int x, double won, double lost) {
     const label old = s->x[i];
-    if (s->follow && x != old) w->gain[i % 4] += gain(&s->m, i, s->x, x);
+    if (s->follow && s->m.careful && s->m.careful[i]) {
+        if (x != old) w->turns->gain[i % 4] += gain(&s->m, i, s->x, x);
+    } else if (s->follow) {
+        turn(w->turns, i % 4, won, lost);
+    }
     if (s->w.place && s->x == s->y) *s->state_sum += s->w.place[i] * ((uint64_t)x - old);
     s->y[i] = (label)x;
 }

@@ -78,25 +78,24 @@ enum { LISTS, LISTS_OF_FOURS, GRID }; /* how a variable's neighbours are found *
 
 static ALWAYS_INLINE void update_two(const sampler *s, worker *w, int64_t i, double u, const int draw, const int form) {
     const double odds = form == GRID ? grid_odds(&s->m, i, s->x)
-                        : form == LISTS_OF_FOURS ? padded_odds(&s->m, i, s->x, NULL)
+                        : form == LISTS_OF_FOURS ? padded_odds(&s->m, i, s->x)
                                                  : odds_of(&s->m, i, s->x);
     if (s->conditional_sums) {
         s->conditional_sums[unary_row(&s->m, i)] += 1.0 / (1.0 + odds);
         s->conditional_counts[i]++;
     }
-    set_label(s, w, i, draw_two(s, w, i, odds, u, draw));
+    const int x = draw_two(s, w, i, odds, u, draw), old = s->x[i];
+    set_label(s, w, i, x, old > x ? odds : 1.0, old < x ? odds : 1.0);
 }
 
 /* Variables of two labels, joined in pairs or not at all. Those of a batch that are no neighbours of each other are worked
  * on together: all odds first, then all draws, so that the processor need not wait for one before it begins the next. */
 static ALWAYS_INLINE void update_batch(const sampler *s, worker *w, int64_t i, const double *restrict u, const int draw) {
-    double odds[BATCH], logs[BATCH], gains[4];
+    double odds[BATCH];
     int64_t p[BATCH];
-    memcpy(gains, w->gain, sizeof(gains));
-    if (s->follow)
-        for (int j = 0; j < BATCH; j++) odds[j] = padded_odds(&s->m, i + j, s->x, logs + j);
-    else
-        for (int j = 0; j < BATCH; j++) odds[j] = padded_odds(&s->m, i + j, s->x, NULL);
+    label old[BATCH];
+    memcpy(old, s->x + i, sizeof(old));
+    for (int j = 0; j < BATCH; j++) odds[j] = padded_odds(&s->m, i + j, s->x);
     for (int j = 0; draw != DRAW_RANDOM && j < BATCH; j++) p[j] = fixed_p(odds[j]);
     for (int j = 0; j < BATCH; j++) {
         int x;
@@ -108,19 +107,16 @@ static ALWAYS_INLINE void update_batch(const sampler *s, worker *w, int64_t i, c
                                                       : bin_of(p[j], s->w.n_bins);
             x = herd_fraction(s->fractions + first_key(s, i + j) + key, p[j]);
         }
-        if (s->follow) { /* whether a label turns is unpredictable: no branch */
-            const double turned = x ? -logs[j] : logs[j];
-            gains[j % 4] += x == s->x[i + j] ? 0.0 : turned;
-        }
         s->y[i + j] = (label)x;
     }
-    memcpy(w->gain, gains, sizeof(gains));
+    if (s->follow) turn_many(w->turns, i, BATCH, odds, NULL, NULL, old, s->y + i);
 }
 
 #define STEP_TWO(NAME, DRAW)                                                                                           \
     static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
         OWN_COPY(s);                                                                                                   \
-        const int batches = DRAW != DRAW_ANY && !order && s->independent && !s->conditional_sums && s->x == s->y;      \
+        const int batches = DRAW != DRAW_ANY && !order && s->independent && !s->conditional_sums && s->x == s->y &&    \
+                            !(s->follow && s->m.careful);                                                              \
         for (int64_t j = 0; j < n; j++) {                                                                              \
             const int64_t i = order ? order[j] : first + j;                                                            \
             if (batches && i % BATCH == 0 && j + BATCH <= n && s_->independent[i / BATCH]) {                           \

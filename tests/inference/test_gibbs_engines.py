@@ -52,6 +52,7 @@ def test_instruction_sets_agree(kind, sharing) -> None:
     assert [run.engine.instructions for run in runs] == [best_instructions(), "plain"]
     for run in runs:
         run.engine.advance(0, 20 * len(graph.sizes))
+        run.engine.settle()
     for field in fields(Arrays):
         first, second = (getattr(run.arrays, field.name) for run in runs)
         np.testing.assert_array_equal(first, second, err_msg=field.name)

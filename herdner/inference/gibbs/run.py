@@ -205,6 +205,7 @@ class Run:
 
     def release(self) -> None:
         """Keeps only what was recorded: weights and exponentials make room for the averages."""
+        self.engine.settle()
         del self.engine
         self.arrays = replace(
             self.arrays, unary=np.empty(0), rows=None, unary_step=None, rows_step=None, fractions=None, dense=None
@@ -261,7 +262,7 @@ def _found(setup: Setup, runs: list[Run], began: float) -> Result:
     record = setup.plan.record
     kept, n_samples = sum(run.engine.n_kept for run in runs), min(run.engine.n_samples for run in runs)
     best = max(runs, key=lambda run: run.engine.best_log_potential) if record.best else runs[0]
-    whole = best.engine.best_log_potential if record.best else best.engine.added_up()
+    whole = best.engine.added_up(best.arrays.best if record.best else None)
     state = best.arrays.best if record.best else best.engine.state(len(setup.compiled.sizes))
     n_updates, ended = sum(run.done for run in runs), min(run.done for run in runs) // setup.n_steps
     for run in runs:

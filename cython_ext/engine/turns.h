@@ -1,0 +1,88 @@
+/* What the log-potential gains as labels turn, without a logarithm for each: the product of the probabilities that new
+ * labels had, over the product of those that old ones had. Its logarithm, taken once a sweep, is the gain at beta = 1.
+ *
+ * Four products side by side, of variables i modulo 4, so that every loop multiplies in the same order and has the same
+ * bits. Both parts stay in [1, 2), their powers of two apart: so no factor is lost, nor is when they were set apart seen. */
+#ifndef HERDNER_TURNS_H
+#define HERDNER_TURNS_H
+
+#include "chances.h"
+
+typedef struct {
+    double won[4], lost[4];
+    int64_t power[4];
+    double gain[4]; /* of careful variables, added up as logarithms */
+} turns;
+
+static const turns NO_TURNS = {{1.0, 1.0, 1.0, 1.0}, {1.0, 1.0, 1.0, 1.0}, {0}, {0.0}};
+
+#define FRACTION_BITS UINT64_C(0x000fffffffffffff)
+#define ONE_BITS UINT64_C(0x3ff0000000000000)
+
+/* The product's power of two, above 2^-1023, which is taken out of it. */
+static ALWAYS_INLINE int64_t take_power(double *product) {
+    uint64_t bits;
+    memcpy(&bits, product, 8);
+    const int64_t power = (int64_t)(bits >> 52);
+    bits = (bits & FRACTION_BITS) | ONE_BITS;
+    memcpy(product, &bits, 8);
+    return power;
+}
+
+/* Both probabilities, of whatever total, must be normal doubles. */
+static ALWAYS_INLINE void turn(turns *t, int lane, double won, double lost) {
+    t->won[lane] *= won;
+    t->lost[lane] *= lost;
+    t->power[lane] += take_power(&t->won[lane]) - take_power(&t->lost[lane]);
+}
+
+/* Turns of variables first .. first + n - 1 of two labels, from `old` to x. Their odds of label 0: given0[j], or given1[j]
+ * where left[j] is 1 (left may be NULL); infinite ones, 0 and no numbers do not matter where no label turns. */
+static ALWAYS_INLINE void turn_many(turns *t, int64_t first, int n, const double *given0, const double *given1,
+                                    const label *left, const label *old, const label *x) {
+    quad won, lost, odds, other;
+    lanes power;
+    int j = 0;
+#define TURN_ONE                                                                                                       \
+    const double o = left && left[j] ? given1[j] : given0[j];                                                          \
+    turn(t, (first + j) % 4, old[j] > x[j] ? o : 1.0, old[j] < x[j] ? o : 1.0)
+    for (; j < n && (first + j) % 4; j++) {
+        TURN_ONE;
+    }
+    LOAD_QUAD(won, t->won);
+    LOAD_QUAD(lost, t->lost);
+    memcpy(&power, t->power, sizeof(power));
+    for (; j + 4 <= n; j += 4) {
+        const quad_mask was = where_one(old + j), is = where_one(x + j);
+        LOAD_QUAD(odds, given0 + j);
+        if (left) {
+            LOAD_QUAD(other, given1 + j);
+            odds = WHERE(where_one(left + j), other, odds);
+        }
+        won *= WHERE(was & ~is, odds, QUAD(1.0));
+        lost *= WHERE(is & ~was, odds, QUAD(1.0));
+        power += ((lanes)won >> 52) - ((lanes)lost >> 52);
+        won = (quad)(((lanes)won & FRACTION_BITS) | ONE_BITS);
+        lost = (quad)(((lanes)lost & FRACTION_BITS) | ONE_BITS);
+    }
+    STORE_QUAD(t->won, won);
+    STORE_QUAD(t->lost, lost);
+    memcpy(t->power, &power, sizeof(power));
+    for (; j < n; j++) {
+        TURN_ONE;
+    }
+#undef TURN_ONE
+}
+
+/* What all of them gained at this beta above 0. */
+static inline double log_gain(const turns *t, double beta) {
+    double won = 1.0, lost = 1.0, power = 0.0;
+    for (int lane = 0; lane < 4; lane++) {
+        won *= t->won[lane];
+        lost *= t->lost[lane];
+        power += (double)t->power[lane];
+    }
+    return (power * 0.6931471805599453 + log(won / lost)) / beta + ((t->gain[0] + t->gain[1]) + (t->gain[2] + t->gain[3]));
+}
+
+#endif
