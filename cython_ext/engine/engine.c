@@ -107,6 +107,7 @@ static void begin_sampler(engine *e) {
     s->dense = e->arrays.dense;
     s->independent = e->setup.independent;
     s->conditional_counts = e->arrays.conditional_counts;
+    s->factors = (int)e->setup.factors;
     s->follow = e->r.options.follows && s->x == s->y && !e->blocks.first;
     s->most_bytes = s->plan.weight_memory / (e->n_tables > 1 ? e->n_tables : 1);
     e->all_two = e->setup.loop == LOOP_GRID || e->setup.loop == LOOP_TWO;

@@ -37,7 +37,8 @@ enum { SCAN_SYSTEMATIC, SCAN_RANDOM, SCAN_CHECKERBOARD, SCAN_JACOBI, SCAN_GIVEN 
     F(ARRAY, double, betas)                                                                                            \
     F(REAL, double, heat_step)                                                                                         \
     F(ARRAY, uint8_t, careful)                                                                                         \
-    F(ARRAY, uint8_t, independent)
+    F(ARRAY, uint8_t, independent)                                                                                     \
+    F(WHOLE, int64_t, factors)
 
 /* How a loop draws, a constant in specialised loops; DRAW_ANY covers all cases. */
 enum { DRAW_RANDOM, DRAW_BLANKET, DRAW_SUM, DRAW_BINS, DRAW_ANY };

@@ -8,7 +8,7 @@
 
 #include "two.h"
 
-enum { STRETCH = 256 };
+enum { STRETCH = MOST_TURNS };
 
 /* So many variables ahead their weights, a cache line each, are fetched. */
 enum { AHEAD = 128 };
@@ -166,7 +166,7 @@ static ALWAYS_INLINE void stretch_record(const sampler *s, worker *w, stretch *t
             s->conditional_sums[i + j] += 1.0 / (1.0 + (left[j] ? t->odds[1][j] : t->odds[0][j]));
             s->conditional_counts[i + j]++;
         }
-    if (s->follow) turn_many(w->turns, i, n, t->odds[0], t->odds[1], left, old, x);
+    if (s->follow) turn_many(w->turns, i, n, s->factors, t->odds[0], t->odds[1], left, old, x);
 }
 
 static ALWAYS_INLINE void step_stretch(const sampler *s, worker *w, int64_t i, int n, const double *u, const int draw) {

@@ -3,6 +3,7 @@
 #define HERDNER_QUADS_H
 
 #include <stdint.h>
+#include <string.h>
 
 /* __builtin_shuffle takes lanes 0-3 of the first operand, 4-7 of the second. */
 typedef double quad __attribute__((vector_size(32)));
@@ -25,10 +26,17 @@ typedef int64_t unaligned_mask __attribute__((vector_size(32), aligned(8), may_a
 #define LARGER(a, b) WHERE((a) > (b), a, b)
 #endif
 
-/* Lanes that are set where a label is 1, of four labels 0 or 1. */
-static ALWAYS_INLINE quad_mask where_one(const uint16_t *x) {
-    typedef uint16_t four __attribute__((vector_size(8), aligned(2), may_alias));
-    return -__builtin_convertvector(*(const four *)x, quad_mask);
+/* Four numbers -1 or 0 as a mask. */
+static ALWAYS_INLINE quad_mask widened(const int16_t *from) {
+#ifdef __AVX2__
+    typedef short eight __attribute__((vector_size(16))); /* compilers do not find it themselves */
+    typedef int64_t two __attribute__((vector_size(16)));
+    two four = {0, 0};
+    memcpy(&four, from, 4 * sizeof(*from));
+    return (quad_mask)__builtin_ia32_pmovsxwq256((eight)four);
+#else
+    return (quad_mask){from[0], from[1], from[2], from[3]};
+#endif
 }
 
 /* Bit k: whether lane k is set. */

@@ -23,6 +23,7 @@ typedef struct {
     double *conditional_sums;   /* Rao-Blackwell: in the layout of the unary rows; may be NULL */
     uint32_t *conditional_counts; /* [V]: how many conditionals were added */
     int follow;                 /* keep what turns of labels gain */
+    int factors;                /* see `turn_many` */
 } sampler;
 
 typedef struct {

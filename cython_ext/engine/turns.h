@@ -36,31 +36,43 @@ static ALWAYS_INLINE void turn(turns *t, int lane, double won, double lost) {
     t->power[lane] += take_power(&t->won[lane]) - take_power(&t->lost[lane]);
 }
 
-/* Turns of variables first .. first + n - 1 of two labels, from `old` to x. Their odds of label 0: given0[j], or given1[j]
- * where left[j] is 1 (left may be NULL); infinite ones, 0 and no numbers do not matter where no label turns. */
-static ALWAYS_INLINE void turn_many(turns *t, int64_t first, int n, const double *given0, const double *given1,
+enum { MOST_TURNS = 256 };
+
+/* Turns of variables first .. first + n - 1 of two labels, from `old` to x, n at most MOST_TURNS. Their odds of label 0:
+ * given0[j], or given1[j] where left[j] is 1 (left may be NULL); infinite ones, 0 and no numbers do not matter where no
+ * label turns. The product of `factors` odds that matter is a normal double. */
+static ALWAYS_INLINE void turn_many(turns *t, int64_t first, int n, int factors, const double *given0, const double *given1,
                                     const label *left, const label *old, const label *x) {
-    quad won, lost, odds, other;
-    lanes power;
+    int16_t up[MOST_TURNS], down[MOST_TURNS], other[MOST_TURNS]; /* all bits set where so */
+    for (int j = 0; j < n; j++) {
+        up[j] = (int16_t)-(x[j] & ~old[j]);
+        down[j] = (int16_t)-(old[j] & ~x[j]);
+        if (left) other[j] = (int16_t)-left[j];
+    }
     int j = 0;
 #define TURN_ONE                                                                                                       \
-    const double o = left && left[j] ? given1[j] : given0[j];                                                          \
-    turn(t, (first + j) % 4, old[j] > x[j] ? o : 1.0, old[j] < x[j] ? o : 1.0)
+    const double odds = left && left[j] ? given1[j] : given0[j];                                                       \
+    turn(t, (first + j) % 4, down[j] ? odds : 1.0, up[j] ? odds : 1.0)
     for (; j < n && (first + j) % 4; j++) {
         TURN_ONE;
     }
+    quad won, lost;
+    lanes power;
     LOAD_QUAD(won, t->won);
     LOAD_QUAD(lost, t->lost);
     memcpy(&power, t->power, sizeof(power));
-    for (; j + 4 <= n; j += 4) {
-        const quad_mask was = where_one(old + j), is = where_one(x + j);
-        LOAD_QUAD(odds, given0 + j);
-        if (left) {
-            LOAD_QUAD(other, given1 + j);
-            odds = WHERE(where_one(left + j), other, odds);
+    while (j + 4 <= n) {
+        const int stop = n - j < 4 * factors ? n : j + 4 * factors;
+        for (; j + 4 <= stop; j += 4) {
+            quad odds, o;
+            LOAD_QUAD(odds, given0 + j);
+            if (left) {
+                LOAD_QUAD(o, given1 + j);
+                odds = WHERE(widened(other + j), o, odds);
+            }
+            won *= WHERE(widened(down + j), odds, QUAD(1.0));
+            lost *= WHERE(widened(up + j), odds, QUAD(1.0));
         }
-        won *= WHERE(was & ~is, odds, QUAD(1.0));
-        lost *= WHERE(is & ~was, odds, QUAD(1.0));
         power += ((lanes)won >> 52) - ((lanes)lost >> 52);
         won = (quad)(((lanes)won & FRACTION_BITS) | ONE_BITS);
         lost = (quad)(((lanes)lost & FRACTION_BITS) | ONE_BITS);

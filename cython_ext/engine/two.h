@@ -109,7 +109,7 @@ static ALWAYS_INLINE void update_batch(const sampler *s, worker *w, int64_t i, c
         }
         s->y[i + j] = (label)x;
     }
-    if (s->follow) turn_many(w->turns, i, BATCH, odds, NULL, NULL, old, s->y + i);
+    if (s->follow) turn_many(w->turns, i, BATCH, s->factors, odds, NULL, NULL, old, s->y + i);
 }
 
 #define STEP_TWO(NAME, DRAW)                                                                                           \

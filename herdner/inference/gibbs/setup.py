@@ -31,7 +31,8 @@ class Setup:
     int64[C + 1]: the positions that threads share between meetings. ``betas`` float64[n_sweeps]: inverse temperatures,
     None for 1; ``heat_step``: by how much they rise from sweep to sweep, 0 where not in equal steps. ``careful``
     uint8[V]: variables whose rows span more than the product of their exponentials can. ``independent``
-    uint8[V // BATCH_SIZE]: batches of variables that are not joined, for the loop "two".
+    uint8[V // BATCH_SIZE]: batches of variables that are not joined, for the loop "two". ``factors``: the product of so
+    many odds of two labels is a normal double, where none is careful.
     """
 
     plan: Plan
@@ -44,6 +45,7 @@ class Setup:
     betas: NDArray[np.float64] | None
     careful: NDArray[np.uint8] | None
     independent: NDArray[np.uint8] | None
+    factors: int
     blocks: Blocks | None
 
     @classmethod
@@ -63,7 +65,9 @@ class Setup:
             form = form.padded
             independent = np.empty(len(form.sizes) // loops.BATCH_SIZE, np.uint8)
             mark_independent(form.starts, form.others, loops.BATCH_SIZE, independent)
-        return cls(plan, compiled, form, loop, weights, order, starts, betas, careful, independent, blocks)
+        widest = max(1.0, hottest * float(np.max(form.spread, initial=0.0)))
+        factors = max(1, int(_SAFE / widest))
+        return cls(plan, compiled, form, loop, weights, order, starts, betas, careful, independent, factors, blocks)
 
     @property
     def n_steps(self) -> int:
