@@ -14,15 +14,15 @@ enum { STRETCH = MOST_TURNS };
 enum { AHEAD = 128 };
 
 typedef struct {
-    double odds[2][STRETCH + 4]; /* by the label of the left neighbour; loops may read up to 3 more */
-    int64_t p[2][STRETCH + 4];
+    double known[STRETCH + 4]; /* the odds but for the left neighbour; loops may read up to 3 more */
+    int64_t p[2][STRETCH + 4]; /* by the label of the left neighbour */
     uint32_t slot[2][STRETCH];
 } stretch;
 
-/* Of variables i + j, where the left neighbour has label l: odds[l][j], in products unary, right, down, up, left; and, to
- * herd, their p[l][j]. */
+/* Of variables i + j: known[j], in products unary, right, down, up; and, to herd, p[l][j] where the left neighbour has
+ * label l. */
 static ALWAYS_INLINE void stretch_odds(const model *m, const label *restrict x, int64_t i, int n, stretch *restrict t,
-                                       const int herds, const int keeps_odds) {
+                                       const int herds, const int keeps_known) {
     const double up0 = m->ratio[UP][0], up1 = m->ratio[UP][1], down0 = m->ratio[DOWN][0], down1 = m->ratio[DOWN][1];
     const double left0 = m->ratio[LEFT][0], left1 = m->ratio[LEFT][1], right0 = m->ratio[RIGHT][0];
     const double right1 = m->ratio[RIGHT][1], *restrict unary = m->unary + i;
@@ -30,10 +30,7 @@ static ALWAYS_INLINE void stretch_odds(const model *m, const label *restrict x, 
     const label *restrict right = x + i + 1;
     for (int j = 0; j < n; j++) {
         const double known = unary[j] * (right[j] ? right1 : right0) * (down[j] ? down1 : down0) * (up[j] ? up1 : up0);
-        if (keeps_odds) {
-            t->odds[0][j] = known * left0;
-            t->odds[1][j] = known * left1;
-        }
+        if (keeps_known) t->known[j] = known;
         if (herds) {
             t->p[0][j] = fixed_p(known * left0);
             t->p[1][j] = fixed_p(known * left1);
@@ -75,15 +72,15 @@ static ALWAYS_INLINE void store_resolved(label *y, const uint64_t *given0, const
     store_labels(y, x, n);
 }
 
-/* Bits of `draws_one` for n variables, n rounded up to a multiple of 4. */
-static ALWAYS_INLINE void drawn_bits(const double *odds, const double *u, int n, uint64_t *bits) {
+/* Bits of `draws_one` for n variables, n rounded up to a multiple of 4, of odds known * left. */
+static ALWAYS_INLINE void drawn_bits(const double *known, double left, const double *u, int n, uint64_t *bits) {
     for (int k = 0; k < n; k += 64) {
         uint64_t word = 0;
         for (int j = 0; j < 64 && k + j < n; j += 4) {
             quad o, v;
-            LOAD_QUAD(o, odds + k + j);
+            LOAD_QUAD(o, known + k + j);
             LOAD_QUAD(v, u + k + j);
-            word |= mask_bits(v * (1.0 + o) < 1.0) << j;
+            word |= mask_bits(v * (1.0 + o * left) < 1.0) << j;
         }
         bits[k / 64] = word;
     }
@@ -93,8 +90,7 @@ static ALWAYS_INLINE void stretch_random(const sampler *s, stretch *t, int64_t i
     uint64_t given[2][STRETCH / 64];
     double own[STRETCH + 4];
     if (n % 4) u = memcpy(own, u, n * sizeof(double)); /* not to read past the end */
-    drawn_bits(t->odds[0], u, n, given[0]);
-    drawn_bits(t->odds[1], u, n, given[1]);
+    for (int l = 0; l < 2; l++) drawn_bits(t->known, s->m.ratio[LEFT][l], u, n, given[l]);
     store_resolved(s->y + i, given[0], given[1], n);
 }
 
@@ -163,10 +159,10 @@ static ALWAYS_INLINE void stretch_record(const sampler *s, worker *w, stretch *t
     const label *restrict x = s->x + i, *restrict left = x - 1;
     if (s->conditional_sums)
         for (int j = 0; j < n; j++) {
-            s->conditional_sums[i + j] += 1.0 / (1.0 + (left[j] ? t->odds[1][j] : t->odds[0][j]));
+            s->conditional_sums[i + j] += 1.0 / (1.0 + t->known[j] * s->m.ratio[LEFT][left[j]]);
             s->conditional_counts[i + j]++;
         }
-    if (s->follow) turn_many(w->turns, i, n, s->factors, t->odds[0], t->odds[1], left, old, x);
+    if (s->follow) turn_many(w->turns, i, n, s->factors, t->known, s->m.ratio[LEFT], left, old, x);
 }
 
 static ALWAYS_INLINE void step_stretch(const sampler *s, worker *w, int64_t i, int n, const double *u, const int draw) {

@@ -38,10 +38,10 @@ static ALWAYS_INLINE void turn(turns *t, int lane, double won, double lost) {
 
 enum { MOST_TURNS = 256 };
 
-/* Turns of variables first .. first + n - 1 of two labels, from `old` to x, n at most MOST_TURNS. Their odds of label 0:
- * given0[j], or given1[j] where left[j] is 1 (left may be NULL); infinite ones, 0 and no numbers do not matter where no
- * label turns. The product of `factors` odds that matter is a normal double. */
-static ALWAYS_INLINE void turn_many(turns *t, int64_t first, int n, int factors, const double *given0, const double *given1,
+/* Turns of variables first .. first + n - 1 of two labels, from `old` to x, n at most MOST_TURNS. Their odds of label 0
+ * are known[j] times ratio[left[j]], or left is NULL; infinite ones, 0 and no numbers do not matter where no label turns.
+ * The product of `factors` odds that matter is a normal double. */
+static ALWAYS_INLINE void turn_many(turns *t, int64_t first, int n, int factors, const double *known, const double *ratio,
                                     const label *left, const label *old, const label *x) {
     int16_t up[MOST_TURNS], down[MOST_TURNS], other[MOST_TURNS]; /* all bits set where so */
     for (int j = 0; j < n; j++) {
@@ -51,11 +51,12 @@ static ALWAYS_INLINE void turn_many(turns *t, int64_t first, int n, int factors,
     }
     int j = 0;
 #define TURN_ONE                                                                                                       \
-    const double odds = left && left[j] ? given1[j] : given0[j];                                                       \
+    const double odds = left ? known[j] * ratio[left[j]] : known[j];                                                   \
     turn(t, (first + j) % 4, down[j] ? odds : 1.0, up[j] ? odds : 1.0)
     for (; j < n && (first + j) % 4; j++) {
         TURN_ONE;
     }
+    const quad ratio0 = QUAD(left ? ratio[0] : 1.0), ratio1 = QUAD(left ? ratio[1] : 1.0);
     quad won, lost;
     lanes power;
     LOAD_QUAD(won, t->won);
@@ -64,12 +65,9 @@ static ALWAYS_INLINE void turn_many(turns *t, int64_t first, int n, int factors,
     while (j + 4 <= n) {
         const int stop = n - j < 4 * factors ? n : j + 4 * factors;
         for (; j + 4 <= stop; j += 4) {
-            quad odds, o;
-            LOAD_QUAD(odds, given0 + j);
-            if (left) {
-                LOAD_QUAD(o, given1 + j);
-                odds = WHERE(widened(other + j), o, odds);
-            }
+            quad odds;
+            LOAD_QUAD(odds, known + j);
+            if (left) odds *= WHERE(widened(other + j), ratio1, ratio0);
             won *= WHERE(widened(down + j), odds, QUAD(1.0));
             lost *= WHERE(widened(up + j), odds, QUAD(1.0));
         }
