@@ -25,7 +25,8 @@ class Result:
 
     V variables, K the largest number of labels, C chains.
 
-    state          int32[V]: the state of largest log-potential that was found (exact backends: there is)
+    state          int32[V]: the state of largest log-potential that was found (exact backends: there is); samplers look
+                   at their start and at the ends of sweeps
     log_potential  its log-potential, not normalised
     log_z          the logarithm of the partition function
     marginals      float64[V, K]: P(variable = label), 0 for labels a variable has not; samplers: the average of the

@@ -10,10 +10,11 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What to keep; what is not asked for costs nothing.
+    """What to keep; what is not asked for costs nothing, and ``best`` and ``marginals``, the default, little.
 
-    best           the visited state of largest log-potential, compared at the end of every sweep; without it the
-                   result's state is the last one of the first chain
+    best           the state of largest log-potential among the start and the states at the ends of sweeps, those of
+                   equal ones to within rounding; states passed through within a sweep are not looked at. Without it
+                   the result's state is the last one of the first chain
     marginals      how often each variable had each label at the end of a sweep after the burn-in
     rao_blackwell  the averages of the conditionals that were sampled from after the burn-in (HGW19 Sec. 6.6)
     table_counts   the average counts of table cells after the burn-in, the expected statistics of learning

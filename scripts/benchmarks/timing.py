@@ -16,7 +16,7 @@ import numpy as np
 import typer
 
 EXPS = 200_000  # exps of one calibration run
-HEAD = f"{'':52}{'ns':>10}{'exps':>7}{'recorded':>10}{'set-up s':>10}  measure, target"
+HEAD = f"{'':52}{'ns':>10}{'exps':>7}{'recorded':>10}{'ratio':>7}{'set-up s':>10}  measure, target"
 Only = Annotated[list[str] | None, typer.Option(help="A group; may be given several times. Default: all.")]
 Repeats = Annotated[int, typer.Option(min=1, help="Runs of each, of which the fastest counts.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Small sizes: the numbers mean nothing.")]
@@ -31,7 +31,7 @@ class Row:
     what: str
     ns: float | None = None
     exps: float | None = None  # ns in units of one libm exp
-    recorded_ns: float | None = None  # with the default Record
+    recorded_ns: float | None = None  # with the default Record; in the table also as a multiple of ns
     setup_seconds: float | None = None
     value: float | None = None
     unit: str = ""
@@ -64,6 +64,7 @@ class Row:
         """Of the table; ns and exps are for each update or token."""
         numbers = ((self.ns, "10.2f"), (self.exps, "7.2f"), (self.recorded_ns, "10.2f"), (self.setup_seconds, "10.3f"))
         cells = ["".rjust(int(form.split(".")[0])) if x is None else format(x, form) for x, form in numbers]
+        cells.insert(3, f"{self.recorded_ns / self.ns:7.2f}" if self.ns and self.recorded_ns else " " * 7)
         return f"{self.what:52}{''.join(cells)}  {self.measure}".rstrip()
 
 

@@ -10,10 +10,10 @@ from gibbs_families import FAMILIES
 from quick import pairwise
 from reference_gibbs import Reference
 
-from herdner.graph import FactorGraph, compile_tables
+from herdner.graph import FactorGraph, compile_tables, ising
 from herdner.graph.conditionals import colours
 from herdner.inference.backends.gibbs import Gibbs
-from herdner.sampling import Record, bins, blanket, checkerboard, given, linear, random_scan
+from herdner.sampling import Record, bins, blanket, checkerboard, given, jacobi, linear, random_scan
 
 ALL = {"rao_blackwell": True, "table_counts": True, "joint": True, "trace": True}
 
@@ -174,3 +174,43 @@ def test_starts_are_uniform_where_nothing_is_forbidden():
     for i, size in enumerate(graph.domains.sizes.tolist()):
         if i != 2:
             assert found[i, :size] == pytest.approx(1 / size, abs=6 * 0.5 / np.sqrt(4000))
+
+
+MANY = {
+    "plain": {},
+    "burn-in": {"burn_in": 300, "n_chains": 2},
+    "threads": {"scan": checkerboard(), "n_threads": 2},
+    "random scan": {"scan": random_scan(), "burn_in": 1},
+    "jacobi": {"scan": jacobi()},
+    "herded": {"sharing": blanket(), "burn_in": 255},
+    "bins": {"sharing": bins(7)},
+    "annealed": {"annealing": linear(0.0, 3.0)},
+}
+GRAPHS = {name: FAMILIES[name] for name in ("binary_grid", "binary_hub", "five_labels", "mixed_labels", "higher_order")}
+GRAPHS["strong grid"] = ising(60.0, np.random.default_rng(0).normal(0.0, 150.0, (9, 31)))
+
+
+def allows_all(graph: FactorGraph) -> bool:
+    return all(np.isfinite(group.tables).all() for group in graph.factors)
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    pairwise(list(MANY), list(GRAPHS), fits=lambda name, family: name != "jacobi" or allows_all(GRAPHS[family])),
+)
+def test_the_default_record_is_that_of_the_states_of_every_sweep(name, family):
+    """More sweeps than a byte counts, and than the log-potential is followed without being added up anew."""
+    graph, plan = GRAPHS[family], Gibbs(1100, **MANY[name])
+    start = np.zeros(graph.n_variables, np.int32)
+    result = plan.infer(graph, 5, start=start)
+    all_states = replace(plan, burn_in=0, record=Record(best=False, marginals=False, every=1)).infer(
+        graph, 5, start=start
+    )
+    kept = all_states.samples[:, plan.burn_in :].reshape(-1, graph.n_variables)
+    counts = (kept[:, :, None] == np.arange(graph.domains.sizes.max())).sum(axis=0)
+    assert np.array_equal(np.rint(result.marginals * len(kept)), counts)
+    visited = np.concatenate([start[None], all_states.samples.reshape(-1, graph.n_variables)])
+    values = graph.log_potential(visited)
+    assert (visited == result.state).all(axis=1).any(), "the best state is one at the end of a sweep, or the start"
+    assert result.log_potential == pytest.approx(values.max(), rel=1e-12, abs=1e-12)
+    assert graph.log_potential(result.state) == pytest.approx(values.max(), rel=1e-12, abs=1e-12)
