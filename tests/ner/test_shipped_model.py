@@ -1,16 +1,20 @@
-"""The model that comes with herdner."""
+"""The models that come with herdner."""
 
 from __future__ import annotations
 
 import doctest
+import json
 from pathlib import Path
 
 import pytest
+from commands import Call
 from data import shared_data
+from train_core9 import CLASSES
 
 import herdner
 from herdner.corpora.reading import read
 from herdner.ner.model_file import shipped_models
+from herdner.text.io.labels import relabel
 from herdner.text.tokenize import Tokenizer
 
 OPEN_LICENCES = {"ODC-By-1.0", "CC-BY-4.0", "CC0-1.0", "MIT"}
@@ -19,6 +23,11 @@ OPEN_LICENCES = {"ODC-By-1.0", "CC-BY-4.0", "CC0-1.0", "MIT"}
 @pytest.fixture(scope="module")
 def tagger() -> herdner.Tagger:
     return herdner.load("en")
+
+
+@pytest.fixture(scope="module")
+def core9() -> herdner.Tagger:
+    return herdner.load("en_core9")
 
 
 def test_its_classes_size_and_card(tagger):
@@ -48,3 +57,46 @@ def test_score_on_our_own_unseen_stories(tagger):
 def test_score_on_ieer(tagger):
     gold = list(read(f"{shared_data('ner/ieer')}:ieer", tokenizer=Tokenizer()))
     assert tagger.score(gold) >= 0.74
+
+
+NINE = {"PER", "LOC", "ORG", "FAC", "NORP", "PRODUCT", "DATE", "MONEY", "MISC"}
+
+
+def test_the_second_model_has_nine_classes_and_the_same_licences(core9):
+    assert {tag.partition("-")[2] for tag in core9.labels} == {"", *NINE}
+    assert set(core9.card["classes"]) == NINE
+    assert {corpus["licence"] for corpus in core9.card["corpora"].values()} <= OPEN_LICENCES
+    assert core9.model_.calibration is not None
+    assert {*NINE, "micro"} <= set(core9.card["f1"])
+
+
+def test_models_leave_room_in_the_wheel():
+    """PyPI's users load a wheel of at most 15 MB, compiled modules included."""
+    sizes = {name: len(file.read_bytes()) for name, file in shipped_models().items()}
+    assert set(sizes) == {"en", "en_core9"}
+    assert sizes["en_core9"] <= 6_000_000
+    assert sum(sizes.values()) < 12_000_000
+
+
+def test_dates_sums_of_money_and_nations_are_names_too(core9):
+    text = "On Tuesday Charlotte Akinyi of the Kenyan bank said in Nairobi that it had lost $5 million in March 2019."
+    found = {(e.text, e.label) for e in core9.tag(text).entities}
+    assert found >= {
+        ("Kenyan", "NORP"), ("Nairobi", "LOC"), ("$5 million", "MONEY"), ("Charlotte Akinyi", "PER"),
+        ("March 2019", "DATE"),
+    }  # fmt: skip
+
+
+def test_the_command_line_knows_the_second_model(call: Call):
+    found = json.loads(
+        call("tag", "-", "--model", "en_core9", "--format", "jsonl", stdin=b"They met in March 2019.").out
+    )
+    assert [(e["text"], e["label"]) for e in found["entities"]] == [("March 2019", "DATE")]
+
+
+def test_scores_of_the_second_model_on_unseen_articles(core9):
+    gold = [
+        relabel(document, CLASSES, "iob2")
+        for document in read(f"{shared_data('ner/worldwide/dev')}:worldwide", tokenizer=Tokenizer())
+    ]
+    assert core9.score(gold) > 0.72

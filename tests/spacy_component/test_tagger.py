@@ -341,7 +341,7 @@ def test_spacy_checks_names_and_types_of_options(config):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ("no/such.model", r"^my_ner: there is no model 'no/such.model': give a file, or one of en$"),
+        ("no/such.model", r"^my_ner: there is no model 'no/such.model': give a file, or one of en, en_core9$"),
         (None, r"^my_ner: there is no model yet: name one in its config, .* or open a saved pipeline$"),
     ],
 )

@@ -168,7 +168,7 @@ def test_nothing_to_learn_from():
     ("settings", "error", "message"),
     [
         ({"rules": ["same-wrd"]}, ComponentError, r"^herdner: there is no rule 'same-wrd'; there is same-word"),
-        ({"lexicon": "de"}, ComponentError, r"^herdner: there is no model 'de': give a file, or one of en$"),
+        ({"lexicon": "de"}, ComponentError, r"^herdner: there is no model 'de': give a file, or one of en, en_core9$"),
         ({"max_iterations": "many"}, ConfigValidationError, "herdner -> max_iterations"),
         ({"iterations": 3}, ConfigValidationError, "herdner -> iterations"),
     ],
