@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from herdner.crf.learning import Learner
     from herdner.crf.rules import Rule
     from herdner.crf.templates import Template
-    from herdner.ner.chains import Penalty, TrainerName
+    from herdner.ner.chains import TrainerName
     from herdner.ner.lexicon import Lexicon
     from herdner.text.document import Document
     from herdner.text.io.labels import Labels
@@ -157,13 +157,11 @@ def train(
     A class that one file marks and another never does is taken as not looked for there: its tokens may belong to it.
     In columns the tag ? is any, PER|ORG any in a name of these classes; JSON lines say which classes are "annotated".
     """
-    from herdner import Tagger
-    from herdner.text.tokenize import Tokenizer
+    from herdner import Tagger, Tokenizer
 
     check_words(scheme, trainer, weights, objective)
     check_libraries(own_trainer=trainer == "herdner" and c1 == 0, scored=bool(dev))
-    check_writable(output)
-    check_figure(curve, "--figure")
+    check_outputs(output, curve)
     templates, learner = links(link, objective, l2, joint, scaled, language)
     sources, dev_sources = parse_sources(train), parse_sources(dev or [])
     check_not_input(output, [source.path for source in [*sources, *dev_sources]])
@@ -172,8 +170,7 @@ def train(
     read = partial(read_renamed, tokenizer, map_labels, parse_map(map_ or ()), strict)
     documents, counts = read_apart(sources, read, adapted, weight, guideline)
     dev_documents = read(dev_sources)  # now: a bad file must not cost a training run
-    usual = usual_penalty(base)
-    options = {"c1": c1, "c2": usual.c2 if c2 is None else c2, "min_freq": min_freq or usual.min_freq}
+    options = penalty(base, c1, c2, min_freq)
     tagger = Tagger(
         lexicon=word_knowledge(lexicon, language, classes, gazetteer or [], tokenizer) if adapted is None else None,
         scheme=cast("Scheme", scheme) if adapted is None else adapted.model_.scheme,
@@ -191,6 +188,12 @@ def train(
         "options": {**options, "particles": particles, "links": tied}, "training_documents": len(documents),
     }  # fmt: skip
     finish(tagger, output, card, weights, dev_documents, [Path(path).name for path, _ in dev_sources])
+
+
+def check_outputs(output: Path, figure: Path | None) -> None:
+    """Files that cannot be written must not cost a training run."""
+    check_writable(output)
+    check_figure(figure, "--figure")
 
 
 def check_words(scheme: str, trainer: str, weights: str, objective: str) -> None:
@@ -215,12 +218,13 @@ def check_libraries(own_trainer: bool, scored: bool) -> None:
         check_scores()
 
 
-def usual_penalty(base: str | None) -> Penalty:
-    """The defaults, which are others with a base."""
+def penalty(base: str | None, c1: float, c2: float | None, min_freq: int | None) -> dict[str, object]:
+    """What keeps weights small, as parameters of a tagger; the defaults are others with a base."""
     from herdner.ner.adapting import ADAPTING
     from herdner.ner.chains import Penalty
 
-    return Penalty() if base is None else ADAPTING
+    usual = Penalty() if base is None else ADAPTING
+    return {"c1": c1, "c2": usual.c2 if c2 is None else c2, "min_freq": min_freq or usual.min_freq}
 
 
 def links(

@@ -197,12 +197,8 @@ class Tagger(Estimator):
         chains = self._chains(without_weights, documents, taught, adapted, first, counts, corpora)
 
         def train(chosen: Sequence[int] | None, stage: str) -> Model:
-            def told(number: int, report: dict[str, Any]) -> None:
-                if progress is not None:
-                    progress(number, {**report, "stage": stage})
-
             try:
-                return replace(without_weights, weights=chains.train(chosen, told))
+                return replace(without_weights, weights=chains.train(chosen, _staged(progress, stage)))
             except ImpossibleTags as error:
                 raise ValueError(
                     f"document {documents[error.document].id or error.document}: no tags that its tokens may have are"
@@ -619,6 +615,11 @@ def load(name_or_path: str | os.PathLike[str], **params: Any) -> Tagger:
     if not Path(name).exists():
         raise ModelError(f"there is no model {name!r}: give a file, or one of {', '.join(sorted(shipped)) or 'none'}")
     return Tagger.from_model(Model.load(name), **params)
+
+
+def _staged(progress: Progress | None, stage: str) -> Progress | None:
+    """What is told also says at which stage."""
+    return progress and (lambda number, report: progress(number, {**report, "stage": stage}))
 
 
 def _states(model: Model, documents: Sequence[Document], taught: Supervision) -> list[NDArray[np.int32]]:
