@@ -49,11 +49,14 @@ class Calibration:
             raise ValueError("calibration needs 3 numbers for linked names and 2 for others, its weights at least 0")
 
     def __call__(self, said: Beliefs) -> Floats:
-        """[M], each between 0 and 1: how often such names are right."""
+        """[M], each between 0 and 1: how often such names are right. What is certain, with links and without, stays so:
+        a name that the user has settled.
+        """
         with_links, without, constant = self.linked
         odds, own = log_odds(said.confidence), log_odds(said.without_links)
         linked = with_links * odds + without * own + constant
-        return _probability(np.where(said.linked, linked, self.alone[0] * odds + self.alone[1]))
+        found = _probability(np.where(said.linked, linked, self.alone[0] * odds + self.alone[1]))
+        return np.where((said.confidence >= 1) & (said.without_links >= 1), 1.0, found)
 
     @classmethod
     def fit(

@@ -73,6 +73,14 @@ def draw(found: Calibration, n: int, seed: int) -> tuple[Beliefs, np.ndarray]:
     return said, rng.random(n) < found(said)
 
 
+def test_what_is_certain_stays_certain():
+    map_, one = Calibration((0.5, 0.3, -1.0), (0.7, -0.4)), np.ones(3)
+    said = Beliefs(one, np.array([1.0, 0.6, 1.0]), np.array([True, True, False]))
+    found = map_(said)
+    assert (found[[0, 2]] == 1).all()
+    assert found[1] < 1
+
+
 def test_fitting_finds_the_map_that_names_were_drawn_from():
     true = Calibration((0.2, 0.6, -0.3), (0.7, 0.2))
     found = Calibration.fit(*draw(true, 200_000, 1))
