@@ -2,7 +2,12 @@
 #ifndef HERDNER_RUN_H
 #define HERDNER_RUN_H
 
+#ifdef _WIN32
+__declspec(dllimport) int __stdcall SwitchToThread(void); /* of windows.h, whose other names would be in the way */
+#define sched_yield SwitchToThread
+#else
 #include <sched.h>
+#endif
 #include <stdatomic.h>
 
 #include "blocks.h"
