@@ -26,7 +26,9 @@ _INLINE = {
 _GAPS = ("", " ", "\n", "\n\n")
 _SPACES = " \t\n\r\f"  # of HTML: others, such as &nbsp;, are characters like any
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_UNIT = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);?|[ \t\n\r\f]+|[^ \t\n\r\f&]+|&")
+_UNIT = re.compile(
+    r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);?|[^ \t\n\r\f&]+(?: [^ \t\n\r\f&]+)*|[ \t\n\r\f]+|&"
+)
 
 
 def read_html(where: str | Path | IO[Any] | Source, *, encoding: str = "utf-8") -> Iterator[Document]:
