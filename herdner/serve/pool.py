@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from queue import Empty, Queue
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from herdner.ner.names import Names
@@ -62,15 +62,13 @@ class Worker:
         with _deaf():
             self._process.start()
         theirs.close()  # so that this end is told when the process ends
-        self._about: dict[str, Any] | None = None
 
-    def about(self, deadline: float) -> dict[str, Any] | None:
-        """What the process says of its model once it has loaded it; None if that is not by the deadline."""
-        if self._about is None:
-            if not self._pipe.poll(max(deadline - monotonic(), 0)):
-                return None
-            self._about = json.loads(self._received())
-        return self._about
+    def about(self, deadline: float) -> dict[str, Any]:
+        """What the process says of its model once it has loaded it; ValueError where that is not by the deadline."""
+        if not self._pipe.poll(max(deadline - monotonic(), 0)):
+            self.end()
+            raise Refused(f"the model was not loaded within {_LOADING:.0f} seconds")
+        return json.loads(self._received())
 
     def answer(self, request: bytes, deadline: float, gone: threading.Event) -> bytes:
         """The answer to a request; the process must be ready. Gone where that event is set for a second before."""
@@ -120,13 +118,15 @@ class Pool:
         self._idle: Queue[Worker] = Queue()
         self._all: set[Worker] = set()
         self._lock, self._closed = threading.Lock(), False
-        for _ in range(limits.n_workers):
-            self._hire()
+        first = self._worker()
+        for _ in range(limits.n_workers - 1):
+            self._hire(ExitStack())
         try:
-            self.about = self._introduced()
+            self.about = first.about(monotonic() + _LOADING)
         except (ValueError, Fault) as error:
             self.close()
             raise ValueError(str(error)) from None
+        self._idle.put(first)
 
     def run(self, request: bytes, *, is_long: bool = False, gone: threading.Event | None = None) -> bytes:
         """The answer of a worker, within the time limit, waiting included. Requests that are said to take long are not
@@ -134,7 +134,7 @@ class Pool:
         begun, or its worker ended. Raises Busy, OutOfTime, Gone, Refused or Fault.
         """
         deadline, gone = monotonic() + self._limits.seconds, gone or threading.Event()
-        with ExitStack() as stack:
+        with ExitStack() as stack, ExitStack() as held:
             for places in (self._places, *([self._long_places] if is_long else ())):
                 if not places.acquire(blocking=False):
                     raise Busy
@@ -142,8 +142,8 @@ class Pool:
             if is_long:
                 if not _until(deadline, gone, lambda seconds: self._long.acquire(timeout=seconds)):
                     raise Busy
-                stack.callback(self._long.release)
-            return self._run(request, deadline, gone)
+                held.callback(self._long.release)
+            return self._run(request, deadline, gone, held)
 
     def close(self) -> None:
         """Ends all workers; requests that they work on fail."""
@@ -154,17 +154,14 @@ class Pool:
         for worker in workers:
             worker.end()
 
-    def _run(self, request: bytes, deadline: float, gone: threading.Event) -> bytes:
+    def _run(self, request: bytes, deadline: float, gone: threading.Event, held: ExitStack) -> bytes:
         worker = _until(deadline, gone, self._next)
         if worker is None:
             raise Busy
         try:
-            if worker.about(deadline) is None:
-                self._idle.put(worker)  # it is still loading
-                raise Busy
             answer = worker.answer(request, deadline, gone)
         except (OutOfTime, Gone, Ended):
-            self._replace(worker)
+            self._replace(worker, held.pop_all())
             raise
         except (Refused, Fault):
             self._idle.put(worker)
@@ -178,30 +175,37 @@ class Pool:
         except Empty:
             return None
 
-    def _introduced(self) -> dict[str, Any]:
-        worker = self._idle.get()
-        about = worker.about(monotonic() + _LOADING)
-        self._idle.put(worker)
-        if about is None:
-            raise ValueError(f"the model was not loaded within {_LOADING:.0f} seconds")
-        return about
-
-    def _replace(self, worker: Worker) -> None:
+    def _replace(self, worker: Worker, held: ExitStack) -> None:
+        """What is held is given back when there is a new one: nobody else is to wait for that."""
         with self._lock:
             self._all.discard(worker)
-            closed = self._closed
-        if not closed:
-            worker.end()
-            self._hire()
+        worker.end()
+        self._hire(held)
 
-    def _hire(self) -> None:
+    def _hire(self, held: ExitStack) -> None:
+        threading.Thread(target=self._introduce, args=(held,), daemon=True, name="herdner serve: hiring").start()
+
+    def _introduce(self, held: ExitStack) -> None:
+        """A new worker, which is idle once it has loaded its model."""
+        with held:
+            while not self._closed:
+                try:
+                    worker = self._worker()
+                    worker.about(monotonic() + _LOADING)
+                except (Fault, Refused, OSError):  # killed, or no memory for it: there may be some in a moment
+                    sleep(1)
+                else:
+                    self._idle.put(worker)
+                    return
+
+    def _worker(self) -> Worker:
         worker = Worker(self._source, self._names)
         with self._lock:
             if not self._closed:
                 self._all.add(worker)
-                self._idle.put(worker)
-                return
+                return worker
         worker.end()
+        raise Ended("the service has ended")
 
 
 def _until(deadline: float, gone: threading.Event, wait: Callable[[float], T]) -> T | None:

@@ -9,10 +9,10 @@ A ``Doc`` may hold white space tokens, a `Document` never does; `document_of` sa
 from __future__ import annotations
 
 import io
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ from herdner.ner.names.known import NamesLike
 from herdner.text.document import Document
 from herdner.text.sentences import ENGLISH, SentenceRules, sentence_offsets
 from herdner.text.tags import Span
+
+F = TypeVar("F", bound=Callable[..., object])
 
 BEGIN = 3  # ENT_IOB of an entity's first token; without ENT_TYPE the token is blocked: no entity may hold it
 EXTENSION = "confidence"
@@ -203,3 +205,11 @@ def _mask(n: int, spans: Sequence[DocSpan]) -> NDArray[np.bool_]:
     for span in spans:
         mask[span.start : span.end] = True
     return mask
+
+
+def annotated(function: F) -> F:
+    """The factory with its annotations as types: older releases of spaCy check configurations by pydantic 1, which
+    takes them as they stand, and here they are strings.
+    """
+    function.__annotations__ = get_type_hints(function)
+    return function

@@ -37,6 +37,7 @@ from herdner.ner.layer import SkipChainLayer
 from herdner.ner.model_file import ModelError
 from herdner.spacy_component.common import (
     EXTENSION,
+    annotated,
     blocked_tokens,
     configured_backend,
     named,
@@ -326,6 +327,7 @@ class HerdnerConsistency(EntityPipe):
     default_config=DEFAULT_CONFIG,
     default_score_weights=SCORES,
 )
+@annotated
 def make_consistency(
     nlp: Language,
     name: str,

@@ -31,6 +31,7 @@ from herdner.ner.names import Names
 from herdner.ner.tagger import Tagger, load
 from herdner.spacy_component.common import (
     ConfiguredNames,
+    annotated,
     configured_backend,
     configured_names,
     document_of,
@@ -296,6 +297,7 @@ def _exists(model: str) -> bool:
     default_config=DEFAULT_CONFIG,
     default_score_weights=SCORES,
 )
+@annotated
 def make_tagger(
     nlp: Language,
     name: str,
