@@ -137,7 +137,7 @@ def _convert(work: Path) -> Callable[[Path], int]:
 
     text = work / "text.txt"
     text.write_text(TEXT * 10_000)
-    return lambda output: run(["corpora", "convert", f"{text}:text", "--to", "jsonl", "--output", str(output)])
+    return lambda output: run(["corpora", "convert", f"{text}:text", "-f", "jsonl", "--output", str(output)])
 
 
 JOBS: Mapping[str, Callable[[Path], Callable[[Path], int]]] = {

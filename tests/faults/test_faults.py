@@ -137,7 +137,9 @@ def limited(command: list[object], n_bytes: int, **options) -> subprocess.Comple
     "arguments",
     [
         ["tag", "FOLDER/text.txt", "-m", "MODEL", "-f", "jsonl", "-o", "FOLDER/out"],
-        pytest.param(["corpora", "convert", "FOLDER/text.txt:text", "-o", "FOLDER/out"], marks=pytest.mark.slow),
+        pytest.param(
+            ["corpora", "convert", "FOLDER/text.txt:text", "-f", "jsonl", "-o", "FOLDER/out"], marks=pytest.mark.slow
+        ),
         pytest.param(
             ["train", "--train", "FOLDER/a.conll:conll", "-o", "FOLDER/out", "--lexicon", "none", "--iterations", "3"],
             marks=pytest.mark.slow,
