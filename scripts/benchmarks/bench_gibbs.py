@@ -112,6 +112,8 @@ def grid_rows(effort: Effort) -> list[Row]:
             "grid, herded, blanket": (herded_gibbs(), graph),
             "grid, herded, shared by sum": (herded_gibbs(sharing=neighbour_sum()), graph),
             "grid, herded, one bin": (herded_gibbs(sharing=bins(1)), graph),
+            "grid, annealed": (annealed_gibbs(), graph),
+            "grid, circular DHG(16)": (circular_dhg(), graph),
         },
         effort,
         {name: Loop(run, side * side, max(1, effort.sweeps // 4)) for name, run in programs.items()},
@@ -122,6 +124,7 @@ def grid_rows(effort: Effort) -> list[Row]:
         found.against("grid", "grid, herded, shared by sum", "numba herded", 6.0),
         found.against("grid", "grid, herded, one bin", "numba herded", 6.0),
     ]
+    ours += [found.row("grid", name) for name in ("grid, annealed", "grid, circular DHG(16)")]
     return ours + [Row("grid", name, ns, ns / found.exp) for name, ns in found.peers.items()]
 
 
