@@ -108,7 +108,7 @@ def laws(case: Case, steps: Steps) -> Iterator[np.ndarray]:
             law = law_after(case.p, law, int(steps.order[t]))
         else:
             q = np.asarray(steps.distributions)[t]
-            law = sum(q[i] * law_after(case.p, law, i) for i in range(len(q)))
+            law = np.sum([q[i] * law_after(case.p, law, i) for i in range(len(q))], axis=0)
         yield law
 
 

@@ -20,14 +20,25 @@ if TYPE_CHECKING:
     from herdner.inference.backend import Backend
 
 
+NoiseOption = Annotated[
+    Literal["gaussian", "flip"] | None,
+    typer.Option("--noise", help="What the noise did to each pixel [default: flip if the picture has few values]."),
+]
+BackendOption = Annotated[
+    str | None,
+    typer.Option(
+        "--backend",
+        "-b",
+        help="See `herdner backends` [default: herded-gibbs, one weight a pixel; for map: annealed-gibbs].",
+    ),
+]
+
+
 @command
 def denoise(
     picture: Annotated[Path, typer.Argument(metavar="IN", help="The noisy picture, in any format Pillow reads.")],
     output: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write; its ending says the format.")],
-    noise: Annotated[
-        Literal["gaussian", "flip"] | None,
-        typer.Option(help="What the noise did to each pixel [default: flip if the picture has few enough values]."),
-    ] = None,
+    noise: NoiseOption = None,
     sigma: Annotated[
         float | None,
         typer.Option(
@@ -40,14 +51,7 @@ def denoise(
         typer.Option(help="J of J s s' over neighbours, s = -1, 1; below 0 they tend to differ [default: estimated]."),
     ] = None,
     labels: Annotated[int, typer.Option(help="Levels, or colours of a palette, of the true picture.")] = 2,
-    backend: Annotated[
-        str | None,
-        typer.Option(
-            "--backend",
-            "-b",
-            help="See `herdner backends` [default: herded-gibbs, one weight a pixel; for map annealed-gibbs].",
-        ),
-    ] = None,
+    backend: BackendOption = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the backend; may be repeated.")
     ] = None,

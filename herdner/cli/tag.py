@@ -57,6 +57,18 @@ ConfidenceOption = Annotated[
 ]
 
 
+JobsOption = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", min=1, help="Processes that tag at the same time [default: 1; a cluster's: all]."),
+]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster", metavar="ADDRESS", help="Tag on Dask: local, or a scheduler such as tcp://10.0.0.1:8786."
+    ),
+]
+
+
 class Output(NamedTuple):
     """Where names go, as what, and which: ``headed`` puts the id of each document above its text."""
 
@@ -90,14 +102,8 @@ def tag(
     format_: FormatOption = None,
     output: OutputOption = None,
     min_confidence: ConfidenceOption = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", min=1, help="Processes that tag at the same time [default: 1; a cluster's: all]."),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Tag on Dask: local, or a scheduler such as tcp://10.0.0.1:8786."),
-    ] = None,
+    jobs: JobsOption = None,
+    cluster: ClusterOption = None,
     part_size: Annotated[int, typer.Option(min=1, help="Megabytes of input for a part, with --cluster.")] = 8,
     uncertainty: Annotated[
         bool, typer.Option("--uncertainty", help="Average the confidence of names over the model's particles.")
@@ -120,16 +126,13 @@ def tag(
     report = Report()
     if errors is not None:
         check_choice("--errors", errors, ERRORS)
-    if cluster is not None and (given := [pattern, errors, min_confidence]) != [None] * 3:
-        names_ = ("--pattern", "--errors", "--min-confidence")
-        first = next(name for name, value in zip(names_, given, strict=True) if value is not None)
-        raise UsageError(f"{first} does not go with --cluster")
-    inputs = [] if cluster is not None else expand(files or [], input_, pattern, errors)
+    inputs: list[Input] = []
     if cluster is None:
+        inputs = expand(files or [], input_, pattern, errors)
         format_ = output_format(format_, output)
         check_not_input(output, [each.path for each in inputs])
-    elif strict:
-        raise UsageError("--strict: not with --cluster, whose parts are read apart")
+    else:
+        check_for_cluster(pattern, errors, min_confidence, strict)
     import herdner
 
     known = known_names(names, names_strength, names_hard, names_fold_case)
@@ -155,6 +158,16 @@ def tag(
         documents = partial(read, inputs, encoding, column=column, strict=strict)
         stream_tags(tagger, inputs, documents, options, report, model, target, jobs or 1, seed, errors)
     report.close()
+
+
+def check_for_cluster(
+    pattern: list[str] | None, errors: str | None, min_confidence: float | None, strict: bool
+) -> None:
+    """Raise UsageError for what tagging on a cluster, whose parts are read apart, does not know."""
+    given = {"--pattern": pattern, "--errors": errors, "--min-confidence": min_confidence, "--strict": strict or None}
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"{name} does not go with --cluster")
 
 
 def stream_tags(

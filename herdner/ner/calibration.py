@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 Floats = NDArray[np.float64]
 
@@ -95,6 +94,9 @@ def _regression(x: Floats, right: NDArray[np.bool_], counts: Floats, origin: Seq
     """The weights of the columns of ``x`` [M, D] with the largest penalised likelihood (logistic regression); the last
     column is the constant, whose weight alone may be below 0.
     """
+    # SciPy's optimisers take longer to import than a page to tag.
+    from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+
     sign, centre = np.where(right, 1.0, -1.0), np.array(origin)
 
     def value_and_slope(weights: Floats) -> tuple[float, Floats]:
