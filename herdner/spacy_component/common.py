@@ -9,6 +9,7 @@ A ``Doc`` may hold white space tokens, a `Document` never does; `document_of` sa
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -142,7 +143,8 @@ def configured_names(
     if len(given) != 1:
         raise ValueError('names need a "file" or "patterns", one of them')
     (source,) = given
-    if source is None or (missing_ok and isinstance(source, str) and not Path(source).exists()):
+    # os.path.exists says False of what can be no path, such as a name of 1000 characters.
+    if source is None or (missing_ok and isinstance(source, str) and not os.path.exists(source)):  # noqa: PTH110
         return None
     return Names.of(cast("NamesLike", source), **options)
 

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -288,7 +289,7 @@ class HerdnerTagger(EntityPipe):
 
 def _exists(model: str) -> bool:
     """Whether there is a model of this name to load now; a file that is not here may be inside a saved pipeline."""
-    return model in shipped_models() or Path(model).exists()
+    return model in shipped_models() or os.path.exists(model)  # noqa: PTH110 (False for what can be no path)
 
 
 @Language.factory(  # pyright: ignore[reportUnknownMemberType, reportUntypedFunctionDecorator]

@@ -166,7 +166,7 @@ def test_gold_without_entities_and_one_sentence_are_noted(run, tmp_path):
 BAD = {
     "no prediction": ([], 2, "no prediction: expected GOLD:FORMAT"),
     "missing file": (["{0}/nowhere.conll"], 1, "nowhere.conll: no such file"),
-    "unknown format": (["{0}/after.jsonl:jsonlines"], 2, "unknown format 'jsonlines' (did you mean jsonl?)"),
+    "unknown format": (["{0}/after.jsonl:jsonll"], 2, "unknown format 'jsonll' (did you mean jsonl?)"),
     "empty file": (["{0}/empty.conll"], 1, "empty.conll: no document; the file is empty"),
     "no DocBin": (["{0}/gold.conll:spacy"], 1, "gold.conll: no DocBin"),
     "half a DocBin": (["{0}/half.spacy"], 1, "half.spacy: the DocBin ends too early"),

@@ -184,8 +184,8 @@ def test_an_input_that_vanishes_is_one_line_and_the_others_are_tagged(
         path.write_text("In Kenya.")
     expand = tag.expand
 
-    def vanishing(files, format):
-        found = expand(files, format)
+    def vanishing(*arguments):
+        found = expand(*arguments)
         first.unlink()
         return found
 

@@ -11,6 +11,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -140,7 +141,8 @@ def main() -> int:
     parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds for a normal request")
     options = parser.parse_args()
     command = [sys.executable, "-m", "herdner", "serve", "--port", "0", "--time-limit", "10"]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    # Elsewhere, as the folder of the repository would be imported and not what is installed.
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tempfile.gettempdir())
     try:
         assert server.stderr is not None
         port = int(server.stderr.readline().rpartition(":")[2].split()[0])

@@ -47,7 +47,7 @@ def test_it_says_where_it_listens_and_ctrl_c_ends_it_quietly() -> None:
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_ctrl_c_ends_it_at_whatever_moment_of_its_start() -> None:
     """Also where it says where it listens, and uvicorn does not listen to signals yet."""
-    command = [sys.executable, "-m", "herdner", "serve", "--port", "0", "--workers", "1"]
+    command = [sys.executable, "-m", "herdner", "serve", "--port", "0", "--jobs", "1"]
     for moment in (0.5, 1.0, 2.0, "said", "said", "said"):
         process = subprocess.Popen(
             command, stderr=subprocess.PIPE, text=True, cwd=ELSEWHERE,
