@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -138,7 +139,7 @@ class HerdnerConsistency(EntityPipe):
             child(seed, 0)
             self.rules = [rule_from_text(rule) for rule in rules]
             self._backend = configured_backend(backend) or DEFAULT_BACKEND
-            if layer is not None and Path(layer).exists():
+            if layer is not None and os.path.exists(layer):  # noqa: PTH110 (False for what can be no path)
                 self._take(SkipChainLayer.load(layer))
 
     # --- entities ---------------------------------------------------------------------------------------------------
@@ -197,7 +198,7 @@ class HerdnerConsistency(EntityPipe):
         """The layer that was learned or read; None where the defaults are at work. `ModelError` for a missing file."""
         if self._trained is None and self._named_layer is not None:
             with named(self.name):
-                if not Path(self._named_layer).exists():
+                if not os.path.exists(self._named_layer):  # noqa: PTH110
                     raise ModelError(
                         f"there is no layer file {self._named_layer}: give the path of one that SkipChainLayer.save"
                         " wrote, or null in its config to go without"
