@@ -34,8 +34,13 @@ def read_known(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[Known]
 
     Blank lines are left out, and lines of columns that begin with ``#`` and have no tab.
     """
-    if isinstance(path, Path) and path.is_dir():
-        raise FormatError(f"{path}: is a folder; name a file in it")
+    if isinstance(path, Path):
+        try:
+            is_folder = path.is_dir()
+        except OSError as error:  # such as a name of 1000 characters
+            raise FormatError(f"{str(path)[:80]}: {error.strerror}") from None
+        if is_folder:
+            raise FormatError(f"{path}: is a folder; name a file in it")
     source = Source(str(path), path.name, path, None) if isinstance(path, Path) else sources(path, ())[0]
     as_json: bool | None = None
     found = False
