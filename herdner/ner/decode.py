@@ -115,7 +115,8 @@ def span_beliefs(
     for each in links:
         ends[each.ends.ravel() + 1] = 1
     before = np.cumsum(ends)  # how many tokens before this one are linked
-    linked = np.array([before[span.end] > before[span.start] for span in spans], np.bool_)
+    starts, stops = np.array([(span.start, span.end) for span in spans], np.int64).reshape(-1, 2).T
+    linked = before[stops] > before[starts]
     alone, own = sure.copy(), [span for span, is_linked in zip(spans, linked, strict=True) if is_linked]
     alone[linked] = span_confidences(crf, unary, sentence_offsets, (), found, found.states, own)
     return Beliefs(sure, alone, linked)

@@ -75,7 +75,9 @@ def test_a_ctrl_c_that_python_lost_ends_the_server_as_it_begins(monkeypatch: pyt
 
     monkeypatch.setattr(interrupts, "_came", [signal.SIGINT])
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server_of(configured(PlainTextResponse("here"))).run(sockets=[listener])  # and returns
+        server = server_of(configured(PlainTextResponse("here")))
+        server.run(sockets=[listener])  # and returns
+    assert server.should_exit
 
 
 def test_a_port_in_use_is_one_line(call: Call) -> None:
