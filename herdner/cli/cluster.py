@@ -40,7 +40,9 @@ def tag_on_cluster(
     except ImportError:
         raise ValueError("--cluster needs Dask: pip install 'herdner[dask]'") from None
     # What Dask tells of its workers is for the developers of Dask; a task that fails comes back as an error.
-    for name in (*(f"distributed{part}" for part in ("", ".nanny", ".worker", ".scheduler")), "asyncio", "tornado"):
+    # Each is named that Dask's configuration gives a level of its own.
+    of_dask = (f"distributed{part}" for part in ("", ".nanny", ".worker", ".scheduler"))
+    for name in (*of_dask, "asyncio", "tornado", "tornado.application"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with progress("{task.completed} of {task.total} parts") as display:
         task = display.add_task("tagging", total=None)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import venv
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -37,14 +39,18 @@ def test_a_pipeline_requires_herdner_once(factory, tmp_path):
     assert own.meta["requirements"] == ["herdner==0.1.0"]
 
 
-def run(*arguments: object, folder: Path, python: Path | str = sys.executable) -> subprocess.CompletedProcess[str]:
-    command = [str(python), *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
+def run(
+    *arguments: object, folder: Path, python: Path | str = sys.executable, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    command, environment = [str(python), *map(str, arguments)], {**os.environ, **variables}
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, env=environment)
 
 
 @pytest.mark.slow
 def test_the_project_trains_and_its_package_works_in_an_environment_of_its_own(tmp_path):
-    """From the template to a package, which pip refuses where there is no herdner, and which tags where there is."""
+    """From the template to a package that requires herdner, and tags where it is."""
+    if not Path(str(distribution("herdner").locate_file("herdner/__init__.py"))).exists():
+        pytest.skip("needs herdner installed in full: another environment does not see an editable one")
     project = tmp_path / "project"
     shutil.copytree(PROJECT, project)
     (project / "assets").mkdir()
@@ -65,11 +71,11 @@ def test_the_project_trains_and_its_package_works_in_an_environment_of_its_own(t
     venv.create(environment, with_pip=True)
     python = environment / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     offline = ("-m", "pip", "install", "--no-index", "--no-build-isolation", "--disable-pip-version-check")
-    (site,) = environment.glob("lib/python*/site-packages")
-    (site / "others.pth").write_text("\n".join(path for path in sys.path if path))  # herdner and what it needs
-    installed = run(*offline, "--no-deps", package, folder=tmp_path, python=python)
+    # Herdner and what it needs, before what a new environment has, such as a setuptools that makes no wheels.
+    others = os.pathsep.join(path for path in sys.path if path)
+    installed = run(*offline, "--no-deps", package, folder=tmp_path, python=python, PYTHONPATH=others)
     assert installed.returncode == 0, installed.stderr
     code = "import en_names; print([(e.text, e.label_) for e in en_names.load()('Ada Lovelace lives in London.').ents])"
-    used = run("-c", code, folder=tmp_path, python=python)
+    used = run("-c", code, folder=tmp_path, python=python, PYTHONPATH=others)
     assert used.returncode == 0, used.stderr
     assert "Lovelace" in used.stdout
