@@ -9,7 +9,8 @@ from herdner.fwss.laplace import Laplace, laplace
 from herdner.fwss.lazy import lazy_fwss
 from herdner.fwss.local import local_fwss
 from herdner.fwss.optimisers import Adam, Diverged, GradientAscent
-from herdner.fwss.quadrature import quadrature_weights, stein_weights
+from herdner.fwss.polytope import MarginalPolytope
+from herdner.fwss.quadrature import quadrature_variance, quadrature_weights, stein_weights
 from herdner.fwss.regression import LogisticRegression, NeuralRegression
 from herdner.fwss.sample import block_fwss, cached_fwss, fwss
 from herdner.fwss.stein import SteinField, ksd, ksd_bandwidth, stein_kernel
@@ -24,6 +25,7 @@ __all__ = [
     "GradientAscent",
     "Laplace",
     "LogisticRegression",
+    "MarginalPolytope",
     "MixtureMean",
     "NeuralRegression",
     "Points",
@@ -44,6 +46,7 @@ __all__ = [
     "local_fwss",
     "median_bandwidth",
     "mmd2",
+    "quadrature_variance",
     "quadrature_weights",
     "sgld",
     "stein_kernel",

@@ -29,7 +29,7 @@ from herdner.fwss.targets import Target, as_target
 from herdner.sampling import Points
 
 Floats = NDArray[np.float64]
-Step = Literal["constant", "line-search", "fully-corrective"]
+Step = Literal["constant", "line-search", "away", "pairwise", "fully-corrective"]
 _NOTED = ("seconds", "bandwidth", "step", "gap", "jitter")
 
 

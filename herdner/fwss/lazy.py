@@ -38,7 +38,7 @@ def lazy_fwss(
     Where there is none, the cached LMO (Alg. 7) moves one; where that is not good enough either, Phi is halved. The gap
     (eq. 31; Alg. 9 prints its sign the other way round) needs mu_p, which the authors could not estimate (App. J): here
     it is ``kernel_mean``, the target's own, or that of the cache with the weights of least KSD. The bandwidth is chosen
-    once, for the cache. ``options`` are those of `fwss`; step is "line-search" or "fully-corrective".
+    once, for the cache. ``options`` are those of `fwss`; any step but "constant".
 
     Fewer particles are returned where no point improves any more: a cache, as an estimate of mu_p, can be used up.
     """
@@ -48,7 +48,7 @@ def lazy_fwss(
     options.setdefault("n_steps", 10)
     plan = Recipe(**options)
     if plan.step == "constant":
-        raise ValueError("lazy_fwss needs step='line-search' or 'fully-corrective': gaps say nothing of equal weights")
+        raise ValueError("lazy_fwss takes any step but 'constant': gaps say nothing of equal weights")
     if not accuracy >= 1:
         raise ValueError(f"accuracy must be a number of at least 1, not {accuracy}")
     bandwidth = float(chosen_bandwidth(plan.bandwidth, points, scores))

@@ -107,13 +107,28 @@ def quadrature_weights(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: f
 
     ``truth``: a kernel mean, or samples [M, d]. The weights need not be positive, nor add up to 1.
     """
-    points = as_points(x, "points")
-    h = check_bandwidth(bandwidth)
+    _, z, system = _system(x, truth, bandwidth)
+    return system.solve(z), system.jitter
+
+
+def quadrature_variance(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float) -> float:
+    """What Bayesian quadrature leaves unknown of an integral of f under p, given f at points [N, d]: its variance where
+    f is drawn from a Gaussian process with the kernel, |mu_p|^2 - z' K^-1 z (FWSS18 eq. 46).
+
+    The paper prints the first term, the double integral of k, without p. It is the MMD^2 of `quadrature_weights`
+    (eq. 47), the least of any weights; rounding below 0 is 0. ``truth`` as there.
+    """
+    mean, z, system = _system(x, truth, bandwidth)
+    return max(mean.squared_norm(bandwidth) - float(z @ system.solve(z)), 0.0)
+
+
+def _system(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float) -> tuple[KernelMean, Floats, GramSystem]:
+    """(mu_p, z [N], K) for checked points."""
+    points, h, mean = as_points(x, "points"), check_bandwidth(bandwidth), as_kernel_mean(truth)
     if isinstance(h, str):
         raise ValueError(f"bandwidth must be a number here, not {bandwidth!r}; median_bandwidth(x) finds one")
     refuse_duplicates(points)
-    system = GramSystem(gram(points, h))
-    return system.solve(as_kernel_mean(truth).at(points, h)), system.jitter
+    return mean, mean.at(points, h), GramSystem(gram(points, h))
 
 
 def stein_weights(x: ArrayLike, scores: ArrayLike, bandwidth: float) -> Floats:

@@ -39,7 +39,9 @@ def fwss(
 
     target       a `Target`, or a factor graph over `Reals`
     n_particles  in all, those of ``start`` included
-    step         the step rule: equal weights, line search (eq. 10), or Bayesian quadrature weights (eq. 11)
+    step         the step rule: "constant", equal weights; "line-search" (eq. 10); "away" and "pairwise", line search
+                 that also takes weight off the worst particle, so that some may end with none (Lacoste-Julien and Jaggi
+                 2015); "fully-corrective", Bayesian quadrature weights (eq. 11)
     init         where each particle starts: a draw of the prior; "map": the first at the mode, the others at a particle
                  moved by about h / 10; points [M, d]: these first, then draws of the prior
     n_steps      L, moves of each particle

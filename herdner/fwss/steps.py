@@ -12,7 +12,7 @@ from herdner.fwss.quadrature import GramSystem, least_ksd, refuse_duplicates
 from herdner.fwss.stein import stein_kernel
 
 Floats = NDArray[np.float64]
-STEPS = ("constant", "line-search", "fully-corrective")
+STEPS = ("constant", "line-search", "away", "pairwise", "fully-corrective")
 
 
 class Taken(NamedTuple):
@@ -112,13 +112,17 @@ class LineSearch:
         self.embedding.add(x, scores, bandwidth, n_new)
         self._weights = np.append(self._weights, np.zeros(n_new))
         z, _, self.jitter = self.embedding.at_particles()
-        taken = [self._towards(len(x) - n_new + i, z) for i in range(n_new)]
+        taken = [self._take_in(len(x) - n_new + i, z) for i in range(n_new)]
         steps, gaps = np.array(taken).T
         return Taken(self._weights, steps, gaps)
 
     def towards(self, particle: int) -> Floats:
         self._towards(particle, self.embedding.at_particles()[0])
         return self._weights
+
+    def _take_in(self, particle: int, z: Floats) -> tuple[float, float]:
+        """Gives a new particle its first weight; (lambda, gap)."""
+        return self._towards(particle, z)
 
     def _towards(self, particle: int, z: Floats) -> tuple[float, float]:
         """Takes the step; (lambda, gap)."""
@@ -127,6 +131,62 @@ class LineSearch:
         self._weights = (1 - step) * self._weights
         self._weights[particle] += step
         return step, gap
+
+    def _worst(self, slope: Floats) -> int:
+        """The particle with a weight that <mu - mu_p, .> is largest at: the one to step away from."""
+        held = np.flatnonzero(self._weights > 0)
+        return int(held[np.argmax(slope[held])])
+
+    def _along(self, direction: Floats, slope: Floats, leaves: int, most: float) -> float:
+        """Goes along a direction [N] of the weights, to the least of MMD or until ``leaves`` has no weight: lambda."""
+        curvature = float(direction @ (self.embedding.system.matrix @ direction))
+        step = min(max(-float(slope @ direction) / curvature, 0.0), most) if curvature > 0 else 0.0
+        self._weights = self._weights + step * direction
+        if step == most:
+            self._weights[leaves] = 0.0
+        return step
+
+
+class AwaySteps(LineSearch):
+    """Line search that steps away from the worst particle where that promises more (Lacoste-Julien and Jaggi 2015,
+    Alg. 1; the paper names the variants of [20] as future work).
+
+    Its rate is geometric also where mu_p is on the boundary of the hull of the particles' kernels, and line search
+    alone zigzags. Steps away go before the one to a new particle, which stays the vertex meanwhile, until that one
+    promises more, and one for each particle at most; so every particle is given a weight. It may lose it later.
+    """
+
+    def _take_in(self, particle: int, z: Floats) -> tuple[float, float]:
+        for _ in range(len(z)):
+            step, gap = self._towards(particle, z)
+            if step > 0 or gap <= 0:
+                return step, gap
+        return super()._towards(particle, z)
+
+    def _towards(self, particle: int, z: Floats) -> tuple[float, float]:
+        slope = self.embedding.system.matrix @ self._weights - z
+        own, worst = float(self._weights @ slope), self._worst(slope)
+        gap, held = own - float(slope[particle]), float(self._weights[worst])
+        if slope[worst] - own <= gap or held >= 1:
+            return super()._towards(particle, z)
+        direction = self._weights.copy()
+        direction[worst] -= 1
+        self._along(direction, slope, worst, held / (1 - held))
+        return 0.0, gap
+
+
+class PairwiseSteps(LineSearch):
+    """Line search that takes the weight of the worst particle alone, and gives it to the new one (Lacoste-Julien and
+    Jaggi 2015, Alg. 2). Geometric where `AwaySteps` are."""
+
+    def _towards(self, particle: int, z: Floats) -> tuple[float, float]:
+        slope = self.embedding.system.matrix @ self._weights - z
+        worst = self._worst(slope)
+        direction = np.zeros(len(z))
+        direction[worst] -= 1
+        direction[particle] += 1
+        gap = float(self._weights @ slope - slope[particle])
+        return self._along(direction, slope, worst, float(self._weights[worst])), gap
 
 
 class FullyCorrective:
@@ -176,6 +236,10 @@ def make_rule(step: str, mean: KernelMean | None) -> StepRule:
         return ConstantStep()
     if step == "line-search":
         return LineSearch(mean)
+    if step == "away":
+        return AwaySteps(mean)
+    if step == "pairwise":
+        return PairwiseSteps(mean)
     if step == "fully-corrective":
         return FullyCorrective(mean)
     raise ValueError(f"step must be one of {', '.join(map(repr, STEPS))}, not {step!r}")

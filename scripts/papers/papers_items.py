@@ -249,6 +249,24 @@ def neural(data: str, rmse: float, ll: float) -> Found:
     return found
 
 
+def theorems18(r: Results) -> tuple[str, bool]:
+    words = (
+        f"{r['above']} of {r['checks']} above, on {r['problems']} problems; the last at most {g(r['nearest'])} of its"
+    )
+    return f"{words} bound; d {g(r['first']['diameter'])}, R {g(r['first']['radius'])} in the first", not r["above"]
+
+
+def variance18(r: Results) -> tuple[str, bool]:
+    return f"apart by {g(r['eq. 46 - eq. 47'])} at most", r["eq. 46 - eq. 47"] < 1e-9
+
+
+def variants18(r: Results) -> tuple[str, bool]:
+    found = r["boundary"]
+    words = ", ".join(f"{step} {g(one['last'])}" for step, one in found.items())
+    geometric = max(found["away"]["per step"], found["pairwise"]["per step"]) < 0.99
+    return f"MMD after {r['particles']} steps: {words}", geometric and found["line-search"]["per step"] > 0.995
+
+
 def blocks(r: Results) -> tuple[str, bool]:
     one, two = r["2 blocks, 1 worker"], r["2 blocks, 2 workers"]
     words = f"2 blocks: {one['seconds'][-1]:.1f} s with one worker, {two['seconds'][-1]:.1f} s with two, RMSE"

@@ -1,0 +1,149 @@
+"""FWSS18 Theorems 1 to 4 and eq. 46 where all of their constants can be computed: a distribution on few points.
+
+    python scripts/papers/fwss_theorems.py [--quick] [--seed N] [--out FOLDER]
+
+The kernel's space then has as many dimensions as points, and the oracle is exact: it looks at all of them. Left: all
+points have probability, so that mu_p is inside the marginal polytope and the theorems bound MMD. Right: 16 of 20 points
+have none, so that mu_p is on the boundary: R is 0, the theorems say nothing, line search zigzags, and steps away and
+pairwise steps (Lacoste-Julien and Jaggi 2015) are still geometric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import typer
+from experiment import Experiment, command
+
+from herdner.fwss import MarginalPolytope, mmd2, quadrature_variance, quadrature_weights
+from herdner.fwss.kernels import SampleMean, gram
+from herdner.fwss.steps import make_rule
+
+STEPS = ("constant", "line-search", "away", "pairwise", "fully-corrective")
+BOUNDED = ("constant", "line-search", "away", "fully-corrective")
+H = 0.5
+
+
+@dataclass(frozen=True)
+class Finite:
+    """A distribution ``chances`` [M] on points ``x`` [M, 2]."""
+
+    x: np.ndarray
+    chances: np.ndarray
+
+    @property
+    def mean(self) -> SampleMean:
+        return SampleMean(self.x, self.chances)
+
+    def chosen(self, weights: np.ndarray) -> int:
+        """The exact oracle: the point that MMD^2 falls most steeply towards."""
+        return int(np.argmin(gram(self.x, H) @ (weights - self.chances)))
+
+    def weights(self, step: str, n: int) -> Iterator[np.ndarray]:
+        """[M] after 1, 2, .. n steps of a rule, each towards what the oracle chooses; the first point is point 0."""
+        first = np.eye(len(self.x))[0]
+        counts = first.copy()
+        rule = make_rule(step, self.mean)
+        if step not in ("constant", "fully-corrective"):
+            rule.restart(self.x, np.zeros_like(self.x), H, first)
+        weights = first
+        for _ in range(n):
+            yield weights
+            at = self.chosen(weights)
+            counts[at] += 1
+            if step == "constant":
+                weights = counts / counts.sum()
+            elif step == "fully-corrective":
+                taken = np.flatnonzero(counts)
+                weights = np.zeros(len(self.x))
+                weights[taken] = quadrature_weights(self.x[taken], self.mean, H)[0]
+            else:
+                weights = rule.towards(at)
+
+    def mmd(self, step: str, n: int) -> np.ndarray:
+        """[n]: after each of n steps."""
+        root = np.linalg.cholesky(gram(self.x, H))
+        return np.array([np.linalg.norm((w - self.chances) @ root) for w in self.weights(step, n)])
+
+
+def scattered(rng: np.random.Generator, n: int) -> np.ndarray:
+    """[n, 2]: points of a square, no two closer than H / 2."""
+    points = rng.uniform(-1, 1, (1, 2))
+    while len(points) < n:
+        one = rng.uniform(-1, 1, 2)
+        if np.linalg.norm(points - one, axis=1).min() > H / 2:
+            points = np.vstack([points, one])
+    return points
+
+
+def bounds(finite: Finite, n: int) -> dict[str, float]:
+    """Bounds of Theorems 1 and 3 beside MMD, the mean over N of their ratio, and how often MMD was above."""
+    polytope = MarginalPolytope.of(finite.x, finite.chances, H)
+    found = {"diameter": polytope.diameter, "radius": polytope.radius, "above": 0, "checks": 0}
+    for step in BOUNDED:
+        measured = finite.mmd(step, n)
+        allowed = np.array([polytope.bound(k, step) for k in range(1, n + 1)])
+        found["above"] += int((measured > allowed * (1 + 1e-9) + 1e-12).sum())
+        found["checks"] += n
+        found[f"last / bound, {step}"] = float(measured[-1] / allowed[-1])
+    return found
+
+
+def variance(finite: Finite) -> float:
+    """The largest difference of eq. 46 from eq. 47, the MMD^2 of the quadrature weights, over the first N points."""
+    apart = []
+    for n in range(1, len(finite.x)):
+        some = finite.x[:n]
+        weights = quadrature_weights(some, finite.mean, H)[0]
+        apart.append(quadrature_variance(some, finite.mean, H) - mmd2(some, finite.mean, H, weights))
+    return float(np.abs(apart).max())
+
+
+def per_step(values: np.ndarray) -> float:
+    """The factor of MMD from step to step, by least squares of its logarithm, above rounding and after the start."""
+    seen = np.flatnonzero(values > 1e-7)
+    seen = seen[len(seen) // 4 :]
+    return float(np.exp(np.polyfit(seen, np.log(values[seen]), 1)[0]))
+
+
+def above_rounding(values: np.ndarray) -> np.ndarray:
+    return np.where(values > 1e-12, values, np.nan)
+
+
+@command("fwss_theorems", "FWSS18 Theorems 1 to 4, eq. 46: on finitely many points")
+def main(experiment: Experiment) -> None:
+    rng, n, problems = experiment.rng(), experiment.size(300, 2000), experiment.size(20, 200)
+    inner = [Finite(scattered(rng, 5), rng.dirichlet(np.full(5, 5.0))) for _ in range(problems)]
+    x = scattered(rng, 20)
+    outer = Finite(x, np.where(np.arange(20) % 5 == 2, 0.25, 0.0))
+    held = [bounds(one, n) for one in inner]
+    edge = {step: outer.mmd(step, n) for step in STEPS}
+    results = {
+        "above": sum(one["above"] for one in held), "checks": sum(one["checks"] for one in held),
+        "problems": problems, "particles": n, "first": held[0],
+        "nearest": max(v for one in held for k, v in one.items() if k.startswith("last")),
+        "eq. 46 - eq. 47": max(variance(one) for one in inner[:20]),
+        "radius, boundary": MarginalPolytope.of(x, outer.chances, H).radius,
+        "boundary": {step: {"last": float(v[-1]), "per step": per_step(v)} for step, v in edge.items()},
+    }  # fmt: skip
+    print(f"MMD above its bound: {results['above']} of {results['checks']}")
+    print(f"eq. 46 - eq. 47: {results['eq. 46 - eq. 47']:.1e}")
+    for step, found in results["boundary"].items():
+        print(f"mu_p on the boundary, {step}: MMD {found['last']:.2e} after {n} steps, x {found['per step']:.4f} each")
+    figure, (left, right) = experiment.axes(2)
+    polytope = MarginalPolytope.of(inner[0].x, inner[0].chances, H)
+    for step in STEPS:
+        (line,) = left.semilogy(above_rounding(inner[0].mmd(step, n)), label=step)
+        right.semilogy(above_rounding(edge[step]), color=line.get_color(), label=step)
+        if step in ("constant", "line-search"):
+            allowed = [polytope.bound(k, step) for k in range(1, n + 1)]
+            left.semilogy(allowed, ":", color=line.get_color(), label=f"{step}, Theorem 3")
+    left.set(title="MMD, 5 points, mu_p inside", xlabel="particles N", ylim=(1e-12, 3))
+    right.set(title="MMD, 20 points, mu_p on the boundary", xlabel="steps", ylim=(1e-12, 3))
+    experiment.finish(results, figure)
+
+
+if __name__ == "__main__":
+    typer.run(main)
