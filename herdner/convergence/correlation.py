@@ -91,7 +91,9 @@ class Correlation:
 
 
 def _check(focus: Focus) -> None:
-    """ValueError where a weight is drawn, or sees more than one probability."""
+    """ValueError where a weight is drawn, or sees more than one probability, or labels are more than two."""
+    if focus.target.shape[1] != 2:
+        raise ValueError(f"the estimate is for a variable of two labels, not of {focus.target.shape[1]}")
     if len(focus.keys) > 1:
         raise ValueError("the estimate is for weights that z determines, not for random bins")
     possible = focus.target.sum(axis=1) > 0

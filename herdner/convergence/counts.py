@@ -1,4 +1,4 @@
-"""Counting what a sampler visits on a small graph, by a compiled loop: up to 16 variables of two labels."""
+"""Counting what a sampler visits on a small graph: by a compiled loop for two labels, else by recorded states."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from herdner.convergence.correlation import Correlation
 from herdner.convergence.enumeration import joint
 from herdner.convergence.errors import Errors
 from herdner.convergence.focus import Focus, by_others
+from herdner.convergence.recorded import count_recorded, focus_of_labels
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backends.gibbs import Gibbs
 from herdner.inference.gibbs.run import Run, begun
@@ -33,8 +34,8 @@ _NOTHING = Record(best=False, marginals=False)
 class Counts:
     """What was visited, after each of ``lengths`` [N] sweeps of one run.
 
-    visits   uint64[N, L, Z, 2]: samples by the weight that was used, the state of the others, the label of X
-    returns  uint64[2, Z]: at the end, by the label that X had got when the same weight y was last used, and the new z
+    visits   uint64[N, L, Z, K]: samples by the weight that was used, the state of the others, the label of X
+    returns  uint64[K, Z]: at the end, by the label that X had got when the same weight y was last used, and the new z
     """
 
     focus: Focus
@@ -51,7 +52,7 @@ class Counts:
     def correlation(self) -> Correlation:
         """HGW19's estimate of what D^cor comes to, from the returns of these samples: those of a long Gibbs run.
 
-        ValueError for bins, whose weights see several probabilities.
+        ValueError for bins, whose weights see several probabilities, and beyond two labels.
         """
         return Correlation.of_returns(self.returns, self.focus)
 
@@ -115,12 +116,19 @@ def count(
     state is taken right after the update of ``variable``. The scan, the sweeps, the records and the chains of the plan
     are not used; annealing is refused. ``sharing``: whose weights y the samples are grouped by, by default those of
     the plan, and the blanket where it has none, as Gibbs. ``seed`` and ``start`` as for `Gibbs.infer`, to whose samples
-    these are equal. Takes about 5 ns for each update of 8 variables. All errors are ValueError.
+    these are equal. Takes about 5 ns for each update of 8 variables of two labels. With more labels somewhere, where
+    the definitions of HGW19 Sec. 4.3 hold as well, all states are kept (at most 2^27 labels), and random bins are
+    refused. All errors are ValueError.
     """
     compiled, ends = compile_tables(graph), [int(n) for n in lengths]
     n = _check(compiled, plan, ends)
     focus_of = range(n)[variable] if -n <= variable < n else _no_variable(variable, n)
     own = plan.sharing if plan.herds else None
+    if (compiled.sizes != 2).any():
+        drawn = own is not None and own.kind == "random-bins"
+        labelled = focus_of_labels(compiled, plan, (own if drawn else sharing or own) or blanket(), focus_of)
+        found = count_recorded(compiled, _bare(plan, ends[-1], focus_of, n), ends, labelled, seed, start)
+        return Counts(labelled, tuple(ends), *found)
     focus, groups = _focus(compiled, plan, own if sharing is None else sharing, focus_of)
     if own is not None and own.kind == "random-bins" and focus.keys.shape[0] == 1:
         raise ValueError("samples by random bins are grouped by these; leave sharing out")
@@ -145,9 +153,10 @@ def focus(graph: Graph, sharing: Sharing | None = None, variable: int = -1) -> F
     """One variable of a small graph, its other states and the weights of a sharing, by default the blanket's."""
     compiled = compile_tables(graph)
     n = _check(compiled, Gibbs(), [1])
-    return _focus(compiled, Gibbs(), sharing, range(n)[variable] if -n <= variable < n else _no_variable(variable, n))[
-        0
-    ]
+    of = range(n)[variable] if -n <= variable < n else _no_variable(variable, n)
+    if (compiled.sizes != 2).any():
+        return focus_of_labels(compiled, Gibbs(), sharing or blanket(), of)
+    return _focus(compiled, Gibbs(), sharing, of)[0]
 
 
 def _no_variable(variable: int, n: int) -> int:
@@ -157,11 +166,8 @@ def _no_variable(variable: int, n: int) -> int:
 def _check(compiled: TableGraph, plan: Gibbs, lengths: list[int]) -> int:
     """The number of variables, where the graph and the plan can be counted."""
     n = len(compiled.sizes)
-    if not 1 <= n <= loops.COUNTED_LIMIT or (compiled.sizes != 2).any():
-        raise ValueError(
-            f"counting takes graphs of 1 to {loops.COUNTED_LIMIT} variables of two labels, not one of {n} variables"
-            f" with up to {int(compiled.sizes.max(initial=0))} labels"
-        )
+    if not 1 <= n <= loops.COUNTED_LIMIT and not (compiled.sizes != 2).any():
+        raise ValueError(f"counting takes graphs of 1 to {loops.COUNTED_LIMIT} variables of two labels, not of {n}")
     if plan.annealing is not None:
         raise ValueError("counting compares with the graph's own distribution; leave annealing out")
     if not lengths or lengths[0] < 1 or any(b <= a for a, b in pairwise(lengths)):

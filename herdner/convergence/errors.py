@@ -32,14 +32,14 @@ class Errors:
 
     @classmethod
     def of(cls, visits: ArrayLike, focus: Focus) -> Errors:
-        """``visits`` [L, Z, 2]: how often x, z came with the first (second) weight of z; L = 1 may be left out."""
-        counts = np.asarray(visits, np.float64).reshape(*focus.keys.shape, 2)
+        """``visits`` [L, Z, K]: how often x, z came with the first (second) weight of z; L = 1 may be left out."""
+        counts = _counts(visits, focus)
         total = counts.sum()
         if not total > 0:
             raise ValueError("there are no samples to count errors of")
         p = counts / total
         of_yz, of_z, truth = p.sum(axis=2), p.sum(axis=(0, 2)), conditional(focus.target)
-        sums, aims = np.zeros((focus.n_weights, 2)), np.zeros((focus.n_weights, 2))
+        sums, aims = np.zeros((2, focus.n_weights, focus.target.shape[1]))
         np.add.at(sums, focus.keys, p)
         of_y = sums.sum(axis=1, keepdims=True)
         used = np.where(of_y > 0, of_y, 1.0)
@@ -74,7 +74,7 @@ class Lambdas:
 
     @classmethod
     def of(cls, f: ArrayLike, focus: Focus) -> Lambdas:
-        """``f`` [Z, 2], split into a function of x, one of z, a constant and a rest by its means over each.
+        """``f`` [Z, K], split into a function of x, one of z, a constant and a rest by its means over each.
 
         Norms are halves of ranges where a constant does not matter. As P(z | y) is not known beforehand, the norm of
         the rest stands for that of its conditional expectation: the bound holds for any samples.
@@ -92,16 +92,21 @@ class Lambdas:
         return sum(getattr(self, part) * getattr(errors, part) for part in parts)
 
 
+def _counts(visits: ArrayLike, focus: Focus) -> NDArray[np.float64]:
+    """[L, Z, K]."""
+    return np.asarray(visits, np.float64).reshape(*focus.keys.shape, focus.target.shape[1])
+
+
 def expectation_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
-    """The mean of f [Z, 2] over the samples less its expectation."""
-    counts = np.asarray(visits, np.float64).reshape(*focus.keys.shape, 2).sum(axis=0)
+    """The mean of f [Z, K] over the samples less its expectation."""
+    counts = _counts(visits, focus).sum(axis=0)
     values = np.asarray(f, np.float64).reshape(focus.target.shape)
     return float((values * (counts / counts.sum() - focus.target)).sum())
 
 
 def rao_blackwell_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
-    """The mean over the samples of E[f | z], X integrated out, less the expectation of f [Z, 2] (HGW19 eq. 12)."""
-    counts = np.asarray(visits, np.float64).reshape(*focus.keys.shape, 2).sum(axis=(0, 2))
+    """The mean over the samples of E[f | z], X integrated out, less the expectation of f [Z, K] (HGW19 eq. 12)."""
+    counts = _counts(visits, focus).sum(axis=(0, 2))
     values = np.asarray(f, np.float64).reshape(focus.target.shape)
     over_x = (conditional(focus.target) * values).sum(axis=1)
     return float((over_x * (counts / counts.sum() - focus.target.sum(axis=1))).sum())
@@ -112,13 +117,12 @@ def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
     weighed by what E[f | z] owes to each alone, and D^z, weighed by the rest.
 
     What it owes to one is its mean over the states of the others, less its mean over all; where a constant does not
-    matter, a norm is half a range. The states z are those of V - 1 variables of two labels.
+    matter, a norm is half a range.
     """
-    counts = np.asarray(visits, np.float64).reshape(*focus.keys.shape, 2).sum(axis=(0, 2))
-    values = np.asarray(f, np.float64).reshape(focus.target.shape)
-    n = len(counts).bit_length() - 1
-    off = (counts / counts.sum() - focus.target.sum(axis=1)).reshape((2,) * n)
-    over_x = (conditional(focus.target) * values).sum(axis=1).reshape((2,) * n)
+    counts = _counts(visits, focus).sum(axis=(0, 2))
+    values, n = np.asarray(f, np.float64).reshape(focus.target.shape), len(focus.sizes)
+    off = (counts / counts.sum() - focus.target.sum(axis=1)).reshape(focus.sizes)
+    over_x = (conditional(focus.target) * values).sum(axis=1).reshape(focus.sizes)
     rest, bound = over_x - over_x.mean(), 0.0
     for j in range(n):
         others = tuple(k for k in range(n) if k != j)
@@ -131,7 +135,8 @@ def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
 def herding_bound(
     n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0, width: float | None = None
 ) -> NDArray[np.float64]:
-    """2 c B / T, which D^herding never exceeds (HGW19 eq. 10): B weights, T sweeps, c = 1 + error bound + width.
+    """2 c B / T, which D^herding of two labels never exceeds (HGW19 eq. 10): B weights, T sweeps, c = 1 + error bound +
+    width.
 
     ``width``: how far the probabilities that one weight sees lie apart. 0 where it sees one alone (blanket, complete
     and shared herding, random bins) and in the circular form; 1 / B in bins of the threshold form. None: 1 / B, which

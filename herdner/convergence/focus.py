@@ -15,17 +15,18 @@ T = TypeVar("T", bound=np.generic)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Focus:
-    """What an update of one variable X of two labels depends on.
+    """What an update of one variable X of K labels depends on.
 
     Z states z of the other variables, the last of them fastest; L = 1 weight that z uses, or 2 between which one is
     drawn (`random_bins`); Y weights in all.
 
     variable  X
-    target    float64[Z, 2]: pi(x, z)
+    target    float64[Z, K]: pi(x, z)
     keys      int64[L, Z]: the weights y that z can use, 0 to Y - 1
     chances   float64[L, Z]: pi(y | z) of each
-    aims      float64[Y]: q(1 | y) where the weight herds a probability of its own (RDHG); None: the mean of pi(1 | z)
+    aims      float64[Y]: q(1 | y) where the weight herds a probability of its own (RDHG); None: the mean of pi(x | z)
               over the samples of y (HGW19 eq. 1)
+    sizes     numbers of labels of the other variables
     """
 
     variable: int
@@ -33,19 +34,21 @@ class Focus:
     keys: NDArray[np.int64]
     chances: NDArray[np.float64]
     aims: NDArray[np.float64] | None = None
+    sizes: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, whole: NDArray[np.float64], variable: int, keys: NDArray[np.int64], sharing: Sharing) -> Focus:
-        """``whole`` [2, .., 2] is the joint; ``keys`` [Z] those of the sampler, of random bins the lower of two."""
+        """``whole`` [K1, .., KV] is the joint; ``keys`` [Z] those of the sampler, of random bins the lower of two."""
         target = by_others(whole, variable)
+        sizes = tuple(size for j, size in enumerate(whole.shape) if j != variable)
         if sharing.kind != "random-bins":
             _, compact = np.unique(keys, return_inverse=True)
-            return cls(variable, target, compact.reshape(1, -1), np.ones((1, len(keys))))
+            return cls(variable, target, compact.reshape(1, -1), np.ones((1, len(keys))), sizes=sizes)
         scaled = conditional(target)[:, 1] * sharing.n_bins
         upper = np.minimum(keys + 1, sharing.n_bins)
         chance = np.clip(scaled - keys, 0.0, 1.0)
         aims = np.arange(sharing.n_bins + 1) / sharing.n_bins
-        return cls(variable, target, np.stack([keys, upper]), np.stack([1 - chance, chance]), aims)
+        return cls(variable, target, np.stack([keys, upper]), np.stack([1 - chance, chance]), aims, sizes)
 
     @property
     def n_weights(self) -> int:
@@ -54,12 +57,12 @@ class Focus:
 
 
 def by_others(whole: NDArray[T], variable: int) -> NDArray[T]:
-    """[Z, 2] from [2, .., 2]: the variable last, the states of the others flat."""
-    return np.moveaxis(whole, variable, -1).reshape(-1, 2)
+    """[Z, K] from [K1, .., KV]: the variable last, the states of the others flat."""
+    return np.moveaxis(whole, variable, -1).reshape(-1, whole.shape[variable])
 
 
 def conditional(target: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[Z, 2]: pi(x | z); a half where z is impossible."""
+    """[Z, K]: pi(x | z); 1 / K where z is impossible."""
     total = target.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(total > 0, target / total, 0.5)
+        return np.where(total > 0, target / total, 1 / target.shape[1])

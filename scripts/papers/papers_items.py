@@ -349,6 +349,20 @@ def authors_table(r: Results) -> tuple[str, bool]:
     return words, all(abs(a / b - 1) < 0.02 for a, b in pairs.values())
 
 
+def labels19(r: Results) -> tuple[str, bool]:
+    rows = {name: found for name, found in r.items() if name != "lengths"}
+    shown = [
+        f"{name}: cor {g(f['cor'][-1])}, herding {g(f['herding'][-1])}" for name, f in rows.items() if "HG" in name
+    ]
+    slopes = [f["slope of herding"] for name, f in rows.items() if "Gibbs" not in name and "complete" not in name]
+    no_bias = all(f["cor"][-1] < 1e-9 for name, f in rows.items() if "complete" in name)
+    above = sum(f["above"] for f in rows.values())
+    words = (
+        f"{'; '.join(shown)}; D^herding ~ T^{min(slopes):.2f} to T^{max(slopes):.2f}; D^all above the sum {above} times"
+    )
+    return words, no_bias and above == 0 and max(slopes) < -0.85
+
+
 def load() -> tuple[dict[str, str], list[Item]]:
     """The commands, and the items in the order of the page; KeyError where papers.toml names a function not here."""
     held = tomllib.loads(Path(__file__).with_name("papers.toml").read_text(encoding="utf-8"))

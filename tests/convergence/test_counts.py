@@ -19,7 +19,8 @@ from herdner.convergence import (
     rao_blackwell_bound,
     rao_blackwell_error,
 )
-from herdner.graph import FactorGraph, TableFactors, boltzmann, ising, potts
+from herdner.convergence.recorded import count_recorded, focus_of_labels
+from herdner.graph import FactorGraph, TableFactors, boltzmann, compile_tables, ising, potts
 from herdner.inference.backends.gibbs import (
     Gibbs,
     annealed_gibbs,
@@ -82,6 +83,23 @@ def test_counts_are_those_of_the_samplers_own_samples(graph, plan):
     kept = replace(plan, n_sweeps=n, record=KEPT).infer(graph, 5).joint
     assert np.array_equal(found.visits[-1].sum(axis=0).ravel(), np.rint(kept * n).ravel())
     assert found.returns.sum() <= n
+
+
+@pytest.mark.parametrize("name", [name for name in PLANS if "random bins" not in name])
+@pytest.mark.parametrize("graph", ["ring", "grid", "triples"])
+def test_recorded_states_of_two_labels_are_counted_as_the_loop_counts_them(name, graph):
+    graph, plan = GRAPHS[graph], PLANS[name]
+    if name == "sum" and graph is GRAPHS["triples"]:
+        pytest.skip("the sum of neighbours needs pairs")
+    wanted, compiled = count(graph, plan, [60, 500], seed=8), compile_tables(graph)
+    sharing = plan.sharing if plan.herds else blanket()
+    seen = focus_of_labels(compiled, plan, sharing, len(compiled.sizes) - 1)
+    groups = {(a, b) for a, b in zip(seen.keys[0].tolist(), wanted.focus.keys[0].tolist(), strict=True)}
+    assert len(groups) == seen.n_weights == wanted.focus.n_weights
+    bare = replace(plan, n_sweeps=500, burn_in=0)
+    visits, returns = count_recorded(compiled, bare, [60, 500], seen, 8, None)
+    assert np.array_equal(visits, wanted.visits)
+    assert np.array_equal(returns, wanted.returns)
 
 
 @pytest.mark.parametrize("variable", [0, 3, -2])
@@ -215,7 +233,10 @@ def test_rao_blackwellised_means_are_bounded_by_marginals_where_those_say_all():
 @pytest.mark.parametrize(
     ("graph", "plan", "lengths", "more", "words"),
     [
-        (potts(0.3, np.zeros((2, 2, 3))), gibbs(), [10], {}, "two labels"),
+        (potts(0.3, np.zeros((2, 2, 3))), rdhg(), [10], {}, "the states do not tell which random bin"),
+        (potts(0.3, np.zeros((2, 2, 3))), rdhg(), [10], {"sharing": blanket()}, "which random bin"),
+        (potts(0.3, np.zeros((2, 2, 3))), gibbs(), [2**27], {}, "use fewer sweeps"),
+        (potts(0.3, np.zeros((4, 3, 3))), gibbs(), [10], {}, "5.31e\\+05 states"),
         (ising(0.3, np.zeros((5, 5))), gibbs(), [10], {}, "1 to 16 variables"),
         (GRAPHS["ring"], annealed_gibbs(), [10], {}, "annealing"),
         (GRAPHS["ring"], gibbs(), [], {}, "rising"),

@@ -12,8 +12,9 @@ from herdner.inference.backends.gibbs import dhg, rdhg
 from herdner.sampling import bins
 
 
-def test_no_bound_of_an_error_is_below_it() -> None:
-    assert [what for seed in range(400) for what in violations(seed)] == []
+@pytest.mark.parametrize(("cases", "labels"), [(400, False), (150, True)])
+def test_no_bound_of_an_error_is_below_it(cases, labels) -> None:
+    assert [what for seed in range(cases) for what in violations(seed, labels=labels)] == []
 
 
 @pytest.mark.slow

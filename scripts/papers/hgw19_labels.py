@@ -1,0 +1,70 @@
+"""The parts of the error of HGW19 Sec. 4.3 for three and four labels, which the paper leaves to the reader.
+
+    python scripts/papers/hgw19_labels.py [--quick] [--seed N] [--out FOLDER]
+
+Rings of five variables, tables normal with standard deviation 0.7: Gibbs, herded Gibbs, one bin and four bins of the
+threshold form, complete herding. D^cor, D^herding, D^approx and D^all after each power of two of sweeps, means of runs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import typer
+from experiment import Experiment, command, powers, slope
+
+from herdner import FactorGraph, TableFactors, dhg, gibbs, herded_gibbs
+from herdner.convergence import count
+from herdner.sampling import complete_sharing
+
+PARTS = ("cor", "herding", "approx", "z", "all")
+PLANS = {
+    "Gibbs": gibbs(), "HG": herded_gibbs(), "DHG(1)": dhg(n_bins=1, form="threshold"),
+    "DHG(4)": dhg(n_bins=4, form="threshold"), "complete HG": herded_gibbs(sharing=complete_sharing()),
+}  # fmt: skip
+
+
+def ring(rng: np.random.Generator, n_labels: int) -> FactorGraph:
+    """Five variables, each pair with a table of its own."""
+    scopes = [[i, (i + 1) % 5] for i in range(5)]
+    return FactorGraph([n_labels] * 5, [TableFactors(scopes, 0.7 * rng.normal(size=(5, n_labels, n_labels)))])
+
+
+@command("hgw19_labels", "HGW19 Sec. 4.3 for three and four labels")
+def main(experiment: Experiment) -> None:
+    lengths, runs = powers(4, experiment.size(15, 20)), experiment.size(4, 20)
+    graphs = {f"{k} labels": ring(experiment.rng(k), k) for k in (3, 4)}
+    probe = graphs["4 labels"]
+    share = 1 / (64 * 2 * runs * len(PLANS))
+    experiment.announce(lambda: count(probe, herded_gibbs(), [lengths[-1] // 64], seed=0), share)
+    results: dict = {"lengths": lengths}
+    figure, panels = experiment.axes(len(PARTS) - 1, rows=2, width=3.8, height=3.2)
+    for row, (name, graph) in enumerate(graphs.items()):
+        for plan_name, plan in PLANS.items():
+            one = experiment.repeat(
+                lambda s, g=graph, p=plan: [
+                    [getattr(e, part) for part in PARTS] for e in count(g, p, lengths, seed=s).errors
+                ],
+                runs,
+            )
+            mean = one.mean(axis=0).T
+            found = dict(zip(PARTS, mean, strict=True))
+            above = one[..., -1] > one[..., :-1].sum(axis=-1) + 1e-9
+            results[f"{name}, {plan_name}"] = {
+                **found,
+                "slope of herding": slope(lengths[3:], found["herding"][3:]),
+                "above": int(above.sum()),
+            }
+            for column, part in enumerate(("cor", "herding", "approx", "all")):
+                panel = panels[4 * row + column]
+                shown = np.where(found[part] > 1e-12, found[part], np.nan)
+                panel.loglog(lengths, shown, marker=".", label=plan_name)
+                panel.set(title=f"D$^{{{part}}}$, {name}", xlabel="sweeps T")
+    for name, found in results.items():
+        if name != "lengths":
+            last = ", ".join(f"{part} {found[part][-1]:.2e}" for part in PARTS)
+            print(f"{name}: {last}; D^herding ~ T^{found['slope of herding']:.2f}")
+    experiment.finish(results, figure)
+
+
+if __name__ == "__main__":
+    typer.run(main)
