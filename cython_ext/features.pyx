@@ -12,6 +12,7 @@ from threading import Lock
 
 import numpy as np
 
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from hashing cimport combine
@@ -41,6 +42,17 @@ cdef enum:
     RING = 4               # tokens whose keys are kept at a time (a power of two above three)
 
 
+ctypedef struct Conjunction:
+    # a template that reads more than one word's own record: (source, index) of its first two items, see find_sources
+    uint64_t seed
+    int32_t source
+    int32_t index
+    int32_t second_source   # -1: there is no second item
+    int32_t second_index
+    int32_t rest            # further items, among those of all conjunctions
+    int32_t end
+
+
 ctypedef struct Origin:
     # where a key comes from
     int32_t template    # in the order of the enumeration: singles, elsewhere (left, right of each), conjunctions
@@ -62,9 +74,10 @@ cdef class Extractor:
     weights: to score with, or None for training.
     """
     cdef const int32_t[:, ::1] singles
-    cdef int32_t[:, ::1] conjunctions   # items as (source, index): see find_sources
-    cdef const int32_t[::1] conjunction_starts, elsewhere
-    cdef const uint64_t[::1] single_seeds, conjunction_seeds
+    cdef int32_t[:, ::1] items          # of conjunctions, as (source, index): see find_sources
+    cdef Conjunction* conjunctions
+    cdef const int32_t[::1] elsewhere
+    cdef const uint64_t[::1] single_seeds
     cdef const uint64_t[:, ::1] elsewhere_seeds
     cdef WordTable classes, gazetteers
     cdef FeatureWeights weights
@@ -76,31 +89,49 @@ cdef class Extractor:
     def __init__(self, plan, WordTable classes, WordTable gazetteers, Py_ssize_t n_gazetteers,
                  FeatureWeights weights=None):
         self.singles, self.single_seeds = plan["singles"], plan["single_seeds"]
-        self.conjunction_starts, self.conjunctions = plan["conjunction_starts"], plan["conjunctions"].copy()
-        self.conjunction_seeds = plan["conjunction_seeds"]
+        self.items, self.n_conjunctions = plan["conjunctions"].copy(), len(plan["conjunction_seeds"])
         self.elsewhere, self.elsewhere_seeds = plan["elsewhere"], plan["elsewhere_seeds"]
         self.n_occurrences, self.window = plan["n_occurrences"], plan["window"]
         self.classes, self.gazetteers, self.weights = classes, gazetteers, weights
         self.n_labels = weights.n_labels if weights is not None else 0
         self.n_position = N_POSITION_ATTRIBUTES + n_gazetteers
-        self.max_keys = (self.singles.shape[0] + self.conjunction_seeds.shape[0]
+        self.max_keys = (self.singles.shape[0] + self.n_conjunctions
                          + 2 * 2 * self.n_occurrences * self.elsewhere.shape[0])
         self.nothing = np.zeros(self.n_position, np.uint64)
-        self.n_conjunctions = self.conjunction_seeds.shape[0]
         self.reach = max([abs(offset) for _, offset in plan["conjunctions"]], default=0)
         self.name_sources()
+        self.lay_out(plan["conjunction_starts"], plan["conjunction_seeds"])
         self.lock, self.store = Lock(), self.new_store(0)
 
     cdef void name_sources(self):
         """Rewrite items (attribute, offset) as (source, index), in the order of `find_sources`."""
         cdef Py_ssize_t item
         cdef int32_t attribute, source
-        for item in range(self.conjunctions.shape[0]):
-            attribute, source = self.conjunctions[item, 0], self.conjunctions[item, 1] + <int32_t> self.reach
+        for item in range(self.items.shape[0]):
+            attribute, source = self.items[item, 0], self.items[item, 1] + <int32_t> self.reach
             if attribute >= N_TYPE_ATTRIBUTES:
                 attribute -= N_TYPE_ATTRIBUTES
                 source += 2 * <int32_t> self.reach + 1
-            self.conjunctions[item, 0], self.conjunctions[item, 1] = source, attribute
+            self.items[item, 0], self.items[item, 1] = source, attribute
+
+    cdef int lay_out(self, const int32_t[::1] starts, const uint64_t[::1] seeds) except -1:
+        """The conjunctions as the loop over them reads them."""
+        cdef Py_ssize_t c
+        cdef int32_t begin
+        cdef Conjunction* found
+        self.conjunctions = <Conjunction*> PyMem_RawCalloc(max(self.n_conjunctions, 1), sizeof(Conjunction))
+        if self.conjunctions == NULL:
+            raise MemoryError("no memory for templates")
+        for c in range(self.n_conjunctions):
+            found, begin = &self.conjunctions[c], starts[c]
+            found.seed, found.source, found.index = seeds[c], self.items[begin, 0], self.items[begin, 1]
+            found.second_source, found.rest, found.end = -1, begin + 2, starts[c + 1]
+            if begin + 1 < found.end:
+                found.second_source, found.second_index = self.items[begin + 1, 0], self.items[begin + 1, 1]
+        return 0
+
+    def __dealloc__(self):
+        PyMem_RawFree(self.conjunctions)
 
     cdef TypeStore new_store(self, Py_ssize_t n_tokens):
         cdef Py_ssize_t n_places = 2 * self.window + 3
@@ -184,20 +215,30 @@ cdef class Extractor:
         to ``origins`` (unless that is NULL).
         """
         cdef Py_ssize_t c, item, n = 0, first = self.singles.shape[0] + 2 * self.elsewhere.shape[0]
+        cdef const Conjunction* each
         cdef uint64_t h, value
         for c in range(self.n_conjunctions):
-            h = self.conjunction_seeds[c]
-            for item in range(self.conjunction_starts[c], self.conjunction_starts[c + 1]):
-                value = sources[self.conjunctions[item, 0]][self.conjunctions[item, 1]]
+            each = &self.conjunctions[c]
+            value = sources[each.source][each.index]
+            if value == 0:
+                continue
+            h = combine(each.seed, value)
+            if each.second_source >= 0:
+                value = sources[each.second_source][each.second_index]
                 if value == 0:
-                    break
+                    continue
                 h = combine(h, value)
-            else:
-                if known is None or known.may_hold(h):
-                    keys[n] = h
-                    if origins != NULL:
-                        origins[n].template = <int32_t> (first + c)
-                    n += 1
+                for item in range(each.rest, each.end):
+                    value = sources[self.items[item, 0]][self.items[item, 1]]
+                    if value == 0:
+                        break
+                    h = combine(h, value)
+                if value == 0:
+                    continue
+            keys[n] = h
+            if origins != NULL:
+                origins[n].template = <int32_t> (first + c)
+            n += <Py_ssize_t> (known is None or known.may_hold(h))  # no branch: nobody can foretell it
         return n
 
     cdef Py_ssize_t neighbour_keys(self, Context context, Py_ssize_t token, uint64_t* keys,
@@ -335,18 +376,38 @@ cdef class Extractor:
     cdef void add_word_sums(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
                             double* scores) noexcept nogil:
         cdef int32_t places[2 * MOST_OCCURRENCES]
-        cdef Py_ssize_t offset, k, side
+        cdef const double* sums[2 * FARTHEST + 1 + 4 * MOST_OCCURRENCES]
+        cdef Py_ssize_t offset, k, side, n = 0
         cdef int32_t neighbour
         for offset in range(-self.window, self.window + 1):
-            self.add_sums(context.store, context.type_at(token + offset, begin, end), offset + self.window, scores)
+            sums[n] = self.sums_at(context, context.type_at(token + offset, begin, end), offset + self.window)
+            n += 1
         for k in range(context.other_occurrences(token, self.n_occurrences, places)):
             for side in range(2):
                 neighbour = beside(&context.view, places[k], side)
                 if neighbour != -1:
-                    self.add_sums(context.store, context.types[neighbour], 2 * self.window + 1 + side, scores)
+                    sums[n] = self.sums_at(context, context.types[neighbour], 2 * self.window + 1 + side)
+                    n += 1
+        add_rows(scores, sums, n, self.n_labels)
 
-    cdef inline void add_sums(self, TypeStore store, Py_ssize_t type, Py_ssize_t place, double* scores) noexcept nogil:
-        cdef const double* sums = store.sums_of(type) + place * self.n_labels
-        cdef Py_ssize_t k
-        for k in range(self.n_labels):
-            scores[k] += sums[k]
+    cdef inline const double* sums_at(self, Context context, Py_ssize_t type, Py_ssize_t place) noexcept nogil:
+        return context.store.sums_of(type) + place * self.n_labels
+
+
+cdef void add_rows(double* scores, const double** rows, Py_ssize_t n, Py_ssize_t n_labels) noexcept nogil:
+    """Adds the rows, one after the other, to the scores of each label: four labels at a time stay in registers."""
+    cdef double a, b, c, d
+    cdef Py_ssize_t k = 0, i
+    while k + 4 <= n_labels:
+        a, b, c, d = scores[k], scores[k + 1], scores[k + 2], scores[k + 3]
+        for i in range(n):
+            a += rows[i][k]
+            b += rows[i][k + 1]
+            c += rows[i][k + 2]
+            d += rows[i][k + 3]
+        scores[k], scores[k + 1], scores[k + 2], scores[k + 3] = a, b, c, d
+        k += 4
+    while k < n_labels:
+        for i in range(n):
+            scores[k] += rows[i][k]
+        k += 1

@@ -154,15 +154,30 @@ def add_messages(double[:, ::1] total not None, const int32_t[:, ::1] ends not N
     In the order of the links, each alone: so the numbers of a document do not depend on what else there is.
     """
     cdef const double[::1] scales = scale
-    cdef Py_ssize_t f, i, j, n_labels = table.shape[0]
-    cdef int32_t earlier, later
-    cdef double weight, expected
-    for f in range(ends.shape[0]):
-        earlier, later = ends[f, 0], ends[f, 1]
-        weight = 1.0 if scales is None else scales[f]
+    cdef const double[:, ::1] turned = np.ascontiguousarray(np.swapaxes(table, 0, 1))
+    cdef Py_ssize_t f, n_labels = table.shape[0]
+    cdef double[::1] expected = np.empty(n_labels)
+    with nogil:
+        for f in range(ends.shape[0]):
+            add_message(&total[ends[f, 0], 0], &total[ends[f, 1], 0], 1.0 if scales is None else scales[f],
+                        &table[0, 0], &turned[0, 0], &beliefs[ends[f, 0], 0], &beliefs[ends[f, 1], 0], &expected[0],
+                        n_labels)
+
+
+cdef void add_message(double* to_earlier, double* to_later, double weight, const double* table, const double* turned,
+                      const double* earlier, const double* later, double* expected, Py_ssize_t n_labels) noexcept nogil:
+    """The sums of `add_messages` for one link, each over the labels in their order, all labels side by side."""
+    cdef Py_ssize_t i, j
+    cdef double share
+    for i in range(n_labels):
+        expected[i] = 0.0
+    for j in range(n_labels):
+        share = later[j]
         for i in range(n_labels):
-            expected = 0.0
-            for j in range(n_labels):
-                expected += table[i, j] * beliefs[later, j]
-                total[later, j] += weight * beliefs[earlier, i] * table[i, j]
-            total[earlier, i] += weight * expected
+            expected[i] += turned[j * n_labels + i] * share
+    for i in range(n_labels):
+        share = weight * earlier[i]
+        for j in range(n_labels):
+            to_later[j] += share * table[i * n_labels + j]
+    for i in range(n_labels):
+        to_earlier[i] += weight * expected[i]

@@ -1,6 +1,22 @@
+from typing import Any, TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
+
+T = TypeVar("T")
+N = TypeVar("N", bound=tuple[Any, ...])
 
 def read_spans(
     states: NDArray[np.int32], prefixes: NDArray[np.uint8], labels: NDArray[np.int32], offsets: NDArray[np.int64]
 ) -> NDArray[np.int64]: ...
+def make_spans(
+    kind: type[N], starts: NDArray[np.int64], ends: NDArray[np.int64], labels: list[str], origin: int = 0
+) -> list[N]: ...
+def make_entities(
+    kind: type[T],
+    spans: list[N],
+    text: str,
+    token_starts: NDArray[np.int64],
+    token_ends: NDArray[np.int64],
+    confidences: NDArray[np.float64] | None = None,
+) -> tuple[T, ...]: ...

@@ -19,7 +19,7 @@ from herdner.ner.model import Model
 from herdner.ner.names.evidence import Evidence
 from herdner.ner.recasing import reader
 from herdner.text.document import Document, Tagging
-from herdner.text.tags import Scheme, Span, spans_from_states
+from herdner.text.tags import Chunks, Scheme, Span, chunks_from_states
 
 Floats = NDArray[np.float64]
 States = NDArray[np.int32]
@@ -235,12 +235,13 @@ class Decoder:
             found = decode(self.crf, unary, offsets, links, backend, rng)
         except UnsupportedGraph as error:
             raise UnsupportedGraph(f"{error}; or leave the links out (links=False; --set links=false)") from None
-        spans = spans_from_states(found.states, self.labels, offsets)
+        chunks = chunks_from_states(found.states, self.labels, offsets)
+        spans = chunks.spans()
         if uncertainty and spans:
             sure = mean_confidences(self.particles, unary, offsets, links, backend, rng, found, spans)
         else:
             sure = self.confidences(unary, offsets, links, found, spans)
-        return self._parts(documents, starts, found.states, spans, sure)
+        return self._parts(documents, starts, found.states, chunks, sure)
 
     def confidences(
         self,
@@ -256,16 +257,16 @@ class Decoder:
         return self.calibration(span_beliefs(self.crf, unary, sentence_offsets, links, found, spans))
 
     def _parts(
-        self, documents: Sequence[Document], starts: list[int], states: States, spans: Sequence[Span], sure: Floats
+        self, documents: Sequence[Document], starts: list[int], states: States, chunks: Chunks, sure: Floats
     ) -> list[Document]:
         """The documents with what was found in each."""
-        cuts = np.searchsorted([span.start for span in spans], starts).tolist()
+        cuts = np.searchsorted(chunks.starts, starts).tolist()
         found: list[Document] = []
         for d, document in enumerate(documents):
             start, own = starts[d], slice(cuts[d], cuts[d + 1])
-            moved = [Span(span.start - start, span.end - start, span.label) for span in spans[own]]
-            tags: Tagging | list[str] = Tagging(moved, self.scheme or "iob2")
+            spans = chunks.spans(own, start)
+            tags: Tagging | list[str] = Tagging(spans, self.scheme or "iob2")
             if self.scheme is None:  # any sequence may come out: it stays as it is
                 tags = [self.labels[state] for state in states[start : starts[d + 1]].tolist()]
-            found.append(replace(document, tags=tags, entities=document.entities_from_spans(moved, sure[own])))
+            found.append(document.with_found(spans, tags, sure[own]))
         return found

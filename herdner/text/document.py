@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner._ext.tags import make_entities
 from herdner._ext.text import misplaced
 from herdner.text.open import Open, Place, is_open
 from herdner.text.source_map import SourceMap
@@ -251,6 +252,17 @@ class Document:
         entities = self.entities_from_spans(spans, confidences)
         return replace(self, tags=Tagging(spans, scheme), entities=entities, open=None)
 
+    def with_found(
+        self, spans: list[Span], tags: Tagging | list[str], confidences: NDArray[np.float64] | None
+    ) -> Document:
+        """The same document with names that a tagger has just found among these very tokens, and their tags: nothing is
+        looked at again.
+        """
+        entities = self.entities_from_spans(spans, confidences)
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__, spans=spans, tags=tags, entities=entities)
+        return found
+
     def with_entities(self, entities: Iterable[Entity], scheme: Scheme = "iob2") -> Document:
         """The same document with these entities (sorted, otherwise as given) and the tags that `project` finds."""
         ordered = tuple(sorted(entities, key=lambda entity: (entity.start, entity.end)))
@@ -321,15 +333,8 @@ class Document:
         self, spans: Sequence[Span], confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None
     ) -> tuple[Entity, ...]:
         """Entities with character offsets for token spans, each with its confidence in [0, 1] where known."""
-        firsts, lasts = [span.start for span in spans], [span.end - 1 for span in spans]
-        starts: list[int] = self.token_starts[firsts].tolist() if spans else []
-        ends: list[int] = self.token_ends[lasts].tolist() if spans else []
-        known = [None] * len(spans) if confidences is None else [float(c) for c in confidences]
-        text = self.text
-        return tuple(
-            Entity(start, end, span.label, text[start:end], confidence)
-            for span, start, end, confidence in zip(spans, starts, ends, known, strict=True)
-        )
+        sure = None if confidences is None else np.ascontiguousarray(confidences, np.float64)
+        return make_entities(Entity, list(spans), self.text, self.token_starts, self.token_ends, sure)
 
 
 def project(entities: Sequence[Entity], document: Document) -> Projection:

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.tags import read_spans
+from herdner._ext.tags import make_spans, read_spans
 
 SentenceOffsets = Sequence[int] | NDArray[np.int64]
 Scheme = Literal["iob1", "iob2", "iobes", "bilou"]
@@ -30,6 +30,18 @@ class Span(NamedTuple):
     start: int
     end: int
     label: str
+
+
+class Chunks(NamedTuple):
+    """M spans as columns: int64[M] first tokens, int64[M] the tokens behind them, and labels."""
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    labels: list[str]
+
+    def spans(self, chosen: slice = slice(None), origin: int = 0) -> list[Span]:
+        """The chosen ones as values, tokens counted from ``origin``."""
+        return make_spans(Span, self.starts[chosen], self.ends[chosen], self.labels[chosen], origin)
 
 
 class Transitions(NamedTuple):
@@ -95,10 +107,17 @@ def spans_from_states(
     states: NDArray[np.int32], tags: tuple[str, ...], sentence_offsets: SentenceOffsets | None = None
 ) -> list[Span]:
     """`spans_from_tags` of the sequence whose token t has the tag ``tags[states[t]]``, in conlleval's reading."""
+    return chunks_from_states(states, tags, sentence_offsets).spans()
+
+
+def chunks_from_states(
+    states: NDArray[np.int32], tags: tuple[str, ...], sentence_offsets: SentenceOffsets | None = None
+) -> Chunks:
+    """`spans_from_states` as columns."""
     prefixes, labels, names = _columns(tags)
     borders = [0, len(states)] if sentence_offsets is None else sentence_offsets
     starts, ends, found = read_spans(states, prefixes, labels, np.ascontiguousarray(borders, np.int64))
-    return list(map(Span, starts.tolist(), ends.tolist(), map(names.__getitem__, found.tolist())))
+    return Chunks(starts, ends, [names[k] for k in found.tolist()])
 
 
 @lru_cache(maxsize=256)

@@ -98,6 +98,16 @@ def test_entities_carry_confidences():
     assert type(entity.confidence) is float
 
 
+def test_entities_of_tokens_that_are_not_there_are_refused():
+    document = Document.from_tokens([["Ada", "wrote"]])
+    for wrong in (Span(0, 3, "PER"), Span(-1, 1, "PER"), Span(1, 1, "PER")):
+        with pytest.raises(IndexError, match="not among 2 tokens"):
+            document.entities_from_spans([wrong])
+    with pytest.raises(ValueError, match="differ in number"):
+        document.entities_from_spans([Span(0, 1, "PER")], [0.5, 0.5])
+    assert hash(document.entities_from_spans([Span(0, 1, "PER")])[0]) == hash(Entity(0, 3, "PER", "Ada"))
+
+
 def test_refusals():
     document = Document.from_tokens([["Ada", "wrote"]])
     with pytest.raises(ValueError, match="2 tokens but got 1 tags"):
