@@ -39,9 +39,11 @@ def herd(
     random point. Ties go to the first point. The weights returned continue the run where it ended.
 
     Where the moments lie in the convex hull of the features the weights stay bounded, and the error is O(1 / T).
-    Outside of it no samples have these moments: the weights then grow without limit, by the distance to the
-    hull with each sample, and the means approach the nearest point of the hull.
-    Time O(n_samples n d). ValueError, in one line, for shapes that do not fit and numbers that are not finite.
+    Outside of it no samples have these moments: the weights then grow without limit, by the distance to the hull with
+    each sample, and the means approach the nearest point of the hull. Time O(n_samples n d).
+
+    Raises:
+        ValueError: Shapes do not fit, or numbers are not finite.
     """
     points = _finite(features, "features")
     if points.ndim != 2 or not points.size:
@@ -67,9 +69,11 @@ def herd_categorical(
 
     Each label's count is within K - 1 of T p, for K = 2 within 1 (HG16 Lemma 1), from the default start, which is p,
     from a random one in the set that herding stays in (``seed``; for K = 2 the first label then has the probabilities
-    p), or from the ``weights`` [K] that another run ended with.
-    Labels of probability 0 are never chosen. Probabilities are rounded to multiples of 2^-(53 - the bits of K), about
-    1e-15, so that the weights are exact. ValueError, in one line, where p is no distribution.
+    p), or from the ``weights`` [K] that another run ended with. Labels of probability 0 are never chosen. Probabilities
+    are rounded to multiples of 2^-(53 - the bits of K), about 1e-15, so that the weights are exact.
+
+    Raises:
+        ValueError: ``p`` is no distribution.
     """
     wanted = _finite(p, "p")
     if wanted.ndim != 1 or not wanted.size or (wanted < 0).any() or abs(wanted.sum() - 1) > 1e-9:

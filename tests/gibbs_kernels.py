@@ -12,7 +12,8 @@ from oracle import Oracle
 @dataclass
 class Sweeps:
     """A Markov chain whose step is a whole sweep. ``kernel`` [S, S] over the states of an `Oracle` that are possible,
-    ``target`` [S] its stationary distribution, ``states`` [S, V]."""
+    ``target`` [S] its stationary distribution, ``states`` [S, V].
+    """
 
     kernel: np.ndarray
     target: np.ndarray
@@ -37,7 +38,8 @@ class Sweeps:
 
     def tolerance(self, features: np.ndarray, n_sweeps: int, sigmas: float = 6.0) -> np.ndarray:
         """How far averages of ``features`` [S, M] over so many sweeps may be from their means: some standard deviations
-        of the central limit theorem, and the bias of the worst first state."""
+        of the central limit theorem, and the bias of the worst first state.
+        """
         return _tolerance(*self.spread(features), n_sweeps, sigmas)
 
     def joint_tolerance(self, n_sweeps: int, sigmas: float = 6.0) -> np.ndarray:

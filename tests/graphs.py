@@ -43,7 +43,8 @@ def any_graphs(draw, *, max_variables=5, forbidden=(0.0, 0.15), integers=False):
 @st.composite
 def path_graphs(draw, *, forbidden=(0.0, 0.2), integers=False):
     """Graphs whose components are paths: variables in any order, 1 to 4 labels each, several factors on an edge in
-    either direction, tables tied and scaled at random, constants."""
+    either direction, tables tied and scaled at random, constants.
+    """
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(0, 6))
     sizes = rng.integers(1, 5, n) if draw(st.booleans()) else np.full(n, draw(st.integers(1, 3)))

@@ -53,7 +53,8 @@ class Stream:
 @dataclass
 class Reference:
     """Chain number ``chain`` of a run. ``states`` [T + 1, V]: the start and the state after each sweep;
-    ``conditionals``: (variable, p) of all updates, in their order."""
+    ``conditionals``: (variable, p) of all updates, in their order.
+    """
 
     plan: Gibbs
     graph: FactorGraph

@@ -58,8 +58,10 @@ def read_arrays(
 ) -> dict[str, NDArray[Any]]:
     """The arrays by name: numbers, in C order. NpzError for anything else, OSError as of files.
 
-    texts: other members that there may be. largest: bytes that the archive may unpack to, checked beforehand. packed:
-    whether arrays may be compressed; without that, reading takes no more memory than the file.
+    Args:
+        texts: Other members that there may be.
+        largest: Bytes that the archive may unpack to, checked beforehand.
+        packed: Whether arrays may be compressed; without that, reading takes no more memory than the file.
     """
     arrays: dict[str, NDArray[Any]] = {}
     with _opened(where) as archive:

@@ -45,8 +45,9 @@ def from_call(text: str, functions: Mapping[str, Callable[..., T]], what: str, w
 def read(value: object, hint: Any, name: str = "it") -> Any:
     """``value``, which may be text, as the first type of ``hint`` that it fits; ValueError says what ``name`` must be.
 
-    ``hint``: a union of bool, int, float, str, None, Literals, and classes that have ``from_text`` and WORDS, which say
-    how its values are written.
+    Args:
+        hint: A union of bool, int, float, str, None, Literals, and classes that have ``from_text`` and WORDS, which say
+            how its values are written.
     """
     told = ""
     for kind in _alternatives(hint):

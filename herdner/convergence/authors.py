@@ -142,7 +142,8 @@ def _rows(errors: Sequence[Errors]) -> Iterator[tuple[float, ...]]:
 def table_text(lengths: Sequence[int], table: NDArray[np.float64]) -> str:
     """A table as the authors write it: 512 sweeps are "2^10", then the columns with 15 digits, each before a tabulator.
 
-    ValueError for numbers of sweeps that are no powers of two.
+    Raises:
+        ValueError: Some numbers of sweeps are no powers of two.
     """
     lines: list[str] = []
     for n, row in zip(lengths, table, strict=True):

@@ -22,13 +22,15 @@ _LEAST_FALL = 0.25  # exponent of 1 / T; that of Gibbs sampling is 1 / 2, of a b
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorBoundChoice:
-    """``error_bound``: the smallest c of those tried whose difference from Gibbs sampling still falls at the end of the
-    run; None where none does, as Gibbs sampling alone has no bias then.
+    """The error bound of a sampler that `choose_error_bound` found best, and what it tried.
 
-    tried        the values of c, rising
-    lengths      int64[4]: an eighth, a quarter, half of the sweeps and all
-    differences  float64[tried, 4]: the mean over runs and variables of |marginal - marginal of Gibbs sampling|
-    falls        float64[tried]: the exponents of 1 / T that these fall by
+    Attributes:
+        error_bound: The smallest c of those tried whose difference from Gibbs sampling still falls at the end of the
+            run; None where none does, as Gibbs sampling alone has no bias then.
+        tried: The values of c, rising.
+        lengths: int64[4], an eighth, a quarter, half of the sweeps and all.
+        differences: float64[tried, 4], the mean over runs and variables of ``|marginal - marginal of Gibbs sampling|``.
+        falls: float64[tried], the exponents of 1 / T that these fall by.
     """
 
     error_bound: float | None

@@ -19,16 +19,17 @@ _SAME = 1e-9  # probabilities that differ by less are one
 class Correlation:
     """HGW19 Table 1, a row for each weight y: D^cor_y = 2 t^2 D^depend_y is what y adds to D^cor, times pi(y).
 
-    chances  float64[Y]: pi(y)
-    t        float64[Y]: the smaller of pi(0 | y) and pi(1 | y)
-    depend   float64[Y]: sum over z of |T_y(0 -> z) - T_y(1 -> z)|, by how much the state in which y is next used
-             depends on the label it gave last; 0 where y never returned after one of the labels
-
     The paper takes the other variables as drawn by Gibbs sampling and the herded one as remembering one label only, by
     a weight that always sees the same probability. Where it sees several (bins), it remembers these too, and with them
     the states z, which the estimate does not know of: it would be several times too small, and is refused.
     On rings like its own the estimate is within some percent where D^cor is large (above 0.003), and down to half of
     D^cor where that is small.
+
+    Attributes:
+        chances: float64[Y], pi(y).
+        t: float64[Y], the smaller of pi(0 | y) and pi(1 | y).
+        depend: float64[Y], sum over z of ``|T_y(0 -> z) - T_y(1 -> z)|``, by how much the state in which y is next used
+            depends on the label it gave last; 0 where y never returned after one of the labels.
     """
 
     chances: NDArray[np.float64]

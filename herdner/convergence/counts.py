@@ -32,10 +32,13 @@ _NOTHING = Record(best=False, marginals=False)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """What was visited, after each of ``lengths`` [N] sweeps of one run.
+    """What was visited in one run.
 
-    visits   uint64[N, L, Z, K]: samples by the weight that was used, the state of the others, the label of X
-    returns  uint64[K, Z]: at the end, by the label that X had got when the same weight y was last used, and the new z
+    Attributes:
+        lengths: [N], the numbers of sweeps after each of which it was counted.
+        visits: uint64[N, L, Z, K], samples by the weight that was used, the state of the others, the label of X.
+        returns: uint64[K, Z], at the end, by the label that X had got when the same weight y was last used, and the new
+            z.
     """
 
     focus: Focus
@@ -52,7 +55,8 @@ class Counts:
     def correlation(self) -> Correlation:
         """HGW19's estimate of what D^cor comes to, from the returns of these samples: those of a long Gibbs run.
 
-        ValueError for bins, whose weights see several probabilities, and beyond two labels.
+        Raises:
+            ValueError: The sharing is bins, whose weights see several probabilities, or there are more than two labels.
         """
         return Correlation.of_returns(self.returns, self.focus)
 
@@ -62,14 +66,17 @@ class Tables:
     """What the compiled loop of counting looks up by the state of all n variables, and what it counts; the engine reads
     and writes these by name (engine/fields.h).
 
-    odds, p, keys  [n, 2^n], of each variable, whatever its own label in the state: the odds of label 0 against label 1,
-                   the probability of label 1 in 2^-32, the key of its herding weight (of random bins the lower one)
-    upper, aims    random bins: [n, 2^n] the chance of the upper key in 2^-32; [bins + 1] the p of each key
-    focus          the variable after whose update, the last of a sweep, states are counted
-    visits         [2, 2^n]: samples of a state; row 1: those that used the upper one of two keys
-    returns        [2, 2^n]: samples of a state by the label of the focus when its group was last met
-    groups         int32[2^n]: the group of a state, whatever the focus's own label
-    last           int8[groups]: that label, or -1
+    Attributes:
+        odds: [n, 2^n], of each variable, whatever its own label in the state: the odds of label 0 against label 1.
+        p: [n, 2^n], the probability of label 1 in 2^-32.
+        keys: [n, 2^n], the key of its herding weight (of random bins the lower one).
+        upper: Random bins: [n, 2^n], the chance of the upper key in 2^-32.
+        aims: Random bins: [bins + 1], the p of each key.
+        focus: The variable after whose update, the last of a sweep, states are counted.
+        visits: [2, 2^n], samples of a state; row 1: those that used the upper one of two keys.
+        returns: [2, 2^n], samples of a state by the label of the focus when its group was last met.
+        groups: int32[2^n], the group of a state, whatever the focus's own label.
+        last: int8[groups], that label, or -1.
     """
 
     odds: NDArray[np.float64]

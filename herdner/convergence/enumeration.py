@@ -16,7 +16,11 @@ MOST_KERNEL = 2**11  # states of a kernel, a matrix of doubles
 
 
 def joint(graph: Graph) -> NDArray[np.float64]:
-    """[K1, .., KV]: the probability of every state, by enumeration; ValueError beyond 2^16 states."""
+    """[K1, .., KV]: the probability of every state, by enumeration.
+
+    Raises:
+        ValueError: There are more than 2^16 states.
+    """
     compiled = compile_tables(graph)
     sizes = Labels(compiled.sizes).sizes
     n_states = float(np.prod(sizes.astype(np.float64)))
@@ -42,7 +46,11 @@ def full_conditional(whole: NDArray[np.float64], variable: int) -> NDArray[np.fl
 def gibbs_kernel(graph: Graph, order: Sequence[int] | None = None) -> NDArray[np.float64]:
     """[S, S]: the transition probabilities of one Gibbs sweep between all S states, the last variable fastest.
 
-    ``order``: the variables that are updated, by default all in their order. ValueError beyond 2^11 states.
+    Args:
+        order: The variables that are updated, by default all in their order.
+
+    Raises:
+        ValueError: The graph has more than 2^11 states.
     """
     whole = joint(graph)
     if whole.size > MOST_KERNEL:

@@ -14,13 +14,18 @@ from herdner.convergence.focus import Focus, conditional
 class Errors:
     """The parts of the error of T samples, taken right after the update of X (HGW19 Sec. 4.3, 6.5).
 
-    ``cor``: X and Z depend on each other given the weight Y. ``herding``: a weight has not yet given X the frequency
-    that it aims at. ``approx``: it aims at another than pi(x | z), as z's share it. ``bin``: weights were drawn for a
-    z with other frequencies than they should be (RDHG alone). ``z``: the distribution of Z; ``all``: of X and Z.
-    ``all`` is at most the sum of the others.
-
     ``bin`` weighs each z by P(z), how often it came, as eq. 5 and the authors' program do; with pi(z) in its place, as
     Sec. 6.5 prints it, the sum of the parts would be no bound.
+
+    The whole is at most the sum of the parts.
+
+    Attributes:
+        cor: X and Z depend on each other given the weight Y.
+        herding: A weight has not yet given X the frequency that it aims at.
+        approx: It aims at another than pi(x | z), as z's share it.
+        bin: Weights were drawn for a z with other frequencies than they should be (RDHG alone).
+        z: The error of the distribution of Z.
+        all: That of X and Z.
     """
 
     cor: float
@@ -87,7 +92,7 @@ class Lambdas:
         return cls(left, left + own, left + own, left + own, float(np.ptp(over_x)) / 2)
 
     def bound(self, errors: Errors) -> float:
-        """|mean of f over the samples - E f| is at most this (HGW19 eq. 8)."""
+        """``|mean of f over the samples - E f|`` is at most this (HGW19 eq. 8)."""
         parts = ("cor", "herding", "approx", "bin", "z")
         return sum(getattr(self, part) * getattr(errors, part) for part in parts)
 
@@ -113,8 +118,8 @@ def rao_blackwell_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
 
 
 def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
-    """|`rao_blackwell_error`| is at most this (HGW19 eq. 13): the errors of the marginals of the other variables,
-    weighed by what E[f | z] owes to each alone, and D^z, weighed by the rest.
+    """The size of `rao_blackwell_error` is at most this (HGW19 eq. 13): the errors of the marginals of the other
+    variables, weighed by what E[f | z] owes to each alone, and D^z, weighed by the rest.
 
     What it owes to one is its mean over the states of the others, less its mean over all; where a constant does not
     matter, a norm is half a range.
@@ -138,17 +143,18 @@ def herding_bound(
     """2 c B / T, which D^herding of two labels never exceeds (HGW19 eq. 10): B weights, T sweeps, c = 1 + error bound +
     width.
 
-    ``width``: how far the probabilities that one weight sees lie apart. 0 where it sees one alone (blanket, complete
-    and shared herding, random bins) and in the circular form; 1 / B in bins of the threshold form. None: 1 / B, which
-    holds for all of these, whatever their form.
-
-    c bounds |w_T - w_0|, as N(1, y) differs by it from the sum of the p that y saw. HGW19 leave it open (c = 1 for one
-    p). Let the p of a weight lie in [l, h] and c0 be the error bound of the plan. Where |w| <= c0 the label may be
-    either, and w + p - x lies in [l - 1 - c0, h + c0]. Where w > c0 it is 1, and w + p - 1 lies in (l - 1 + c0, w];
+    c bounds ``|w_T - w_0|``, as N(1, y) differs by it from the sum of the p that y saw. HGW19 leave it open (c = 1 for
+    one p). Let the p of a weight lie in [l, h] and c0 be the error bound of the plan. Where ``|w| <= c0`` the label may
+    be either, and w + p - x lies in [l - 1 - c0, h + c0]. Where w > c0 it is 1, and w + p - 1 lies in (l - 1 + c0, w];
     where w < -c0 it is 0, and w + p lies in [w, h - c0). So w never leaves [l - 1 - c0, h + c0] once it is there, and
     with c0 = 0 (where w = 0 counts as negative) not (l - 1, h]. It starts at 0 or in (p - 1, p], p the first that it
     sees: no two such points of start and end are further apart than 1 + c0 + h - l. A circular weight is a fraction in
     [0, 1) and its label the carry, which gives c = 1 for any p.
+
+    Args:
+        width: How far the probabilities that one weight sees lie apart. 0 where it sees one alone (blanket, complete
+            and shared herding, random bins) and in the circular form; 1 / B in bins of the threshold form. None: 1 / B,
+            which holds for all of these, whatever their form.
     """
     apart = 1.0 / n_weights if width is None else width
     if not 0 <= apart <= 1:
@@ -164,8 +170,9 @@ def approx_bound(n_bins: int) -> float:
 def best_bins(n_sweeps: float, error_bound: float = 0.0, ratio: float = 1.0) -> float:
     """B = sqrt(T ratio / c), where the sum of the two bounds, weighed, is least (HGW19 Sec. 6.4); c = 1 + error bound.
 
-    ``ratio``: lambda_approx / lambda_herding of the function whose expectation is wanted, 1 for functions of one
-    variable, such as marginals.
+    Args:
+        ratio: lambda_approx / lambda_herding of the function whose expectation is wanted, 1 for functions of one
+            variable, such as marginals.
     """
     for name, value, low in (("n_sweeps", n_sweeps, 1.0), ("error_bound", error_bound, 0.0), ("ratio", ratio, 0.0)):
         if not low <= value < np.inf:

@@ -20,13 +20,14 @@ class Focus:
     Z states z of the other variables, the last of them fastest; L = 1 weight that z uses, or 2 between which one is
     drawn (`random_bins`); Y weights in all.
 
-    variable  X
-    target    float64[Z, K]: pi(x, z)
-    keys      int64[L, Z]: the weights y that z can use, 0 to Y - 1
-    chances   float64[L, Z]: pi(y | z) of each
-    aims      float64[Y]: q(1 | y) where the weight herds a probability of its own (RDHG); None: the mean of pi(x | z)
-              over the samples of y (HGW19 eq. 1)
-    sizes     numbers of labels of the other variables
+    Attributes:
+        variable: X.
+        target: float64[Z, K]: pi(x, z).
+        keys: int64[L, Z]: the weights y that z can use, 0 to Y - 1.
+        chances: float64[L, Z]: pi(y | z) of each.
+        aims: float64[Y]: q(1 | y) where the weight herds a probability of its own (RDHG); None: the mean of pi(x | z)
+            over the samples of y (HGW19 eq. 1).
+        sizes: Numbers of labels of the other variables.
     """
 
     variable: int

@@ -16,11 +16,14 @@ from herdner.graph.tables import Graph
 class Convergence:
     """For herded Gibbs with the state of all other variables as key, in a fixed order; d_v is half the L1 distance.
 
-    n_variables  N
-    p_min        pi_min, the smallest full conditional probability above 0
-    eta          the Dobrushin coefficient of the kernel of a Gibbs sweep between the possible states
-    n_sweeps     tau*: so many sweeps, beginning anywhere, lead from any possible state to any other; 1 where all are
-                 possible. The paths of HG16 Proposition 5 then have t* = N tau* steps
+    The paths of HG16 Proposition 5 have t* = N tau* steps.
+
+    Attributes:
+        n_variables: N.
+        p_min: pi_min, the smallest full conditional probability above 0.
+        eta: The Dobrushin coefficient of the kernel of a Gibbs sweep between the possible states.
+        n_sweeps: tau*, so many sweeps, beginning anywhere, lead from any possible state to any other; 1 where all are
+            possible.
     """
 
     n_variables: int
@@ -30,8 +33,11 @@ class Convergence:
 
     @classmethod
     def of(cls, graph: Graph) -> Convergence:
-        """ValueError for other than two labels, which Theorem 3 is about, beyond 2^11 states, or where impossible
-        states cut the others into parts between which Gibbs sampling does not move.
+        """What the theorem says of a graph.
+
+        Raises:
+            ValueError: There are other than two labels, which Theorem 3 is about, or more than 2^11 states, or
+                impossible states cut the others into parts between which Gibbs sampling does not move.
         """
         whole = joint(graph)
         if max(whole.shape, default=2) > 2 or min(whole.shape, default=2) < 2:

@@ -76,7 +76,8 @@ class Corpus:
 def load_registry(path: str | os.PathLike[str] | None = None) -> dict[str, Corpus]:
     """The corpora of a registry file by name; of herdner's own when no path is given.
 
-    Raises CorpusError when the file cannot be read or an entry lacks something.
+    Raises:
+        CorpusError: The file cannot be read or an entry lacks something.
     """
     source = Path(path) if path is not None else importlib.resources.files("herdner") / "data" / "registry.toml"
     try:

@@ -35,7 +35,9 @@ def table_posterior(crf: CRF, examples: Examples, l2: float = 2.0, objective: Ob
     that belongs to links (the density behind `Learner.l2`); and the likelihood, by default the pseudo-likelihood of
     sentences. Without links that is the exact likelihood; with them it is a composite one (Lindsay 1988), which counts
     a link once from either end, so that the posterior is somewhat too narrow (Pauli, Racugno and Ventura 2011).
-    ValueError where l2 is not above 0, or right tags are forbidden.
+
+    Raises:
+        ValueError: ``l2`` is not above 0, or right tags are forbidden.
     """
     from herdner.fwss import Target
 
@@ -87,7 +89,8 @@ class _Likelihood:
 class TableParticles:
     """Tables of a CRF as weighted particles: ``vectors`` float64[N, d] of `tables_of`, ``weights`` [N].
 
-    ValueError where the numbers are not finite, or the weights not probabilities.
+    Raises:
+        ValueError: The numbers are not finite, or the weights not probabilities.
     """
 
     vectors: Floats
@@ -104,7 +107,11 @@ class TableParticles:
         return len(self.weights)
 
     def crfs(self, crf: CRF) -> tuple[CRF, ...]:
-        """The CRF of each particle; ValueError where the particles are not those of such a CRF."""
+        """The CRF of each particle.
+
+        Raises:
+            ValueError: The particles are not those of such a CRF.
+        """
         parameters = tables_of(crf)
         if self.vectors.shape[1] != len(parameters):
             raise ValueError(f"particles of {self.vectors.shape[1]} numbers do not fit tables of {len(parameters)}")

@@ -22,14 +22,24 @@ class ChainData:
     Features that occur at the same tokens are one column: they have the same weights where the likelihood is largest. A
     column has few weights, one for each tag it was met with; those with many are rows of a dense table.
 
-    labels: the K tags. sentence_offsets: int64[S + 1]; documents: int32[S], the document of each sentence.
-    allowed: uint8[n, K], whether a token may have a tag; states: int32[n], the tag where it is the only one, else -1.
-    keys: uint64[F] of the features; columns: int32[F], the column of each; sizes: int64[C], features of each column.
-    dense: bool[D, K], whether one of the first D columns has a weight for a tag; entry_starts: int64[C - D + 1] and
-    entry_labels: uint8, the tags for which the other columns have weights.
-    uses, starts, middles: token t uses the dense columns ``uses[starts[t]:middles[t]]`` and of the other weights
-    ``uses[middles[t]:starts[t + 1]]``. occurrences: int64[C], tokens with a column. transitions: bool[K, K], which
-    pairs of tags have weights.
+    Attributes:
+        labels: The K tags.
+        sentence_offsets: int64[S + 1].
+        documents: int32[S], the document of each sentence.
+        allowed: uint8[n, K], whether a token may have a tag.
+        states: int32[n], the tag where it is the only one, else -1.
+        keys: uint64[F] of the features.
+        columns: int32[F], the column of each.
+        sizes: int64[C], features of each column.
+        dense: bool[D, K], whether one of the first D columns has a weight for a tag.
+        entry_starts: int64[C - D + 1], where the entries of each other column start.
+        entry_labels: uint8, the tags for which the other columns have weights.
+        uses: Token t uses the dense columns ``uses[starts[t]:middles[t]]`` and of the other weights
+            ``uses[middles[t]:starts[t + 1]]``.
+        starts: Where the uses of each token start.
+        middles: Where its other weights start.
+        occurrences: int64[C], tokens with a column.
+        transitions: bool[K, K], which pairs of tags have weights.
     """
 
     labels: tuple[str, ...]
@@ -63,8 +73,10 @@ class ChainData:
         """A weight for each feature and tag that occur together ``min_freq`` times, as CRFsuite has them, and for those
         that ``base`` has; likewise for pairs of neighbouring tags.
 
-        ``allowed``: uint8[tokens, K] of each document. A token counts with the tags that ``counted``, of the same
-        shapes, has for it (None: with those it may have); with none where these are all tags.
+        Args:
+            allowed: uint8[tokens, K] of each document.
+            counted: Of the same shapes: the tags that a token counts with, none where these are all tags. None: those
+                it may have.
         """
         labels = tuple(labels)
         joined = np.concatenate([*allowed, np.empty((0, len(labels)), np.uint8)])

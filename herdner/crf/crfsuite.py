@@ -43,7 +43,11 @@ class CRFsuiteWeights:
 
 
 def read_crfsuite(path: str | Path) -> CRFsuiteWeights:
-    """Read a model that CRFsuite wrote; ValueError where the file is not one."""
+    """Read a model that CRFsuite wrote.
+
+    Raises:
+        ValueError: The file is none of CRFsuite's.
+    """
     data = Path(path).read_bytes()
     try:
         header = np.frombuffer(data, _HEADER, 1)[0]

@@ -39,10 +39,13 @@ def _blocked_gibbs() -> Backend:
 class MCMCLikelihood:
     """Maximum likelihood; the expected counts come from samples (Geyer 1991; DoGS17 Sec. 5.3).
 
-    backend: any that can record ``table_counts``, asked for those alone; each iteration goes on from the states of the
-    last one, the first from the right tags (persistent chains, Younes 1989; Tieleman 2008). step_size: of Adam (Kingma
-    and Ba 2015), falling as 1/sqrt of the iteration; the learned tables are averages over the second half. Scales stay
-    what they are: their derivatives need counts of single links.
+    The learned tables are averages over the second half of the iterations. Scales stay what they are: their derivatives
+    need counts of single links.
+
+    Attributes:
+        backend: Any that can record ``table_counts``, asked for those alone; each iteration goes on from the states of
+            the last one, the first from the right tags (persistent chains, Younes 1989; Tieleman 2008).
+        step_size: Of Adam (Kingma and Ba 2015), falling as 1/sqrt of the iteration.
     """
 
     backend: Backend = field(default_factory=_blocked_gibbs)
@@ -57,11 +60,14 @@ class MCMCLikelihood:
 class Learner:
     """How tied tables are learned.
 
-    objective: "pseudo-likelihood" (blocks are sentences), "token-pseudo-likelihood", "piecewise"
-    (`herdner.crf.objectives`), or `MCMCLikelihood`. l2: weight of the squared distance from where the learning began, 0
-    for tables of links and the chain's own weights for the transition table. joint: learn the transition table too.
-    max_iterations: of L-BFGS, or of the samples. patience: with development data, stop after so many iterations
-    without a better score.
+    Attributes:
+        objective: "pseudo-likelihood" (blocks are sentences), "token-pseudo-likelihood", "piecewise"
+            (`herdner.crf.objectives`), or `MCMCLikelihood`.
+        l2: Weight of the squared distance from where the learning began, 0 for tables of links and the chain's own
+            weights for the transition table.
+        joint: Learn the transition table too.
+        max_iterations: Of L-BFGS, or of the samples.
+        patience: With development data, stop after so many iterations without a better score.
     """
 
     objective: str | MCMCLikelihood = "pseudo-likelihood"
@@ -150,8 +156,11 @@ def learn(
     """The CRF with learned tables, and how it went. ``crf`` is where the learning begins, and with ``adapted`` also
     where the prior has its mean (Chelba and Acero 2004).
 
-    ``score`` is asked after each iteration; the CRF of the best score is returned, without it the last one.
-    ``seed`` matters to `MCMCLikelihood` only. ValueError where right tags are forbidden, or a backend gives no counts.
+    ``score`` is asked after each iteration; the CRF of the best score is returned, without it the last one. ``seed``
+    matters to `MCMCLikelihood` only.
+
+    Raises:
+        ValueError: Right tags are forbidden, or a backend gives no counts.
     """
     learner = learner or Learner()
     watch = _Watch(learner, len(examples.unary), score, progress)

@@ -45,8 +45,11 @@ class ChainLikelihood:
     Lafferty, McCallum and Pereira 2001), plus ``c2`` times the squared distance from ``origin`` (Chelba and Acero
     2004).
 
-    document_weights: float64[documents], by how much each counts; None: 1. origin: float64[weights], 0 where None.
     Called with a vector of weights float64[weights] it returns the value and its derivatives float64[weights].
+
+    Args:
+        document_weights: float64[documents], by how much each counts; None: 1.
+        origin: float64[weights], 0 where None.
     """
 
     def __init__(

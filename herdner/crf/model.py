@@ -22,7 +22,10 @@ from herdner.text.tags import Scheme, allowed_transitions
 class LinkTable:
     """A template of links and its tied table, float64[K, K]: the earlier token's tag (row), the later one's (column).
 
-    ``scale``: by how much each link's table counts; None is 1.
+    Attributes:
+        template: What finds the links.
+        table: float64[K, K], their log-potentials.
+        scale: By how much each link's table counts; None is 1.
     """
 
     template: SkipChain
@@ -42,10 +45,14 @@ class Links:
 class CRF:
     """Tied tables over K tags; -inf forbids.
 
-    transition: float64[K, K], log-potential of a tag (row) followed by a tag (column) in one sentence;
-    start, end: float64[K], log-potentials of the first and the last tag of a sentence;
-    link_tables: links of tokens anywhere in a document. Without them this is a linear-chain CRF (Lafferty, McCallum and
-    Pereira 2001), with them a skip-chain CRF (Sutton and McCallum 2004).
+    Without links this is a linear-chain CRF (Lafferty, McCallum and Pereira 2001), with them a skip-chain CRF (Sutton
+    and McCallum 2004).
+
+    Attributes:
+        transition: float64[K, K], log-potential of a tag (row) followed by a tag (column) in one sentence.
+        start: float64[K], log-potentials of the first tag of a sentence.
+        end: float64[K], log-potentials of the last tag of a sentence.
+        link_tables: Links of tokens anywhere in a document.
     """
 
     transition: NDArray[np.float64]

@@ -23,10 +23,14 @@ _CELLS = 1 << 22  # numbers held at once in tables of single links
 class Examples:
     """Labelled documents, one after the other.
 
-    unary: float64[n, K], log-potentials of tags, those of sentence borders added; sentence_offsets: int64[S + 1];
-    states: int32[n], the right tags; links: for each link table of the CRF int32[F, 2]; features: for each the
-    features of its links, float64[F, 4] (`EdgeScale.features`), or None where its links are not scaled;
-    beliefs: float64[n, K], the marginals of the chain.
+    Attributes:
+        unary: float64[n, K], log-potentials of tags, those of sentence borders added.
+        sentence_offsets: int64[S + 1].
+        states: int32[n], the right tags.
+        links: For each link table of the CRF int32[F, 2].
+        features: For each the features of its links, float64[F, 4] (`EdgeScale.features`), or None where its links are
+            not scaled.
+        beliefs: float64[n, K], the marginals of the chain.
     """
 
     unary: NDArray[np.float64]
@@ -77,9 +81,9 @@ LinkSlope = tuple[NDArray[np.float64], NDArray[np.float64]]
 class PseudoLikelihood:
     """The probability of each block given the right tags of all other tokens (Besag 1975).
 
-    ``blocks``: "sentence", each sentence's chain given the tags at the other ends of its links (a composite
-    likelihood, Lindsay 1988), those within the sentence left out; "token", each token by itself, given its neighbours
-    too.
+    Attributes:
+        blocks: "sentence", each sentence's chain given the tags at the other ends of its links (a composite likelihood,
+            Lindsay 1988), those within the sentence left out; "token", each token by itself, given its neighbours too.
     """
 
     blocks: Literal["sentence", "token"] = "sentence"

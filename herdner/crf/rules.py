@@ -50,15 +50,16 @@ class Rule(Protocol):
 class SameWord:
     """Links the mentions of one capitalised word; two mentions of "Bill Clinton" first to first and last to last.
 
-    nearest: each mention is linked to so many earlier ones, 1 to 100.
-    min_length: letters that a word has at least; 2 leaves out initials and "I".
-    fold_case: "CLINTON" in a headline is "Clinton".
-
     A capital that its place asks for says nothing: at the beginning of a sentence, behind a quotation mark or a colon,
     in a headline in capitals. There a word is left out if the document has it in small letters too, which takes out
     "The" and "In" in any language, without a list of words; elsewhere "May" and "Bush" stay in.
 
     Source: Sutton and McCallum 2004, who link all pairs of mentions; here only the nearest, and without such words.
+
+    Attributes:
+        nearest: Each mention is linked to so many earlier ones, 1 to 100.
+        min_length: Letters that a word has at least; 2 leaves out initials and "I".
+        fold_case: "CLINTON" in a headline is "Clinton".
     """
 
     name: ClassVar[str] = "same-word"
@@ -86,12 +87,13 @@ class SameStem:
     """Links capitalised words with one stem that are not the same word: "Russian" - "Russians", "Treasury" -
     "Treasuries".
 
-    nearest: each mention is linked to so many earlier ones, 1 to 100.
-    language: of the Snowball stemmer (Porter 2001; package snowballstemmer), "english", "spanish", "dutch" ...
-
     Snowball strips endings by rule and knows no words: "Iraq" and "Iraqi" stay apart, "Iraqi" and "Iraqis" meet, as do
     "House" and "Housing". Words in small letters take no part: in news, hardly any of them is a name.
     Pairs that `SameWord` links, the same but for case, are left to it.
+
+    Attributes:
+        nearest: Each mention is linked to so many earlier ones, 1 to 100.
+        language: Of the Snowball stemmer (Porter 2001; package snowballstemmer), "english", "spanish", "dutch" ...
     """
 
     name: ClassVar[str] = "same-stem"
@@ -125,14 +127,17 @@ class SameStem:
 class Acronym:
     """Links an acronym to each word of an expansion that gives it a letter: "IMF" - "International Monetary Fund".
 
-    nearest: an acronym is linked to so many earlier expansions, and an expansion to so many earlier acronyms, 1 to 100.
-    min_length: letters of an acronym; at most they are six.
-    small_word: letters that a small word inside an expansion has at most: 4 for "of the" or "de las", 5 for "della".
-
     An acronym is a word in capitals, with or without full stops ("U.N.", "OPEC"). Its expansion is in one sentence:
     capitalised words whose initials spell it (of "Asia-Pacific" both), with two short words in small letters in between
     at most ("Bank of the West"), up to the end of a run of capitalised words. To an acronym of two letters, which many
     words spell by chance, only a whole run is an expansion.
+
+    Attributes:
+        nearest: An acronym is linked to so many earlier expansions, and an expansion to so many earlier acronyms, 1 to
+            100.
+        min_length: Letters of an acronym; at most they are six.
+        small_word: Letters that a small word inside an expansion has at most: 4 for "of the" or "de las", 5 for
+            "della".
     """
 
     name: ClassVar[str] = "acronym"
@@ -203,12 +208,13 @@ class LastName:
     """Links a capitalised word that stands alone to the last word of earlier runs of two to four capitalised words:
     "Clinton" to "President Bill Clinton".
 
-    nearest: each mention is linked to so many earlier ones, 1 to 100.
-    any_word: to that word wherever it stands in such a run, as people are not called by their last word everywhere:
-    "González" to "Felipe González Márquez", "Orbán" to "Orbán Viktor".
-
     `SameWord` links the same pairs where the nearest mentions are such runs; as a rule of its own it has a table of its
     own, and reaches past other mentions to those that say more.
+
+    Attributes:
+        nearest: Each mention is linked to so many earlier ones, 1 to 100.
+        any_word: To that word wherever it stands in such a run, as people are not called by their last word everywhere:
+            "González" to "Felipe González Márquez", "Orbán" to "Orbán Viktor".
     """
 
     name: ClassVar[str] = "last-name"
@@ -246,8 +252,10 @@ RULES: Mapping[str, type[Any]] = MappingProxyType({rule.name: rule for rule in _
 
 
 def checked_links(found: object, n_tokens: int, name: str) -> NDArray[np.int32]:
-    """What a rule has returned for a document of so many tokens, sorted and each link once; ValueError where it cannot
-    be links.
+    """What a rule has returned for a document of so many tokens, sorted and each link once.
+
+    Raises:
+        ValueError: They cannot be links.
     """
     try:
         links: NDArray[Any] = np.asarray(found)

@@ -36,7 +36,8 @@ class LinearChain:
 class SkipChain:
     """Joins tokens of one document that a rule links (Sutton and McCallum 2004).
 
-    ``scaled``: the links have a learned `EdgeScale` each.
+    Attributes:
+        scaled: The links have a learned `EdgeScale` each.
     """
 
     rule: Rule = field(default_factory=SameWord)
@@ -48,7 +49,11 @@ class SkipChain:
         return self.rule.name
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """int32[F, 2]: the linked tokens, the earlier one first. ValueError where a rule of your own returns others."""
+        """int32[F, 2]: the linked tokens, the earlier one first.
+
+        Raises:
+            ValueError: A rule of your own returns what cannot be links.
+        """
         found = self.rule.links(tokens, sentence_offsets)
         return found if type(self.rule) in RULES.values() else checked_links(found, len(tokens), f"rule {self.name}")
 
@@ -79,12 +84,13 @@ def skip_chain(rule: Rule | None = None, *, scaled: bool = False) -> SkipChain:
 class EdgeScale:
     """The factor by which a link's table counts: exp of a sum over features of both of its ends (0 each: one for all).
 
-    distance: times log10 of the tokens between its ends + 1.
-    sentence_start: times the number of its ends that begin a sentence.
-    surer, less_sure: times the log-probability of the label that the chain thinks most probable, at the end where
-    it is surer and at the other one.
-
     The scale lies between 1/8 and 4, in steps of 1/8.
+
+    Attributes:
+        distance: Times log10 of the tokens between its ends + 1.
+        sentence_start: Times the number of its ends that begin a sentence.
+        surer: Times the log-probability of the label that the chain thinks most probable, at the end where it is surer.
+        less_sure: The same at the other end.
     """
 
     distance: float = 0.0
@@ -117,7 +123,11 @@ class EdgeScale:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> EdgeScale:
-        """The inverse of `to_dict`; ValueError where a weight is not a finite number below 1e100."""
+        """The inverse of `to_dict`.
+
+        Raises:
+            ValueError: A weight is not a finite number below 1e100.
+        """
         weights = {each.name: float(values[each.name]) for each in fields(EdgeScale)}
         if not (np.abs(list(weights.values())) < 1e100).all():
             raise ValueError("the weights of an edge scale are finite numbers below 1e100")

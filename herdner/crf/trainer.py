@@ -52,8 +52,11 @@ def train_chain(
     """The weights float64[data.n_features + transitions] of the largest penalised likelihood (`ChainLikelihood`), by
     L-BFGS (Liu and Nocedal 1989; SciPy's).
 
-    start: where to begin; None is ``origin``, or 0. The weights of frequent features are searched in smaller steps:
-    each is scaled by its frequency to the power of -1/5, which saves iterations and does not move the optimum.
+    The weights of frequent features are searched in smaller steps: each is scaled by its frequency to the power of
+    -1/5, which saves iterations and does not move the optimum.
+
+    Args:
+        start: Where to begin; None is ``origin``, or 0.
     """
     # Late, as everywhere: a tagger that only tags does without SciPy, which takes half a second.
     from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]

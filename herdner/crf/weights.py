@@ -15,9 +15,13 @@ Keys = tuple[NDArray[np.int64], NDArray[np.uint64]]
 class ChainWeights:
     """Weights of a linear-chain CRF (Lafferty, McCallum and Pereira 2001).
 
-    labels: the K tags. transition: float64[K, K], from row to column. Features are rows: ``keys`` uint64[n]
-    ascending, the entries of row r are ``starts[r]:starts[r + 1]`` of ``entry_labels`` uint8 and ``entry_weights``
-    float64.
+    Attributes:
+        labels: The K tags.
+        transition: float64[K, K], from row to column.
+        keys: uint64[n], of the features, ascending.
+        starts: Feature r has the entries ``starts[r]:starts[r + 1]``.
+        entry_labels: uint8, the tag of each entry.
+        entry_weights: float64, its weight.
     """
 
     labels: tuple[str, ...]

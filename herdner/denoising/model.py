@@ -24,7 +24,8 @@ from herdner.sampling.sharing import bins
 @dataclass(frozen=True, slots=True, eq=False)
 class Denoised:
     """``labels`` int32[rows, columns]; ``mean`` float64[rows, columns]: the posterior mean of what the labels look like
-    (levels, or label numbers where the noise flips), None without marginals; ``result``: what the backend returned."""
+    (levels, or label numbers where the noise flips), None without marginals; ``result``: what the backend returned.
+    """
 
     labels: NDArray[np.int32]
     mean: NDArray[np.float64] | None
@@ -87,9 +88,14 @@ def denoise(
 ) -> Denoised:
     """Denoises one picture [rows, columns] of numbers, or of labels where the noise flips.
 
-    ``estimate``: "mean" takes for each pixel the label of largest marginal, which for two labels is the sample average
-    against a half (HGW19 Sec. 7); "map" the best state that the backend finds. Samplers start at the most likely label
-    of each pixel by itself. ValueError where the backend gives no marginals, or does not fit.
+    Samplers start at the most likely label of each pixel by itself.
+
+    Args:
+        estimate: "mean" takes for each pixel the label of largest marginal, which for two labels is the sample average
+            against a half (HGW19 Sec. 7); "map" the best state that the backend finds.
+
+    Raises:
+        ValueError: The backend gives no marginals, or does not fit.
     """
     if not np.isfinite(coupling):
         raise ValueError(f"coupling must be a finite number, not {coupling}")

@@ -93,9 +93,11 @@ class Observation:
 def read_picture(path: str | os.PathLike[str]) -> Picture:
     """One picture of at most 2^26 pixels, in any format that Pillow reads, turned as its EXIF data say.
 
-    Greys of any depth, palettes, and colours or alpha that say nothing (equal channels, all opaque). PictureError for
-    what has real colours or transparency, several frames, too many pixels, or is no picture; OSError where it cannot
-    be read.
+    Greys of any depth, palettes, and colours or alpha that say nothing (equal channels, all opaque).
+
+    Raises:
+        PictureError: The picture has real colours or transparency, several frames or too many pixels, or is no picture.
+        OSError: The file cannot be read.
     """
     image_module = _pillow()
     from PIL import ImageOps, UnidentifiedImageError
@@ -159,7 +161,11 @@ def _two_sided(grey: NDArray[np.float64]) -> bool:
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """Pillow's name of the format that a file's ending stands for; PictureError where it writes none such."""
+    """Pillow's name of the format that a file's ending stands for.
+
+    Raises:
+        PictureError: Pillow writes none such.
+    """
     image_module = _pillow()
     suffix = Path(path).suffix.lower()
     image_module.preinit()  # the common formats alone are quicker to load
@@ -170,7 +176,11 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 
 def encoded(image: Image.Image, file_format: str) -> bytes:
-    """The bytes of a file; PictureError where the format cannot hold the picture."""
+    """The bytes of a file.
+
+    Raises:
+        PictureError: The format cannot hold the picture.
+    """
     stream = io.BytesIO()
     try:
         image.save(stream, file_format)

@@ -31,7 +31,8 @@ def cluster_client(address: str = "local", jobs: int | None = None, timeout: flo
     """A client of the scheduler at an address such as ``tcp://10.0.0.1:8786``, or of ``jobs`` processes of this machine
     (``local``; None: one for each processor).
 
-    Raises ClusterError where nobody answers within ``timeout`` seconds.
+    Raises:
+        ClusterError: Nobody answers within ``timeout`` seconds.
     """
     if address == "local":
         with _local(jobs or os.cpu_count() or 1) as client:

@@ -77,9 +77,13 @@ def tag_frame(
     >>> [entity["label"] for entity in frame.compute(scheduler="sync")["entities"][0]]
     ['PER', 'PER', 'LOC']
 
-    The new column is Arrow's list of structs (start, end, label, text, confidence), as ``to_parquet`` writes it. It
-    is null where the text is, and where it cannot be tagged, which is logged as a warning. Model, ``seed``,
-    ``backend`` and ``options`` are as in `tag_bag`. Raises ValueError where there is no such column, `ModelError`.
+    The new column is Arrow's list of structs (start, end, label, text, confidence), as ``to_parquet`` writes it. It is
+    null where the text is, and where it cannot be tagged, which is logged as a warning. Model, ``seed``, ``backend``
+    and ``options`` are as in `tag_bag`.
+
+    Raises:
+        ValueError: There is no such column.
+        ModelError: There is no such model.
     """
     if column not in frame.columns:
         raise ValueError(f"no column {column!r}; the frame has {', '.join(map(str, frame.columns))}")

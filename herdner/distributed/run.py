@@ -64,22 +64,32 @@ def tag_files(
     >>> from herdner.distributed import tag_files
     >>> tag_files("s3://lake/news/*.jsonl", "s3://lake/tagged", client="tcp://10.0.0.1:8786")  # doctest: +SKIP
 
-    ``inputs`` are paths, folders or globs of any file system that fsspec knows (``storage_options`` are fsspec's),
-    ``output`` is a folder; the workers must reach both. It gets ``part-0000000.jsonl`` (or ``.parquet``), ... and
+    The workers must reach inputs and output. The output gets ``part-0000000.jsonl`` (or ``.parquet``), ... and
     ``manifest.json``. The parts, one behind the other, are what ``herdner tag -f jsonl`` writes, whatever the number
     of workers: document i of all has the random numbers of child i of ``seed``. Parts appear when they are complete.
     A run that was stopped goes on where it was when it is called again; a part whose worker dies is done by another.
+    ``backend``, its ``options``, ``links`` and ``uncertainty`` are those of `Tagger.pipe`, plain values.
 
-    ``client``: a Dask client, a scheduler's address, or "local": for the time of the call a cluster of ``jobs``
-    processes (None: one for each processor). ``model``: a shipped name, or a file that only this process need see.
-    ``column`` of Parquet files holds the texts. Inputs are cut into parts of about ``part_bytes``. ``backend``, its
-    ``options``, ``links`` and ``uncertainty`` are those of `Tagger.pipe`, plain values; ``names`` too, and
-    their file is read here. ``fail`` is told each document or part that failed, ``progress`` how many parts are done,
-    and of how many.
+    Args:
+        inputs: Paths, folders or globs of any file system that fsspec knows.
+        output: A folder.
+        model: A shipped name, or a file that only this process need see.
+        client: A Dask client, a scheduler's address, or "local": for the time of the call a cluster of ``jobs``
+            processes (None: one for each processor).
+        column: Of Parquet files, which holds the texts.
+        names: As of `Tagger.pipe`; their file is read here.
+        part_bytes: Inputs are cut into parts of about this size.
+        storage_options: Of fsspec.
+        fail: Is told each document or part that failed.
+        progress: Is told how many parts are done, and of how many.
 
-    Returns the manifest; where parts failed ``complete`` is False, and calling again tries these again. Raises
-    ValueError for wrong arguments, inputs that are not there, and a folder with other files or parts of another run;
-    OutputError where the folder cannot be written, ClusterError where the cluster cannot be used.
+    Returns:
+        The manifest; where parts failed ``complete`` is False, and calling again tries these again.
+
+    Raises:
+        ValueError: Arguments are wrong, inputs are not there, or the folder has other files or parts of another run.
+        OutputError: The folder cannot be written.
+        ClusterError: The cluster cannot be used.
     """
     if format not in OUTPUT_FORMATS:
         raise ValueError(f"format {format!r}: expected one of {', '.join(OUTPUT_FORMATS)}")

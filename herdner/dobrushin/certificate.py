@@ -13,14 +13,14 @@ class Certificate:
     most d_i where variable i changes is within ``bound`` of its mean under the target, d being the importances. With
     d = 1 for some variables and 0 for the others, that bounds the total variation distance of their joint marginal.
 
-    bound            the Dobrushin variation of the scan
-    trivial          the sum of d, which bounds it without any sampling
-    vacuous          the bound says nothing: it is not below ``trivial``, or the run does not meet an assumption
-    n_steps          updates of the scan
-    theorem          where the bounds of influence come from
-    total_influence  the smallest of their norms; below 1, longer scans have bounds as small as wanted
-    systematic       the bound of the systematic scan of as many steps
-    broken           assumptions that the run does not meet
+    Attributes:
+        bound: The Dobrushin variation of the scan.
+        trivial: The sum of d, which bounds it without any sampling.
+        n_steps: Updates of the scan.
+        theorem: Where the bounds of influence come from.
+        total_influence: The smallest of their norms; below 1, longer scans have bounds as small as wanted.
+        systematic: The bound of the systematic scan of as many steps.
+        broken: Assumptions that the run does not meet.
     """
 
     bound: float

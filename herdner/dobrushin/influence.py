@@ -176,8 +176,11 @@ def pairwise_bound(graph: Graph) -> Influence:
 def binary_pairwise_bound(graph: Graph) -> Influence:
     """Theorem 11: the influences of a graph of two labels and pairs; exact where the b of the theorem is not 1.
 
-    Pair tables of any form are taken apart into couplings and fields of the states -1 (label 0) and +1 (label 1).
-    ValueError for any other graph. Time O(factors), one exponential for each entry.
+    Pair tables of any form are taken apart into couplings and fields of the states -1 (label 0) and +1 (label 1). Time
+    O(factors), one exponential for each entry.
+
+    Raises:
+        ValueError: The graph has other variables or factors.
     """
     compiled = compile_tables(graph)
     _check_binary(compiled)
@@ -196,7 +199,9 @@ def binary_bound(graph: Graph, *, as_printed: bool = True) -> Influence:
 
     ``as_printed`` False leaves out the last step of the theorem's proof, which puts both factors of its denominator at
     their smallest: the bound is then never larger, and that of Theorem 11 where all factors are pairs.
-    ValueError for other numbers of labels.
+
+    Raises:
+        ValueError: There are other numbers of labels.
     """
     compiled = compile_tables(graph)
     _check_binary(compiled)
@@ -206,10 +211,13 @@ def binary_bound(graph: Graph, *, as_printed: bool = True) -> Influence:
 
 
 def exact_influence(graph: Graph, max_states: int = 2**16) -> Influence:
-    """Definition 6 itself, by enumeration of each variable's blanket; ValueError where one has more states.
+    """Definition 6 itself, by enumeration of each variable's blanket.
 
     Conditions under which no label is possible count as different from all others (influence 1): with hard constraints
     the bounds of scans need it, as their proof walks through such conditions.
+
+    Raises:
+        ValueError: A blanket has more states.
     """
     compiled = compile_tables(graph)
     starts, sources, _ = _rows(len(compiled.sizes), *log_ranges(compiled.factors))
@@ -225,8 +233,9 @@ def exact_influence(graph: Graph, max_states: int = 2**16) -> Influence:
 def tightest(graph: Graph, exact_states: int = 0) -> Influence:
     """Entry by entry the smallest of all bounds that fit the graph.
 
-    ``exact_states``: variables whose blanket has at most so many states are enumerated, which takes about as many
-    steps each; 0 enumerates none.
+    Args:
+        exact_states: Variables whose blanket has at most so many states are enumerated, which takes about as many steps
+            each; 0 enumerates none.
     """
     compiled = compile_tables(graph)
     binary = bool((compiled.sizes == 2).all())

@@ -21,13 +21,14 @@ _CONVERGED = 1e-9  # relative gain of a run of Algorithm 2 below which it is not
 class OptimisedScan:
     """A scan and what is known of it.
 
-    order        int32[T]: the variable of each step
-    n_random     steps before those that draw their variables as the input scan does: where that draws them, and the
-                 goal was reached before Algorithm 2 came to its first steps
-    bound        its Dobrushin variation
-    input_bound  that of the scan it was made of, at the same number of steps
-    n_runs       runs of Algorithm 2
-    seconds      wall time
+    Attributes:
+        order: int32[T]: the variable of each step.
+        n_random: Steps before those that draw their variables as the input scan does: where that draws them, and the
+            goal was reached before Algorithm 2 came to its first steps.
+        bound: Its Dobrushin variation.
+        input_bound: That of the scan it was made of, at the same number of steps.
+        n_runs: Runs of Algorithm 2.
+        seconds: Wall time.
     """
 
     order: NDArray[np.int32]

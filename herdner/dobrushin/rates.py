@@ -23,14 +23,15 @@ def rate_bound(influence: Influence, scan: Scan, n_steps: int, importance: Impor
 
     * Infinity norm a: an update makes b_i at most a max b, and no other larger. After a sweep max b has fallen by a; a
       step at random takes (I - (I - C) / V) b, whose maximum is at most 1 - (1 - a) / V of the last. So the variation
-      is at most |d|_1 a^k, or |d|_1 (1 - (1 - a) / V)^T.
+      is at most ``|d|_1 a^k``, or ``|d|_1 (1 - (1 - a) / V)^T``.
     * 1-norm a: a step at random leaves at most 1 - (1 - a) / V of the sum of b, which begins at V. In a sweep let r_j
       be the part of column j that variables after j use, with the new b_j, and s_j the rest: summing the new b gives
       sum (1 - r_j) b'_j = sum s_j b_j <= sum (a - r_j) b_j <= a sum (1 - r_j) b_j, and 1 - r_j is in [1 - a, 1]. So
       the variation is at most max d V a^k / (1 - a), or max d V (1 - (1 - a) / V)^T.
-    * 2-norm a: at random alone, |d|_2 sqrt(V) (1 - (1 - a) / V)^T.
+    * 2-norm a: at random alone, ``|d|_2 sqrt(V) (1 - (1 - a) / V)^T``.
 
-    ValueError for other scans, whose variation `dobrushin_variation` gives.
+    Raises:
+        ValueError: The scan is another, whose variation `dobrushin_variation` gives.
     """
     n, n_steps = influence.n_variables, whole(n_steps, "the number of steps of a scan", 0)
     if scan.kind not in ("systematic", "checkerboard", "random"):

@@ -31,7 +31,11 @@ class Targets:
 
     @classmethod
     def from_text(cls, text: str) -> Targets:
-        """``all``, ``variables(0, 5)``, ``uncertain(0.05)``: ValueError where it is none of them."""
+        """The targets that ``all``, ``variables(0, 5)`` or ``uncertain(0.05)`` stand for.
+
+        Raises:
+            ValueError: The text is none of these.
+        """
         functions = {"all": everything, "variables": variables, "uncertain": uncertain}
         return from_call(text, functions, "targets", cls.WORDS)
 

@@ -44,7 +44,10 @@ class Steps:
 
         A `Scan`, whose order is the one that a sampler takes on the graph of ``influence``; integers [T], one variable
         after the other; or numbers [V] or [T, V] of at least 0 that add up to 1 along the last axis. Lists that are too
-        short are taken again from their start. ValueError for what fits none.
+        short are taken again from their start.
+
+        Raises:
+            ValueError: The scan fits none.
         """
         n = influence.n_variables
         if n_steps is not None:
@@ -94,7 +97,11 @@ Importance = Union[ArrayLike, Mapping[int, float], None]  # noqa: UP007 - evalua
 
 
 def importance_of(n_variables: int, importance: Importance = None) -> NDArray[np.float64]:
-    """d as float64[V]; ValueError unless it is finite, at least 0, and about variables that are there."""
+    """d as float64[V].
+
+    Raises:
+        ValueError: It is not finite, below 0, or about variables that are not there.
+    """
     variables, weights = sparse_importance(n_variables, importance)
     d = np.zeros(n_variables)
     d[variables] = weights
@@ -139,7 +146,7 @@ def dobrushin_variation(
 ) -> float:
     """V(q_1, .., q_T; d, C) of Definition 7: a bound of the d-weighted total variation after ``n_steps`` of the scan.
 
-    ``scan`` and ``n_steps``: see `Steps.of`; ``importance``: see `Importance`. Above the sum of the importances, the
+    ``scan`` and ``n_steps``: see `Steps.of`; ``importance``: see `importance_of`. Above the sum of the importances, the
     bound says nothing. Time O(T x entries of a row); of scans that draw their variables O(T x entries).
     """
     steps, d = Steps.of(scan, influence, n_steps), importance_of(influence.n_variables, importance)

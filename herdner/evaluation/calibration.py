@@ -30,7 +30,8 @@ class Claims(NamedTuple):
 def claims(gold: Sequence[Document], predicted: Sequence[Document]) -> Claims:
     """Of all predicted entities; right are those with both borders and the class of an entity in ``gold``.
 
-    Raises ValueError where there is no entity, or one without a confidence in [0, 1].
+    Raises:
+        ValueError: There is no entity, or one without a confidence in [0, 1].
     """
     rows: list[tuple[float, bool, int]] = []
     for i, (right, guess) in enumerate(zip(gold, predicted, strict=True)):
@@ -62,7 +63,7 @@ def bins_of(confidence: Floats, equal: str, n_bins: int = N_BINS) -> NDArray[np.
 
 
 def ece(found: Claims, equal: str, n_bins: int = N_BINS) -> float:
-    """sum over bins of |sum of (confidence - right)| / M."""
+    """sum over bins of ``|sum of (confidence - right)| / M``."""
     gaps = np.bincount(bins_of(found.confidence, equal, n_bins), found.confidence - found.right, n_bins)
     return float(np.abs(gaps).sum() / len(found.right))
 

@@ -46,17 +46,21 @@ class ClassComparison:
 class Comparison(Tabulated):
     """What a comparison of A with B says. All differences are those of B minus those of A; p-values are two-sided.
 
-    name_a, name_b       what the two are called
-    micro, classes       F1 of both, all together and by class
-    interval             percentile bootstrap interval of the difference in micro F1; what was resampled, and how often
-    n_units              how many documents or sentences were drawn, or swapped as a whole
-    share_not_better     share of the resamples in which B is not better, a one-sided p-value (Koehn 2004); that of
-                         Berg-Kirkpatrick et al. (2012), the share beyond twice the observed difference, is close to it
-    bootstrap_p          two-sided p-value of the bootstrap, which goes with the interval: 2 (c + 1) / (n + 1), at most
-                         1, where c of n resamples have a difference of 0 or of the rarer sign
-    randomisation_p      two-sided p-value of approximate randomisation: (c + 1) / (n + 1), where c of n random swaps
-                         make a difference at least as large
-    tokens_per_second_a, tokens_per_second_b    None where they are not known
+    Attributes:
+        name_a: What the first is called.
+        name_b: What the second is called.
+        micro: F1 of both, all together.
+        classes: F1 of both by class.
+        interval: Percentile bootstrap interval of the difference in micro F1; what was resampled, and how often.
+        n_units: How many documents or sentences were drawn, or swapped as a whole.
+        share_not_better: Share of the resamples in which B is not better, a one-sided p-value (Koehn 2004); that of
+            Berg-Kirkpatrick et al. (2012), the share beyond twice the observed difference, is close to it.
+        bootstrap_p: Two-sided p-value of the bootstrap, which goes with the interval: 2 (c + 1) / (n + 1), at most 1,
+            where c of n resamples have a difference of 0 or of the rarer sign.
+        randomisation_p: Two-sided p-value of approximate randomisation: (c + 1) / (n + 1), where c of n random swaps
+            make a difference at least as large.
+        tokens_per_second_a: None where it is not known.
+        tokens_per_second_b: None where it is not known.
     """
 
     header: ClassVar[tuple[str, ...]] = (
@@ -140,7 +144,8 @@ def compare(
     difference at least as large, the observed one among them (Noreen 1989; Yeh 2000). Equal generators give equal
     results, and exchanging A and B changes signs alone.
 
-    Raises ValueError where documents differ in number or tokens, where there are not two units, or for no resamples.
+    Raises:
+        ValueError: Documents differ in number or tokens, there are not two units, or there are no resamples.
     """
     gold = list(gold)
     if n_resamples < 1:

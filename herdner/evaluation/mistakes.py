@@ -79,7 +79,11 @@ def _overlaps(gold: Sequence[Span], predicted: Sequence[Span]) -> Iterable[tuple
 
 
 def match_documents(gold: Sequence[Document], predicted: Sequence[Document]) -> list[Found]:
-    """All matches of the documents, read as `evaluate` reads them; ValueError where documents do not match."""
+    """All matches of the documents, read as `evaluate` reads them.
+
+    Raises:
+        ValueError: Documents do not match.
+    """
     pairs = pair_up(gold, predicted)
     return [Found(i, match) for i, pair in enumerate(pairs) for match in match_spans(pair.gold, pair.predicted)]
 
@@ -107,10 +111,11 @@ def mended(before: Iterable[Found], after: Iterable[Found]) -> list[Found]:
 class Confusion:
     """How often a gold label was predicted as which label, by entities.
 
-    labels          L labels of either side, sorted
-    same_borders    int64[L + 1, L + 1]: gold label by predicted label, of matches with equal borders; the last row
-                    counts spurious entities, the last column missed ones
-    other_borders   int64[L, L]: the same for entities that overlap, but with other borders
+    Attributes:
+        labels: L labels of either side, sorted.
+        same_borders: int64[L + 1, L + 1]: gold label by predicted label, of matches with equal borders; the last row
+            counts spurious entities, the last column missed ones.
+        other_borders: int64[L, L]: the same for entities that overlap, but with other borders.
     """
 
     labels: tuple[str, ...]

@@ -34,10 +34,11 @@ class PartialRow:
 class PartialScores:
     """``overall`` holds a row for each scheme, ``classes`` the same for the entities of one label alone.
 
-    strict     borders and label are right
-    exact      borders are right, whatever the label
-    partial    borders overlap, whatever the label
-    ent_type   borders overlap and the label is right
+    Attributes:
+        strict: Borders and label are right.
+        exact: Borders are right, whatever the label.
+        partial: Borders overlap, whatever the label.
+        ent_type: Borders overlap and the label is right.
     """
 
     overall: tuple[PartialRow, ...]
@@ -47,7 +48,9 @@ class PartialScores:
 def partial_matches(gold: Sequence[Document], predicted: Sequence[Document]) -> PartialScores:
     """What nervaluate says of predicted documents, read as `evaluate` reads them.
 
-    Raises ImportError where nervaluate is not installed, ValueError where documents do not match.
+    Raises:
+        ImportError: The package nervaluate is not installed.
+        ValueError: Documents do not match.
     """
     try:
         from nervaluate import Evaluator  # pyright: ignore[reportMissingTypeStubs]

@@ -44,13 +44,14 @@ class Repeated(NamedTuple):
 class Repeats:
     """How consistently repeated names are tagged; names are counted once for each document.
 
-    n_repeated           names with two mentions or more
-    n_differing          those of them whose mentions carry different labels
-    n_occurring          names that are tagged somewhere and stand at two places or more, tagged or bare
-    n_partly_missed      those of them that are bare somewhere
-    n_unlike_reference   of n_differing, those of one label alone in the reference; None without a reference
-    n_right              of n_repeated, those whose every mention is in the reference, with its borders and label; None
-                         without a reference
+    Attributes:
+        n_repeated: Names with two mentions or more.
+        n_differing: Those of them whose mentions carry different labels.
+        n_occurring: Names that are tagged somewhere and stand at two places or more, tagged or bare.
+        n_partly_missed: Those of them that are bare somewhere.
+        n_unlike_reference: Of n_differing, those of one label alone in the reference; None without a reference.
+        n_right: Of n_repeated, those whose every mention is in the reference, with its borders and label; None without
+            a reference.
     """
 
     n_repeated: int

@@ -122,7 +122,8 @@ def evaluate(
     With ``rng``, the interval resamples documents (sentences, when there is only one document; an entity then belongs
     to the sentence where it begins). ``known`` are the classes that the tagger knows, if it does not know all.
 
-    Raises ValueError where documents differ in number or tokens.
+    Raises:
+        ValueError: Documents differ in number or tokens.
     """
     pairs = list(pair_up(list(gold), list(predicted), scheme))
     micro, macro, classes = _seqeval(pairs)
@@ -143,7 +144,11 @@ def _of_known(scores: Scores, pairs: Sequence[Pair], known: set[str]) -> Scores:
 
 
 def pair_up(gold: Sequence[Document], predicted: Sequence[Document], scheme: Scheme | None = None) -> Iterator[Pair]:
-    """Gold and predicted spans of each document, read as `evaluate` says. ValueError where documents do not match."""
+    """Gold and predicted spans of each document, read as `evaluate` says.
+
+    Raises:
+        ValueError: Documents do not match.
+    """
     if len(gold) != len(predicted):
         raise ValueError(f"{len(gold)} gold documents but {len(predicted)} predicted; expected one for one")
     if scheme is None:

@@ -24,7 +24,7 @@ def mmd2(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float, weights:
 
 
 def effective_sample_size(weights: ArrayLike) -> float:
-    """(sum |w|)^2 / sum w^2: N for equal weights, 1 where one point has all."""
+    """``(sum |w|)^2 / sum w^2``: N for equal weights, 1 where one point has all."""
     w = np.abs(np.asarray(weights, float))
     if not w.sum() > 0:
         raise ValueError("weights must not all be 0")

@@ -43,7 +43,8 @@ class Laplace:
 def laplace(given: Target, start: ArrayLike, *, step: float = 1e-4, mode_steps: int = 2000) -> Laplace:
     """The mode by L-BFGS from ``start`` [d], the curvature there by d differences of the gradient, ``step`` apart.
 
-    ValueError where the density does not fall in every direction from there.
+    Raises:
+        ValueError: The density does not fall in every direction from there.
     """
     x = given_points(np.atleast_2d(start), given, "start")
     batches = Batches(given.density, None, np.random.default_rng(0))  # all data: nothing is drawn

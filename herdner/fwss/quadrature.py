@@ -105,7 +105,10 @@ def refuse_duplicates(x: Floats, what: str = "points", n_new: int | None = None)
 def quadrature_weights(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float) -> tuple[Floats, float]:
     """(w [N], jitter): the weights of points [N, d] that make MMD to ``truth`` least; K w = z (FWSS18 eq. 11).
 
-    ``truth``: a kernel mean, or samples [M, d]. The weights need not be positive, nor add up to 1.
+    The weights need not be positive, nor add up to 1.
+
+    Args:
+        truth: A kernel mean, or samples [M, d].
     """
     _, z, system = _system(x, truth, bandwidth)
     return system.solve(z), system.jitter

@@ -124,7 +124,8 @@ class NeuralRegression:
 
     def draw_start(self, rng: np.random.Generator, size: int) -> Floats:
         """[size, d]: the usual starting weights of a network, N(0, 1 / (inputs + 1)), offsets 0, and lambda from its
-        prior; gamma fits the residuals of these weights (as the authors of SVGD start)."""
+        prior; gamma fits the residuals of these weights (as the authors of SVGD start).
+        """
         inputs, units = self.inputs.shape[1], self.units
         x = np.zeros((size, self.n_weights + 2))
         x[:, : inputs * units] = rng.normal(size=(size, inputs * units)) / np.sqrt(inputs + 1)
@@ -136,7 +137,8 @@ class NeuralRegression:
 
     def with_noise_fitted(self, x: Floats, inputs: ArrayLike, outputs: ArrayLike) -> Floats:
         """The points [P, d], gamma set to what fits the residuals at held-out data [M, D] and [M] best, one by one
-        where that makes the held-out likelihood larger (the last step of the authors' program for SVGD)."""
+        where that makes the held-out likelihood larger (the last step of the authors' program for SVGD).
+        """
         _, _, middle, width = self.scaling
         wanted = (np.asarray(outputs, float) - middle) / width
         squares = ((wanted - self._forward(x, self._scaled(np.asarray(inputs, float)))[0]) ** 2).mean(axis=1)

@@ -37,30 +37,34 @@ def fwss(
 ) -> Points:
     """Frank-Wolfe Stein sampling: each new particle is moved along `SteinField`, the others stay where they are.
 
-    target       a `Target`, or a factor graph over `Reals`
-    n_particles  in all, those of ``start`` included
-    step         the step rule: "constant", equal weights; "line-search" (eq. 10); "away" and "pairwise", line search
-                 that also takes weight off the worst particle, so that some may end with none (Lacoste-Julien and Jaggi
-                 2015); "fully-corrective", Bayesian quadrature weights (eq. 11)
-    init         where each particle starts: a draw of the prior; "map": the first at the mode, the others at a particle
-                 moved by about h / 10; points [M, d]: these first, then draws of the prior
-    n_steps      L, moves of each particle
-    bandwidth    h; a rule is applied anew whenever the particles have grown by a quarter (the paper: for each)
-    kernel_mean  what line search and correction know of mu_p: a kernel mean, samples [M, d], or "stein": estimated from
-                 the scores of the particles. By default the target's own, where it is known, otherwise "stein"
-    batch_size   observations in each gradient while a particle moves; the score it keeps is of all data
-    at_once      B: so many new particles are moved together, each along the field of the others too; they are added one
-                 after the other. 1 is the paper's algorithm, ``n_particles`` is SVGD; between them, fewer and larger
-                 matrix products for almost the same points
-    mode_steps   iterations of L-BFGS, with all data, that look for the mode
-    start        particles to go on from, as a run returned them
-    seed         or a generator; a run continued with the same generator is the run that was not interrupted
-
     The particle's own score takes part with weight 1 / (n + 1). With quadrature weights it is moved by the field of
     equal weights: where the weights are good, the field of particles so weighted is almost 0 wherever there are any,
     and each new one would go to a mode. history: seconds, bandwidth, step, gap (the duality gap at the particle before
     it was added; NaN with equal weights) and jitter (added to the diagonal of the Gram matrix), for each particle.
-    ValueError for arguments that do not fit, `Diverged` where numbers leave the finite ones.
+
+    Args:
+        target: A `Target`, or a factor graph over `Reals`.
+        n_particles: In all, those of ``start`` included.
+        step: The step rule: "constant", equal weights; "line-search" (eq. 10); "away" and "pairwise", line search that
+            also takes weight off the worst particle, so that some may end with none (Lacoste-Julien and Jaggi 2015);
+            "fully-corrective", Bayesian quadrature weights (eq. 11).
+        init: Where each particle starts: a draw of the prior; "map": the first at the mode, the others at a particle
+            moved by about h / 10; points [M, d]: these first, then draws of the prior.
+        n_steps: L, moves of each particle.
+        bandwidth: h; a rule is applied anew whenever the particles have grown by a quarter (the paper: for each).
+        kernel_mean: What line search and correction know of mu_p: a kernel mean, samples [M, d], or "stein": estimated
+            from the scores of the particles. By default the target's own, where it is known, otherwise "stein".
+        batch_size: Observations in each gradient while a particle moves; the score it keeps is of all data.
+        at_once: B: so many new particles are moved together, each along the field of the others too; they are added one
+            after the other. 1 is the paper's algorithm, ``n_particles`` is SVGD; between them, fewer and larger matrix
+            products for almost the same points.
+        mode_steps: Iterations of L-BFGS, with all data, that look for the mode.
+        start: Particles to go on from, as a run returned them.
+        seed: Or a generator; a run continued with the same generator is the run that was not interrupted.
+
+    Raises:
+        ValueError: Arguments do not fit.
+        Diverged: Numbers leave the finite ones.
     """
     plan = Recipe(
         step=step, init=init, n_steps=n_steps, optimiser=optimiser, bandwidth=bandwidth, kernel_mean=kernel_mean,
@@ -82,14 +86,15 @@ def block_fwss(
 ) -> Points:
     """PBC-FWSS (Alg. 4): the blocks of a particle's variables are moved apart, in ``workers`` threads, and joined.
 
-    blocks       a number of blocks of neighbouring variables, or lists of variables that together are all of them
-    moves_apart  moves between two joinings. While a block moves, the other variables stay where they were, in the
-                 kernel (App. F) and in the gradient, of which only the factors that touch the block are computed. The
-                 paper joins once, after all ``n_steps``: where blocks depend on each other, as the layers of a network
-                 do, each then answers to others that have moved on, and the particle ends far from the density
-
     The number of workers changes nothing in the result. All ``options`` are those of `fwss`, but ``at_once``; with one
     block this is `fwss`.
+
+    Args:
+        blocks: A number of blocks of neighbouring variables, or lists of variables that together are all of them.
+        moves_apart: Moves between two joinings. While a block moves, the other variables stay where they were, in the
+            kernel (App. F) and in the gradient, of which only the factors that touch the block are computed. The paper
+            joins once, after all ``n_steps``: where blocks depend on each other, as the layers of a network do, each
+            then answers to others that have moved on, and the particle ends far from the density.
     """
     if "at_once" in options:
         raise ValueError("block_fwss moves one particle at a time; at_once is an option of fwss")

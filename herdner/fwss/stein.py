@@ -96,7 +96,7 @@ def _ksd_squared(
 def ksd_bandwidth(x: ArrayLike, scores: ArrayLike, n_steps: int = 30, rate: float = 0.1) -> float:
     """The bandwidth by gradient descent on log KSD^2 over log h (FWSS18 App. G.2, third choice), from the median's.
 
-    It stays within a factor of 4 of where it began: as h grows without limit KSD tends to |mean score|, which for
+    It stays within a factor of 4 of where it began: as h grows without limit KSD tends to ``|mean score|``, which for
     points near balance is almost 0, so that its minimum alone says nothing. Beyond 512 points it looks at 512 of them.
     """
     points, s = as_points(x, "points"), np.asarray(scores, float)

@@ -39,13 +39,14 @@ def stein_points(
 ) -> Points:
     """The next point makes k_s(x, x) / 2 + sum_i k_s(x_i, x) least ("herding": without the first term).
 
-    search  "monte-carlo": the best of ``n_candidates``, each an earlier point moved by N(0, scale^2); "nelder-mead":
-            the simplex method from the best of these; "grid": the best node of a grid of ``resolution`` points an axis
-            over ``box`` [d, 2], lower and upper ends
-
     The first point is the mode, or the node with the smallest score. Points of ``start`` count and stay. The authors
     draw candidates anew until they are in a box; with ``box`` they are so here, too. history: seconds and n_gradients
     after each point.
+
+    Args:
+        search: "monte-carlo": the best of ``n_candidates``, each an earlier point moved by N(0, scale^2);
+            "nelder-mead": the simplex method from the best of these; "grid": the best node of a grid of ``resolution``
+            points an axis over ``box`` [d, 2], lower and upper ends.
     """
     chosen, rng = as_target(target), generator(seed)
     n, h = whole(n_particles, "n_particles"), check_bandwidth(bandwidth)

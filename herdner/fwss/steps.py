@@ -177,7 +177,8 @@ class AwaySteps(LineSearch):
 
 class PairwiseSteps(LineSearch):
     """Line search that takes the weight of the worst particle alone, and gives it to the new one (Lacoste-Julien and
-    Jaggi 2015, Alg. 2). Geometric where `AwaySteps` are."""
+    Jaggi 2015, Alg. 2). Geometric where `AwaySteps` are.
+    """
 
     def _towards(self, particle: int, z: Floats) -> tuple[float, float]:
         slope = self.embedding.system.matrix @ self._weights - z

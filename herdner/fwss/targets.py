@@ -21,11 +21,12 @@ Draw = Callable[[np.random.Generator, int], Floats]
 class Target:
     """A distribution to sample from.
 
-    graph        the factor graph of its density, over `Reals`
-    prior        (generator, n) -> [n, d]: where samplers start from; by default standard normal
-    kernel_mean  the exact mean of the kernel under it, where that is known
-    draw         (generator, n) -> [n, d]: exact samples, where there is a way
-    density      the compiled graph
+    Attributes:
+        graph: The factor graph of its density, over `Reals`.
+        prior: (generator, n) -> [n, d]: where samplers start from; by default standard normal.
+        kernel_mean: The exact mean of the kernel under it, where that is known.
+        draw: (generator, n) -> [n, d]: exact samples, where there is a way.
+        density: The compiled graph.
     """
 
     graph: FactorGraph

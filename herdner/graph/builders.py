@@ -60,9 +60,13 @@ def ising(
 ) -> FactorGraph:
     """An Ising model on a grid: sum of J_ij s_i s_j over the edges + sum of h_i s_i; s is -1 (label 0) or +1 (label 1).
 
-    ``shape``: the sides of the grid, of any number of axes, by default the shape of ``h``; variables count in
-    row-major order. ``J``: one number, or one array per axis for the edges along it, of the grid's shape less 1 on that
-    axis (the whole shape with ``wrap``, the last edge joining the last variable to the first).
+    Args:
+        J: One number, or one array per axis for the edges along it, of the grid's shape less 1 on that axis (the whole
+            shape with ``wrap``, the last edge joining the last variable to the first).
+        h: One number, or one for each variable.
+        shape: The sides of the grid, of any number of axes, by default the shape of ``h``; variables count in row-major
+            order.
+        wrap: Join the last variable of each axis to the first.
     """
     scale = np.asarray(h, np.float64)
     sides = _sides(scale.shape if shape is None else shape, wrap)
@@ -81,8 +85,12 @@ def boltzmann(
 ) -> FactorGraph:
     """A Boltzmann machine: sum of w_ij x_i x_j over the edges + sum of b_i x_i, each edge once.
 
-    ``states``: the values of the labels 0 and 1, (0, 1) or (-1, 1); ``biases`` [V]; ``weights``: a symmetric matrix
-    [V, V] with zero diagonal, whose entries other than zero are the edges; or [E] for ``edges`` [E, 2].
+    Args:
+        weights: A symmetric matrix [V, V] with zero diagonal, whose entries other than zero are the edges; or [E] for
+            ``edges``.
+        biases: [V].
+        states: The values of the labels 0 and 1, (0, 1) or (-1, 1).
+        edges: [E, 2].
     """
     if tuple(states) not in ((0, 1), (-1, 1)):
         raise ValueError(f"states must be (0, 1) or (-1, 1), not {states}")
@@ -104,8 +112,10 @@ def boltzmann(
 def complete(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = None) -> FactorGraph:
     """An Ising model (s = -1, +1) in which every pair of variables is joined, with zero couplings too.
 
-    ``J``: one number or a symmetric matrix [V, V] with zero diagonal; ``h``: one number or [V]. ``n_variables`` is
-    needed where both are numbers.
+    Args:
+        J: One number or a symmetric matrix [V, V] with zero diagonal.
+        h: One number or [V].
+        n_variables: Needed where both are numbers.
     """
     couplings, fields = np.asarray(J, np.float64), np.asarray(h, np.float64)
     n = (

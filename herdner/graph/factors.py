@@ -26,7 +26,11 @@ class Factors(Protocol):
         ...
 
     def check(self, domains: Domains) -> None:
-        """ValueError where the factors do not fit variables with these domains."""
+        """That the factors fit variables with these domains.
+
+        Raises:
+            ValueError: They do not.
+        """
         ...
 
     def log_potential(self, points: NDArray[Any]) -> NDArray[np.float64]:
@@ -125,7 +129,11 @@ class TableFactors:
         return words[kind]
 
     def check(self, domains: Domains) -> None:
-        """ValueError unless the scopes exist in ``domains`` and the tables have their numbers of labels."""
+        """That the scopes exist in ``domains`` and the tables have their numbers of labels.
+
+        Raises:
+            ValueError: They do not.
+        """
         sizes = getattr(domains, "sizes", None)
         if sizes is None:
             raise ValueError(f"table factors need variables with labels, not {type(domains).__name__}")

@@ -35,7 +35,12 @@ class GraphFileError(ValueError):
 
 
 def save_graph(path: str | os.PathLike[str], graph: FactorGraph) -> None:
-    """Writes a graph of labels and tables, whole or not at all. ValueError for any other graph, OSError as of files."""
+    """Writes a graph of labels and tables, whole or not at all.
+
+    Raises:
+        ValueError: The graph has other variables or factors.
+        OSError: The file cannot be written.
+    """
     compiled = compile_tables(graph)
     arrays: dict[str, Any] = {"format": np.array([VERSION], np.int32), "sizes": compiled.sizes}
     for g, group in enumerate(compiled.factors):
@@ -46,9 +51,13 @@ def save_graph(path: str | os.PathLike[str], graph: FactorGraph) -> None:
 
 
 def load_graph(path: str | os.PathLike[str]) -> FactorGraph:
-    """Reads a graph file. GraphFileError where it is none, OSError as of files.
+    """Reads a graph file.
 
     No array is read that is not whole in the file, so that what a file claims cannot take more memory than the file.
+
+    Raises:
+        GraphFileError: The file is no graph file.
+        OSError: The file cannot be read.
     """
     try:
         return _graph(read_arrays(path, packed=False))

@@ -20,8 +20,11 @@ class ImpossibleGraph(ValueError):
 class FactorGraph:
     """log p(x) = the sum of all factors at x, less log Z.
 
-    ``domains``: a value such as `Labels`, or simply the number of labels of each of the V variables; ``factors``:
-    groups such as `TableFactors`. Whether they fit each other is checked here, once.
+    Whether domains and factors fit each other is checked here, once.
+
+    Args:
+        domains: A value such as `Labels`, or simply the number of labels of each of the V variables.
+        factors: Groups such as `TableFactors`.
     """
 
     domains: Domains

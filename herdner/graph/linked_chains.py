@@ -26,8 +26,11 @@ from herdner.graph.factors import TableFactors
 class LinkedChains:
     """A graph of pairs laid out as chains and E links.
 
-    ``form``: the chains, runs of consecutive variables; ``scopes`` int32[E, 2]: the links, no two of the same
-    variables; ``table_of_edge`` int32[E]: which of ``tables`` float64[T, K, K] holds the log-potentials of each.
+    Attributes:
+        form: The chains, runs of consecutive variables.
+        scopes: int32[E, 2], the links, no two of the same variables.
+        table_of_edge: int32[E], which of the tables holds the log-potentials of each.
+        tables: float64[T, K, K].
     """
 
     form: ChainForm

@@ -65,7 +65,11 @@ class TableGraph:
 
     @cached_property
     def conditionals(self) -> Conditionals:
-        """The full conditionals. ImpossibleGraph where the unary factors of a variable forbid all of its labels."""
+        """The full conditionals.
+
+        Raises:
+            ImpossibleGraph: The unary factors of a variable forbid all of its labels.
+        """
         return conditionals(self.sizes, self.factors)
 
 
@@ -74,7 +78,11 @@ Graph = FactorGraph | TableGraph
 
 
 def compile_tables(graph: Graph) -> TableGraph:
-    """The graph for the loops; ValueError where it has domains or factors other than labels and tables."""
+    """The graph for the loops.
+
+    Raises:
+        ValueError: It has domains or factors other than labels and tables.
+    """
     if isinstance(graph, TableGraph):
         return graph
     if not isinstance(graph, FactorGraph):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door

@@ -18,10 +18,12 @@ from herdner.sampling.record import Record
 class Takes:
     """What a backend makes of the arguments of ``infer``.
 
-    start   "state": it begins at a state, and draws one where none is given; "option": likewise, but one of its own
-            options says where it begins if no state is given; "nothing": it begins at no state, and ignores one
-    record  the fields of `herdner.Record` that it can be asked for, beside ``best``
-    linked  whether it takes the graphs of whole documents whose mentions are linked, or only chains and small graphs
+    Attributes:
+        start: "state": it begins at a state, and draws one where none is given; "option": likewise, but one of its own
+            options says where it begins if no state is given; "nothing": it begins at no state, and ignores one.
+        record: The fields of `herdner.Record` that it can be asked for, beside ``best``.
+        linked: Whether it takes the graphs of whole documents whose mentions are linked, or only chains and small
+            graphs.
     """
 
     start: Literal["state", "option", "nothing"] = "nothing"
@@ -29,7 +31,11 @@ class Takes:
     linked: bool = True
 
     def check(self, who: str, record: Record | None) -> None:
-        """UnsupportedRecord where ``record`` asks ``who`` for more than it can give."""
+        """That ``record`` asks for no more than the backend ``who`` can give.
+
+        Raises:
+            UnsupportedRecord: It does.
+        """
         if record is None:
             return
         wanted = {each.name for each in fields(record) if getattr(record, each.name)} - {"best"}
@@ -56,9 +62,12 @@ class Backend(Protocol):
         ``start`` int[V]: the state to begin with, ignored where ``takes.start`` is "nothing". ``record``: what the
         result is to hold at least, in place of what the options say.
 
-        Raises UnsupportedGraph where the algorithm does not fit the graph, UnsupportedRecord where it cannot give what
-        ``record`` asks for, ImpossibleGraph where -inf entries forbid every state. Ctrl-C in what sweeps raises
-        `Interrupted`, a KeyboardInterrupt whose ``result`` is what was reached until then.
+        Ctrl-C in what sweeps raises `Interrupted`, a KeyboardInterrupt whose ``result`` is what was reached until then.
+
+        Raises:
+            UnsupportedGraph: The algorithm does not fit the graph.
+            UnsupportedRecord: It cannot give what ``record`` asks for.
+            ImpossibleGraph: -inf entries forbid every state.
         """
         ...
 

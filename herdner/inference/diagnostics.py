@@ -19,13 +19,14 @@ _LEAST_DRAWS = 8  # ArviZ wants 4 in each half
 class Diagnostics:
     """Convergence of the chains, for each of the N ``variables`` that were asked for.
 
-    r_hat     float64[N]: split R-hat of the indicators [x = label], the largest over the labels. Near 1 where the
-              halves of the chains agree, inf where each half stands still and they differ. One chain is compared with
-              itself.
-    ess       float64[N]: the number of independent draws with the same error of P(x = label), the smallest over the
-              labels. Herded samples can have more than were drawn.
-    constant  bool[N]: the variable had one label in all draws: R-hat is then 1 and ess the number of draws, which says
-              that the chains agree, not that they mix.
+    Attributes:
+        r_hat: float64[N]: split R-hat of the indicators [x = label], the largest over the labels. Near 1 where the
+            halves of the chains agree, inf where each half stands still and they differ. One chain is compared with
+            itself.
+        ess: float64[N]: the number of independent draws with the same error of P(x = label), the smallest over the
+            labels. Herded samples can have more than were drawn.
+        constant: bool[N]: the variable had one label in all draws: R-hat is then 1 and ess the number of draws, which
+            says that the chains agree, not that they mix.
     """
 
     variables: NDArray[np.int64]

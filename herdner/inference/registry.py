@@ -59,8 +59,10 @@ class Description:
 def make_backend(name: str, **options: object) -> Backend:
     """The backend of this name with these options.
 
-    Text is accepted for any option ("400", "true", "none"), as a command line has nothing else. ValueError, in one
-    line, where the name, an option or a value is wrong.
+    Text is accepted for any option ("400", "true", "none"), as a command line has nothing else.
+
+    Raises:
+        ValueError: The name, an option or a value is wrong.
     """
     make, known = _maker(name), _options(name)
     for key in options:

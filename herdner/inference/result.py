@@ -25,22 +25,23 @@ class Result:
 
     V variables, K the largest number of labels, C chains.
 
-    state          int32[V]: the state of largest log-potential that was found (exact backends: there is); samplers look
-                   at their start and at the ends of sweeps
-    log_potential  its log-potential, not normalised
-    log_z          the logarithm of the partition function
-    marginals      float64[V, K]: P(variable = label), 0 for labels a variable has not; samplers: the average of the
-                   visited states
-    rao_blackwell  float64[V, K]: the same by the average of the conditionals that were drawn from (HGW19 Sec. 6.6)
-    table_counts   per group of factors an array like its tables, the derivative of log Z by them: the expected number
-                   of factors whose table and labels these are, each factor counted ``scale`` times
-    joint          float64[K1, .., KV]: the relative frequencies of the whole states
-    trace          float64[C, n_sweeps]: the log-potential after each sweep
-    samples        int32[C, S, V]: recorded states
-    sample_sweeps  int64[S]: the sweep, counted from 0, after which each of them was recorded
-    n_updates      single variables drawn anew
-    seconds        wall time, compilation of the graph included
-    certificate    what is guaranteed of the state after each sweep (``dogs``)
+    Attributes:
+        state: int32[V]: the state of largest log-potential that was found (exact backends: there is); samplers look at
+            their start and at the ends of sweeps.
+        log_potential: Its log-potential, not normalised.
+        log_z: The logarithm of the partition function.
+        marginals: float64[V, K]: P(variable = label), 0 for labels a variable has not; samplers: the average of the
+            visited states.
+        rao_blackwell: float64[V, K]: the same by the average of the conditionals that were drawn from (HGW19 Sec. 6.6).
+        table_counts: Per group of factors an array like its tables, the derivative of log Z by them: the expected
+            number of factors whose table and labels these are, each factor counted ``scale`` times.
+        joint: float64[K1, .., KV]: the relative frequencies of the whole states.
+        trace: float64[C, n_sweeps]: the log-potential after each sweep.
+        samples: int32[C, S, V]: recorded states.
+        sample_sweeps: int64[S]: the sweep, counted from 0, after which each of them was recorded.
+        n_updates: Single variables drawn anew.
+        seconds: Wall time, compilation of the graph included.
+        certificate: What is guaranteed of the state after each sweep (``dogs``).
     """
 
     state: NDArray[np.int32]
@@ -61,7 +62,10 @@ class Result:
         """The samples for ArviZ (extra ``arviz``): posterior variable "x" [chain, draw, variable].
 
         Where the sweeps of the samples are known, or every sweep was recorded, ``sample_stats`` holds their
-        log-potentials, "lp" [chain, draw]. ValueError where no states were recorded.
+        log-potentials, "lp" [chain, draw].
+
+        Raises:
+            ValueError: No states were recorded.
         """
         samples, log_potentials = self._recorded(), None
         if self.trace is not None and self.sample_sweeps is not None:
@@ -73,7 +77,10 @@ class Result:
     def diagnostics(self, variables: ArrayLike | None = None) -> Diagnostics:
         """R-hat and effective sample size of each variable, or of ``variables`` int[N] only (extra ``arviz``).
 
-        Takes about 0.2 ms for each variable and label at 2000 draws. ValueError where fewer than 8 were recorded.
+        Takes about 0.2 ms for each variable and label at 2000 draws.
+
+        Raises:
+            ValueError: Fewer than 8 states were recorded.
         """
         return diagnose(self._recorded(), variables)
 

@@ -32,12 +32,13 @@ ENTITIES: Mapping[str, str] = {"PER": "PERSON", "LOC": "LOCATION", "ORG": "ORGAN
 class HerdnerRecognizer(Base):
     """People, places and organisations by a herdner model, consistent across each text.
 
-    Parameters
-    ----------
-    model: a shipped model, a model file or a `Tagger`. entities: Presidio's names of the model's classes; classes that
-    are not named keep theirs. language: of the texts it is asked about. options: of `Tagger.pipe`, such as ``names``.
-
     A result's score is the confidence of the name.
+
+    Args:
+        model: A shipped model, a model file or a `Tagger`.
+        entities: Presidio's names of the model's classes; classes that are not named keep theirs.
+        language: Of the texts it is asked about.
+        options: Of `Tagger.pipe`, such as ``names``.
     """
 
     def __init__(

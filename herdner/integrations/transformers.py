@@ -49,13 +49,15 @@ class PieceTokenizer(Protocol):
 class ConsistentClassifier:
     """Texts to documents with consistent names, by anybody's token classifier.
 
-    Parameters
-    ----------
-    tokenizer: the model's own, a fast one. score: what runs the model (`by_torch`, `by_onnx`, or your own).
-    labels: of the columns of its logits, as in ``model.config.id2label``.
-    layer: a `SkipChainLayer` for these labels, such as one that has learned; None: one that works untrained.
-    split: text to words and sentences. max_length: pieces in a window; None: what the tokenizer says.
-    stride: pieces by which windows overlap. batch_size: windows that go through the model at a time.
+    Args:
+        tokenizer: The model's own, a fast one.
+        score: What runs the model (`by_torch`, `by_onnx`, or your own).
+        labels: Of the columns of its logits, as in ``model.config.id2label``.
+        layer: A `SkipChainLayer` for these labels, such as one that has learned; None: one that works untrained.
+        split: Text to words and sentences.
+        max_length: Pieces in a window; None: what the tokenizer says.
+        stride: Pieces by which windows overlap.
+        batch_size: Windows that go through the model at a time.
     """
 
     def __init__(
@@ -96,7 +98,7 @@ class ConsistentClassifier:
         return next(self.pipe([text]))
 
     def pipe(self, texts: Iterable[str]) -> Iterator[Document]:
-        """`__call__` of each text, in their order."""
+        """``__call__`` of each text, in their order."""
         for text in texts:
             document = self.split(text)
             if not document.n_tokens:

@@ -34,9 +34,15 @@ class Beliefs(NamedTuple):
 class Calibration:
     """How often names are right, from the log-odds of what the CRF says of them.
 
-    linked: of names in which links end: the weights of the log-odds with links and of those without, and a constant.
-    alone: of other names: the weight of the log-odds, and a constant. Weights are at least 0: no name is less sure for
-    being likelier. ValueError for others.
+    Weights are at least 0: no name is less sure for being likelier.
+
+    Attributes:
+        linked: Of names in which links end: the weights of the log-odds with links and of those without, and a
+            constant.
+        alone: Of other names: the weight of the log-odds, and a constant.
+
+    Raises:
+        ValueError: A weight is below 0, or a number is none.
     """
 
     linked: tuple[float, float, float] = (1.0, 0.0, 0.0)
@@ -63,8 +69,10 @@ class Calibration:
     ) -> Calibration:
         """The most likely map for names of which ``right`` bool[M] says which are right.
 
-        counts: float64[M], how much each name counts, 1 if None. origin: the map that the prior has as its mean, which
-        stays where there are no names; None: the one that changes nothing.
+        Args:
+            counts: float64[M], how much each name counts, 1 if None.
+            origin: The map that the prior has as its mean, which stays where there are no names; None: the one that
+                changes nothing.
         """
         origin, counts = origin or cls(), np.ones(len(right)) if counts is None else counts
         odds, own, one = log_odds(said.confidence), log_odds(said.without_links), np.ones(len(right))

@@ -42,9 +42,11 @@ class OwnChains:
     """By `herdner.crf.trainer`. The first chain is trained on all documents; the others start from its weights, without
     those that their own documents do not show.
 
-    allowed: uint8[tokens, K] of each document, the tags its tokens may have. base: weights that the prior has as its
-    mean, and that are kept where the documents say nothing. start: where the first chain begins. counted: as in
-    `ChainData.of`.
+    Args:
+        allowed: uint8[tokens, K] of each document, the tags its tokens may have.
+        base: Weights that the prior has as its mean, and that are kept where the documents say nothing.
+        start: Where the first chain begins.
+        counted: As in `ChainData.of`.
     """
 
     def __init__(

@@ -174,10 +174,11 @@ def joined(crf: CRF, documents: Sequence[Tokenized]) -> Joined:
 class Decoder:
     """A trained model, compiled: from documents with tokens to documents with tags and entities. Threads may share it.
 
-    scheme: in which every sequence of tags is well formed; None where the model forbids nothing.
-    read: what features and links see of a document.
-    calibration: what becomes of confidences; None: they stay what the CRF says.
-    particles: CRFs of the posterior, each with its share of the confidence, where the model has them.
+    Attributes:
+        scheme: In which every sequence of tags is well formed; None where the model forbids nothing.
+        read: What features and links see of a document.
+        calibration: What becomes of confidences; None: they stay what the CRF says.
+        particles: CRFs of the posterior, each with its share of the confidence, where the model has them.
     """
 
     labels: tuple[str, ...]

@@ -56,9 +56,13 @@ class NoSuchName(ValueError):
 
 
 class Part(NamedTuple):
-    """What one thing adds to the log-odds of a mention: ``value`` above 0 speaks for its label.
+    """What one thing adds to the log-odds of a mention.
 
-    ``token``: the word of the mention that it is about, where the mention has several; else empty.
+    Attributes:
+        kind: Feature, transition, link, known name, or the sum of the rest.
+        value: Above 0 it speaks for the label.
+        words: What it is, in words.
+        token: The word of the mention that it is about, where the mention has several; else empty.
     """
 
     kind: Kind
@@ -78,9 +82,12 @@ class Part(NamedTuple):
 class Explanation:
     """Why a mention has its label; module `herdner.ner.explain` says what is compared.
 
-    mention: what was tagged, with its confidence. sentence: its number, from 1. against: the label of the other
-    reading, None for no name. log_odds: natural logarithm, the sum of all ``parts``, which come largest first.
-    confidence_without_links: what the confidence would be if mentions were not linked.
+    Attributes:
+        mention: What was tagged, with its confidence.
+        sentence: Its number, from 1.
+        against: The label of the other reading, None for no name.
+        log_odds: Natural logarithm, the sum of all ``parts``, which come largest first.
+        confidence_without_links: What the confidence would be if mentions were not linked.
     """
 
     mention: Entity

@@ -40,14 +40,17 @@ class Enumerated(NamedTuple):
 
 @dataclass(frozen=True)
 class FeaturePlan:
-    """Templates of features, written ``attribute[offset]`` and joined by ``|``: ``"word[0]"``,
-    ``"lower[-1]|brief_shape[0]"``.
+    """Templates of features, written ``attribute[offset]`` and joined by ``|``, as in ``"lower[-1]|brief_shape[0]"``.
 
-    Attributes of words are `TYPE_ATTRIBUTES`, those of positions `POSITION_ATTRIBUTES` and ``gazetteer:NAME`` for
-    each of ``gazetteers``. ``elsewhere`` lists attributes of the words beside other occurrences of a capitalised word
-    in its document (context aggregation, Chieu and Ng 2003; Ratinov and Roth 2009), ``n_occurrences`` of them on
-    either side. ``recased``: texts in one case alone are read as they are usually written, names that stand in these
-    gazetteers with capitals (`herdner.ner.recasing`); None reads every text as it is.
+    Attributes:
+        templates: Attributes of words are ``TYPE_ATTRIBUTES``, those of positions ``POSITION_ATTRIBUTES`` and
+            ``gazetteer:NAME`` for each of ``gazetteers``.
+        elsewhere: Attributes of the words beside other occurrences of a capitalised word in its document (context
+            aggregation, Chieu and Ng 2003; Ratinov and Roth 2009).
+        n_occurrences: So many occurrences on either side.
+        gazetteers: Lists of names that the features look up.
+        recased: Texts in one case alone are read as they are usually written, names that stand in these gazetteers with
+            capitals; None reads every text as it is.
     """
 
     templates: tuple[str, ...]
@@ -68,7 +71,11 @@ class FeaturePlan:
         return FeaturePlan(n_occurrences=n_occurrences, recased=None if recased is None else tuple(recased), **lists)
 
     def compile(self) -> PlanArrays:
-        """The arrays that `herdner._ext.features.Extractor` reads. Raises ValueError for a plan that it cannot read."""
+        """The arrays that ``herdner._ext.features.Extractor`` reads.
+
+        Raises:
+            ValueError: The plan asks for what it cannot read.
+        """
         n_occurrences = cast(object, self.n_occurrences)  # which may come from a file
         if not isinstance(n_occurrences, int) or not 0 <= n_occurrences <= MAX_OCCURRENCES:
             raise ValueError(f"feature plan: n_occurrences must be 0 to {MAX_OCCURRENCES}, not {n_occurrences!r}")
@@ -93,7 +100,7 @@ class FeaturePlan:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """All attributes of a token, in the order of the columns of `herdner._ext.features.Extractor`."""
+        """All attributes of a token, in the order of the columns of ``herdner._ext.features.Extractor``."""
         return (*TYPE_ATTRIBUTES, *POSITION_ATTRIBUTES, *(f"gazetteer:{name}" for name in self.gazetteers))
 
     def enumerated(self) -> list[Enumerated]:
@@ -164,7 +171,8 @@ def _seeds(names: list[str]) -> NDArray[np.uint64]:
 
 def default_plan(gazetteers: Sequence[str] = (), recased: Sequence[str] | None = None) -> FeaturePlan:
     """The features of a tagger for which nothing else is asked: words, shapes, affixes, word classes, windows, bigrams,
-    runs of capitals, casing elsewhere in the document, gazetteers, and the neighbours of other occurrences."""
+    runs of capitals, casing elsewhere in the document, gazetteers, and the neighbours of other occurrences.
+    """
 
     def at(offsets: Sequence[int], *attributes: str) -> list[str]:
         return [f"{attribute}[{offset}]" for attribute in attributes for offset in offsets]

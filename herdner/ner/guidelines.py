@@ -30,8 +30,10 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 by the golden ratio
 
 @dataclass(frozen=True)
 class Corpora:
-    """Of each document the corpus that it is from, and the one whose guideline is ``followed``; ValueError where it is
-    none of them.
+    """Of each document the corpus that it is from, and the one whose guideline is ``followed``.
+
+    Raises:
+        ValueError: The one that is followed is none of them.
     """
 
     names: tuple[str, ...]
@@ -46,8 +48,11 @@ class Corpora:
 class Guided:
     """The features of documents with those of their corpora, and what becomes of the weights.
 
-    features: of each document. own, copies: uint64[n], the features that have a copy in the corpus that is followed,
-    and these copies; dropped: uint64, all copies.
+    Attributes:
+        features: Of each document.
+        own: uint64[n], the features that have a copy in the corpus that is followed.
+        copies: uint64[n], these copies.
+        dropped: uint64, all copies.
     """
 
     features: list[Keys]

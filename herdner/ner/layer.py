@@ -94,12 +94,14 @@ JOINT = Learner(joint=True)
 class Consistent:
     """The tags of one document of n tokens.
 
-    tags: one of the layer's labels for each token. spans: the entities that they say; of plain labels, runs of one.
-    marginals: float64[n, K], P(token = label), columns as in ``labels``; None where the backend gives none.
-    confidences: float64[M], for each span the probability of the tags of its tokens, given what is believed of those
-    that they are linked to; None where the backend gives no marginals.
-    links: int32[F, 2], the linked tokens of all rules, the earlier one first, rows ascending.
-    changed: bool[n], whether the tag is another than without links.
+    Attributes:
+        tags: One of the layer's labels for each token.
+        spans: The entities that they say; of plain labels, runs of one.
+        marginals: float64[n, K], P(token = label), columns as in ``labels``; None where the backend gives none.
+        confidences: float64[M], for each span the probability of the tags of its tokens, given what is believed of
+            those that they are linked to; None where the backend gives no marginals.
+        links: int32[F, 2], the linked tokens of all rules, the earlier one first, rows ascending.
+        changed: bool[n], whether the tag is another than without links.
     """
 
     tags: list[str]
@@ -125,33 +127,31 @@ class SkipChainLayer(Estimator):
     It works as it is, with a soft link, and better after `fit`. The module's documentation shows it on an array, a
     spaCy ``Doc`` and the output of a Hugging Face model.
 
-    Parameters
-    ----------
-    labels: what the columns of scores are: tags of any scheme, such as O, B-PER and I-PER, in any order; or plain
-    labels, with ``constrained=False``.
-    rules: which tokens are linked: rules (`herdner.crf.rules`), their text such as "acronym:nearest=3", or
-    `skip_chain(rule, scaled=True)`, whose links have a learned scale each.
-    scores: "log-potentials" (any real numbers, the larger the likelier: logits, log-probabilities), or "marginals"
-    (probabilities of a token's labels).
-    tie: before `fit`, the log-potential of a link whose ends have the same class: both in a PER, or both O; other links
-    have 0. 1 is a good guess: between 0.5 and 2, F1 on CoNLL-2003 hardly depends on it.
-    tie_outside: before `fit`, the log-potential of a link whose ends are both O; None is that of ``tie``. 0 for scores
-    that say O wherever they say nothing.
-    transition: float64[K, K], log-potentials of a label (row) followed by a label (column) in a sentence; None is 0.
-    Not for scores in which the tagger's own transitions are counted already, as in marginals of a CRF.
-    constrained: forbid sequences of tags that are not well formed.
-    scheme: of the tags; None reads it off the labels. Where B and I are the only prefixes that is IOB2; taggers of
-    IOB1, in which most names begin with I, must say "iob1".
-    backend: name of the inference backend (`herdner.BACKENDS`), or a `Backend`.
-    learner: how `fit` learns (`herdner.crf.learning.Learner`), by default the transitions too: of scores that know
-    nothing of the neighbours' labels that is most of the gain.
+    Nothing but `fit` and ``set_params`` changes a layer: any number of threads may apply one.
 
-    Attributes
-    ----------
-    learned_: the tied tables (`Learned`), after `fit` or `load`.
-    learning_curve_: how they were learned, after `fit`.
+    Args:
+        labels: What the columns of scores are: tags of any scheme, such as O, B-PER and I-PER, in any order; or plain
+            labels, with ``constrained=False``.
+        rules: Which tokens are linked: rules (`herdner.crf.rules`), their text such as "acronym:nearest=3", or
+            ``skip_chain(rule, scaled=True)``, whose links have a learned scale each.
+        scores: "log-potentials" (any real numbers, the larger the likelier: logits, log-probabilities), or "marginals"
+            (probabilities of a token's labels).
+        tie: Before `fit`, the log-potential of a link whose ends have the same class: both in a PER, or both O; other
+            links have 0. 1 is a good guess: between 0.5 and 2, F1 on CoNLL-2003 hardly depends on it.
+        tie_outside: Before `fit`, the log-potential of a link whose ends are both O; None is that of ``tie``. 0 for
+            scores that say O wherever they say nothing.
+        transition: float64[K, K], log-potentials of a label (row) followed by a label (column) in a sentence; None is
+            0. Not for scores in which the tagger's own transitions are counted already, as in marginals of a CRF.
+        constrained: Forbid sequences of tags that are not well formed.
+        scheme: Of the tags; None reads it off the labels. Where B and I are the only prefixes that is IOB2; taggers of
+            IOB1, in which most names begin with I, must say "iob1".
+        backend: Name of the inference backend (`herdner.BACKENDS`), or a `Backend`.
+        learner: How `fit` learns (`herdner.crf.learning.Learner`), by default the transitions too: of scores that know
+            nothing of the neighbours' labels that is most of the gain.
 
-    Nothing but `fit` and `set_params` changes a layer: any number of threads may apply one.
+    Attributes:
+        learned_: The tied tables (`Learned`), after `fit` or `load`.
+        learning_curve_: How they were learned, after `fit`.
     """
 
     def __init__(
@@ -192,13 +192,19 @@ class SkipChainLayer(Estimator):
     ) -> Consistent:
         """The consistent tags of one document.
 
-        scores: float[n, K] of any precision, a row for each token and a column for each label; -inf forbids a label.
-        tokens: n words as they stand in the text, with their capitals. sentence_offsets: sentence s holds the tokens
-        ``sentence_offsets[s]:sentence_offsets[s + 1]``, S + 1 numbers from 0 to n; None is one sentence. ``links``:
-        what `links` has found in these tokens, to save finding it again. ``seed`` matters to samplers only, which begin
-        with the best tags of the chains.
+        Where nothing is linked the answer is that of the chains.
 
-        Where nothing is linked the answer is that of the chains. ValueError, in one line, where something is wrong.
+        Args:
+            scores: float[n, K] of any precision, a row for each token and a column for each label; -inf forbids a
+                label.
+            tokens: The n words as they stand in the text, with their capitals.
+            sentence_offsets: Sentence s holds the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``, S + 1 numbers
+                from 0 to n; None is one sentence.
+            links: What `links` has found in these tokens, to save finding it again.
+            seed: Matters to samplers only, which begin with the best tags of the chains.
+
+        Raises:
+            ValueError: Something is wrong; one line says what.
         """
         labels, crf = self._tables()
         document = Scored.of(scores, tokens, sentence_offsets, len(labels), checked_kind(self.scores))
@@ -295,10 +301,16 @@ class SkipChainLayer(Estimator):
         those of a cross-validation. A tagger is surer, and oftener right, on what it was trained on than it will ever
         be again; from there it looks as if links had nothing to add, and their tables come out too small.
 
-        Arguments as in `predict`. The tags are ``labels`` or, if constrained, of any scheme. ``development``: other
-        documents as ``(scores, tokens, tags)`` or ``(scores, tokens, tags, sentence_offsets)``; the tables are then
-        those of the iteration whose entities have the best F1 there. A label that the documents do not hold is learned
-        to be unlikely at linked tokens; without any link a table is 0.
+        A label that the documents do not hold is learned to be unlikely at linked tokens; without any link a table is
+        0.
+
+        Args:
+            scores: Of each document, as in `apply`.
+            tokens: Of each document, as in `apply`.
+            tags: Of each document: ``labels`` or, if constrained, of any scheme.
+            sentence_offsets: Of each document, as in `apply`.
+            development: Other documents as ``(scores, tokens, tags)`` or ``(scores, tokens, tags, sentence_offsets)``;
+                the tables are then those of the iteration whose entities have the best F1 there.
         """
         labels, crf = self._untrained()
         documents, gold = self._annotated(labels, scores, tokens, tags, sentence_offsets)
@@ -380,7 +392,11 @@ class SkipChainLayer(Estimator):
         backend: str | Backend = DEFAULT_BACKEND,
         learner: Learner = JOINT,
     ) -> SkipChainLayer:
-        """Read what `save` wrote. `herdner.ModelError` for anything else, or what is damaged."""
+        """Read what `save` wrote.
+
+        Raises:
+            ModelError: The file is anything else, or damaged.
+        """
         file = read_model(where, LAYER_FORMAT)
         header = file.header
         with undamaged(where, "layer", "save"):

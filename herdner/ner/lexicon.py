@@ -82,7 +82,11 @@ class Gazetteers:
         return Gazetteers(tuple(lists), WordValues.of(keys, np.fromiter(values.values(), np.uint32, len(values))))
 
     def joined(self, other: Gazetteers) -> Gazetteers:
-        """These lists, then the other's. Raises ValueError where a name stands in both, or where they are too many."""
+        """These lists, then the other's.
+
+        Raises:
+            ValueError: A name stands in both, or they are too many.
+        """
         if both := set(self.names) & set(other.names):
             raise ValueError(f"there are two gazetteers named {min(both)}; rename one")
         if len(self.names) + len(other.names) > MAX_GAZETTEERS:

@@ -91,7 +91,11 @@ class Model:
 
     @staticmethod
     def load(where: str | os.PathLike[str] | IO[bytes]) -> Model:
-        """Read a model file, or a stream of its bytes. Raises `ModelError` for what is not a whole, sound model."""
+        """Read a model file, or a stream of its bytes.
+
+        Raises:
+            ModelError: The file is not a whole, sound model.
+        """
         file = read_model(where)
         with undamaged(where, "model", "train"):
             return _model(file.header, file.arrays)
@@ -139,7 +143,11 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Mod
 
 
 def words(value: object, name: str) -> tuple[str, ...]:
-    """A list of strings out of a header; ValueError for anything else."""
+    """A list of strings out of a header.
+
+    Raises:
+        ValueError: The value is anything else.
+    """
     listed = cast(list[object], value) if isinstance(value, list) else [None]
     if not all(isinstance(word, str) for word in listed):
         raise ValueError(f"its {name} are no list of strings")
@@ -147,7 +155,11 @@ def words(value: object, name: str) -> tuple[str, ...]:
 
 
 def truth(value: object, name: str) -> bool:
-    """True or False out of a header; ValueError for anything else."""
+    """True or False out of a header.
+
+    Raises:
+        ValueError: The value is anything else.
+    """
     if not isinstance(value, bool):
         raise ValueError(f"{name} is {value!r:.80}, not true or false")
     return value
@@ -169,7 +181,11 @@ def link_table_to_dict(each: LinkTable) -> dict[str, Any]:
 def link_tables_from(
     headers: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray[Any]], n_labels: int
 ) -> tuple[LinkTable, ...]:
-    """The links of a document with their tables, finite ones, as a model file has them; ValueError otherwise."""
+    """The links of a document with their tables, finite ones, as a model file has them.
+
+    Raises:
+        ValueError: The header or the arrays are anything else.
+    """
     if not headers:
         return ()
     tables = arrays["skip_tables"]

@@ -53,8 +53,8 @@ def shipped_models() -> dict[str, Traversable]:
 def write_model(
     where: Where, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], format: str = FORMAT
 ) -> None:
-    """Write a file of one of the formats of `HOLDS`, to a stream or atomically to a path: whatever happens, that holds
-    the old file or the whole new one.
+    """Write a file of one of the formats of ``HOLDS``, to a stream or atomically to a path: whatever happens, that
+    holds the old file or the whole new one.
     """
     head = {"format": format, "format_version": FORMAT_VERSION, "needs": READABLE_SINCE[FORMAT_VERSION], **header}
     head["arrays"] = sorted(arrays)
@@ -64,8 +64,11 @@ def write_model(
 
 
 def read_model(where: Where, format: str = FORMAT) -> ModelFile:
-    """Read a file of this format, or a stream of its bytes; `ModelError` where it is missing, of another one, damaged
-    or too new. Files written before there were checksums are read with a warning.
+    """Read a file of this format, or a stream of its bytes. Files written before there were checksums are read with a
+    warning.
+
+    Raises:
+        ModelError: The file is missing, of another format, damaged or too new.
     """
     path = name_of(where)
     try:

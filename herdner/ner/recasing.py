@@ -33,8 +33,9 @@ class Recaser:
     unigram truecaser, Lita et al. 2003), and capitals to the words of names that stand in gazetteers. A word that
     nobody knows gets a capital: it is mostly a name.
 
-    lexicon: word classes that tell the usual case (`herdner.ner.lexicon.word_classes`). names: the gazetteers that hold
-    names.
+    Args:
+        lexicon: Word classes that tell the usual case (`herdner.ner.lexicon.word_classes`).
+        names: The gazetteers that hold names.
     """
 
     def __init__(self, lexicon: Lexicon, names: Sequence[str]) -> None:

@@ -33,7 +33,8 @@ class Supervision:
     """Of each document: ``gold``, its tags in the scheme, with O where they are open; ``allowed`` uint8[tokens, K],
     which of the ``labels`` its tokens may have; ``counted``, likewise, those for which their features have weights.
 
-    borders: what the scheme forbids; None where nothing is open: then no tags of ``gold`` are forbidden.
+    Attributes:
+        borders: What the scheme forbids; None where nothing is open: then no tags of ``gold`` are forbidden.
     """
 
     labels: tuple[str, ...]

@@ -75,34 +75,35 @@ class NotFittedError(ValueError, AttributeError):
 class Tagger(Estimator):
     """Names of a document by a CRF: a chain for each sentence, and links between mentions of one name.
 
-    Parameters
-    ----------
-    plan: the features (`FeaturePlan`), or None for `default_plan`; lexicon: word classes and gazetteers they read
-    (`Lexicon`).
-    scheme: tag scheme of the chain's labels, whatever scheme the training data are written in.
-    constrained: forbid tag sequences that are not well formed in the scheme.
-    c1, c2: weights of the L1 and the squared L2 norm, min_freq: how often a feature must meet a tag to have a weight;
-    None: 0.3 and 2, and where a base is adapted 0.3 and 1.
-    trainer: "herdner" (`herdner.crf.trainer`) or "crfsuite", the same objective; an L1 norm is always left to CRFsuite.
-    max_iterations: of L-BFGS, at most.
-    templates: which tokens are joined; None is ``(linear_chain(), skip_chain())``, the chain alone is
-    ``(linear_chain(),)``.
-    learner: how the tables of links are learned (`Learner`); n_folds: of the documents, each scored by a chain trained
-    on the others, as a chain needs no links on what it was trained on.
-    n_particles: of the posterior of the transition table and the tables of links (`herdner.crf.bayesian`), which
-    ``uncertainty`` averages over; 0: none.
-    backend: name of the inference backend (`herdner.BACKENDS`) or a `Backend`; None is "sum-product" where a document
-    has links, and "viterbi" where it has none.
-    links: False leaves a trained model's links out.
-    calibrated: whether `fit` also learns how often a name is right of which the CRF is so sure
-    (`herdner.ner.calibration`), where it has chains to learn it from (the folds), and whether confidences say that;
-    False: what the CRF itself says.
-    tokenizer: settings with which text is split.
+    Args:
+        plan: The features (`FeaturePlan`), or None for `default_plan`.
+        lexicon: Word classes and gazetteers they read (`Lexicon`).
+        scheme: Tag scheme of the chain's labels, whatever scheme the training data are written in.
+        constrained: Forbid tag sequences that are not well formed in the scheme.
+        c1: Weight of the L1 norm.
+        c2: Weight of the squared L2 norm; None: 0.3, also where a base is adapted.
+        min_freq: How often a feature must meet a tag to have a weight; None: 2, and where a base is adapted 1.
+        max_iterations: Of L-BFGS, at most.
+        trainer: "herdner" (`herdner.crf.trainer`) or "crfsuite", the same objective; an L1 norm is always left to
+            CRFsuite.
+        templates: Which tokens are joined; None is ``(linear_chain(), skip_chain())``, the chain alone is
+            ``(linear_chain(),)``.
+        learner: How the tables of links are learned (`Learner`).
+        n_folds: Of the documents, each scored by a chain trained on the others, as a chain needs no links on what it
+            was trained on.
+        n_particles: Of the posterior of the transition table and the tables of links (`herdner.crf.bayesian`), which
+            ``uncertainty`` averages over; 0: none.
+        backend: Name of the inference backend (`herdner.BACKENDS`) or a `Backend`; None is "sum-product" where a
+            document has links, and "viterbi" where it has none.
+        links: False leaves a trained model's links out.
+        calibrated: Whether `fit` also learns how often a name is right of which the CRF is so sure
+            (`herdner.ner.calibration`), where it has chains to learn it from (the folds), and whether confidences say
+            that. False: they are what the CRF itself says.
+        tokenizer: Settings with which text is split.
 
-    Attributes
-    ----------
-    model_: the trained `Model`, after `fit` or `load`.
-    learning_curve_: how the tables of links were learned, after `fit`; None where there was nothing to learn.
+    Attributes:
+        model_: The trained `Model`, after `fit` or `load`.
+        learning_curve_: How the tables of links were learned, after `fit`; None where there was nothing to learn.
     """
 
     def __init__(
@@ -173,13 +174,16 @@ class Tagger(Estimator):
         iteration whose F1 there is best. ``progress`` is told the number of each iteration and a report: "stage",
         "loss", "f1" where it is known, and what the trainer says.
 
-        ``base``: adapt this tagger's model. Plan, lexicon, scheme and tokenizer are its own, and so are the links,
-        unless ``templates`` are given. Its weights and tables are where learning starts and what it is drawn to, by
-        ``c2`` and ``learner.l2``; they stay where the documents say nothing. There may be new classes. ``start``: a
-        tagger with the same features from whose weights the search for those of the chain starts; where it ends does
-        not depend on it. ``document_weights``: by how much each document counts for the chain, 1 if None. ``groups``:
-        of each document, the source that it is from; each counts the same for the calibration. ``guideline``: one of
-        the groups, which annotate by different rules: the model follows those of this one (`herdner.ner.guidelines`).
+        Args:
+            base: Adapt this tagger's model. Plan, lexicon, scheme and tokenizer are its own, and so are the links,
+                unless ``templates`` are given. Its weights and tables are where learning starts and what it is drawn
+                to, by ``c2`` and ``learner.l2``; they stay where the documents say nothing. There may be new classes.
+            start: A tagger with the same features from whose weights the search for those of the chain starts; where it
+                ends does not depend on it.
+            document_weights: By how much each document counts for the chain, 1 if None.
+            groups: Of each document, the source that it is from; each counts the same for the calibration.
+            guideline: One of the groups, which annotate by different rules: the model follows those of this one
+                (`herdner.ner.guidelines`).
         """
         self._check_names()
         adapted = None if base is None else base._model
@@ -408,18 +412,23 @@ class Tagger(Estimator):
         often such a name is right (`herdner.ner.calibration`). That concerns entities alone: tags and
         `predict_marginals` are what the CRF says, so that a confidence need not be what marginals of its tokens allow.
         With ``uncertainty`` it is the mean of what the particles of the tables say, each inferred anew, and not
-        calibrated; the tags stay those of the model. ValueError for a model without particles.
+        calibrated; the tags stay those of the model.
 
         ``names`` are known to the user (`Names`, or what `Names.of` takes): they speak for their labels where they
-        occur, or settle them. ValueError for a label that the model does not have.
+        occur, or settle them.
 
         Short documents are tagged together, which is faster and gives the same: up to ``batch_size`` are read ahead, or
         as many as make 40,000 characters. ``n_jobs`` threads tag at the same time, the calling one among them (the
         compiled loops leave Python to the others), each with two such batches waiting. A document that cannot be tagged
         raises ValueError in its place, or is left out and its `Failure` handed to ``on_error``.
 
-        ``as_tuples``: the sources are pairs of a text or document and whatever you like, which comes back beside the
-        tagged document.
+        Args:
+            as_tuples: The sources are pairs of a text or document and whatever you like, which comes back beside the
+                tagged document.
+
+        Raises:
+            ValueError: ``uncertainty`` of a model without particles, or known names of a label that the model does not
+                have; and in its place a document that cannot be tagged, unless ``on_error`` is there.
         """
         contexts: deque[Any] = deque()
         outcomes = self.outcomes(
@@ -519,10 +528,16 @@ class Tagger(Estimator):
         """Why the mentions of a text or document have their labels: what features, transitions, links and known
         ``names`` add to the log-odds of each (`herdner.ner.explain`).
 
-        ``name``: only the mentions that hold these words, in whatever case; ``offsets``: only the mention with this
-        start and end. ValueError where there is none.
-        ``against``: what the label is compared with: None is no name, "best" the best other label, or a label.
-        Mentions that have this label themselves, or cannot have it, are left out. All else as in `pipe`.
+        All else as in `pipe`.
+
+        Args:
+            name: Only the mentions that hold these words, in whatever case.
+            offsets: Only the mention with this start and end.
+            against: What the label is compared with: None is no name, "best" the best other label, or a label. Mentions
+                that have this label themselves, or cannot have it, are left out.
+
+        Raises:
+            ValueError: There is no mention at ``offsets``.
         """
         document = self.tag(source, seed=seed, backend=backend, links=links, names=names, **options)
         decoder = self._decoder_with(links)
@@ -531,8 +546,10 @@ class Tagger(Estimator):
         return explain(self._model, decoder, document, name, against, offsets, evidence)
 
     def finder(self, names: NamesLike) -> Finder:
-        """Known names made ready for this model, which is done once for each `Names`. ValueError for a label that it
-        does not have, and for what is no name.
+        """Known names made ready for this model, which is done once for each `Names`.
+
+        Raises:
+            ValueError: A name has a label that the model does not have, or is no name.
         """
         names, model = Names.of(names), self._model
         if names not in self._finders:
@@ -605,8 +622,10 @@ class Tagger(Estimator):
 def load(name_or_path: str | os.PathLike[str], **params: Any) -> Tagger:
     """The tagger of a shipped model ("en") or of a model file; ``params`` are `Tagger` parameters such as ``backend``.
 
-    A shipped name goes before a file of the same name in the current folder. Raises `ModelError` where there is no such
-    model or where it cannot be read.
+    A shipped name goes before a file of the same name in the current folder.
+
+    Raises:
+        ModelError: There is no such model, or it cannot be read.
     """
     shipped = shipped_models()
     if (name := os.fspath(name_or_path)) in shipped:

@@ -47,8 +47,10 @@ def brief(word: str, longest: int) -> str:
 class Words:
     """The words of a document, and what there is to say of them.
 
-    attributes: uint64[n, A], the columns named ``names``, as `herdner._ext.features.Extractor.origins` gives them;
-    known: the same of `WELL_KNOWN`. templates: those of the feature plan, by number.
+    Attributes:
+        attributes: uint64[n, A], the columns named ``names``, as `herdner._ext.features.Extractor.origins` gives them.
+        known: The same of `WELL_KNOWN`.
+        templates: Those of the feature plan, by number.
     """
 
     tokens: Sequence[str]

@@ -111,7 +111,8 @@ def geometric(start: float = 0.1, end: float = 1.0) -> Geometric:
 def as_annealing(value: Annealing | ArrayLike | str | None) -> Annealing:
     """An annealing from itself, its text, one constant beta, a list of betas [n_sweeps], or None, which is beta = 1.
 
-    ValueError, in one line, where it is none of these.
+    Raises:
+        ValueError: It is none of these.
     """
     if isinstance(value, Annealing):
         return value

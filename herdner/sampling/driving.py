@@ -67,17 +67,19 @@ class Driving(ABC):
 class LFSR(Driving):
     """The numbers of a linear feedback shift register in their order, its whole period over and over.
 
-    ``polynomial``: a primitive polynomial of degree m from 2 to 32, "1+x^3+x^5" or its exponents (0, 3, 5); the bits
-    b_{i+5} = b_{i+3} + b_i then have the period N = 2^m - 1, and number i is 0.b_{gi} b_{gi+1} .. with 32 bits, g the
-    ``offset``, which has no factor in common with N. By default the degree is such that N is nearest to the number of
-    sweeps, with a tabled offset: choose 2^m - 1 sweeps to use the whole period in one run as HG16 does. An offset that
-    is left out is the least from m on.
-
     Sweep t uses the numbers t n_steps, t n_steps + 1, .. modulo N. Where n_steps and N have a factor c in common, one
     number is skipped after every N / c sweeps (Tribble 2007; Chen et al. 2012), so that N sweeps take every number of
-    the period at every step. ``rotate``: the numbers of each step are shifted modulo 1 by a uniform number
-    from the generator (Cranley-Patterson), so that each is uniform and runs can be repeated with another seed.
-    The point of zeros that Chen et al. put before the others is left out.
+    the period at every step. The point of zeros that Chen et al. put before the others is left out.
+
+    Attributes:
+        polynomial: A primitive polynomial of degree m from 2 to 32, "1+x^3+x^5" or its exponents (0, 3, 5); the bits
+            ``b_{i+5} = b_{i+3} + b_i`` then have the period N = 2^m - 1, and number i is ``0.b_{gi} b_{gi+1} ...`` with
+            32 bits. By default the degree is such that N is nearest to the number of sweeps: choose 2^m - 1 sweeps to
+            use the whole period in one run as HG16 does.
+        offset: g, which has no factor in common with N; of the default polynomial it is tabled, of others the least
+            from m on.
+        rotate: The numbers of each step are shifted modulo 1 by a uniform number from the generator
+            (Cranley-Patterson), so that each is uniform and runs can be repeated with another seed.
     """
 
     polynomial: str | Polynomial | None = None

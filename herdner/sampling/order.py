@@ -15,8 +15,11 @@ from herdner.sampling.scan import Scan
 def sweep_order(scan: Scan, graph: Graph) -> NDArray[np.int32]:
     """int32[n]: the variables that one sweep of a sampler which draws at random, such as Gibbs, updates, in order.
 
-    Bounds of a scan (`herdner.dobrushin`) speak of this very order. ValueError for ``random``, whose order is drawn,
-    for ``jacobi``, which has none, and where a given order names a variable that the graph does not have.
+    Bounds of a scan (`herdner.dobrushin`) speak of this very order.
+
+    Raises:
+        ValueError: The scan is ``random``, whose order is drawn, or ``jacobi``, which has none, or a given order names
+            a variable that the graph does not have.
     """
     compiled = compile_tables(graph)
     n = len(compiled.sizes)

@@ -31,26 +31,27 @@ MOST_THREADS = 1024  # those that share a sweep wait for each other, so that all
 class Plan:
     """How a sampler of the Gibbs family goes about its work.
 
-    n_sweeps       traversals of the scan; ``burn_in`` of them are left out of marginals, counts and samples
-    sharing        which herding weight an update uses (`herdner.sampling.sharing`); None draws at random: Gibbs
-    error_bound    c of HGW19 Algorithms 7, 8: herd only where the largest weight exceeds c, otherwise draw at random; 0
-                   always herds, infinity never does
-    scan           the order of a sweep (`herdner.sampling.scan`)
-    annealing      inverse temperatures; None is 1 throughout
-    dummy_edges    [D, 2] pairs of variables that count as neighbours in ``blanket`` keys alone: pairs of coupling zero,
-                   the steps between blanket and complete (HGW19 Sec. 3.2)
-    form           "threshold" decides by the sign of the weight and then adds the probability (HG16 Algorithm 1, HGW19
-                   Algorithm 5); "circular" adds it first, and the carry is the label. With one probability per weight
-                   they differ in the start only, as HG16 eq. 9 does, which turns the circle. Where a weight sees
-                   several (bins), circular decides by the present one: with few bins that is nearer to the truth, but
-                   not with one in long runs (scripts/papers/herding_forms.py)
-    driving        where uniform numbers come from: None is the generator, else `LFSR` or `Sobol` (quasi-random Gibbs)
-    n_chains       independent chains, run side by side in threads: marginals are their averages, the state their best
-    n_threads      threads; with one chain they share each sweep, which needs the scan ``checkerboard`` or ``jacobi``.
-                   None: as many as there are processors for several chains, one for one. Never changes the result
-    weight_memory  bytes that herding weights may take: a dense table, else a hash table of the keys that are met
-    record         what is kept (`Record`)
-    loop           "general" uses the loop that fits any graph, for study: it gives the same states
+    Attributes:
+        n_sweeps: Traversals of the scan; ``burn_in`` of them are left out of marginals, counts and samples.
+        sharing: Which herding weight an update uses (`Sharing`); None draws at random: Gibbs.
+        error_bound: c of HGW19 Algorithms 7, 8: herd only where the largest weight exceeds c, otherwise draw at random;
+            0 always herds, infinity never does.
+        scan: The order of a sweep (`Scan`).
+        annealing: Inverse temperatures; None is 1 throughout.
+        dummy_edges: [D, 2] pairs of variables that count as neighbours in ``blanket`` keys alone: pairs of coupling
+            zero, the steps between blanket and complete (HGW19 Sec. 3.2).
+        form: "threshold" decides by the sign of the weight and then adds the probability (HG16 Algorithm 1, HGW19
+            Algorithm 5); "circular" adds it first, and the carry is the label. With one probability per weight they
+            differ in the start only, as HG16 eq. 9 does, which turns the circle. Where a weight sees several (bins),
+            circular decides by the present one: with few bins that is nearer to the truth, but not with one in long
+            runs (scripts/papers/herding_forms.py).
+        driving: Where uniform numbers come from: None is the generator, else `LFSR` or `Sobol` (quasi-random Gibbs).
+        n_chains: Independent chains, run side by side in threads: marginals are their averages, the state their best.
+        n_threads: Threads; with one chain they share each sweep, which needs the scan ``checkerboard`` or ``jacobi``.
+            None: as many as there are processors for several chains, one for one. Never changes the result.
+        weight_memory: Bytes that herding weights may take: a dense table, else a hash table of the keys that are met.
+        record: What is kept (`Record`).
+        loop: "general" uses the loop that fits any graph, for study: it gives the same states.
     """
 
     n_sweeps: int = 1000

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 class Points:
     """A distribution as N weighted points: samples and particles alike.
 
-    x            float64[N, d]
-    weights      float64[N]: 1 / N for samples; quadrature weights may be negative and need not add up to 1
-    scores       float64[N, d]: the gradients of the log-density at x, where the sampler keeps them
-    history      what the sampler noted, in arrays by name; one entry for each particle or iteration
-    n_gradients  gradients of single points that were computed (one of a mini-batch counts as one)
-    seconds      wall time
+    Attributes:
+        x: float64[N, d].
+        weights: float64[N]: 1 / N for samples; quadrature weights may be negative and need not add up to 1.
+        scores: float64[N, d]: the gradients of the log-density at x, where the sampler keeps them.
+        history: What the sampler noted, in arrays by name; one entry for each particle or iteration.
+        n_gradients: Gradients of single points that were computed (one of a mini-batch counts as one).
+        seconds: Wall time.
     """
 
     x: NDArray[np.float64]

@@ -12,15 +12,16 @@ from typing import ClassVar
 class Record:
     """What to keep; what is not asked for costs nothing, and ``best`` and ``marginals``, the default, little.
 
-    best           the state of largest log-potential among the start and the states at the ends of sweeps, those of
-                   equal ones to within rounding; states passed through within a sweep are not looked at. Without it
-                   the result's state is the last one of the first chain
-    marginals      how often each variable had each label at the end of a sweep after the burn-in
-    rao_blackwell  the averages of the conditionals that were sampled from after the burn-in (HGW19 Sec. 6.6)
-    table_counts   the average counts of table cells after the burn-in, the expected statistics of learning
-    joint          the relative frequencies of whole states after the burn-in, for graphs of few states
-    trace          the log-potential after each sweep
-    every          keep each every-th state after the burn-in; 0 keeps none
+    Attributes:
+        best: The state of largest log-potential among the start and the states at the ends of sweeps, those of equal
+            ones to within rounding; states passed through within a sweep are not looked at. Without it the result's
+            state is the last one of the first chain.
+        marginals: How often each variable had each label at the end of a sweep after the burn-in.
+        rao_blackwell: The averages of the conditionals that were sampled from after the burn-in (HGW19 Sec. 6.6).
+        table_counts: The average counts of table cells after the burn-in, the expected statistics of learning.
+        joint: The relative frequencies of whole states after the burn-in, for graphs of few states.
+        trace: The log-potential after each sweep.
+        every: Keep each every-th state after the burn-in; 0 keeps none.
     """
 
     best: bool = True

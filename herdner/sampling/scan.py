@@ -35,7 +35,11 @@ class Scan:
 
     @classmethod
     def from_text(cls, text: str) -> Scan:
-        """``systematic``, ``given(0, 2, 1)`` ..: ValueError where it is none of them."""
+        """The scan that ``systematic``, ``given(0, 2, 1)`` and so on stand for.
+
+        Raises:
+            ValueError: The text stands for none.
+        """
 
         def listed(*order: float | str) -> Scan:
             return given(order)
@@ -47,7 +51,11 @@ class Scan:
         return from_call(text, functions, "scan", cls.WORDS)
 
     def check(self, n_variables: int) -> None:
-        """ValueError where the order names a variable that is not there."""
+        """That the order names no variable that is not there.
+
+        Raises:
+            ValueError: It does.
+        """
         if self.order is not None:
             wrong = self.order[(self.order < 0) | (self.order >= n_variables)]
             if len(wrong):

@@ -27,7 +27,11 @@ class Sharing:
 
     @classmethod
     def from_text(cls, text: str) -> Sharing:
-        """``blanket``, ``bins(64)`` ..: ValueError where it is none of them."""
+        """The sharing that ``blanket``, ``bins(64)`` and so on stand for.
+
+        Raises:
+            ValueError: The text stands for none.
+        """
         functions = {
             "complete": complete_sharing, "blanket": blanket, "neighbour-sum": neighbour_sum, "bins": bins,
             "random-bins": random_bins,

@@ -15,10 +15,11 @@ _BYTES_BESIDE_THE_TEXT = 64 * 1024
 class Limits:
     """Bounds on requests; ValueError for those that make no sense.
 
-    characters   of a text
-    seconds      within which each request is answered, waiting included; a run that takes longer is ended
-    n_workers    processes that tag, one request at a time each; a model takes some 200 MB in each of them
-    n_waiting    requests that may wait for a process; more are turned away at once
+    Attributes:
+        characters: Of a text.
+        seconds: Within which each request is answered, waiting included; a run that takes longer is ended.
+        n_workers: Processes that tag, one request at a time each; a model takes some 200 MB in each of them.
+        n_waiting: Requests that may wait for a process; more are turned away at once.
     """
 
     characters: int = 100_000

@@ -88,19 +88,20 @@ class HerdnerConsistency(EntityPipe):
     A mention that was missed is added, and one whose label is not that of the others changes it, where the links to
     other mentions are stronger than what speaks for it (`herdner.SkipChainLayer`). What is linked to nothing stays.
 
-    Parameters
-    ----------
-    rules: which tokens are linked, as in `herdner.crf.rules.rule_from_text`. layer: file of a learned `SkipChainLayer`
-    whose tags are O and B and I of labels; it has its own rules. None works for any labels. backend: name of an
-    inference backend, or a mapping of its "name" and options.
-    leave_alone: labels of entities that are no names; they stay as they are.
-    ask_ner: ask the spaCy ``ner`` before the component how sure it was of each of its decisions, which costs as much
-    time again as ``ner`` itself. Otherwise, and for entities of others without a score, `Trust` says how far they are
-    believed. drop: false keeps all entities; by default one that its links speak against can go.
-    spans_key: read and write ``doc.spans[spans_key]``, scores in its ``attrs[scores_key]``, as ``spancat`` does; None
-    reads and writes ``doc.ents``, where ``ent._.confidence`` has the score. overlaps: "error", or "best" to keep the
-    surest (without scores: longest) of overlapping spans in the group.
-    seed: of samplers, the same for each ``Doc``: nothing depends on other documents or the batch size.
+    Args:
+        rules: Which tokens are linked, as in `herdner.crf.rules.rule_from_text`.
+        layer: File of a learned `SkipChainLayer` whose tags are O and B and I of labels; it has its own rules. None
+            works for any labels.
+        backend: Name of an inference backend, or a mapping of its "name" and options.
+        leave_alone: Labels of entities that are no names; they stay as they are.
+        ask_ner: Ask the spaCy ``ner`` before the component how sure it was of each of its decisions, which costs as
+            much time again as ``ner`` itself. Otherwise, and for entities of others without a score, ``Trust`` says how
+            far they are believed.
+        drop: False keeps all entities; by default one that its links speak against can go.
+        spans_key: Read and write ``doc.spans[spans_key]``, scores in its ``attrs[scores_key]``, as ``spancat`` does;
+            None reads and writes ``doc.ents``, where ``ent._.confidence`` has the score.
+        overlaps: "error", or "best" to keep the surest (without scores: longest) of overlapping spans in the group.
+        seed: Of samplers, the same for each ``Doc``: nothing depends on other documents or the batch size.
     """
 
     part = "layer"
@@ -145,7 +146,7 @@ class HerdnerConsistency(EntityPipe):
     # --- entities ---------------------------------------------------------------------------------------------------
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[Predicted]) -> None:
-        """Write what `predict` has found to where the entities came from. Spans that stay keep their ids."""
+        """Write what ``predict`` has found to where the entities came from. Spans that stay keep their ids."""
         for doc, (spans, confidences, before) in zip(docs, predictions, strict=True):
             found = [
                 old or DocSpan(doc, span.start, span.end, label=span.label)

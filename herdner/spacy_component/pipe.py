@@ -50,7 +50,7 @@ class EntityPipe(Pipe):
 
     @abstractmethod
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[Any]) -> None:
-        """Write what `predict` has found."""
+        """Write what ``predict`` has found."""
 
     @abstractmethod
     def _saved(self) -> Saved | None:

@@ -23,14 +23,17 @@ SPLIT = float(np.log(0.02))  # log-potential of a border where the tagger has no
 class Trust:
     """How far a tagger's entities are believed, whatever their labels.
 
-    right, outside: the share of spans whose label is right, and of those that are no name; the rest has another label.
-    missed: the share of linked tokens outside all spans that belong to a name.
-    power, caution: of probabilities that the tagger itself gives: the power that they are raised to (a greedy tagger is
-    too sure of itself), and the log-potential that speaks for no name beside them.
-
     ``scripts/models/learn_consistency.py`` finds the defaults: the F1 of ``en_core_web_sm`` on openly licensed news
     (Worldwide train, ODC-By, and herdner-news, CC0) is best there, by coordinate ascent. The optimum is flat:
     neighbours on the grid differ by 0.1 to 0.3 points.
+
+    Attributes:
+        right: The share of spans whose label is right.
+        outside: The share of spans that are no name; the rest has another label.
+        missed: The share of linked tokens outside all spans that belong to a name.
+        power: The power that probabilities which the tagger itself gives are raised to (a greedy tagger is too sure of
+            itself).
+        caution: The log-potential that speaks for no name beside such probabilities.
     """
 
     right: float = 0.8
@@ -42,7 +45,8 @@ class Trust:
     def of_span(self, n_labels: int, label: int, confidence: float | None = None) -> Floats:
         """[n_labels + 1]: log-potentials of the labels and, last, of no name, for a span of this label.
 
-        ``confidence``: the probability of the span, where the tagger has given it.
+        Args:
+            confidence: The probability of the span, where the tagger has given it.
         """
         right = self.right if confidence is None else min(max(confidence, FLOOR), 1 - FLOOR)
         outside = self.outside / (1 - self.right) * (1 - right)
@@ -79,10 +83,15 @@ def token_scores(
 ) -> Floats:
     """float64[n_tokens, 2 K + 1]: log-potentials of `tags_of` the K labels.
 
-    spans: disjoint, of these labels, with the scores [K + 1] of each. outside: tokens that no span holds but a name
-    may, with their scores [C, K + 1]. Each token of a span has the scores of the span. linked: bool[n_tokens]; spans
-    without a linked token, and tokens that are neither in a span nor in ``outside``, keep their tags: others have
-    ``otherwise``.
+    Each token of a span has the scores of the span. Spans without a linked token, and tokens that are neither in a span
+    nor in ``outside``, keep their tags: others have ``otherwise``.
+
+    Args:
+        spans: Disjoint, of these labels.
+        span_scores: [K + 1] of each.
+        outside: Tokens that no span holds but a name may.
+        outside_scores: [C, K + 1], theirs.
+        linked: bool[n_tokens].
     """
     scores = np.full((n_tokens, 2 * len(labels) + 1), otherwise)
     scores[:, 0] = 0

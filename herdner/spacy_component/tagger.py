@@ -73,29 +73,31 @@ class Found(NamedTuple):
 class HerdnerTagger(EntityPipe):
     """Finds named entities in the tokens of a ``Doc``, by a chain for each sentence and links between equal names.
 
-    Parameters
-    ----------
-    model: a shipped model ("en") or a model file; None waits for `initialize`, `from_disk` or `from_bytes`. A file that
-    is missing is an error when the component is used, so that a saved pipeline, which holds its model, opens anywhere.
-    backend: name of an inference backend (`herdner.BACKENDS`), or a mapping of its "name" and options; None is the
-    tagger's own choice. links: False leaves the links out. uncertainty: confidences are averaged over the model's
-    particles.
-    names: that the user knows (`herdner.Names`): a file, a list of spaCy's patterns, or a mapping with "file" or
-    "patterns" and the options "strength", "hard" and "fold_case". A saved pipeline holds them.
-    labels: other names for the model's classes, as in {"PER": "PERSON", "LOC": "GPE"}; None drops a class, and one that
-    is not named keeps its name. A mapping for names (``names``) speaks of the model's own.
-    seed: of samplers. Each ``Doc`` draws its random numbers from the same child of the seed, so what is found in it
-    does not depend on other documents, their order, the batch size or the number of processes; it is what
-    ``Tagger.tag`` finds with this seed.
-    annotate_ents, overwrite_ents: whether entities go into ``doc.ents``, and there replace others that they overlap; by
-    default those that are there stay, as with spaCy's own ``ner``. ``ent._.confidence`` has the confidence.
-    spans_key: also write ``doc.spans[spans_key]``, confidences in its ``attrs["scores"]``.
-    scorer: as in spaCy's ``ner``, by default F1 of ``doc.ents``.
-
     Sentences are those that components before it have set; where there are none, herdner's own rules find them.
 
     There is no ``update``: the CRF is trained by `initialize`, to the end, on all examples at once, and steps on single
     batches would only lead away from there. ``nlp.update`` and ``spacy train`` pass the component by.
+
+    Args:
+        model: A shipped model ("en") or a model file; None waits for `initialize`, ``from_disk`` or ``from_bytes``. A
+            file that is missing is an error when the component is used, so that a saved pipeline, which holds its
+            model, opens anywhere.
+        backend: Name of an inference backend (`herdner.BACKENDS`), or a mapping of its "name" and options; None is the
+            tagger's own choice.
+        links: False leaves the links out.
+        uncertainty: Confidences are averaged over the model's particles.
+        names: Those that the user knows (`herdner.Names`): a file, a list of spaCy's patterns, or a mapping with "file"
+            or "patterns" and the options "strength", "hard" and "fold_case". A saved pipeline holds them.
+        labels: Other names for the model's classes, as in ``{"PER": "PERSON", "LOC": "GPE"}``; None drops a class, and
+            one that is not named keeps its name. A mapping for names (``names``) speaks of the model's own.
+        seed: Of samplers. Each ``Doc`` draws its random numbers from the same child of the seed, so what is found in it
+            does not depend on other documents, their order, the batch size or the number of processes; it is what
+            ``Tagger.tag`` finds with this seed.
+        annotate_ents: Whether entities go into ``doc.ents``; ``ent._.confidence`` has the confidence.
+        overwrite_ents: Whether they replace others there that they overlap; by default those that are there stay, as
+            with spaCy's own ``ner``.
+        spans_key: Also write ``doc.spans[spans_key]``, confidences in its ``attrs["scores"]``.
+        scorer: As in spaCy's ``ner``, by default F1 of ``doc.ents``.
     """
 
     part = "model"
@@ -146,7 +148,7 @@ class HerdnerTagger(EntityPipe):
     # --- tagging ----------------------------------------------------------------------------------------------------
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[Found]) -> None:
-        """Write what `predict` has found."""
+        """Write what ``predict`` has found."""
         for doc, (spans, confidences) in zip(docs, predictions, strict=True):
             set_entities(
                 doc, spans, confidences, spans_key=self.spans_key, annotate_ents=self.annotate_ents,
@@ -181,7 +183,7 @@ class HerdnerTagger(EntityPipe):
 
     @property
     def tagger(self) -> Tagger:
-        """The tagger at work. `ComponentError` where there is no model yet."""
+        """The tagger at work; a ValueError where there is no model yet."""
         if self._tagger is None:
             with named(self.name):
                 if self._named_model is None:
@@ -242,12 +244,16 @@ class HerdnerTagger(EntityPipe):
     ) -> None:
         """Train the CRF, chain and links, on the examples, all of it now: ``spacy train`` has nothing to update later.
 
-        ``train``: None trains where the config names no model, True in any case. ``lexicon``: the model that gives word
-        classes and gazetteers, or "none"; by default the config's model, else "en" for English and none for others.
-        ``rules``: which mentions are linked (["same-word"] by default), as in `herdner.crf.rules.rule_from_text`; []
-        trains the chain alone. The others are those of `herdner.Tagger`. Gold entities are ``reference.ents``, or those
-        of ``reference.spans[spans_key]`` where only these are written. They are laid on the tokens of the pipeline's
-        own tokenizer.
+        Other arguments are those of `herdner.Tagger`. Gold entities are ``reference.ents``, or those of
+        ``reference.spans[spans_key]`` where only these are written. They are laid on the tokens of the pipeline's own
+        tokenizer.
+
+        Args:
+            train: None trains where the config names no model, True in any case.
+            lexicon: The model that gives word classes and gazetteers, or "none"; by default the config's model, else
+                "en" for English and none for others.
+            rules: Which mentions are linked (``["same-word"]`` by default), as in `herdner.crf.rules.rule_from_text`;
+                ``[]`` trains the chain alone.
         """
         if train is False or (train is None and self._named_model is not None):
             return

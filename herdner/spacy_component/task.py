@@ -47,7 +47,11 @@ class Task(NamedTuple):
 
     @classmethod
     def of(cls, doc: Doc, evidence: Evidence, leave_alone: Collection[str], known: Collection[str] | None) -> Task:
-        """``known``: the labels that are open to change, but for those to leave alone; None is all."""
+        """The names of the evidence in ``doc`` that are open to change.
+
+        Args:
+            known: The labels that are open to change, but for those to leave alone; None is all.
+        """
         aligned = document_of(doc)
         tokens, hidden = list(aligned.document.tokens), np.zeros(aligned.document.n_tokens, np.bool_)
         places = [Span(*aligned.in_document(span.start, span.end), span.label_) for span in evidence.spans]
@@ -78,7 +82,8 @@ class Task(NamedTuple):
     ) -> tuple[Floats, list[float | None]]:
         """The log-potentials of tokens (`token_scores`), and of each name how sure of it its component was.
 
-        ``drop``: whether a name may turn out to be none.
+        Args:
+            drop: Whether a name may turn out to be none.
         """
         inside = np.zeros(len(self.tokens), np.bool_)
         for span in self.names:

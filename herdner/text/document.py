@@ -69,17 +69,26 @@ class _Tags:
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """A text with its tokens and sentences; ``tags``, ``spans`` and ``entities`` where they are known.
+    """A text with its tokens and sentences; tags, spans and entities where they are known.
 
-    ``text`` is the input, untouched. Token t is ``text[token_starts[t]:token_ends[t]]`` (white space is never a token)
-    and equals ``tokens[t]``. Sentence s, never empty, holds the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``.
+    Attributes:
+        text: The input, untouched.
+        tokens: Token t is ``text[token_starts[t]:token_ends[t]]``; white space is never one.
+        token_starts: int64[n].
+        token_ends: int64[n].
+        sentence_offsets: int64[S + 1]. Sentence s, never empty, holds the tokens
+            ``sentence_offsets[s]:sentence_offsets[s + 1]``.
+        tags: What is known of the tokens: strings, which stay as they are, however malformed, or a `Tagging`, whose
+            strings are written when they are asked for. None means that nobody has annotated the document; annotated
+            but not yet tokenised, it has empty tags.
+        entities: The names, in the order of the text.
+        id: As its file or its user calls it.
+        fields: What else came with the text.
+        open: Of a document that is annotated in part, what is not; its open tokens have the tag O.
+        source_map: Where the text stands in the page that it was taken from.
 
-    Places that are not so, of tokens, sentences and entities, are a ValueError.
-
-    What is known of the tokens is given as ``tags``: strings, which stay as they are, however malformed, or a
-    `Tagging`, whose strings are written when they are asked for. None means that nobody has annotated the document;
-    annotated but not yet tokenised, it has empty tags. Of a document that is annotated in part, ``open`` says what is
-    not; its open tokens have the tag O. ``source_map`` says where the text stands in the page that it was taken from.
+    Raises:
+        ValueError: Tokens, sentences or entities are not at such places.
     """
 
     text: str
@@ -125,7 +134,9 @@ class Document:
         """A document from its sentences' tokens, joined by one space, the sentences by a line break.
 
         Empty sentences are left out. ``tags`` has one sequence per sentence, in any scheme; it fills the entities too.
-        Raises ValueError when tokens and tags differ in number.
+
+        Raises:
+            ValueError: Tokens and tags differ in number.
         """
         sentences = [list(sentence) for sentence in sentences]
         flat_tags = None if tags is None else _flat_tags(sentences, list(tags))
@@ -155,7 +166,8 @@ class Document:
     ) -> Document:
         """A document of the text and its sentences' tokens, found in it one after the other.
 
-        Raises ValueError where they are not, or where something other than white space stands between them.
+        Raises:
+            ValueError: They are not there, or something other than white space stands between them.
         """
         sentences = [sentence for sentence in sentences if len(sentence)]
         tokens = [token for sentence in sentences for token in sentence]
@@ -187,7 +199,11 @@ class Document:
         return (self.tokens[start:end] for start, end in pairwise(self.sentence_offsets.tolist()))
 
     def sentence_tags(self) -> Iterator[Sequence[str]]:
-        """The tags of each sentence. Raises ValueError where the document has none."""
+        """The tags of each sentence.
+
+        Raises:
+            ValueError: The document has none.
+        """
         if self.tags is None:
             raise ValueError(f"document {self.id!r} has no tags")
         tags = self.tags
@@ -241,7 +257,10 @@ class Document:
         confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
     ) -> Document:
         """The same document with these spans of its tokens (disjoint, in order), each an entity as sure as its
-        confidence says; tags are written in the ``scheme``, and nothing is open. ValueError for spans that are no such.
+        confidence says; tags are written in the ``scheme``, and nothing is open.
+
+        Raises:
+            ValueError: The spans are no such.
         """
         for before, span in pairwise([(0, 0, ""), *spans]):
             if not before[1] <= span[0] < span[1] <= self.n_tokens:
@@ -274,7 +293,11 @@ class Document:
         return replace(self, tags=None, entities=ordered)
 
     def opened(self, left: Open) -> Document:
-        """The same document, of which this is left open. ValueError where an entity lies there."""
+        """The same document, of which this is left open.
+
+        Raises:
+            ValueError: An entity lies there.
+        """
         if fault := left.fault((e.start, e.end, e.label) for e in self.entities):
             raise ValueError(f"document {self.id!r}: {fault}")
         return replace(self, open=left)
@@ -294,19 +317,31 @@ class Document:
         return to_dict(self)
 
     def to_json(self) -> str:
-        """`to_dict` as one line of JSON. TypeError where its fields hold what JSON has no form for."""
+        """`to_dict` as one line of JSON.
+
+        Raises:
+            TypeError: Its fields hold what JSON has no form for.
+        """
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Document:
-        """The document that `to_dict` has described; all but "text" may be left out. ValueError for what is none."""
+        """The document that `to_dict` has described; all but "text" may be left out.
+
+        Raises:
+            ValueError: The mapping is no document.
+        """
         from herdner.text.plain_data import from_dict
 
         return from_dict(values)
 
     @staticmethod
     def from_json(text: str) -> Document:
-        """The document that `to_json` has written. ValueError for what is none."""
+        """The document that `to_json` has written.
+
+        Raises:
+            ValueError: The text is no document.
+        """
         from herdner.text.plain_data import from_json
 
         return from_json(text)

@@ -8,9 +8,13 @@ from herdner.text.document import Document
 
 
 class Failure(NamedTuple):
-    """A document that could not be read or tagged: what was raised and, once it had been read, its number among all
-    and itself. Where documents are numbered, it counts as one. ``breaks_off``: the reader gave up in the middle of a
-    file, so that nobody knows what else there was.
+    """A document that could not be read or tagged. Where documents are numbered, it counts as one.
+
+    Attributes:
+        error: What was raised.
+        number: Its number among all, once it had been read.
+        source: Itself, once it had been read.
+        breaks_off: The reader gave up in the middle of a file, so that nobody knows what else there was.
     """
 
     error: Exception

@@ -12,7 +12,9 @@ def to_frame(documents: Iterable[Document], backend: str = "pandas") -> Any:
     """A data frame with a row for each entity: id of the document, start, end, label, text, confidence (null where it
     is unknown), in the order of the documents. ``backend``: "pandas", "polars", "pyarrow" or "modin".
 
-    Raises ImportError without narwhals (extra ``frames``) or without the backend; ValueError for an unknown one.
+    Raises:
+        ImportError: narwhals (extra ``frames``) or the backend is not installed.
+        ValueError: The backend is unknown.
     """
     try:
         import narwhals as nw

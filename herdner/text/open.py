@@ -23,10 +23,15 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """``places`` are apart from the document's entities. ``annotated``: the classes whose names have all been marked; a
-    token outside may belong to a name of another class. None: all classes.
+    """What is open in a document that is annotated in part.
 
-    ValueError for tags that are none, and a class that is named twice.
+    Attributes:
+        places: Apart from the document's entities.
+        annotated: The classes whose names have all been marked; a token outside may belong to a name of another class.
+            None: all classes.
+
+    Raises:
+        ValueError: Tags are none, or a class is named twice.
     """
 
     places: tuple[Place, ...] = ()

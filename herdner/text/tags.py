@@ -56,7 +56,10 @@ class Transitions(NamedTuple):
 def split_tag(tag: str) -> tuple[str, str]:
     """Prefix and label of a tag: ``"B-creative-work"`` is ``("B", "creative-work")``, ``"O"`` is ``("O", "")``.
 
-    BILOU's L and U are returned as E and S. Raises ValueError for anything that is no tag.
+    BILOU's L and U are returned as E and S.
+
+    Raises:
+        ValueError: The text is no tag.
     """
     if tag == "O":
         return "O", ""
@@ -86,7 +89,8 @@ def spans_from_tags(
     further). With ``strict`` only spans that are well formed in that scheme count, as in seqeval's strict mode.
     No span crosses a sentence border.
 
-    Raises ValueError for strings that are no tags, and for ``strict="iob1"``, where nothing is malformed.
+    Raises:
+        ValueError: Strings are no tags; not for ``strict="iob1"``, where nothing is malformed.
     """
     if strict == "iob1":
         raise ValueError("every sequence is well formed in iob1; read it without strict")
@@ -165,7 +169,10 @@ def tags_from_spans(
     """Tags of ``n_tokens`` tokens that carry the spans.
 
     ``sentence_offsets`` matters to IOB1 alone: there a B- is written only where the span before touches, has the same
-    label and stands in the same sentence. Raises ValueError when spans overlap or leave the text.
+    label and stands in the same sentence.
+
+    Raises:
+        ValueError: Spans overlap or leave the text.
     """
     tags = ["O"] * n_tokens
     borders: frozenset[int] = frozenset() if sentence_offsets is None else frozenset(map(int, sentence_offsets))
@@ -248,7 +255,8 @@ def detect_scheme(sequences: Iterable[Sequence[str]]) -> Scheme:
 def allowed_transitions(tags: Sequence[str], scheme: Scheme) -> Transitions:
     """Tag bigrams, first and last tags that are well formed in the scheme, for ``K = len(tags)`` distinct tags.
 
-    Raises ValueError for tags that the scheme does not know.
+    Raises:
+        ValueError: The scheme does not know a tag.
     """
     check_tags(tags, scheme)
     closed = [("O", ""), *map(split_tag, tags)]  # a sentence begins and ends as if beside an O

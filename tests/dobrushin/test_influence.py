@@ -151,7 +151,8 @@ def test_tightest_enumerates_small_blankets_alone() -> None:
 
 def test_a_hidden_constraint_counts_as_full_influence() -> None:
     """Labels that forbid each other by way of a third variable: no change of one variable is possible, yet two chains
-    may differ in both. The exact matrix must not call that no influence."""
+    may differ in both. The exact matrix must not call that no influence.
+    """
     equal = np.where(np.eye(2) > 0, 0.0, -np.inf)
     graph = FactorGraph([2, 2, 2], [TableFactors([[0, 1], [1, 2]], equal[None])])
     np.testing.assert_array_equal(dense(exact_influence(graph)), [[0, 1, 0], [1, 0, 1], [0, 1, 0]])

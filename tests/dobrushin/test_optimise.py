@@ -61,7 +61,8 @@ def test_all_ways_to_find_the_smallest_give_the_same_scan(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_each_step_is_the_best_for_the_steps_around_it(seed: int) -> None:
     """Algorithm 2 as mathematics, by matrices alone: given the new steps after it and the old ones before it, no other
-    variable makes the variation smaller."""
+    variable makes the variation smaller.
+    """
     rng = np.random.default_rng(seed)
     influence = random_influence(rng, 6)
     matrix, d = influence.to_scipy().toarray(), rng.random(6)
@@ -170,7 +171,8 @@ def test_sparse_and_dense_doubling_agree(seed: int) -> None:
 
 def test_steps_without_gain_take_the_smallest_index() -> None:
     """Rows that add up to more than 1: drawing the only variable of importance makes the bound larger, so the best step
-    is one of no effect, and of those the one on variable 0, which is far from the target and was never touched."""
+    is one of no effect, and of those the one on variable 0, which is far from the target and was never touched.
+    """
     matrix = np.zeros((9, 9))
     matrix[7, [6, 8]] = matrix[[6, 8], 7] = 0.9
     influence = Influence.of_matrix(matrix)

@@ -53,14 +53,16 @@ def from_hull(points: np.ndarray, others: np.ndarray) -> float:
 
 def facial_distance() -> float:
     """The pyramidal width of the hull: the least distance of a face from the hull of the other corners (Pena and
-    Rodriguez 2019); every set of corners of a simplex is a face."""
+    Rodriguez 2019); every set of corners of a simplex is a face.
+    """
     faces = [face for k in range(1, 6) for face in combinations(range(6), k)]
     return min(from_hull(ROOT[list(face)], np.delete(ROOT, face, axis=0)) for face in faces)
 
 
 def test_steps_away_have_the_rate_of_lacoste_julien_and_jaggi():
     """Theorem 1 there: of t steps at least half are no drop steps, and each makes J (1 - (width / 2 d)^2) times as
-    large at most; J of a Hilbert space's distance has mu = L = 1."""
+    large at most; J of a Hilbert space's distance has mu = L = 1.
+    """
     found, diameter = run("away", EDGE, 400), MarginalPolytope.of(POINTS, EDGE, H).diameter
     factor = 1 - (facial_distance() / (2 * diameter)) ** 2
     allowed = found[0] * factor ** (np.arange(400) // 2)

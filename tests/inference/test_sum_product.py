@@ -23,7 +23,8 @@ CONVERGED = {"n_sweeps": 2000, "tolerance": 1e-13, "table_counts": True}
 @st.composite
 def forests(draw, *, forbidden=(0.0, 0.15), scales=(1.0,)):
     """Runs of consecutive variables of 1 to 3 labels, joined by links without a loop; both kinds of edges with
-    parallels and in either direction, tied and scaled at random."""
+    parallels and in either direction, tied and scaled at random.
+    """
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(1, 8))
     sizes = rng.integers(1, 4, n) if draw(st.booleans()) else np.full(n, 3)
@@ -126,7 +127,8 @@ def test_links_that_say_nothing_change_no_bit():
 
 def bethe(graph, beliefs, pairs):
     """Bethe's log Z from the beliefs of variables and of the factors of pairs, no two of the same variables (Wainwright
-    and Jordan 2008, eq. 4.29)."""
+    and Jordan 2008, eq. 4.29).
+    """
 
     def entropy(p):
         p = p[p > 0]

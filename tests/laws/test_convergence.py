@@ -95,7 +95,8 @@ def test_slopes_are_minus_one_and_minus_a_half():
 @pytest.mark.parametrize("epsilon", [0.1, 0.01, 0.001])
 def test_two_variables_that_agree(epsilon):
     """HG16 Table 1, Fig. 5: the joint error of herded Gibbs falls like 1 / T, that of Gibbs like its root; after their
-    2.6 * 10^5 sweeps herding is far ahead for every epsilon."""
+    2.6 * 10^5 sweeps herding is far ahead for every epsilon.
+    """
     model = Model(from_joint([[0.25 - epsilon, epsilon], [epsilon, 0.75 - epsilon]]))
     lengths = [2**e for e in range(12, 19, 2)]
     herded, random = model.errors(herded_gibbs(), lengths, 6), model.errors(GIBBS, lengths, 6)
@@ -192,7 +193,8 @@ def all_joined(low: float, high: float) -> Model:
 
 def test_few_bins_are_ahead_of_gibbs_from_the_start():
     """HGW19 Fig. 1, right: at 32 sweeps the error of E[x8] by one bin is a fraction of Gibbs's; that of herded Gibbs,
-    whose 128 weights per variable were hardly used twice, is not."""
+    whose 128 weights per variable were hardly used twice, is not.
+    """
     model = all_joined(0, 0.1)
     random, one, sixteen, all_keys = (
         mean_error(model, plan, 32, [7]) for plan in (GIBBS, dhg(n_bins=1), dhg(n_bins=16), herded_gibbs())

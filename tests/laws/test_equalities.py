@@ -69,7 +69,8 @@ def unjoined(n_labels: list[int]) -> FactorGraph:
 @pytest.mark.parametrize("sizes", [[2] * 5, [3] * 4, [2, 3, 9, 1, 2]], ids=str)
 def test_one_bin_is_one_key(sizes):
     """Without neighbours the blanket and the sum of the neighbours have one state. (With neighbours one bin is compared
-    with a plain implementation in test_reference.py.)"""
+    with a plain implementation in test_reference.py.)
+    """
     for form in BOTH:
         one_bin = Gibbs(200, sharing=bins(1), form=form, record=RECORD)
         for sharing in (blanket(), neighbour_sum()):

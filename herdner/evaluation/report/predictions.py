@@ -34,10 +34,12 @@ def lay(
     labels: Labels | None = None,
     gold_classes: bool = False,
 ) -> Laid:
-    """The predictions of the file ``source`` on the gold tokens, as `align` does it.
+    """The predictions of the file ``source`` on the gold tokens, as `herdner.evaluation.align.align` does it.
 
-    ``labels`` renames classes; with ``gold_classes`` those that the gold documents do not have are left out. Raises
-    ValueError where there is no document, and where `align` does.
+    ``labels`` renames classes; with ``gold_classes`` those that the gold documents do not have are left out.
+
+    Raises:
+        ValueError: There is no document, or `herdner.evaluation.align.align` finds that they do not match.
     """
     found = list(predicted)
     if not found:

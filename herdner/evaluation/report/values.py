@@ -46,7 +46,9 @@ class Options:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predicted documents with the tokens of the gold ones (`align`), their name and the file that they are from."""
+    """Predicted documents with the tokens of the gold ones (`herdner.evaluation.align.align`), their name and the file
+    that they are from.
+    """
 
     name: str
     source: str
@@ -138,7 +140,8 @@ def make_report(
 ) -> Report:
     """Measures each prediction, and compares each with the first.
 
-    Raises ValueError where there is no prediction, where documents do not match, and for wild confidences.
+    Raises:
+        ValueError: There is no prediction, documents do not match, or confidences are none.
     """
     if not predictions:
         raise ValueError("a report needs a prediction or more")

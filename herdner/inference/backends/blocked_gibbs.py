@@ -67,7 +67,9 @@ class BlockedGibbs:
         """Runs the sweeps on one graph; time of a sweep O(V K^2 + the other edges x K).
 
         ``start`` int[V]: the first state, of log-potential above -inf; None draws one.
-        UnsupportedGraph where a factor joins more than two variables.
+
+        Raises:
+            UnsupportedGraph: A factor joins more than two variables.
         """
         began = perf_counter()
         compiled = compile_tables(graph)

@@ -42,18 +42,22 @@ _SHRUNK = 0.9  # total influence that scans are optimised by where the bounds' o
 class DoGS:
     """Gibbs sampling by a scan optimised for the variables that matter, with a guarantee (DoGS17).
 
-    n_sweeps          runs of the scan; the state after each counts, and the guarantee is that of each
-    n_steps           updates of one run; None: ``steps_per_target`` for each variable of importance
-    targets           the variables of importance (`herdner.dobrushin.target_variables`); no other is updated unless it
-                      influences one of them, and the records of others mean nothing
-    iterations        runs of Algorithm 2
-    exact_states      blankets of at most so many states are enumerated for sharper bounds of influence
-    annealing         inverse temperatures, in search of the best state: there is no guarantee then. None is 1
-    burn_in, n_chains, n_threads, record  as of `herdner.Gibbs`
-
     Where the bounds of influence do not add up to less than 1, as those of hard constraints, nothing is guaranteed. The
     scan is then optimised as if all influences were smaller by one factor, which is a rule of thumb. The input of
     Algorithm 2 is the systematic scan or one of the targets in turn, whichever leads to the better scan.
+
+    Attributes:
+        n_sweeps: Runs of the scan; the state after each counts, and the guarantee is that of each.
+        n_steps: Updates of one run; None: ``steps_per_target`` for each variable of importance.
+        targets: The variables of importance (`herdner.dobrushin.Targets`); no other is updated unless it
+            influences one of them, and the records of others mean nothing.
+        iterations: Runs of Algorithm 2.
+        exact_states: Blankets of at most so many states are enumerated for sharper bounds of influence.
+        annealing: Inverse temperatures, in search of the best state: there is no guarantee then. None is 1.
+        burn_in: As of `herdner.Gibbs`.
+        n_chains: As of `herdner.Gibbs`.
+        n_threads: As of `herdner.Gibbs`.
+        record: As of `herdner.Gibbs`.
     """
 
     n_sweeps: int = 100
@@ -102,8 +106,11 @@ class DoGS:
     ) -> Result:
         """Bounds the influences, optimises a scan, samples by it; the result holds a ``certificate``.
 
-        ``importance``: d, a number of at least 0 for each variable, or for some of them, in place of ``targets``;
-        ``start`` as of `Gibbs.infer`. Time O(factors + updates).
+        Time O(factors + updates).
+
+        Args:
+            start: As of `Gibbs.infer`.
+            importance: D, a number of at least 0 for each variable, or for some of them, in place of ``targets``.
         """
         began = perf_counter()
         compiled = compile_tables(graph)

@@ -24,8 +24,10 @@ _CELLS = 2**20  # factors x states evaluated at a time
 class Exact:
     """Best state, log Z, marginals and expected counts by enumerating all states; any factors, few states.
 
-    ``max_states``: the largest number of states tried, 16 bytes of memory each. Ties go to the smallest label of the
-    last variable, then of the one before it, and so on.
+    Ties go to the smallest label of the last variable, then of the one before it, and so on.
+
+    Attributes:
+        max_states: The largest number of states tried, 16 bytes of memory each.
     """
 
     max_states: int = 2**22

@@ -46,7 +46,9 @@ class Gibbs(Plan):
         ``start`` int[V]: the first state, of log-potential above -inf; None draws one, and looks for one that no -inf
         forbids. Entries of -inf, as of tag schemes, can cut the states into parts between which no change of one
         variable leads: a run stays in the part of its start, and its marginals are of that part.
-        ValueError where the start or an option does not fit the graph, or where the weights need too much memory.
+
+        Raises:
+            ValueError: The start or an option does not fit the graph, or the weights need too much memory.
         """
         began = perf_counter()
         compiled = compile_tables(graph)

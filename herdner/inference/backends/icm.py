@@ -51,9 +51,11 @@ class ICM:
     ) -> Result:
         """Time of a sweep O(factors x labels). ``seed`` matters to random starts only.
 
-        ``start`` int[V]: where the first run begins, a state of log-potential above -inf; None is the option's.
-        trace [n_starts, n_sweeps]: the log-potential after each sweep, constant from where a run has stopped.
-        UnsupportedGraph where no state that is allowed was found to start from.
+        ``start`` int[V]: where the first run begins, a state of log-potential above -inf; None is the option's. trace
+        [n_starts, n_sweeps]: the log-potential after each sweep, constant from where a run has stopped.
+
+        Raises:
+            UnsupportedGraph: No state that is allowed was found to start from.
         """
         began = perf_counter()
         self.takes.check("icm", record)

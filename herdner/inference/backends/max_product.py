@@ -56,8 +56,11 @@ class MaxProduct:
         """Time of a sweep O(cells of all tables x their variables). ``seed`` is ignored.
 
         trace [1, n_sweeps]: the log-potential of the state that the beliefs gave after each sweep; shorter than the
-        option where the messages have converged. ImpossibleGraph where messages show that no state is allowed,
-        UnsupportedGraph where none was found.
+        option where the messages have converged.
+
+        Raises:
+            ImpossibleGraph: Messages show that no state is allowed.
+            UnsupportedGraph: No allowed state was found.
         """
         began = perf_counter()
         self.takes.check("max-product", record)

@@ -29,14 +29,15 @@ class MeanField:
     damping * its best distribution given the others; ``damping`` = 1 is undamped. Any factors of any numbers of labels.
     Stops after ``n_sweeps``, or when in a sweep no probability is more than ``tolerance`` from its best value.
 
-    ``start``: "unary", the distributions under the unary factors alone; "uniform", over the labels that they allow;
-    "random", a distribution over these drawn for each variable, which breaks symmetries.
-
     The bound never falls, with damping neither. 0 * -inf counts as 0 in it, so it is -inf as long as q gives any
     forbidden state a probability; an update gives 0 at once to labels whose expected log-potential is -inf, whatever
     the damping. Where that leaves a variable no label, -inf is taken as the limit of one large penalty per
     entry: the labels which meet the least probability of forbidden entries share the variable, by their finite parts.
     With hard constraints q can only hold a product of allowed labels, so that samplers are better there.
+
+    Attributes:
+        start: "unary", the distributions under the unary factors alone; "uniform", over the labels that they allow;
+            "random", a distribution over these drawn for each variable, which breaks symmetries.
     """
 
     damping: float = 1.0
@@ -61,8 +62,10 @@ class MeanField:
         marginals: q; state: their modes, ties to the smallest label, or, if -inf entries forbid these, a repaired one;
         log_z: the bound; trace [1, n_sweeps]: the bound after each sweep, unless ``trace`` is false, which saves a
         third to a half of the time.
-        ImpossibleGraph where the graph is chains and -inf entries forbid every state; UnsupportedGraph where no allowed
-        state was found in any other.
+
+        Raises:
+            ImpossibleGraph: The graph is chains, and -inf entries forbid every state.
+            UnsupportedGraph: No allowed state was found in any other graph.
         """
         began = perf_counter()
         self.takes.check("mean-field", record)
@@ -118,7 +121,8 @@ def _certain(compiled: TableGraph, start: ArrayLike) -> NDArray[np.float64]:
 
 def lower_bound(compiled: TableGraph, q: NDArray[np.float64]) -> float:
     """The expected log-potential under independent distributions ``q`` [V, K] plus their entropy, constants left out:
-    never above log Z (Murphy 2012, eq. 21.24). Labels that a variable has not must have probability 0."""
+    never above log Z (Murphy 2012, eq. 21.24). Labels that a variable has not must have probability 0.
+    """
     parts: list[float] = []
     for group in compiled.factors:
         at = 0

@@ -60,14 +60,16 @@ class SumProduct:
         (on graphs that are chains it is `Viterbi`'s); if -inf entries forbid it, a repaired one. n_updates: variables
         smoothed. table_counts take memory O((V + links) K^2).
 
-        UnsupportedGraph where a factor joins more than two variables; ImpossibleGraph where messages show that no state
-        is allowed.
+        Raises:
+            UnsupportedGraph: A factor joins more than two variables.
+            ImpossibleGraph: Messages show that no state is allowed.
         """
         return self.infer_chains(graph, record)[0]
 
     def infer_chains(self, graph: Graph, record: Record | None = None) -> tuple[Result, ChainForm]:
         """What `infer` gives, and the chains with the messages added to their unary log-potentials: so that, for
-        instance, `herdner.inference.linear_chain.span_log_probability` gives the beliefs of whole spans."""
+        instance, `herdner.inference.linear_chain.span_log_probability` gives the beliefs of whole spans.
+        """
         began = perf_counter()
         self.takes.check("sum-product", record)
         table_counts = self.table_counts if record is None else record.table_counts

@@ -163,7 +163,12 @@ class Run:
         driver: Uniforms | None = None,
         plain: bool = False,
     ) -> None:
-        """``driver``: where uniform numbers come from, None: the generator; ``plain``: without AVX2, for tests."""
+        """Lays out the arrays of one run, and begins it.
+
+        Args:
+            driver: Where uniform numbers come from, None: the generator.
+            plain: Without AVX2, for tests.
+        """
         factors, tables = setup.compiled.factors, setup.plan.record.table_counts
         self.setup, self.driver, self.arrays = setup, driver, Arrays.of(setup, state, keys)
         self.table_counts = tuple(np.zeros(group.tables.shape) for group in factors) if tables else ()

@@ -27,12 +27,15 @@ Loop = Literal["any", "two", "labels", "grid"]
 class Setup:
     """What all runs of a plan on a graph have in common; the engine reads it by these names (engine/fields.h).
 
-    ``loop``: the fastest that fits ``form``. ``order`` int32[n_steps]: of a sweep, None for 0, 1, ..; ``colour_starts``
-    int64[C + 1]: the positions that threads share between meetings. ``betas`` float64[n_sweeps]: inverse temperatures,
-    None for 1; ``heat_step``: by how much they rise from sweep to sweep, 0 where not in equal steps. ``careful``
-    uint8[V]: variables whose rows span more than the product of their exponentials can. ``independent``
-    uint8[V // BATCH_SIZE]: batches of variables that are not joined, for the loop "two". ``factors``: the product of so
-    many odds of two labels is a normal double, where none is careful.
+    Attributes:
+        loop: The fastest that fits ``form``.
+        order: int32[n_steps], of a sweep, None for 0, 1, ...
+        colour_starts: int64[C + 1], the positions that threads share between meetings.
+        betas: float64[n_sweeps], inverse temperatures, None for 1.
+        heat_step: By how much they rise from sweep to sweep, 0 where not in equal steps.
+        careful: uint8[V], variables whose rows span more than the product of their exponentials can.
+        independent: uint8[V // BATCH_SIZE], batches of variables that are not joined, for the loop "two".
+        factors: The product of so many odds of two labels is a normal double, where none is careful.
     """
 
     plan: Plan

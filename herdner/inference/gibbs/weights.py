@@ -24,14 +24,22 @@ _DENSE_SIGNED = 8  # signed weights are dense up to this part of the memory: a h
 class Weights:
     """Which weight an update uses and where it lives; the engine reads it by these names (engine/fields.h).
 
-    ``draw``: how a loop draws; "any" covers all cases. ``sharing`` and ``n_bins``: what is shared. The key of variable
-    i is made of the labels of key_members[key_starts[i]:key_starts[i + 1]], in rising order: a number, or a hash where
-    ``long_keys`` [V] says that it would not fit 64 bits. Complete sharing: the sum of ``place`` [V] * label over all
-    other variables. Bins of more than two labels: the sum of ``bin_places`` [K] * bin over the labels.
+    The key of variable i is made of the labels of ``key_members[key_starts[i]:key_starts[i + 1]]``, in rising order.
+    Complete sharing: the sum of ``place * label`` over all other variables. Bins of more than two labels: the sum of
+    ``bin_places * bin`` over the labels. The first key of each variable is ``weights_at`` or, where that is None, i *
+    ``n_keys``.
 
-    ``fractions`` or ``dense``: there is a dense table, of ``n_slots`` weights of ``words`` doubles each; the first
-    key of each variable is ``weights_at`` [V + 1] (-1: hashed) or, where that is None, i * ``n_keys``. ``hashed``: the
-    weights of some variables, or of all, are hashed.
+    Attributes:
+        draw: How a loop draws; "any" covers all cases.
+        sharing: What is shared.
+        n_bins: Of bins, how many.
+        long_keys: [V], a key that would not fit 64 bits is a hash instead of a number.
+        place: [V], of complete sharing.
+        bin_places: [K], of bins of more than two labels.
+        fractions: Like ``dense``, there is a dense table.
+        dense: There is a dense table, of ``n_slots`` weights of ``words`` doubles each.
+        weights_at: [V + 1], the first key of each variable; -1: hashed.
+        hashed: The weights of some variables, or of all, are hashed.
     """
 
     draw: Literal["random", "blanket", "neighbour-sum", "bins", "any"] = "random"

@@ -15,7 +15,7 @@ from herdner.ner.names.reading import Known, known_of, read_known, written
 
 STRENGTH = 3.0
 """Log-odds for each token of a name that has none of its own: chosen on openly licensed documents by
-`scripts/models/measure_names.py`, as high as it may be where a list holds names that mean other things elsewhere.
+``scripts/models/measure_names.py``, as high as it may be where a list holds names that mean other things elsewhere.
 """
 
 
@@ -29,8 +29,11 @@ class Names:
     overlap one counts: constraints go before evidence, then the longest, then the first in the text. Evidence may name
     one span in several ways ("Washington"); of two constraints on one span the first of the list holds.
 
-    entries: `Known` names. strength: of those that have none of their own. hard: all of them are constraints.
-    fold_case: upper and lower case are one; for patterns of tokens, which say so themselves, this changes nothing.
+    Attributes:
+        entries: What is known of each name.
+        strength: Of those that have none of their own.
+        hard: All of them are constraints.
+        fold_case: Upper and lower case are one; for patterns of tokens, which say so themselves, this changes nothing.
     """
 
     entries: tuple[Known, ...]

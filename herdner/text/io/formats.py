@@ -37,8 +37,10 @@ BINARY = ("spacy", "brat", "parquet")  # what is written is no text
 class Format:
     """How to read and write one format; None where that is not possible.
 
-    endings: those of the files that are read and written so where nobody names a format (`format_of`).
-    read_options, write_options: the names of the options that `read_documents` and `write_documents` take for it.
+    Attributes:
+        endings: Those of the files that are read and written so where nobody names a format (`format_of`).
+        read_options: The names of the options that `read_documents` takes for it.
+        write_options: The names of the options that `write_documents` takes for it.
     """
 
     name: str
@@ -246,11 +248,13 @@ def read_documents(
     """The documents of a file, folder, glob, ``"-"`` (standard input) or open stream, streaming.
 
     Files that are compressed (gzip, bzip2, xz, zstd) are unpacked, whatever they are called. ``options`` are those of
-    the format (`Format.read_options`), above all ``encoding`` and, where there are labels,
-    ``labels`` ({old: new or None to drop, "*": what happens to the rest}) and ``scheme``. Running text has no tokens
-    unless a ``tokenizer`` is given. What a file leaves in doubt is told in a warning; with ``strict`` it is refused.
-    Raises ValueError for a format or option that does not exist, FormatError (a
-    ValueError) for bad input, when iteration gets there.
+    the format (`Format.read_options`), above all ``encoding`` and, where there are labels, ``labels`` ({old: new or
+    None to drop, "*": what happens to the rest}) and ``scheme``. Running text has no tokens unless a ``tokenizer`` is
+    given. What a file leaves in doubt is told in a warning; with ``strict`` it is refused.
+
+    Raises:
+        ValueError: The format or an option does not exist.
+        FormatError: The input is bad; when iteration gets there.
     """
     entry = _entry(format, "read")
     _check_options(options, entry.read_options, format)
@@ -291,7 +295,11 @@ def _items(where: str | Path | IO[Any] | Source, format: str, options: dict[str,
 
 
 def write_documents(documents: Iterable[Document], stream: IO[Any], format: str, **options: Any) -> None:
-    """Writes the documents one by one. Raises ValueError for a format or option that does not exist."""
+    """Writes the documents one by one.
+
+    Raises:
+        ValueError: The format or an option does not exist.
+    """
     entry = _entry(format, "write")
     _check_options(options, entry.write_options, format)
     assert entry.write is not None

@@ -97,8 +97,10 @@ def _binary(document: Document) -> Document:
 def write_prodigy(documents: Iterable[Document], stream: IO[Any], *, answer: str | None = None) -> None:
     """One task a line, with tokens and spans, to correct (``ner.manual``) or to import (``db-in``).
 
-    ``answer``: "accept" for what people have annotated; documents without tags have none. Confidences become the
-    "score" of spans; the id is ``meta["id"]``, which Prodigy shows below the text.
+    Confidences become the "score" of spans; the id is ``meta["id"]``, which Prodigy shows below the text.
+
+    Args:
+        answer: "accept" for what people have annotated; documents without tags have none.
     """
     if answer is not None and answer not in _ANSWERS:
         raise ValueError(f"answer={answer!r}; expected one of {', '.join(_ANSWERS)}")

@@ -1,0 +1,91 @@
+"""Settings of Sphinx, which turns the pages and the docstrings of herdner into a site in out/site:
+
+python -m sphinx -W --keep-going -c docs docs/pages out/site      (pip install '.[docs]')
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+import herdner
+
+sys.path.insert(0, str(Path(__file__).parent))
+from generated import PAGES
+
+project = "herdner"
+copyright = "the contributors of herdner"
+version = release = herdner.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+nitpicky = True
+# Annotations speak of types of NumPy and of Python, and of helpers that have no entry; all other names must be known.
+nitpick_ignore_regex = [("py:class", ".*"), ("py:obj", r"(dataclasses|jax|numpy|scipy|spacy|typing)\b.*")]
+
+# Pages
+myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence"]
+
+# Docstrings: Google style; a name between single backticks is a link to its entry.
+default_role = "py:obj"
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_preserve_defaults = True
+autodoc_mock_imports = ["presidio_analyzer", "transformers"]
+napoleon_numpy_docstring = False
+napoleon_attr_annotations = True
+add_module_names = False
+python_maximum_signature_line_length = 100
+
+# The site: no fonts or scripts of other hosts, and pages that open from a folder too.
+html_theme = "furo"
+html_title = "herdner"
+html_show_sphinx = False
+html_copy_source = False
+
+
+def offer_public_names(app: Sphinx, env: BuildEnvironment) -> None:
+    """Makes the entry of what a package offers known under the package's name too, as in `herdner.Tagger`."""
+    known = env.domains.python_domain.objects
+    for path, entry in list(known.items()):
+        home, _, name = path.rpartition(".")
+        value, package = getattr(sys.modules.get(home), name, None), home.rpartition(".")[0]
+        while value is not None and package:
+            offered = sys.modules[package]
+            if name in getattr(offered, "__all__", ()) and getattr(offered, name) is value:
+                known.setdefault(f"{package}.{name}", entry._replace(aliased=True))
+            package = package.rpartition(".")[0]
+
+
+def resolve_anywhere(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
+) -> nodes.Element | None:
+    """The entry of a name that is written without its module."""
+    if node.get("refdomain") != "py" or node.get("refspecific"):
+        return None
+    node["refspecific"] = True
+    place, role, name = node.get("refdoc", env.docname), node["reftype"], node["reftarget"]
+    return env.domains.python_domain.resolve_xref(env, place, app.builder, role, name, node, content)
+
+
+def no_field_numbers(app: Sphinx, kind: str, name: str, item: object, skip: bool, options: object) -> bool | None:
+    """Leaves out the fields of named tuples, of which Python says no more than their numbers."""
+    return True if type(item).__name__ == "_tuplegetter" else None
+
+
+def prepare(app: Sphinx, page: str, source: list[str]) -> None:
+    """Adds what is generated to a page, and shows the name of a file above its block."""
+    if page in PAGES:
+        source[0] += PAGES[page]()
+    source[0] = re.sub(r'^```(\w+) title="([^"]+)"$', r"```{code-block} \1\n:caption: \2", source[0], flags=re.M)
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("env-updated", offer_public_names)
+    app.connect("missing-reference", resolve_anywhere)
+    app.connect("autodoc-skip-member", no_field_numbers)
+    app.connect("source-read", prepare)
