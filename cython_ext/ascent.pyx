@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3
 """Coordinate ascent on states: iterated conditional modes, and the repair of states that meet forbidden entries."""
 
 import numpy as np

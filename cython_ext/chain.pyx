@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3
 """Loops over linear chains: Viterbi, forward-backward and the probability of spans, for many sequences in one call.
 
 ``herdner.inference.linear_chain`` calls them, and the sum-product and Viterbi backends.

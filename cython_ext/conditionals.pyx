@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3
 """Laying out the full conditionals of a graph: one pass over the factors each. ``herdner.graph.conditionals``
 checks.
 """

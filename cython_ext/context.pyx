@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: language_level=3
 """Words in their document: the attributes of each position, found anew in each call. features.pyx calls it."""
 
 import numpy as np

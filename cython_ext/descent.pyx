@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3
 """Algorithm 2 of DoGS17, coordinate descent on the Dobrushin variation of a scan. ``herdner.dobrushin.optimise`` checks
 and calls.
 """

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3
 """One pass over a group of table factors: is everything in range? ``herdner.graph.factors`` words the errors."""
 
 import numpy as np

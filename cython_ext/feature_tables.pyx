@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: language_level=3
 """The tables that features are looked up in: word classes and phrases, and the weights of features. All frozen.
 
 Made by ``herdner.ner.lexicon`` and ``herdner.ner.model``, read by words.pyx, context.pyx and features.pyx.

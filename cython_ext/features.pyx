@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: language_level=3
 """Features of tokens in their document, for training (keys) and for tagging (scores), from one enumeration.
 
 A feature is a 64-bit key: the seed of its template combined with the values of its attributes. Attributes of a word

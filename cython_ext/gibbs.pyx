@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3
 """The Gibbs family's engine for Python: its parts are filled from plain values, and it goes on piece by piece.
 
 Python checks and chooses; what an update does is in the headers of ``engine/`` (the README beside this file says

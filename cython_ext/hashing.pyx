@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: language_level=3
 """Word hashes and the open-addressing tables that models are looked up in. Called by `herdner.ner.features` and
 `herdner.ner.lexicon`; the loops of words and features take what they need from hashing.pxd.
 """

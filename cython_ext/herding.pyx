@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3
 """Herding over a finite set; ``herdner.herding`` checks the arguments."""
 
 from libc.stdint cimport int64_t

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3
 """Dobrushin's matrix: its rows from pairs of variables, its bounds and its products. ``herdner.dobrushin.influence``
 checks and calls.
 

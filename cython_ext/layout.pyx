@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3
 """Laying out factor groups for the loops: one pass over their arrays each, all checked before. Called by
 `herdner.graph.chains` and `.linked_chains`, `herdner.inference.gibbs.blocks` and the backend `viterbi`.
 """

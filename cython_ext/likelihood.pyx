@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: language_level=3
 """The conditional log-likelihood of a linear chain over sparse features, and its derivatives, sentence by sentence.
 
 Called by ``herdner.crf.chain_data`` (which numbers features) and ``herdner.crf.likelihood`` (which adds up the parts).

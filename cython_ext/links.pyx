@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: language_level=3
 """Loops of the rules that link tokens (herdner.crf.rules)."""
 
 import numpy as np

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3
 # Dobrushin's matrix as the loops see it: pointers into the arrays of a `herdner.dobrushin.Influence`, where they are
 # described. Whoever holds a `Matrix` keeps that Python object alive.
 from libc.stdint cimport int32_t, int64_t

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3
 """Loopy max-product in the log domain, over factors of any number of variables.
 
 Position a of factor f is slot ``factor_at[f] + a``, and has the message that f sends to its variable there. -inf in

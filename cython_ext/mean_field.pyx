@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3
 """Naive mean field: one distribution for each variable, updated in turn, and the lower bound of log Z that they give.
 
 -inf entries are the limit of one large penalty for each: a variable's best distribution lies on the labels that

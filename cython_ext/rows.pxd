@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3
 # The full conditionals of a graph as the loops see them (engine/conditional.h): pointers into the arrays of
 # herdner.graph.conditionals, where their layout is described. Whoever holds them keeps that Python object alive.
 from libc.stdint cimport int32_t, int64_t

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3
 """Forward and backward over one sequence: scaled where that is safe, else in the log domain.
 
 Called by chain.pyx and sum_product.pyx, to which herdner/_ext/smoothing.pxd declares it, and by no Python module.

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3
 """Sum-product over chains joined by links: each chain by forward-backward, messages along the links.
 
 ``herdner.inference.backends.sum_product`` lays out the graph and calls it.

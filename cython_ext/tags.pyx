@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: language_level=3
 """Labelled spans of tag sequences (herdner.text.tags)."""
 
 import numpy as np

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: language_level=3
 """Loops over the characters of a text: where its tokens stand, and which of them begin a sentence.
 
 The rules are those of herdner.text.tokenize and herdner.text.sentences, which explain them.

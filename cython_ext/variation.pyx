@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3
 """The Dobrushin variation of scans (DoGS17 Definition 7): b after each step. Called by ``herdner.dobrushin.variation``,
 which checks, and ``herdner.dobrushin.optimise``.
 """

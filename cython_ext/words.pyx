@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: language_level=3
 """Words by themselves: the attributes of each distinct word, found once and kept. features.pyx calls it."""
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: language_level=3
 # What a position shows in its document: casing of the same word elsewhere, runs of capitals, headlines, gazetteers;
 # cython_ext/context.pyx finds it.
 cimport cython

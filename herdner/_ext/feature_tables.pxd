@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: language_level=3
 # The tables of a model that the loops over features read; cython_ext/feature_tables.pyx makes them.
 cimport cython
 from libc.stdint cimport int64_t, uint64_t

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3
 # Forward and backward over one sequence, as other compiled modules see them; cython_ext/smoothing.pyx has the loops.
 # Tables [T, K, K] are log-potentials of pairs, finite or -inf; ``offsets`` [S + 1] the starts of the sequences and, last,
 # their end.

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: language_level=3
 # What a word shows by itself: case, shape, affixes, word class. One record per distinct word (type); cython_ext/words.pyx
 # fills them.
 cimport cython

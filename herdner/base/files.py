@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import sys
 import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
 _FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_PART = re.compile(r"\..+\.\d+-\d+\.part", re.DOTALL | re.ASCII)  # as `replacing` names them
 
 
 @contextmanager
@@ -21,15 +24,16 @@ def replacing(path: str | os.PathLike[str]) -> Generator[IO[bytes], None, None]:
     """A binary stream whose bytes appear under ``path``, all at once, when the block ends without an error.
 
     Until then they are in a hidden file in the same folder, which an error removes; what stood under ``path`` stays.
-    What a process left that was killed, the next one removes. A link is kept and its target replaced, with its mode and
-    owner; other hard links to it keep the old content. A device or pipe is written to directly. Raises OSError.
+    What a process left that was killed, the next one removes that begins to write into the folder. A link is kept and
+    its target replaced, with its mode and owner; other hard links to it keep the old content. A device or pipe is
+    written to directly. Raises OSError.
     """
     path = Path(path).resolve()
     if path.exists() and not path.is_file():
         with path.open("wb") as stream:
             yield stream
         return
-    _remove_abandoned(path)
+    _remove_abandoned(path.parent, os.getpid())
     part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         with part.open("wb") as stream:
@@ -73,12 +77,13 @@ def _claim(stream: IO[bytes]) -> bool:
     return True
 
 
-def _remove_abandoned(path: Path) -> None:
-    """Removes what processes left that were killed while they wrote to ``path``."""
-    ends = (f".{path.name}.", ".part")
-    for part in path.parent.iterdir() if path.parent.is_dir() else ():
-        number = part.name[len(ends[0]) : -len(ends[1])]
-        if part.name.startswith(ends[0]) and part.name.endswith(ends[1]) and set(number) <= set("0123456789-"):
+@lru_cache(maxsize=1024)
+def _remove_abandoned(folder: Path, _process: int) -> None:
+    """Removes what processes left that were killed while they wrote into a folder; once in a process, as a folder of
+    very many files takes its time.
+    """
+    for part in folder.iterdir() if folder.is_dir() else ():
+        if _PART.fullmatch(part.name):
             with suppress(OSError), part.open("r+b") as stream:
                 now = os.fstat(stream.fileno())  # one that is empty may have been made just now, and not be locked yet
                 if (now.st_size or now.st_mtime < time.time() - 60) and _claim(stream):

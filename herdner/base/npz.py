@@ -19,6 +19,7 @@ from herdner.base.files import replacing
 Where = str | os.PathLike[str] | IO[bytes]
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # equal contents are equal files
 _MOST_UNPACKED, _FREE = 100, 1 << 24  # times its own bytes, and bytes that any archive may unpack to
+_MOST_TEXT = 1 << 22  # bytes of a text: what it says in JSON may take thirty times as many
 
 
 class NpzError(ValueError):
@@ -26,7 +27,12 @@ class NpzError(ValueError):
 
 
 def write_npz(where: Where, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, bytes]) -> None:
-    """Write compressed arrays, behind ``texts`` under their own names, to a stream or atomically to a path."""
+    """Write compressed arrays, behind ``texts`` under their own names, to a stream or atomically to a path. ValueError
+    for a text that nobody would read again.
+    """
+    for name, data in texts.items():
+        if len(data) > _MOST_TEXT:
+            raise ValueError(f"{name} would have {len(data) >> 20} MiB; expected at most {_MOST_TEXT >> 20} MiB")
     target = replacing(where) if isinstance(where, str | os.PathLike) else nullcontext(where)
     with target as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, data in texts.items():
@@ -50,7 +56,10 @@ def read_member(where: Where, name: str, largest: int) -> bytes:
         if name not in archive.namelist():
             raise NpzError(f"{name} is missing")
         _check_size(archive, largest)
-        return _bytes(archive, archive.getinfo(name), True)
+        member = archive.getinfo(name)
+        if member.file_size > _MOST_TEXT:
+            raise NpzError(f"{name} would have {member.file_size >> 20} MiB; expected at most {_MOST_TEXT >> 20} MiB")
+        return _bytes(archive, member, True)
 
 
 def read_arrays(

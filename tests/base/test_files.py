@@ -55,3 +55,24 @@ def test_a_device_is_written_to_directly() -> None:
     with replacing("/dev/null") as stream:
         stream.write(b"gone")
     assert not Path("/dev/null").is_file()
+
+
+def test_a_folder_of_many_files_is_looked_through_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a run of many parts would take time in proportion to the square of their number."""
+    looks: list[Path] = []
+    iterdir = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", lambda folder: looks.append(folder) or iterdir(folder))
+    for i in range(50):
+        with replacing(tmp_path / f"part-{i}") as stream:
+            stream.write(b"x")
+    assert looks == [tmp_path]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs locks that end with their process")
+def test_what_others_left_half_written_goes_whatever_its_name(tmp_path: Path) -> None:
+    kept = [".part-1.part", ".part-1.12-x.part", "part-1.12-34.part"]
+    for name in (".part-1.12-34.part", ".part-2.5-6.part", *kept):
+        (tmp_path / name).write_bytes(b"half")
+    with replacing(tmp_path / "part-9") as stream:
+        stream.write(b"x")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, "part-9"])

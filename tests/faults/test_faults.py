@@ -31,6 +31,17 @@ def test_a_killed_process_leaves_the_old_file_or_the_new_one(job: str) -> None:
 
 
 @posix
+@pytest.mark.slow
+def test_a_killed_cluster_leaves_whole_parts_and_goes_on() -> None:
+    pytest.importorskip("distributed", reason="needs the extra dask")
+    command = [sys.executable, "-m", "faults", "cluster", "--kills", "4", "--seed", "1"]
+    ran = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=1200)
+    assert re.fullmatch(r"cluster: 4 kills \(all \d, first \d, other \d, went on \d\), 0 lost or half\n", ran.stdout), (
+        ran
+    )
+
+
+@posix
 def test_a_kill_between_any_two_steps(tmp_path: Path) -> None:
     """The child kills itself at its k-th call of the system's write, fsync, chmod or rename."""
     program = """

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fuzz import documents, files, graphs, outside
+from fuzz import documents, files, graphs, headers, outside
 
 TARGETS: Mapping[str, Callable[[np.random.Generator], object]] = {
     "graphs": graphs.infer,
@@ -19,6 +19,7 @@ TARGETS: Mapping[str, Callable[[np.random.Generator], object]] = {
     "graph-files": files.graph_files,
     "readers": files.readers,
     "sealed": files.sealed,
+    "headers": headers.headers,
     "images": outside.images,
     "manifests": outside.manifests,
     "scans": outside.scans,

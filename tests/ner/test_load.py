@@ -14,11 +14,10 @@ import time
 import numpy as np
 import pytest
 from data import ELSEWHERE
+from shared_tagger import TEXT, share
 
 import herdner
 from herdner import Tagger
-
-TEXT = "Winam Ferries lost in court. Winam will pay, said Charlotte Akinyi in Kisumu. "
 
 
 @pytest.fixture(scope="module")
@@ -114,22 +113,11 @@ def test_ten_times_as_many_documents_take_no_more_memory(n_jobs):
     assert int(ran.stdout) < 8 * 1024  # kilobytes
 
 
-@pytest.mark.slow
-def test_eight_threads_equal_one_for_many_documents(tagger):
-    texts = [TEXT * (1 + i % 7) + f"Ada {i} met Bob." for i in range(200)]
-    alone = [tagger.tag(text) for text in texts]
-    found: list[list] = [[] for _ in range(8)]
-
-    def work(k: int) -> None:
-        found[k] = [tagger.tag(text) for text in texts[k:] + texts[:k]]
-
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for k in range(8):
-        assert found[k] == alone[k:] + alone[:k]
+def test_eight_threads_equal_one(tagger):
+    """``python tests/shared_tagger.py`` goes on for ten minutes."""
+    found = share(tagger, 8, 2.0)
+    assert found.calls >= 8
+    assert not found.wrong, found.wrong[:3]
 
 
 @pytest.mark.parametrize("piece", ["x", *(pytest.param(p, marks=pytest.mark.slow) for p in ("A", "a-", "é"))])

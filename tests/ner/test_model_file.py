@@ -155,6 +155,16 @@ def test_memory_is_bounded_by_the_size_of_the_file(model):
         Model.load(io.BytesIO(huge))
 
 
+def test_a_header_that_is_too_long_is_refused_and_is_not_written(model, tmp_path):
+    """What it says would take thirty times its bytes."""
+    huge = altered(bytes_of(model), lambda members: members.update({"header.json": b"[" + b"[]," * (2 << 20) + b"1]"}))
+    with pytest.raises(ModelError, match=r"header.json would have 6 MiB; expected at most 4 MiB"):
+        Model.load(io.BytesIO(huge))
+    with pytest.raises(ValueError, match=r"header.json would have 5 MiB; expected at most 4 MiB"):
+        replace(model, card={"notes": "x" * (5 << 20)}).save(tmp_path / "m.herdner")
+    assert list(tmp_path.iterdir()) == []
+
+
 def header_with(**values):
     def change(members):
         members["header.json"] = json.dumps({**json.loads(members["header.json"]), **values}).encode()
