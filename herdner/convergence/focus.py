@@ -64,6 +64,6 @@ def by_others(whole: NDArray[T], variable: int) -> NDArray[T]:
 
 def conditional(target: NDArray[np.float64]) -> NDArray[np.float64]:
     """[Z, K]: pi(x | z); 1 / K where z is impossible."""
-    total = target.sum(axis=1, keepdims=True)
+    total, even = target.sum(axis=1, keepdims=True), float(1 / target.shape[1])
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(total > 0, target / total, 1 / target.shape[1])
+        return np.where(total > 0, target / total, even)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from herdner.dobrushin.certificate import Certificate
+from herdner.dobrushin.estimate import InfluenceEstimate
 from herdner.dobrushin.influence import (
     Influence,
     TotalInfluence,
@@ -31,6 +32,7 @@ __all__ = [
     "Certificate",
     "Importance",
     "Influence",
+    "InfluenceEstimate",
     "OptimisedScan",
     "Search",
     "Steps",

@@ -11,7 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from herdner._ext import descent, variation
 from herdner.base.checks import whole
 from herdner.dobrushin.influence import Influence
-from herdner.dobrushin.variation import Importance, Steps, dobrushin_variation, importance_of, sparse_importance
+from herdner.dobrushin.variation import (
+    Importance,
+    Steps,
+    bound_of_influence,
+    dobrushin_variation,
+    importance_of,
+    sparse_importance,
+)
 from herdner.sampling.scan import Scan, systematic
 
 _CONVERGED = 1e-9  # relative gain of a run of Algorithm 2 below which it is not repeated
@@ -121,7 +128,7 @@ class Search:
     """
 
     def __init__(self, influence: Influence, importance: Importance) -> None:
-        self.influence, self.visited = influence, 0
+        self.influence, self.visited = bound_of_influence(influence), 0
         self._important = sparse_importance(influence.n_variables, importance)
         self._descent = descent.Descent(influence)
 

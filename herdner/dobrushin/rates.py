@@ -8,7 +8,7 @@ import numpy as np
 
 from herdner.base.checks import whole
 from herdner.dobrushin.influence import Influence
-from herdner.dobrushin.variation import Importance, importance_of
+from herdner.dobrushin.variation import Importance, bound_of_influence, importance_of
 from herdner.sampling.scan import Scan
 
 
@@ -33,7 +33,7 @@ def rate_bound(influence: Influence, scan: Scan, n_steps: int, importance: Impor
     Raises:
         ValueError: The scan is another, whose variation `dobrushin_variation` gives.
     """
-    n, n_steps = influence.n_variables, whole(n_steps, "the number of steps of a scan", 0)
+    n, n_steps = bound_of_influence(influence).n_variables, whole(n_steps, "the number of steps of a scan", 0)
     if scan.kind not in ("systematic", "checkerboard", "random"):
         raise ValueError(f"rates are of systematic, checkerboard and random scans, not {scan}; see dobrushin_variation")
     d, norms = importance_of(n, importance), influence.total

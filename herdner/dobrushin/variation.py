@@ -49,7 +49,7 @@ class Steps:
         Raises:
             ValueError: The scan fits none.
         """
-        n = influence.n_variables
+        n = bound_of_influence(influence).n_variables
         if n_steps is not None:
             whole(n_steps, "the number of steps of a scan", 0)
         if isinstance(scan, Scan):
@@ -89,6 +89,16 @@ class Steps:
                 )
             order = sweep_order(scan, influence.graph)
         return cls(order=_repeated(order, n_steps))
+
+
+def bound_of_influence(influence: Influence) -> Influence:
+    """The same; ValueError for what is no upper bound, such as an estimate."""
+    if not isinstance(influence, Influence):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
+        raise ValueError(
+            f"bounds rest on an Influence, which bounds each entry from above, not on {type(influence).__name__}:"
+            " tightest(graph) makes one"
+        )
+    return influence
 
 
 # The importance d of the variables: a number for each of them, or for those alone that have one; None is 1 for all.
@@ -197,8 +207,8 @@ def marginal_bound(
     influence: Influence, scan: Scan | ArrayLike, variables: Iterable[int], n_steps: int | None = None
 ) -> float:
     """A bound of the total variation distance of the joint marginal of these variables (Definition 2), at most 1."""
-    d = importance_of(influence.n_variables, targets(influence.n_variables, variables))
-    return min(1.0, float(d @ coupling_bounds(influence, scan, n_steps)))
+    b = coupling_bounds(influence, scan, n_steps)
+    return min(1.0, float(importance_of(len(b), targets(len(b), variables)) @ b))
 
 
 def weighted_bound(
@@ -207,7 +217,8 @@ def weighted_bound(
     """A bound of the d-weighted total variation (Definition 4), at most the sum of d: how far the mean of a function
     may be off that changes by at most d_i where variable i changes.
     """
-    return float(importance_of(influence.n_variables, importance) @ coupling_bounds(influence, scan, n_steps))
+    b = coupling_bounds(influence, scan, n_steps)
+    return float(importance_of(len(b), importance) @ b)
 
 
 def _coupling_rows(influence: Influence, steps: Steps) -> Iterator[NDArray[np.float64]]:

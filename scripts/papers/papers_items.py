@@ -138,7 +138,31 @@ def theory34(r: Results) -> tuple[str, bool]:
     return f"{t['checks']} visits of states, {t['below']} below l T - B", t["below"] == 0
 
 
+def parallel16(r: Results) -> tuple[str, bool]:
+    rows = r["errors"].values()
+    words = [
+        f"{name}: " + ", ".join(f"{scan} {g(found[f'HG, {scan}'][-1])}" for scan in ("in order", "coloured", "Jacobi"))
+        + f" (Gibbs {g(found['Gibbs, in order'][-1])})"
+        for name, found in r["errors"].items()
+    ]  # fmt: skip
+    level = all(found["HG, coloured"][-1] < 1.3 * found["HG, in order"][-1] for found in rows)
+    wrong = all(found["HG, Jacobi"][-1] > 5 * found["HG, in order"][-1] for found in rows)
+    threads = "two threads give the states of one" if r["same"] else "two threads give OTHER states than one"
+    return f"L1 of the joint after {r['lengths'][-1]} sweeps, {'; '.join(words)}; {threads}", level and wrong and r[
+        "same"
+    ]
+
+
 # ---- DoGS17 ----
+
+
+def estimated17(r: Results) -> tuple[str, bool]:
+    words = [
+        f"{s}: systematic {g(f['systematic'])}, bound {g(f['DoGS, bound'])}, estimate {g(f['DoGS, estimate'])}"
+        for s, f in r["strengths"].items()
+    ]
+    ahead = [f["DoGS, estimate"] < 1.02 * f["DoGS, bound"] for f in r["strengths"].values()]
+    return f"mean bias of a corner after {r['steps']} updates, by coupling: {'; '.join(words)}", all(ahead)
 
 
 def ratios(r: Results) -> tuple[str, bool]:
@@ -267,6 +291,18 @@ def variants18(r: Results) -> tuple[str, bool]:
     return f"MMD after {r['particles']} steps: {words}", geometric and found["line-search"]["per step"] > 0.995
 
 
+def dimensions18(r: Results) -> tuple[str, bool]:
+    def exponents(weights: str, rule: str) -> str:
+        return "/".join(f"{r[f'{d} dimensions, {weights}, {rule}']['exponent']:.2f}" for d in (2, 3, 5, 10))
+
+    words = "; ".join(f"{w}, {rule} {exponents(w, rule)}" for w in ("equal weights", "quadrature weights")
+                      for rule in ("fixed", "median", "ksd"))  # fmt: skip
+    corrected = [f for name, f in r.items() if "quadrature" in name]
+    return f"MMD ~ N to the power of, in 2/3/5/10 dimensions: {words}", all(
+        f["mmd2"][-1] < f["exact samples"] for f in corrected
+    )
+
+
 def blocks(r: Results) -> tuple[str, bool]:
     one, two = r["2 blocks, 1 worker"], r["2 blocks, 2 workers"]
     words = f"2 blocks: {one['seconds'][-1]:.1f} s with one worker, {two['seconds'][-1]:.1f} s with two, RMSE"
@@ -351,9 +387,8 @@ def authors_table(r: Results) -> tuple[str, bool]:
 
 def labels19(r: Results) -> tuple[str, bool]:
     rows = {name: found for name, found in r.items() if name != "lengths"}
-    shown = [
-        f"{name}: cor {g(f['cor'][-1])}, herding {g(f['herding'][-1])}" for name, f in rows.items() if "HG" in name
-    ]
+    names = [f"4 labels, {plan}" for plan in ("HG", "DHG(4)", "complete HG")]
+    shown = [f"{name}: cor {g(r[name]['cor'][-1])}, all {g(r[name]['all'][-1])}" for name in names]
     slopes = [f["slope of herding"] for name, f in rows.items() if "Gibbs" not in name and "complete" not in name]
     no_bias = all(f["cor"][-1] < 1e-9 for name, f in rows.items() if "complete" in name)
     above = sum(f["above"] for f in rows.values())

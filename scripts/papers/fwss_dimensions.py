@@ -1,0 +1,89 @@
+"""FWSS18 beyond two dimensions, with bandwidths that follow the particles: how fast MMD falls.
+
+    python scripts/papers/fwss_dimensions.py [--quick] [--seed N] [--out FOLDER]
+
+The paper measures its rate in two dimensions with a fixed bandwidth, and calls the choice of the bandwidth open. Here:
+mixtures of four Gaussians in 2, 3, 5 and 10 dimensions, whose kernel mean is known for every bandwidth; equal weights,
+and line search whose particles get the weights of Bayesian quadrature; the bandwidth fixed at the median distance of
+two draws by the root of 2, or by the rules "median" and "ksd", applied anew as particles come. MMD is always measured
+at the fixed bandwidth. Beside them what N exact samples have in the mean.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import typer
+from experiment import Experiment, command
+from fwss_toy import rates, truth
+
+from herdner.fwss import Adam, Target, fwss, gaussian_mixture, mmd2, quadrature_weights
+
+DIMENSIONS = (2, 3, 5, 10)
+RULES = ("fixed", "median", "ksd")
+STEPS = {"equal weights": "constant", "quadrature weights": "line-search"}
+
+
+def mixture(dim: int, rng: np.random.Generator) -> Target:
+    """Four Gaussians of equal weight, means of standard deviation 3 / sqrt(dim), covariances 0.5 I."""
+    means = 3 / np.sqrt(dim) * rng.normal(size=(4, dim))
+    return gaussian_mixture(np.full(4, 0.25), means, np.broadcast_to(0.5 * np.eye(dim), (4, dim, dim)))
+
+
+def usual_bandwidth(target: Target, rng: np.random.Generator) -> float:
+    assert target.draw is not None
+    x, y = target.draw(rng, 500), target.draw(rng, 500)
+    return float(np.median(np.linalg.norm(x - y, axis=1)) / np.sqrt(2))
+
+
+def fall(target: Target, h: float, rule: str, step: str, sizes: list[int], seed: int) -> list[float]:
+    """MMD^2 of the first N particles."""
+    bandwidth = h if rule == "fixed" else rule
+    points = fwss(target, sizes[-1], step=step, bandwidth=bandwidth, optimiser=Adam(0.2, 0.02), seed=seed)  # type: ignore
+    found, mean = [], truth(target)
+    for n in sizes:
+        some = points.x[:n]
+        weights = None if step == "constant" else quadrature_weights(some, mean, h)[0]
+        found.append(max(mmd2(some, mean, h, weights), 1e-16))
+    return found
+
+
+@command("fwss_dimensions", "FWSS18: bandwidth and rate in 2 to 10 dimensions")
+def main(experiment: Experiment) -> None:
+    sizes = [n for n in (5, 8, 12, 18, 27, 40, 60, 90, 135, 200) if n <= experiment.size(60, 200)]
+    results: dict = {"sizes": sizes}
+    runs = experiment.size(2, 10)
+    probe = mixture(5, np.random.default_rng(0))
+    share = 1 / (len(DIMENSIONS) * len(RULES) * len(STEPS) * runs)
+    experiment.announce(lambda: fall(probe, 1.0, "median", "constant", sizes, 0), share)
+    figure, panels = experiment.axes(len(DIMENSIONS), rows=2, width=3.6, height=3.2)
+    for column, dim in enumerate(DIMENSIONS):
+        target = mixture(dim, experiment.rng(dim))
+        h = usual_bandwidth(target, experiment.rng(100 + dim))
+        one = 1 - truth(target).squared_norm(h)
+        for row, (weights, step) in enumerate(STEPS.items()):
+            panel = panels[row * len(DIMENSIONS) + column]
+            for rule in RULES:
+                curves = experiment.repeat(
+                    lambda s, t=target, h=h, r=rule, k=step: fall(t, h, r, k, sizes, s), runs, dim
+                )
+                found = np.exp(np.log(curves).mean(axis=0))
+                rate = rates(np.array(sizes), found)
+                name = f"{dim} dimensions, {weights}, {rule}"
+                results[name] = {
+                    "mmd2": found, "exponent": rate["exponent of N"], "exact samples": one / sizes[-1], "h": h,
+                }  # fmt: skip
+                panel.loglog(sizes, found, marker=".", label=rule)
+                print(
+                    f"{name}: MMD^2 {found[-1]:.2e} at N = {sizes[-1]} (exact samples {one / sizes[-1]:.2e}),"
+                    f" MMD ~ N^{rate['exponent of N']:.2f}"
+                )
+            panel.loglog(sizes, one / np.array(sizes), "k:", label="exact samples")
+            panel.set_xticks([5, 10, 20, 50, 100, 200][: 4 if sizes[-1] < 100 else 6])
+            panel.set_xticks([], minor=True)
+            panel.xaxis.set_major_formatter("{x:.0f}")
+            panel.set(title=f"{dim} dimensions, {weights}", xlabel="particles N", ylabel="MMD$^2$")
+    experiment.finish(results, figure)
+
+
+if __name__ == "__main__":
+    typer.run(main)
