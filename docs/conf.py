@@ -8,21 +8,38 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Generic, TypeVar
 
+import numpy.typing
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-import herdner
 
+class ArrayLike:
+    """What annotations show, instead of the union that it stands for."""
+
+    __module__ = "numpy.typing"
+
+
+class NDArray(Generic[TypeVar("Number")]):
+    """What annotations show, instead of the nested types that it stands for."""
+
+    __module__ = "numpy.typing"
+
+
+numpy.typing.ArrayLike, numpy.typing.NDArray = ArrayLike, NDArray
 sys.path.insert(0, str(Path(__file__).parent))
-from generated import PAGES
+from generated import PAGES  # noqa: E402
+
+import herdner  # noqa: E402
 
 project = "herdner"
 copyright = "the contributors of herdner"
 version = release = herdner.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+smartquotes = False  # which would make a dash of --option
 nitpicky = True
 # Annotations speak of types of NumPy and of Python, and of helpers that have no entry; all other names must be known.
 nitpick_ignore_regex = [("py:class", ".*"), ("py:obj", r"(dataclasses|jax|numpy|scipy|spacy|typing)\b.*")]
@@ -35,6 +52,7 @@ myst_enable_extensions = ["colon_fence"]
 default_role = "py:obj"
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_preserve_defaults = True
+autodoc_type_aliases = {name: name for name in ("Seed", "Graph")}
 autodoc_mock_imports = ["presidio_analyzer", "transformers"]
 napoleon_numpy_docstring = False
 napoleon_attr_annotations = True
@@ -77,10 +95,18 @@ def no_field_numbers(app: Sphinx, kind: str, name: str, item: object, skip: bool
     return True if type(item).__name__ == "_tuplegetter" else None
 
 
+def no_type_before_colon(app: Sphinx, kind: str, name: str, item: object, options: object, lines: list[str]) -> None:
+    """Lets "float64[n]: the weights" be the text of a property, where Napoleon would read a type and a text."""
+    if kind in ("attribute", "data", "property"):
+        lines.insert(0, "")
+
+
 def prepare(app: Sphinx, page: str, source: list[str]) -> None:
-    """Adds what is generated to a page, and shows the name of a file above its block."""
+    """Adds what is generated to a page, a heading above each module, and the name of a file above its block."""
     if page in PAGES:
         source[0] += PAGES[page]()
+    heading = r"```\n\n## `\1`\n\n```{eval-rst}\n\g<0>"
+    source[0] = re.sub(r"^\.\. automodule:: (\S+)$", heading, source[0], flags=re.M).replace("```{eval-rst}\n```\n", "")
     source[0] = re.sub(r'^```(\w+) title="([^"]+)"$', r"```{code-block} \1\n:caption: \2", source[0], flags=re.M)
 
 
@@ -88,4 +114,5 @@ def setup(app: Sphinx) -> None:
     app.connect("env-updated", offer_public_names)
     app.connect("missing-reference", resolve_anywhere)
     app.connect("autodoc-skip-member", no_field_numbers)
+    app.connect("autodoc-process-docstring", no_type_before_colon, priority=100)  # before Napoleon
     app.connect("source-read", prepare)

@@ -44,7 +44,7 @@ def card(name: str) -> Iterator[str]:
         "made by": f"`{about['made_by']}`",
         "licence": "MIT, as herdner; the sources below ask to be named",
     }
-    yield from table(("", ""), facts.items())
+    yield from table(("what", "value"), facts.items())
     yield "\nTexts and word lists that it was trained with:\n"
     yield from table(("source", "licence", "citation"), sources(about))
     yield "\nMicro F1 of strict spans, in per cent, measured when it was trained; none of it was trained on:\n"

@@ -63,8 +63,9 @@ class MarginalPolytope:
         return float(np.sqrt(2) * self.diameter * np.exp(-share * n_particles / 2))
 
     def contraction(self, n_particles: int, gamma: float, step: str = "line-search", accuracy: float = 1.0) -> float:
-        """How much of the posterior of an integral of f, |f| <= 1, is further than gamma from the truth, at most, when
-        the particles are weighted by Bayesian quadrature (FWSS18 Theorems 2 and 4, whose second exponent lacks delta).
+        """How much of the posterior of an integral of f, ``|f| <= 1``, is further than gamma from the truth, at most,
+        when the particles are weighted by Bayesian quadrature (FWSS18 Theorems 2 and 4, whose second exponent lacks
+        delta).
 
         sqrt(2 / pi) s / gamma exp(-gamma^2 / (2 s^2)), with the bound of MMD as s. The theorem leaves out that the
         posterior's mean is itself up to MMD off; as s is more than sqrt(2) times what MMD can be, the bound holds.

@@ -116,7 +116,7 @@ def quadrature_weights(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: f
 
 def quadrature_variance(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float) -> float:
     """What Bayesian quadrature leaves unknown of an integral of f under p, given f at points [N, d]: its variance where
-    f is drawn from a Gaussian process with the kernel, |mu_p|^2 - z' K^-1 z (FWSS18 eq. 46).
+    f is drawn from a Gaussian process with the kernel, ``|mu_p|^2 - z' K^-1 z`` (FWSS18 eq. 46).
 
     The paper prints the first term, the double integral of k, without p. It is the MMD^2 of `quadrature_weights`
     (eq. 47), the least of any weights; rounding below 0 is 0. ``truth`` as there.
