@@ -2,7 +2,7 @@
 
 ECE, the expected calibration error, is the mean distance between the confidence and the precision of the entities of a
 bin (Naeini, Cooper and Hauskrecht 2015), with 15 bins of equal width or of equal mass; it is never 0, as each bin is
-noisy. Brier score and log loss are proper scores, of sharpness too.
+noisy: beside it stands what chance alone makes of it. Brier score and log loss are proper scores, of sharpness too.
 """
 
 from __future__ import annotations
@@ -68,6 +68,15 @@ def ece(found: Claims, equal: str, n_bins: int = N_BINS) -> float:
     return float(np.abs(gaps).sum() / len(found.right))
 
 
+def ece_by_chance(found: Claims, equal: str, n_bins: int = N_BINS) -> float:
+    """What `ece` would be on average, nearly, if each of these claims were right exactly as often as it says: the gap
+    of a bin is then about normal, with the variance sum of p (1 - p), and so sqrt(2/pi) of its deviation in size.
+    """
+    p = found.confidence
+    variances = np.bincount(bins_of(p, equal, n_bins), p * (1 - p), n_bins)
+    return float(np.sqrt(2 / np.pi * variances).sum() / len(p))
+
+
 def brier(found: Claims) -> float:
     """The mean squared distance between confidence and truth (Brier 1950)."""
     return float(((found.confidence - found.right) ** 2).mean())
@@ -86,6 +95,7 @@ def overconfidence(found: Claims) -> float:
 
 MEASURES: dict[str, Callable[[Claims], float]] = {
     "ECE (mass)": lambda found: ece(found, "mass"),
+    "ECE (mass) by chance": lambda found: ece_by_chance(found, "mass"),
     "ECE (width)": lambda found: ece(found, "width"),
     "Brier": brier,
     "log loss": log_loss,

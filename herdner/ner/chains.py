@@ -56,7 +56,7 @@ class OwnChains:
         allowed: Sequence[NDArray[np.uint8]],
         labels: Sequence[str],
         penalty: Penalty,
-        max_iterations: int,
+        stop: Stop,
         *,
         base: ChainWeights | None = None,
         start: ChainWeights | None = None,
@@ -67,7 +67,7 @@ class OwnChains:
         self.data = ChainData.of(
             features, sentence_offsets, allowed, labels, min_freq=penalty.min_freq, base=base, counted=counted
         )
-        self.penalty, self.stop, self.borders, self.base = penalty, Stop(max_iterations), borders, base
+        self.penalty, self.stop, self.borders, self.base = penalty, stop, borders, base
         self.origin = None if base is None else self.data.vector_of(base)
         self.start = None if start is None else self.data.vector_of(start)
         self.document_weights = np.ones(len(features)) if document_weights is None else document_weights

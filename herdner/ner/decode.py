@@ -108,18 +108,22 @@ def span_beliefs(
     links: Sequence[Links],
     found: Decoded,
     spans: Sequence[Span],
+    starts: Sequence[int] = (0,),
 ) -> Beliefs:
-    """What `span_confidences` says of the spans of ``found``, with links and without, and where links end."""
+    """What `span_confidences` says of the spans of ``found``, with links and without, and where links end; ``starts``
+    are the first tokens of the documents that they are of.
+    """
     sure = span_confidences(crf, unary, sentence_offsets, links, found, found.states, spans)
     ends = np.zeros(len(unary) + 1, np.int64)
     for each in links:
         ends[each.ends.ravel() + 1] = 1
     before = np.cumsum(ends)  # how many tokens before this one are linked
-    starts, stops = np.array([(span.start, span.end) for span in spans], np.int64).reshape(-1, 2).T
-    linked = before[stops] > before[starts]
+    first, stops = np.array([(span.start, span.end) for span in spans], np.int64).reshape(-1, 2).T
+    linked = before[stops] > before[first]
     alone, own = sure.copy(), [span for span, is_linked in zip(spans, linked, strict=True) if is_linked]
     alone[linked] = span_confidences(crf, unary, sentence_offsets, (), found, found.states, own)
-    return Beliefs(sure, alone, linked)
+    document = np.searchsorted(np.array(starts), first, "right") - 1
+    return Beliefs(sure, alone, linked, [span.label for span in spans], stops - first, document)
 
 
 def mean_confidences(
@@ -241,7 +245,7 @@ class Decoder:
         if uncertainty and spans:
             sure = mean_confidences(self.particles, unary, offsets, links, backend, rng, found, spans)
         else:
-            sure = self.confidences(unary, offsets, links, found, spans)
+            sure = self.confidences(unary, offsets, links, found, spans, starts)
         return self._parts(documents, starts, found.states, chunks, sure)
 
     def confidences(
@@ -251,11 +255,14 @@ class Decoder:
         links: Sequence[Links],
         found: Decoded,
         spans: Sequence[Span],
+        starts: Sequence[int] = (0,),
     ) -> Floats:
-        """[M]: of the spans of ``found``, calibrated where the model is."""
+        """[M]: of the spans of ``found``, all that the documents which begin at ``starts`` have; calibrated where the
+        model is.
+        """
         if self.calibration is None:
             return span_confidences(self.crf, unary, sentence_offsets, links, found, found.states, spans)
-        return self.calibration(span_beliefs(self.crf, unary, sentence_offsets, links, found, spans))
+        return self.calibration(span_beliefs(self.crf, unary, sentence_offsets, links, found, spans, starts))
 
     def _parts(
         self, documents: Sequence[Document], starts: list[int], states: States, chunks: Chunks, sure: Floats

@@ -209,13 +209,13 @@ class _Tagged:
         """Of the spans of these numbers."""
         readings = [list(self._readings(i, against)) for i in chosen]
         sources, words = self._described({t for several in readings for _, other in several for t in other})
-        alone = self._confidences_without_links([self.spans[i] for i in chosen])
-        for i, several, confidence in zip(chosen, readings, alone.tolist(), strict=True):
+        alone = self._confidences_without_links().tolist()
+        for i, several in zip(chosen, readings, strict=True):
             compared = [(label, list(self._terms(other, sources))) for label, other in several]
             if not compared:
                 continue
             label, terms = min(compared, key=lambda each: math.fsum(term.value for term in each[1]))
-            yield self._explanation(i, label, terms, words, confidence)
+            yield self._explanation(i, label, terms, words, alone[i])
 
     # --- readings ---------------------------------------------------------------------------------------------------
 
@@ -337,9 +337,9 @@ class _Tagged:
                     found.setdefault(token, []).append((table, row))
         return found
 
-    def _confidences_without_links(self, spans: Sequence[Span]) -> Floats:
+    def _confidences_without_links(self) -> Floats:
         offsets, found = self.document.sentence_offsets, Decoded(self._states)
-        return self.decoder.without_links().confidences(self._unary, offsets, (), found, spans)
+        return self.decoder.without_links().confidences(self._unary, offsets, (), found, self.spans)
 
     # --- words ------------------------------------------------------------------------------------------------------
 

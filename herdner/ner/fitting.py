@@ -49,11 +49,13 @@ def held_out_unaries(
 
 
 class Judged(NamedTuple):
-    """What a CRF says of the M names that it finds, ``right`` bool[M], and the number of their document int64[M]."""
+    """What a CRF says of the M names that it finds; which are ``right``, bool[M], and of which that is ``known``,
+    bool[M]: an annotation in part need not tell.
+    """
 
     said: Beliefs
     right: NDArray[np.bool_]
-    document: NDArray[np.int64]
+    known: NDArray[np.bool_]
 
 
 def judged(
@@ -63,32 +65,31 @@ def judged(
     unaries: Sequence[NDArray[np.float64]],
     taught: Supervision,
 ) -> Judged:
-    """The names that a CRF over these tags finds in documents with these log-potentials, but for those of which an
-    annotation in part does not tell whether they are right.
-    """
-    said, right, numbers = [_NOTHING], [np.empty(0, np.bool_)], [np.empty(0, np.int64)]
+    """The names that a CRF over these tags finds in documents with these log-potentials."""
+    said: list[Beliefs] = []
+    right, known = [np.empty(0, np.bool_)], [np.empty(0, np.bool_)]
     for i, (document, unary) in enumerate(zip(documents, unaries, strict=True)):
         offsets = document.sentence_offsets
         links = crf.links(document.tokens, unary, offsets)
         found = decode(crf, unary, offsets, links, None, child(0, i))
         gold, spans = set(spans_from_tags(taught.gold[i], offsets)), spans_from_states(found.states, labels, offsets)
+        own = span_beliefs(crf, unary, offsets, links, found, spans)
+        said.append(own._replace(document=np.full(len(spans), i)))
+        right.append(np.array([span in gold for span in spans], np.bool_))
+        known.append(np.ones(len(spans), np.bool_))
         if document.open is not None:  # then the labels are those of the annotation
             may = taught.allowed[i][np.arange(len(unary)), found.states] != 0
-            spans = [span for span in spans if span in gold or not may[span.start : span.end].all()]
-        said.append(span_beliefs(crf, unary, offsets, links, found, spans))
-        right.append(np.array([span in gold for span in spans], np.bool_))
-        numbers.append(np.full(len(spans), i))
-    together = (np.concatenate(columns) for columns in zip(*said, strict=True))
-    return Judged(Beliefs(*together), np.concatenate(right), np.concatenate(numbers))
+            known[-1] = right[-1] | ~np.array([may[span.start : span.end].all() for span in spans], np.bool_)
+    return Judged(Beliefs.joined(said), np.concatenate(right), np.concatenate(known))
 
 
 def calibration(found: Judged, sources: Sequence[int] | None, origin: Calibration | None) -> Calibration:
     """Fitted to names that were held against the truth; each of the ``sources`` of the documents counts the same."""
-    counts = None
+    counts = found.known.astype(np.float64)
     if sources is not None:
-        of_name = np.array(sources, np.int64)[found.document]
-        sizes = np.bincount(of_name)
-        counts = (len(of_name) / np.count_nonzero(sizes) / np.maximum(sizes, 1))[of_name]
+        of_name = np.array(sources, np.int64)[found.said.document]
+        sizes = np.bincount(of_name, counts)
+        counts *= (counts.sum() / np.count_nonzero(sizes) / np.maximum(sizes, 1))[of_name]
     return Calibration.fit(found.said, found.right, counts, origin)
 
 
@@ -100,9 +101,6 @@ def numbered(groups: Sequence[str] | None, n_documents: int) -> list[int] | None
         raise ValueError(f"{n_documents} documents but {len(groups)} groups: name a source for each document")
     number = {group: k for k, group in enumerate(dict.fromkeys(groups))}
     return [number[group] for group in groups]
-
-
-_NOTHING = Beliefs(np.empty(0), np.empty(0), np.empty(0, np.bool_))
 
 
 def _in_order(scores: NDArray[np.float64], found: Sequence[str], labels: Sequence[str]) -> NDArray[np.float64]:

@@ -24,7 +24,7 @@ from herdner.crf.likelihood import ImpossibleTags
 from herdner.crf.model import CRF, LinkTable
 from herdner.crf.objectives import Examples
 from herdner.crf.templates import LinearChain, SkipChain, Template, linear_chain, skip_chain
-from herdner.crf.trainer import Progress
+from herdner.crf.trainer import Progress, Stop
 from herdner.crf.weights import ChainWeights
 from herdner.inference import Backend, make_backend
 from herdner.ner.adapting import (
@@ -84,6 +84,8 @@ class Tagger(Estimator):
         c2: Weight of the squared L2 norm; None: 0.3, also where a base is adapted.
         min_freq: How often a feature must meet a tag to have a weight; None: 2, and where a base is adapted 1.
         max_iterations: Of L-BFGS, at most.
+        tolerance: It ends earlier when five iterations have lowered the loss by less than this share of it (CRFsuite
+            has a rule of its own).
         trainer: "herdner" (`herdner.crf.trainer`) or "crfsuite", the same objective; an L1 norm is always left to
             CRFsuite.
         templates: Which tokens are joined; None is ``(linear_chain(), skip_chain())``, the chain alone is
@@ -117,6 +119,7 @@ class Tagger(Estimator):
         c2: float | None = None,
         min_freq: int | None = None,
         max_iterations: int = 80,
+        tolerance: float = Stop.delta,
         trainer: TrainerName = "herdner",
         templates: Sequence[Template] | None = None,
         learner: Learner | None = None,
@@ -135,6 +138,7 @@ class Tagger(Estimator):
         self.c2 = c2
         self.min_freq = min_freq
         self.max_iterations = max_iterations
+        self.tolerance = tolerance
         self.trainer: TrainerName = trainer
         self.templates = templates
         self.learner = learner
@@ -253,7 +257,7 @@ class Tagger(Estimator):
             chains = CRFsuiteChains(features, offsets, taught.gold, penalty, self.max_iterations)
             return chains if guided is None else GuidedChains(chains, guided)
         chains = OwnChains(
-            features, offsets, taught.allowed, taught.labels, penalty, self.max_iterations,
+            features, offsets, taught.allowed, taught.labels, penalty, Stop(self.max_iterations, self.tolerance),
             base=None if base is None else base.weights, start=first, document_weights=document_weights,
             borders=taught.borders, counted=taught.counted,
         )  # fmt: skip

@@ -6,9 +6,10 @@ the model's own calibration makes of them.
 
 ECE, the expected calibration error, is the mean distance between the confidence and the precision of the entities of a
 bin (Naeini, Cooper and Hauskrecht 2015), with 15 bins of equal width or of equal mass; it is never 0, as each bin is
-noisy. Brier score and log loss are proper scores, of sharpness too. Each method is asked about the entities that it
-predicts itself; all but "chain" predict the same ones, so that differences from "links" are paired: below 0 the other
-one is better calibrated. Intervals resample documents. Writes calibration.json, .md and .png.
+noisy ("by chance": what it would be if confidences were true). Brier score and log loss are proper scores, of sharpness
+too. Each method is asked about the entities that it predicts itself; all but "chain" predict the same ones, so that
+differences from "links" are paired: below 0 the other one is better calibrated. Intervals resample documents. Writes
+calibration.json, .md and .png.
 """
 
 from __future__ import annotations

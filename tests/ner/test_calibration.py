@@ -28,7 +28,14 @@ from herdner.text.document import Document
 from herdner.text.open import Open
 
 weight, constant = st.floats(0, 5), st.floats(-5, 5)
-maps = st.builds(Calibration, st.tuples(weight, weight, constant), st.tuples(weight, constant))
+maps = st.builds(
+    Calibration,
+    st.tuples(weight, weight, constant),
+    st.tuples(weight, constant),
+    st.dictionaries(st.sampled_from(["PER", "LOC"]), constant),
+    constant,
+    weight,
+)
 probability = st.floats(0, 1)
 
 
@@ -42,8 +49,31 @@ def raw(tagger: Tagger) -> Tagger:
     return Tagger.from_model(tagger.model_, calibrated=False)
 
 
-def beliefs(confidence, without, linked) -> Beliefs:
-    return Beliefs(np.array(confidence, float), np.array(without, float), np.array(linked, bool))
+def beliefs(confidence, without, linked, label=None, length=None, document=None) -> Beliefs:
+    """Names of one token and class, each in a document of its own, if nothing else is said."""
+    n = len(confidence)
+    length = np.ones(n, int) if length is None else np.array(length, int)
+    document = np.arange(n) if document is None else np.array(document, int)
+    numbers = np.array(confidence, float), np.array(without, float), np.array(linked, bool)
+    return Beliefs(*numbers, label or ["PER"] * n, length, document)
+
+
+def chosen(said: Beliefs, rows) -> Beliefs:
+    """These names alone."""
+    return Beliefs(
+        *(column[rows] for column in said[:3]), [said.label[i] for i in rows], said.length[rows], said.document[rows]
+    )
+
+
+def numbers_of(found: Calibration) -> list[float]:
+    return [*found.linked, *found.alone, *found.classes.values(), found.length, found.document]
+
+
+def with_numbers(numbers, classes) -> Calibration:
+    *classes_numbers, length, document = numbers[5:]
+    return Calibration(
+        tuple(numbers[:3]), tuple(numbers[3:5]), dict(zip(classes, classes_numbers, strict=True)), length, document
+    )
 
 
 # --- the map
@@ -60,66 +90,98 @@ def test_it_is_monotone_and_gives_probabilities(found, low, high, other, linked)
 
 def test_the_usual_one_changes_nothing():
     p = np.array([1e-9, 0.2, 0.5, 0.9, 1 - 1e-9])
-    np.testing.assert_allclose(Calibration()(Beliefs(p, 1 - p, p > 0.3)), p, rtol=1e-6)
+    np.testing.assert_allclose(Calibration()(beliefs(p, 1 - p, p > 0.3)), p, rtol=1e-6)
 
 
 def draw(found: Calibration, n: int, seed: int) -> tuple[Beliefs, np.ndarray]:
-    """Names of which this map tells the truth."""
+    """Names of which this map tells the truth, about four in a document."""
     rng = np.random.default_rng(seed)
-    own = 1 / (1 + np.exp(-rng.normal(2, 2, n)))
+    document = rng.integers(0, max(n // 4, 1), n)
+    own = 1 / (1 + np.exp(-rng.normal(2, 2, n) - rng.normal(0, 2, n)[document]))
     linked = rng.random(n) < 0.5
     with_links = np.where(linked, 1 / (1 + np.exp(-rng.normal(3, 3, n))), own)
-    said = Beliefs(with_links, own, linked)
+    label = rng.choice(["LOC", "ORG", "PER"], n).tolist()
+    said = beliefs(with_links, own, linked, label, rng.integers(1, 7, n), document)
     return said, rng.random(n) < found(said)
+
+
+def test_names_of_a_document_are_as_sure_as_they_are_on_average():
+    said = beliefs([0.9] * 5, [0.2, 0.4, 0.9, 0.6, 0.5], [True] * 5, document=[3, 0, 3, 0, 7])
+    np.testing.assert_allclose(said.of_document(), [0.55, 0.5, 0.55, 0.5, 0.5])
+
+
+def test_class_length_and_document_add_to_the_log_odds():
+    found = Calibration(classes={"ORG": -0.5}, length=-0.25, document=2.0)
+    said = beliefs([0.5] * 4, [0.5] * 4, [True, False] * 2, ["ORG", "ORG", "PER", "NEW"], [1, 3, 9, 4], [0, 0, 0, 1])
+    odds = np.log(found(said) / (1 - found(said)))
+    np.testing.assert_allclose(odds, [0.5, 0.0, 0.25, 0.25], atol=1e-12)
 
 
 def test_what_is_certain_stays_certain():
     map_, one = Calibration((0.5, 0.3, -1.0), (0.7, -0.4)), np.ones(3)
-    said = Beliefs(one, np.array([1.0, 0.6, 1.0]), np.array([True, True, False]))
+    said = beliefs(one, [1.0, 0.6, 1.0], [True, True, False])
     found = map_(said)
     assert (found[[0, 2]] == 1).all()
     assert found[1] < 1
 
 
 def test_fitting_finds_the_map_that_names_were_drawn_from():
-    true = Calibration((0.2, 0.6, -0.3), (0.7, 0.2))
+    true = Calibration((0.2, 0.6, -0.3), (0.7, 0.2), {"LOC": 0.3, "ORG": -0.5, "PER": 0.2}, -0.2, 1.5)
     found = Calibration.fit(*draw(true, 200_000, 1))
-    np.testing.assert_allclose([*found.linked, *found.alone], [*true.linked, *true.alone], atol=0.03)
+    # A constant may go from the classes to the others.
+    moved = found.classes["LOC"] - true.classes["LOC"]
+    np.testing.assert_allclose([*found.linked[:2], found.alone[0]], [0.2, 0.6, 0.7], atol=0.03)
+    np.testing.assert_allclose([found.linked[2] + moved, found.alone[1] + moved], [-0.3, 0.2], atol=0.15)
+    np.testing.assert_allclose([v - moved for v in found.classes.values()], list(true.classes.values()), atol=0.05)
+    np.testing.assert_allclose([found.length, found.document], [-0.2, 1.5], atol=0.15)
+    said, _ = draw(true, 1000, 2)
+    np.testing.assert_allclose(found(said), true(said), atol=0.02)
 
 
 def penalised(found: Calibration, said: Beliefs, right: np.ndarray, counts: np.ndarray, origin: Calibration) -> float:
     """What fitting makes small, name by name."""
-    off = np.subtract([*found.linked, *found.alone], [*origin.linked, *origin.alone])
-    p = [float(found(Beliefs(*(column[i : i + 1] for column in said)))[0]) for i in range(len(right))]
-    loss = sum(c * -math.log(q if r else 1 - q) for q, r, c in zip(p, right, counts, strict=True))
+    off = np.subtract(numbers_of(found), numbers_of(origin))
+    loss = sum(c * -math.log(q if r else 1 - q) for q, r, c in zip(found(said).tolist(), right, counts, strict=True))
     return loss + float(off @ off)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_map_near_the_fitted_one_is_better(seed):
-    said, right = draw(Calibration((0.3, 0.0, 0.5), (0.5, -1.0)), 40, seed)
+    classes = {"LOC": 0.1, "ORG": -0.2, "PER": 0.0}
+    said, right = draw(Calibration((0.3, 0.0, 0.5), (0.5, -1.0), classes, 0.2, 0.0), 40, seed)
     rng = np.random.default_rng(seed)
-    counts, origin = rng.random(40), Calibration((0.5, 0.5, 0.2), (0.8, 0.1))
+    counts, origin = rng.random(40), Calibration((0.5, 0.5, 0.2), (0.8, 0.1), classes, 0.1, 0.3)
     found = Calibration.fit(said, right, counts, origin)
     best = penalised(found, said, right, counts, origin)
     for _ in range(60):
-        near = np.array([*found.linked, *found.alone]) + rng.normal(0, 0.02, 5)
-        near[[0, 1, 3]] = np.maximum(near[[0, 1, 3]], 0)
-        other = Calibration(tuple(near[:3]), tuple(near[3:]))
-        assert penalised(other, said, right, counts, origin) >= best - 1e-4
+        near = np.array(numbers_of(found)) + rng.normal(0, 0.02, 10)
+        near[[0, 1, 3, 9]] = np.maximum(near[[0, 1, 3, 9]], 0)
+        assert penalised(with_numbers(near, classes), said, right, counts, origin) >= best - 1e-4
 
 
 def test_without_names_the_map_stays_where_it_was():
-    origin = Calibration((0.5, 0.5, 0.2), (0.8, 0.1))
+    origin = Calibration((0.5, 0.5, 0.2), (0.8, 0.1), {"PER": 0.3}, -0.1, 0.7)
     nothing = beliefs([], [], [])
     assert Calibration.fit(nothing, np.empty(0, bool), origin=origin) == origin
     assert Calibration.fit(nothing, np.empty(0, bool)) == Calibration()
 
 
-@pytest.mark.parametrize("numbers", [((1, 0), (1, 0)), ((1, -1, 0), (1, 0)), ((1, 0, math.nan), (1, 0))])
-def test_maps_that_are_none_are_refused(numbers):
+@pytest.mark.parametrize("numbers", [((1, 0), (1, 0)), ((1, 0, 0), (1,)), ((1, 0, 0, 0), (1, 0))])
+def test_maps_of_other_sizes_are_refused(numbers):
     with pytest.raises(ValueError, match="3 numbers for linked names and 2 for others"):
         Calibration(*numbers)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        {"linked": (1, -1, 0)}, {"linked": (1, 0, math.nan)}, {"alone": (-1, 0)}, {"document": -0.1},
+        {"classes": {"PER": math.inf}}, {"length": math.nan},
+    ],
+)  # fmt: skip
+def test_maps_that_are_none_are_refused(numbers):
+    with pytest.raises(ValueError, match="finite numbers, its weights at least 0"):
+        Calibration(**numbers)
 
 
 # --- in a tagger
@@ -148,11 +210,13 @@ def test_they_are_what_the_map_makes_of_those_with_and_without_links(tagger, raw
     with_links = raw.tag(document).entities
     explained = raw.explain(document)
     ends = {t for found in raw.find_links(document).values() for t in found.ravel().tolist()}
-    spans = raw.tag(document).spans
+    spans = raw.tag(document).spans or []
     linked = [any(t in ends for t in range(span.start, span.end)) for span in spans]
     assert len(explained) == len(with_links)
     assert 0 < sum(linked) < len(linked)
-    said = beliefs([e.confidence for e in with_links], [e.confidence_without_links for e in explained], linked)
+    alone, confidence = [e.confidence_without_links for e in explained], [e.confidence for e in with_links]
+    labels, lengths = [span.label for span in spans], [span.end - span.start for span in spans]
+    said = beliefs(confidence, alone, linked, labels, lengths, [0] * len(spans))
     expected = tagger.model_.calibration(said)
     np.testing.assert_allclose([e.confidence for e in tagger.tag(document).entities], expected, rtol=1e-12)
 
@@ -164,13 +228,45 @@ def test_a_model_keeps_its_calibration_in_its_file(tagger, tmp_path):
     assert list(again.pipe(news("dev"))) == list(tagger.pipe(news("dev")))
 
 
+def test_files_of_old_know_log_odds_alone(tagger, tmp_path):
+    tagger.save(tmp_path / "m")
+    members = members_of((tmp_path / "m").read_bytes())
+    header = json.loads(members["header.json"])
+    old = {"linked": [0.5, 0.25, 0.1], "alone": [0.75, -0.1]}
+    members["header.json"] = json.dumps({**header, "calibration": old}).encode()
+    (tmp_path / "m").write_bytes(packed(with_checksum(members)))
+    assert Model.load(tmp_path / "m").calibration == Calibration((0.5, 0.25, 0.1), (0.75, -0.1))
+
+
+@pytest.fixture(scope="module")
+def by_document(tagger: Tagger) -> Tagger:
+    """The tagger, with a calibration that looks at the other names of a document."""
+    map_ = Calibration((0.3, 0.5, 0.1), (0.8, 0.2), {"ORG": -0.4}, -0.2, 2.0)
+    return Tagger.from_model(replace(tagger.model_, calibration=map_))
+
+
+def test_documents_tagged_together_say_what_they_say_alone(by_document):
+    assert list(by_document.pipe(news("dev"))) == [by_document.tag(document) for document in news("dev")]
+
+
+def test_names_explained_one_at_a_time_keep_their_confidences(by_document):
+    document = news("dev")[0]
+    everything = by_document.explain(document)
+    for each in everything:
+        own = [e for e in by_document.explain(document, name=each.mention.text) if e.mention == each.mention]
+        assert [e.confidence_without_links for e in own] == [each.confidence_without_links]
+    assert len(everything) > 5
+
+
 def test_files_without_one_say_what_the_crf_says(tagger, raw, tmp_path):
     replace(tagger.model_, calibration=None).save(tmp_path / "m")
     assert list(herdner.load(tmp_path / "m").pipe(news("dev"))) == list(raw.pipe(news("dev")))
 
 
 @pytest.mark.parametrize("wrong", [None, 7, {}, {"linked": [1, 0, 0]}, {"linked": ["x", 0, 0], "alone": [1, 0]},
-                                   {"linked": [1, 0, 0], "alone": [-1, 0]}])  # fmt: skip
+                                   {"linked": [1, 0, 0], "alone": [-1, 0]},
+                                   {"linked": [1, 0, 0], "alone": [1, 0], "classes": [1]},
+                                   {"linked": [1, 0, 0], "alone": [1, 0], "document": None}])  # fmt: skip
 def test_a_calibration_that_is_none_is_a_damaged_model(tagger, tmp_path, wrong):
     tagger.save(tmp_path / "m")
     members = members_of((tmp_path / "m").read_bytes())
@@ -217,14 +313,21 @@ def test_it_needs_documents_that_the_chain_has_not_seen():
 def test_each_source_counts_the_same():
     """As if the names of the smaller source stood there as often as those of the larger one."""
     said, right = draw(Calibration((0.3, 0.4, 0.5), (0.5, -1.0)), 60, 1)
-    large, small = np.arange(45), np.repeat(np.arange(45, 60), 3)
-    document = np.repeat([0, 1, 2], [30, 15, 15])
-    found = calibration(Judged(said, right, document), [0, 0, 1], None)
-    rows = np.concatenate([large, small])
-    repeated = Calibration.fit(Beliefs(*(c[rows] for c in said)), right[rows], np.full(90, 60 / 90))
-    np.testing.assert_allclose([*found.linked, *found.alone], [*repeated.linked, *repeated.alone], atol=1e-3)
-    alike = calibration(Judged(said, right, document), [0] * 3, None)
-    assert alike == calibration(Judged(said, right, document), None, None)
+    said = said._replace(document=np.repeat([0, 1, 2], [30, 15, 15]))
+    known = np.ones(60, bool)
+    found = calibration(Judged(said, right, known), [0, 0, 1], None)
+    counts = np.repeat([60 / 90, 2.0], [45, 15])
+    np.testing.assert_allclose(numbers_of(found), numbers_of(Calibration.fit(said, right, counts)), atol=1e-3)
+    alike = calibration(Judged(said, right, known), [0] * 3, None)
+    assert alike == calibration(Judged(said, right, known), None, None)
+
+
+def test_names_of_which_nobody_knows_do_not_count():
+    said, right = draw(Calibration((0.3, 0.4, 0.5), (0.5, -1.0)), 60, 1)
+    known = np.arange(60) % 3 > 0
+    found = calibration(Judged(said, right, known), None, None)
+    assert found == calibration(Judged(said, right & known, known), None, None)
+    assert found != calibration(Judged(said, right, np.ones(60, bool)), None, None)
 
 
 def test_sources_of_documents_matter(tagger):
@@ -256,7 +359,8 @@ def test_names_that_an_annotation_leaves_open_are_not_held_against_it(tagger):
         if annotated is not None:
             document = replace(document, open=Open(annotated=annotated))
         documents, taught = supervise([document], None, "iobes", labels)
-        return judged(crf, labels, documents, [unary], taught).right.tolist()
+        found = judged(crf, labels, documents, [unary], taught)
+        return found.right[found.known].tolist()
 
     assert right(None) == [False, False]
     assert right(("PER", "LOC", "ORG")) == [False, False]

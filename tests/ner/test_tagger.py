@@ -208,6 +208,21 @@ def test_progress_is_reported_and_ctrl_c_stops_training():
     assert [number for number, _ in seen] == [1, 2]
 
 
+def test_training_ends_when_the_loss_falls_by_less_than_the_tolerance():
+    def losses(**options) -> list[float]:
+        told = []
+        tagger = Tagger(templates=(linear_chain(),), max_iterations=60, **options)
+        tagger.fit(news("dev"), progress=lambda number, report: told.append(report["loss"]))
+        return told
+
+    usual, long = losses(), losses(tolerance=1e-4)
+    assert long[: len(usual)] == usual
+    for found, tolerance in ((usual, 5e-3), (long, 1e-4)):
+        falls = [(before - after) / after for before, after in zip(found, found[5:], strict=False)]
+        assert falls[-1] < tolerance <= min(falls[:-1])
+    assert 5 < len(usual) < len(long) < 60
+
+
 def test_misuse_is_told_in_one_line(tagger):
     document = news("dev")[0]
     with pytest.raises(NotFittedError, match="not trained"):

@@ -13,7 +13,7 @@ import pytest
 from calibration import measured, resampled
 from data import ELSEWHERE, REPOSITORY
 
-from herdner.evaluation.calibration import Claims, bins_of, brier, claims, ece, log_loss, overconfidence
+from herdner.evaluation.calibration import Claims, bins_of, brier, claims, ece, ece_by_chance, log_loss, overconfidence
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.io import read_documents
@@ -52,6 +52,17 @@ def test_confidences_that_are_true_have_almost_no_error_and_others_do() -> None:
     rows = measured({"links": true, "mode": true._replace(confidence=np.sqrt(confidence))}, 400, rng, 50)
     low, high = rows["mode"]["Brier"]["less links"]["interval"]
     assert 0 < low < rows["mode"]["Brier"]["less links"]["value"] < high
+
+
+@pytest.mark.parametrize("equal", ["width", "mass"])
+def test_what_chance_makes_of_the_error_is_what_true_confidences_have(equal: str) -> None:
+    rng = np.random.default_rng(1)
+    confidence = rng.beta(4, 1, 600)
+    draws = [(rng.random(600) < confidence).astype(float) for _ in range(400)]
+    errors = [ece(Claims(confidence, right, np.zeros(600, int)), equal) for right in draws]
+    expected = ece_by_chance(Claims(confidence, draws[0], np.zeros(600, int)), equal)
+    assert expected == pytest.approx(np.mean(errors), rel=0.05)
+    assert expected > 0.02
 
 
 def test_resampling_repeats_whole_documents() -> None:
