@@ -114,8 +114,9 @@ class Calibration:
         odds, own, linked = log_odds(said.confidence), log_odds(said.without_links), said.linked
         classes = sorted({*origin.classes, *said.label})
         of_class = [np.array([label == each for label in said.label], np.float64) for each in classes]
-        columns = [linked * odds, linked * own, ~linked * odds, said.of_document()]  # whose weights are at least 0
-        columns += [1.0 * linked, 1.0 * ~linked, _tokens_after_the_first(said), *of_class]
+        is_linked, is_alone = linked.astype(np.float64), (~linked).astype(np.float64)
+        columns: list[Floats] = [is_linked * odds, is_linked * own, is_alone * odds, said.of_document()]  # at least 0
+        columns += [is_linked, is_alone, _tokens_after_the_first(said), *of_class]
         centre = [*origin.linked[:2], origin.alone[0], origin.document, origin.linked[2], origin.alone[1]]
         centre += [origin.length, *(origin.classes.get(each, 0.0) for each in classes)]
         found = _regression(np.stack(columns, axis=1), right, counts, centre, 4)

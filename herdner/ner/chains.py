@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
@@ -73,15 +73,16 @@ class OwnChains:
         self.document_weights = np.ones(len(features)) if document_weights is None else document_weights
 
     def train(self, chosen: Sequence[int] | None, progress: Progress | None) -> ChainWeights:
-        data, weights, start = self.data, self.document_weights, self.start
+        data, weights, start, stop = self.data, self.document_weights, self.start, self.stop
         if chosen is not None:
             weights = np.zeros(len(weights))
             weights[list(chosen)] = self.document_weights[list(chosen)]
+            stop = replace(stop, delta=max(stop.delta, Stop.delta))  # it serves links and calibration alone
             if start is not None:
                 rest = 0.0 if self.origin is None else self.origin
                 start = np.where(data.met(weights > 0), start, rest)
         vector = train_chain(
-            data, c2=self.penalty.c2, stop=self.stop, start=start, origin=self.origin, document_weights=weights,
+            data, c2=self.penalty.c2, stop=stop, start=start, origin=self.origin, document_weights=weights,
             borders=self.borders, progress=progress,
         )  # fmt: skip
         if chosen is None:

