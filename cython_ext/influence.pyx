@@ -8,8 +8,8 @@ variable i, of the variables j in ``sources``; entry (i, j) is there where (j, i
 
 import numpy as np
 
-from libc.math cimport exp, fabs, isnan
-from libc.stdint cimport int32_t, int64_t
+from libc.math cimport INFINITY, exp, fabs, fmax, fmin, isnan, sqrt
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from matrix cimport Matrix, matrix_of, row_times
 
@@ -116,3 +116,136 @@ def multiply_transposed(influence, const double[::1] x, double[::1] to):
         for i in range(c.n):
             for e in range(c.starts[i], c.starts[i + 1]):
                 to[c.sources[e]] += c.values[e] * x[i]
+
+
+def largest_changes(const double[:, ::1] low, const double[:, ::1] high, const double[:, :, ::1] tables,
+                    const int32_t[::1] table, const uint8_t[:, ::1] possible, double[::1] out):
+    """``out`` [N]: by how much, in total variation, p_u(k) ~ q(k) exp(t[u, k]) can change with u, at most, for any q
+    with low <= log q <= high (up to a factor); t = ``tables[table[n]]`` [T, K, K], u among the labels ``possible``.
+
+    For a set S of labels let r be the odds of S under p_u and r' under p_v. Then r' >= r x the smallest mean of
+    exp(t[v] - t[u]) over S / the largest one over the others, both over the box of q, and r and r' have bounds of their
+    own. The largest p_u(S) - p_v(S) is at one of the sets of labels whose t[v] - t[u] is below a threshold. Exact where
+    the box is a point. Tables hold no NaN and no +inf.
+    """
+    cdef int64_t n, u, v, n_labels = low.shape[1]
+    cdef double[:, ::1] work = np.empty((6, n_labels))
+    cdef double[:, ::1] rows = np.empty((n_labels, n_labels))
+    cdef double top, worst
+    cdef int k
+    with nogil:
+        for n in range(low.shape[0]):
+            top = -INFINITY
+            for k in range(n_labels):
+                top = fmax(top, high[n, k])
+            for k in range(n_labels):
+                work[0, k], work[1, k] = exp(low[n, k] - top), exp(high[n, k] - top)
+            for u in range(n_labels):
+                if possible[n, u]:
+                    top = -INFINITY
+                    for k in range(n_labels):
+                        if work[1, k] > 0.0:
+                            top = fmax(top, tables[table[n], u, k])
+                    for k in range(n_labels):
+                        rows[u, k] = 0.0 if top == -INFINITY else exp(tables[table[n], u, k] - top)
+            worst = 0.0
+            for u in range(n_labels):
+                for v in range(u + 1, n_labels):
+                    if possible[n, u] and possible[n, v]:
+                        worst = fmax(worst, largest_change(rows[u], rows[v], work))
+            out[n] = fmin(1.0, worst * (1.0 + 1e-9) + 1e-12)
+
+
+cdef double largest_change(const double[::1] a, const double[::1] b, double[:, ::1] work) noexcept nogil:
+    """The bound of p_u(S) - p_v(S) over all S; ``a``, ``b``: the exponentials of the two rows. ``work`` [6, K]: the box
+    of q, then scratch."""
+    cdef int k, m, i, n = 0, n_labels = <int> a.shape[0]
+    cdef double worst = 0.0, a_in[2], b_in[2], a_out[2], b_out[2]
+    cdef double[::1] ratio = work[2]
+    cdef double[::1] order = work[3]
+    cdef double c
+    for k in range(n_labels):
+        if work[1, k] == 0.0 or (a[k] == 0.0 and b[k] == 0.0):
+            continue
+        c = b[k] / a[k] if a[k] > 0.0 else INFINITY
+        i = n
+        while i > 0 and ratio[i - 1] > c:
+            ratio[i], order[i] = ratio[i - 1], order[i - 1]
+            i -= 1
+        ratio[i], order[i] = c, k
+        n += 1
+    if n == 0 or ratio[0] == INFINITY or ratio[n - 1] == 0.0:
+        return 0.0 if n == 0 else 1.0
+    for m in range(1, n):  # S: the first m in the order
+        if ratio[m - 1] == INFINITY:
+            break
+        sums(a, b, work, order, 0, m, a_in, b_in)
+        sums(a, b, work, order, m, n, a_out, b_out)
+        worst = fmax(worst, gap(a_in, b_in, a_out, b_out, smallest_mean(a, b, work, order, m),
+                                largest_mean(a, b, work, order, m, n)))
+    return worst
+
+
+cdef inline void sums(const double[::1] a, const double[::1] b, const double[:, ::1] work, const double[::1] order,
+                      int begin, int end, double *of_a, double *of_b) noexcept nogil:
+    """The smallest and the largest weights of labels under both rows."""
+    cdef int i, k, side
+    of_a[0] = of_a[1] = of_b[0] = of_b[1] = 0.0
+    for i in range(begin, end):
+        k = <int> order[i]
+        for side in range(2):
+            of_a[side] += work[side, k] * a[k]
+            of_b[side] += work[side, k] * b[k]
+
+
+cdef inline double smallest_mean(const double[::1] a, const double[::1] b, const double[:, ::1] work,
+                                 const double[::1] order, int m) noexcept nogil:
+    """The smallest sum of q b / sum of q a over the first m labels: q is high up to a threshold and low behind it."""
+    cdef int i, k
+    cdef double up = 0.0, down = 0.0, least
+    for i in range(m):
+        k = <int> order[i]
+        up += work[0, k] * b[k]
+        down += work[0, k] * a[k]
+    least = INFINITY
+    for i in range(m):
+        k = <int> order[i]
+        up += (work[1, k] - work[0, k]) * b[k]
+        down += (work[1, k] - work[0, k]) * a[k]
+        least = fmin(least, up / down)
+    return least
+
+
+cdef inline double largest_mean(const double[::1] a, const double[::1] b, const double[:, ::1] work,
+                                const double[::1] order, int m, int n) noexcept nogil:
+    """The largest sum of q b / sum of q a over the labels from m on, inf where a may have no weight."""
+    cdef int i, k
+    cdef double up = 0.0, down = 0.0, most = 0.0
+    for i in range(m, n):
+        k = <int> order[i]
+        up += work[0, k] * b[k]
+        down += work[0, k] * a[k]
+    for i in range(n - 1, m - 1, -1):
+        k = <int> order[i]
+        up += (work[1, k] - work[0, k]) * b[k]
+        down += (work[1, k] - work[0, k]) * a[k]
+        most = fmax(most, up / down if down > 0.0 else INFINITY)
+    return most
+
+
+cdef inline double gap(const double *a_in, const double *b_in, const double *a_out, const double *b_out, double least,
+                       double most) noexcept nogil:
+    """The largest r / (1 + r) - r' / (1 + r'), where r' >= r least / most and both are within their bounds."""
+    cdef double r_low = a_in[0] / a_out[1] if a_out[1] > 0.0 else INFINITY
+    cdef double r_high = a_in[1] / a_out[0] if a_out[0] > 0.0 else INFINITY
+    cdef double s_low = b_in[0] / b_out[1] if b_out[1] > 0.0 else INFINITY
+    cdef double apart = share(r_high) - share(s_low), by, r
+    by = fmin(least / most, 1.0) if most < INFINITY else 0.0
+    if by == 0.0:
+        return fmax(apart, 0.0)
+    r = fmin(fmax(1.0 / sqrt(by), r_low), r_high)
+    return fmax(fmin(apart, share(r) - share(r * by)), 0.0)
+
+
+cdef inline double share(double odds) noexcept nogil:
+    return odds / (1.0 + odds) if odds < INFINITY else 1.0

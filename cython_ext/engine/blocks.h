@@ -3,7 +3,10 @@
  *
  * The filter runs on exponentials where nothing can underflow, so that a zero always means "impossible": entries of
  * edge tables and of the rows from outside are zero or within 1e-100 of their largest, and so is every row of the filter.
- * A block in which they are not is done in the log domain. */
+ * A block in which they are not is done in the log domain.
+ *
+ * Step p of a sweep takes variable order[p] into the filter of the block first[p] .. last[p], from left to right; blocks may
+ * overlap and come in any order. */
 #ifndef HERDNER_BLOCKS_H
 #define HERDNER_BLOCKS_H
 
@@ -18,7 +21,8 @@ typedef struct {
     double *filter; /* [longest block, stride] */
     double *row;    /* [2 * (stride rounded up to a multiple of 4)], scratch */
     double beta;
-    int log_domain; /* of the block at hand */
+    int64_t begin, end; /* the first and the last variable of the block at hand */
+    int log_domain;     /* of the block at hand */
 } blocks;
 
 static inline void heat_blocks(blocks *b, double beta) {
@@ -31,8 +35,8 @@ static ALWAYS_INLINE double heated(double log_value, double beta) {
     return log_value == -INFINITY ? log_value : beta * log_value;
 }
 
-static ALWAYS_INLINE int is_outside(const blocks *b, const model *m, int64_t i, int64_t e) {
-    return b->first[m->c.others[e]] != b->first[i];
+static ALWAYS_INLINE int is_outside(const blocks *b, const model *m, int64_t e) {
+    return m->c.others[e] < b->begin || m->c.others[e] > b->end;
 }
 
 /* Divides a row by `by`; false where an entry other than zero becomes too small. */
@@ -57,14 +61,14 @@ static ALWAYS_INLINE int outside_row(const blocks *b, const model *m, int64_t i,
     if (m->c.sizes[i] == 2) {
         double odds = m->unary[m->c.unary_at[i]];
         for (int64_t e = begin; e < end; e++)
-            if (is_outside(b, m, i, e)) odds *= m->rows[row_of(&m->c, e, 1, x)];
+            if (is_outside(b, m, e)) odds *= m->rows[row_of(&m->c, e, 1, x)];
         u[0] = odds <= 1.0 ? odds : 1.0;
         u[1] = odds <= 1.0 ? 1.0 : 1.0 / odds;
         return scale_row(u, 2, 1.0);
     }
     memcpy(u, m->unary + m->c.unary_at[i], width * sizeof(double));
     for (int64_t e = begin; e < end; e++) {
-        if (!is_outside(b, m, i, e)) continue;
+        if (!is_outside(b, m, e)) continue;
         const double *restrict row = m->rows + row_of(&m->c, e, width, x);
         for (int k = 0; k < width; k++) u[k] *= row[k];
     }
@@ -78,7 +82,7 @@ static inline void outside_row_log(const blocks *b, const model *m, int64_t i, c
     const int n_labels = m->c.sizes[i], width = m->c.widths[i];
     for (int k = 0; k < width; k++) u[k] = m->c.unary[m->c.unary_at[i] + k];
     for (int64_t e = m->c.starts[i]; e < m->c.starts[i + 1]; e++) {
-        if (!is_outside(b, m, i, e)) continue;
+        if (!is_outside(b, m, e)) continue;
         const double *row = m->c.rows + row_of(&m->c, e, width, x);
         for (int k = 0; k < width; k++) u[k] += row[k];
     }
@@ -87,9 +91,9 @@ static inline void outside_row_log(const blocks *b, const model *m, int64_t i, c
 }
 
 static ALWAYS_INLINE int filter_exp(const blocks *b, const model *m, int64_t i, const label *x, const int stride) {
-    double *restrict to = b->filter + (i - b->first[i]) * stride;
+    double *restrict to = b->filter + (i - b->begin) * stride;
     if (!outside_row(b, m, i, x, to, stride)) return 0;
-    if (i != b->first[i]) {
+    if (i != b->begin) {
         double local[16], *restrict sums = stride <= 16 ? local : b->row; /* registers, where stride is a constant */
         const double *restrict before = to - stride;
         const double *restrict table = b->heated + b->edge_table[i] * b->n_labels * stride;
@@ -115,9 +119,9 @@ static inline double log_sum(const double *row, int n) {
 
 /* Row i of the filter in the log domain. */
 static inline int filter_log(const blocks *b, const model *m, int64_t i, const label *x) {
-    double *to = b->filter + (i - b->first[i]) * b->stride;
+    double *to = b->filter + (i - b->begin) * b->stride;
     outside_row_log(b, m, i, x, to);
-    if (i != b->first[i]) {
+    if (i != b->begin) {
         const double *table = b->tables + b->edge_table[i] * b->n_labels * b->stride;
         for (int k = 0; k < m->c.sizes[i]; k++) {
             for (int l = 0; l < m->c.sizes[i - 1]; l++)
@@ -133,7 +137,7 @@ static inline int filter_log(const blocks *b, const model *m, int64_t i, const l
 /* Takes variable i into the filter of its block; false where every labelling so far is forbidden. */
 static inline int filter_next(blocks *b, const model *m, int64_t i, const label *x) {
     int done = 0;
-    if (i == b->first[i]) b->log_domain = b->range * b->beta > FILTER_RANGE;
+    if (i == b->begin) b->log_domain = b->range * b->beta > FILTER_RANGE;
     if (b->log_domain) return filter_log(b, m, i, x);
     switch (b->stride) {
         case 2: done = filter_exp(b, m, i, x, 2); break;
@@ -144,7 +148,7 @@ static inline int filter_next(blocks *b, const model *m, int64_t i, const label 
     }
     if (done) return 1;
     b->log_domain = 1;
-    for (int64_t j = b->first[i]; j <= i; j++)
+    for (int64_t j = b->begin; j <= i; j++)
         if (!filter_log(b, m, j, x)) return 0;
     return 1;
 }
@@ -152,7 +156,7 @@ static inline int filter_next(blocks *b, const model *m, int64_t i, const label 
 /* The probabilities of variable i given the variables up to it and, where `next` is not negative, the label after it. */
 static ALWAYS_INLINE void backward_row(const blocks *b, const model *m, int64_t i, int next, double *restrict w) {
     const int n_labels = m->c.sizes[i];
-    const double *from = b->filter + (i - b->first[i]) * b->stride;
+    const double *from = b->filter + (i - b->begin) * b->stride;
     const int64_t at = next < 0 ? 0 : b->edge_table[i + 1] * b->n_labels * b->stride + next;
     if (!b->log_domain) {
         for (int k = 0; k < n_labels; k++) w[k] = next < 0 ? from[k] : from[k] * b->heated[at + k * b->stride];

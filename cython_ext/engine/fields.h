@@ -66,6 +66,7 @@ enum { SHARE_COMPLETE, SHARE_BLANKET, SHARE_SUM, SHARE_BINS, SHARE_RANDOM_BINS }
 
 #define BLOCKS_FIELDS(F) /* herdner.inference.gibbs.blocks.Blocks */                                                   \
     F(ARRAY, int32_t, first)                                                                                           \
+    F(ARRAY, int32_t, last)                                                                                            \
     F(ARRAY, int32_t, edge_table)                                                                                      \
     F(ARRAY, double, tables)                                                                                           \
     F(WHOLE, int64_t, n_labels)                                                                                        \

@@ -100,22 +100,25 @@ static ALWAYS_INLINE piece next_piece(engine *e, thread_state *t, int64_t from, 
     return p;
 }
 
-/* Variables from .. to - 1 of the sweep that began with update `start`, block by block, each when its last variable's turn
- * comes. Not inlined into run_alone, where it would be a fifth slower. */
+/* Steps from .. to - 1 of the sweep that began with update `start`: each block when its last variable's turn comes. Not
+ * inlined into run_alone, where it would be a fifth slower. */
 static __attribute__((noinline)) void advance_blocks(engine *e, thread_state *t, int64_t start, int64_t from, int64_t to) {
     blocks *b = &e->blocks;
-    for (int64_t i = from; i < to; i++) {
+    for (int64_t p = from; p < to; p++) {
+        const int64_t i = e->setup.order ? e->setup.order[p] : p;
+        b->begin = b->first[p];
+        b->end = b->last[p];
         if (!filter_next(b, &e->s.m, i, e->s.x)) {
             t->w.fault = IMPOSSIBLE;
             t->w.faulty = i;
             return;
         }
-        if (i + 1 < e->s.m.c.n && b->first[i + 1] == b->first[i]) continue;
-        for (int64_t j = i; j >= b->first[i]; j--) {
-            const int64_t block = (start + j) / UNIFORM_BLOCK;
+        if (i < b->end) continue;
+        for (int64_t j = i; j >= b->begin; j--) {
+            const int64_t number = start + p - (i - j), block = number / UNIFORM_BLOCK;
             if (t->block != block) uniform_block(e->arrays.keys[0], block, t->u);
             t->block = block;
-            sample_back(b, &e->s, j, j == i, t->u[(start + j) % UNIFORM_BLOCK]);
+            sample_back(b, &e->s, j, j == i, t->u[number % UNIFORM_BLOCK]);
         }
     }
 }

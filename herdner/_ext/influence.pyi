@@ -26,3 +26,11 @@ def multiply_transposed(
     x: NDArray[np.float64],
     to: NDArray[np.float64],
 ) -> None: ...
+def largest_changes(
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    tables: NDArray[np.float64],
+    table: NDArray[np.int32],
+    possible: NDArray[np.uint8],
+    out: NDArray[np.float64],
+) -> None: ...

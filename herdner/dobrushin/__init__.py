@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from herdner.dobrushin.block_scans import certified_order, optimise_blocks
+from herdner.dobrushin.blocks import BlockInfluence, block_influence
 from herdner.dobrushin.certificate import Certificate
 from herdner.dobrushin.estimate import InfluenceEstimate
 from herdner.dobrushin.influence import (
@@ -29,6 +31,7 @@ from herdner.dobrushin.variation import (
 )
 
 __all__ = [
+    "BlockInfluence",
     "Certificate",
     "Importance",
     "Influence",
@@ -40,12 +43,15 @@ __all__ = [
     "TotalInfluence",
     "binary_bound",
     "binary_pairwise_bound",
+    "block_influence",
+    "certified_order",
     "coupling_bounds",
     "dobrushin_variation",
     "everything",
     "exact_influence",
     "importance_of",
     "marginal_bound",
+    "optimise_blocks",
     "optimise_scan",
     "pairwise_bound",
     "rate_bound",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from herdner.sampling.annealing import Annealing, as_annealing, geometric, linear
 from herdner.sampling.driving import LFSR, Driving, Sobol
-from herdner.sampling.order import sweep_order
+from herdner.sampling.order import block_ranges, sweep_order
 from herdner.sampling.plan import Plan
 from herdner.sampling.points import Points
 from herdner.sampling.record import Record
@@ -24,6 +24,7 @@ __all__ = [
     "as_annealing",
     "bins",
     "blanket",
+    "block_ranges",
     "checkerboard",
     "complete_sharing",
     "geometric",

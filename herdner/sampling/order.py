@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner._ext import layout
 from herdner.graph.conditionals import colours, joined
 from herdner.graph.grids import GridForm
 from herdner.graph.tables import Graph, TableGraph, compile_tables
@@ -76,3 +77,38 @@ def by_colour(colour: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.
     """The variables colour by colour, those of one colour in rising order, and where each colour begins."""
     order = np.argsort(colour, kind="stable").astype(np.int32)
     return order, np.concatenate([[0], np.cumsum(np.bincount(colour))]).astype(np.int64)
+
+
+def block_ranges(compiled: TableGraph, overlapping: bool = False) -> NDArray[np.int32]:
+    """int32[B, 2]: the first and the last variable of each block of a graph of pairs, from left to right.
+
+    A block is a run of consecutive variables, each joined to the one before it and to no other of the block. Where
+    another pair lies within a run, the run is cut before its later end; ``overlapping``: the next block then begins
+    right behind its earlier end instead, so that blocks are as long as they can be.
+    """
+    n = len(compiled.sizes)
+    nearest, joins = np.full(n, -1, np.int32), np.zeros(n, np.uint8)
+    for group in compiled.factors:
+        if group.arity == 2:
+            layout.mark_neighbours(group.scopes, nearest, joins)
+    if not overlapping:
+        first = np.empty(n, np.int32)
+        layout.cut_runs(nearest, joins, first)
+        begins = np.flatnonzero(first == np.arange(n))
+        return np.stack([begins, np.append(begins[1:], n) - 1], axis=1).astype(np.int32)
+    found: list[tuple[int, int]] = []
+    begin = 0
+    for v in range(1, n + 1):
+        left = -1 if v == n or not joins[v] else int(nearest[v])
+        if v == n or not joins[v] or left >= begin:
+            found.append((begin, v - 1))
+            begin = left + 1 if left >= begin else v
+    return np.array(found, np.int32).reshape(-1, 2)
+
+
+def block_steps(ranges: NDArray[np.int32], order: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The steps of a sweep that takes blocks in this order: the variable of each, int32[n], and its block, int32[n]."""
+    order = np.asarray(order, np.int64)
+    lengths = ranges[order, 1] - ranges[order, 0] + 1
+    at = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return (np.repeat(ranges[order, 0], lengths) + at).astype(np.int32), np.repeat(order, lengths).astype(np.int32)

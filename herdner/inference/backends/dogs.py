@@ -14,7 +14,8 @@ from herdner.base.checks import whole
 from herdner.base.seeds import Seed, generator
 from herdner.dobrushin import (
     Importance,
-    Influence,
+    block_influence,
+    certified_order,
     dobrushin_variation,
     importance_of,
     optimise_scan,
@@ -28,9 +29,11 @@ from herdner.graph.linked_chains import is_near
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import SAMPLES, Interrupted, Takes
 from herdner.inference.backends.viterbi import Viterbi
+from herdner.inference.gibbs.blocks import Blocks
 from herdner.inference.gibbs.run import sample
 from herdner.inference.result import Result
 from herdner.sampling.annealing import Annealing, as_annealing
+from herdner.sampling.order import block_steps
 from herdner.sampling.plan import Plan
 from herdner.sampling.record import Record
 from herdner.sampling.scan import given, systematic
@@ -42,16 +45,20 @@ _SHRUNK = 0.9  # total influence that scans are optimised by where the bounds' o
 class DoGS:
     """Gibbs sampling by a scan optimised for the variables that matter, with a guarantee (DoGS17).
 
-    Where the bounds of influence do not add up to less than 1, as those of hard constraints, nothing is guaranteed. The
-    scan is then optimised as if all influences were smaller by one factor, which is a rule of thumb. The input of
-    Algorithm 2 is the systematic scan or one of the targets in turn, whichever leads to the better scan.
+    Where the bounds of influence do not add up to less than 1, as those of hard constraints without ``blocks``,
+    nothing is guaranteed. The scan is then optimised as if all influences were smaller by one factor, which is a rule
+    of thumb. The input of Algorithm 2 is the systematic scan or, without ``blocks``, one of the targets in turn,
+    whichever leads to the better scan.
 
     Attributes:
         n_sweeps: Runs of the scan; the state after each counts, and the guarantee is that of each.
         n_steps: Updates of one run; None: ``steps_per_target`` for each variable of importance.
         targets: The variables of importance (`herdner.dobrushin.Targets`); no other is updated unless it
             influences one of them, and the records of others mean nothing.
-        iterations: Runs of Algorithm 2.
+        iterations: Runs of Algorithm 2; with ``blocks`` one.
+        blocks: A step draws a whole run of variables anew, in documents a sentence, as `BlockedGibbs` does: the
+            certificate then says something in spite of forbidden tags (`herdner.dobrushin.block_influence`). n_steps
+            counts blocks, and steps_per_target is for each block that holds a target.
         exact_states: Blankets of at most so many states are enumerated for sharper bounds of influence.
         annealing: Inverse temperatures, in search of the best state: there is no guarantee then. None is 1.
         burn_in: As of `herdner.Gibbs`.
@@ -65,6 +72,7 @@ class DoGS:
     targets: Targets = field(default_factory=Targets)
     steps_per_target: int = 4
     iterations: int = 1
+    blocks: bool = False
     exact_states: int = 0
     annealing: Annealing | None = None
     burn_in: int = 0
@@ -118,16 +126,42 @@ class DoGS:
         if not n:
             raise ValueError("the graph has no variables; a sampler needs at least one")
         d = importance_of(n, self._importance(compiled) if importance is None else importance)
-        order, certificate = self._scan(tightest(compiled, self.exact_states), d)
+        order, certificate, blocks = self._by_blocks(compiled, d) if self.blocks else self._by_variables(compiled, d)
         plan = self._plan(order) if len(order) else replace(self._plan([0]), n_sweeps=0, burn_in=0, annealing=None)
         plan = plan if record is None else replace(plan, record=record)
         try:
-            result = sample(plan, compiled, generator(seed), start, began)
+            result = sample(plan, compiled, generator(seed), start, began, blocks)
         except Interrupted as stopped:
             raise Interrupted(replace(stopped.result, certificate=certificate)) from None
         return replace(result, certificate=certificate)
 
-    def _scan(self, influence: Influence, d: NDArray[np.float64]) -> tuple[NDArray[np.int32], Certificate]:
+    def _by_blocks(
+        self, compiled: TableGraph, d: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int32], Certificate, Blocks | None]:
+        """The variables of the steps in their order, the certificate of that very order, and its blocks."""
+        chosen = np.flatnonzero(d)
+        influence = block_influence(compiled, [(v, v) for v in chosen.tolist()])
+        n_steps = self.n_steps
+        if n_steps is None or not len(chosen):
+            held = [((first <= chosen) & (chosen <= last)).any() for first, last in influence.ranges]
+            n_steps = self.steps_per_target * int(np.count_nonzero(held))
+        importance = np.zeros(len(influence.places))
+        importance[len(importance) - len(chosen) :] = d[chosen]
+        order, certificate = certified_order(influence, importance, n_steps, self._broken(d))
+        variables, _ = block_steps(influence.ranges, order)
+        return variables, certificate, Blocks.of(compiled, influence.ranges, order) if n_steps else None
+
+    def _broken(self, d: NDArray[np.float64]) -> tuple[str, ...]:
+        """What a certificate assumes, and this run does not meet."""
+        broken = () if self.annealing is None else ("the inverse temperature is not 1 throughout (annealing)",)
+        if d.any() and not self.n_sweeps:
+            broken += ("the scan was not run (n_sweeps=0)",)
+        return broken
+
+    def _by_variables(
+        self, compiled: TableGraph, d: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int32], Certificate, None]:
+        influence = tightest(compiled, self.exact_states)
         n_steps = self.steps_per_target * int(np.count_nonzero(d)) if self.n_steps is None else self.n_steps
         n_steps = n_steps if d.any() else 0
         total = influence.total
@@ -137,18 +171,16 @@ class DoGS:
         inputs = [systematic(), *([given(targets)] if 0 < len(targets) < len(d) else [])]
         tried = [optimise_scan(working, scan, d, n_steps, iterations=self.iterations) for scan in inputs]
         order = min(tried, key=lambda found: found.bound).order
-        broken = () if self.annealing is None else ("the inverse temperature is not 1 throughout (annealing)",)
-        if d.any() and not self.n_sweeps:
-            broken += ("the scan was not run (n_sweeps=0)",)
-        return order, Certificate(
+        certificate = Certificate(
             bound=dobrushin_variation(influence, order, d),
             trivial=float(d.sum()),
             n_steps=n_steps,
             theorem=influence.theorem,
             total_influence=total.smallest,
             systematic=dobrushin_variation(influence, systematic(), d, n_steps),
-            broken=broken,
+            broken=self._broken(d),
         )
+        return order, certificate, None
 
     def _importance(self, compiled: TableGraph) -> Mapping[int, float] | None:
         if self.targets.kind == "all":

@@ -6,26 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from herdner._ext import layout
 from herdner.graph.chains import check_cells, edge_recipes, factor_in_words, recipe_table
 from herdner.graph.factors import TableFactors
+from herdner.graph.linked_chains import is_near
 from herdner.graph.tables import TableGraph
 from herdner.inference.backend import UnsupportedGraph
+from herdner.sampling.order import block_ranges, block_steps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
-    """The blocks of a graph and the tables of the edges in them; the engine reads it by these names (engine/fields.h).
+    """The blocks of a sweep; the engine reads it by these names (engine/fields.h).
 
-    ``first`` int32[V]: the first variable of each variable's block; ``edge_table`` int32[V]: the table of the edge to
-    the variable before, in a block; ``tables`` float64[T, K, width]: log-potentials less the largest, the label of the
-    variable before first, padded with -inf; ``range``: the largest distance of two finite entries of a table;
-    ``longest``: variables of a block.
+    ``first``, ``last`` int32[n_steps]: the ends of the block of each step, which takes one variable; ``edge_table``
+    int32[V]: the table of the edge to the variable before, in a block; ``tables`` float64[T, K, width]: log-potentials
+    less the largest, the label of the variable before first, padded with -inf; ``range``: the largest distance of two
+    finite entries of a table; ``longest``: variables of a block.
     """
 
     first: NDArray[np.int32]
+    last: NDArray[np.int32]
     edge_table: NDArray[np.int32]
     tables: NDArray[np.float64]
     range: float
@@ -42,31 +44,38 @@ class Blocks:
         return self.tables.shape[2]
 
     @classmethod
-    def of(cls, compiled: TableGraph) -> Blocks:
-        sizes, n_labels = compiled.sizes, int(compiled.sizes.max(initial=1))
-        nearest, joined = np.full(len(sizes), -1, np.int32), np.zeros(len(sizes), np.uint8)
+    def of(
+        cls, compiled: TableGraph, ranges: NDArray[np.int32] | None = None, order: ArrayLike | None = None
+    ) -> Blocks:
+        """The blocks of `block_ranges`, or other ``ranges``, in their ``order``, by default each once."""
         for g, group in enumerate(compiled.factors):
             if group.arity > 2 and len(group):
                 raise UnsupportedGraph(
                     f"{factor_in_words(g, group)}: blocked-gibbs needs factors of one or two variables; use gibbs"
                 )
-            if group.arity == 2:
-                layout.mark_neighbours(group.scopes, nearest, joined)
-        first = np.empty(len(sizes), np.int32)
-        longest = layout.cut_runs(nearest, joined, first)
-        inside = [_inside(group, first) for group in compiled.factors if group.arity == 2]
-        edge_table, values = _edge_tables([group for group in inside if len(group)], len(sizes), n_labels)
+        ranges = block_ranges(compiled) if ranges is None else ranges
+        block = block_steps(ranges, np.arange(len(ranges)) if order is None else np.asarray(order, np.int64))[1]
+        turns = np.zeros(len(compiled.sizes) + 1, np.int64)
+        np.add.at(turns, ranges[:, 0] + 1, 1)
+        np.add.at(turns, ranges[:, 1] + 1, -1)
+        within = np.cumsum(turns)[:-1] > 0  # whether the edge to the variable before lies in a block
+        inside = [_inside(group, within) for group in compiled.factors if group.arity == 2]
+        edge_table, values = _edge_tables(
+            [group for group in inside if len(group)], len(within), int(compiled.sizes.max(initial=1))
+        )
         width = max(2, int(compiled.conditionals.widths.max()))
-        tables = np.full((max(1, len(values)), n_labels, width), -np.inf)
+        tables = np.full((max(1, len(values)), int(compiled.sizes.max(initial=1)), width), -np.inf)
         for target, value in zip(tables, values, strict=False):
             target[: value.shape[0], : value.shape[1]] = value - max(value.max(), np.finfo(np.float64).min)
         finite = np.where(np.isfinite(tables), tables, 0.0)
-        return cls(first, edge_table, tables, -float(finite.min()), longest)
+        longest = int((ranges[:, 1] - ranges[:, 0]).max(initial=0)) + 1
+        ends = np.ascontiguousarray(ranges[block].T)
+        return cls(ends[0], ends[1], edge_table, tables, -float(finite.min()), longest)
 
 
-def _inside(group: TableFactors, first: NDArray[np.int32]) -> TableFactors:
-    """The factors of pairs that lie in one block."""
-    at = np.flatnonzero(first[group.scopes[:, 0]] == first[group.scopes[:, 1]])
+def _inside(group: TableFactors, within: NDArray[np.bool_]) -> TableFactors:
+    """The factors of pairs that lie in a block."""
+    at = np.flatnonzero(is_near(group) & within[group.scopes.max(axis=1)])
     return TableFactors(group.scopes[at], group.tables, group.table_of_factor[at], group.scale[at])
 
 

@@ -1,0 +1,262 @@
+"""Influence between blocks: what a scan over whole sentences certifies, hard constraints and all.
+
+Tag schemes forbid pairs of neighbouring tags, so that single variables influence each other without limit and the
+bounds of `herdner.dobrushin.influence` say nothing. A block is a chain that is drawn whole, whatever it forbids
+within; blocks meet at links, whose tables are finite (block dynamics: Weitz 2005, *Combinatorial criteria for
+uniqueness of Gibbs measures*; Dobrushin's condition for blocks: Wang and Wu).
+
+**The bound.** Let X and Y be two runs of one scan, Y at the target, and p their probability of differing at a place. A
+step draws the block A anew in both. Go from the labels outside of X to those of Y one link at a time. One link, which
+joins the variable a of A to j outside, multiplies the law of A by exp(row of its table), a function of x_a alone. So
+the laws of x_a differ by tau(a, j) at most in total variation, and given x_a the rest of A has the same law under
+both. Draw x_a equal with probability 1 - tau, then all of A is equal; else go along the chain to both sides, each next
+place i equal with probability 1 - D(i | a) at least, where D is the largest distance of the laws of x_i given two
+labels of x_a: where it is equal, all behind it is. Couplings of one link after the other can be glued, and so after
+the step
+
+    p(i) <= sum over links (a, j) of tau(a, j) x D(.|a) x .. x D(i|.) x p(j)     (at most 1)
+
+for all places of A at once. tau and D are taken at the worst of all labels outside: `herdner.dobrushin.boxes` bounds
+what these can do to the law of x_a, and `largest_changes` how far a row can then move it. Where one sentence is cut
+into several blocks because a link joins two of its own tokens, the neighbours outside count as links too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner._ext import influence as loops
+from herdner.base.arrays import sealed
+from herdner.dobrushin.boxes import Box, Linked, hull, log_sums, walk
+from herdner.graph.tables import Graph, compile_tables
+from herdner.sampling.order import block_ranges
+
+Floats = NDArray[np.float64]
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockInfluence:
+    """How far blocks can influence each other, place by place.
+
+    ranges int32[B, 2]: the first and the last variable of each block, as `herdner.sampling.block_ranges` has them,
+    overlapping. places: runs of variables (first, last) whose labels may differ; those of one variable that
+    influence others come first. Row r says of place ``targets[r]`` that a step of its block, b, where ``rows[b] <= r <
+    rows[b + 1]``, leaves it different with a probability of at most the sum of ``values`` times those of the places
+    ``sources``, over entries ``starts[r]:starts[r + 1]``.
+    """
+
+    ranges: NDArray[np.int32]
+    places: tuple[Place, ...]
+    rows: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    sources: NDArray[np.int64]
+    values: Floats
+    theorem: str = field(default="Dobrushin's condition for blocks")
+
+    @property
+    def n_blocks(self) -> int:
+        """B."""
+        return len(self.ranges)
+
+    @property
+    def total(self) -> float:
+        """The largest sum of a row; where it is below 1, the bounds of longer scans of all blocks go to 0."""
+        sums = np.add.reduceat(np.append(self.values, 0.0), self.starts[:-1]) * (np.diff(self.starts) > 0)
+        return float(sums.max(initial=0.0))
+
+    def step(self, p: Floats, block: int) -> Floats:
+        """What a step of the block makes of its own places, those of its rows, from ``p`` [places]."""
+        first, last = int(self.rows[block]), int(self.rows[block + 1])
+        at, end = self.starts[first], self.starts[last]
+        row = np.repeat(np.arange(last - first), np.diff(self.starts[first : last + 1]))
+        return np.minimum(np.bincount(row, self.values[at:end] * p[self.sources[at:end]], last - first), 1.0)
+
+    def coupling_bounds(self, order: Iterable[int]) -> Floats:
+        """float64[places]: a bound of the total variation distance between the law of each place's labels together,
+        after steps of the blocks in this ``order`` from any first state, and the target.
+        """
+        p = np.ones(len(self.places))
+        for block in order:
+            p[self.targets[self.rows[block] : self.rows[block + 1]]] = self.step(p, block)
+        return p
+
+
+def block_influence(graph: Graph, places: Sequence[Place] = ()) -> BlockInfluence:
+    """The influences of the blocks of a graph of chains and links, of one and two variables a factor.
+
+    ``places``: runs of variables (first, last), such as names, beside the ends of links that are there anyway; they
+    come last, in this order. Links that forbid pairs of labels influence without limit. Time O(V K^2 + (links + places)
+    K^4).
+    ValueError where a factor joins more than two variables.
+    """
+    compiled = compile_tables(graph)
+    chains = compiled.linked_chains
+    if isinstance(chains, str):
+        raise ValueError(f"{chains}: blocks are about factors of one or two variables; use tightest")
+    n = len(compiled.sizes)
+    wrong = next((place for place in places if not 0 <= place[0] <= place[1] < n), None)
+    if wrong is not None:
+        raise ValueError(f"there are no variables {wrong[0]} to {wrong[1]}: the graph's variables are 0 to {n - 1}")
+    return _assembled(_blocks(Linked.of(chains), block_ranges(compiled, overlapping=True), places), places)
+
+
+class _Block:
+    """One block: its links, its tracked variables and the boxes of what its parts say."""
+
+    def __init__(self, linked: Linked, told: Box, ends: tuple[int, int], wanted: Sequence[int]) -> None:
+        """``told``: the boxes of all links, added up at their variables; ``wanted``: variables that are tracked too."""
+        form, (first, last) = linked.form, ends
+        self.linked, self.told, self.first, self.last = linked, told, first, last
+        self.slots = linked.slots_of(first, last)
+        self.left = -1 if first in form.offsets else first - 1  # neighbours outside
+        self.right = -1 if last + 1 in form.offsets else last + 1
+        tracked: set[int] = {*linked.ends.variable[self.slots].tolist(), *wanted}
+        tracked |= {v for v, outside in ((first, self.left), (last, self.right)) if outside >= 0}
+        self.tracked = sorted(tracked)
+        reference = linked.reference[first : last + 1]
+        before = None if self.left < 0 else self.table(first)[linked.possible[self.left]]
+        behind = None if self.right < 0 else self.table(last + 1).T[linked.possible[self.right]]
+        self.alpha = hull(walk(form, first, last, told, True, before), reference)
+        self.beta = hull(walk(form, first, last, told, False, behind), reference)
+        law = self.before(first) + self.behind(first) + self.field(first)
+        self.open = bool(linked.open[self.slots].any()) or not np.isfinite(law.low).any()
+
+    def table(self, t: int) -> Floats:
+        """[K, K]: of the edge from variable t - 1 to t."""
+        form = self.linked.form
+        return form.tables[0 if form.edge_table is None else form.edge_table[t]]
+
+    def field(self, v: int) -> Box:
+        return Box(self.told.low[v], self.told.high[v])
+
+    def before(self, v: int) -> Box:
+        """What the variables up to v say of it, its links left out."""
+        return Box(self.alpha.low[v - self.first], self.alpha.high[v - self.first])
+
+    def behind(self, v: int) -> Box:
+        """What the variables behind v say of it."""
+        return Box(self.beta.low[v - self.first], self.beta.high[v - self.first])
+
+    def between(self, v: int, w: int) -> Floats:
+        """[K, K]: the logarithms of the sums over all labellings between two variables of the chain, given theirs."""
+        sums = self.table(v + 1)
+        for t in range(v + 1, w):
+            sums = log_sums((sums + self.linked.form.unary[t])[:, :, None] + self.table(t + 1))
+        return sums
+
+    def entries(self) -> Iterator[tuple[int, int, Question]]:
+        """Where links enter: (variable here, variable outside, what is asked for)."""
+        ends, possible, form = self.linked.ends, self.linked.possible, self.linked.form
+        for slot in self.slots.tolist():
+            v, other = int(ends.variable[slot]), int(ends.other[slot])
+            own = Box(self.linked.told.low[slot], self.linked.told.high[slot])
+            rest = self.before(v) + self.behind(v) + self.field(v).without(own)
+            yield v, other, Question(rest, ends.tables[ends.table[slot]], possible[other])
+        if self.left >= 0:
+            rest = (
+                self.behind(self.first) + self.field(self.first) + Box(form.unary[self.first], form.unary[self.first])
+            )
+            yield self.first, self.left, Question(rest, self.table(self.first), possible[self.left])
+        if self.right >= 0:
+            rest = self.before(self.last) + self.field(self.last)
+            yield self.last, self.right, Question(rest, self.table(self.right).T, possible[self.right])
+
+    def passages(self) -> Iterator[tuple[Question, Question]]:
+        """From each tracked variable to the next one and back."""
+        possible, form = self.linked.possible, self.linked.form
+        for v, w in pairwise(self.tracked):
+            table = self.between(v, w)
+            there = self.behind(w) + self.field(w) + Box(form.unary[w], form.unary[w])
+            yield Question(there, table, possible[v]), Question(self.before(v) + self.field(v), table.T, possible[w])
+
+
+class Question(NamedTuple):
+    """How far can a row of the table, of those that are possible, move a law in the box?"""
+
+    box: Box
+    table: Floats
+    possible: NDArray[np.bool_]
+
+
+def answers(questions: Sequence[Question]) -> Floats:
+    """[N]: in total variation, at most."""
+    if not questions:
+        return np.empty(0)
+    low, high, tables = (
+        np.ascontiguousarray(np.stack(part))
+        for part in zip(*((q.box.low, q.box.high, q.table) for q in questions), strict=True)
+    )
+    possible = np.stack([q.possible for q in questions]).astype(np.uint8)
+    found = np.empty(len(questions))
+    loops.largest_changes(low, high, tables, np.arange(len(questions), dtype=np.int32), possible, found)
+    return found
+
+
+def _blocks(linked: Linked, ranges: NDArray[np.int32], places: Sequence[Place]) -> list[_Block]:
+    wanted = sorted({v for first, last in places for v in range(first, last + 1)})
+    told, found = linked.fields(), list[_Block]()
+    for first, last in ranges.tolist():
+        mine = wanted[bisect_left(wanted, first) : bisect_right(wanted, last)]
+        found.append(_Block(linked, told, (first, last), mine))
+    return found
+
+
+def _assembled(blocks: Sequence[_Block], places: Sequence[Place]) -> BlockInfluence:
+    """The rows of all blocks, after all that they ask for has been answered at once."""
+    entries = [list(block.entries()) for block in blocks]
+    passages = [list(block.passages()) for block in blocks]
+    asked = [q for own in entries for _, _, q in own] + [q for own in passages for both in own for q in both]
+    found = iter(answers(asked).tolist())
+    taus = [[next(found) for _ in own] for own in entries]
+    distances = [[(next(found), next(found)) for _ in own] for own in passages]
+    singles = sorted({v for block in blocks for v in block.tracked})
+    place_of = {v: at for at, v in enumerate(singles)}
+    all_places = [*((v, v) for v in singles), *places]
+    rows, targets, starts, sources, values = [0], list[int](), [0], list[int](), list[float]()
+    for block, own, tau, apart in zip(blocks, entries, taus, distances, strict=True):
+        reach = _reach(block, apart)
+        mine = [place_of[v] for v in block.tracked]
+        mine += [len(singles) + at for at, (v, w) in enumerate(places) if v <= block.last and w >= block.first]
+        for target in mine:
+            row: defaultdict[int, float] = defaultdict(float)
+            v, w = all_places[target]
+            for (entry, other, _), by in zip(own, tau, strict=True):
+                row[place_of[other]] += (1.0 if block.open else by) * reach(entry, v, w)
+            for outside in (t for t in range(v, w + 1) if not block.first <= t <= block.last):
+                row[place_of[outside]] += 1.0  # a place that is drawn in parts
+            targets.append(target)
+            sources += row
+            values += row.values()
+            starts.append(len(sources))
+        rows.append(len(targets))
+    ranges = np.array([(block.first, block.last) for block in blocks], np.int32).reshape(-1, 2)
+    r, t, b, o = (sealed(np.array(part, np.int64)) for part in (rows, targets, starts, sources))
+    return BlockInfluence(sealed(ranges), tuple(all_places), r, t, b, o, sealed(np.array(values, np.float64)))
+
+
+def _reach(block: _Block, apart: Sequence[tuple[float, float]]) -> Callable[[int, int, int], float]:
+    """How likely it is that a difference at a tracked variable comes to the place v .. w, by ``apart``: there and back
+    between each tracked variable and the next one.
+    """
+    at = {v: k for k, v in enumerate(block.tracked)}
+
+    def reach(entry: int, v: int, w: int) -> float:
+        v, w = max(v, block.first), min(w, block.last)
+        if block.open or v <= entry <= w:
+            return 1.0
+        if entry < v:
+            return prod(there for there, _ in apart[at[entry] : at[v]])
+        return prod(back for _, back in apart[at[w] : at[entry]])
+
+    return reach

@@ -1,0 +1,136 @@
+"""Certificates of scans over blocks hold for the exact law of the very order that is run (more: sound_blocks.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracle import Oracle
+from reference_dobrushin import joint, marginal_distance
+from sound_blocks import law_after_block, random_chains, violations
+
+import herdner
+from herdner import DoGS, FactorGraph, Record, TableFactors, chain, make_backend
+from herdner.dobrushin import block_influence, certified_order, optimise_blocks
+from herdner.dobrushin.target_variables import Targets, variables
+from herdner.inference.gibbs.blocks import Blocks
+from herdner.sampling import block_ranges, linear
+
+PARTS = 4
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_certificate_of_blocks_is_below_the_exact_law(part: int) -> None:
+    assert [what for seed in range(part, 24, PARTS) for what in violations(seed)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_certificate_of_blocks_is_below_the_exact_law_of_a_thousand_graphs(part: int) -> None:
+    assert [what for seed in range(100 + part, 1100, PARTS) for what in violations(seed)] == []
+
+
+def sentences(strength: float = 0.6) -> FactorGraph:
+    """Three sentences of tags O, B, I, where I must follow B or I; names are linked across, and within the first."""
+    rng = np.random.default_rng(5)
+    unary = rng.normal(size=(9, 3)) + np.array([1.5, 0.0, 0.0])
+    table = np.zeros((3, 3))
+    table[0, 2] = -np.inf
+    graph = chain(unary, table, [0, 4, 6, 9], start=np.array([0.0, 0.0, -np.inf]))
+    links = TableFactors([[0, 3], [1, 4], [4, 7], [3, 8]], strength * np.eye(3)[None])
+    return FactorGraph(graph.domains, [*graph.factors, links])
+
+
+def test_the_certificate_is_of_the_very_order_that_is_run(monkeypatch) -> None:
+    graph, seen = sentences(), []
+    real = Blocks.of
+    keep = lambda compiled, ranges=None, order=None: seen.append((ranges, order)) or real(compiled, ranges, order)  # noqa: E731
+    monkeypatch.setattr(herdner.inference.backends.dogs.Blocks, "of", keep)
+    p = joint(graph)
+    for targets in ("all", "variables(7)", "variables(3, 4)"):
+        for n_steps in (1, 4, 12):
+            result = DoGS(n_sweeps=3, blocks=True, n_steps=n_steps, targets=targets).infer(graph, 1)
+            ranges, order = seen[-1]
+            assert len(order) == n_steps
+            law = np.eye(p.size)[p.ravel() > 0].reshape(-1, *p.shape)
+            for block in order:
+                law = law_after_block(p, law, *ranges[block])
+            chosen = range(9) if targets == "all" else Targets.from_text(targets).variables
+            distance = sum(marginal_distance(law, p, (v,)) for v in chosen)
+            certificate = result.certificate
+            assert distance <= certificate.bound <= certificate.systematic
+            assert certificate.trivial == len(chosen)
+            assert result.n_updates == 3 * sum(ranges[block, 1] - ranges[block, 0] + 1 for block in order)
+
+
+def test_hard_constraints_leave_something_to_say() -> None:
+    certificate = DoGS(n_sweeps=2, blocks=True, targets=variables(4), n_steps=40).infer(sentences(), 1).certificate
+    assert not certificate.vacuous
+    assert certificate.bound < 0.05
+    single = DoGS(n_sweeps=2, targets=variables(4), n_steps=400).infer(sentences(), 1).certificate
+    assert single.vacuous
+
+
+def test_blocks_in_any_order_sample_the_graph() -> None:
+    graph = sentences(1.2)
+    oracle = Oracle.of_graph(graph)
+    result = DoGS(n_sweeps=20_000, blocks=True, n_steps=8, record=Record(marginals=True, rao_blackwell=True)).infer(
+        graph, 3
+    )
+    truth = np.array([oracle.marginal(v) for v in range(9)])
+    np.testing.assert_allclose(result.marginals, truth, atol=0.02)
+    np.testing.assert_allclose(result.rao_blackwell, truth, atol=0.02)
+
+
+def test_blocks_in_their_own_order_are_those_of_blocked_gibbs() -> None:
+    graph = FactorGraph(
+        sentences().domains, [*sentences().factors[:-1], TableFactors([[1, 4], [4, 7]], np.eye(3)[None])]
+    )
+    record, start = Record(every=1), np.zeros(9, np.int32)
+    one = DoGS(n_sweeps=30, blocks=True, n_steps=3, record=record).infer(graph, 4, start=start)
+    other = make_backend("blocked-gibbs", n_sweeps=30, record=record).infer(graph, 4, start=start)
+    np.testing.assert_array_equal(one.samples, other.samples)
+
+
+def test_overlapping_blocks_are_the_longest_without_a_link() -> None:
+    compiled = herdner.compile_tables(sentences())
+    assert block_ranges(compiled).tolist() == [[0, 2], [3, 3], [4, 5], [6, 8]]
+    assert block_ranges(compiled, overlapping=True).tolist() == [[0, 2], [1, 3], [4, 5], [6, 8]]
+
+
+def test_the_optimised_scan_is_never_worse() -> None:
+    for seed in range(30):
+        influence = block_influence(random_chains(seed))
+        rng = np.random.default_rng(seed)
+        importance = rng.random(len(influence.places)) * (rng.random(len(influence.places)) < 0.5)
+        order = rng.integers(0, influence.n_blocks, 10)
+        new = optimise_blocks(influence, order, importance)
+        before, after = (importance @ influence.coupling_bounds(which) for which in (order, new))
+        assert after <= before
+        _, certificate = certified_order(influence, importance, 10)
+        assert certificate.bound <= certificate.systematic
+
+
+def test_longer_scans_are_as_good_as_wanted_where_influence_is_below_one() -> None:
+    influence = block_influence(sentences(0.15))
+    assert influence.total < 1
+    bounds = influence.coupling_bounds(list(range(influence.n_blocks)) * 60)
+    assert bounds.max() <= influence.total**59
+    assert influence.coupling_bounds([]).min() == 1
+
+
+def test_a_link_that_forbids_is_without_limit() -> None:
+    graph = sentences()
+    table = np.zeros((3, 3))
+    table[1, 2] = -np.inf
+    graph = FactorGraph(graph.domains, [*graph.factors, TableFactors([[2, 5]], table[None])])
+    influence = block_influence(graph)
+    assert influence.coupling_bounds([0, 1, 2, 3] * 50).max() == 1
+
+
+def test_bad_input_is_one_line() -> None:
+    with pytest.raises(ValueError, match="no variables 3 to 12: the graph's variables are 0 to 8"):
+        block_influence(sentences(), [(3, 12)])
+    wide = FactorGraph([2] * 3, [TableFactors([[0, 1, 2]], np.zeros((1, 2, 2, 2)))])
+    with pytest.raises(ValueError, match="factors of one or two variables"):
+        DoGS(blocks=True).infer(wide)
+    assert DoGS(n_sweeps=5, blocks=True, annealing=linear(0.1, 2)).infer(sentences(), 1).certificate.vacuous
