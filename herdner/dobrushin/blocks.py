@@ -1,25 +1,4 @@
-"""Influence between blocks: what a scan over whole sentences certifies, hard constraints and all.
-
-Tag schemes forbid pairs of neighbouring tags, so that single variables influence each other without limit and the
-bounds of `herdner.dobrushin.influence` say nothing. A block is a chain that is drawn whole, whatever it forbids
-within; blocks meet at links, whose tables are finite (block dynamics: Weitz 2005, *Combinatorial criteria for
-uniqueness of Gibbs measures*; Dobrushin's condition for blocks: Wang and Wu).
-
-**The bound.** Let X and Y be two runs of one scan, Y at the target, and p their probability of differing at a place. A
-step draws the block A anew in both. Go from the labels outside of X to those of Y one link at a time. One link, which
-joins the variable a of A to j outside, multiplies the law of A by exp(row of its table), a function of x_a alone. So
-the laws of x_a differ by tau(a, j) at most in total variation, and given x_a the rest of A has the same law under
-both. Draw x_a equal with probability 1 - tau, then all of A is equal; else go along the chain to both sides, each next
-place i equal with probability 1 - D(i | a) at least, where D is the largest distance of the laws of x_i given two
-labels of x_a: where it is equal, all behind it is. Couplings of one link after the other can be glued, and so after
-the step
-
-    p(i) <= sum over links (a, j) of tau(a, j) x D(.|a) x .. x D(i|.) x p(j)     (at most 1)
-
-for all places of A at once. tau and D are taken at the worst of all labels outside: `herdner.dobrushin.boxes` bounds
-what these can do to the law of x_a, and `largest_changes` how far a row can then move it. Where one sentence is cut
-into several blocks because a link joins two of its own tokens, the neighbours outside count as links too.
-"""
+"""Influence between blocks: what a scan over whole sentences certifies, hard constraints and all."""
 
 from __future__ import annotations
 
@@ -48,11 +27,18 @@ Place = tuple[int, int]
 class BlockInfluence:
     """How far blocks can influence each other, place by place.
 
-    ranges int32[B, 2]: the first and the last variable of each block, as `herdner.sampling.block_ranges` has them,
-    overlapping. places: runs of variables (first, last) whose labels may differ; those of one variable that
-    influence others come first. Row r says of place ``targets[r]`` that a step of its block, b, where ``rows[b] <= r <
-    rows[b + 1]``, leaves it different with a probability of at most the sum of ``values`` times those of the places
-    ``sources``, over entries ``starts[r]:starts[r + 1]``.
+    Attributes:
+        ranges: int32[B, 2], the first and the last variable of each block, as `herdner.sampling.block_ranges` has them,
+            overlapping.
+        places: Runs of variables (first, last) whose labels may differ; the ends of links, which influence others, come
+            first.
+        rows: int64[B + 1]. The steps of block b are about the rows ``rows[b]:rows[b + 1]``.
+        targets: int64[R], the place of each row.
+        starts: int64[R + 1]. A step leaves place ``targets[r]`` different with a probability of at most the sum of
+            ``values`` times those of the places ``sources``, over entries ``starts[r]:starts[r + 1]``.
+        sources: int64[N].
+        values: float64[N].
+        theorem: Where the bounds come from.
     """
 
     ranges: NDArray[np.int32]
@@ -93,12 +79,34 @@ class BlockInfluence:
 
 
 def block_influence(graph: Graph, places: Sequence[Place] = ()) -> BlockInfluence:
-    """The influences of the blocks of a graph of chains and links, of one and two variables a factor.
+    """The influences of the blocks of a graph of chains and links on each other.
 
-    ``places``: runs of variables (first, last), such as names, beside the ends of links that are there anyway; they
-    come last, in this order. Links that forbid pairs of labels influence without limit. Time O(V K^2 + (links + places)
-    K^4).
-    ValueError where a factor joins more than two variables.
+    Tag schemes forbid pairs of neighbouring tags, so that single variables influence each other without limit, and
+    bounds such as `tightest` say nothing. A block is a chain that is drawn whole, whatever it forbids within; blocks
+    meet at links, whose tables are finite (block dynamics: Weitz 2005, "Combinatorial criteria for uniqueness of Gibbs
+    measures"; Dobrushin's condition for blocks: Wang and Wu).
+
+    Let X and Y be two runs of one scan, Y at the target, and p their probability of differing at a place. A step draws
+    the block A anew in both. Go from the labels outside of X to those of Y one link at a time. One link, which joins
+    the variable a of A to j outside, multiplies the law of A by exp(row of its table), a function of x_a alone. So the
+    laws of x_a differ by tau(a, j) at most in total variation, and given x_a the rest of A has the same law under both.
+    Draw x_a equal with probability 1 - tau, then all of A is equal; else go along the chain to both sides, each next
+    place i equal with probability 1 - D(i | a) at least, where D is the largest distance of the laws of x_i given two
+    labels of x_a: where it is equal, all behind it is. Couplings of one link after the other can be glued, and so p(i)
+    is at most the sum over links (a, j) of tau(a, j) D(. | a) .. D(i | .) p(j) after the step, for all places of A at
+    once.
+
+    tau and D are taken at the worst of all labels outside, by boxes around what these can say. Where one sentence is
+    cut into several blocks because a link joins two of its own tokens, the neighbours outside count as links too. Links
+    that forbid pairs of labels influence without limit. Time O(V K^2 + (links + places) K^4).
+
+    Args:
+        graph: Chains and links, of one and two variables a factor.
+        places: Runs of variables (first, last), such as names, beside the ends of links that are there anyway; they
+            come last, in this order.
+
+    Raises:
+        ValueError: A factor joins more than two variables, or a place is not in the graph.
     """
     compiled = compile_tables(graph)
     chains = compiled.linked_chains

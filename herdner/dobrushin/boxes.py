@@ -40,8 +40,11 @@ class Box(NamedTuple):
 class Ends:
     """The ends of E links, two of each: slot 2e is that at ``scopes[e, 0]``, 2e + 1 that at ``scopes[e, 1]``.
 
-    variable, other int32[2E]: the variable of the slot and that at the link's other end; table int32[2E]: which of
-    ``tables`` float64[T, K, K] holds the log-potentials, the other end's label first.
+    Attributes:
+        variable: int32[2E], the variable of the slot.
+        other: int32[2E], that at the link's other end.
+        table: int32[2E], which of ``tables`` holds the log-potentials.
+        tables: float64[T, K, K], the other end's label first.
     """
 
     variable: NDArray[np.int32]
@@ -63,9 +66,14 @@ class Ends:
 class Linked:
     """Chains and their links, and what each end can be told, whatever label the other end has.
 
-    possible bool[V, K]: the labels that the chains leave; reference int64[V]: the one that they think best; told: Box
-    [2E, K], the box of each end's link; open bool[2E]: the link forbids pairs of labels that are possible, so that
-    there is no box for it; in_order int64[2E]: the ends by their variables.
+    Attributes:
+        form: The chains.
+        ends: The ends of the links.
+        possible: bool[V, K], the labels that the chains leave.
+        reference: int64[V], the one that they think best.
+        told: [2E, K], the box of each end's link.
+        open: bool[2E], the link forbids pairs of labels that are possible, so that there is no box for it.
+        in_order: int64[2E], the ends by their variables.
     """
 
     form: ChainForm
@@ -78,7 +86,11 @@ class Linked:
 
     @classmethod
     def of(cls, chains: LinkedChains) -> Linked:
-        """ValueError where a chain has no labelling."""
+        """Lays them out.
+
+        Raises:
+            ValueError: A chain has no labelling.
+        """
         form, ends = chains.form, Ends.of(chains)
         shape = np.where(np.isfinite(form.unary), 0.0, -np.inf)
         possible = nodes_of(form, shape, np.where(np.isfinite(form.tables), 0.0, -np.inf)) > 0
@@ -100,7 +112,11 @@ class Linked:
 
 
 def nodes_of(form: ChainForm, unary: Floats, tables: Floats) -> Floats:
-    """[V, K]: the marginals of chains with these log-potentials. ValueError where one has no labelling."""
+    """[V, K]: the marginals of chains with these log-potentials.
+
+    Raises:
+        ValueError: A chain has no labelling.
+    """
     nodes = np.empty(unary.shape)
     fault = loops.forward_backward(
         np.ascontiguousarray(unary), tables, form.offsets, form.edge_table, np.empty(len(form.offsets) - 1), nodes
