@@ -39,7 +39,7 @@ project = "herdner"
 copyright = "the contributors of herdner"
 version = release = herdner.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-smartquotes = False  # which would make a dash of --option
+smartquotes_action = "D"  # dashes; quotes stay as they are, since most are of strings
 nitpicky = True
 # Annotations speak of types of NumPy and of Python, and of helpers that have no entry; all other names must be known.
 nitpick_ignore_regex = [("py:class", ".*"), ("py:obj", r"(dataclasses|jax|numpy|scipy|spacy|typing)\b.*")]
@@ -55,7 +55,6 @@ autodoc_preserve_defaults = True
 autodoc_type_aliases = {name: name for name in ("Seed", "Graph")}
 autodoc_mock_imports = ["presidio_analyzer", "transformers"]
 napoleon_numpy_docstring = False
-napoleon_attr_annotations = True
 add_module_names = False
 python_maximum_signature_line_length = 100
 
@@ -98,7 +97,7 @@ def no_field_numbers(app: Sphinx, kind: str, name: str, item: object, skip: bool
 def no_type_before_colon(app: Sphinx, kind: str, name: str, item: object, options: object, lines: list[str]) -> None:
     """Lets "float64[n]: the weights" be the text of a property, where Napoleon would read a type and a text."""
     if kind in ("attribute", "data", "property"):
-        lines.insert(0, "")
+        lines[:0] = ["..", ""]
 
 
 def prepare(app: Sphinx, page: str, source: list[str]) -> None:

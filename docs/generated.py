@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,7 +23,8 @@ def commands() -> str:
     """The help of each command, as Typer writes it in Markdown."""
     command = [sys.executable, "-m", "typer", "herdner.cli", "utils", "docs", "--name", "herdner"]
     text = subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8").stdout
-    return text[text.index("\n## ") :]
+    text = text[text.index("\n## ") :]
+    return re.sub("(`[^`\\n]*`)|(--[a-z][a-z-]*)", lambda found: found[1] or f"`{found[2]}`", text)
 
 
 def models() -> str:
