@@ -14,7 +14,7 @@ from libc.string cimport memset
 
 from hashing cimport mix
 
-from herdner._ext.feature_tables cimport herdner_prefetch
+from prefetch cimport prefetch
 from herdner._ext.smoothing cimport (
     CHAIN_OK, Smoothed, Workspace, chain_gather, chain_scatter, count_edges, longest, node_marginals, smooth, total_log,
 )
@@ -176,7 +176,7 @@ cdef inline void score(const Features* f, int64_t token, const double* dense, co
     memset(padded, 0, f.stride * sizeof(double))
     for i in range(f.middles[token], f.starts[token + 1]):
         if i + AHEAD < f.n_uses:
-            herdner_prefetch(&entries[f.uses[i + AHEAD]])
+            prefetch(&entries[f.uses[i + AHEAD]])
         padded[f.entry_labels[f.uses[i]]] += entries[f.uses[i]]
     chain_gather(padded, dense, f.uses + f.starts[token], f.middles[token] - f.starts[token], f.stride)
     for k in range(f.n_labels):
@@ -193,7 +193,7 @@ cdef inline void spread(const Features* f, int64_t token, const double* excess, 
     chain_scatter(dense, padded, f.uses + f.starts[token], f.middles[token] - f.starts[token], f.stride)
     for i in range(f.middles[token], f.starts[token + 1]):
         if i + AHEAD < f.n_uses:
-            herdner_prefetch(&entries[f.uses[i + AHEAD]])
+            prefetch(&entries[f.uses[i + AHEAD]])
         entries[f.uses[i]] += padded[f.entry_labels[f.uses[i]]]
 
 

@@ -4,21 +4,24 @@
 ``herdner.inference.backends.sum_product`` lays out the graph and calls it.
 
 Link e has two slots, one at each end; a slot holds the message that its variable receives from the other end, as
-numbers (the largest is 1) and as their logarithms, both at labels of the receiver. -inf says that no state with
-this label is allowed; that is never taken back. What a variable tells the other end is its belief without what it heard
-from there, the cavity belief. Numbers are multiplied where nothing can underflow, as in chain.h; everything
-else is done in logarithms.
+numbers (the largest is 1) and, where these are not enough, as their logarithms, both at labels of the receiver. -inf
+says that no state with this label is allowed; that is never taken back. What a variable tells the other end is its
+belief without what it heard from there, the cavity belief. A message is made when its receiver wants it: once for each
+time that the receiver is looked at, however often its sender has changed, and kept only if it makes a difference there.
+Numbers are multiplied where nothing can underflow, as in chain.h; everything else is done in logarithms.
 """
 
 import numpy as np
 
-from libc.math cimport INFINITY, exp, fabs, fmax, fmin, log
+from libc.math cimport INFINITY, exp, fabs, fmax, fmin, frexp, ldexp, log
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from herdner._ext.smoothing cimport (
-    CHAIN_EXTREME, CHAIN_OK, ScaledTables, Smoothed, Workspace, chain_exponentials, chain_product, chain_tables,
-    edges_from, joined, log_sum_exp, node_marginals, scaled_passes, smooth, soft_max, total_log,
+    CHAIN_EXTREME, CHAIN_OK, ScaledTables, Smoothed, Workspace, chain_exponentials, chain_product,
+    chain_start_backward, chain_tables, edges_from, joined, log_sum_exp, longest, node_marginals, scaled_passes, smooth,
+    soft_max, total_log,
 )
+from prefetch cimport prefetch
 from rows cimport BUDGET
 
 
@@ -27,12 +30,14 @@ cdef enum:
 
 
 cdef double FAINT = 1e-100  # a message whose numbers are 0 or at least this is told by them, without logarithms
-cdef double MOST_PENDING = 1.0
+cdef double SPREAD = 1e64   # numbers of a token further apart are multiplied as logarithms, see chain.h
+cdef double LOG_2 = 0.6931471805599453
+cdef double MOST_PENDING = 2.718281828459045  # one nat
 
 
 cdef class SumProduct:
     """Messages and beliefs of a graph, laid out as `herdner.graph.linked_chains.LinkedChains`."""
-    cdef Workspace space            # of all chains, so that they are only smoothed anew where they change
+    cdef Workspace space            # of one chain
     cdef ScaledTables scaled        # exp(table - shift) of the links
     cdef chain_tables links         # the same, for the loops
     cdef const double[:, ::1] unary
@@ -44,24 +49,25 @@ cdef class SumProduct:
     cdef int64_t[::1] slot_starts
     cdef int32_t[::1] variable, partner, link, table, chain_of
     cdef uint8_t[::1] second        # this is the slot of the second variable of its link's scope
-    cdef double[:, ::1] told        # [slots, stride]: the messages
+    cdef double[:, ::1] told        # [slots, stride]: the messages that the chain's beliefs are by
     cdef double[:, ::1] log_told    # [slots, K]: where the numbers are not enough
     cdef uint8_t[::1] plain         # [slots]: the numbers are enough
-    cdef uint8_t[::1] news          # [slots]: the message is newer than the chain's beliefs
-    cdef double[:, ::1] log_heard   # [slots, K]: the messages that the chain's beliefs are by
-    cdef double[:, ::1] cavity      # [slots, stride]
-    cdef uint8_t[::1] in_logs       # [slots]: the cavity belief is one of logarithms
+    cdef uint8_t[::1] news          # [slots]: the sender has changed since
+    # The messages to the chain that is looked at: a row for each of its slots.
+    cdef double[:, ::1] fresh, log_fresh
+    cdef uint8_t[::1] fresh_plain, is_fresh
     cdef uint8_t[::1] seen          # [chains]: has beliefs
-    cdef uint8_t[::1] log_domain    # [chains]: these are logarithms
-    cdef uint8_t[::1] stale         # [chains]: was sent messages that make a difference
-    cdef double[::1] pending        # [chains]: by how many nats all messages since may have changed its odds
-    cdef double[:, ::1] work, scratch
-    cdef readonly object unaries    # float64[V, K]: the unary log-potentials with the messages heard
-    cdef readonly object log_zs     # float64[S]: log Z of each chain, with these unaries
-    cdef readonly object marginals  # float64[V, K]: the beliefs, once `settle` was called
-    cdef double[:, ::1] heard, nodes
+    cdef uint8_t[::1] log_domain    # [chains]: these are logarithms too
+    cdef bint any_logs              # some chain or message is not told by its numbers: as long as none is, nobody asks
+    cdef uint8_t[::1] stale         # [chains]: has not been looked at since a sender changed
+    cdef double[::1] pending        # [chains]: by which factor messages not kept since may have changed its odds
+    cdef double[:, ::1] scratch, heard
+    cdef readonly object log_zs     # float64[S]: log Z of each chain, with the messages
+    cdef readonly object marginals  # float64[V, K]: the beliefs
+    cdef double[:, ::1] nodes, log_nodes
     cdef double[::1] log_z
     cdef readonly int64_t n_stale
+    cdef readonly int64_t n_messages, n_looks
     cdef readonly int64_t n_updates  # variables whose chain was smoothed
     cdef readonly int64_t fault      # a variable in a chain that -inf entries leave no labelling, or -1
 
@@ -69,22 +75,26 @@ cdef class SumProduct:
         form = chains.form
         self.unary, self.offsets, self.edge_table = form.unary, form.offsets, form.edge_table
         self.link_tables = chains.tables
-        self.space = Workspace(form.tables, self.unary.shape[0])
+        n, n_labels, n_chains = self.unary.shape[0], self.unary.shape[1], self.offsets.shape[0] - 1
+        self.space = Workspace(form.tables, longest(self.offsets))
+        self.heard = np.empty((longest(self.offsets), n_labels))
         self.damping, self.tolerance, self.fault = damping, tolerance, -1
         self.scaled = ScaledTables(self.link_tables)
         self.links = self.scaled.c
         self.set_slots(chains.scopes, chains.table_of_edge)
-        n_slots, n_labels, n_chains = self.variable.shape[0], self.unary.shape[1], self.offsets.shape[0] - 1
-        self.told, self.cavity = np.ones((2, n_slots, self.links.stride))
-        self.log_told, self.log_heard = np.zeros((2, n_slots, n_labels))
-        self.in_logs, self.news = np.zeros((2, n_slots), np.uint8)
-        self.plain, self.stale = np.ones(n_slots, np.uint8), np.ones(n_chains, np.uint8)
+        n_slots, n_fresh = self.variable.shape[0], max(1, int(np.diff(self.slot_starts).max(initial=0)))
+        self.told, self.fresh = np.zeros((n_slots, self.links.stride)), np.zeros((n_fresh, self.links.stride))
+        self.told[:, :n_labels] = 1.0
+        self.log_told, self.log_fresh = np.empty((n_slots, n_labels)), np.empty((n_fresh, n_labels))
+        self.news, self.plain = np.zeros(n_slots, np.uint8), np.ones(n_slots, np.uint8)
+        self.is_fresh, self.fresh_plain = np.empty((2, n_fresh), np.uint8)
         self.seen, self.log_domain = np.zeros((2, n_chains), np.uint8)
-        self.n_stale, self.n_updates = n_chains, 0
-        self.work, self.scratch = np.empty((n_labels, n_labels)), np.empty((4, self.links.stride))
-        self.unaries, self.marginals = np.array(form.unary), np.empty(form.unary.shape)
-        self.pending, self.log_zs = np.zeros(n_chains), np.empty(n_chains)
-        self.heard, self.nodes, self.log_z = self.unaries, self.marginals, self.log_zs
+        self.stale, self.pending, self.log_zs = np.ones(n_chains, np.uint8), np.ones(n_chains), np.empty(n_chains)
+        self.n_stale, self.n_updates, self.any_logs = n_chains, 0, not self.scaled.scalable
+        self.scratch = np.empty((5, self.links.stride))
+        # Room behind the last row, so that loops may read whole strides; logarithms are seldom touched.
+        self.marginals = np.empty(n * n_labels + self.links.stride)[:n * n_labels].reshape(n, n_labels)
+        self.nodes, self.log_nodes, self.log_z = self.marginals, np.empty((n, n_labels)), self.log_zs
 
     cdef void set_slots(self, const int32_t[:, ::1] scopes, const int32_t[:] table_of_edge):
         cdef int64_t n_links = scopes.shape[0], e, v, s, a
@@ -114,13 +124,13 @@ cdef class SumProduct:
                 self.chain_of[a] = <int32_t> s
 
     def advance(self, int64_t at, int64_t n_sweeps, bint send):
-        """Forward-backward in one stale chain after the other, for a fraction of a second; with ``send`` each then
-        sends its messages to the others.
+        """Looks at one stale chain after the other, for a fraction of a second: it gets what others have to tell, its
+        forward-backward if that makes a difference, and with ``send`` the others are then stale.
 
         ``at`` counts the places of all sweeps, S of each: every second sweep goes from the last chain to the first.
         Returns the place to go on from, and ``n_sweeps`` * S at the end, which comes early where no chain is stale.
         """
-        cdef int64_t spent = 0, n_chains = self.offsets.shape[0] - 1, end = n_sweeps * n_chains, s, a, n, n_slots, size
+        cdef int64_t spent = 0, n_chains = self.offsets.shape[0] - 1, end = n_sweeps * n_chains, s, n, n_slots, size
         cdef int n_labels = self.links.n_labels
         with nogil:
             while at < end and self.n_stale and spent < BUDGET and self.fault < 0:
@@ -128,135 +138,229 @@ cdef class SumProduct:
                 at += 1
                 if not self.stale[s]:
                     continue
+                if at % n_chains:
+                    self.fetch(s - 1 if (at - 1) // n_chains % 2 else s + 1)
                 n = self.offsets[s + 1] - self.offsets[s]
                 n_slots = self.slot_starts[s + 1] - self.slot_starts[s]
                 size = n_labels * (<int64_t> n_labels + LOG_CELLS)
                 spent += (2 * n + n_slots) * size
-                if not self.smooth_chain(s):
-                    break
-                for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
-                    if not send or not self.send(a):
-                        break
+                self.look(s, send)
         return at if self.n_stale else end
 
-    def settle(self):
-        """The beliefs of all variables by the last forward-backward of their chains."""
-        cdef Smoothed c
-        cdef int64_t s
-        with nogil:
-            for s in range(self.offsets.shape[0] - 1):
-                c = self.space.part(self.offsets[s])
-                c.log_domain = self.log_domain[s]
-                node_marginals(&c, self.offsets[s + 1] - self.offsets[s], &self.nodes[self.offsets[s], 0])
+    cdef void fetch(self, int64_t s) noexcept nogil:
+        """Asks memory for what the next chain's messages are made of."""
+        cdef int64_t a, p
+        for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
+            if self.news[a]:
+                p = self.partner[a]
+                prefetch(&self.told[p, 0])
+                prefetch(&self.told[p, 0] + 8)
+                prefetch(&self.nodes[self.variable[p], 0])
+                prefetch(&self.nodes[self.variable[p], 0] + 8)
 
-    cdef bint smooth_chain(self, int64_t s) noexcept nogil:
-        """Forward-backward of a chain given the messages; false where there is no labelling."""
-        cdef int64_t start = self.offsets[s], n = self.offsets[s + 1] - start, first = n, last = -1, a, t
-        cdef Smoothed c = self.space.part(start)
-        cdef const int32_t *edges = edges_from(self.edge_table, start)
-        cdef bint known = self.seen[s] and not self.log_domain[s]
-        cdef int status = CHAIN_OK if known else CHAIN_EXTREME
-        for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
-            t = self.variable[a] - start
-            if not self.news[a] or t == last:
-                continue
-            self.hear(a)
-            first, last = min(first, t), t
-            if status == CHAIN_OK:
-                status = chain_exponentials(&c.scaled, &self.heard[start + t, 0], 1, c.x + t * c.scaled.stride,
-                                            c.tops + t)
-        if status == CHAIN_OK:
-            c.log_domain = False
-            status = scaled_passes(&c, n, edges, first, last, True)
-        if status == CHAIN_EXTREME:
-            status = smooth(&c, &self.heard[start, 0], n, edges, True)
-        if status != CHAIN_OK:
-            self.fault = start
-            return False
-        self.log_z[s] = total_log(&c, n)
-        for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
-            self.leave_out(&c, a, self.variable[a] - start)
-        self.n_updates += n
+    cdef void look(self, int64_t s, bint send) noexcept nogil:
+        cdef int64_t a, p
+        cdef bint moves = self.listen(s)
+        self.n_looks += 1
         self.n_stale -= 1
-        self.seen[s], self.log_domain[s], self.stale[s], self.pending[s] = 1, c.log_domain, 0, 0.0
-        return True
-
-    cdef void hear(self, int64_t a) noexcept nogil:
-        """Adds up what the variable of slot ``a`` is told."""
-        cdef int64_t v = self.variable[a]
-        cdef int k
-        while a > 0 and self.variable[a - 1] == v:
-            a -= 1
-        for k in range(self.links.n_labels):
-            self.heard[v, k] = self.unary[v, k]
-        while a < self.variable.shape[0] and self.variable[a] == v:
-            for k in range(self.links.n_labels):
-                if self.news[a]:
-                    self.log_heard[a, k] = log(self.told[a, k]) if self.plain[a] else self.log_told[a, k]
-                self.heard[v, k] += self.log_heard[a, k]
-            self.news[a] = 0
-            a += 1
-
-    cdef void leave_out(self, const Smoothed *c, int64_t a, int64_t t) noexcept nogil:
-        """The belief of a slot's variable, token t of the chain that was just smoothed, and the cavity belief."""
-        cdef double *cavity = &self.cavity[a, 0]
-        cdef double *belief = &self.nodes[self.variable[a], 0]
-        cdef double total = joined(c, t, cavity), share = 1.0 / total
-        cdef int k
-        self.in_logs[a] = c.log_domain or not self.plain[a]
-        for k in range(self.links.n_labels):
-            belief[k] = cavity[k] * share
-            if self.log_heard[a, k] == -INFINITY:  # no state has this label: what it would tell makes no difference
-                cavity[k] = -INFINITY if self.in_logs[a] else 0.0
-            elif c.log_domain:
-                cavity[k] -= total + self.log_heard[a, k]
-            elif self.in_logs[a]:
-                cavity[k] = log(belief[k]) - self.log_heard[a, k]
-            else:
-                cavity[k] = belief[k] / self.told[a, k]
-
-    cdef bint send(self, int64_t a) noexcept nogil:
-        """Sends the other end of a slot's link its message, false where that leaves no label. The chain there becomes
-        stale if the message makes a difference."""
-        cdef int64_t to = self.partner[a]
-        cdef double *new = &self.scratch[0, 0]
-        cdef double *log_new = &self.scratch[1, 0]
-        cdef int k
-        cdef bint logs = self.in_logs[a] or not self.scaled.scalable, plain, moves
-        if not (self.message_in_logs(a, to, log_new) if logs else self.message(a, to, new)):
-            self.fault = self.variable[to]
-            return False
-        plain = numbers(new, log_new, self.links.n_labels, logs)
-        moves = self.moves(to, new, log_new, plain)
-        if moves:
-            self.make_stale(self.chain_of[to])
-        if self.damping < 1.0:
-            plain = self.damp(to, new, log_new, plain)
-            if moves:  # only a part of it is sent, so more is to come
-                self.make_stale(self.chain_of[a])
-        for k in range(self.links.n_labels):
-            self.told[to, k], self.log_told[to, k] = new[k], log_new[k]
-        self.plain[to], self.news[to] = plain, 1
-        return True
+        self.stale[s] = 0
+        if self.fault >= 0 or not moves:
+            return
+        self.keep(s)
+        if not self.smooth_chain(s) or not send:
+            return
+        for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
+            p = self.partner[a]
+            self.news[p] = 1
+            self.make_stale(self.chain_of[p])
 
     cdef void make_stale(self, int64_t s) noexcept nogil:
         self.n_stale += 1 - self.stale[s]
         self.stale[s] = 1
 
-    cdef bint message(self, int64_t a, int64_t to, double *new) noexcept nogil:
-        """``new`` = what slot a tells slot ``to``, its largest number 1; false where all are 0."""
+    cdef bint listen(self, int64_t s) noexcept nogil:
+        """The messages to a chain from senders that have changed; whether any rules a label out or would change the
+        belief of a variable by more than the tolerance or, with others that were not kept, the odds of any two
+        labellings of the chain by more than MOST_PENDING: what makes no difference alone could do so together."""
+        cdef int64_t first = self.slot_starts[s], end = self.slot_starts[s + 1], a = first, begin
+        cdef bint moves = not self.seen[s], any_fresh
+        while a < end:
+            begin, any_fresh = a, False
+            while a < end and self.variable[a] == self.variable[begin]:
+                self.is_fresh[a - first] = self.news[a]
+                if self.news[a]:
+                    any_fresh, self.news[a] = True, 0
+                    if not self.message(a, a - first):
+                        self.fault = self.variable[a]
+                        return False
+                a += 1
+            if any_fresh and not moves:
+                moves = self.changes(s, begin, a)
+        return moves
+
+    cdef void keep(self, int64_t s) noexcept nogil:
+        """The fresh messages take the place of those before them; if damped, only a part does, so more is to come."""
+        cdef int64_t first = self.slot_starts[s], a, i
+        cdef int k
+        for a in range(first, self.slot_starts[s + 1]):
+            i = a - first
+            if not self.is_fresh[i]:
+                continue
+            if self.damping < 1.0:
+                self.fresh_plain[i] = self.damp(a, &self.fresh[i, 0], &self.log_fresh[i, 0], self.fresh_plain[i])
+                self.news[a] = 1
+            for k in range(self.links.stride):
+                self.told[a, k] = self.fresh[i, k]
+            if not self.fresh_plain[i]:
+                for k in range(self.links.n_labels):
+                    self.log_told[a, k] = self.log_fresh[i, k]
+            self.plain[a] = self.fresh_plain[i]
+
+    cdef bint smooth_chain(self, int64_t s) noexcept nogil:
+        """Forward-backward of a chain given the messages; false where there is no labelling."""
+        cdef int64_t start = self.offsets[s], n = self.offsets[s + 1] - start, a = self.slot_starts[s]
+        cdef Smoothed c = self.space.c
+        cdef const int32_t *edges = edges_from(self.edge_table, start)
+        cdef int status = CHAIN_EXTREME
+        c.log_domain = False
+        if c.scalable:
+            status = chain_exponentials(&c.scaled, &self.unary[start, 0], n, c.x, c.tops)
+        while a < self.slot_starts[s + 1] and status == CHAIN_OK:
+            status = self.hear(&c, a, self.variable[a] - start)
+            a += 1
+        if status == CHAIN_OK:
+            chain_start_backward(&c.scaled, c.backward + (n - 1) * c.scaled.stride)
+            status = scaled_passes(&c, n, edges, 0, n - 1, True)
+        if status == CHAIN_EXTREME:
+            self.add_heard(s, &self.heard[0, 0])
+            status = smooth(&c, &self.heard[0, 0], n, edges, True)
+        if status != CHAIN_OK:
+            self.fault = start
+            return False
+        self.log_z[s] = total_log(&c, n)
+        node_marginals(&c, n, &self.nodes[start, 0])
+        if c.log_domain:
+            self.any_logs = True
+            self.keep_logs(&c, s)
+        self.n_updates += n
+        self.seen[s], self.log_domain[s], self.pending[s] = 1, c.log_domain, 1.0
+        if self.damping < 1.0:
+            for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
+                if self.news[a]:
+                    self.make_stale(s)
+        return True
+
+    cdef int hear(self, Smoothed *c, int64_t a, int64_t t) noexcept nogil:
+        """Multiplies token t of the chain by the message of slot ``a``, and by a power of 2 that keeps it near 1."""
+        cdef double *row = c.x + t * c.scaled.stride
+        cdef const double *told = &self.told[a, 0]
+        cdef double top = 0.0, least = INFINITY, factor
+        cdef int k, exponent
+        if not self.plain[a]:
+            return CHAIN_EXTREME
+        for k in range(c.scaled.stride):
+            row[k] *= told[k]
+        for k in range(c.scaled.stride):
+            top = max(top, row[k])
+            least = min(least, row[k] if row[k] > 0.0 else INFINITY)
+        if not top <= SPREAD * least:
+            return CHAIN_EXTREME
+        if 0.0 < top < 0.5:
+            frexp(top, &exponent)
+            factor = ldexp(1.0, -exponent)
+            for k in range(c.scaled.stride):
+                row[k] *= factor
+            c.tops[t] += exponent * LOG_2
+        return CHAIN_OK
+
+    cdef void add_heard(self, int64_t s, double *out) noexcept nogil:
+        """``out`` [n, K]: the unary log-potentials of a chain with the messages."""
+        cdef int64_t start = self.offsets[s], t, a
+        cdef int n_labels = self.links.n_labels, k
+        for t in range((self.offsets[s + 1] - start) * n_labels):
+            out[t] = (&self.unary[start, 0])[t]
+        for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
+            t = (self.variable[a] - start) * n_labels
+            for k in range(n_labels):
+                out[t + k] += log(self.told[a, k]) if self.plain[a] else self.log_told[a, k]
+
+    def unaries(self):
+        """float64[V, K]: the unary log-potentials with the messages."""
+        found = np.empty(np.shape(self.unary))
+        cdef double[:, ::1] rows = found
+        cdef int64_t s
+        with nogil:
+            for s in range(self.offsets.shape[0] - 1):
+                self.add_heard(s, &rows[self.offsets[s], 0])
+        return found
+
+    cdef void keep_logs(self, Smoothed *c, int64_t s) noexcept nogil:
+        """The logarithms of the beliefs of a chain's variables with links."""
+        cdef int64_t a, v, last = -1
+        cdef double total
+        cdef int k
+        for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
+            v = self.variable[a]
+            if v != last:
+                total = joined(c, v - self.offsets[s], &self.log_nodes[v, 0])
+                for k in range(self.links.n_labels):
+                    self.log_nodes[v, k] -= total
+            last = v
+
+    cdef bint in_logs(self, int64_t a) noexcept nogil:
+        """Whether the cavity belief of a slot is one of logarithms."""
+        return self.any_logs and (self.log_domain[self.chain_of[a]] or not self.plain[a])
+
+    cdef void cavity(self, int64_t a, double *out) noexcept nogil:
+        """``out`` [stride]: the belief of a slot's variable without what the slot was told, not normalised; 0 for labels
+        that no state has: what they would tell makes no difference."""
+        cdef const double *belief = &self.nodes[self.variable[a], 0]
+        cdef const double *told = &self.told[a, 0]
+        cdef int k
+        for k in range(self.links.stride):
+            out[k] = belief[k] / told[k] if told[k] > 0.0 else 0.0
+
+    cdef void log_cavity(self, int64_t a, double *out) noexcept nogil:
+        cdef int64_t v = self.variable[a]
+        cdef bint logs = self.log_domain[self.chain_of[a]]
+        cdef double belief
+        cdef int k
+        for k in range(self.links.n_labels):
+            belief = self.log_nodes[v, k] if logs else log(self.nodes[v, k])
+            out[k] = -INFINITY if self.ruled_out(a, k) else belief - self.log_message(a, k)
+
+    cdef bint message(self, int64_t to, int64_t i) noexcept nogil:
+        """Row i of the fresh messages: what slot ``to`` is told now, its largest number 1; false where all are 0."""
+        cdef int64_t a = self.partner[to]
+        cdef double *new = &self.fresh[i, 0]
+        cdef bint logs = self.any_logs and (self.in_logs(a) or not self.scaled.scalable)
+        if not (self.message_in_logs(a, to, &self.log_fresh[i, 0]) if logs else self.message_in_numbers(a, to, new)):
+            return False
+        self.fresh_plain[i] = numbers(new, &self.log_fresh[i, 0], self.links.n_labels, logs)
+        self.n_messages += 1
+        self.any_logs |= not self.fresh_plain[i]
+        return True
+
+    cdef bint message_in_numbers(self, int64_t a, int64_t to, double *new) noexcept nogil:
         cdef const double *tables = self.links.transposed if self.second[a] else self.links.tables
+        cdef const double *before = &self.told[to, 0]
         cdef int n_labels = self.links.n_labels, stride = self.links.stride, k
-        cdef double top = 0.0
-        chain_product(new, &self.cavity[a, 0], tables + <int64_t> self.table[a] * n_labels * stride, n_labels, stride)
-        for k in range(n_labels):
-            if self.ruled_out(to, k):
-                new[k] = 0.0
-            top = fmax(top, new[k])
+        cdef double top = 0.0, share
+        self.cavity(a, &self.scratch[0, 0])
+        chain_product(new, &self.scratch[0, 0], tables + <int64_t> self.table[a] * n_labels * stride, n_labels, stride)
+        if self.plain[to]:
+            for k in range(stride):
+                new[k] = new[k] if before[k] > 0.0 else 0.0
+        else:
+            for k in range(n_labels):
+                new[k] = 0.0 if self.ruled_out(to, k) else new[k]
+        for k in range(stride):
+            top = max(top, new[k])
         if top == 0.0:
             return False
-        for k in range(n_labels):
-            new[k] /= top
+        share = 1.0 / top
+        for k in range(stride):
+            new[k] *= share
         return True
 
     cdef bint message_in_logs(self, int64_t a, int64_t to, double *log_new) noexcept nogil:
@@ -281,75 +385,93 @@ cdef class SumProduct:
     cdef bint ruled_out(self, int64_t to, int k) noexcept nogil:
         return self.told[to, k] == 0.0 if self.plain[to] else self.log_told[to, k] == -INFINITY
 
+    cdef double log_message(self, int64_t a, int k) noexcept nogil:
+        return log(self.told[a, k]) if self.plain[a] else self.log_told[a, k]
+
     cdef double potential(self, int64_t a, int mine, int theirs) noexcept nogil:
         """The log-potential of a slot's link for labels at its own and at the other end."""
         if self.second[a]:
             return self.link_tables[self.table[a], theirs, mine]
         return self.link_tables[self.table[a], mine, theirs]
 
-    cdef void log_cavity(self, int64_t a, double *out) noexcept nogil:
-        cdef int k
-        for k in range(self.links.n_labels):
-            out[k] = self.cavity[a, k] if self.in_logs[a] else log(self.cavity[a, k])
+    cdef bint changes(self, int64_t s, int64_t begin, int64_t end) noexcept nogil:
+        """Whether the fresh messages among the slots of one variable make a difference; see `listen`."""
+        cdef int64_t first = self.slot_starts[s], a
+        cdef bint plain = not self.log_domain[s]
+        if self.any_logs:
+            for a in range(begin, end):
+                if self.is_fresh[a - first] and not (self.plain[a] and self.fresh_plain[a - first]):
+                    plain = False
+        return self.changes_numbers(s, begin, end) if plain else self.changes_logs(s, begin, end)
 
-    cdef bint moves(self, int64_t to, const double *new, const double *log_new, bint plain) noexcept nogil:
-        """Whether a message rules a label out, changes the receiver's belief by more than the tolerance or, with
-        others since the last beliefs, the odds of any two labellings of its chain by more than MOST_PENDING: what
-        makes no difference alone could do so together with them."""
-        cdef double *before = &self.scratch[2, 0]
-        cdef double *after = &self.scratch[3, 0]
-        cdef double total = 0.0
-        cdef int64_t s = self.chain_of[to]
-        cdef int k
-        if not self.seen[s]:
-            return True
-        self.pending[s] += self.log_range(to, new, log_new, plain)
+    cdef bint changes_numbers(self, int64_t s, int64_t begin, int64_t end) noexcept nogil:
+        cdef int64_t first = self.slot_starts[s], a
+        cdef int stride = self.links.stride, n_labels = self.links.n_labels, k
+        cdef double *after = &self.scratch[1, 0]
+        cdef const double *before = &self.nodes[self.variable[begin], 0]
+        cdef const double *told
+        cdef const double *new
+        cdef double least, most, ratio, total = 0.0, farthest = 0.0
+        for k in range(stride):
+            after[k] = before[k]
+        for a in range(begin, end):
+            if not self.is_fresh[a - first]:
+                continue
+            told, new, least, most = &self.told[a, 0], &self.fresh[a - first, 0], INFINITY, 0.0
+            for k in range(stride):
+                ratio = new[k] / told[k] if told[k] > 0.0 else 1.0
+                after[k] *= ratio
+                least = min(least, ratio if told[k] > 0.0 else INFINITY)
+                most = max(most, ratio if told[k] > 0.0 else 0.0)
+            self.pending[s] *= most / least
         if not self.pending[s] <= MOST_PENDING:
             return True
-        if plain and not self.in_logs[to]:
-            for k in range(self.links.n_labels):
-                before[k] = self.nodes[self.variable[to], k]
-                after[k] = self.cavity[to, k] * new[k]
-                total += after[k]
-        else:
-            self.log_cavity(to, before)
-            for k in range(self.links.n_labels):
-                after[k] = before[k] + (log(new[k]) if plain else log_new[k])
-                before[k] += self.log_heard[to, k]
-            soft_max(before, self.links.n_labels)
-            soft_max(after, self.links.n_labels)
-            total = 1.0
-        for k in range(self.links.n_labels):
-            if not fabs(after[k] / total - before[k]) <= self.tolerance:
+        for k in range(n_labels):
+            total += after[k]
+        total = 1.0 / total
+        for k in range(n_labels):
+            farthest = max(farthest, fabs(after[k] * total - before[k]))
+        return not farthest <= self.tolerance
+
+    cdef bint changes_logs(self, int64_t s, int64_t begin, int64_t end) noexcept nogil:
+        cdef int64_t first = self.slot_starts[s], v = self.variable[begin], a, i
+        cdef int n_labels = self.links.n_labels, k
+        cdef double *before = &self.scratch[2, 0]
+        cdef double *after = &self.scratch[3, 0]
+        cdef double least, most, change
+        for k in range(n_labels):
+            before[k] = self.log_nodes[v, k] if self.log_domain[s] else log(self.nodes[v, k])
+            after[k] = before[k]
+        for a in range(begin, end):
+            i, least, most = a - first, INFINITY, -INFINITY
+            if not self.is_fresh[i]:
+                continue
+            for k in range(n_labels):
+                if self.ruled_out(a, k):
+                    continue
+                change = log(self.fresh[i, k]) if self.fresh_plain[i] else self.log_fresh[i, k]
+                change -= self.log_message(a, k)
+                least, most = fmin(least, change), fmax(most, change)
+                after[k] += change
+            self.pending[s] *= exp(most - least)
+        if not self.pending[s] <= MOST_PENDING:
+            return True
+        soft_max(before, n_labels)
+        soft_max(after, n_labels)
+        for k in range(n_labels):
+            if not fabs(after[k] - before[k]) <= self.tolerance:
                 return True
         return False
-
-    cdef double log_range(self, int64_t to, const double *new, const double *log_new, bint plain) noexcept nogil:
-        """By how much more a message raises one label than another, in nats; inf where it rules one out."""
-        cdef bint numbers_do = plain and self.plain[to]
-        cdef double least = INFINITY, most = 0.0 if numbers_do else -INFINITY, change
-        cdef int k
-        for k in range(self.links.n_labels):
-            if self.ruled_out(to, k):
-                continue
-            if numbers_do:
-                change = new[k] / self.told[to, k]
-            else:
-                change = log(new[k]) if plain else log_new[k]
-                change -= log(self.told[to, k]) if self.plain[to] else self.log_told[to, k]
-            least, most = fmin(least, change), fmax(most, change)
-        return log(most / least) if numbers_do else most - least
 
     cdef bint damp(self, int64_t to, double *new, double *log_new, bint plain) noexcept nogil:
         """Moves the message back towards the one it replaces."""
         cdef int k
-        cdef double top = -INFINITY, old
+        cdef double top = -INFINITY
         for k in range(self.links.n_labels):
             if plain:
                 log_new[k] = log(new[k])
             if log_new[k] > -INFINITY:
-                old = log(self.told[to, k]) if self.plain[to] else self.log_told[to, k]
-                log_new[k] = (1.0 - self.damping) * old + self.damping * log_new[k]
+                log_new[k] = (1.0 - self.damping) * self.log_message(to, k) + self.damping * log_new[k]
             top = fmax(top, log_new[k])
         for k in range(self.links.n_labels):
             log_new[k] -= top
@@ -377,24 +499,27 @@ cdef class SumProduct:
         pair of labels."""
         cdef int64_t a, table
         cdef double total = 0.0, value
+        cdef double[:, ::1] work = np.empty((self.links.n_labels, self.links.n_labels))
         cdef int k
         with nogil:
             for a in range(self.variable.shape[0]):
                 if self.second[a]:
                     continue
                 value = 0.0
-                if self.scaled.scalable and not (self.in_logs[a] or self.in_logs[self.partner[a]]):
+                if self.scaled.scalable and not (self.in_logs(a) or self.in_logs(self.partner[a])):
                     table = self.table[a]
-                    chain_product(&self.scratch[0, 0], &self.cavity[a, 0],
+                    self.cavity(a, &self.scratch[0, 0])
+                    self.cavity(self.partner[a], &self.scratch[1, 0])
+                    chain_product(&self.scratch[2, 0], &self.scratch[0, 0],
                                   self.links.tables + table * self.links.n_labels * self.links.stride,
                                   self.links.n_labels, self.links.stride)
                     for k in range(self.links.n_labels):
-                        value += self.scratch[0, k] * self.cavity[self.partner[a], k]
+                        value += self.scratch[2, k] * self.scratch[1, k]
                     if 1e-200 < value < INFINITY:
                         total += log(value) + self.links.shifts[table]
                         continue
-                self.log_pairs(a, &self.work[0, 0])
-                total += log_sum_exp(&self.work[0, 0], self.links.n_labels * self.links.n_labels)
+                self.log_pairs(a, &work[0, 0])
+                total += log_sum_exp(&work[0, 0], self.links.n_labels * self.links.n_labels)
         return total
 
     cdef void log_pairs(self, int64_t a, double *out) noexcept nogil:

@@ -4,16 +4,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
 from hashing cimport Slot, find
-
-cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define herdner_prefetch(p) __builtin_prefetch(p)
-    #else
-    #define herdner_prefetch(p) ((void)(p))
-    #endif
-    """
-    void herdner_prefetch(const void* p) nogil
+from prefetch cimport prefetch
 
 
 @cython.final
@@ -45,14 +36,14 @@ cdef class FeatureWeights:
         return self.filter[bit >> 6] >> (bit & 63) & 1
 
     cdef inline void prefetch(self, uint64_t key) noexcept nogil:
-        herdner_prefetch(&self.slots[(key ^ (key >> 32)) & self.mask])
+        prefetch(&self.slots[(key ^ (key >> 32)) & self.mask])
 
     cdef inline uint64_t row(self, uint64_t key) noexcept nogil:
         """Where the weights of a feature are, on their way to the cache; 0 where it has none."""
         cdef const Slot* slot = find(self.slots, self.mask, key)
         if slot == NULL:
             return 0
-        herdner_prefetch(&self.entries[slot.value >> 16])
+        prefetch(&self.entries[slot.value >> 16])
         return slot.value
 
     cdef inline void add(self, uint64_t row, double* scores) noexcept nogil:

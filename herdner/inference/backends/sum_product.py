@@ -97,20 +97,21 @@ class SumProduct:
         with Interruptible() as sweeps:
             _advance(loop, chains, self.n_sweeps, True)
         _advance(loop, chains, 1, False)  # so that all beliefs are those by the messages as they are now
-        loop.settle()
         log_z = fixed + float(loop.log_zs.sum()) + loop.log_corrections()
         if log_z == -np.inf:
             raise ImpossibleGraph("-inf entries forbid every pair of labels of a link; allow one for each link")
         runs = chains.form
-        form = ChainForm(None, runs.offsets, loop.unaries, runs.tables, runs.edge_table, fixed)
+        form = ChainForm(None, runs.offsets, loop.unaries(), runs.tables, runs.edge_table, fixed)
         state = np.empty(len(form.unary), np.int32)
         arrays = form.unary, form.tables, form.offsets, form.edge_table
         chain_loops.viterbi(*arrays, state, np.empty(len(form.offsets) - 1))
-        if loop.log_potential(state) == -np.inf:
+        log_potential = loop.log_potential(state)
+        if log_potential == -np.inf:
             state = repaired(compiled, state, 0, "sum-product")
+            log_potential = loop.log_potential(state)
         result = Result(
             state=state,
-            log_potential=fixed + loop.log_potential(state),
+            log_potential=fixed + log_potential,
             log_z=log_z,
             marginals=loop.marginals,
             n_updates=loop.n_updates,
