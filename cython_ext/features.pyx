@@ -39,7 +39,7 @@ cdef enum:
     MANY_TYPES = 1 << 16   # then a new store is begun, so that memory stays bounded on endless text
     MOST_OCCURRENCES = 16
     FARTHEST = 9           # offset in a template
-    RING = 4               # tokens whose keys are kept at a time (a power of two above three)
+    RING = 4               # tokens whose keys are kept at a time (a power of two)
 
 
 ctypedef struct Conjunction:
@@ -207,12 +207,9 @@ cdef class Extractor:
             sources[offset + self.reach + n] = (position_of(&context.view, token + offset)
                                                 if begin <= token + offset < end else &self.nothing[0])
 
-    cdef Py_ssize_t conjunction_keys(self, const uint64_t** sources, uint64_t* keys, FeatureWeights known,
-                                     Origin* origins) noexcept nogil:
-        """Keys of the templates that read more than one word's own record; how many there are.
-
-        Keys that are surely not ``known`` are left out (unless that is None). The templates of the keys are written
-        to ``origins`` (unless that is NULL).
+    cdef Py_ssize_t conjunction_keys(self, const uint64_t** sources, uint64_t* keys, Origin* origins) noexcept nogil:
+        """Keys of the templates that read more than one word's own record; how many there are. Their templates are
+        written to ``origins`` (unless that is NULL).
         """
         cdef Py_ssize_t c, item, n = 0, first = self.singles.shape[0] + 2 * self.elsewhere.shape[0]
         cdef const Conjunction* each
@@ -238,7 +235,7 @@ cdef class Extractor:
             keys[n] = h
             if origins != NULL:
                 origins[n].template = <int32_t> (first + c)
-            n += <Py_ssize_t> (known is None or known.may_hold(h))  # no branch: nobody can foretell it
+            n += 1
         return n
 
     cdef Py_ssize_t neighbour_keys(self, Context context, Py_ssize_t token, uint64_t* keys,
@@ -278,7 +275,7 @@ cdef class Extractor:
         n += self.neighbour_keys(context, token, keys + n, NULL if origins == NULL else origins + n)
         self.find_sources(context, token, begin, end, sources)
         k = n
-        n += self.conjunction_keys(sources, keys + n, None, NULL if origins == NULL else origins + n)
+        n += self.conjunction_keys(sources, keys + n, NULL if origins == NULL else origins + n)
         if origins != NULL:
             for t in range(k, n):
                 origins[t].place = <int32_t> token
@@ -341,37 +338,54 @@ cdef class Extractor:
         buffer_array = np.empty((RING, self.n_conjunctions + 1), np.uint64)
         cdef double[:, ::1] scores = scores_array
         cdef uint64_t[:, ::1] buffer = buffer_array
-        cdef Py_ssize_t s
         if context.view.n:
             with nogil:
                 context.mark_places(self.gazetteers)
-                for s in range(sentence_offsets.shape[0] - 1):
-                    self.score_sentence(context, sentence_offsets[s], sentence_offsets[s + 1], &scores[0, 0], buffer)
+                self.score_tokens(context, sentence_offsets, &scores[0, 0], buffer)
         return scores_array
 
-    cdef void score_sentence(self, Context context, Py_ssize_t begin, Py_ssize_t end, double* scores,
-                             uint64_t[:, ::1] buffer) noexcept nogil:
-        """Three tokens are under way at a time, so that memory is asked for long before it is used: token i has its
-        keys made, token i - 1 has its features found, token i - 2 has their weights added."""
-        cdef Py_ssize_t i, k, n_keys[RING]
+    cdef void score_tokens(self, Context context, const int64_t[::1] offsets, double* scores,
+                           uint64_t[:, ::1] buffer) noexcept nogil:
+        """Four tokens are under way at a time, so that memory is asked for long before it is used: token i has its keys
+        made, token i - 1 leaves out those that surely have no weights, token i - 2 has its features found, token i - 3
+        has their weights added."""
+        cdef Py_ssize_t n = context.view.n, i, j, k, s = 0, n_keys[RING]
         cdef const uint64_t* sources[2 * (2 * FARTHEST + 1)]
         cdef uint64_t* row
-        for i in range(begin, end + 2):
-            if i < end:
+        for i in range(n + 3):
+            if i < n:
+                while offsets[s + 1] <= i:
+                    s += 1
                 row = &buffer[i % RING, 0]
-                self.find_sources(context, i, begin, end, sources)
-                n_keys[i % RING] = self.conjunction_keys(sources, row, self.weights, NULL)
+                self.find_sources(context, i, offsets[s], offsets[s + 1], sources)
+                n_keys[i % RING] = self.conjunction_keys(sources, row, NULL)
                 for k in range(n_keys[i % RING]):
+                    self.weights.prefetch_filter(row[k])
+                self.add_word_sums(context, i, offsets[s], offsets[s + 1], scores + i * self.n_labels)
+            if 1 <= i <= n:
+                j = (i - 1) % RING
+                row = &buffer[j, 0]
+                n_keys[j] = self.kept(row, n_keys[j])
+                for k in range(n_keys[j]):
                     self.weights.prefetch(row[k])
-                self.add_word_sums(context, i, begin, end, scores + i * self.n_labels)
-            if begin < i <= end:
-                row = &buffer[(i - 1) % RING, 0]
-                for k in range(n_keys[(i - 1) % RING]):
-                    row[k] = self.weights.row(row[k])
-            if begin + 1 < i:
+            if 2 <= i <= n + 1:
                 row = &buffer[(i - 2) % RING, 0]
                 for k in range(n_keys[(i - 2) % RING]):
-                    self.weights.add(row[k], scores + (i - 2) * self.n_labels)
+                    row[k] = self.weights.row(row[k])
+            if 3 <= i:
+                row = &buffer[(i - 3) % RING, 0]
+                for k in range(n_keys[(i - 3) % RING]):
+                    self.weights.add(row[k], scores + (i - 3) * self.n_labels)
+
+    cdef Py_ssize_t kept(self, uint64_t* keys, Py_ssize_t n) noexcept nogil:
+        """Moves the keys that may have weights to the front; how many they are. No branch: nobody can foretell it."""
+        cdef Py_ssize_t k, n_kept = 0
+        cdef uint64_t key
+        for k in range(n):
+            key = keys[k]
+            keys[n_kept] = key
+            n_kept += self.weights.may_hold(key)
+        return n_kept
 
     cdef void add_word_sums(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
                             double* scores) noexcept nogil:

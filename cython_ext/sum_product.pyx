@@ -67,7 +67,6 @@ cdef class SumProduct:
     cdef double[:, ::1] nodes, log_nodes
     cdef double[::1] log_z
     cdef readonly int64_t n_stale
-    cdef readonly int64_t n_messages, n_looks
     cdef readonly int64_t n_updates  # variables whose chain was smoothed
     cdef readonly int64_t fault      # a variable in a chain that -inf entries leave no labelling, or -1
 
@@ -161,7 +160,6 @@ cdef class SumProduct:
     cdef void look(self, int64_t s, bint send) noexcept nogil:
         cdef int64_t a, p
         cdef bint moves = self.listen(s)
-        self.n_looks += 1
         self.n_stale -= 1
         self.stale[s] = 0
         if self.fault >= 0 or not moves:
@@ -337,7 +335,6 @@ cdef class SumProduct:
         if not (self.message_in_logs(a, to, &self.log_fresh[i, 0]) if logs else self.message_in_numbers(a, to, new)):
             return False
         self.fresh_plain[i] = numbers(new, &self.log_fresh[i, 0], self.links.n_labels, logs)
-        self.n_messages += 1
         self.any_logs |= not self.fresh_plain[i]
         return True
 

@@ -35,6 +35,9 @@ cdef class FeatureWeights:
         cdef uint64_t bit = key >> 20 & self.filter_mask
         return self.filter[bit >> 6] >> (bit & 63) & 1
 
+    cdef inline void prefetch_filter(self, uint64_t key) noexcept nogil:
+        prefetch(&self.filter[(key >> 20 & self.filter_mask) >> 6])
+
     cdef inline void prefetch(self, uint64_t key) noexcept nogil:
         prefetch(&self.slots[(key ^ (key >> 32)) & self.mask])
 
