@@ -310,8 +310,8 @@ cdef class SumProduct:
         return self.any_logs and (self.log_domain[self.chain_of[a]] or not self.plain[a])
 
     cdef void cavity(self, int64_t a, double *out) noexcept nogil:
-        """``out`` [stride]: the belief of a slot's variable without what the slot was told, not normalised; 0 for labels
-        that no state has: what they would tell makes no difference."""
+        """``out`` [stride]: the belief of a slot's variable without what the slot was told, not normalised; 0 for
+        labels that no state has: what they would tell makes no difference."""
         cdef const double *belief = &self.nodes[self.variable[a], 0]
         cdef const double *told = &self.told[a, 0]
         cdef int k
