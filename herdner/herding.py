@@ -34,13 +34,17 @@ def herd(
 ) -> Herded:
     """Herding with any feature map: sample x maximises <weights, features[x]>, then weights += moments - features[x].
 
-    ``features`` [n, d]: those of the n points; ``moments`` [d]: the means that the features of the samples shall have;
-    ``weights`` [d] at the start, by default the moments or, with a ``seed``, the moments less the features of a
-    random point. Ties go to the first point. The weights returned continue the run where it ended.
-
     Where the moments lie in the convex hull of the features the weights stay bounded, and the error is O(1 / T).
     Outside of it no samples have these moments: the weights then grow without limit, by the distance to the hull with
     each sample, and the means approach the nearest point of the hull. Time O(n_samples n d).
+
+    Ties go to the first point. The weights returned continue the run where it ended.
+
+    Args:
+        features: [n, d], those of the n points.
+        moments: [d], the means that the features of the samples shall have.
+        weights: [d] at the start, by default the moments or, with a ``seed``, the moments less the features of a random
+            point.
 
     Raises:
         ValueError: Shapes do not fit, or numbers are not finite.

@@ -119,13 +119,21 @@ def count(
 ) -> Counts:
     """Runs ``plan`` once for as many sweeps as the longest of the rising ``lengths`` says, and counts all it visits.
 
-    Each sweep goes through all variables in their order, beginning after ``variable`` (-1 is the last), so that the
-    state is taken right after the update of ``variable``. The scan, the sweeps, the records and the chains of the plan
-    are not used; annealing is refused. ``sharing``: whose weights y the samples are grouped by, by default those of
-    the plan, and the blanket where it has none, as Gibbs. ``seed`` and ``start`` as for `Gibbs.infer`, to whose samples
-    these are equal. Takes about 5 ns for each update of 8 variables of two labels. With more labels somewhere, where
-    the definitions of HGW19 Sec. 4.3 hold as well, all states are kept (at most 2^27 labels), and random bins are
-    refused. All errors are ValueError.
+    Each sweep goes through all variables in their order, beginning after ``variable``, so that the state is taken right
+    after the update of ``variable``. The scan, the sweeps, the records and the chains of the plan are not used;
+    annealing is refused. Takes about 5 ns for each update of 8 variables of two labels. With more labels somewhere,
+    where the definitions of HGW19 Sec. 4.3 hold as well, all states are kept (at most 2^27 labels), and random bins are
+    refused.
+
+    Args:
+        variable: X; -1 is the last.
+        seed: As for `Gibbs.infer`, to whose samples these are equal.
+        sharing: Whose weights y the samples are grouped by, by default those of the plan, and the blanket where it has
+            none, as Gibbs.
+        start: As for `Gibbs.infer`.
+
+    Raises:
+        ValueError: Something does not fit.
     """
     compiled, ends = compile_tables(graph), [int(n) for n in lengths]
     n = _check(compiled, plan, ends)

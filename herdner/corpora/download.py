@@ -1,4 +1,8 @@
-"""One file over http or https, kept only when its size and SHA-256 checksum are the expected ones."""
+"""One file over http or https, kept only when its size and SHA-256 checksum are the expected ones.
+
+Not by pooch, which looks at a file when all of it has come, however long it is, and follows a redirect from https to
+http.
+"""
 
 from __future__ import annotations
 

@@ -23,8 +23,15 @@ from herdner.sampling.sharing import bins
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Denoised:
-    """``labels`` int32[rows, columns]; ``mean`` float64[rows, columns]: the posterior mean of what the labels look like
-    (levels, or label numbers where the noise flips), None without marginals; ``result``: what the backend returned.
+    """A denoised picture.
+
+    Attributes:
+        labels: int32[rows, columns].
+        mean: float64[rows, columns], the posterior mean of what the labels look like (levels, or label numbers where
+            the noise flips); None without marginals.
+        noise: What the noise was taken to be.
+        coupling: Of neighbouring pixels.
+        result: What the backend returned.
     """
 
     labels: NDArray[np.int32]

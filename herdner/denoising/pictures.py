@@ -28,9 +28,12 @@ class PictureError(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """``values`` float64[rows, columns]: greys, 0 black and 1 white, beyond which floating-point files may go.
+    """A picture in black and white, in greys or in the colours of a palette.
 
-    With a ``palette``, bytes of red, green, blue of each colour, the numbers of the colours.
+    Attributes:
+        values: float64[rows, columns], greys, 0 black and 1 white, beyond which floating-point files may go; with a
+            palette the numbers of the colours.
+        palette: Bytes of red, green, blue of each colour.
     """
 
     values: NDArray[np.float64]
@@ -59,9 +62,13 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """What is denoised: ``y`` [rows, columns], numbers (black -1, white +1) for Gaussian noise, else labels.
+    """What is denoised.
 
-    ``looks`` float64[K]: the value of each label in a picture, None for the levels of Gaussian noise.
+    Attributes:
+        y: [rows, columns], numbers (black -1, white +1) for Gaussian noise, else labels.
+        looks: float64[K], the value of each label in a picture, None for the levels of Gaussian noise.
+        n_labels: K.
+        palette: As of `Picture`.
     """
 
     y: NDArray[Any]

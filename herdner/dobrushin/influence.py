@@ -31,9 +31,14 @@ class Influence:
     """An upper bound of Dobrushin's matrix C, row by row: ``sources[starts[i] : starts[i + 1]]`` are the variables j
     that C_ij is given for, in ``values``; all others do not influence i.
 
-    ``starts`` int64[V + 1], ``sources`` int32[nnz], ``values`` float64[nnz], at least 0. Entry (i, j) is there where
-    (j, i) is (it may be 0), and no variable influences itself. ``theorem``: where the bound comes from. ``graph``: what
-    it is a bound of, None for a matrix of one's own; the order of a checkerboard scan depends on it.
+    Entry (i, j) is there where (j, i) is (it may be 0), and no variable influences itself.
+
+    Attributes:
+        starts: int64[V + 1].
+        sources: int32[nnz].
+        values: float64[nnz], at least 0.
+        theorem: Where the bound comes from.
+        graph: What it is a bound of, None for a matrix of one's own; the order of a checkerboard scan depends on it.
     """
 
     starts: NDArray[np.int64]

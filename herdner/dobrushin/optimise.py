@@ -62,13 +62,16 @@ def optimise_scan(
 ) -> OptimisedScan:
     """Algorithm 2: coordinate descent on the Dobrushin variation, the last step first.
 
-    ``scan``, ``n_steps``: the scan to improve, see `Steps.of`; systematic by default. ``importance``: d, see
-    `importance_of`. ``epsilon``: steps before those that bring the bound to epsilon stay as they are. ``iterations``:
-    runs, each on the outcome of the one before, at most, until they gain nothing ("iterated DoGS").
-
     The bound of the outcome is never above that of the input. Of variables that are as good the smallest index is
     taken. Time O(m log V + m^2) for a step, m the entries of a row, whatever V is; O(V + entries) where the input draws
     its variables.
+
+    Args:
+        scan: The scan to improve, see `Steps.of`; systematic by default.
+        importance: d, see `importance_of`.
+        n_steps: See `Steps.of`.
+        epsilon: Steps before those that bring the bound to epsilon stay as they are.
+        iterations: Runs, each on the outcome of the one before, at most, until they gain nothing ("iterated DoGS").
     """
     began = perf_counter()
     search, steps = Search(influence, importance), Steps.of(_or_systematic(scan), influence, n_steps)
@@ -94,9 +97,11 @@ def shortest_scan(
     Dobrushin variation is at most ``epsilon``; None where that takes more than ``n_steps``.
 
     Steps that change no variable of importance before it is drawn anew are left out of the outcome: its bound is the
-    same without them. ``refine``: looks between the last two lengths for a shorter one, by bisection. Other arguments
-    as of `optimise_scan`. The search visits the variables that its steps and importances come near, and no others; only
-    arrays over all variables that are given have to be read.
+    same without them. Other arguments as of `optimise_scan`. The search visits the variables that its steps and
+    importances come near, and no others; only arrays over all variables that are given have to be read.
+
+    Args:
+        refine: Looks between the last two lengths for a shorter one, by bisection.
     """
     began = perf_counter()
     start = _or_systematic(scan)

@@ -35,9 +35,11 @@ def local_fwss(
     of them fails: its particles come to lie too close together, the more so the fewer there are for each variable (Ba
     et al. 2022). Kernels over few variables repel as strongly as in few dimensions (Zhuo et al. 2018; Wang, Zeng and
     Liu 2018). They see to each variable's own distribution, less a shrinkage that falls with the number of particles;
-    how variables depend on each other comes from the scores and from where the particles start. ``bandwidth``: one for
-    all variables, or "median", the rule applied to each. Other options as in `fwss`, to which this is equal for one
-    variable. history: seconds.
+    how variables depend on each other comes from the scores and from where the particles start. Other options as in
+    `fwss`, to which this is equal for one variable. history: seconds.
+
+    Args:
+        bandwidth: One for all variables, or "median", the rule applied to each.
     """
     if check_bandwidth(bandwidth) == "ksd":
         raise ValueError("local_fwss has a bandwidth for each variable: a number above 0 or 'median'")

@@ -17,12 +17,12 @@ Floats = NDArray[np.float64]
 class MarginalPolytope:
     """The hull of k(x_i, .) of finitely many points, and mu_p in it, as FWSS18's theorems see them.
 
+    The kernel's bound, for which the paper also writes R (Sec. 3.1), is 1. Under a density the hull has infinitely many
+    dimensions and holds no ball (App. E): R is 0 and the theorems say nothing.
+
     Attributes:
         diameter: D, the largest distance of two of the kernels.
         radius: R, of the largest ball around mu_p that the hull holds, within its affine hull.
-
-    The kernel's bound, for which the paper also writes R (Sec. 3.1), is 1. Under a density the hull has infinitely many
-    dimensions and holds no ball (App. E): R is 0 and the theorems say nothing.
     """
 
     diameter: float

@@ -133,8 +133,10 @@ def cached_fwss(
 ) -> Points:
     """Cache-FWSS (Alg. 7 and 8): each particle starts at the point of ``cache`` where the field is smallest.
 
-    ``cache`` [M, d]: points of another sampler, such as `svgd`; each is used once, and then ``init`` applies. A few
-    ``n_steps`` (10 in the paper) are enough from there. All ``options`` are those of `fwss`.
+    A few ``n_steps`` (10 in the paper) are enough from there. All ``options`` are those of `fwss`.
+
+    Args:
+        cache: [M, d], points of another sampler, such as `svgd`; each is used once, and then ``init`` applies.
     """
     options.setdefault("n_steps", 10)
     run = Growing(target, Recipe(**options), start, n_particles, seed)

@@ -25,9 +25,15 @@ def chain(
 ) -> FactorGraph:
     """Linear chains with one tied transition table: the graph of a document under a chain CRF.
 
-    ``unary`` [N, K]; ``transition`` [K, K], row = left label; ``offsets`` [S + 1]: sequence s holds the tokens
-    offsets[s] .. offsets[s + 1] - 1, by default all tokens are one; ``start`` and ``end`` [K]: added at the first and
-    at the last token of each sequence. Many short documents are decoded fastest as the sequences of one graph.
+    Many short documents are decoded fastest as the sequences of one graph.
+
+    Args:
+        unary: [N, K].
+        transition: [K, K], row = left label.
+        offsets: [S + 1], sequence s holds the tokens ``offsets[s]`` to ``offsets[s + 1] - 1``; by default all tokens
+            are one.
+        start: [K], added at the first token of each sequence.
+        end: [K], added at the last one.
     """
     unary = np.asarray(unary, np.float64)
     if unary.ndim != 2:

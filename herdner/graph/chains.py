@@ -18,11 +18,15 @@ MOST_CELLS = 2**28  # of all edge tables together
 class ChainForm:
     """A graph whose components are paths of variables, in the form of ``herdner.inference.linear_chain``.
 
-    ``order`` int64[V]: the variables path by path, None where that is 0 .. V - 1; ``offsets`` int64[S + 1]: path s
-    holds the positions offsets[s] .. offsets[s + 1] - 1; ``unary`` float64[V, K]: the unary log-potentials by position;
-    ``tables`` float64[T, K, K] and ``edge_table`` int32[V]: the table of the edge from the position before, or None
-    where all edges use table 0; ``constant``: the factors of no variables. Labels that a variable has not are forbidden
-    by -inf.
+    Labels that a variable has not are forbidden by -inf.
+
+    Attributes:
+        order: int64[V], the variables path by path, None where that is 0 .. V - 1.
+        offsets: int64[S + 1], path s holds the positions ``offsets[s]`` to ``offsets[s + 1] - 1``.
+        unary: float64[V, K], the unary log-potentials by position.
+        tables: float64[T, K, K].
+        edge_table: int32[V], the table of the edge from the position before, or None where all edges use table 0.
+        constant: The factors of no variables.
     """
 
     order: NDArray[np.int64] | None

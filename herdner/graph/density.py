@@ -47,15 +47,20 @@ class Reals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DensityFactors:
-    """F factors of a real variables each, with one log-density for all (tied, as tables can be).
+    """F factors of a real variables each, with one log-density for all (tied, as tables can be). P is any number of
+    points; a row depends on no other.
 
-    ``scopes`` int32[F, a]: distinct variables; ``log_density``: float64[P, a] -> [P], natural logarithms, any constant;
-    ``grad``: float64[P, a] -> [P, a], its derivatives. P is any number of points; a row depends on no other.
-    Without ``grad`` it is derived by JAX, if that is installed (extra ``jax``) and ``log_density`` uses `jax.numpy`.
+    Attributes:
+        scopes: int32[F, a], distinct variables.
+        log_density: float64[P, a] to [P], natural logarithms, any constant.
+        grad: float64[P, a] to [P, a], its derivatives. Without it they are made by JAX, if that is installed (extra
+            ``jax``) and ``log_density`` uses `jax.numpy`.
+        n_terms: Above 0, the log-density is a sum of so many terms, one for each observation; both functions then take
+            a second argument, the terms int64[M] to add up, or None for all of them. This is what mini-batches are made
+            of.
 
-    ``n_terms`` > 0: the log-density is a sum of so many terms, one for each observation; both functions then take a
-    second argument, the terms int64[M] to add up, or None for all of them. This is what mini-batches are made of.
-    All errors are ValueError, in one line.
+    Raises:
+        ValueError: Something does not fit.
     """
 
     scopes: NDArray[np.int32]

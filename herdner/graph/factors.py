@@ -48,14 +48,22 @@ class Factors(Protocol):
 class TableFactors:
     """F factors of a variables each: the log-potential of factor f is ``scale[f] * tables[table_of_factor[f]]``.
 
-    ``scopes`` int32[F, a], distinct variables; ``tables`` float64[T, K1, .., Ka] (natural logarithms), so that tied
-    factors share one; ``table_of_factor`` int32[F], by default table 0 for all or, where there are F tables, one each;
-    ``scale`` float64[F], finite, by default 1 (``unscaled`` says that all are). Rows of one repeated number, default or
-    given by `numpy.broadcast_to`, take no memory. With a = 0 (``scopes`` of shape [F, 0]) the factors are constants.
+    Rows of one repeated number, default or given by `numpy.broadcast_to`, take no memory. With a = 0 (``scopes`` of
+    shape [F, 0]) the factors are constants.
 
-    A table entry of -inf forbids its labels whatever the scale is, so factors that use such a table need a scale
-    above 0. NaN and +inf are refused, and finite entries that could add up to more than 1e300, near the end of the
-    range of a double. All errors are ValueError, in one line.
+    A table entry of -inf forbids its labels whatever the scale is, so factors that use such a table need a scale above
+    0. NaN and +inf are refused, and finite entries that could add up to more than 1e300, near the end of the range of a
+    double.
+
+    Attributes:
+        scopes: int32[F, a], distinct variables.
+        tables: float64[T, K1, .., Ka] (natural logarithms), so that tied factors share one.
+        table_of_factor: int32[F], by default table 0 for all or, where there are F tables, one each.
+        scale: float64[F], finite, by default 1.
+        unscaled: Says that all scales are 1.
+
+    Raises:
+        ValueError: Something does not fit.
     """
 
     scopes: NDArray[np.int32]

@@ -17,9 +17,11 @@ from herdner.graph.graph import ImpossibleGraph
 class GridForm:
     """A grid of variables of two labels, ``rows`` x ``columns`` in row-major order, ``wraps`` around or not.
 
-    ``unary`` float64[V]: the log odds of label 0 against label 1 of the unary factors. ``sides`` float64[4, 2]: those
-    that a neighbour above, below, to the left, to the right adds when it has label 0, 1. ``spread``: no log odds are
-    larger, infinite ones apart.
+    Attributes:
+        unary: float64[V], the log odds of label 0 against label 1 of the unary factors.
+        sides: float64[4, 2], those that a neighbour above, below, to the left, to the right adds when it has label 0,
+            1.
+        spread: No log odds are larger, infinite ones apart.
     """
 
     rows: int

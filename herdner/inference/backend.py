@@ -59,10 +59,11 @@ class Backend(Protocol):
     ) -> Result:
         """Works on one graph. The same ``seed`` gives the same result; deterministic backends ignore it.
 
-        ``start`` int[V]: the state to begin with, ignored where ``takes.start`` is "nothing". ``record``: what the
-        result is to hold at least, in place of what the options say.
-
         Ctrl-C in what sweeps raises `Interrupted`, a KeyboardInterrupt whose ``result`` is what was reached until then.
+
+        Args:
+            start: int[V], the state to begin with, ignored where ``takes.start`` is "nothing".
+            record: What the result is to hold at least, in place of what the options say.
 
         Raises:
             UnsupportedGraph: The algorithm does not fit the graph.

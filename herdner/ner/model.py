@@ -28,10 +28,17 @@ from herdner.text.tokenize import TokenizerSettings
 class Model:
     """Everything that tagging depends on.
 
-    ``card`` says where the model comes from (corpora, licences, options, scores). With ``constrained``, tag sequences
-    that are not well formed in ``scheme`` have log-potential -inf. ``link_tables`` link the tokens of a document.
-    ``particles``, where there are any, stand for the posterior distribution of the tables of `crf`. ``calibration``
-    says how often names are right of which the CRF is so sure; None, as in older files: not known.
+    Attributes:
+        weights: Of the features and transitions.
+        plan: The features.
+        lexicon: Word classes and gazetteers that they read.
+        scheme: Of the tags.
+        constrained: Tag sequences that are not well formed in ``scheme`` have log-potential -inf.
+        tokenizer: Settings with which text is split.
+        card: Where the model comes from (corpora, licences, options, scores).
+        link_tables: Link the tokens of a document.
+        particles: Where there are any, they stand for the posterior distribution of the tables of `crf`.
+        calibration: How often names are right of which the CRF is so sure; None, as in older files: not known.
     """
 
     weights: ChainWeights

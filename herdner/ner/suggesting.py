@@ -29,8 +29,12 @@ LENGTH_POWER = 0.5
 
 
 class Suggestion(NamedTuple):
-    """A document with the names that the model believes in; ``gain``: the weighted doubt that it adds to that of those
-    before it; ``doubts``: its words with how much each is in doubt, between 0 and 1, the most doubtful first.
+    """A document with the names that the model believes in.
+
+    Attributes:
+        document: The document, with these names.
+        gain: The weighted doubt that it adds to that of those before it.
+        doubts: Its words with how much each is in doubt, between 0 and 1, the most doubtful first.
     """
 
     document: Document

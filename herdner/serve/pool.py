@@ -2,6 +2,9 @@
 
 A compiled loop cannot be stopped from outside, and a thread cannot be ended. So each request is worked on in a process,
 which is killed, and replaced by a new one, when the time is up.
+
+Not by pebble, which ends tasks too: its time begins with the task and not with the request, and it keeps no worker for
+what is short.
 """
 
 from __future__ import annotations

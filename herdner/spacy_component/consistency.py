@@ -247,8 +247,11 @@ class HerdnerConsistency(EntityPipe):
         trained themselves, which know nothing yet. So in ``spacy train`` the tables are learned if the component that
         finds entities is frozen or sourced; otherwise they stay what they are, and can be learned afterwards, as in
         ``component.initialize(lambda: [Example(nlp(text), reference), ...])``, with this component disabled. The
-        examples should be none that the components before were trained on. ``learn``: false keeps the tables; ``l2``:
-        see `herdner.crf.learning.Learner`.
+        examples should be none that the components before were trained on.
+
+        Args:
+            learn: False keeps the tables.
+            l2: See `herdner.crf.learning.Learner`.
         """
         if not learn or self._named_layer is not None:
             return

@@ -10,7 +10,10 @@ from herdner.text.document import Document
 
 def to_frame(documents: Iterable[Document], backend: str = "pandas") -> Any:
     """A data frame with a row for each entity: id of the document, start, end, label, text, confidence (null where it
-    is unknown), in the order of the documents. ``backend``: "pandas", "polars", "pyarrow" or "modin".
+    is unknown), in the order of the documents.
+
+    Args:
+        backend: "pandas", "polars", "pyarrow" or "modin".
 
     Raises:
         ImportError: narwhals (extra ``frames``) or the backend is not installed.

@@ -66,7 +66,8 @@ class BlockedGibbs:
     ) -> Result:
         """Runs the sweeps on one graph; time of a sweep O(V K^2 + the other edges x K).
 
-        ``start`` int[V]: the first state, of log-potential above -inf; None draws one.
+        Args:
+            start: int[V], the first state, of log-potential above -inf; None draws one.
 
         Raises:
             UnsupportedGraph: A factor joins more than two variables.

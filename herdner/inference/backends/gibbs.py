@@ -43,9 +43,12 @@ class Gibbs(Plan):
     ) -> Result:
         """Runs the plan on one graph; time O(n_sweeps x factors).
 
-        ``start`` int[V]: the first state, of log-potential above -inf; None draws one, and looks for one that no -inf
-        forbids. Entries of -inf, as of tag schemes, can cut the states into parts between which no change of one
-        variable leads: a run stays in the part of its start, and its marginals are of that part.
+        Entries of -inf, as of tag schemes, can cut the states into parts between which no change of one variable leads:
+        a run stays in the part of its start, and its marginals are of that part.
+
+        Args:
+            start: int[V], the first state, of log-potential above -inf; None draws one, and looks for one that no -inf
+                forbids.
 
         Raises:
             ValueError: The start or an option does not fit the graph, or the weights need too much memory.

@@ -29,10 +29,13 @@ class ICM:
     sweep changes nothing, at a state that no change of a single variable makes better, or after ``n_sweeps``. A
     variable keeps its label where that is as good as any; otherwise ties go to the smallest label.
 
-    ``n_starts`` runs are made and the best state returned. ``start``: "unary", the first of them starts at each
-    variable's best label under its unary factors; "random", it starts like all others at labels drawn uniformly from
-    those that the unary factors allow. Starts that other -inf entries forbid are first moved to a state nearby that is
-    allowed.
+    Starts that -inf entries of other than unary factors forbid are first moved to a state nearby that is allowed.
+
+    Attributes:
+        n_sweeps: At most, of each run.
+        n_starts: So many runs are made and the best state returned.
+        start: "unary", the first of them starts at each variable's best label under its unary factors; "random", it
+            starts like all others at labels drawn uniformly from those that the unary factors allow.
     """
 
     n_sweeps: int = 1000
@@ -51,8 +54,10 @@ class ICM:
     ) -> Result:
         """Time of a sweep O(factors x labels). ``seed`` matters to random starts only.
 
-        ``start`` int[V]: where the first run begins, a state of log-potential above -inf; None is the option's. trace
-        [n_starts, n_sweeps]: the log-potential after each sweep, constant from where a run has stopped.
+        trace [n_starts, n_sweeps]: the log-potential after each sweep, constant from where a run has stopped.
+
+        Args:
+            start: int[V], where the first run begins, a state of log-potential above -inf; None is the option's.
 
         Raises:
             UnsupportedGraph: No state that is allowed was found to start from.

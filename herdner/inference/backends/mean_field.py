@@ -58,10 +58,12 @@ class MeanField:
     ) -> Result:
         """Time of a sweep O(cells of all tables + labels). ``seed`` matters to the random start only.
 
-        ``start`` int[V]: a state of log-potential above -inf that q is certain of at first; None is the option's.
         marginals: q; state: their modes, ties to the smallest label, or, if -inf entries forbid these, a repaired one;
         log_z: the bound; trace [1, n_sweeps]: the bound after each sweep, unless ``trace`` is false, which saves a
         third to a half of the time.
+
+        Args:
+            start: int[V], a state of log-potential above -inf that q is certain of at first; None is the option's.
 
         Raises:
             ImpossibleGraph: The graph is chains, and -inf entries forbid every state.

@@ -23,8 +23,10 @@ Documents = Literal["docstart", "sentence", "file"]
 class Layout:
     """Which column is what, and what separates documents.
 
-    ``tag=None`` reads no tags. ``documents``: "docstart" (``-DOCSTART-`` lines, or ``# newdoc`` comments; without any
-    the file is one document), "sentence" (each blank-separated sentence is a document), "file".
+    Attributes:
+        tag: None reads no tags.
+        documents: "docstart" (``-DOCSTART-`` lines, or ``# newdoc`` comments; without any the file is one document),
+            "sentence" (each blank-separated sentence is a document), "file".
     """
 
     token: int = 0
