@@ -31,6 +31,7 @@ def main(
     side: Annotated[int, typer.Option(help="Variables along a side of the grid.")] = 1000,
 ) -> None:
     side = experiment.size(100, side)
+    experiment.title = f"DoGS17 Fig. 2: {side} x {side} Ising grid"
     graph = random_ising(experiment.rng(), side, fields=False)
     n_steps = 2 * side * side
     found, goal, setup = as_good_as_systematic(lambda: binary_pairwise_bound(graph), {0: 1.0}, n_steps)

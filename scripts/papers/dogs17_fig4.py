@@ -23,6 +23,7 @@ GRIDS = {"not toroidal": (1 / 3.915, False), "toroidal": (0.25, True)}
 @command("dogs17_fig4", "DoGS17 Fig. 4, 5, 12-15: scans for the corner of a 40 x 40 Ising grid")
 def main(experiment: Experiment) -> None:
     side = experiment.size(12, 40)
+    experiment.title = experiment.title.replace("40 x 40", f"{side} x {side}")
     budgets = [side * side * k for k in range(1, 11)]
     n_copies = experiment.size(300, 3000)
     figure, panels = experiment.axes(7, 2, width=3.2, height=3.0)

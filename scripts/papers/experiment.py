@@ -139,6 +139,8 @@ class Experiment:
         paths[0].write_text(json.dumps(written, default=_plain, indent=1) + "\n", encoding="utf-8")
         if figure is not None:
             for panel in figure.axes:
+                if panel.get_xlabel().startswith("log2"):
+                    panel.locator_params(axis="x", integer=True)
                 if panel.get_legend() is None and panel.get_legend_handles_labels()[0]:
                     panel.legend(fontsize=7)
             figure.suptitle(self.title, fontsize=11)
@@ -172,10 +174,12 @@ def summary(values: ArrayLike) -> dict[str, NDArray]:
 
 
 def draw_errors(axes: Axes, names: Iterable[str], found: Mapping[str, NDArray]) -> None:
-    """The mean and the sd of a `summary` [names, T] against 1 to T, a curve for each name."""
+    """The mean and the sd of a `summary` [names, T] against 1 to T, a curve for each name; the sd at every fifth step,
+    of each curve at others.
+    """
     for k, name in enumerate(names):
         steps = np.arange(1, len(found["mean"][k]) + 1)
-        axes.errorbar(steps, found["mean"][k], found["sd"][k], label=name, capsize=2)
+        axes.errorbar(steps, found["mean"][k], found["sd"][k], label=name, capsize=2, errorevery=(k % 5, 5))
 
 
 def _in_words(seconds: float) -> str:

@@ -1,16 +1,18 @@
 """FWSS18 Sec. 5 and App. G.3, Fig. 1, 6 and 8: Bayesian logistic regression.
 
-    python scripts/papers/fwss_logistic.py [--quick] [--seed 0] [--data NAME] [--out out]
+    python scripts/papers/fwss_logistic.py [--quick] [--seed 0] [--data NAME or FILE] [--out out]
 
 Test accuracy against time for FWSS (MAP start and prior start), SVGD, SGLD and Stein points; MMD^2 against the number
-of particles for FWSS and SVGD, with HMC for "true samples". The paper's data, Covertype, are fetched by scikit-learn,
-which needs a network. Without one: UCI's protein table, whether the last column is above its median (45,730 cases of 9
-features, in $HERDNER_DATA/uci), or else scikit-learn's breast cancer set (569 cases of 30 features).
+of particles for FWSS and SVGD, with HMC for "true samples". The paper's data, Covertype, are read from UCI's file,
+covtype.data or covtype.data.gz, where --data names it, or else fetched by scikit-learn, which needs a network. Without
+one: UCI's protein table, whether the last column is above its median (45,730 cases of 9 features, in
+$HERDNER_DATA/uci), or else scikit-learn's breast cancer set (569 cases of 30 features).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -18,6 +20,7 @@ import typer
 from experiment import Experiment, command
 from fwss_regression import is_there, table
 from scipy.spatial.distance import pdist
+from uci_files import read_uci
 
 from herdner.fwss import (
     Adam,
@@ -42,7 +45,7 @@ Accuracy = Callable[[np.ndarray, np.ndarray], float]
 @command("fwss_logistic", "FWSS18 Fig. 1, 6, 8: logistic regression")
 def main(
     experiment: Experiment,
-    data: Annotated[str, typer.Option(help="covtype, protein or breast-cancer; else what is there.")] = "",
+    data: Annotated[str, typer.Option(help="covtype, protein, breast-cancer or UCI's file of Covertype.")] = "",
 ) -> None:
     name, inputs, labels = load(data)
     experiment.title, seed = f"{experiment.title}, {name}", experiment.seed
@@ -63,7 +66,8 @@ def main(
     left.set(title="test accuracy (Fig. 1a, 6)", xlabel="seconds")
     for label, (sizes, values) in distances.items():
         (middle if "start" in label else right).loglog(sizes, values, marker=".", label=label)
-    right.loglog(*distances["FWSS, MAP start, corrected"], marker=".", label="FWSS, MAP start, corrected")
+    for label in ("FWSS, MAP start, corrected", "FWSS, MAP start, equal weights"):
+        right.loglog(*distances[label], marker=".", label=label)
     top = max(max(values) for _, values in curves.values())
     left.set_ylim(top - 0.08, top + 0.01)
     middle.set(title="MMD$^2$ (Fig. 1b)", xlabel="particles N")
@@ -81,8 +85,11 @@ def load(data: str) -> tuple[str, np.ndarray, np.ndarray]:
     """(name, inputs, labels 0 or 1)."""
     from sklearn.datasets import fetch_covtype, load_breast_cancer
 
+    if Path(data).is_file():
+        rows = read_uci(data, "covtype")
+        return "Covertype", rows[:, :-1], (rows[:, -1] == 2).astype(float)
     if data not in ("", "covtype", "protein", "breast-cancer"):
-        raise SystemExit(f"--data takes covtype, protein or breast-cancer, not {data!r}")
+        raise SystemExit(f"--data takes covtype, protein, breast-cancer or a file that is there, not {data!r}")
     if data in ("", "covtype"):
         try:
             x, y = fetch_covtype(return_X_y=True, n_retries=1, delay=0.1)
@@ -101,8 +108,8 @@ def prepare(inputs: np.ndarray, labels: np.ndarray, rng: np.random.Generator) ->
     """The model of 90 % of the data, inputs standardised, and its accuracy on the rest."""
     order = rng.permutation(len(inputs))
     learn, test = np.split(order, [int(0.9 * len(inputs))])
-    middle, spread = inputs[learn].mean(axis=0), inputs[learn].std(axis=0)
-    scaled = (inputs - middle) / np.where(spread > 0, spread, 1)
+    middle, spread = (getattr(inputs[learn], what)(axis=0, dtype=float) for what in ("mean", "std"))
+    scaled = (inputs - middle.astype(inputs.dtype)) / np.where(spread > 0, spread, 1).astype(inputs.dtype)
     model = LogisticRegression(scaled[learn], labels[learn])
 
     def accuracy(x: np.ndarray, weights: np.ndarray) -> float:

@@ -23,7 +23,7 @@ FILES = {
     "boston": "bostonHousing.txt.gz",
 }
 # Iterations for the mode, particles, moves of each, observations in a mini-batch.
-EFFORTS = {"naval": (700, 10, 500, 100), "protein": (500, 10, 500, 200)}
+EFFORTS = {"naval": (700, 10, 500, 100), "protein": (500, 10, 500, 200), "year": (60, 10, 500, 500)}
 
 
 @dataclass(frozen=True)

@@ -179,12 +179,12 @@ def print_theory(theory: dict[str, dict[str, float]]) -> None:
 
 
 def draw(panel, target: Target, points: Points, title: str) -> None:
-    axis = np.linspace(-4.2, 4.2, 90)
+    axis = np.linspace(-3, 3, 90)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1)
     density = np.exp(target.density.log_density(grid.reshape(-1, 2))).reshape(grid.shape[:2])
     panel.contour(axis, axis, density, levels=6, colors="0.75", linewidths=0.7)
     panel.scatter(*points.x.T, s=5, c=np.where(points.weights < 0, "tab:red", "tab:blue"))
-    panel.set(title=title, xlim=(-4.2, 4.2), ylim=(-4.2, 4.2), aspect="equal")
+    panel.set(title=title, xlim=(-3, 3), ylim=(-3, 3), aspect="equal")
     panel.title.set_fontsize(8)
 
 

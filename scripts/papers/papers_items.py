@@ -291,6 +291,14 @@ def variants18(r: Results) -> tuple[str, bool]:
     return f"MMD after {r['particles']} steps: {words}", geometric and found["line-search"]["per step"] > 0.995
 
 
+def fig2b18(r: Results) -> tuple[str, bool]:
+    found = r["protein, MMD^2"]
+    falls = {m: found[m] for m in ("FWSS, mode", "FWSS, prior")}
+    words = [f"{m} {g(v[0])} to {g(v[-1])} at N = {len(v)}" for m, v in falls.items()]
+    words += [f"{m} {g(v[-1])}" for m, v in found.items() if m not in falls]
+    return f"MMD^2: {'; '.join(words)}", all(v[-1] < v[0] / 2 for v in falls.values())
+
+
 def dimensions18(r: Results) -> tuple[str, bool]:
     def exponents(weights: str, rule: str) -> str:
         return "/".join(f"{r[f'{d} dimensions, {weights}, {rule}']['exponent']:.2f}" for d in (2, 3, 5, 10))
