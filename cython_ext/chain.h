@@ -24,6 +24,18 @@ typedef struct {
     const double *tables, *transposed, *shifts;
 } chain_tables;
 
+/* Four sequences in lanes, the longest first, ends[l] tokens each. Of the tied scaled table and its transpose
+ * [n_labels, n_labels, 4] each entry stands four times; x, forward and backward are [ends[0], n_labels, 4], the others
+ * [ends[0], 4]. With more labels, those of one sequence fill vectors as well, and tables leave the cache. */
+enum { CHAIN_LANE_LABELS = 16, CHAIN_LANE_TOKENS = 1024 };
+typedef struct {
+    int n_labels;
+    double shift;
+    const double *table, *transposed, *unary[4];
+    int64_t ends[4];
+    double *x, *forward, *backward, *tops, *norm, *factor;
+} chain_lanes;
+
 /* The scaled loops are used only where nothing can underflow, so that a zero always means "impossible": finite entries
  * of a table lie within exp(-115) of its largest, of a unary row within exp(-149), and no entry of a forward or
  * backward row, whose sum is at least 1, is below 1e-70 if it is not zero. A row that has not got its factor yet is
@@ -113,11 +125,19 @@ static ALWAYS_INLINE int chain_exponent(double number, double *factor) {
 #define ADD(a, b) _mm256_add_pd(a, b)
 #define SUB(a, b) _mm256_sub_pd(a, b)
 #define MUL(a, b) _mm256_mul_pd(a, b)
+#define DIV(a, b) _mm256_div_pd(a, b)
 #define MAX(a, b) _mm256_max_pd(a, b)
 #define MIN(a, b) _mm256_min_pd(a, b)
 #define WHERE_MORE(x, a, b) _mm256_and_pd(x, _mm256_cmp_pd(a, b, _CMP_GT_OQ))
 #define TIMES_POWER(x, n)                                                                                              \
     _mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(x), _mm256_slli_epi64(_mm256_castpd_si256(n), 52)))
+#define EXPONENT(x)                                                                                                    \
+    _mm256_sub_pd(_mm256_castsi256_pd(_mm256_or_si256(_mm256_srli_epi64(_mm256_castpd_si256(x), 52),                   \
+                                                      _mm256_castpd_si256(_mm256_set1_pd(0x1p52)))),                   \
+                  _mm256_set1_pd(0x1p52 + 1023))
+#define INVERSE_POWER(x)                                                                                               \
+    _mm256_castsi256_pd(_mm256_sub_epi64(_mm256_set1_epi64x(INT64_C(2046) << 52),                                      \
+                                         _mm256_and_si256(_mm256_castpd_si256(x), _mm256_set1_epi64x(INT64_C(2047) << 52))))
 #include "chain_target.h"
 #undef NAME
 #undef TARGET
@@ -129,10 +149,13 @@ static ALWAYS_INLINE int chain_exponent(double number, double *factor) {
 #undef ADD
 #undef SUB
 #undef MUL
+#undef DIV
 #undef MAX
 #undef MIN
 #undef WHERE_MORE
 #undef TIMES_POWER
+#undef EXPONENT
+#undef INVERSE_POWER
 
 #define LANES 2
 #define VEC __m128d
@@ -142,11 +165,18 @@ static ALWAYS_INLINE int chain_exponent(double number, double *factor) {
 #define ADD(a, b) _mm_add_pd(a, b)
 #define SUB(a, b) _mm_sub_pd(a, b)
 #define MUL(a, b) _mm_mul_pd(a, b)
+#define DIV(a, b) _mm_div_pd(a, b)
 #define MAX(a, b) _mm_max_pd(a, b)
 #define MIN(a, b) _mm_min_pd(a, b)
 #define WHERE_MORE(x, a, b) _mm_and_pd(x, _mm_cmpgt_pd(a, b))
 #define TIMES_POWER(x, n)                                                                                              \
     _mm_castsi128_pd(_mm_add_epi64(_mm_castpd_si128(x), _mm_slli_epi64(_mm_castpd_si128(n), 52)))
+#define EXPONENT(x)                                                                                                    \
+    _mm_sub_pd(_mm_or_pd(_mm_castsi128_pd(_mm_srli_epi64(_mm_castpd_si128(x), 52)), _mm_set1_pd(0x1p52)),              \
+               _mm_set1_pd(0x1p52 + 1023))
+#define INVERSE_POWER(x)                                                                                               \
+    _mm_castsi128_pd(_mm_sub_epi64(_mm_set1_epi64x(INT64_C(2046) << 52),                                               \
+                                   _mm_and_si128(_mm_castpd_si128(x), _mm_set1_epi64x(INT64_C(2047) << 52))))
 #define DISPATCH(f, ...) (chain_has_avx2() ? f##_avx2(__VA_ARGS__) : f##_base(__VA_ARGS__))
 
 static inline int chain_has_avx2(void) { return __builtin_cpu_supports("avx2"); }
@@ -161,10 +191,19 @@ static inline int chain_has_avx2(void) { return __builtin_cpu_supports("avx2"); 
 #define ADD(a, b) ((a) + (b))
 #define SUB(a, b) ((a) - (b))
 #define MUL(a, b) ((a) * (b))
+#define DIV(a, b) ((a) / (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define WHERE_MORE(x, a, b) ((a) > (b) ? (x) : 0.0)
 #define TIMES_POWER(x, n) chain_times_power(x, n)
+#define EXPONENT(x) ((double)chain_exponent(x, &(double){0.0}))
+#define INVERSE_POWER(x) chain_inverse_power(x)
+
+static ALWAYS_INLINE double chain_inverse_power(double x) {
+    double factor;
+    chain_exponent(x, &factor);
+    return factor;
+}
 
 static ALWAYS_INLINE double chain_times_power(double x, double n) {
     uint64_t bits, power;
@@ -207,6 +246,16 @@ static int chain_backward(const chain_tables *c, int64_t last, const int32_t *ed
                           double *backward, double *xb, double *scale) {
     return DISPATCH(backward, c, last, edge_table, x, backward, xb, scale);
 }
+
+/* Forward and, if asked, backward of four sequences; afterwards sound[l] is 0 where lane l has to be done alone. */
+static void chain_in_lanes(const chain_lanes *c, int backward, int *sound) {
+    for (int l = 0; l < 4; l++) sound[l] = 1;
+    DISPATCH(lane_exponentials, c, sound);
+    DISPATCH(lane_forward, c, sound);
+    if (backward) DISPATCH(lane_backward, c, sound);
+}
+
+static void chain_lane_nodes(const chain_lanes *c, double *const *rows) { DISPATCH(lane_nodes, c, rows); }
 
 static void chain_product(double *out, const double *row, const double *table, int n_labels, int stride) {
     DISPATCH(product, out, row, table, n_labels, stride);

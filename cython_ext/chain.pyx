@@ -16,14 +16,12 @@ import numpy as np
 from libc.math cimport INFINITY, log
 from libc.stdint cimport int32_t, int64_t
 
+from herdner._ext.batches cimport BAD_NUMBERS, fit_lanes, smooth_all
 from herdner._ext.smoothing cimport (
     CHAIN_OK, Smoothed, Workspace, chain_best_scores, chain_has_bad_numbers, chain_start_trace, chain_tables,
     chain_trace, chain_trace_back, count_edges, edge_marginal, edges_from, joined, longest, node_marginals, pad,
     padded_tables, smooth, total_log,
 )
-
-cdef enum:
-    BAD_NUMBERS = -2
 
 
 def viterbi(const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,
@@ -92,6 +90,8 @@ def forward_backward(const double[:, ::1] unary, const double[:, :, ::1] tables,
     cdef double *outer_counts = NULL
     cdef const int32_t *edge
     cdef int64_t s, start, n, t, fault = -1
+    if counts is None and edges is None and edge_table is None and fit_lanes(space, offsets.shape[0] - 1):
+        return smooth_all(space, unary, offsets, log_z, nodes)
     if counts is not None:
         outer = np.zeros((tables.shape[0], tables.shape[1], c.scaled.stride))
         outer_counts = &outer[0, 0, 0]

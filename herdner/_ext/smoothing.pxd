@@ -14,6 +14,8 @@ cdef extern from "chain.h" nogil:
         CHAIN_OK
         CHAIN_IMPOSSIBLE
         CHAIN_EXTREME
+        CHAIN_LANE_LABELS
+        CHAIN_LANE_TOKENS
     double CHAIN_TABLE_RANGE
     ctypedef struct chain_tables:
         int n_labels
@@ -38,6 +40,21 @@ cdef extern from "chain.h" nogil:
     void chain_start_backward(const chain_tables *c, double *row)
     int chain_backward(const chain_tables *c, int64_t last, const int32_t *edge_table, const double *x,
                        double *backward, double *xb, double *scale)
+    ctypedef struct chain_lanes:
+        int n_labels
+        double shift
+        const double *table
+        const double *transposed
+        const double *unary[4]
+        int64_t ends[4]
+        double *x
+        double *forward
+        double *backward
+        double *tops
+        double *norm
+        double *factor
+    void chain_in_lanes(const chain_lanes *c, int backward, int *sound)
+    void chain_lane_nodes(const chain_lanes *c, double **rows)
     void chain_product(double *out, const double *row, const double *table, int n_labels, int stride)
     double chain_join(double *out, const double *forward, const double *backward, int n, int stride)
     void chain_add_outer(double *table, const double *left, const double *right, double share, int n_labels,

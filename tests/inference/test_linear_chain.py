@@ -150,21 +150,47 @@ def test_a_path_that_pays_dearly_at_first_and_wins_slowly_is_not_lost():
     assert nodes[0, 0] == 1.0
 
 
-def test_sequences_of_a_batch_do_not_touch_each_other():
-    rng = np.random.default_rng(1)
-    lengths = rng.integers(0, 30, 50)
+@pytest.mark.parametrize("n_labels", [1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17])
+def test_a_sequence_has_the_same_bits_alone_and_in_any_batch(n_labels):
+    """Sequences of a batch are worked on side by side, but for those that need logarithms."""
+    rng = np.random.default_rng(n_labels)
+    lengths = rng.integers(0, 30, 90)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    unary, table = rng.normal(size=(offsets[-1], 9)) * 4, rng.normal(size=(9, 9))
+    unary, table = rng.normal(size=(offsets[-1], n_labels)) * 4, rng.normal(size=(n_labels, n_labels))
     unary[offsets[20] : offsets[21]] *= 1e4
+    unary[:, 1:][rng.random((len(unary), n_labels - 1)) < 0.1] = -INF
+    table[rng.random(table.shape) < 0.2] = -INF
+    table[0] = table[:, 0] = 0.0
     states, scores = viterbi(unary, table, offsets)
-    result = forward_backward(unary, table, offsets)
+    result = forward_backward(unary, table, offsets, edges=True)
+    lean = forward_backward(unary, table, offsets)
+    starts = np.flatnonzero(rng.random(len(unary)) < 0.2)
+    spans = span_log_probability(unary, table, offsets, states, starts, starts + 1)
+    assert np.array_equal(lean.nodes, result.nodes)
+    assert np.array_equal(lean.log_z, result.log_z)
     for s, (a, b) in enumerate(itertools.pairwise(offsets)):
         alone, score = viterbi(unary[a:b], table, [0, b - a])
         assert alone.tolist() == states[a:b].tolist()
         assert score[0] == scores[s]
-        single = forward_backward(unary[a:b], table, [0, b - a])
+        single = forward_backward(unary[a:b], table, [0, b - a], edges=True)
         assert single.log_z[0] == result.log_z[s]
         assert np.array_equal(single.nodes, result.nodes[a:b])
+        assert np.array_equal(single.edges, result.edges[a:b])
+        here = (starts >= a) & (starts < b)
+        of_spans = starts[here] - a
+        single_spans = span_log_probability(unary[a:b], table, [0, b - a], alone, of_spans, of_spans + 1)
+        assert np.array_equal(single_spans, spans[here])
+
+
+def test_the_first_sequence_at_fault_is_named_whatever_the_order_of_work():
+    """The longest sequence of a batch is worked on first."""
+    unary, offsets = np.zeros((60, 3)), np.arange(0, 61, 5)
+    unary[11] = unary[41] = -INF
+    with pytest.raises(ImpossibleChain, match=r"^sequence 2 "):
+        forward_backward(unary, np.zeros((3, 3)), offsets)
+    unary[3, 1] = np.nan
+    with pytest.raises(ValueError, match="unary holds NaN"):
+        forward_backward(unary, np.zeros((3, 3)), offsets)
 
 
 def test_tied_and_untied_tables_give_the_same_bits():

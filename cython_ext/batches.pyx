@@ -1,0 +1,142 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Forward-backward of many sequences: four of about one length side by side, one in each lane of a vector.
+
+A lane has the bits that its sequence has alone (`smooth`), so who shares a batch changes no result. Called by
+chain.pyx, to which herdner/_ext/batches.pxd declares it."""
+
+import numpy as np
+
+from libc.math cimport log
+from libc.stdint cimport int64_t
+
+from herdner._ext.smoothing cimport (
+    CHAIN_LANE_LABELS, CHAIN_LANE_TOKENS, CHAIN_OK, Smoothed, Workspace, chain_has_bad_numbers, chain_in_lanes,
+    chain_lane_nodes, chain_lanes, longest, node_marginals, smooth, total_log,
+)
+from sums cimport CompensatedSum, add
+
+cdef enum:
+    LANES = 4
+    BATCH_SEQUENCES = 64  # so many are sorted by length
+
+
+cdef bint fit_lanes(Workspace space, int64_t n_sequences):
+    """Whether the tables, and so many sequences, are for lanes: one table for all edges."""
+    return n_sequences >= FEW_SEQUENCES and space.c.scalable and space.c.scaled.n_labels <= CHAIN_LANE_LABELS
+
+
+cdef class Many:
+    """The sequences, what is to be filled, and memory."""
+    cdef Workspace space
+    cdef const double[:, ::1] unary
+    cdef const int64_t[::1] offsets
+    cdef double[::1] log_z
+    cdef double[:, ::1] nodes
+    cdef chain_lanes lanes
+    cdef object kept
+
+    def __cinit__(self, Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, double[::1] log_z,
+                  double[:, ::1] nodes):
+        cdef Py_ssize_t n_labels = unary.shape[1]
+        cdef int64_t n = min(longest(offsets), CHAIN_LANE_TOKENS)
+        tied = np.asarray(space.scaled.padded)[:, 0, :, :n_labels]
+        cdef double[:, :, ::1] wide = np.repeat(tied, LANES, axis=2), labels = np.empty((3, n, LANES * n_labels))
+        cdef double[:, :, ::1] numbers = np.empty((3, n, LANES))
+        self.space, self.unary, self.offsets, self.log_z, self.nodes = space, unary, offsets, log_z, nodes
+        self.lanes.n_labels, self.lanes.shift = <int> n_labels, space.scaled.shifts[0]
+        self.lanes.table, self.lanes.transposed = &wide[0, 0, 0], &wide[1, 0, 0]
+        self.lanes.x, self.lanes.forward, self.lanes.backward = &labels[0, 0, 0], &labels[1, 0, 0], &labels[2, 0, 0]
+        self.lanes.tops, self.lanes.norm, self.lanes.factor = &numbers[0, 0, 0], &numbers[1, 0, 0], &numbers[2, 0, 0]
+        self.kept = (wide, labels, numbers)
+
+    cdef inline int64_t length(self, int64_t s) noexcept nogil:
+        return self.offsets[s + 1] - self.offsets[s]
+
+    cdef int64_t batch(self, int64_t first, int64_t last) noexcept nogil:
+        """Sequences ``first`` to ``last`` - 1, the longest first; returns the first at fault, or -1, or BAD_NUMBERS."""
+        cdef int64_t order[BATCH_SEQUENCES]
+        cdef int64_t s, j, i = 0, n_sound = 0, bad = last, fault = last
+        for s in range(first, last):
+            self.log_z[s] = 0.0
+            if not self.length(s):
+                continue
+            if chain_has_bad_numbers(&self.unary[self.offsets[s], 0], self.length(s) * self.unary.shape[1]):
+                bad = s
+                break
+            j = n_sound
+            while j and self.length(order[j - 1]) < self.length(s):
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = s
+            n_sound += 1
+        while i < n_sound:
+            if self.lanes_pay(&order[i], n_sound - i):
+                fault = min(fault, self.together(&order[i], min(n_sound - i, LANES), last))
+                i += LANES
+            else:
+                fault = min(fault, self.alone(order[i], last))
+                i += 1
+        return fault if fault < last else BAD_NUMBERS if bad < last else -1
+
+    cdef bint lanes_pay(self, const int64_t *group, int64_t n) noexcept nogil:
+        """Four lanes take less time than their sequences one after the other."""
+        cdef int64_t lane, n_tokens = 0
+        for lane in range(min(n, LANES)):
+            n_tokens += self.length(group[lane])
+        return n_tokens > 2 * self.length(group[0]) and self.length(group[0]) <= CHAIN_LANE_TOKENS
+
+    cdef int64_t alone(self, int64_t s, int64_t none) noexcept nogil:
+        """A sequence as it would be done alone; returns it where it is at fault, else ``none``."""
+        cdef Smoothed *c = &self.space.c
+        if smooth(c, &self.unary[self.offsets[s], 0], self.length(s), NULL, self.nodes is not None) != CHAIN_OK:
+            return s
+        self.log_z[s] = total_log(c, self.length(s))
+        if self.nodes is not None:
+            node_marginals(c, self.length(s), &self.nodes[self.offsets[s], 0])
+        return none
+
+    cdef int64_t together(self, const int64_t *group, int64_t n, int64_t none) noexcept nogil:
+        """n sequences at most LANES, the last one filling lanes that are left over; returns the first at fault."""
+        cdef int sound[LANES]
+        cdef double *nodes[LANES]
+        cdef int64_t lane, s, fault = none
+        for lane in range(LANES):
+            s = group[min(lane, n - 1)]
+            self.lanes.ends[lane], self.lanes.unary[lane] = self.length(s), &self.unary[self.offsets[s], 0]
+            if self.nodes is not None:
+                nodes[lane] = &self.nodes[self.offsets[s], 0]
+        chain_in_lanes(&self.lanes, self.nodes is not None, sound)
+        if self.nodes is not None:
+            chain_lane_nodes(&self.lanes, nodes)
+        for lane in range(n):
+            if sound[lane]:
+                self.log_z[group[lane]] = self.lane_log_z(lane)
+            else:
+                fault = min(fault, self.alone(group[lane], none))
+        return fault
+
+    cdef double lane_log_z(self, int64_t lane) noexcept nogil:
+        """`total_log`, for a lane."""
+        cdef CompensatedSum total = CompensatedSum(0.0, 0.0)
+        cdef int64_t t, last = self.lanes.ends[lane] - 1
+        cdef double rest = 0.0
+        cdef int j
+        for t in range(last + 1):
+            add(&total, self.lanes.norm[LANES * t + lane])
+        for j in range(self.lanes.n_labels):
+            rest += self.lanes.forward[LANES * (last * self.lanes.n_labels + j) + lane]
+        add(&total, log(rest * self.lanes.factor[LANES * last + lane]))
+        return total.value
+
+
+cdef int64_t smooth_all(Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, double[::1] log_z,
+                        double[:, ::1] nodes):
+    """Fills ``log_z`` [S] and, where given, ``nodes`` [N, K]. Returns the index of the first sequence at fault, -1 for
+    none or BAD_NUMBERS."""
+    cdef Many many = Many(space, unary, offsets, log_z, nodes)
+    cdef int64_t n = offsets.shape[0] - 1, s = 0, fault = -1
+    with nogil:
+        while s < n and fault == -1:
+            fault = many.batch(s, min(s + BATCH_SEQUENCES, n))
+            s += BATCH_SEQUENCES
+    return fault

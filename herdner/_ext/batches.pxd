@@ -1,0 +1,15 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# Forward-backward of many sequences, as chain.pyx sees it; cython_ext/batches.pyx has the loops.
+from libc.stdint cimport int64_t
+
+from herdner._ext.smoothing cimport Workspace
+
+
+cdef enum:
+    BAD_NUMBERS = -2
+    FEW_SEQUENCES = 8   # fewer do not repay what lanes cost at the beginning
+
+
+cdef bint fit_lanes(Workspace space, int64_t n_sequences)
+cdef int64_t smooth_all(Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, double[::1] log_z,
+                        double[:, ::1] nodes)
