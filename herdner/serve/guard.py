@@ -50,7 +50,7 @@ class Guard:
     answers. Its name is in the Host header; so names other than ``hosts`` are refused. Addresses cannot be rebound, so
     that all of them pass, those of IPv6 too; Starlette's TrustedHostMiddleware knows neither.
     Bodies: at most ``body_bytes``, by the Content-Length before anything is read, else counted; within ``seconds``.
-    Starlette and uvicorn have no such limits.
+    Starlette, from 1.6 on, counts their bytes too, but not the time, and does not say how many are allowed.
     Exceptions: logged here; the client is told that there was one.
     """
 
