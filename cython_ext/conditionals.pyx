@@ -182,7 +182,8 @@ def sort_distinct(int64_t[::1] starts, int32_t[::1] members):
         begin = 0
         for i in range(starts.shape[0] - 1):
             end = starts[i + 1]
-            qsort(&members[0] + begin, end - begin, sizeof(int32_t), compare)
+            if begin < end:
+                qsort(&members[begin], end - begin, sizeof(int32_t), compare)
             starts[i] = to
             for e in range(begin, end):
                 if e == begin or members[e] != members[e - 1]:

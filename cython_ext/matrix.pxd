@@ -3,6 +3,8 @@
 # described. Whoever holds a `Matrix` keeps that Python object alive.
 from libc.stdint cimport int32_t, int64_t
 
+from firsts cimport first_double, first_int32, first_int64
+
 
 cdef struct Matrix:
     int64_t n
@@ -12,10 +14,10 @@ cdef struct Matrix:
 
 
 cdef inline Matrix matrix_of(object influence):
-    cdef const int64_t[::1] starts = influence.starts
-    cdef const int32_t[::1] sources = influence.sources
-    cdef const double[::1] values = influence.values
-    return Matrix(starts.shape[0] - 1, &starts[0], &sources[0], &values[0])
+    return Matrix(
+        len(influence.starts) - 1, first_int64(influence.starts), first_int32(influence.sources),
+        first_double(influence.values),
+    )
 
 
 cdef inline double row_times(const Matrix *c, int64_t i, const double *x) noexcept nogil:

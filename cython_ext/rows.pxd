@@ -3,6 +3,8 @@
 # herdner.graph.conditionals, where their layout is described. Whoever holds them keeps that Python object alive.
 from libc.stdint cimport int32_t, int64_t
 
+from firsts cimport first_double, first_int32, first_int64
+
 cdef enum:
     # No array of NumPy has more axes, so no factor more variables.
     MOST_VARIABLES = 64
@@ -30,16 +32,14 @@ cdef extern from "engine/conditional.h" nogil:
 
 
 cdef inline conditionals rows_of(object laid_out):
-    cdef const int32_t[::1] sizes = laid_out.sizes, widths = laid_out.widths, row_at = laid_out.row_at
-    cdef const int32_t[::1] others = laid_out.others, places = laid_out.places
-    cdef const int64_t[::1] unary_at = laid_out.unary_at, starts = laid_out.starts, others_at = laid_out.others_at
-    cdef const double[::1] unary = laid_out.unary, rows = laid_out.rows
     cdef conditionals c
-    c.n, c.n_unary, c.n_rows = sizes.shape[0], unary.shape[0], rows.shape[0]
-    c.sizes, c.widths, c.row_at, c.others = &sizes[0], &widths[0], &row_at[0], &others[0]
-    c.unary_at, c.starts, c.unary, c.rows = &unary_at[0], &starts[0], &unary[0], &rows[0]
-    c.others_at = NULL if others_at is None else &others_at[0]
-    c.places = NULL if places is None else &places[0]
+    c.n, c.n_unary, c.n_rows = len(laid_out.sizes), len(laid_out.unary), len(laid_out.rows)
+    c.sizes, c.widths = first_int32(laid_out.sizes), first_int32(laid_out.widths)
+    c.row_at, c.others = first_int32(laid_out.row_at), first_int32(laid_out.others)
+    c.unary_at, c.starts = first_int64(laid_out.unary_at), first_int64(laid_out.starts)
+    c.unary, c.rows = first_double(laid_out.unary), first_double(laid_out.rows)
+    c.others_at = NULL if laid_out.others_at is None else first_int64(laid_out.others_at)
+    c.places = NULL if laid_out.places is None else first_int32(laid_out.places)
     return c
 
 

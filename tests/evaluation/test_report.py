@@ -181,7 +181,7 @@ BAD = {
     "unit": (["{0}/after.jsonl", "--unit", "word"], 2, "--unit 'word': expected document or sentence"),
     "ending": (["{0}/after.jsonl", "-o", "{0}/r.pdf"], 2, "expected an ending .md, .html or .json; or add --format"),
     "folder": (["{0}/after.jsonl", "--output", "{0}/none/r.md"], 2, "there is no folder"),
-    "option": (["{0}/after.jsonl", "--nonsense"], 2, "No such option: --nonsense"),
+    "option": (["{0}/after.jsonl", "--nonsense"], 2, "No such option"),
 }
 
 
