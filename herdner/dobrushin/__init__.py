@@ -15,6 +15,7 @@ from herdner.dobrushin.influence import (
     pairwise_bound,
     tightest,
 )
+from herdner.dobrushin.marginals import MarginalBounds, marginal_bounds
 from herdner.dobrushin.optimise import OptimisedScan, Search, optimise_scan, shortest_scan
 from herdner.dobrushin.rates import rate_bound
 from herdner.dobrushin.target_variables import Targets, everything, uncertain, variables
@@ -36,6 +37,7 @@ __all__ = [
     "Importance",
     "Influence",
     "InfluenceEstimate",
+    "MarginalBounds",
     "OptimisedScan",
     "Search",
     "Steps",
@@ -51,6 +53,7 @@ __all__ = [
     "exact_influence",
     "importance_of",
     "marginal_bound",
+    "marginal_bounds",
     "optimise_blocks",
     "optimise_scan",
     "pairwise_bound",

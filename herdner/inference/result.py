@@ -41,6 +41,8 @@ class Result:
         sample_sweeps: int64[S]: the sweep, counted from 0, after which each of them was recorded.
         n_updates: Single variables drawn anew.
         seconds: Wall time, compilation of the graph included.
+        error_bounds: float64[V]: how far ``marginals`` are off at most, in total variation, each variable's
+            (``sum-product``, if asked for).
         certificate: What is guaranteed of the state after each sweep (``dogs``).
     """
 
@@ -56,6 +58,7 @@ class Result:
     sample_sweeps: NDArray[np.int64] | None = None
     n_updates: int | None = None
     seconds: float = 0.0
+    error_bounds: NDArray[np.float64] | None = None
     certificate: Certificate | None = None
 
     def to_arviz(self) -> InferenceData:

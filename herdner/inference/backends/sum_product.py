@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from herdner._ext import chain as chain_loops
 from herdner._ext import sum_product as loops
 from herdner.base.seeds import Seed
+from herdner.dobrushin import marginal_bounds
 from herdner.graph.chains import ChainForm
 from herdner.graph.linked_chains import LinkedChains, is_near, pair_keys
 from herdner.graph.tables import Graph, TableGraph, compile_tables
@@ -34,14 +35,16 @@ class SumProduct:
     Factors of one and two variables, any numbers of labels.
 
     Ends when no message would change a probability of its receiver by more than ``tolerance``, and after ``n_sweeps``.
-    message <- message^(1 - damping) * new message^damping; ``damping`` = 1 is undamped. ``table_counts`` are given
-    only if asked for.
+    message <- message^(1 - damping) * new message^damping; ``damping`` = 1 is undamped. ``table_counts`` and
+    ``error_bounds`` are given only if asked for: the latter hold on graphs with loops too, converged or not
+    (`herdner.dobrushin.marginal_bounds`), and take more time than the marginals themselves.
     """
 
     n_sweeps: int = 30
     tolerance: float = 1e-3
     damping: float = 1.0
     table_counts: bool = False
+    error_bounds: bool = False
 
     takes: ClassVar[Takes] = Takes(record=frozenset({"marginals", "table_counts"}))
 
@@ -75,7 +78,7 @@ class SumProduct:
         table_counts = self.table_counts if record is None else record.table_counts
         compiled = compile_tables(graph)
         if compiled.links is None and isinstance(form := compiled.chain, ChainForm):
-            return self._smoothed(compiled, form, table_counts, began), form
+            return self._bounded(compiled, self._smoothed(compiled, form, table_counts, began)), form
         chains = compiled.linked_chains
         if isinstance(chains, str):
             raise UnsupportedGraph(
@@ -85,7 +88,15 @@ class SumProduct:
         result, form, loop, sweeps = self._passed(compiled, chains, began)
         if table_counts:
             result = replace(result, table_counts=_table_counts(compiled, chains, form, loop))
-        return sweeps.give(result), form
+        return self._bounded(compiled, sweeps.give(result)), form
+
+    def _bounded(self, compiled: TableGraph, result: Result) -> Result:
+        """The result with bounds of the error of its marginals, if they are wanted."""
+        if not self.error_bounds or result.marginals is None:
+            return result
+        began = perf_counter()
+        errors = marginal_bounds(compiled).errors(result.marginals)
+        return replace(result, error_bounds=errors, seconds=result.seconds + perf_counter() - began)
 
     def _passed(
         self, compiled: TableGraph, chains: LinkedChains, began: float
