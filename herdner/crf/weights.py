@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,14 +79,47 @@ class ChainWeights:
     def added_to(self, base: ChainWeights) -> ChainWeights:
         """``base`` with these weights added to its own. All tags of ``base`` are these; transitions stay these."""
         number = np.array([self.labels.index(label) for label in base.labels], np.uint8)
-        keys = np.concatenate([base.entry_keys, self.entry_keys])
-        tags = np.concatenate([number[base.entry_labels], self.entry_labels])
-        weights = np.concatenate([base.entry_weights, self.entry_weights])
-        order = np.lexsort((tags, keys))
-        first = np.append(True, (np.diff(keys[order]) != 0) | (np.diff(tags[order]) != 0))[: len(order)]
-        total = np.add.reduceat(weights[order], np.flatnonzero(first)) if len(order) else weights
-        return ChainWeights.grouped(self.labels, self.transition, keys[order][first], tags[order][first], total)
+        return _summed(
+            self.labels,
+            self.transition,
+            [base.entry_keys, self.entry_keys],
+            [number[base.entry_labels], self.entry_labels],
+            [base.entry_weights, self.entry_weights],
+        )
+
+    @staticmethod
+    def mean(several: Sequence[ChainWeights]) -> ChainWeights:
+        """Of chains with the same tags; what one of them has no weight for counts as 0 there.
+
+        Raises:
+            ValueError: Their tags differ.
+        """
+        labels, n = several[0].labels, len(several)
+        if any(each.labels != labels for each in several):
+            raise ValueError("the chains have different tags: no mean of their weights")
+        return _summed(
+            labels,
+            np.mean([each.transition for each in several], axis=0),
+            [each.entry_keys for each in several],
+            [each.entry_labels for each in several],
+            [each.entry_weights / n for each in several],
+        )
 
     def pruned(self, smallest: float) -> ChainWeights:
         """Without the entries whose weight is below ``smallest`` in size."""
         return self.only(np.abs(self.entry_weights) >= smallest)
+
+
+def _summed(
+    labels: tuple[str, ...],
+    transition: NDArray[np.float64],
+    of_keys: Sequence[NDArray[np.uint64]],
+    of_tags: Sequence[NDArray[np.uint8]],
+    of_weights: Sequence[NDArray[np.float64]],
+) -> ChainWeights:
+    """All entries, those of the same key and tag as one."""
+    keys, tags, weights = np.concatenate(of_keys), np.concatenate(of_tags), np.concatenate(of_weights)
+    order = np.lexsort((tags, keys))
+    first = np.append(True, (np.diff(keys[order]) != 0) | (np.diff(tags[order]) != 0))[: len(order)]
+    total = np.add.reduceat(weights[order], np.flatnonzero(first)) if len(order) else weights
+    return ChainWeights.grouped(labels, transition, keys[order][first], tags[order][first], total)

@@ -93,6 +93,9 @@ class Tagger(Estimator):
         learner: How the tables of links are learned (`Learner`).
         n_folds: Of the documents, each scored by a chain trained on the others, as a chain needs no links on what it
             was trained on.
+        averaged: Whether the chain is the mean of those of the folds and that of all documents, where there are folds:
+            it is less sure of what it has seen, like the chains that the links are learned with. Needs the trainer
+            "herdner".
         n_particles: Of the posterior of the transition table and the tables of links (`herdner.crf.bayesian`), which
             ``uncertainty`` averages over; 0: none.
         backend: Name of the inference backend (`herdner.BACKENDS`) or a `Backend`; None is "sum-product" where a
@@ -124,6 +127,7 @@ class Tagger(Estimator):
         templates: Sequence[Template] | None = None,
         learner: Learner | None = None,
         n_folds: int = 4,
+        averaged: bool = False,
         n_particles: int = 0,
         backend: str | Backend | None = None,
         links: bool = True,
@@ -143,6 +147,7 @@ class Tagger(Estimator):
         self.templates = templates
         self.learner = learner
         self.n_folds = n_folds
+        self.averaged = averaged
         self.n_particles = n_particles
         self.backend = backend
         self.links = links
@@ -291,15 +296,22 @@ class Tagger(Estimator):
         linked = any(len(each.template.links(d.tokens, d.sentence_offsets)) for each in tables for d in documents)
         if not linked and not self.n_particles:
             return model, None, None
-        crf = replace(model.crf(), link_tables=tables) if linked else model.crf()
-        states = _states(model, documents, taught)
+        states, chains = _states(model, documents, taught), [model.weights]
 
         def report(step: Step) -> None:
             if progress is not None:
                 loss = step.value * sum(map(len, states))
                 progress(step.iteration, {"stage": "links", "loss": loss, "f1": step.score})
 
-        unaries = held_out_unaries(documents, labels, self.n_folds, train)
+        def train_fold(chosen: Sequence[int], stage: str) -> Model:
+            fold = train(chosen, stage)
+            chains.append(fold.weights)
+            return fold
+
+        unaries = held_out_unaries(documents, labels, self.n_folds, train_fold)
+        if self.averaged:
+            model = replace(model, weights=ChainWeights.mean(chains))
+        crf = replace(model.crf(), link_tables=tables) if linked else model.crf()
         examples, curve = gather(crf, documents, unaries, states), None
         if linked:
             score = _development_f1(model, development) if development else None
@@ -334,6 +346,8 @@ class Tagger(Estimator):
         whole(self.n_particles, "n_particles", 0)
         if self.trainer not in TRAINERS:
             raise ValueError(f"unknown trainer {self.trainer!r}; known are {', '.join(TRAINERS)}")
+        if self.averaged and (self.trainer != "herdner" or self.c1):
+            raise ValueError("averaged chains need the trainer herdner, without an L1 norm: CRFsuite's differ in tags")
         if self.scheme not in SCHEMES:
             raise ValueError(f"unknown tag scheme {self.scheme!r}; known are {', '.join(SCHEMES)}")
 

@@ -94,7 +94,8 @@ def card(tagger: Tagger, n_documents: int) -> dict[str, object]:
         "other gazetteers": "corpora/gazetteers of herdner (CC0-1.0)",
     }
     options = {
-        name: getattr(tagger, name) for name in ("c1", "c2", "min_freq", "max_iterations", "tolerance", "scheme")
+        name: getattr(tagger, name)
+        for name in ("c1", "c2", "min_freq", "max_iterations", "tolerance", "averaged", "scheme")
     }
     return {
         "name": "en", "language": "English", "classes": ["PER", "LOC", "ORG"],
@@ -135,7 +136,7 @@ def main(
     templates = (linear_chain(), skip_chain())
     plan = default_plan(lexicon.gazetteers.names if lexicon.gazetteers else (), NAMES)
     tagger = Tagger(
-        plan, lexicon, c1=c1, c2=c2, max_iterations=iterations, tolerance=tolerance, templates=templates
+        plan, lexicon, c1=c1, c2=c2, max_iterations=iterations, tolerance=tolerance, templates=templates, averaged=True
     )  # fmt: skip
     fit(tagger, documents, groups, console)
     model = replace(tagger.model_, weights=tagger.model_.weights.pruned(smallest))

@@ -14,6 +14,7 @@ from herdner.crf.model import LinkTable
 from herdner.crf.rules import SameWord
 from herdner.crf.templates import EdgeScale, linear_chain, skip_chain
 from herdner.inference import BACKENDS, UnsupportedGraph
+from herdner.ner.chains import OwnChains
 from herdner.ner.fitting import held_out_unaries
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError, read_model, write_model
@@ -183,6 +184,33 @@ def test_development_data_without_entities_are_refused_before_the_training():
     bare = [replace(document, tags=["O"] * len(document.tokens), entities=()) for document in news("dev")[:2]]
     with pytest.raises(ValueError, match="the development documents hold no entity"):
         Tagger().fit(news("dev")[:2], development=bare, progress=lambda *_: pytest.fail("the training began"))
+
+
+def test_an_averaged_chain_is_the_mean_of_all_that_were_trained(monkeypatch):
+    trained = []
+    train = OwnChains.train
+
+    def remembered(self, chosen, progress):
+        trained.append(train(self, chosen, progress))
+        return trained[-1]
+
+    monkeypatch.setattr(OwnChains, "train", remembered)
+    documents = news("train")[:20]
+    tagger = Tagger(max_iterations=8, n_folds=3, averaged=True).fit(documents)
+    assert len(trained) == 4
+    extractor, document = tagger.model_.extractor(), news("dev")[0]
+    single = [replace(tagger.model_, weights=each).extractor() for each in trained]
+    scores = [each.scores(document.tokens, document.sentence_offsets) for each in single]
+    mean = extractor.scores(document.tokens, document.sentence_offsets)
+    np.testing.assert_allclose(mean, sum(scores) / 4, atol=1e-9)
+    assert np.abs(mean - scores[0]).max() > 0.01
+    assert tagger.model_.link_tables[0].table.any()
+
+
+@pytest.mark.parametrize("options", [{"trainer": "crfsuite"}, {"c1": 0.1}])
+def test_chains_of_crfsuite_are_not_averaged(options):
+    with pytest.raises(ValueError, match="averaged chains need the trainer herdner"):
+        Tagger(averaged=True, **options).fit(news("dev")[:4])
 
 
 def test_no_development_documents_are_as_none():
