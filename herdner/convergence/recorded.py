@@ -59,6 +59,7 @@ def focus_of_labels(compiled: TableGraph, plan: Gibbs, sharing: Sharing, variabl
         keys = np.arange(z.shape[1], dtype=np.int64)
     elif sharing.kind == "bins":
         p = by_others(full_conditional(whole, variable), variable)
+        p = p[:, 1:] if p.shape[1] == 2 else p  # of two labels the bin is that of label 1
         keys = _numbered(np.maximum(np.rint(p * 2.0**32).astype(np.int64) * sharing.n_bins - 1, 0) >> 32)
     else:
         near = set(compiled.graph.blanket(variable).tolist())

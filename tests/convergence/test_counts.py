@@ -102,6 +102,15 @@ def test_recorded_states_of_two_labels_are_counted_as_the_loop_counts_them(name,
     assert np.array_equal(returns, wanted.returns)
 
 
+@pytest.mark.parametrize("n_bins", [1, 2, 4, 5])
+def test_a_probability_at_the_edge_of_a_bin_is_where_the_loop_puts_it(n_bins):
+    """A half, where neighbours differ; (b / B, (b + 1) / B] is a bin."""
+    graph = ising(0.4, np.zeros((2, 3)))
+    loop = focus(graph, bins(n_bins), 2).keys[0].tolist()
+    ours = focus_of_labels(compile_tables(graph), gibbs(), bins(n_bins), 2).keys[0].tolist()
+    assert len(set(zip(loop, ours, strict=True))) == len(set(loop)) == len(set(ours))
+
+
 @pytest.mark.parametrize("variable", [0, 3, -2])
 def test_any_variable_can_be_in_focus(variable):
     graph, n = GRAPHS["ring"], 8

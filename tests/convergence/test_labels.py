@@ -38,7 +38,7 @@ def key(plan: Gibbs, variable: int, x: tuple[int, ...], p: list[float]) -> tuple
     """What the paper's Y is of a state x, for a chain of variables."""
     kind = "blanket" if plan.sharing is None else plan.sharing.kind
     if kind == "bins":
-        b = plan.sharing.n_bins
+        b, p = plan.sharing.n_bins, p[1:] if len(p) == 2 else p
         return tuple(min(int(np.ceil(value * b - 1e-9)) - 1, b - 1) if value > 1e-9 else 0 for value in p)
     near = [j for j in range(len(x)) if abs(j - variable) == 1 or (kind == "complete" and j != variable)]
     if plan.dummy_edges and variable in (0, 3):
@@ -46,7 +46,7 @@ def key(plan: Gibbs, variable: int, x: tuple[int, ...], p: list[float]) -> tuple
     return tuple(x[j] for j in near)
 
 
-@pytest.mark.parametrize("variable", [0, 3])
+@pytest.mark.parametrize("variable", [0, 2, 3])
 @pytest.mark.parametrize("name", LABELLED)
 def test_the_parts_are_sums_over_all_states(name, variable):
     """HGW19 Sec. 4.3, read as sums over x, y and z, of states that the sampler itself recorded."""

@@ -1,12 +1,14 @@
-"""The scripts without figures: theorems of HG16 held against samples, and the numbers of HGW19's authors."""
+"""The scripts of theorems and of what the authors ask for next, and the numbers of HGW19's authors."""
 
 from __future__ import annotations
 
+import importlib
 import json
 
 import hg16_theory
 import hgw19_authors
 import hgw19_raw
+import papers_items
 import pytest
 from typer.testing import CliRunner
 
@@ -49,3 +51,19 @@ def test_ours_are_printed_beside_theirs(tmp_path) -> None:
     wrong = CliRunner().invoke(app, [str(graph), *options])
     assert wrong.exit_code == 1
     assert "the file ends early" in wrong.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "script", ["fwss_theorems", "fwss_dimensions", "hgw19_labels", "hg16_parallel", "dogs17_estimated"]
+)
+def test_a_quick_run_makes_its_lines_of_the_page(script, tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    importlib.import_module(script).main(quick=True, out=tmp_path)
+    found = json.loads((tmp_path / f"{script}.json").read_text())["results"]
+    items = [item for item in papers_items.load()[1] if item.command == script]
+    assert items
+    for item in items:
+        words, agrees = item.found(found)
+        assert agrees, f"{item.name}: {words}"
+    assert (tmp_path / f"{script}.png").stat().st_size > 10_000
