@@ -26,6 +26,9 @@ import pytest
 from commands import Call
 from data import ELSEWHERE, REPOSITORY
 
+from herdner.cli import app
+from herdner.ner.model_file import shipped_models
+
 DOCS = REPOSITORY / "docs"
 PAGES = DOCS / "pages"
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$", re.M | re.S)
@@ -159,6 +162,17 @@ def test_every_public_name_has_its_entry(site: Path) -> None:
             if not places & known and name != "__version__":
                 missing.append(f"{module}.{name}")
     assert not missing
+
+
+@pytest.mark.slow
+def test_every_command_and_every_model_has_its_section(site: Path) -> None:
+    commands = [command.name or command.callback.__name__ for command in app.registered_commands]
+    named = {"commands.html": [f"herdner-{name}" for name in [*commands, "corpora-list"]]}
+    named["models.html"] = [name.replace("_", "-") for name in shipped_models()]
+    assert len(commands) >= 10
+    for page, sections in named.items():
+        there = set(re.findall(r'<section id="([^"]+)"', (site / page).read_text(encoding="utf-8")))
+        assert not set(sections) - there
 
 
 @pytest.mark.slow
