@@ -282,14 +282,15 @@ cdef class SumProduct:
             for k in range(n_labels):
                 out[t + k] += log(self.told[a, k]) if self.plain[a] else self.log_told[a, k]
 
-    def unaries(self):
-        """float64[V, K]: the unary log-potentials with the messages."""
-        found = np.empty(np.shape(self.unary))
+    def unaries(self, int64_t first, int64_t last):
+        """float64[n, K]: the unary log-potentials, with the messages, of the chains from ``first`` to ``last``
+        (exclusive)."""
+        cdef int64_t start = self.offsets[first], s
+        found = np.empty((self.offsets[last] - start, self.unary.shape[1]))
         cdef double[:, ::1] rows = found
-        cdef int64_t s
         with nogil:
-            for s in range(self.offsets.shape[0] - 1):
-                self.add_heard(s, &rows[self.offsets[s], 0])
+            for s in range(first, last):
+                self.add_heard(s, &rows[self.offsets[s] - start, 0])
         return found
 
     cdef void keep_logs(self, Smoothed *c, int64_t s) noexcept nogil:

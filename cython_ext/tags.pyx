@@ -11,6 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 cdef extern from "Python.h":
     str PyUnicode_Substring(str text, Py_ssize_t start, Py_ssize_t end)
     object PyType_GenericAlloc(type kind, Py_ssize_t n_items)
+    void PyObject_GC_UnTrack(object value)
 
 
 def read_spans(const int32_t[::1] states not None, const uint8_t[::1] prefixes not None,
@@ -62,8 +63,15 @@ def make_spans(type kind not None, const int64_t[::1] starts not None, const int
     return spans
 
 
+cdef allocated(type kind, Py_ssize_t n_items):
+    """A value that will hold strings and numbers alone: no cycle, so that the garbage collector need not look at it."""
+    cdef object value = PyType_GenericAlloc(kind, n_items)
+    PyObject_GC_UnTrack(value)
+    return value
+
+
 cdef triple(type kind, object start, object end, object label):
-    cdef object span = PyType_GenericAlloc(kind, 3)
+    cdef object span = allocated(kind, 3)
     Py_INCREF(start)
     PyTuple_SET_ITEM(span, 0, start)
     Py_INCREF(end)
@@ -91,7 +99,7 @@ def make_entities(type kind not None, list spans not None, str text not None, co
         if not 0 <= first < end <= n:
             raise IndexError(f"{span} are not among {n} tokens")
         begin, stop = token_starts[first], token_ends[end - 1]
-        entity = PyType_GenericAlloc(kind, 0)
+        entity = allocated(kind, 0)
         PyObject_GenericSetAttr(entity, "start", begin)
         PyObject_GenericSetAttr(entity, "end", stop)
         PyObject_GenericSetAttr(entity, "label", (<tuple> span)[2])

@@ -170,10 +170,13 @@ class CRF:
         """``unary`` with start and end added at the borders of sentences: the chain's log-potentials without those
         tables.
         """
-        total = unary.copy()
-        total[sentence_offsets[:-1]] += self.start
-        total[sentence_offsets[1:] - 1] += self.end
-        return total
+        return self.add_borders(unary.copy(), sentence_offsets)
+
+    def add_borders(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+        """`with_borders` into ``unary`` itself."""
+        unary[sentence_offsets[:-1]] += self.start
+        unary[sentence_offsets[1:] - 1] += self.end
+        return unary
 
     def given(
         self, unary: NDArray[np.float64], links: Sequence[Links], beliefs: NDArray[np.float64]

@@ -93,11 +93,14 @@ def span_confidences(
     span's sentence and what is believed of linked tokens adds to it: the marginals that were ``found``, or else the
     states for certain.
     """
-    if spans and any(len(each.ends) for each in links):
+    if not spans:
+        return np.empty(0)
+    if any(len(each.ends) for each in links):
         beliefs = np.eye(unary.shape[1])[found.states] if found.marginals is None else found.marginals
-        unary = crf.given(unary, links, beliefs)
+        unary = crf.add_borders(crf.given(unary, links, beliefs), sentence_offsets)
+    else:
+        unary = crf.with_borders(unary, sentence_offsets)
     starts, ends = [span.start for span in spans], [span.end for span in spans]
-    unary = crf.with_borders(unary, sentence_offsets)
     return np.exp(linear_chain.span_log_probability(unary, crf.transition, sentence_offsets, states, starts, ends))
 
 

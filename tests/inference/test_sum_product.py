@@ -242,6 +242,29 @@ def test_the_tolerance_is_about_probabilities(tolerance):
         assert result.n_updates < fine.n_updates
 
 
+def one_name(n):
+    """A document of n sentences that all hold one name, each mention linked to the three before it."""
+    rng = np.random.default_rng(7)
+    graph = chain(rng.normal(size=(10 * n, 3)) * 2, rng.normal(size=(3, 3)), np.arange(0, 10 * n + 1, 10))
+    at = np.arange(n, dtype=np.int32) * 10 + 4
+    ends = np.concatenate([np.stack([at[:-k], at[k:]], axis=1) for k in (1, 2, 3)])
+    return FactorGraph(graph.domains, [*graph.factors, TableFactors(ends, np.eye(3)[None])])
+
+
+def test_work_grows_with_the_mentions_of_one_name_and_no_faster():
+    few, many = (make_backend("sum-product").infer(one_name(n)) for n in (300, 6000))
+    assert many.n_updates / 60_000 < 1.2 * few.n_updates / 3000
+
+
+def test_chains_decoded_in_blocks_are_as_decoded_at_once(monkeypatch):
+    graph = skip_chain(np.random.default_rng(4), 300, 5, 30, 60, strength=2.0)
+    known, form = make_backend("sum-product").infer_chains(graph)
+    monkeypatch.setattr(sum_product, "BLOCK", 7)
+    assert np.array_equal(make_backend("sum-product").infer(graph).state, known.state)
+    best = chain(form.unary, form.tables[0], form.offsets)
+    assert np.array_equal(make_backend("viterbi").infer(best).state, known.state)
+
+
 def test_spans_by_the_chains_with_messages():
     """On a forest the probability of a span is exact."""
     rng = np.random.default_rng(2)

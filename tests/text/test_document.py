@@ -105,7 +105,9 @@ def test_entities_of_tokens_that_are_not_there_are_refused():
             document.entities_from_spans([wrong])
     with pytest.raises(ValueError, match="differ in number"):
         document.entities_from_spans([Span(0, 1, "PER")], [0.5, 0.5])
-    assert hash(document.entities_from_spans([Span(0, 1, "PER")])[0]) == hash(Entity(0, 3, "PER", "Ada"))
+    (entity,) = document.entities_from_spans([Span(0, 1, "PER")])
+    assert pickle.loads(pickle.dumps(entity)) == entity == Entity(0, 3, "PER", "Ada")
+    assert hash(entity) == hash(Entity(0, 3, "PER", "Ada"))
 
 
 def test_refusals():

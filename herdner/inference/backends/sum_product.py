@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from time import perf_counter
 from typing import ClassVar
 
@@ -22,6 +23,8 @@ from herdner.inference.backends.viterbi import Viterbi, expected, group_counts
 from herdner.inference.gibbs.start import repaired
 from herdner.inference.result import Result
 from herdner.sampling.record import Record
+
+BLOCK = 1 << 16  # variables whose chains are decoded at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,28 +70,34 @@ class SumProduct:
             UnsupportedGraph: A factor joins more than two variables.
             ImpossibleGraph: Messages show that no state is allowed.
         """
-        return self.infer_chains(graph, record)[0]
+        return self._inferred(graph, record)[0]
 
     def infer_chains(self, graph: Graph, record: Record | None = None) -> tuple[Result, ChainForm]:
         """What `infer` gives, and the chains with the messages added to their unary log-potentials: so that, for
         instance, `herdner.inference.linear_chain.span_log_probability` gives the beliefs of whole spans.
         """
+        result, chains, loop = self._inferred(graph, record)
+        return result, chains if loop is None else _with_messages(chains, loop)
+
+    def _inferred(self, graph: Graph, record: Record | None) -> tuple[Result, ChainForm, loops.SumProduct | None]:
+        """The result, the chains, and the messages; None: there are no links."""
         began = perf_counter()
         self.takes.check("sum-product", record)
         table_counts = self.table_counts if record is None else record.table_counts
         compiled = compile_tables(graph)
         if compiled.links is None and isinstance(form := compiled.chain, ChainForm):
-            return self._bounded(compiled, self._smoothed(compiled, form, table_counts, began)), form
+            return self._bounded(compiled, self._smoothed(compiled, form, table_counts, began)), form, None
         chains = compiled.linked_chains
         if isinstance(chains, str):
             raise UnsupportedGraph(
                 f"{chains}: sum-product needs factors of one or two variables, and tables that fit into memory; use"
                 " max-product, mean-field or gibbs"
             )
-        result, form, loop, sweeps = self._passed(compiled, chains, began)
+        result, loop, sweeps = self._passed(compiled, chains, began)
         if table_counts:
+            form = _with_messages(chains.form, loop)
             result = replace(result, table_counts=_table_counts(compiled, chains, form, loop))
-        return self._bounded(compiled, sweeps.give(result)), form
+        return self._bounded(compiled, sweeps.give(result)), chains.form, loop
 
     def _bounded(self, compiled: TableGraph, result: Result) -> Result:
         """The result with bounds of the error of its marginals, if they are wanted."""
@@ -100,8 +109,8 @@ class SumProduct:
 
     def _passed(
         self, compiled: TableGraph, chains: LinkedChains, began: float
-    ) -> tuple[Result, ChainForm, loops.SumProduct, Interruptible]:
-        """What was reached by all sweeps: the result, the chains with the messages, and the messages."""
+    ) -> tuple[Result, loops.SumProduct, Interruptible]:
+        """What was reached by all sweeps: the result, and the messages."""
         fixed = chains.form.constant
         check_possible(fixed)
         loop = loops.SumProduct(chains, self.damping, self.tolerance)
@@ -111,11 +120,7 @@ class SumProduct:
         log_z = fixed + float(loop.log_zs.sum()) + loop.log_corrections()
         if log_z == -np.inf:
             raise ImpossibleGraph("-inf entries forbid every pair of labels of a link; allow one for each link")
-        runs = chains.form
-        form = ChainForm(None, runs.offsets, loop.unaries(), runs.tables, runs.edge_table, fixed)
-        state = np.empty(len(form.unary), np.int32)
-        arrays = form.unary, form.tables, form.offsets, form.edge_table
-        chain_loops.viterbi(*arrays, state, np.empty(len(form.offsets) - 1))
+        state = _best_state(chains.form, loop)
         log_potential = loop.log_potential(state)
         if log_potential == -np.inf:
             state = repaired(compiled, state, 0, "sum-product")
@@ -128,7 +133,7 @@ class SumProduct:
             n_updates=loop.n_updates,
             seconds=perf_counter() - began,
         )
-        return result, form, loop, sweeps
+        return result, loop, sweeps
 
     def _smoothed(self, compiled: TableGraph, form: ChainForm, table_counts: bool, began: float) -> Result:
         """The result on a graph that is chains alone."""
@@ -145,6 +150,26 @@ def _advance(loop: loops.SumProduct, chains: LinkedChains, n_sweeps: int, send: 
                 f"-inf entries forbid every state: they leave the chain of variable {loop.fault} no labelling; allow a"
                 " label for each variable and a pair of labels for each edge"
             )
+
+
+def _with_messages(form: ChainForm, loop: loops.SumProduct) -> ChainForm:
+    """The chains with the messages added to their unary log-potentials."""
+    return replace(form, unary=loop.unaries(0, len(form.offsets) - 1))
+
+
+def _best_state(form: ChainForm, loop: loops.SumProduct) -> NDArray[np.int32]:
+    """The best state of the chains given the messages; many chains at a time, so that memory stays small."""
+    state = np.empty(len(form.unary), np.int32)
+    n_chains = len(form.offsets) - 1
+    cuts = np.searchsorted(form.offsets[:-1], np.arange(0, len(state), BLOCK)).tolist()
+    for first, last in pairwise(sorted({*cuts, n_chains})):
+        start, end = form.offsets[first], form.offsets[last]
+        edges = None if form.edge_table is None else form.edge_table[start:end]
+        offsets = form.offsets[first : last + 1] - start
+        chain_loops.viterbi(
+            loop.unaries(first, last), form.tables, offsets, edges, state[start:end], np.empty(last - first)
+        )
+    return state
 
 
 def _table_counts(
