@@ -32,6 +32,7 @@ from herdner.evaluation.calibration import MEASURES, Claims, claims, reliability
 from herdner.evaluation.tabular import markdown_table
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
+from herdner.text.tokenize import Tokenizer
 
 Floats = NDArray[np.float64]
 
@@ -111,7 +112,8 @@ def main(
     experiment.title += f", {Path(test.partition(':')[0]).name}"
     tagger = herdner.load(model)
     known = {tag.partition("-")[2] for tag in tagger.labels}
-    gold = [d for d in read(parse_source(test), map_labels="MISC" not in known) if len(d.tokens)]
+    source = parse_source(test)
+    gold = [d for d in read(source, map_labels="MISC" not in known, tokenizer=Tokenizer()) if len(d.tokens)]
     gold = gold[: experiment.size(quick=20, full=len(gold))]
     bare = [replace(document, tags=None, entities=()) for document in gold]
     methods = {name: claims(gold, found) for name, found in predictions(tagger, bare).items()}
