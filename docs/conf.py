@@ -55,6 +55,7 @@ autodoc_preserve_defaults = True
 autodoc_type_aliases = {name: name for name in ("Seed", "Graph")}
 autodoc_mock_imports = ["presidio_analyzer", "transformers"]
 napoleon_numpy_docstring = False
+napoleon_attr_annotations = False  # the signature of the class has them
 add_module_names = False
 python_maximum_signature_line_length = 100
 

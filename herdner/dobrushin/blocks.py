@@ -123,7 +123,12 @@ class _Block:
     """One block: its links, its tracked variables and the boxes of what its parts say."""
 
     def __init__(self, linked: Linked, told: Box, ends: tuple[int, int], wanted: Sequence[int]) -> None:
-        """``told``: the boxes of all links, added up at their variables; ``wanted``: variables that are tracked too."""
+        """The block between two ends.
+
+        Args:
+            told: The boxes of all links, added up at their variables.
+            wanted: Variables that are tracked too.
+        """
         form, (first, last) = linked.form, ends
         self.linked, self.told, self.first, self.last = linked, told, first, last
         self.slots = linked.slots_of(first, last)

@@ -24,7 +24,8 @@ class InfluenceEstimate:
     them, and no bound of anything. So no function of this package that bounds takes it, and what it gives is an order
     alone. The guarantee of that order, by a bound of influence, is `dobrushin_variation` (tightest(graph), order).
 
-    n_samples  the states it was estimated from
+    Attributes:
+        n_samples: The states it was estimated from.
     """
 
     n_samples: int
