@@ -36,6 +36,19 @@ static ALWAYS_INLINE uint64_t blanket_key(const sampler *s, int64_t i, const lab
     return key;
 }
 
+/* Where a blanket's weights stand among those of a dense table: the key's digits, the first member's last, so that the
+ * weights for all its labels stand together. `first`: its label, or 0. */
+static ALWAYS_INLINE uint64_t blanket_place(const sampler *s, int64_t i, const label *x, int first) {
+    const int64_t begin = s->w.key_starts[i];
+    uint64_t place = 0;
+    for (int64_t e = s->w.key_starts[i + 1] - 1; e > begin; e--) {
+        const int32_t j = s->w.key_members[e];
+        place = place * s->m.c.sizes[j] + x[j];
+    }
+    if (begin == s->w.key_starts[i + 1]) return 0;
+    return place * s->m.c.sizes[s->w.key_members[begin]] + (first ? x[s->w.key_members[begin]] : 0);
+}
+
 /* How many neighbours have each label, whoever they are; for two labels the sum of the neighbours (HG16 Sec. 4.3). */
 static ALWAYS_INLINE uint64_t sum_key(const sampler *s, int64_t i, const label *x) {
     uint64_t key = 0;

@@ -131,10 +131,10 @@ static inline int pick_fixed(const double *p, int n, double u) {
     return x;
 }
 
-/* Herds with the weights of a key, whose start may be due. */
-static ALWAYS_INLINE int herd_key(const sampler *s, worker *w, int64_t i, uint64_t key, const double *p, double *decides,
-                                  int n, int width, const int circular, const double bound, int drawn) {
-    double *slot = signed_slot(s, w, i, key);
+/* Herds with the weights of a key, whose start may be due; `place`: where they stand in a dense table. */
+static ALWAYS_INLINE int herd_key(const sampler *s, worker *w, int64_t i, uint64_t key, uint64_t place, const double *p,
+                                  double *decides, int n, int width, const int circular, const double bound, int drawn) {
+    double *slot = signed_slot(s, w, i, key, place);
     if (!slot) return s->x[i];
     if (is_unborn(slot)) {
         const int x = start_labels(slot, p, n, circular, bound > 0.0, drawn, mix_pair(s->weight_key, i, key));
@@ -163,7 +163,7 @@ static int draw_labels_any(const sampler *s, worker *w, int64_t i, double total,
     } else {
         key = key_of(s, i);
     }
-    return herd_key(s, w, i, key, w->p, w->cumulative, n, width, s->plan.form == CIRCULAR, s->plan.error_bound, drawn);
+    return herd_key(s, w, i, key, key, w->p, w->cumulative, n, width, s->plan.form == CIRCULAR, s->plan.error_bound, drawn);
 }
 
 /* w: of the labels, and its total; scratch, decides: rows. */
@@ -176,7 +176,21 @@ static ALWAYS_INLINE int draw_labels(const sampler *s, worker *k, int64_t i, con
     fixed_labels_p(w, total, scratch, width);
     const uint64_t key = draw == DRAW_BLANKET ? blanket_key(s, i, s->x) : draw == DRAW_SUM ? sum_key(s, i, s->x)
                                               : labels_bin(s, scratch, n);
-    return herd_key(s, k, i, key, scratch, decides, n, width, 1, 0.0, 0);
+    const uint64_t place = draw == DRAW_BLANKET ? blanket_place(s, i, s->x, 1) : key;
+    return herd_key(s, k, i, key, place, scratch, decides, n, width, 1, 0.0, 0);
+}
+
+enum { AHEAD_LABELS = 2, MOST_FETCHED = 256 };
+
+/* Asks for the weights that variable i will need, whatever label the first of its blanket gets until then: in a chain the
+ * variable before it. Without that each update waits for the memory, as its weights depend on the update before. */
+static ALWAYS_INLINE void fetch_blanket(const sampler *s, int64_t i) {
+    const int64_t begin = s->w.key_starts[i];
+    if (!s->dense || first_key(s, i) < 0 || begin == s->w.key_starts[i + 1]) return;
+    const int64_t words = s->w.words, n = s->m.c.sizes[s->w.key_members[begin]] * words;
+    if (n > MOST_FETCHED) return;
+    const double *from = s->dense + (first_key(s, i) + blanket_place(s, i, s->x, 0)) * words;
+    for (int64_t k = 0; k < n; k += 8) __builtin_prefetch(from + k, 1);
 }
 
 /* Returns the new label. */
@@ -212,6 +226,8 @@ static ALWAYS_INLINE int update_labels(const sampler *s, worker *w, int64_t i, d
         int64_t last = -1;                                                                                             \
         int x = 0;                                                                                                     \
         EACH_VARIABLE {                                                                                                \
+            if (DRAW == DRAW_BLANKET && j + AHEAD_LABELS < n)                                                          \
+                fetch_blanket(s_, order ? order[j + AHEAD_LABELS] : i + AHEAD_LABELS);                                 \
             switch (width) {                                                                                           \
                 case 4: x = update_labels(s_, w, i, u[j], n_labels, 4, DRAW, last, x); break;                          \
                 case 8: x = update_labels(s_, w, i, u[j], n_labels, 8, DRAW, last, x); break;                          \

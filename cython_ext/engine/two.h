@@ -38,7 +38,7 @@ static ALWAYS_INLINE int draws_one(double odds, double u) { return u * (1.0 + od
 /* The label that the weight of a key decides on; `drawn` is the one drawn at random, for an error bound. */
 static ALWAYS_INLINE int herd_two_key(const sampler *s, worker *w, int64_t i, uint64_t key, int64_t p, int drawn) {
     if (s->fractions) return herd_fraction(s->fractions + first_key(s, i) + key, p);
-    double *slot = signed_slot(s, w, i, key);
+    double *slot = signed_slot(s, w, i, key, key);
     if (!slot) return s->x[i];
     const int unborn = is_unborn(slot), circular = s->plan.form == CIRCULAR;
     if (circular && s->plan.error_bound == 0.0) { /* what `fractions` would hold */
