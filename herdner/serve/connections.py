@@ -70,9 +70,12 @@ class Connection(H11Protocol):
 
 
 def configured(app: ASGIApp) -> uvicorn.Config:
-    """uvicorn as ``herdner serve`` runs it."""
+    """uvicorn as ``herdner serve`` runs it.
+
+    It warns of what strangers send, a line each: they could fill the log and, where nobody reads it, stop the server.
+    """
     return uvicorn.Config(
-        app, http=Connection, log_level="warning", access_log=False, server_header=False, proxy_headers=False,
+        app, http=Connection, log_level="error", access_log=False, server_header=False, proxy_headers=False,
         ws="none", timeout_keep_alive=5, timeout_graceful_shutdown=_TO_FINISH,
         h11_max_incomplete_event_size=HEADER_BYTES,
     )  # fmt: skip

@@ -189,6 +189,7 @@ def main() -> int:
     try:
         assert server.stderr is not None
         port = int(server.stderr.readline().rpartition(":")[2].split()[0])
+        # From here on nobody reads what it says, as where a log is full: that must not stop it.
         return judged(("127.0.0.1", port), options.requests, options.clients, options.patience)
     finally:
         server.terminate()

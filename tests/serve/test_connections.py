@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 import time
@@ -137,3 +138,20 @@ def test_headers_that_are_too_long_are_refused(address: tuple[str, int]) -> None
     with socket.create_connection(address, timeout=5) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 2 * connections.HEADER_BYTES)
         assert client.recv(1000).startswith(b"HTTP/1.1 400")
+
+
+def test_what_strangers_send_is_not_logged(address: tuple[str, int]) -> None:
+    """A line for each would fill a log or, where nobody reads it, the pipe: and the server would stop there."""
+    told: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = told.append  # type: ignore[method-assign]
+    logging.getLogger("uvicorn.error").addHandler(handler)
+    try:
+        for data in (b"\0\n\n", b"GET\r\n\r\n", b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n"):
+            with socket.create_connection(address, timeout=5) as client:
+                client.sendall(data)
+                assert client.recv(1000).startswith(b"HTTP/1.1 400")
+        assert b"200 OK" in answered(address)
+    finally:
+        logging.getLogger("uvicorn.error").removeHandler(handler)
+    assert not told
