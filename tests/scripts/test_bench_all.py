@@ -1,0 +1,29 @@
+"""The table of all benchmarks: what a figure is, and what a script that fails says."""
+
+from __future__ import annotations
+
+import pytest
+from bench_all import Figure, at, commands, figures, recorded, row, run
+
+
+def test_a_figure_is_the_median_ratio_beside_the_lowest_and_the_highest():
+    runs = [{"a": {"ours": ours, "theirs": theirs}} for ours, theirs in ((2, 10), (1, 9), (4, 12))]
+    figure = Figure("work", "script", at("a", "ours"), "ns", "peer", at("a", "theirs"))
+    assert figure.cells(runs) == ("work", "2 ns", "10, peer", "**5 times**", "3 to 9")
+    alone = Figure("work", "script", at("a", "ours"), "s")
+    assert alone.cells(runs) == ("work", "**2** s", "", "", "1 to 4")
+
+
+def test_rows_are_found_by_their_names():
+    found = {"rows": [{"what": "x", "ns": 4.0, "recorded_ns": 6.0}, {"what": "y", "ns": 1.0}]}
+    assert (row("x")(found), recorded("x")(found), row("y")(found)) == (4.0, 1.5, 1.0)
+
+
+def test_every_figure_is_of_a_script_that_is_run():
+    assert {figure.script for figure in figures()} == set(commands("a:conll", "b:conll"))
+    assert len({figure.what for figure in figures()}) == len(list(figures()))
+
+
+def test_a_script_that_fails_ends_it_with_one_line():
+    with pytest.raises(SystemExit, match=r"bench_start.py --none: .*No such option"):
+        run(["bench_start.py", "--none"])
