@@ -66,9 +66,8 @@ def tag_files(
 
     The workers must reach inputs and output. The output gets ``part-0000000.jsonl`` (or ``.parquet``), ... and
     ``manifest.json``. The parts, one behind the other, are what ``herdner tag -f jsonl`` writes, whatever the number
-    of workers: document i of all has the random numbers of child i of ``seed``. Parts appear when they are complete.
-    A run that was stopped goes on where it was when it is called again; a part whose worker dies is done by another.
-    ``backend``, its ``options``, ``links`` and ``uncertainty`` are those of `Tagger.pipe`, plain values.
+    of workers: document i of all has the random numbers of child i of ``seed``. A run that was stopped goes on where it
+    was when it is called again. ``backend``, its ``options``, ``links`` and ``uncertainty`` are those of `Tagger.pipe`.
 
     Args:
         inputs: Paths, folders or globs of any file system that fsspec knows.

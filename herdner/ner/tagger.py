@@ -187,12 +187,10 @@ class Tagger(Estimator):
             base: Adapt this tagger's model. Plan, lexicon, scheme and tokenizer are its own, and so are the links,
                 unless ``templates`` are given. Its weights and tables are where learning starts and what it is drawn
                 to, by ``c2`` and ``learner.l2``; they stay where the documents say nothing. There may be new classes.
-            start: A tagger with the same features from whose weights the search for those of the chain starts; where it
-                ends does not depend on it.
+            start: A tagger with the same features, at whose weights the search begins; where it ends is the same.
             document_weights: By how much each document counts for the chain, 1 if None.
             groups: Of each document, the source that it is from; each counts the same for the calibration.
-            guideline: One of the groups, which annotate by different rules: the model follows those of this one
-                (`herdner.ner.guidelines`).
+            guideline: One of the groups, whose rules of annotation the model follows (`herdner.ner.guidelines`).
         """
         self._check_names()
         adapted = None if base is None else base._model
