@@ -28,8 +28,13 @@ typedef int64_t unaligned_mask __attribute__((vector_size(32), aligned(8), may_a
 
 /* Four numbers -1 or 0 as a mask. */
 static ALWAYS_INLINE quad_mask widened(const int16_t *from) {
-#ifdef __AVX2__
-    typedef short eight __attribute__((vector_size(16))); /* compilers do not find it themselves */
+#ifdef __clang__
+    typedef int16_t narrow __attribute__((vector_size(8)));
+    narrow four;
+    memcpy(&four, from, sizeof(four));
+    return __builtin_convertvector(four, quad_mask);
+#elif defined(__AVX2__)
+    typedef short eight __attribute__((vector_size(16))); /* GCC does not find it itself */
     typedef int64_t two __attribute__((vector_size(16)));
     two four = {0, 0};
     memcpy(&four, from, 4 * sizeof(*from));
