@@ -26,6 +26,7 @@ from herdner.sampling.driving import Uniforms
 from herdner.sampling.plan import Plan
 
 _PIECE_SECONDS = 0.1  # between looks for Ctrl-C
+_SHARED_PIECE_SECONDS = 0.02  # by threads, which wait for each other much longer where the machine gets busy
 _MOST_JOINT = 2**24
 
 
@@ -206,7 +207,8 @@ class Run:
             for found in [share.result() for share in shares]:
                 self.check(*found)
         seconds = max(perf_counter() - began, 1e-6)
-        self.piece = max(1, int(piece * min(4.0, _PIECE_SECONDS / seconds)))
+        aim = _PIECE_SECONDS if pool is None else _SHARED_PIECE_SECONDS
+        self.piece = max(1, int(piece * min(4.0, aim / seconds)))
 
     def release(self) -> None:
         """Keeps only what was recorded: weights and exponentials make room for the averages."""
