@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 _came: list[int] = []
 
@@ -15,9 +23,14 @@ def end_at_once() -> None:
 
 
 def unwind() -> None:
-    """From now on Ctrl-C raises KeyboardInterrupt, where there was `end_at_once` before."""
+    """From now on Ctrl-C raises KeyboardInterrupt, where there was `end_at_once` before.
+
+    Python drops a KeyboardInterrupt that is raised in a callback of the garbage collector or of an import, prints a
+    traceback and goes on; here nothing is printed, and it is raised once more a moment later.
+    """
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, _raise)
+        sys.unraisablehook = _raise_again
 
 
 def remember() -> None:
@@ -27,9 +40,7 @@ def remember() -> None:
 
 
 def came() -> bool:
-    """Whether there was a Ctrl-C. Python drops a KeyboardInterrupt that is raised in a callback of the garbage
-    collector or of an import, and goes on: what would go on for ever asks here before.
-    """
+    """Whether there was a Ctrl-C: what would go on for ever asks here before."""
     return bool(_came)
 
 
@@ -45,3 +56,18 @@ def _note(number: int, _: object) -> None:
 def _raise(number: int, _: object) -> None:
     _came.append(number)
     raise KeyboardInterrupt
+
+
+def _raise_again(lost: UnraisableHookArgs) -> None:
+    if not issubclass(lost.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
+    else:  # in a thread: told here, it would be raised within this hook, and dropped again
+        _thread.start_new_thread(_tell_soon, ())
+
+
+def _tell_soon() -> None:
+    time.sleep(0.01)
+    if hasattr(signal, "pthread_kill"):  # which also wakes what the main thread waits for
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
