@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from herdner.crf.model import LinkTable
 from herdner.crf.templates import EdgeScale, SkipChain
@@ -112,15 +111,3 @@ def link_tables(templates: Sequence[SkipChain], base: Model | None, labels: Sequ
         scale = EdgeScale() if template.scaled else None
         found.append(LinkTable(template, table, scale if own is None else own.scale))
     return tuple(found)
-
-
-def checked_weights(weights: Sequence[float] | NDArray[np.float64] | None, n_documents: int) -> NDArray[np.float64]:
-    """float64[documents]: by how much each document counts. ValueError where they are no such numbers."""
-    if weights is None:
-        return np.ones(n_documents)
-    found = np.asarray(weights, np.float64)
-    if found.shape != (n_documents,):
-        raise ValueError(f"{n_documents} documents but document_weights of shape {found.shape}: give a number for each")
-    if not (np.isfinite(found).all() and (found >= 0).all() and found.any()):
-        raise ValueError("document_weights are finite, at least 0, and not all 0")
-    return found

@@ -217,6 +217,14 @@ class Decoder:
         unary = self.extractor.scores(self.read(document).tokens, document.sentence_offsets)
         return self.crf.chain_marginals(unary, document.sentence_offsets)
 
+    def links(self, document: Document) -> dict[str, NDArray[np.int32]]:
+        """Which tokens are linked: int32[F, 2], the earlier first, by the name of the rule."""
+        document, found = self.read(document), dict[str, NDArray[np.int32]]()
+        for each in self.crf.link_tables:
+            edges, name = each.template.links(document.tokens, document.sentence_offsets), each.template.name
+            found[name] = np.concatenate([found[name], edges]) if name in found else edges
+        return found
+
     def tagged(
         self,
         documents: Sequence[Document],

@@ -60,7 +60,8 @@ from herdner.crf.rules import RULES, Rule, SameWord, checked_links, rule_from_te
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.inference import Backend
 from herdner.ner.decode import DEFAULT_BACKEND, Decoded, backend_of, decode, span_confidences
-from herdner.ner.fitting import development_f1, gather
+from herdner.ner.development import development_f1
+from herdner.ner.link_learning import gather
 from herdner.ner.model import link_table_to_dict, link_tables_from, truth
 from herdner.ner.model_file import LAYER_FORMAT, check_arrays, read_model, undamaged, write_model
 from herdner.ner.scored import (

@@ -6,8 +6,9 @@ import importlib.resources
 import os
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeVar, overload
 from weakref import WeakKeyDictionary
@@ -18,50 +19,27 @@ from numpy.typing import NDArray
 from herdner.base.checks import whole
 from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
-from herdner.crf.bayesian import TableParticles, sample_tables
-from herdner.crf.learning import Learner, LearningCurve, Score, Step, learn
-from herdner.crf.likelihood import ImpossibleTags
-from herdner.crf.model import CRF, LinkTable
-from herdner.crf.objectives import Examples
-from herdner.crf.templates import LinearChain, SkipChain, Template, linear_chain, skip_chain
+from herdner.crf.learning import Learner, LearningCurve
+from herdner.crf.templates import Template, linear_chain
 from herdner.crf.trainer import Progress, Stop
-from herdner.crf.weights import ChainWeights
-from herdner.inference import Backend, make_backend
-from herdner.ner.adapting import (
-    ADAPTING,
-    checked_start,
-    checked_weights,
-    link_tables,
-    tell_look_alikes,
-    untrained,
-)
-from herdner.ner.chains import TRAINERS, Chains, CRFsuiteChains, OwnChains, Penalty, TrainerName
+from herdner.inference import Backend
+from herdner.ner.chains import TrainerName
 from herdner.ner.decode import DEFAULT_BACKEND, Decoder, backend_of
 from herdner.ner.explain import Explanation, explain
-from herdner.ner.features import FeaturePlan, default_plan, make_extractor
-from herdner.ner.fitting import (
-    TrainChain,
-    calibration,
-    check_development,
-    development_f1,
-    gather,
-    held_out_unaries,
-    judged,
-    numbered,
-)
-from herdner.ner.guidelines import Corpora, Guided, GuidedChains
+from herdner.ner.features import FeaturePlan
+from herdner.ner.lessons import Lessons
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.names import Finder, Names
 from herdner.ner.names.known import NamesLike
-from herdner.ner.recasing import reader
-from herdner.ner.streams import Batch, Item, TextOrDocument, awaited, batches, kept_apart, ordered
-from herdner.ner.supervision import Supervision, supervise
+from herdner.ner.recipe import Recipe
+from herdner.ner.streams import Item, TextOrDocument, awaited, batches, kept_apart, ordered
+from herdner.ner.tagging import BatchTagger, read_source
+from herdner.ner.training import Origin, train
 from herdner.text.document import Document
 from herdner.text.failure import Failure
-from herdner.text.io.formats import with_tokens
-from herdner.text.tags import SCHEMES, Scheme
+from herdner.text.tags import Scheme
 from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
 Context = TypeVar("Context")
@@ -192,162 +170,15 @@ class Tagger(Estimator):
             groups: Of each document, the source that it is from; each counts the same for the calibration.
             guideline: One of the groups, whose rules of annotation the model follows (`herdner.ner.guidelines`).
         """
-        self._check_names()
-        adapted = None if base is None else base._model
-        templates = self._link_templates(adapted)
-        known = () if adapted is None else adapted.weights.labels
-        documents, taught = supervise(list(documents), tags, self.scheme, known)
-        tell_look_alikes(taught.gold, known)
-        development = _development_data(development)
-        counts, sources = checked_weights(document_weights, len(documents)), numbered(groups, len(documents))
-        without_weights = self._untrained(adapted)
-        read = reader(without_weights.plan, without_weights.lexicon)
-        documents, development = list(map(read, documents)), list(map(read, development))
-        first = None if start is None else start._model
-        corpora = None if guideline is None else Corpora(tuple(groups or ()), guideline)
-        chains = self._chains(without_weights, documents, taught, adapted, first, counts, corpora)
-
-        def train(chosen: Sequence[int] | None, stage: str) -> Model:
-            try:
-                return replace(without_weights, weights=chains.train(chosen, _staged(progress, stage)))
-            except ImpossibleTags as error:
-                raise ValueError(
-                    f"document {documents[error.document].id or error.document}: no tags that its tokens may have are"
-                    f" well formed in {self.scheme}; look for tags that collide with open ones beside them"
-                ) from None
-
-        model, curve, unaries = train(None, "chain"), None, None
-        if templates or self.n_particles:
-            tables = link_tables(templates, adapted, model.weights.labels)
-            model = replace(model, link_tables=tables) if adapted is not None else model
-            rest = train, development, progress, seed
-            model, curve, unaries = self._with_links(model, tables, documents, taught, *rest)
-        if self.calibrated and unaries and min(self.n_folds, len(documents)) > 1:
-            found = judged(model.crf(), model.weights.labels, documents, unaries, taught)
-            model = replace(model, calibration=calibration(found, sources, adapted and adapted.calibration))
+        recipe = Recipe(**{each.name: getattr(self, each.name) for each in fields(Recipe)})
+        origin = Origin(base and base._model, start and start._model)
+        empty = recipe.without_weights(origin.base)
+        lessons = Lessons.of(empty, origin.base, documents, tags, development, document_weights, groups, guideline)
+        model, curve = train(recipe, empty, lessons, origin, progress, seed)
         self.model_ = replace(model, card=dict(card or {}))
         self.learning_curve_: LearningCurve | None = curve
         self._forget_compiled()
         return self
-
-    def _chains(
-        self,
-        model: Model,
-        documents: Sequence[Document],
-        taught: Supervision,
-        base: Model | None,
-        start: Model | None,
-        document_weights: NDArray[np.float64],
-        corpora: Corpora | None,
-    ) -> Chains:
-        """What trains chains on the documents, with the features of a model that lacks its weights."""
-        first = None if start is None else checked_start(start, model.plan, model.lexicon, taught.labels)
-        own = self.trainer == "herdner" and not self.c1
-        if not own and (base or start or taught.borders or (document_weights != 1).any()):
-            raise ValueError(
-                "CRFsuite trains from nothing, on whole annotation, and all documents count the same: use the"
-                " trainer herdner, without an L1 norm"
-            )
-        extractor = make_extractor(model.plan, model.lexicon)
-        features = [extractor.keys(d.tokens, d.sentence_offsets) for d in documents]
-        guided = None if corpora is None else Guided.of(documents, features, corpora, model.plan, model.lexicon)
-        features = features if guided is None else guided.features
-        offsets = [document.sentence_offsets for document in documents]
-        usual = Penalty() if base is None else ADAPTING
-        c2 = usual.c2 if self.c2 is None else self.c2
-        penalty = Penalty(self.c1, c2, usual.min_freq if self.min_freq is None else self.min_freq)
-        if not own:
-            chains = CRFsuiteChains(features, offsets, taught.gold, penalty, self.max_iterations)
-            return chains if guided is None else GuidedChains(chains, guided)
-        chains = OwnChains(
-            features, offsets, taught.allowed, taught.labels, penalty, Stop(self.max_iterations, self.tolerance),
-            base=None if base is None else base.weights, start=first, document_weights=document_weights,
-            borders=taught.borders, counted=taught.counted,
-        )  # fmt: skip
-        return chains if guided is None else GuidedChains(chains, guided)
-
-    def _untrained(self, base: Model | None) -> Model:
-        """A model that lacks its weights, as the base or the parameters have it."""
-        if base is not None:
-            return untrained(base, self.plan, self.lexicon, self.scheme, self.tokenizer)
-        lexicon = self.lexicon or Lexicon()
-        plan = self.plan or default_plan(lexicon.gazetteers.names if lexicon.gazetteers else ())
-        tokenizer = self.tokenizer or TokenizerSettings()
-        return Model(ChainWeights.none(), plan, lexicon, self.scheme, self.constrained, tokenizer)
-
-    def _with_links(
-        self,
-        model: Model,
-        tables: tuple[LinkTable, ...],
-        documents: Sequence[Document],
-        taught: Supervision,
-        train: TrainChain,
-        development: Sequence[Document],
-        progress: Progress | None,
-        seed: int,
-    ) -> tuple[Model, LearningCurve | None, list[NDArray[np.float64]] | None]:
-        """The model with learned tables of links, where anything is linked, and with particles; and the log-potentials
-        by the folds' chains, where they were needed. A model that has tables adapts them: they are the mean of the
-        prior.
-        """
-        labels = model.weights.labels
-        linked = any(len(each.template.links(d.tokens, d.sentence_offsets)) for each in tables for d in documents)
-        if not linked and not self.n_particles:
-            return model, None, None
-        states, chains = _states(model, documents, taught), [model.weights]
-
-        def report(step: Step) -> None:
-            if progress is not None:
-                loss = step.value * sum(map(len, states))
-                progress(step.iteration, {"stage": "links", "loss": loss, "f1": step.score})
-
-        def train_fold(chosen: Sequence[int], stage: str) -> Model:
-            fold = train(chosen, stage)
-            chains.append(fold.weights)
-            return fold
-
-        unaries = held_out_unaries(documents, labels, self.n_folds, train_fold)
-        if self.averaged:
-            model = replace(model, weights=ChainWeights.mean(chains))
-        crf = replace(model.crf(), link_tables=tables) if linked else model.crf()
-        examples, curve = gather(crf, documents, unaries, states), None
-        if linked:
-            score = _development_f1(model, development) if development else None
-            adapted = bool(model.link_tables)
-            crf, curve = learn(
-                crf, examples, self.learner, score=score, seed=seed, progress=report, adapted=adapted
-            )  # fmt: skip
-            transition = np.where(np.isfinite(crf.transition), crf.transition, model.weights.transition)
-            model = replace(model, weights=replace(model.weights, transition=transition), link_tables=crf.link_tables)
-        return replace(model, particles=self._sampled(crf, examples, seed)), curve, unaries
-
-    def _sampled(self, crf: CRF, examples: Examples, seed: int) -> TableParticles | None:
-        """Particles of the posterior whose prior is that of the learner."""
-        if not self.n_particles:
-            return None
-        l2 = (self.learner or Learner()).l2
-        return sample_tables(crf, examples, self.n_particles, l2=l2, seed=child(seed, 0))
-
-    def _link_templates(self, base: Model | None) -> list[SkipChain]:
-        """The templates of links; ValueError where they are none or the chain is not among them."""
-        if self.templates is None and base is not None:
-            return [each.template for each in base.link_tables]
-        templates = (linear_chain(), skip_chain()) if self.templates is None else tuple(self.templates)
-        if sum(isinstance(template, LinearChain) for template in templates) != 1:
-            raise ValueError("templates must hold linear_chain() once, and skip_chain(...) for each kind of link")
-        links = [template for template in templates if isinstance(template, SkipChain)]
-        if len(links) < len(templates) - 1 or self.n_folds < 1:
-            raise ValueError("templates are linear_chain() and skip_chain(...), and n_folds is at least 1")
-        return links
-
-    def _check_names(self) -> None:
-        whole(self.n_particles, "n_particles", 0)
-        if self.trainer not in TRAINERS:
-            raise ValueError(f"unknown trainer {self.trainer!r}; known are {', '.join(TRAINERS)}")
-        if self.averaged and (self.trainer != "herdner" or self.c1):
-            raise ValueError("averaged chains need the trainer herdner, without an L1 norm: CRFsuite's differ in tags")
-        if self.scheme not in SCHEMES:
-            raise ValueError(f"unknown tag scheme {self.scheme!r}; known are {', '.join(SCHEMES)}")
 
     def predict(self, documents: Iterable[Document]) -> list[list[str]]:
         """The tags of each tokenised document, in the tagger's scheme."""
@@ -484,28 +315,11 @@ class Tagger(Estimator):
         if backend is None and options:
             backend = DEFAULT_BACKEND
         chosen = None if backend is None else backend_of(backend, options)
-        decoder = self._decoder_with(links)
-        child(seed, first)  # a wrong seed raises here, and not once for each document
-        tokenizer = self._tokenizer
         finder = None if names is None else self.finder(names)
-
-        def results(batch: Batch) -> list[Document | Failure]:
-            first, sources, failure = batch
-            if failure is not None:
-                return [failure]
-            try:
-                documents = [tokenizer(s) if isinstance(s, str) else with_tokens(s, tokenizer) for s in sources]
-                known = finder and [finder(d, own_tokens=d is not s) for d, s in zip(documents, sources, strict=True)]
-                return [*decoder.tagged(documents, chosen, child(seed, first), uncertainty, known or ())]
-            except (ValueError, MemoryError) as error:
-                if len(sources) == 1:
-                    return [Failure(error, first, sources[0])]
-            alone = (Batch(number, [source]) for number, source in enumerate(sources, first))
-            return [result for batch in alone for result in results(batch)]
-
+        child(seed, first)  # a wrong seed raises here, and not once for each document
+        work = BatchTagger(self._decoder_with(links), self._tokenizer, finder, chosen, seed, uncertainty)
         most = whole(batch_size, "batch_size") if chosen is None else 1
-        for found in ordered(results, batches(items, first, most), whole(n_jobs, "n_jobs")):
-            yield from found
+        return chain.from_iterable(ordered(work, batches(items, first, most), whole(n_jobs, "n_jobs")))
 
     async def apipe(
         self,
@@ -575,13 +389,7 @@ class Tagger(Estimator):
 
     def find_links(self, source: TextOrDocument) -> dict[str, NDArray[np.int32]]:
         """Which tokens of a text or document are linked: int32[F, 2], the earlier first, by the name of the rule."""
-        tokenizer = self._tokenizer
-        document = tokenizer(source) if isinstance(source, str) else with_tokens(source, tokenizer)
-        document, found = self._decoder.read(document), dict[str, NDArray[np.int32]]()
-        for each in self._model.link_tables:
-            edges, name = each.template.links(document.tokens, document.sentence_offsets), each.template.name
-            found[name] = np.concatenate([found[name], edges]) if name in found else edges
-        return found
+        return self._decoder.links(read_source(source, self._tokenizer))
 
     # --- the model, compiled when first needed ------------------------------------------------------------------------
 
@@ -650,37 +458,3 @@ def load(name_or_path: str | os.PathLike[str], **params: Any) -> Tagger:
     if not Path(name).exists():
         raise ModelError(f"there is no model {name!r}: give a file, or one of {', '.join(sorted(shipped)) or 'none'}")
     return Tagger.from_model(Model.load(name), **params)
-
-
-def _staged(progress: Progress | None, stage: str) -> Progress | None:
-    """What is told also says at which stage."""
-    return progress and (lambda number, report: progress(number, {**report, "stage": stage}))
-
-
-def _states(model: Model, documents: Sequence[Document], taught: Supervision) -> list[NDArray[np.int32]]:
-    """Of each document int32[tokens], its tags; where they are open, those that the model believes in."""
-    if taught.borders is None or model.weights.labels != taught.labels:  # CRFsuite has an order of its own
-        number = {label: k for k, label in enumerate(model.weights.labels)}
-        return [np.array([number[tag] for tag in sequence], np.int32) for sequence in taught.gold]
-    extractor, transition = model.extractor(), model.weights.transition
-    return [
-        taught.states(i, extractor.scores(d.tokens, d.sentence_offsets), transition, d.sentence_offsets)
-        for i, d in enumerate(documents)
-    ]
-
-
-def _development_data(documents: Iterable[Document] | None) -> list[Document]:
-    """The documents, none for None; checked before a long training."""
-    documents = list(documents or ())
-    if any(document.open is not None for document in documents):
-        raise ValueError("development documents are annotated in full; some of these are annotated in part")
-    if documents:
-        check_development([document.spans or [] for document in documents])
-    return documents
-
-
-def _development_f1(model: Model, documents: Sequence[Document]) -> Score:
-    """The micro F1 on annotated documents of a CRF on top of the model's features."""
-    extractor, gold = model.extractor(), [document.spans or [] for document in documents]
-    unaries = [extractor.scores(document.tokens, document.sentence_offsets) for document in documents]
-    return development_f1(model.weights.labels, documents, unaries, gold, make_backend(DEFAULT_BACKEND))

@@ -19,7 +19,7 @@ import herdner
 from herdner.crf.templates import linear_chain
 from herdner.evaluation.calibration import claims, log_loss
 from herdner.ner.calibration import Beliefs, Calibration
-from herdner.ner.fitting import Judged, calibration, judged
+from herdner.ner.judging import Judged, calibration, judged
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError
 from herdner.ner.supervision import supervise

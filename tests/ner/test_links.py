@@ -15,7 +15,7 @@ from herdner.crf.rules import SameWord
 from herdner.crf.templates import EdgeScale, linear_chain, skip_chain
 from herdner.inference import BACKENDS, UnsupportedGraph
 from herdner.ner.chains import OwnChains
-from herdner.ner.fitting import held_out_unaries
+from herdner.ner.folds import held_out_unaries
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError, read_model, write_model
 from herdner.ner.tagger import Tagger

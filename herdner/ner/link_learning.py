@@ -1,0 +1,123 @@
+"""Learning of a model's tables of links, and of the particles of their posterior, on chains that are held out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.base.seeds import child
+from herdner.crf.bayesian import sample_tables
+from herdner.crf.learning import Learner, LearningCurve, Step, learn
+from herdner.crf.model import CRF, LinkTable
+from herdner.crf.objectives import Examples
+from herdner.crf.templates import EdgeScale
+from herdner.crf.trainer import Progress
+from herdner.crf.weights import ChainWeights
+from herdner.inference import make_backend
+from herdner.ner.decode import DEFAULT_BACKEND, Tokenized, joined
+from herdner.ner.development import development_f1
+from herdner.ner.folds import TrainChain, held_out_unaries
+from herdner.ner.lessons import Lessons
+from herdner.ner.model import Model
+from herdner.ner.recipe import Recipe
+
+Floats = NDArray[np.float64]
+
+
+class Linked(NamedTuple):
+    """A model with what was learned of links, how, and the log-potentials of each document by a chain that has not seen
+    it, float64[tokens, tags]; None where nothing had to be learned.
+    """
+
+    model: Model
+    curve: LearningCurve | None = None
+    unaries: list[Floats] | None = None
+
+
+def learn_links(
+    model: Model,
+    tables: tuple[LinkTable, ...],
+    lessons: Lessons,
+    recipe: Recipe,
+    train: TrainChain,
+    progress: Progress | None,
+    seed: int,
+) -> Linked:
+    """The model with learned tables of links, where anything is linked, and with particles. A model that has tables
+    adapts them: they are the mean of the prior.
+    """
+    documents, labels = lessons.documents, model.weights.labels
+    linked = any(len(each.template.links(d.tokens, d.sentence_offsets)) for each in tables for d in documents)
+    if not linked and not recipe.n_particles:
+        return Linked(model)
+    states, chains = _states(model, lessons), [model.weights]
+
+    def train_fold(chosen: Sequence[int] | None, stage: str) -> Model:
+        fold = train(chosen, stage)
+        chains.append(fold.weights)
+        return fold
+
+    unaries = held_out_unaries(documents, labels, recipe.n_folds, train_fold)
+    if recipe.averaged:
+        model = replace(model, weights=ChainWeights.mean(chains))
+    crf = replace(model.crf(), link_tables=tables) if linked else model.crf()
+    examples, curve = gather(crf, documents, unaries, states), None
+    if linked:
+        score = None
+        if scored := lessons.development:
+            extractor, gold = model.extractor(), [document.spans or [] for document in scored]
+            own = [extractor.scores(document.tokens, document.sentence_offsets) for document in scored]
+            score = development_f1(labels, scored, own, gold, make_backend(DEFAULT_BACKEND))
+        told, adapted = _told(progress, sum(map(len, states))), bool(model.link_tables)
+        crf, curve = learn(crf, examples, recipe.learner, score=score, seed=seed, progress=told, adapted=adapted)
+        transition = np.where(np.isfinite(crf.transition), crf.transition, model.weights.transition)
+        model = replace(model, weights=replace(model.weights, transition=transition), link_tables=crf.link_tables)
+    if recipe.n_particles:  # of the posterior whose prior is that of the learner
+        l2 = (recipe.learner or Learner()).l2
+        model = replace(model, particles=sample_tables(crf, examples, recipe.n_particles, l2=l2, seed=child(seed, 0)))
+    return Linked(model, curve, unaries)
+
+
+def _told(progress: Progress | None, n_tokens: int) -> Callable[[Step], None]:
+    """Tells each step of the learner as the trainer of chains tells its own."""
+
+    def report(step: Step) -> None:
+        if progress is not None:
+            progress(step.iteration, {"stage": "links", "loss": step.value * n_tokens, "f1": step.score})
+
+    return report
+
+
+def _states(model: Model, lessons: Lessons) -> list[NDArray[np.int32]]:
+    """Of each document int32[tokens], its tags; where they are open, those that the model believes in."""
+    taught = lessons.taught
+    if taught.borders is None or model.weights.labels != taught.labels:  # CRFsuite has an order of its own
+        number = {label: k for k, label in enumerate(model.weights.labels)}
+        return [np.array([number[tag] for tag in sequence], np.int32) for sequence in taught.gold]
+    extractor, transition = model.extractor(), model.weights.transition
+    return [
+        taught.states(i, extractor.scores(d.tokens, d.sentence_offsets), transition, d.sentence_offsets)
+        for i, d in enumerate(lessons.documents)
+    ]
+
+
+def gather(
+    crf: CRF,
+    documents: Sequence[Tokenized],
+    unaries: Sequence[NDArray[np.float64]],
+    states: Sequence[NDArray[np.int32]],
+) -> Examples:
+    """Documents, their log-potentials and their right tags, in one piece."""
+    _, sentence_offsets, ends = joined(crf, documents)
+    unary = np.concatenate(unaries)
+    beliefs = crf.chain_marginals(unary, sentence_offsets)
+    features = tuple(
+        None if each.scale is None else EdgeScale.features(found, sentence_offsets, beliefs)
+        for each, found in zip(crf.link_tables, ends, strict=True)
+    )
+    unary = crf.with_borders(unary, sentence_offsets)
+    return Examples(unary, sentence_offsets, np.concatenate(states), tuple(ends), features, beliefs)

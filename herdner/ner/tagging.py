@@ -1,0 +1,57 @@
+"""Tagging of batches: texts and documents in, tagged documents and failures out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from herdner.base.seeds import child
+from herdner.inference import Backend
+from herdner.ner.decode import Decoder
+from herdner.ner.names import Finder
+from herdner.ner.streams import Batch, TextOrDocument
+from herdner.text.document import Document
+from herdner.text.failure import Failure
+from herdner.text.io.formats import with_tokens
+from herdner.text.tokenize import Tokenizer
+
+
+def read_source(source: TextOrDocument, tokenizer: Tokenizer) -> Document:
+    """A text or document as a document with tokens."""
+    return tokenizer(source) if isinstance(source, str) else with_tokens(source, tokenizer)
+
+
+@dataclass(frozen=True, eq=False)
+class BatchTagger:
+    """All that the batches of a stream have in common. Threads may share it.
+
+    Attributes:
+        finder: Of names that the user knows, where there are any.
+        backend: None tags the documents of a batch together (`Decoder.tagged`).
+        seed: Document i of the stream draws from its i-th child.
+        uncertainty: Average confidences over the particles.
+    """
+
+    decoder: Decoder
+    tokenizer: Tokenizer
+    finder: Finder | None
+    backend: Backend | None
+    seed: int | None
+    uncertainty: bool
+
+    def __call__(self, batch: Batch) -> list[Document | Failure]:
+        """Each document with its tags, or as the failure that it became: one alone fails, not its neighbours."""
+        first, sources, failure = batch
+        if failure is not None:
+            return [failure]
+        try:
+            documents, known = [read_source(source, self.tokenizer) for source in sources], ()
+            if self.finder is not None:
+                pairs = zip(documents, sources, strict=True)
+                known = [self.finder(document, own_tokens=document is not source) for document, source in pairs]
+            rng = child(self.seed, first)
+            return [*self.decoder.tagged(documents, self.backend, rng, self.uncertainty, known)]
+        except (ValueError, MemoryError) as error:
+            if len(sources) == 1:
+                return [Failure(error, first, sources[0])]
+        alone = (Batch(number, [source]) for number, source in enumerate(sources, first))
+        return [result for each in alone for result in self(each)]
