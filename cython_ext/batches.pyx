@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Forward-backward of many sequences: four of about one length side by side, one in each lane of a vector.
+"""Forward-backward of many sequences, and the probabilities of spans in them: four of about one length side by side, one
+in each lane of a vector.
 
 A lane has the bits that its sequence has alone (`smooth`), so who shares a batch changes no result. Called by
 chain.pyx, to which herdner/_ext/batches.pxd declares it."""
@@ -7,11 +8,11 @@ chain.pyx, to which herdner/_ext/batches.pxd declares it."""
 import numpy as np
 
 from libc.math cimport log
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from herdner._ext.smoothing cimport (
     CHAIN_LANE_LABELS, CHAIN_LANE_TOKENS, CHAIN_OK, Smoothed, Workspace, chain_has_bad_numbers, chain_in_lanes,
-    chain_lane_nodes, chain_lanes, longest, node_marginals, smooth, total_log,
+    chain_lane_nodes, chain_lanes, joined, longest, node_marginals, smooth, total_log,
 )
 from sums cimport CompensatedSum, add
 
@@ -25,24 +26,83 @@ cdef bint fit_lanes(Workspace space, int64_t n_sequences):
     return n_sequences >= FEW_SEQUENCES and space.c.scalable and space.c.scaled.n_labels <= CHAIN_LANE_LABELS
 
 
+cdef double log_span(const Smoothed *c, const double *unary, const int32_t *states, const int32_t *edge_table,
+                     int64_t start, int64_t end, double *work) noexcept nogil:
+    """log P(tokens start..end-1 have these states) = forward at its start + path - normalisers + backward at its end.
+    Everything is local to the span, so a long sequence costs no accuracy."""
+    cdef int stride = c.scaled.stride
+    cdef double here = c.forward[start * stride + states[start]]
+    cdef double ahead = c.backward[(end - 1) * stride + states[end - 1]]
+    cdef double total = joined(c, end - 1, work)
+    cdef double both = here + ahead - total if c.log_domain else log(here * ahead / total)
+    return min(along(c, unary, states, edge_table, start, end, c.norm, 1, both), 0.0)
+
+
+cdef double along(const Smoothed *c, const double *unary, const int32_t *states, const int32_t *edge_table,
+                  int64_t start, int64_t end, const double *norm, int step, double result) noexcept nogil:
+    """What the path adds to a span's first token, and the normalisers, which stand ``step`` apart."""
+    cdef int n_labels = c.scaled.n_labels
+    cdef int64_t t, table = 0
+    for t in range(start + 1, end):
+        if edge_table != NULL:
+            table = edge_table[t]
+        result += c.tables[(table * n_labels + states[t - 1]) * n_labels + states[t]]
+        result += unary[t * n_labels + states[t]] - norm[step * t]
+    return result
+
+
+cdef class Spans:
+    """The labels of all tokens [N], spans sorted by their starts, and what becomes their log-probability."""
+    def __cinit__(self, const int32_t[::1] states, const int64_t[::1] starts, const int64_t[::1] ends,
+                  double[::1] out):
+        self.states, self.starts, self.ends, self.out = states, starts, ends, out
+
+    cdef int64_t first(self, int64_t token) noexcept nogil:
+        """The first span that begins at this token or behind it."""
+        cdef int64_t low = 0, high = self.starts.shape[0], k
+        while low < high:
+            k = (low + high) // 2
+            if self.starts[k] < token:
+                low = k + 1
+            else:
+                high = k
+        return low
+
+    cdef void fill(self, const Smoothed *c, const double[:, ::1] unary, const int32_t *edge_table, int64_t start,
+                   int64_t end, double *work) noexcept nogil:
+        """The spans of the sequence of tokens ``start:end``, which has been smoothed."""
+        cdef int64_t k = self.first(start)
+        while k < self.starts.shape[0] and self.starts[k] < end:
+            self.out[k] = log_span(c, &unary[start, 0], &self.states[start], edge_table, self.starts[k] - start,
+                                   self.ends[k] - start, work)
+            k += 1
+
+    cdef bint any_in(self, int64_t start, int64_t end) noexcept nogil:
+        cdef int64_t k = self.first(start)
+        return k < self.starts.shape[0] and self.starts[k] < end
+
+
 cdef class Many:
     """The sequences, what is to be filled, and memory."""
     cdef Workspace space
     cdef const double[:, ::1] unary
     cdef const int64_t[::1] offsets
-    cdef double[::1] log_z
+    cdef double[::1] log_z      # None, and nodes too: spans alone are wanted
     cdef double[:, ::1] nodes
+    cdef Spans spans            # or None
+    cdef bint backward
     cdef chain_lanes lanes
     cdef object kept
 
     def __cinit__(self, Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, double[::1] log_z,
-                  double[:, ::1] nodes):
+                  double[:, ::1] nodes, Spans spans):
         cdef Py_ssize_t n_labels = unary.shape[1]
         cdef int64_t n = min(longest(offsets), CHAIN_LANE_TOKENS)
         tied = np.asarray(space.scaled.padded)[:, 0, :, :n_labels]
         cdef double[:, :, ::1] wide = np.repeat(tied, LANES, axis=2), labels = np.empty((3, n, LANES * n_labels))
         cdef double[:, :, ::1] numbers = np.empty((3, n, LANES))
         self.space, self.unary, self.offsets, self.log_z, self.nodes = space, unary, offsets, log_z, nodes
+        self.spans, self.backward = spans, nodes is not None or spans is not None
         self.lanes.n_labels, self.lanes.shift = <int> n_labels, space.scaled.shifts[0]
         self.lanes.table, self.lanes.transposed = &wide[0, 0, 0], &wide[1, 0, 0]
         self.lanes.x, self.lanes.forward, self.lanes.backward = &labels[0, 0, 0], &labels[1, 0, 0], &labels[2, 0, 0]
@@ -57,8 +117,10 @@ cdef class Many:
         cdef int64_t order[BATCH_SEQUENCES]
         cdef int64_t s, j, i = 0, n_sound = 0, bad = last, fault = last
         for s in range(first, last):
-            self.log_z[s] = 0.0
-            if not self.length(s):
+            if self.log_z is not None:
+                self.log_z[s] = 0.0
+            if not self.length(s) or self.spans is not None and not self.spans.any_in(self.offsets[s],
+                                                                                      self.offsets[s + 1]):
                 continue
             if chain_has_bad_numbers(&self.unary[self.offsets[s], 0], self.length(s) * self.unary.shape[1]):
                 bad = s
@@ -88,11 +150,15 @@ cdef class Many:
     cdef int64_t alone(self, int64_t s, int64_t none) noexcept nogil:
         """A sequence as it would be done alone; returns it where it is at fault, else ``none``."""
         cdef Smoothed *c = &self.space.c
-        if smooth(c, &self.unary[self.offsets[s], 0], self.length(s), NULL, self.nodes is not None) != CHAIN_OK:
+        cdef int64_t start = self.offsets[s]
+        if smooth(c, &self.unary[start, 0], self.length(s), NULL, self.backward) != CHAIN_OK:
             return s
-        self.log_z[s] = total_log(c, self.length(s))
+        if self.log_z is not None:
+            self.log_z[s] = total_log(c, self.length(s))
         if self.nodes is not None:
-            node_marginals(c, self.length(s), &self.nodes[self.offsets[s], 0])
+            node_marginals(c, self.length(s), &self.nodes[start, 0])
+        if self.spans is not None:
+            self.spans.fill(c, self.unary, NULL, start, self.offsets[s + 1], &self.space.work[0])
         return none
 
     cdef int64_t together(self, const int64_t *group, int64_t n, int64_t none) noexcept nogil:
@@ -105,15 +171,40 @@ cdef class Many:
             self.lanes.ends[lane], self.lanes.unary[lane] = self.length(s), &self.unary[self.offsets[s], 0]
             if self.nodes is not None:
                 nodes[lane] = &self.nodes[self.offsets[s], 0]
-        chain_in_lanes(&self.lanes, self.nodes is not None, sound)
+        chain_in_lanes(&self.lanes, self.backward, sound)
         if self.nodes is not None:
             chain_lane_nodes(&self.lanes, nodes)
         for lane in range(n):
-            if sound[lane]:
-                self.log_z[group[lane]] = self.lane_log_z(lane)
-            else:
+            if not sound[lane]:
                 fault = min(fault, self.alone(group[lane], none))
+                continue
+            if self.log_z is not None:
+                self.log_z[group[lane]] = self.lane_log_z(lane)
+            if self.spans is not None:
+                self.lane_spans(lane, self.offsets[group[lane]], self.offsets[group[lane] + 1])
         return fault
+
+    cdef void lane_spans(self, int64_t lane, int64_t first, int64_t last) noexcept nogil:
+        """`log_span`, for the spans of the sequence in a lane; powers of 2 that are missing on both sides do not
+        matter."""
+        cdef const chain_lanes *c = &self.lanes
+        cdef int64_t k = self.spans.first(first), n_labels = c.n_labels, start, end, j
+        cdef const int32_t *states = &self.spans.states[first]
+        cdef double sums[LANES]
+        cdef double here, ahead, total
+        while k < self.spans.starts.shape[0] and self.spans.starts[k] < last:
+            start, end = self.spans.starts[k] - first, self.spans.ends[k] - first - 1
+            here = c.forward[LANES * (start * n_labels + states[start]) + lane] * c.factor[LANES * start + lane]
+            ahead = c.backward[LANES * (end * n_labels + states[end]) + lane]
+            for j in range(LANES):
+                sums[j] = 0.0
+            for j in range(n_labels):
+                sums[j % LANES] += (c.forward[LANES * (end * n_labels + j) + lane]
+                                    * c.backward[LANES * (end * n_labels + j) + lane])
+            total = ((sums[0] + sums[2]) + (sums[1] + sums[3])) * c.factor[LANES * end + lane]
+            self.spans.out[k] = min(along(&self.space.c, &self.unary[first, 0], states, NULL, start, end + 1,
+                                          c.norm + lane, LANES, log(here * ahead / total)), 0.0)
+            k += 1
 
     cdef double lane_log_z(self, int64_t lane) noexcept nogil:
         """`total_log`, for a lane."""
@@ -130,10 +221,10 @@ cdef class Many:
 
 
 cdef int64_t smooth_all(Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, double[::1] log_z,
-                        double[:, ::1] nodes):
-    """Fills ``log_z`` [S] and, where given, ``nodes`` [N, K]. Returns the index of the first sequence at fault, -1 for
-    none or BAD_NUMBERS."""
-    cdef Many many = Many(space, unary, offsets, log_z, nodes)
+                        double[:, ::1] nodes, Spans spans):
+    """Fills, where given, ``log_z`` [S], ``nodes`` [N, K] and what is asked of ``spans``; with these, sequences without
+    one are left out. Returns the index of the first sequence at fault, -1 for none or BAD_NUMBERS."""
+    cdef Many many = Many(space, unary, offsets, log_z, nodes, spans)
     cdef int64_t n = offsets.shape[0] - 1, s = 0, fault = -1
     with nogil:
         while s < n and fault == -1:

@@ -16,7 +16,7 @@ import numpy as np
 from libc.math cimport INFINITY, log
 from libc.stdint cimport int32_t, int64_t
 
-from herdner._ext.batches cimport BAD_NUMBERS, fit_lanes, smooth_all
+from herdner._ext.batches cimport BAD_NUMBERS, Spans, fit_lanes, smooth_all
 from herdner._ext.smoothing cimport (
     CHAIN_OK, Smoothed, Workspace, chain_best_scores, chain_has_bad_numbers, chain_start_trace, chain_tables,
     chain_trace, chain_trace_back, count_edges, edge_marginal, edges_from, joined, longest, node_marginals, pad,
@@ -60,24 +60,6 @@ def viterbi(const double[:, ::1] unary, const double[:, :, ::1] tables, const in
     return fault
 
 
-cdef double log_span(const Smoothed *c, const double *unary, const int32_t *states, const int32_t *edge_table,
-                     int64_t start, int64_t end, double *work) noexcept nogil:
-    """log P(tokens start..end-1 have these states) = forward at its start + path - normalisers + backward at its end.
-    Everything is local to the span, so a long sequence costs no accuracy."""
-    cdef int n_labels = c.scaled.n_labels, stride = c.scaled.stride
-    cdef int64_t t, table = 0
-    cdef double here = c.forward[start * stride + states[start]]
-    cdef double ahead = c.backward[(end - 1) * stride + states[end - 1]]
-    cdef double total = joined(c, end - 1, work)
-    cdef double result = here + ahead - total if c.log_domain else log(here * ahead / total)
-    for t in range(start + 1, end):
-        if edge_table != NULL:
-            table = edge_table[t]
-        result += c.tables[(table * n_labels + states[t - 1]) * n_labels + states[t]]
-        result += unary[t * n_labels + states[t]] - c.norm[t]
-    return min(result, 0.0)
-
-
 def forward_backward(const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,
                      const int32_t[::1] edge_table, double[::1] log_z, double[:, ::1] nodes=None,
                      double[:, :, ::1] counts=None, double[:, :, ::1] edges=None):
@@ -91,7 +73,7 @@ def forward_backward(const double[:, ::1] unary, const double[:, :, ::1] tables,
     cdef const int32_t *edge
     cdef int64_t s, start, n, t, fault = -1
     if counts is None and edges is None and edge_table is None and fit_lanes(space, offsets.shape[0] - 1):
-        return smooth_all(space, unary, offsets, log_z, nodes)
+        return smooth_all(space, unary, offsets, log_z, nodes, None)
     if counts is not None:
         outer = np.zeros((tables.shape[0], tables.shape[1], c.scaled.stride))
         outer_counts = &outer[0, 0, 0]
@@ -132,16 +114,17 @@ def span_log_probability(const double[:, ::1] unary, const double[:, :, ::1] tab
     """Fills ``out`` with log P(tokens span_start..span_end - 1 have these ``states`` [N]). Spans are sorted by their
     starts, not empty, and each lies inside one sequence. Sequences without a span are skipped."""
     cdef Workspace space = Workspace(tables, longest(offsets))
+    cdef Spans spans = Spans(states, span_starts, span_ends, out)
     cdef Smoothed *c = &space.c
     cdef const int32_t *edge
-    cdef int64_t s, start, n, k = 0, fault = -1
+    cdef int64_t s, start, n, fault = -1
+    if edge_table is None and fit_lanes(space, offsets.shape[0] - 1):
+        return smooth_all(space, unary, offsets, None, None, spans)
     with nogil:
         for s in range(offsets.shape[0] - 1):
             start = offsets[s]
             n = offsets[s + 1] - start
-            if k == span_starts.shape[0]:
-                break
-            if span_starts[k] >= offsets[s + 1]:
+            if not spans.any_in(start, offsets[s + 1]):
                 continue
             edge = edges_from(edge_table, start)
             if chain_has_bad_numbers(&unary[start, 0], n * c.scaled.n_labels):
@@ -150,8 +133,5 @@ def span_log_probability(const double[:, ::1] unary, const double[:, :, ::1] tab
             if smooth(c, &unary[start, 0], n, edge, True) != CHAIN_OK:
                 fault = s
                 break
-            while k < span_starts.shape[0] and span_starts[k] < offsets[s + 1]:
-                out[k] = log_span(c, &unary[start, 0], &states[start], edge, span_starts[k] - start,
-                                  span_ends[k] - start, &space.work[0])
-                k += 1
+            spans.fill(c, unary, edge, start, offsets[s + 1], &space.work[0])
     return fault

@@ -4,7 +4,7 @@
 import numpy as np
 
 from cpython.unicode cimport PyUnicode_GET_LENGTH, PyUnicode_READ_CHAR
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 cdef extern from "Python.h":
     bint Py_UNICODE_ISLOWER(Py_UCS4) nogil
@@ -63,28 +63,91 @@ def names(list tokens not None, sentence_offsets, Py_ssize_t min_letters):
 
     Left out are those that the document has in small letters too where their place asks for a capital.
     """
-    cdef list found = capitalised(tokens, min_letters), kept = []
-    cdef list lowered = [(<str> tokens[token]).lower() for token in found]
-    cdef set small = set(lowered).intersection(tokens)
-    cdef const int64_t[::1] borders
-    cdef Py_ssize_t s = 0, headline_of = -1, token, i
-    cdef bint headline = False
-    borders = checked_borders(sentence_offsets, len(tokens))
-    if not small:
-        return found
-    for i in range(len(found)):
-        token = found[i]
-        if lowered[i] in small:
-            while borders[s + 1] <= token:
-                s += 1
-            if opens(tokens, borders[s], token):
-                continue
-            if headline_of != s:
-                headline, headline_of = is_headline(tokens, borders[s], borders[s + 1]), s
-            if headline:
-                continue
-        kept.append(token)
-    return kept
+    return Names(tokens, sentence_offsets, min_letters).found
+
+
+def same_words(list tokens not None, sentence_offsets, Py_ssize_t min_letters, bint fold_case, Py_ssize_t nearest):
+    """int32[F, 2], see `herdner.crf.rules.SameWord`: the links of `names` that are the same word."""
+    cdef Names said = Names(tokens, sentence_offsets, min_letters)
+    cdef Py_ssize_t m = len(said.found), i
+    cdef int32_t[:, ::1] rows = np.empty((5, m), np.int32)
+    cdef dict numbers = {}
+    cdef list groups = said.spellings
+    if fold_case:
+        groups = [said.lowered[i] if (<str> groups[i]).isascii() else (<str> groups[i]).casefold()
+                  for i in range(len(groups))]
+    for i in range(m):
+        rows[0, i] = said.found[i]
+        rows[1, i] = numbers.setdefault(groups[said.spelling[i]], len(numbers))
+    return nearest_links(rows, len(numbers), nearest)
+
+
+cdef class Names:
+    """The tokens of `names` in a document."""
+    cdef list found
+    cdef list spelling      # of each of them, which of the spellings it has
+    cdef list spellings, lowered  # distinct words; the same in small letters
+
+    def __cinit__(self, list tokens, sentence_offsets, Py_ssize_t min_letters):
+        cdef const int64_t[::1] borders = checked_borders(sentence_offsets, len(tokens))
+        cdef dict numbers = {}
+        cdef set small
+        cdef object token, number, word
+        self.found, self.spelling, self.lowered = capitalised(tokens, min_letters), [], []
+        for token in self.found:
+            word = tokens[<Py_ssize_t> token]
+            number = numbers.get(word)
+            if number is None:
+                number = numbers[word] = len(numbers)
+                self.lowered.append((<str> word).lower())
+            self.spelling.append(number)
+        self.spellings = list(numbers)
+        small = also_among(tokens, set(self.lowered))
+        if small:
+            self.leave_out(tokens, borders, [word in small for word in self.lowered])
+
+    cdef int leave_out(self, list tokens, const int64_t[::1] borders, list is_small) except -1:
+        """Those whose place asks for a capital, of the spellings that the document has in small letters too."""
+        cdef list found = [], spelling = []
+        cdef Py_ssize_t s = 0, headline_of = -1, token, i
+        cdef bint headline = False
+        for i in range(len(self.found)):
+            if is_small[self.spelling[i]]:
+                token = self.found[i]
+                while borders[s + 1] <= token:
+                    s += 1
+                if opens(tokens, borders[s], token):
+                    continue
+                if headline_of != s:
+                    headline, headline_of = is_headline(tokens, borders[s], borders[s + 1]), s
+                if headline:
+                    continue
+            found.append(self.found[i])
+            spelling.append(self.spelling[i])
+        self.found, self.spelling = found, spelling
+        return 0
+
+
+cdef set also_among(list tokens, set words):
+    """Those of the words that are among the tokens. Most tokens are told from all of them by their length and first
+    character, without looking for them in the set."""
+    cdef uint64_t[64] lengths  # by the first character, those of words that begin so, one bit each
+    cdef Py_ssize_t i
+    cdef str word
+    cdef set found = set()
+    for i in range(64):
+        lengths[i] = 0
+    for word in words:
+        lengths[first(word)] |= <uint64_t> 1 << (PyUnicode_GET_LENGTH(word) & 63)
+    for word in tokens:
+        if (word is not None and lengths[first(word)] >> (PyUnicode_GET_LENGTH(word) & 63) & 1 and word in words):
+            found.add(word)
+    return found
+
+
+cdef inline Py_ssize_t first(str word) noexcept:
+    """The last bits of the first character."""
+    return <Py_ssize_t> PyUnicode_READ_CHAR(word, 0) & 63 if PyUnicode_GET_LENGTH(word) else 0
 
 
 cdef bint opens(list tokens, Py_ssize_t begin, Py_ssize_t token) except -1:
@@ -119,31 +182,31 @@ cdef bint is_headline(list tokens, Py_ssize_t begin, Py_ssize_t end) except -1:
     return n_words >= 3 and 2 * n_capitals > n_words
 
 
-def nearest_links(const int32_t[::1] mentions not None, const int32_t[::1] groups not None, Py_ssize_t n_groups,
-                  Py_ssize_t nearest):
+cdef nearest_links(int32_t[:, ::1] rows, Py_ssize_t n_groups, Py_ssize_t nearest):
     """int32[F, 2], rows ascending: each mention with up to ``nearest`` earlier ones of its group, closest first.
 
-    mentions: tokens, ascending; groups: of each mention, from 0 to n_groups - 1.
+    rows [5, m]: tokens, ascending; of each, its group, from 0 to ``n_groups`` - 1; room for what is found here.
     """
-    cdef Py_ssize_t m = mentions.shape[0], i, k, other, row = 0, n_links = 0
-    cdef int32_t[::1] later = np.empty(m, np.int32), latest = np.full(n_groups, -1, np.int32)
-    cdef int32_t[::1] sizes = np.zeros(n_groups, np.int32)
+    cdef Py_ssize_t m = rows.shape[1], i, k, other, row = 0, n_links = 0
+    cdef int32_t[::1] mentions = rows[0], groups = rows[1], later = rows[2], latest = rows[3], sizes = rows[4]
+    for i in range(n_groups):
+        latest[i], sizes[i] = -1, 0
     for i in range(m - 1, -1, -1):
         later[i] = latest[groups[i]]
         latest[groups[i]] = <int32_t> i
         n_links += min(<Py_ssize_t> sizes[groups[i]], nearest)
         sizes[groups[i]] += 1
-    links = np.empty((n_links, 2), np.int32)
-    cdef int32_t[:, ::1] rows = links
+    found = np.empty((n_links, 2), np.int32)
+    cdef int32_t[:, ::1] links = found
     # From the earlier end: the next mentions of each, so that rows come in order.
     for i in range(m):
         k, other = 0, later[i]
         while other >= 0 and k < nearest:
-            rows[row, 0], rows[row, 1] = mentions[i], mentions[other]
+            links[row, 0], links[row, 1] = mentions[i], mentions[other]
             row += 1
             k += 1
             other = later[other]
-    return links
+    return found
 
 
 def add_messages(double[:, ::1] total not None, const int32_t[:, ::1] ends not None, scale,

@@ -89,14 +89,23 @@ cdef class SentenceLoop:
     def offsets(self, str text not None, list tokens not None, const int64_t[::1] starts not None,
                 const int64_t[::1] ends not None):
         """int64[S + 1], see `herdner.text.sentences.sentence_offsets`."""
-        cdef Py_ssize_t n = len(tokens)
+        cdef Py_ssize_t n = len(tokens), token, n_found = 0
         cdef uint8_t[::1] begins = np.zeros(n + 1, np.uint8)
         check_places(text, n, starts, ends)
         begins[0] = begins[n] = 1
         if n:
             self.mark_after_punctuation(text, tokens, starts, ends, begins)
             self.mark_blocks(text, starts, ends, begins)
-        return np.flatnonzero(begins)
+        for token in range(n + 1):
+            n_found += begins[token]
+        found = np.empty(n_found, np.int64)
+        cdef int64_t[::1] offsets = found
+        n_found = 0
+        for token in range(n + 1):
+            if begins[token]:
+                offsets[n_found] = token
+                n_found += 1
+        return found
 
     cdef int mark_after_punctuation(self, str text, list tokens, const int64_t[::1] starts, const int64_t[::1] ends,
                                     uint8_t[::1] begins) except -1:

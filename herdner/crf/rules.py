@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.links import capitalised, checked_borders, names, nearest_links
+from herdner._ext.links import capitalised, checked_borders, names, same_words
 from herdner.base.checks import whole
 from herdner.base.options import pair, read
 
@@ -73,13 +73,7 @@ class SameWord:
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
         """int32[F, 2], see `Rule`. Linear in the number of tokens."""
-        tokens = list(tokens)
-        mentions = names(tokens, sentence_offsets, self.min_length)
-        words = [tokens[token] for token in mentions]
-        keys = map(str.casefold, words) if self.fold_case else words
-        numbers: dict[str, int] = {}
-        groups = [numbers.setdefault(key, len(numbers)) for key in keys]
-        return nearest_links(_int32(mentions), _int32(groups), len(numbers), self.nearest)
+        return same_words(list(tokens), sentence_offsets, self.min_length, self.fold_case, self.nearest)
 
 
 @dataclass(frozen=True)
@@ -337,10 +331,6 @@ def _check(rule: Any) -> None:
 def _rows(pairs: list[tuple[int, int]]) -> NDArray[np.int32]:
     """int32[F, 2]: the pairs, ascending, none twice."""
     return np.array(sorted(set(pairs)), np.int32).reshape(-1, 2)
-
-
-def _int32(values: list[int]) -> NDArray[np.int32]:
-    return np.array(values, np.int32)
 
 
 def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]]:

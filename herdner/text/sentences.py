@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import lru_cache
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -49,6 +49,12 @@ class SentenceRules:
         words = self.titles + self.endings
         return tuple(dict.fromkeys(words + tuple(word.upper() for word in words if len(word) > 3)))
 
+    @cached_property
+    def loop(self) -> SentenceLoop:
+        """The compiled loop for these words."""
+        titles = {*self.titles, *map(str.upper, self.titles)}
+        return SentenceLoop(titles, self.starters, ENDS, CLOSERS, OPENERS)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return asdict(self)
@@ -76,10 +82,4 @@ def sentence_offsets(
     ``starts`` and ``ends`` are the tokens' offsets into the text, ascending. A line that was not wrapped and one that
     follows a blank one begin a sentence, and so may the token after a full stop, question mark or exclamation mark.
     """
-    return _loop(rules).offsets(text, tokens, starts, ends)
-
-
-@lru_cache(maxsize=64)
-def _loop(rules: SentenceRules) -> SentenceLoop:
-    titles = {*rules.titles, *map(str.upper, rules.titles)}
-    return SentenceLoop(titles, rules.starters, ENDS, CLOSERS, OPENERS)
+    return rules.loop.offsets(text, tokens, starts, ends)
