@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Forward-backward of many sequences, and the probabilities of spans in them: four of about one length side by side, one
-in each lane of a vector.
+"""Forward-backward of many sequences, and the probabilities of spans in them: four sequences of about one length side
+by side, one in each lane of a vector.
 
 A lane has the bits that its sequence has alone (`smooth`), so who shares a batch changes no result. Called by
 chain.pyx, to which herdner/_ext/batches.pxd declares it."""

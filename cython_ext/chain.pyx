@@ -13,13 +13,13 @@ index of a sequence in which every labelling is impossible, or -2 if ``unary`` h
 
 import numpy as np
 
-from libc.math cimport INFINITY, log
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 
 from herdner._ext.batches cimport BAD_NUMBERS, Spans, fit_lanes, smooth_all
 from herdner._ext.smoothing cimport (
     CHAIN_OK, Smoothed, Workspace, chain_best_scores, chain_has_bad_numbers, chain_start_trace, chain_tables,
-    chain_trace, chain_trace_back, count_edges, edge_marginal, edges_from, joined, longest, node_marginals, pad,
+    chain_trace, chain_trace_back, count_edges, edge_marginal, edges_from, longest, node_marginals, pad,
     padded_tables, smooth, total_log,
 )
 

@@ -19,7 +19,7 @@ from herdner.ner.model import Model
 from herdner.ner.names.evidence import Evidence
 from herdner.ner.recasing import reader
 from herdner.text.document import Document, Tagging
-from herdner.text.tags import Chunks, Scheme, Span, chunks_from_states
+from herdner.text.tags import Chunks, Scheme, chunks_from_states
 
 Floats = NDArray[np.float64]
 States = NDArray[np.int32]
@@ -87,20 +87,20 @@ def span_confidences(
     links: Sequence[Links],
     found: Decoded,
     states: States,
-    spans: Sequence[Span],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
 ) -> Floats:
-    """[M]: the probability that exactly these tokens carry the label that ``states`` give them, under the chain of the
-    span's sentence and what is believed of linked tokens adds to it: the marginals that were ``found``, or else the
-    states for certain.
+    """[M]: the probability that exactly the tokens ``starts[m]:ends[m]`` carry the label that ``states`` give them,
+    under the chain of their sentence and what is believed of linked tokens adds to it: the marginals that were
+    ``found``, or else the states for certain.
     """
-    if not spans:
+    if not len(starts):
         return np.empty(0)
     if any(len(each.ends) for each in links):
         beliefs = np.eye(unary.shape[1])[found.states] if found.marginals is None else found.marginals
         unary = crf.add_borders(crf.given(unary, links, beliefs), sentence_offsets)
     else:
         unary = crf.with_borders(unary, sentence_offsets)
-    starts, ends = [span.start for span in spans], [span.end for span in spans]
     return np.exp(linear_chain.span_log_probability(unary, crf.transition, sentence_offsets, states, starts, ends))
 
 
@@ -110,23 +110,24 @@ def span_beliefs(
     sentence_offsets: NDArray[np.int64],
     links: Sequence[Links],
     found: Decoded,
-    spans: Sequence[Span],
+    chunks: Chunks,
     starts: Sequence[int] = (0,),
 ) -> Beliefs:
     """What `span_confidences` says of the spans of ``found``, with links and without, and where links end; ``starts``
     are the first tokens of the documents that they are of.
     """
-    sure = span_confidences(crf, unary, sentence_offsets, links, found, found.states, spans)
-    ends = np.zeros(len(unary) + 1, np.int64)
+    first, stops, labels = chunks
+    given = crf, unary, sentence_offsets
+    sure = span_confidences(*given, links, found, found.states, first, stops)
+    is_linked = np.zeros(len(unary) + 1, np.int64)
     for each in links:
-        ends[each.ends.ravel() + 1] = 1
-    before = np.cumsum(ends)  # how many tokens before this one are linked
-    first, stops = np.array([(span.start, span.end) for span in spans], np.int64).reshape(-1, 2).T
+        is_linked[each.ends.ravel() + 1] = 1
+    before = np.cumsum(is_linked)  # how many tokens before this one are linked
     linked = before[stops] > before[first]
-    alone, own = sure.copy(), [span for span, is_linked in zip(spans, linked, strict=True) if is_linked]
-    alone[linked] = span_confidences(crf, unary, sentence_offsets, (), found, found.states, own)
+    alone = sure.copy()
+    alone[linked] = span_confidences(*given, (), found, found.states, first[linked], stops[linked])
     document = np.searchsorted(np.array(starts), first, "right") - 1
-    return Beliefs(sure, alone, linked, [span.label for span in spans], stops - first, document)
+    return Beliefs(sure, alone, linked, labels, stops - first, document)
 
 
 def mean_confidences(
@@ -137,18 +138,19 @@ def mean_confidences(
     backend: Backend | None,
     rng: np.random.Generator,
     found: Decoded,
-    spans: Sequence[Span],
+    chunks: Chunks,
 ) -> Floats:
     """[M]: the weighted mean of what each particle's CRF says of the spans of ``found``, after inference of its own.
 
     The model average of Bayesian prediction (MacKay 2003, ch. 41). Where nothing is linked, ``backend`` is not asked.
     """
     linked = any(len(each.ends) for each in links)
-    mean = np.zeros(len(spans))
+    mean = np.zeros(len(chunks.starts))
     for weight, crf in particles:
         own = crf.scaled([each.ends for each in links], unary, sentence_offsets)
         believed = decode(crf, unary, sentence_offsets, own, backend, rng) if linked else found
-        mean += weight * span_confidences(crf, unary, sentence_offsets, own, believed, found.states, spans)
+        sure = span_confidences(crf, unary, sentence_offsets, own, believed, found.states, chunks.starts, chunks.ends)
+        mean += weight * sure
     return mean
 
 
@@ -252,11 +254,10 @@ class Decoder:
         except UnsupportedGraph as error:
             raise UnsupportedGraph(f"{error}; or leave the links out (links=False; --set links=false)") from None
         chunks = chunks_from_states(found.states, self.labels, offsets)
-        spans = chunks.spans()
-        if uncertainty and spans:
-            sure = mean_confidences(self.particles, unary, offsets, links, backend, rng, found, spans)
+        if uncertainty and chunks.labels:
+            sure = mean_confidences(self.particles, unary, offsets, links, backend, rng, found, chunks)
         else:
-            sure = self.confidences(unary, offsets, links, found, spans, starts)
+            sure = self.confidences(unary, offsets, links, found, chunks, starts)
         return self._parts(documents, starts, found.states, chunks, sure)
 
     def confidences(
@@ -265,15 +266,16 @@ class Decoder:
         sentence_offsets: NDArray[np.int64],
         links: Sequence[Links],
         found: Decoded,
-        spans: Sequence[Span],
+        chunks: Chunks,
         starts: Sequence[int] = (0,),
     ) -> Floats:
         """[M]: of the spans of ``found``, all that the documents which begin at ``starts`` have; calibrated where the
         model is.
         """
         if self.calibration is None:
-            return span_confidences(self.crf, unary, sentence_offsets, links, found, found.states, spans)
-        return self.calibration(span_beliefs(self.crf, unary, sentence_offsets, links, found, spans, starts))
+            names = found.states, chunks.starts, chunks.ends
+            return span_confidences(self.crf, unary, sentence_offsets, links, found, *names)
+        return self.calibration(span_beliefs(self.crf, unary, sentence_offsets, links, found, chunks, starts))
 
     def _parts(
         self, documents: Sequence[Document], starts: list[int], states: States, chunks: Chunks, sure: Floats

@@ -35,7 +35,7 @@ from herdner.ner.model import Model
 from herdner.ner.names.evidence import Evidence
 from herdner.ner.wording import WELL_KNOWN, Words
 from herdner.text.document import Document, Entity
-from herdner.text.tags import Span, split_tag, tags_from_spans
+from herdner.text.tags import Chunks, Span, split_tag, tags_from_spans
 
 Floats = NDArray[np.float64]
 Kind = Literal["feature", "transition", "link", "name", "rest"]
@@ -339,7 +339,7 @@ class _Tagged:
 
     def _confidences_without_links(self) -> Floats:
         offsets, found = self.document.sentence_offsets, Decoded(self._states)
-        return self.decoder.without_links().confidences(self._unary, offsets, (), found, self.spans)
+        return self.decoder.without_links().confidences(self._unary, offsets, (), found, Chunks.of(self.spans))
 
     # --- words ------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from herdner.ner.calibration import Beliefs, Calibration
 from herdner.ner.decode import decode, span_beliefs
 from herdner.ner.supervision import Supervision
 from herdner.text.document import Document
-from herdner.text.tags import spans_from_states, spans_from_tags
+from herdner.text.tags import chunks_from_states, spans_from_tags
 
 
 class Judged(NamedTuple):
@@ -41,8 +41,8 @@ def judged(
         offsets = document.sentence_offsets
         links = crf.links(document.tokens, unary, offsets)
         found = decode(crf, unary, offsets, links, None, child(0, i))
-        gold, spans = set(spans_from_tags(taught.gold[i], offsets)), spans_from_states(found.states, labels, offsets)
-        own = span_beliefs(crf, unary, offsets, links, found, spans)
+        gold, chunks = set(spans_from_tags(taught.gold[i], offsets)), chunks_from_states(found.states, labels, offsets)
+        own, spans = span_beliefs(crf, unary, offsets, links, found, chunks), chunks.spans()
         said.append(own._replace(document=np.full(len(spans), i)))
         right.append(np.array([span in gold for span in spans], np.bool_))
         known.append(np.ones(len(spans), np.bool_))

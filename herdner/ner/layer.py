@@ -82,7 +82,7 @@ from herdner.text.tags import (
     Scheme,
     SentenceOffsets,
     Span,
-    spans_from_states,
+    chunks_from_states,
     spans_from_tags,
     split_tag,
 )
@@ -436,12 +436,12 @@ def _consistent(
         found = decode(crf, unary, offsets, links, backend, rng)
     else:
         found = Decoded(alone, crf.chain_marginals(unary, offsets))
-    spans, sure = spans_from_states(found.states, tuple(as_tags(labels)), offsets), None
+    chunks, sure = chunks_from_states(found.states, tuple(as_tags(labels)), offsets), None
     if found.marginals is not None:
-        sure = span_confidences(crf, unary, offsets, links, found, found.states, spans)
+        sure = span_confidences(crf, unary, offsets, links, found, found.states, chunks.starts, chunks.ends)
     chosen: list[int] = found.states.tolist()
     tags = [labels[state] for state in chosen]
-    return Consistent(tags, spans, found.marginals, ends, found.states != alone, sure)
+    return Consistent(tags, chunks.spans(), found.marginals, ends, found.states != alone, sure)
 
 
 def _checked_links(crf: CRF, links: Sequence[ArrayLike], n_tokens: int) -> list[NDArray[np.int32]]:

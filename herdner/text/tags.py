@@ -39,6 +39,13 @@ class Chunks(NamedTuple):
     ends: NDArray[np.int64]
     labels: list[str]
 
+    @classmethod
+    def of(cls, spans: Sequence[Span]) -> Chunks:
+        """The columns of spans."""
+        starts = np.fromiter((span.start for span in spans), np.int64, len(spans))
+        ends = np.fromiter((span.end for span in spans), np.int64, len(spans))
+        return cls(starts, ends, [span.label for span in spans])
+
     def spans(self, chosen: slice = slice(None), origin: int = 0) -> list[Span]:
         """The chosen ones as values, tokens counted from ``origin``."""
         return make_spans(Span, self.starts[chosen], self.ends[chosen], self.labels[chosen], origin)
