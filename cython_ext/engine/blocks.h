@@ -6,7 +6,10 @@
  * A block in which they are not is done in the log domain.
  *
  * Step p of a sweep takes variable order[p] into the filter of the block first[p] .. last[p], from left to right; blocks may
- * overlap and come in any order. */
+ * overlap and come in any order.
+ *
+ * Herded, a variable has a row of weights for each label to its right and each labelling of what the filter has seen from
+ * outside its block: for given ones of these its probabilities are always the same, as HG16 wants of a weight. */
 #ifndef HERDNER_BLOCKS_H
 #define HERDNER_BLOCKS_H
 
@@ -19,7 +22,8 @@ typedef struct {
     BLOCKS_FIELDS(DECLARE)
     double *heated; /* exp(beta * tables) */
     double *filter; /* [longest block, stride] */
-    double *row;    /* [2 * (stride rounded up to a multiple of 4)], scratch */
+    double *row;    /* [3 * (stride rounded up to a multiple of 4)], scratch */
+    uint64_t *seen; /* [longest block], herding: a hash of the labels outside that the filter has met up to here */
     double beta;
     int64_t begin, end; /* the first and the last variable of the block at hand */
     int log_domain;     /* of the block at hand */
@@ -170,21 +174,39 @@ static ALWAYS_INLINE void backward_row(const blocks *b, const model *m, int64_t 
     for (int k = 0; k < n_labels; k++) w[k] = fast_exp(w[k] - top);
 }
 
+/* Notes what variable i, the next of its block, sees outside. */
+static ALWAYS_INLINE void see_outside(const blocks *b, const model *m, int64_t i, const label *x) {
+    uint64_t seen = i == b->begin ? 0 : b->seen[i - 1 - b->begin];
+    for (int64_t e = m->c.starts[i]; e < m->c.starts[i + 1]; e++)
+        if (is_outside(b, m, e)) seen = mix64(seen + GOLDEN * (uint64_t)(x[m->c.others[e]] + 1));
+    b->seen[i - b->begin] = seen;
+}
+
+/* The label of variable i by the weights of the label to its right (-1: none) and of what is outside. w: [width]. */
+static inline int herd_back(const blocks *b, const sampler *s, worker *k, int64_t i, int right, const double *w,
+                            double total, int n_labels, int width) {
+    double *p = b->row + 2 * width;
+    fixed_labels_p(w, total, p, width);
+    const uint64_t key = mix64(b->seen[i - b->begin] + GOLDEN * (uint64_t)(right + 2));
+    return herd_key(s, k, i, key, 0, p, b->row + width, n_labels, width, 1, 0.0, 0);
+}
+
 /* Draws the label of variable i; those after it in its block have been drawn. */
-static inline void sample_back(const blocks *b, const sampler *s, int64_t i, int is_last, double u) {
-    const int n_labels = s->m.c.sizes[i], width = (n_labels + 3) / 4 * 4;
+static inline void sample_back(const blocks *b, const sampler *s, worker *k, int64_t i, int is_last, double u) {
+    const int n_labels = s->m.c.sizes[i], width = (n_labels + 3) / 4 * 4, right = is_last ? -1 : s->y[i + 1];
     double *w = b->row, *cumulative = b->row + width;
-    backward_row(b, &s->m, i, is_last ? -1 : s->y[i + 1], w);
-    for (int k = n_labels; k < width; k++) w[k] = 0.0;
+    backward_row(b, &s->m, i, right, w);
+    for (int l = n_labels; l < width; l++) w[l] = 0.0;
     const double total = cumulate(w, cumulative, width);
     if (s->conditional_sums) {
         double *to = s->conditional_sums + s->m.c.unary_at[i];
         if (n_labels == 2) to[0] += w[1] / total;
         else
-            for (int k = 0; k < n_labels; k++) to[k] += w[k] / total;
+            for (int l = 0; l < n_labels; l++) to[l] += w[l] / total;
         s->conditional_counts[i]++;
     }
-    s->y[i] = (label)pick(w, cumulative, width, u);
+    s->y[i] = (label)(s->w.draw == DRAW_RANDOM ? pick(w, cumulative, width, u)
+                                               : herd_back(b, s, k, i, right, w, total, n_labels, width));
 }
 
 #endif

@@ -57,6 +57,7 @@ void engine_free(engine *e) {
     free(e->blocks.heated);
     free(e->blocks.filter);
     free(e->blocks.row);
+    free(e->blocks.seen);
     free(e->turns);
     free(e->few);
     free(e->groups);
@@ -118,7 +119,8 @@ static void begin_sampler(engine *e) {
 /* 0, or NO_MEMORY. */
 static int64_t allocate(engine *e) {
     const int64_t n_shards = (e->setup.n_steps + SHARD - 1) / SHARD, n_threads = e->setup.n_threads;
-    const int own = e->setup.scan != SCAN_RANDOM && e->setup.scan != SCAN_GIVEN; /* positions own their variables */
+    const int own = /* positions own their variables */
+        e->setup.scan != SCAN_RANDOM && e->setup.scan != SCAN_GIVEN && !e->blocks.first;
     int64_t widest = e->blocks.stride > 4 ? e->blocks.stride : 4;
     for (int64_t i = 0; e->setup.loop != LOOP_GRID && i < e->s.m.c.n; i++)
         if (e->s.m.c.widths[i] > widest) widest = e->s.m.c.widths[i];
@@ -143,9 +145,10 @@ static int64_t allocate(engine *e) {
     blocks *b = &e->blocks;
     b->heated = malloc(b->n_tables * sizeof(double));
     b->filter = malloc(b->longest * b->stride * sizeof(double));
-    b->row = malloc(2 * widest * sizeof(double));
+    b->row = malloc(3 * widest * sizeof(double));
+    b->seen = malloc(b->longest * sizeof(uint64_t));
     b->beta = -1.0;
-    return b->heated && b->filter && b->row ? 0 : NO_MEMORY;
+    return b->heated && b->filter && b->row && b->seen ? 0 : NO_MEMORY;
 }
 
 int64_t engine_begin(engine *e, int plain) {

@@ -104,6 +104,8 @@ static ALWAYS_INLINE piece next_piece(engine *e, thread_state *t, int64_t from, 
  * inlined into run_alone, where it would be a fifth slower. */
 static __attribute__((noinline)) void advance_blocks(engine *e, thread_state *t, int64_t start, int64_t from, int64_t to) {
     blocks *b = &e->blocks;
+    const int herds = e->s.w.draw != DRAW_RANDOM;
+    t->w.table = e->tables;
     for (int64_t p = from; p < to; p++) {
         const int64_t i = e->setup.order ? e->setup.order[p] : p;
         b->begin = b->first[p];
@@ -113,12 +115,14 @@ static __attribute__((noinline)) void advance_blocks(engine *e, thread_state *t,
             t->w.faulty = i;
             return;
         }
+        if (herds) see_outside(b, &e->s.m, i, e->s.x);
         if (i < b->end) continue;
         for (int64_t j = i; j >= b->begin; j--) {
             const int64_t number = start + p - (i - j), block = number / UNIFORM_BLOCK;
-            if (t->block != block) uniform_block(e->arrays.keys[0], block, t->u);
+            if (!herds && t->block != block) uniform_block(e->arrays.keys[0], block, t->u);
             t->block = block;
-            sample_back(b, &e->s, j, j == i, t->u[number % UNIFORM_BLOCK]);
+            sample_back(b, &e->s, &t->w, j, j == i, t->u[number % UNIFORM_BLOCK]);
+            if (t->w.fault) return;
         }
     }
 }

@@ -4,29 +4,22 @@
     python scripts/papers/herded_blocks.py eng.testa:conll2003 --model conll.herdner
 
 A sweep draws each sentence whole, by forward filtering and backward sampling, given the tags at the other ends of its
-links; constraints stay intact, as a label of probability 0 never has the largest weight. Herded, no random number is
-drawn: each position has K herding weights for each label to its right, to which the conditional is added; the largest
-weight decides, and 1 is taken off it. Two ways of sharing them: by the label to the right alone, so that one weight
-sees different conditionals when linked tags change (like HGW19's single bin, in the circular form), and by the tags at
-all other ends of the sentence's links too (the blanket, as in HG16).
+links. Herded (`BlockedGibbs(herded=True)`, in no paper), herding weights decide in place of random numbers.
 
-No paper has herded blocks. Departures: HG16 herds single variables of two labels by thresholds; start weights are those
-of `herdner.sampling`, p - e_k with k drawn from p.
-
-All samplers here are the same NumPy loop, so that their times compare: error against sweeps, milliseconds for a sweep,
-and the error of random draws in the time of the herded ones. The truth is a long run of the compiled `blocked-gibbs`,
-Rao-Blackwellised; half of it against the other half is the last line. Documents without links inside a sentence.
+Compared are mean total variation errors of the Rao-Blackwellised marginals of linked tokens, from the best state of the
+chains and without burn-in. Both samplers are compiled and take turns, and their processor time is what counts: the
+error of random draws in the time of herded ones is theirs by the root of the times. The truth is a long run of random
+draws; half of it against the other half is the last line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from time import perf_counter, process_time
+from time import process_time
 from typing import Annotated
 
 import numpy as np
 import typer
-from experiment import Experiment, command
+from experiment import Experiment, command, summary
 from ner_decoding import Scored
 from numpy.typing import NDArray
 
@@ -37,92 +30,52 @@ from herdner.inference import make_backend
 from herdner.sampling import Record
 
 Floats = NDArray[np.float64]
-Draw = Callable[[tuple[int, ...], Floats], int]
 FEWEST_LINKS = 10
+METHODS = {"blocked Gibbs": False, "herded": True}
+AVERAGES = Record(best=False, marginals=False, rao_blackwell=True)
+
+
+def average(
+    graph: TableGraph, start: NDArray[np.int32], n_sweeps: int, seed: int, herded: bool, burn_in: int
+) -> Floats:
+    """The Rao-Blackwellised marginals of a run."""
+    sampler = make_backend("blocked-gibbs", n_sweeps=n_sweeps, burn_in=burn_in, herded=herded, record=AVERAGES)
+    marginals = sampler.infer(graph, seed, start=start).rao_blackwell
+    assert marginals is not None
+    return marginals
 
 
 class Document:
-    """The sentences of a document and its links, as exponentials."""
+    """A graph, where samplers begin, the linked tokens, and the truth about their marginals."""
 
-    def __init__(self, graph: TableGraph) -> None:
-        chains = graph.linked_chains
-        assert not isinstance(chains, str)
-        form = chains.form
-        assert form.edge_table is None, "one transition table"
-        self.sentences = list(zip(form.offsets[:-1].tolist(), form.offsets[1:].tolist(), strict=True))
-        self.unary = np.exp(form.unary - form.unary.max(axis=1, keepdims=True))
-        self.step = np.exp(form.tables[0] - form.tables[0].max())
-        self.told: list[list[tuple[int, Floats]]] = [[] for _ in form.unary]  # (other end, table with its label first)
-        for (v, w), table in zip(chains.scopes.tolist(), chains.table_of_edge.tolist(), strict=True):
-            rows = np.exp(chains.tables[table])
-            self.told[v].append((w, rows.T.copy()))
-            self.told[w].append((v, rows))
-        self.ends = [[other for t in range(a, b) for other, _ in self.told[t]] for a, b in self.sentences]
+    def __init__(self, graph: TableGraph, start: NDArray[np.int32], linked: NDArray[np.int64]) -> None:
+        self.graph, self.start, self.linked = graph, start, linked
+        self.truth, self.apart = np.empty(0), 0.0
 
-    def sweep(self, state: list[int], draw: Draw, context: bool, sums: Floats) -> None:
-        """Draws every sentence anew; adds the conditionals that were drawn from to ``sums`` [V, K]."""
-        for (a, b), ends in zip(self.sentences, self.ends, strict=True):
-            around = tuple(state[other] for other in ends) if context else ()
-            rows = np.empty((b - a, self.unary.shape[1]))
-            for t in range(a, b):
-                row = self.unary[t] if t == a else self.unary[t] * (rows[t - a - 1] @ self.step)
-                for other, table in self.told[t]:
-                    row = row * table[state[other]]
-                rows[t - a] = row / row.sum()
-            right = -1
-            for t in range(b - 1, a - 1, -1):
-                p = rows[t - a] if right < 0 else rows[t - a] * self.step[:, right]
-                p = p / p.sum()
-                sums[t] += p
-                state[t] = right = draw((t, right, *around), p)
+    def settle(self, n_sweeps: int, seeds: list[int]) -> None:
+        """Finds the truth by two long runs, and how far these are ``apart``."""
+        halves = [average(self.graph, self.start, n_sweeps, seed, False, n_sweeps // 20)[self.linked] for seed in seeds]
+        self.truth, self.apart = (halves[0] + halves[1]) / 2, distance(*halves)
+
+    def errors(self, herded: bool, lengths: list[int], seed: int) -> tuple[list[float], float]:
+        """After each number of sweeps; seconds of a sweep of the longest run."""
+        found, began = list[float](), 0.0
+        for n in lengths:
+            began = process_time()
+            found.append(distance(average(self.graph, self.start, n, seed, herded, 0)[self.linked], self.truth))
+        return found, (process_time() - began) / lengths[-1]
+
+    def by_messages(self) -> tuple[float, float]:
+        """The error of sum-product, and its seconds."""
+        began = process_time()
+        beliefs = make_backend("sum-product").infer(self.graph).marginals
+        assert beliefs is not None
+        return distance(beliefs[self.linked], self.truth), process_time() - began
 
 
-def random_draw(rng: np.random.Generator) -> Draw:
-    """Labels by their probabilities."""
-
-    def draw(key: tuple[int, ...], p: Floats) -> int:
-        return min(int(np.searchsorted(np.cumsum(p), rng.random(), "right")), len(p) - 1)
-
-    return draw
-
-
-def herded_draw(rng: np.random.Generator) -> Draw:
-    """Labels by herding weights, which are born when their key is first met."""
-    weights: dict[tuple[int, ...], Floats] = {}
-
-    def draw(key: tuple[int, ...], p: Floats) -> int:
-        w = weights.get(key)
-        if w is None:
-            w = weights[key] = p.copy()
-            w[min(int(np.searchsorted(np.cumsum(p), rng.random(), "right")), len(p) - 1)] -= 1.0
-        w += p
-        label = int(np.argmax(np.where(p > 0, w, -np.inf)))
-        w[label] -= 1.0
-        return label
-
-    return draw
-
-
-METHODS: dict[str, tuple[Callable[[np.random.Generator], Draw], bool]] = {
-    "blocked Gibbs": (random_draw, False),
-    "herded, by the label to the right": (herded_draw, False),
-    "herded, by all linked tags": (herded_draw, True),
-}
-
-
-def error_curve(
-    document: Document, start: list[int], method: str, lengths: list[int], truth: Floats, rng: np.random.Generator
-) -> tuple[list[float], float]:
-    """The mean error of the Rao-Blackwellised marginals at linked tokens after so many sweeps; seconds of a sweep."""
-    maker, context = METHODS[method]
-    draw, state, sums, errors = maker(rng), list(start), np.zeros(truth.shape), list[float]()
-    linked = [t for t, told in enumerate(document.told) if told]
-    began = process_time()
-    for done in range(1, lengths[-1] + 1):
-        document.sweep(state, draw, context, sums)
-        if done in lengths:
-            errors.append(float(np.abs(sums[linked] / done - truth[linked]).sum(axis=1).mean() / 2))
-    return errors, (process_time() - began) / lengths[-1]
+def distance(p: Floats, q: Floats) -> float:
+    """The mean total variation."""
+    return float(np.abs(p - q).sum(axis=1).mean() / 2)
 
 
 @command("herded_blocks", "Herded blocked Gibbs over sentences, marginals of linked tokens")
@@ -130,88 +83,84 @@ def main(
     experiment: Experiment,
     test: Annotated[str, typer.Argument(help="FILE:FORMAT, the documents.")],
     model: Annotated[str, typer.Option("--model", help="A model with links.")] = "en",
-    documents: Annotated[int, typer.Option("--documents", min=1, help="How many.")] = 6,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each sampler on each.")] = 2,
+    documents: Annotated[int, typer.Option("--documents", min=1, help="How many.")] = 40,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each sampler on each.")] = 5,
 ) -> None:
-    lengths = experiment.size([10, 30], [10, 30, 100, 300])
-    long = experiment.size(2_000, 20_000)
+    lengths = experiment.size([10, 30, 100], [10, 30, 100, 300, 1000])
     scored = Scored.of(herdner.load(model), list(read(test)))
-    chosen = _documents(scored, experiment.size(2, documents))
-    found: dict[str, list[list[float]]] = {name: [] for name in METHODS}
+    chosen = linked_documents(scored, experiment.size(min(3, documents), documents))
+    errors: dict[str, list[list[float]]] = {name: [] for name in METHODS}  # a row for each document
     seconds: dict[str, list[float]] = {name: [] for name in METHODS}
-    others: dict[str, list[float]] = {"sum-product": [], "sum-product, seconds": [], "the truth, half against half": []}
-    rng = experiment.rng()
-    for i in chosen:
-        _, unary, offsets, links = next(piece for piece in scored.pieces() if piece[0] == i)
-        graph, start = scored.crf.compiled(unary, offsets, links), scored.crf.best_chain(unary, offsets)
-        halves = [_long_run(graph, start, long, seed) for seed in experiment.seeds(2, i)]
-        truth, document = (halves[0] + halves[1]) / 2, Document(graph)
-        linked = [t for t, told in enumerate(document.told) if told]
-
-        def error(marginals: Floats, linked: list[int] = linked, truth: Floats = truth) -> float:
-            return float(np.abs(marginals[linked] - truth[linked]).sum(axis=1).mean() / 2)
-
-        began = perf_counter()
-        beliefs = make_backend("sum-product").infer(graph).marginals
-        others["sum-product, seconds"].append(perf_counter() - began)
-        assert beliefs is not None
-        others["sum-product"].append(error(beliefs))
-        others["the truth, half against half"].append(error(halves[0]) * 2)
-        for _ in range(experiment.size(1, runs)):
-            for name in METHODS:
-                errors, took = error_curve(document, start.tolist(), name, lengths, truth, rng)
-                found[name].append(errors)
-                seconds[name].append(took)
-    _show(experiment, lengths, found, seconds, others)
+    messages, apart = list[tuple[float, float]](), list[float]()
+    for k, document in enumerate(chosen):
+        document.settle(experiment.size(5_000, 50_000), experiment.seeds(2, 2 * k))
+        messages.append(document.by_messages())
+        apart.append(document.apart)
+        rows: dict[str, list[list[float]]] = {name: [] for name in METHODS}
+        took: dict[str, list[float]] = {name: [] for name in METHODS}
+        for seed in experiment.seeds(experiment.size(2, runs), 2 * k + 1):
+            for name, herded in METHODS.items():
+                found, each = document.errors(herded, lengths, seed)
+                rows[name].append(found)
+                took[name].append(each)
+        for name in METHODS:
+            errors[name].append(np.mean(rows[name], axis=0).tolist())
+            seconds[name].append(float(np.median(took[name])))
+    show(experiment, lengths, errors, seconds, np.array(messages), apart)
 
 
-def _documents(scored: Scored, n: int) -> list[int]:
-    """Documents of at least so many links, none within a sentence, evenly spread."""
-    fit: list[int] = []
-    for i, (document, links) in enumerate(zip(scored.documents, scored.links, strict=True)):
-        ends = np.concatenate([link.ends for link in links])
-        sentence = np.searchsorted(document.sentence_offsets, ends, "right")
-        if len(ends) >= FEWEST_LINKS and (sentence[:, 0] != sentence[:, 1]).all() and (np.diff(ends) > 1).all():
-            fit.append(i)
-    return fit[:: max(1, len(fit) // n)][:n]
+def linked_documents(scored: Scored, n: int) -> list[Document]:
+    """Documents of at least so many links, evenly spread."""
+    fit = [i for i, links in enumerate(scored.links) if sum(len(each.ends) for each in links) >= FEWEST_LINKS]
+    fit, found = fit[:: max(1, len(fit) // n)][:n], list[Document]()
+    for i, unary, offsets, links in scored.pieces():
+        if i in fit:
+            ends = np.unique(np.concatenate([each.ends for each in links]))
+            start = scored.crf.best_chain(unary, offsets)
+            found.append(Document(scored.crf.compiled(unary, offsets, links), start, ends.astype(np.int64)))
+    return found
 
 
-def _long_run(graph: TableGraph, start: NDArray[np.int32], n_sweeps: int, seed: int) -> Floats:
-    record = Record(best=False, marginals=False, rao_blackwell=True)
-    found = make_backend("blocked-gibbs", n_sweeps=n_sweeps, burn_in=n_sweeps // 20, record=record)
-    marginals = found.infer(graph, seed, start=start).rao_blackwell
-    assert marginals is not None
-    return marginals
-
-
-def _show(
+def show(
     experiment: Experiment,
     lengths: list[int],
-    found: dict[str, list[list[float]]],
+    errors: dict[str, list[list[float]]],
     seconds: dict[str, list[float]],
-    others: dict[str, list[float]],
+    messages: Floats,
+    apart: list[float],
 ) -> None:
-    """The table, and what it says."""
-    print(f"{'x 1000':36}" + "".join(f"{n:>8}" for n in lengths) + "   ms/sweep")
-    means = {name: np.mean(errors, axis=0) for name, errors in found.items()}
-    took = {name: float(np.mean(each)) for name, each in seconds.items()}
-    for name, mean in means.items():
-        print(f"{name:36}" + "".join(f"{1000 * e:8.2f}" for e in mean) + f"{1000 * took[name]:11.2f}")
-    plain = "blocked Gibbs"
-    equal: dict[str, float] = {}
-    for name in means:
-        if name != plain:  # errors of random draws fall like the root of time
-            equal[name] = float(means[name][-1] / (means[plain][-1] * np.sqrt(took[plain] / took[name])))
-            print(f"{name}: {equal[name]:.2f} of the error of random draws in the same time")
-    print(", ".join(f"{name} {1000 * np.mean(each):.2f}" for name, each in others.items()) + " (x 1000)")
-    figure, (axes,) = experiment.axes(1)
-    for name, mean in means.items():
-        axes.loglog(np.array(lengths) * took[name], mean, "o-", label=name)
-    axes.axhline(float(np.mean(others["sum-product"])), color="grey", linestyle=":", label="sum-product")
-    axes.set_xlabel("seconds")
-    experiment.finish(
-        {"lengths": lengths, "errors": means, "seconds": took, "equal time": equal, "others": others}, figure
-    )
+    """The table, and what it says: per document, the error of herded draws by that of random ones in the same time."""
+    print(f"{len(apart)} documents; {'x 1000, sweeps':18}" + "".join(f"{n:>8}" for n in lengths) + "   ms/sweep")
+    for name, rows in errors.items():
+        means = "".join(f"{1000 * e:8.2f}" for e in np.mean(rows, axis=0))
+        print(f"{name:32}{means}{1000 * np.mean(seconds[name]):11.3f}")
+    slower = np.array(seconds["herded"]) / np.array(seconds["blocked Gibbs"])
+    ratio = np.array(errors["herded"]) / np.array(errors["blocked Gibbs"])
+    equal = ratio * np.sqrt(slower)[:, None]
+    print(f"a herded sweep takes {np.median(slower):.2f} times as long (median)")
+    for n, column in zip(lengths, equal.T, strict=True):
+        low, median, high = np.quantile(column, [0.25, 0.5, 0.75])
+        ahead = f"{int((column < 1).sum())} of {len(column)} documents ahead"
+        share = f"{median:.2f} of the error of random draws in the same time ({low:.2f} to {high:.2f})"
+        print(f"{n} sweeps: {share}, {ahead}")
+    print(f"sum-product {1000 * messages[:, 0].mean():.2f}, in the time of"
+          f" {np.median(messages[:, 1] / np.array(seconds['blocked Gibbs'])):.1f} sweeps;"
+          f" the truth, half against half {1000 * np.mean(apart):.2f} (x 1000)")  # fmt: skip
+    figure, (axes, right) = experiment.axes(2)
+    for name, rows in errors.items():
+        axes.loglog(np.array(lengths) * np.mean(seconds[name]), np.mean(rows, axis=0), "o-", label=name)
+    axes.axhline(messages[:, 0].mean(), color="grey", linestyle=":", label="sum-product")
+    axes.set(xlabel="seconds", ylabel="mean error of a marginal")
+    told = summary(equal)
+    right.fill_between(lengths, told["low"], told["high"], alpha=0.3, label="quartiles of the documents")
+    right.semilogx(lengths, told["median"], "o-", label="median")
+    right.axhline(1.0, color="grey", linestyle=":")
+    right.set(xlabel="sweeps", ylabel="error, herded by random, equal time", ylim=(0, None))
+    results = {
+        "lengths": lengths, "errors": errors, "seconds": seconds, "equal time": equal, "sum-product": messages,
+        "apart": apart,
+    }  # fmt: skip
+    experiment.finish(results, figure)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from herdner.inference.result import Result
 from herdner.sampling.annealing import Annealing, as_annealing
 from herdner.sampling.plan import Plan
 from herdner.sampling.record import Record
+from herdner.sampling.sharing import blanket
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,14 @@ class BlockedGibbs:
     any numbers of labels.
 
     Options as those of `Gibbs`: ``n_sweeps``, of which ``burn_in`` are not recorded, ``annealing`` (None is beta = 1),
-    ``n_chains`` on ``n_threads``, ``record``. Conditionals of rao_blackwell: given the blocks outside and the
-    variable to the right.
+    ``n_chains`` on ``n_threads``, ``weight_memory``, ``record``. Conditionals of rao_blackwell: given the blocks
+    outside and the variable to the right.
+
+    Attributes:
+        herded: Backward sampling draws no random numbers but herds (in no paper; HG16 herds single variables): each
+            variable has weights for each label to its right and each labelling of the variables outside that the block
+            is joined to up to there, so that one weight sees one distribution, as in HG16 Algorithm 1. Constraints stay
+            intact. A graph that is one chain converges like 1 / T; others have the bias of herded Gibbs.
     """
 
     n_sweeps: int = 1000
@@ -41,6 +48,8 @@ class BlockedGibbs:
     n_chains: int = 1
     n_threads: int | None = None
     record: Record = field(default_factory=Record)
+    herded: bool = False
+    weight_memory: int = 2**30
 
     takes: ClassVar[Takes] = SAMPLES
 
@@ -59,6 +68,8 @@ class BlockedGibbs:
             n_chains=self.n_chains,
             n_threads=self.n_threads,
             record=self.record,
+            sharing=blanket() if self.herded else None,
+            weight_memory=self.weight_memory,
         )
 
     def infer(

@@ -240,6 +240,11 @@ class Run:
 
     def _keys(self, variable: int) -> str:
         """What the keys of a variable are, and how to have fewer."""
+        if self.setup.blocks is not None:
+            return (
+                "each labelling of what its block is joined to has weights of its own; raise weight_memory, or use"
+                " fewer sweeps, or herded=false"
+            )
         sharing = self.setup.plan.sharing
         if sharing is not None and sharing.kind.endswith("bins"):
             return f"{sharing.n_bins} bins are too many; raise weight_memory, or use fewer bins"

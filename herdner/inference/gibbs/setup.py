@@ -14,7 +14,7 @@ from herdner.graph.conditionals import Conditionals
 from herdner.graph.grids import GridForm
 from herdner.graph.tables import TableGraph
 from herdner.inference.gibbs.blocks import Blocks
-from herdner.inference.gibbs.weights import Weights, lay_out
+from herdner.inference.gibbs.weights import Weights, block_weights, lay_out
 from herdner.sampling.annealing import Annealing
 from herdner.sampling.order import sampling_order
 from herdner.sampling.plan import Plan
@@ -63,8 +63,8 @@ class Setup:
             careful = wide.astype(np.uint8) if wide.any() else None
         loop = "any" if plan.loop == "general" else _loop(form)
         order, starts = sampling_order(plan, compiled)
-        weights = lay_out(plan, compiled, form, loop)
-        if loop == "two" and isinstance(form, Conditionals):
+        weights = lay_out(plan, compiled, form, loop) if blocks is None else block_weights(plan, compiled.sizes)
+        if loop == "two" and blocks is None and isinstance(form, Conditionals):
             form = form.padded
             independent = np.empty(len(form.sizes) // loops.BATCH_SIZE, np.uint8)
             mark_independent(form.starts, form.others, loops.BATCH_SIZE, independent)

@@ -105,6 +105,11 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
     )
 
 
+def block_weights(plan: Plan, sizes: NDArray[np.int32]) -> Weights:
+    """Those of blocks: hashed, a row for each label to the right and labelling outside that is met."""
+    return Weights(draw="any", words=(int(sizes.max()) + 3) // 4 * 4, hashed=True) if plan.herds else Weights()
+
+
 def _slots(
     bits: NDArray[np.float64], n_variables: int, most: int, some: bool = False
 ) -> tuple[int, int, NDArray[np.int64] | None]:
