@@ -41,6 +41,8 @@ def lazy_fwss(
     once, for the cache. ``options`` are those of `fwss`; any step but "constant".
 
     Fewer particles are returned where no point improves any more: a cache, as an estimate of mu_p, can be used up.
+    history: that of `fwss` and phi, the Phi that each particle was taken by (of those of ``start`` and of the first
+    one not a number), of which `MarginalPolytope.lazy_bound` speaks.
     """
     chosen = as_target(target)
     points = given_points(cache.x if isinstance(cache, Points) else cache, chosen, "cache")
@@ -74,6 +76,7 @@ class _Lazy:
         self.k = np.empty((len(points), 0))
         same = (points[:, None] == run.x).all(axis=2) if run.n else np.zeros((len(points), 0), bool)
         self.particle = np.where(same.any(axis=1), same.argmax(axis=1) if run.n else 0, -1)
+        self.phis = [np.nan] * run.n
 
     def gaps(self, k: Floats, z: Floats) -> Floats:
         """[M]: <mu - mu_p, mu - k(x, .)> for points whose kernel with the particles is k [M, n], with mu_p there."""
@@ -95,6 +98,7 @@ class _Lazy:
         run = self.run
         if not run.n:
             self.take(int(np.argmin((self.scores**2).sum(axis=1))))
+            self.phis.append(np.nan)
         phi = float(self.candidate_gaps().max()) / 2
         for _ in range(_CALLS_FOR_EACH * n):
             if run.n == n or not phi > _SMALLEST_PHI:
@@ -105,7 +109,9 @@ class _Lazy:
                 self.take(best)
             elif not self.improve(phi):
                 phi /= 2
-        return run.points()
+            self.phis += [phi] * (run.n - len(self.phis))
+        points = run.points()
+        return replace(points, history={**points.history, "phi": np.array(self.phis)})
 
     def take(self, candidate: int) -> None:
         """A step towards a candidate, which may be a particle already."""

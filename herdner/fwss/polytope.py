@@ -70,11 +70,36 @@ class MarginalPolytope:
         sqrt(2 / pi) s / gamma exp(-gamma^2 / (2 s^2)), with the bound of MMD as s. The theorem leaves out that the
         posterior's mean is itself up to MMD off; as s is more than sqrt(2) times what MMD can be, the bound holds.
         """
-        spread = self.bound(n_particles, step, accuracy)
-        if not spread < np.inf:
-            return 1.0
-        inner = -((gamma / spread) ** 2) / 2
-        return float(min(1.0, np.sqrt(2 / np.pi) * spread / gamma * np.exp(inner)))
+        return _tail(self.bound(n_particles, step, accuracy), gamma)
+
+    def lazy_bound(self, n_particles: int, phi: float, accuracy: float = 2.0) -> float:
+        """What MMD of `lazy_fwss` never exceeds after N particles (FWSS18 Theorem 5), for its steps "line-search" and
+        "fully-corrective".
+
+        sqrt(2) d exp(-(phi / (K d L))^2 N / 2), with L = d, as no norm of mu - mu_p is larger. The paper has R phi in
+        place of phi, but its proof has no R, and R < 1 makes the bound larger; and eq. 38 gives as L the largest
+        <mu - mu_p, g>, which can be below that norm. So no ball is needed: it holds for densities too (d = sqrt(2)).
+
+        Args:
+            phi: The least Phi that a particle of the run was taken by (``history["phi"]``), known when it is over.
+            accuracy: K of Alg. 9 and 10.
+        """
+        if not (phi >= 0 and accuracy >= 1):
+            raise ValueError(f"phi must be at least 0 and accuracy at least 1, not {phi} and {accuracy}")
+        share = (phi / (accuracy * self.diameter**2)) ** 2 if self.diameter else 0.0
+        return float(np.sqrt(2) * self.diameter * np.exp(-share * n_particles / 2))
+
+    def lazy_contraction(self, n_particles: int, gamma: float, phi: float, accuracy: float = 2.0) -> float:
+        """`contraction` for `lazy_fwss` (FWSS18 Theorem 6), with `lazy_bound` as s."""
+        return _tail(self.lazy_bound(n_particles, phi, accuracy), gamma)
+
+
+def _tail(spread: float, gamma: float) -> float:
+    """A bound of how much of a normal distribution of this standard deviation is further than gamma from its mean."""
+    if not spread < np.inf:
+        return 1.0
+    inner = -((gamma / spread) ** 2) / 2
+    return float(min(1.0, np.sqrt(2 / np.pi) * spread / gamma * np.exp(inner))) if spread else 0.0
 
 
 def _apart(point: Floats, others: Floats) -> float:

@@ -280,6 +280,12 @@ def theorems18(r: Results) -> tuple[str, bool]:
     return f"{words} bound; d {g(r['first']['diameter'])}, R {g(r['first']['radius'])} in the first", not r["above"]
 
 
+def lazy18(r: Results) -> tuple[str, bool]:
+    t = r["lazy"]
+    words = f"{t['above']} of {t['checks']} above, for K = 1, 2, 8; the nearest {g(t['nearest'])} of its bound"
+    return f"{words}, as Phi falls, to {g(t['phi'])} here", not t["above"]
+
+
 def variance18(r: Results) -> tuple[str, bool]:
     return f"apart by {g(r['eq. 46 - eq. 47'])} at most", r["eq. 46 - eq. 47"] < 1e-9
 

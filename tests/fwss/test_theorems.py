@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -122,6 +123,73 @@ def test_no_theorem_is_below_the_truth():
     assert edge.bound(50, "constant") > 1e6
     assert MarginalPolytope(1.0, 0.0).bound(50) == pytest.approx(np.sqrt(2))
     assert MarginalPolytope(1.0, 0.0).contraction(50, 0.1, "constant") == 1
+
+
+def finite_target(p: np.ndarray):
+    """A density to move by, whose kernel mean is that of six points: its mixture, at nearly no width."""
+    target = gaussian_mixture(p, POINTS, np.tile(0.05 * np.eye(2), (6, 1, 1)))
+    return replace(target, kernel_mean=SampleMean(POINTS, p))
+
+
+@pytest.mark.parametrize("step", ["line-search", "fully-corrective"])
+@pytest.mark.parametrize("accuracy", [1.0, 2.0, 8.0])
+def test_lazy_sampling_keeps_its_bound(step, accuracy):
+    """FWSS18 Theorem 5, of the algorithm itself, after each number of particles, by the Phi of the last."""
+    for seed in range(3):
+        p = dirichlet(seed)
+        target, everywhere = finite_target(p), MarginalPolytope(float(np.sqrt(2)), 0.0)  # of all kernels
+        options = {"cache": POINTS[:4], "accuracy": accuracy, "step": step, "bandwidth": H, "seed": seed}
+        for n in (1, 2, 3, 4, 6):
+            found = lazy_fwss(target, n, **options, optimiser=Adam(0.05, 0.01))
+            phi = found.history["phi"]
+            assert len(phi) == len(found)
+            assert np.isnan(phi[0])
+            assert (np.diff(phi[1:]) <= 0).all()
+            least = 0.0 if len(found) == 1 else float(phi[-1])
+            measured = float(np.sqrt(max(mmd2(found.x, target.kernel_mean, H, found.weights), 0.0)))
+            assert measured <= everywhere.lazy_bound(len(found), least, accuracy) + 1e-9
+
+
+def test_each_lazy_step_gains_what_the_proof_of_theorem_5_says():
+    """MMD^2 falls by (Phi / (K d))^2 at least: exact steps on the points alone, many and of any accuracy."""
+    for seed, accuracy in ((0, 1.0), (1, 2.0), (2, 5.0)):
+        p = dirichlet(seed)
+        polytope, weights = MarginalPolytope.of(POINTS, p, H), EDGE
+        rule = make_rule("line-search", SampleMean(POINTS, p))
+        rule.restart(POINTS, np.zeros((6, 2)), H, weights)
+        gram_of, phi, n = gram(POINTS, H), np.inf, 1
+        for _ in range(300):
+            field = gram_of @ (weights - p)
+            gaps = field @ weights - field
+            phi = min(phi, gaps.max() / 2)
+            before = np.sum(((weights - p) @ ROOT) ** 2)
+            good = np.flatnonzero(gaps >= phi / accuracy)
+            weights = rule.towards(int(good[np.argmin(gaps[good])]))  # the worst that Alg. 9 may take
+            n += 1
+            after = np.sum(((weights - p) @ ROOT) ** 2)
+            assert after <= before - (phi / (accuracy * polytope.diameter)) ** 2 + 1e-12
+            assert np.sqrt(after) <= polytope.lazy_bound(n, phi, accuracy)
+            assert np.sqrt(after) <= np.sqrt(before)
+
+
+def test_the_lipschitz_constant_of_equation_38_can_be_too_small():
+    """Two points far apart, mu on one and mu_p between them: the gradient's norm is larger than eq. 38 says."""
+    far = np.array([[0.0], [50.0]])
+    off = np.array([1.0, 0.0]) - 0.5
+    assert float((gram(far, H) @ off).max()) == pytest.approx(0.5)
+    assert float(np.sqrt(off @ gram(far, H) @ off)) == pytest.approx(np.sqrt(0.5))
+
+
+def test_the_contraction_of_lazy_sampling_is_that_of_its_bound():
+    """FWSS18 Theorem 6: a normal distribution of the bound's deviation has no more in its tails."""
+    polytope = MarginalPolytope.of(POINTS, dirichlet(1), H)
+    for n, gamma, phi in ((1, 0.5, 0.0), (20, 2.0, 0.3), (400, 3.0, 0.6)):
+        allowed = polytope.lazy_contraction(n, gamma, phi)
+        spread = polytope.lazy_bound(n, phi)
+        assert 2 * norm.sf(gamma / spread) <= allowed <= 1
+    assert polytope.lazy_contraction(400, 3.0, 0.6) < polytope.lazy_contraction(1, 3.0, 0.6) < 1
+    with pytest.raises(ValueError, match=r"phi must be at least 0 and accuracy at least 1, not -1 and 2.0"):
+        polytope.lazy_bound(3, -1)
 
 
 def test_less_of_the_posterior_is_far_off_than_the_contraction_allows():
