@@ -74,8 +74,6 @@ def violations(seed: int, counted: Counter | None = None, labels: bool = False) 
     rng = np.random.default_rng((21, seed))
     graph = labelled_graph(rng) if labels else random_graph(rng)
     kind, plan, n_weights, width = random_plan(rng)
-    while labels and kind == "random bins":
-        kind, plan, n_weights, width = random_plan(rng)
     n_sweeps = int(2 ** rng.uniform(0, 8))
     found = count(graph, plan, [n_sweeps], seed=seed, sharing=blanket() if kind == "gibbs" else None)
     errors, seen, visits = found.errors[0], found.focus, found.visits[0]

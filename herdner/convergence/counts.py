@@ -122,8 +122,7 @@ def count(
     Each sweep goes through all variables in their order, beginning after ``variable``, so that the state is taken right
     after the update of ``variable``. The scan, the sweeps, the records and the chains of the plan are not used;
     annealing is refused. Takes about 5 ns for each update of 8 variables of two labels. With more labels somewhere,
-    where the definitions of HGW19 Sec. 4.3 hold as well, all states are kept (at most 2^27 labels), and random bins are
-    refused.
+    where the definitions of HGW19 Sec. 4.3 hold as well, all states are kept (at most 2^27 labels).
 
     Args:
         variable: X; -1 is the last.
@@ -139,27 +138,27 @@ def count(
     n = _check(compiled, plan, ends)
     focus_of = range(n)[variable] if -n <= variable < n else _no_variable(variable, n)
     own = plan.sharing if plan.herds else None
+    drawn = own is not None and own.kind == "random-bins"
+    if drawn and sharing is not None and sharing != own:
+        raise ValueError("samples by random bins are grouped by these; leave sharing out")
+    if not drawn and sharing is not None and sharing.kind == "random-bins":
+        raise ValueError("only samples by random bins can be grouped by them; give another sharing")
     if (compiled.sizes != 2).any():
-        drawn = own is not None and own.kind == "random-bins"
-        labelled = focus_of_labels(compiled, plan, (own if drawn else sharing or own) or blanket(), focus_of)
+        labelled = focus_of_labels(compiled, plan, sharing or own or blanket(), focus_of)
         found = count_recorded(compiled, _bare(plan, ends[-1], focus_of, n), ends, labelled, seed, start)
         return Counts(labelled, tuple(ends), *found)
     focus, groups = _focus(compiled, plan, own if sharing is None else sharing, focus_of)
-    if own is not None and own.kind == "random-bins" and focus.keys.shape[0] == 1:
-        raise ValueError("samples by random bins are grouped by these; leave sharing out")
     plan = _bare(plan, ends[-1], focus_of, n)
     first = None if start is None else given_start(compiled, start)
     (run,) = begun(Setup.of(plan, compiled), generator(seed), first)
     tables = Tables.of(n, plan, focus_of, groups)
     run.engine.tabulate(tables)
     taken: list[list[NDArray[np.uint64]]] = []
-    done, n_layers = 0, 2 if own is not None and own.kind == "random-bins" else 1
+    done, n_layers = 0, 2 if drawn else 1
     for end in ends:
         while done < end:
             done = _advance(run, done, min(end, done + _PIECE))
         taken.append([by_others(layer.reshape((2,) * n), focus_of).copy() for layer in tables.visits[:n_layers]])
-    if n_layers == 1 and len(focus.keys) == 2:
-        raise ValueError("only samples by random bins can be grouped by them; give another sharing")
     met = np.stack([by_others(row.reshape((2,) * n), focus_of).sum(axis=1) for row in tables.returns])
     return Counts(focus, tuple(ends), np.array(taken), met)
 

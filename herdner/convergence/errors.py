@@ -52,7 +52,7 @@ class Errors:
             np.add.at(aims, focus.keys, of_yz[..., None] * truth)
             aim = aims / used
         else:
-            aim = np.stack([1 - focus.aims, focus.aims], axis=1)
+            aim = focus.aims
             aims = of_y * aim
         given_y = sums / used
         hoped = (focus.chances[..., None] * aim[focus.keys]).sum(axis=0)

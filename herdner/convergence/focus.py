@@ -17,7 +17,7 @@ T = TypeVar("T", bound=np.generic)
 class Focus:
     """What an update of one variable X of K labels depends on.
 
-    Z states z of the other variables, the last of them fastest; L = 1 weight that z uses, or 2 between which one is
+    Z states z of the other variables, the last of them fastest; L = 1 weight that z uses, or up to K of which one is
     drawn (`random_bins`); Y weights in all.
 
     Attributes:
@@ -25,8 +25,8 @@ class Focus:
         target: float64[Z, K]: pi(x, z).
         keys: int64[L, Z]: the weights y that z can use, 0 to Y - 1.
         chances: float64[L, Z]: pi(y | z) of each.
-        aims: float64[Y]: q(1 | y) where the weight herds a probability of its own (RDHG); None: the mean of pi(x | z)
-            over the samples of y (HGW19 eq. 1).
+        aims: float64[Y, K]: q(x | y) where the weight herds probabilities of its own (RDHG); None: the mean of
+            pi(x | z) over the samples of y (HGW19 eq. 1).
         sizes: Numbers of labels of the other variables.
     """
 
@@ -48,7 +48,8 @@ class Focus:
         scaled = conditional(target)[:, 1] * sharing.n_bins
         upper = np.minimum(keys + 1, sharing.n_bins)
         chance = np.clip(scaled - keys, 0.0, 1.0)
-        aims = np.arange(sharing.n_bins + 1) / sharing.n_bins
+        ones = np.arange(sharing.n_bins + 1) / sharing.n_bins
+        aims = np.stack([1 - ones, ones], axis=1)
         return cls(variable, target, np.stack([keys, upper]), np.stack([1 - chance, chance]), aims, sizes)
 
     @property

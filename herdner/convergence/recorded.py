@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.base.seeds import Seed
+from herdner._ext import gibbs as loops
+from herdner.base.seeds import Seed, generator
 from herdner.convergence.enumeration import full_conditional, joint
-from herdner.convergence.focus import Focus, by_others
+from herdner.convergence.focus import Focus, by_others, conditional
 from herdner.graph.tables import TableGraph
 from herdner.inference.backends.gibbs import Gibbs
 from herdner.sampling.record import Record
@@ -18,6 +20,8 @@ from herdner.sampling.sharing import Sharing
 
 Ints = NDArray[np.int64]
 _EVERY = Record(best=False, marginals=False, every=1)
+_BLOCK = 1024  # numbers of a call of `loops.uniforms`
+_ROUNDED = 2.0**-33  # probabilities are herded as multiples of 2^-32: one that is a multiple of 1 / B stays it
 _MOST_RECORDED = 2**27  # labels: half a gigabyte
 
 
@@ -33,14 +37,19 @@ def count_recorded(
             f"with more than two labels counting keeps all states of a run, here {n_labels} labels; at most"
             f" {_MOST_RECORDED} fit: use fewer sweeps"
         )
-    samples = replace(plan, record=_EVERY).infer(compiled, seed, start=start).samples
+    rng = generator(seed)
+    stream = int(deepcopy(rng).integers(0, 2**64, (plan.n_chains, 4), dtype=np.uint64)[0, 0])
+    samples = replace(plan, record=_EVERY).infer(compiled, rng, start=start).samples
     assert samples is not None
     x, z = samples[0, :, focus.variable].astype(np.int64), _number(samples[0], compiled.sizes, focus.variable)
+    drawn = np.zeros(len(z), np.int64)
+    if len(focus.keys) > 1:  # the last update of each sweep has drawn its weight
+        drawn = _layer(_uniforms(stream, len(compiled.sizes), len(z)), focus.chances[:, z])
     shape = focus.target.shape
-    visits = np.zeros((len(ends), 1, *shape), np.uint64)
+    visits = np.zeros((len(ends), len(focus.keys), *shape), np.uint64)
     for at, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
-        np.add.at(visits[at, 0], (z[begin:end], x[begin:end]), np.uint64(1))
-    y = focus.keys[0][z]
+        np.add.at(visits[at], (drawn[begin:end], z[begin:end], x[begin:end]), np.uint64(1))
+    y = focus.keys[drawn, z]
     by_weight = np.argsort(y, kind="stable")
     again = np.flatnonzero(y[by_weight][1:] == y[by_weight][:-1])
     returns = np.zeros(shape[::-1], np.uint64)
@@ -49,10 +58,10 @@ def count_recorded(
 
 
 def focus_of_labels(compiled: TableGraph, plan: Gibbs, sharing: Sharing, variable: int) -> Focus:
-    """The focus where the compiled loop does not count. ValueError for random bins, which the states do not tell."""
-    if sharing.kind == "random-bins":
-        raise ValueError("with more than two labels the states do not tell which random bin was drawn: use bins(B)")
+    """The focus where the compiled loop does not count."""
     whole = joint(compiled)
+    if sharing.kind == "random-bins":
+        return _focus_of_random_bins(whole, variable, sharing.n_bins)
     others = [j for j in range(whole.ndim) if j != variable]
     z = np.indices([whole.shape[j] for j in others]).reshape(len(others), -1)
     if sharing.kind == "complete":
@@ -71,6 +80,43 @@ def focus_of_labels(compiled: TableGraph, plan: Gibbs, sharing: Sharing, variabl
             seen = np.stack([(seen == k).sum(axis=1) for k in range(max(whole.shape))], axis=1)
         keys = _numbered(seen)
     return Focus.of(whole, variable, keys, sharing)
+
+
+def _focus_of_random_bins(whole: NDArray[np.float64], variable: int, n_bins: int) -> Focus:
+    """The focus of probabilities that are rounded by systematic sampling with one uniform number u: the counts of
+    multiples change where u passes 1 less the fraction of a cumulative probability, so that z has at most K weights, in
+    the order of u.
+    """
+    target = by_others(whole, variable)
+    p = conditional(target)
+    sums = p.cumsum(axis=1)[:, :-1] * n_bins  # of the labels but the last, after which all multiples are given out
+    whole_part = np.floor(sums + _ROUNDED)
+    turns = np.sort(np.clip(1 - (sums - whole_part), 0, 1), axis=1)  # [Z, K - 1]
+    borders = np.hstack([np.zeros((len(p), 1)), turns, np.ones((len(p), 1))])
+    middles = (borders[:, 1:] + borders[:, :-1]) / 2  # [Z, K]
+    given_out = np.floor(sums[:, None] + _ROUNDED + middles[..., None])  # [Z, L, K - 1]
+    ends = np.full((*middles.shape, 1), float(n_bins))
+    multiples = np.diff(np.concatenate([0 * ends, given_out, ends], axis=2), axis=2)  # [Z, L, K]
+    aims, keys = np.unique(multiples.reshape(-1, p.shape[1]), axis=0, return_inverse=True)
+    sizes = tuple(size for j, size in enumerate(whole.shape) if j != variable)
+    chances = np.ascontiguousarray(np.diff(borders, axis=1).T)
+    return Focus(variable, target, keys.reshape(middles.shape).T.astype(np.int64), chances, aims / n_bins, sizes)
+
+
+def _uniforms(stream: int, n_steps: int, n_sweeps: int) -> NDArray[np.float64]:
+    """[T]: the numbers that the last of ``n_steps`` updates of each sweep takes, as the engine makes them."""
+    at = np.arange(1, n_sweeps + 1) * n_steps - 1
+    found = np.empty(n_sweeps)
+    for block in range(int(at[-1]) // _BLOCK + 1):
+        here = at // _BLOCK == block
+        if here.any():
+            found[here] = loops.uniforms(stream, block)[at[here] % _BLOCK]
+    return found
+
+
+def _layer(u: NDArray[np.float64], chances: NDArray[np.float64]) -> Ints:
+    """[T]: which of the weights [L, T] a number chooses."""
+    return np.minimum((u >= chances.cumsum(axis=0)).sum(axis=0), len(chances) - 1).astype(np.int64)
 
 
 def _numbered(rows: NDArray[np.integer]) -> Ints:

@@ -3,7 +3,9 @@
     python scripts/papers/hgw19_labels.py [--quick] [--seed N] [--out FOLDER]
 
 Rings of five variables, tables normal with standard deviation 0.7: Gibbs, herded Gibbs, one bin and four bins of the
-threshold form, complete herding. D^cor, D^herding, D^approx and D^all after each power of two of sweeps, means of runs.
+threshold form, four random bins, complete herding. D^cor, D^herding, D^approx, D^bin and D^all after each power of two
+of sweeps, means of runs. Random bins round all probabilities of a variable together, by systematic sampling; the paper
+has them for two labels, where this is its Algorithm 9.
 """
 
 from __future__ import annotations
@@ -12,14 +14,15 @@ import numpy as np
 import typer
 from experiment import Experiment, command, powers, slope
 
-from herdner import FactorGraph, TableFactors, dhg, gibbs, herded_gibbs
+from herdner import FactorGraph, TableFactors, dhg, gibbs, herded_gibbs, rdhg
 from herdner.convergence import count
 from herdner.sampling import complete_sharing
 
-PARTS = ("cor", "herding", "approx", "z", "all")
+PARTS = ("cor", "herding", "approx", "bin", "z", "all")
 PLANS = {
     "Gibbs": gibbs(), "HG": herded_gibbs(), "DHG(1)": dhg(n_bins=1, form="threshold"),
-    "DHG(4)": dhg(n_bins=4, form="threshold"), "complete HG": herded_gibbs(sharing=complete_sharing()),
+    "DHG(4)": dhg(n_bins=4, form="threshold"), "RDHG(4)": rdhg(n_bins=4),
+    "complete HG": herded_gibbs(sharing=complete_sharing()),
 }  # fmt: skip
 
 
@@ -54,8 +57,8 @@ def main(experiment: Experiment) -> None:
                 "slope of herding": slope(lengths[3:], found["herding"][3:]),
                 "above": int(above.sum()),
             }
-            for column, part in enumerate(("cor", "herding", "approx", "all")):
-                panel = panels[4 * row + column]
+            for column, part in enumerate(part for part in PARTS if part != "z"):
+                panel = panels[5 * row + column]
                 shown = np.where(found[part] > 1e-12, found[part], np.nan)
                 panel.loglog(lengths, shown, marker=".", label=plan_name)
                 panel.set(title=f"D$^{{{part}}}$, {name}", xlabel="sweeps T")

@@ -401,7 +401,7 @@ def authors_table(r: Results) -> tuple[str, bool]:
 
 def labels19(r: Results) -> tuple[str, bool]:
     rows = {name: found for name, found in r.items() if name != "lengths"}
-    names = [f"4 labels, {plan}" for plan in ("HG", "DHG(4)", "complete HG")]
+    names = [f"4 labels, {plan}" for plan in ("HG", "DHG(4)", "RDHG(4)", "complete HG")]
     shown = [f"{name}: cor {g(r[name]['cor'][-1])}, all {g(r[name]['all'][-1])}" for name in names]
     slopes = [f["slope of herding"] for name, f in rows.items() if "Gibbs" not in name and "complete" not in name]
     no_bias = all(f["cor"][-1] < 1e-9 for name, f in rows.items() if "complete" in name)

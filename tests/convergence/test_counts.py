@@ -143,7 +143,7 @@ def test_weights_are_those_of_the_sharing():
     assert np.array_equal(focus(GRAPHS["full"], bins(4)).keys[0], np.unique(of_bins, return_inverse=True)[1])
     drawn = focus(GRAPHS["full"], random_bins(4))
     assert np.array_equal(drawn.keys[0], np.floor(p * 4))
-    np.testing.assert_allclose((drawn.chances * drawn.aims[drawn.keys]).sum(axis=0), p, atol=1e-8)
+    np.testing.assert_allclose((drawn.chances * drawn.aims[drawn.keys, 1]).sum(axis=0), p, atol=1e-8)
 
 
 # ---- errors, from their definitions, term by term ----
@@ -169,7 +169,7 @@ def by_definition(visits: np.ndarray, seen: Focus) -> Errors:
 
     def aim(x: int, y: int) -> float:
         if seen.aims is not None:
-            return seen.aims[y] if x else 1 - seen.aims[y]
+            return seen.aims[y, x]
         return sum(pi_x[z, x] * p for (other, z), p in p_yz.items() if other == y) / p_y[y]
 
     n_z = len(pi_z)
@@ -242,8 +242,7 @@ def test_rao_blackwellised_means_are_bounded_by_marginals_where_those_say_all():
 @pytest.mark.parametrize(
     ("graph", "plan", "lengths", "more", "words"),
     [
-        (potts(0.3, np.zeros((2, 2, 3))), rdhg(), [10], {}, "the states do not tell which random bin"),
-        (potts(0.3, np.zeros((2, 2, 3))), rdhg(), [10], {"sharing": blanket()}, "which random bin"),
+        (potts(0.3, np.zeros((2, 2, 3))), rdhg(), [10], {"sharing": blanket()}, "random bins are grouped by these"),
         (potts(0.3, np.zeros((2, 2, 3))), gibbs(), [2**27], {}, "use fewer sweeps"),
         (potts(0.3, np.zeros((4, 3, 3))), gibbs(), [10], {}, "5.31e\\+05 states"),
         (ising(0.3, np.zeros((5, 5))), gibbs(), [10], {}, "1 to 16 variables"),

@@ -9,12 +9,13 @@ from itertools import product
 import numpy as np
 import pytest
 from oracle import Oracle
+from reference_gibbs import Reference
 
 from herdner.convergence import count, focus
 from herdner.convergence.focus import Focus
 from herdner.graph import FactorGraph, TableFactors, potts
-from herdner.inference.backends.gibbs import Gibbs, bounded_error, dhg, gibbs, herded_gibbs
-from herdner.sampling import Record, bins, blanket, complete_sharing, given, neighbour_sum
+from herdner.inference.backends.gibbs import Gibbs, bounded_error, dhg, gibbs, herded_gibbs, rdhg
+from herdner.sampling import Record, bins, blanket, complete_sharing, given, neighbour_sum, random_bins
 
 RNG = np.random.default_rng(17)
 SIZES = (3, 4, 2, 3)
@@ -84,6 +85,51 @@ def test_the_parts_are_sums_over_all_states(name, variable):
     assert (found.cor, found.herding, found.approx) == pytest.approx((cor, herding, approx), abs=1e-12)
     assert found.bin == 0
     assert found.all <= found.cor + found.herding + found.approx + found.z + 1e-12
+
+
+@pytest.mark.parametrize("variable", [0, 1, 2, 3])
+@pytest.mark.parametrize("n_bins", [1, 3, 8])
+def test_random_bins_of_labels_are_those_that_the_sampler_drew(variable, n_bins):
+    """Visits by weight, beside a slow sampler that notes what each update aims at."""
+    plan, n_sweeps, drew = rdhg(n_bins=n_bins), 120, []
+
+    class Noting(Reference):
+        def decided(self, i, key, p, drawn):
+            x = super().decided(i, key, p, drawn)
+            if i == variable:
+                drew.append((tuple(np.round(np.array(p) / 2**32, 6)), (*self.x[:i], *self.x[i + 1 :]), x))
+            return x
+
+    order = [(variable + 1 + k) % 4 for k in range(4)]
+    Noting(replace(plan, n_sweeps=n_sweeps, scan=given(order)), MIXED, 3)
+    found = count(MIXED, plan, [n_sweeps], variable, seed=3)
+    seen, rest = found.focus, list(product(*(range(k) for j, k in enumerate(SIZES) if j != variable)))
+    counted = Counter()
+    for layer, z, x in np.argwhere(found.visits[0]):
+        aim = tuple(np.round(seen.aims[seen.keys[layer, z]], 6))
+        counted[aim, rest[z], int(x)] += int(found.visits[0, layer, z, x])
+    assert counted == Counter(drew)
+    p = seen.target / seen.target.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose((seen.chances[..., None] * seen.aims[seen.keys]).sum(axis=0), p, atol=1e-8)
+    np.testing.assert_allclose(seen.aims.sum(axis=1), 1)
+
+
+def test_random_bins_of_labels_trade_the_approximation_for_an_error_that_goes_away():
+    """HGW19 Sec. 6.5, for three labels."""
+    lengths = [2**9, 2**12, 2**15]
+    found = count(POTTS, rdhg(n_bins=4), lengths, seed=1).errors
+    for part in found:
+        assert part.approx < 1e-7
+        assert part.all <= part.cor + part.herding + part.bin + part.z + 1e-9
+    assert found[2].bin < found[0].bin / 3
+    fixed = count(POTTS, dhg(n_bins=4, form="threshold"), lengths, seed=1).errors[2]
+    assert found[2].all < fixed.all / 2
+
+
+def test_groups_of_random_bins_are_their_own():
+    for plan, other in ((rdhg(n_bins=4), blanket()), (gibbs(), random_bins(4))):
+        with pytest.raises(ValueError, match="random bins"):
+            count(POTTS, plan, [10], sharing=other)
 
 
 def test_complete_herding_of_three_labels_has_no_part_from_sharing():
