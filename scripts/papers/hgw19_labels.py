@@ -57,7 +57,7 @@ def main(experiment: Experiment) -> None:
                 "slope of herding": slope(lengths[3:], found["herding"][3:]),
                 "above": int(above.sum()),
             }
-            for column, part in enumerate(part for part in PARTS if part != "z"):
+            for column, part in enumerate(("cor", "herding", "approx", "bin", "all")):
                 panel = panels[5 * row + column]
                 shown = np.where(found[part] > 1e-12, found[part], np.nan)
                 panel.loglog(lengths, shown, marker=".", label=plan_name)
