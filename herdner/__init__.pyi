@@ -7,6 +7,7 @@ from . import herding as herding
 from .crf.learning import Learner as Learner
 from .crf.learning import MCMCLikelihood as MCMCLikelihood
 from .crf.rules import Acronym as Acronym
+from .crf.rules import Company as Company
 from .crf.rules import LastName as LastName
 from .crf.rules import SameStem as SameStem
 from .crf.rules import SameWord as SameWord

@@ -85,7 +85,7 @@ LinkOption = Annotated[
     typer.Option(
         "--link",
         metavar="RULE",
-        help="Which mentions are linked: same-word, same-stem, acronym, last-name, with options as in "
+        help="Which mentions are linked: same-word, same-stem, acronym, last-name, company, with options as in "
         "same-word:nearest=5; may be repeated; none: a chain alone [default: same-word].",
     ),
 ]

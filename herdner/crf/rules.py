@@ -29,6 +29,12 @@ LONGEST_NAME = 4  # words of a full name, with titles
 LONGEST_ACRONYM = 6
 MOST_SKIPPED = 2  # small words in a row inside an expansion: "of the"
 LONGEST_STEMMED = 64  # longer words are not words, and stemming takes more than linear time
+# Words that end the full name of a company. As they are written: in other letters most of them are other words.
+DESIGNATORS = frozenset(
+    "AB AG ASA A/S BV B.V. Bhd CO. Co Co. COMPANY Company CORP CORP. CORPORATION Corp Corp. Corporation GmbH"  # noqa: SIM905
+    " Group GROUP Holdings HOLDINGS INC INC. Inc Inc. Incorporated KG KGaA L.P. LIMITED LLC LLP LP LTD LTD. Limited Ltd"
+    " Ltd. NV N.V. Oy Oyj PLC plc Plc Pte Pty S.A. S.p.A. SA SARL SE SpA Srl".split()
+)
 MOST_LINKS = 100  # links of one mention to earlier ones: a rule may come out of a file that nobody has checked
 
 
@@ -236,11 +242,55 @@ class LastName:
         return _rows(pairs)
 
 
+@dataclass(frozen=True)
+class Company:
+    """Links the short form of a company's name to the same words of its full name: "Winam" to "Winam Ferries Ltd."
+
+    A full name is a run of capitalised words before one of `DESIGNATORS`, with "," or "&" in between or without. A
+    short form is a run that a full name begins with. The word that begins a sentence may belong to a run or stand
+    before it. What `SameWord` learns of the words of all longer names, this learns of companies alone.
+
+    Attributes:
+        nearest: A short form is linked to the last so many full names before it that have its first word, and the first
+            of these to so many short forms before it, 1 to 100.
+    """
+
+    name: ClassVar[str] = "company"
+
+    nearest: int = 3
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+        """int32[F, 2], see `Rule`. Linear in the number of tokens."""
+        tokens = list(tokens)
+        borders = checked_borders(sentence_offsets, len(tokens))
+        if DESIGNATORS.isdisjoint(tokens):
+            return _rows([])
+        starts = set(borders.tolist())
+        full: defaultdict[str, deque[range]] = defaultdict(lambda: deque(maxlen=self.nearest))
+        early: defaultdict[str, deque[range]] = defaultdict(lambda: deque(maxlen=self.nearest))
+        pairs: list[tuple[int, int]] = []
+        for words, designated in _companies(tokens, _runs(names(tokens, borders, 1), starts), starts):
+            for run in (words, words[1:]) if words[0] in starts and len(words) > 1 else (words,):
+                key = tokens[run[0]].casefold()
+                if not designated:
+                    pairs += [pair for name in full[key] for pair in _beginning(tokens, name, run, run)]
+                    early[key].append(run)
+                else:
+                    near = () if full[key] else early[key]
+                    pairs += [pair for short in near for pair in _beginning(tokens, short, run, short)]
+                    full[key].append(run)
+        return _rows(pairs)
+
+
 _CLASSES = [
     SameWord,
     SameStem,
     Acronym,
     LastName,
+    Company,
 ]
 RULES: Mapping[str, type[Any]] = MappingProxyType({rule.name: rule for rule in _CLASSES})
 
@@ -344,6 +394,31 @@ def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]
         end = token + 1
     if end > 0:
         yield begin, end
+
+
+def _companies(
+    tokens: list[str], runs: Iterable[tuple[int, int]], starts: Container[int]
+) -> Iterator[tuple[range, bool]]:
+    """The words of each run of names, which a designator ends, and whether one follows."""
+    for begin, end in runs:
+        first = begin
+        for token in range(begin, end):
+            if tokens[token] in DESIGNATORS:
+                if first < token:
+                    yield range(first, token), True
+                first = token + 1
+        if first < end:
+            joined = end < len(tokens) and end not in starts and tokens[end] in (",", "&")
+            next_word = end + joined
+            follows = next_word < len(tokens) and next_word not in starts and tokens[next_word] in DESIGNATORS
+            yield range(first, end), follows
+
+
+def _beginning(tokens: list[str], earlier: range, later: range, short: range) -> Iterator[tuple[int, int]]:
+    """The words of a short form and of the longer name, pair by pair; none where that does not begin with it."""
+    pairs = list(zip(earlier, later, strict=False))
+    if len(pairs) == len(short) and all(tokens[i].casefold() == tokens[j].casefold() for i, j in pairs):
+        yield from pairs
 
 
 @cache

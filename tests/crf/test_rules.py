@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 
 from herdner import SkipChainLayer, linear_chain, skip_chain
 from herdner.crf.rules import (
+    DESIGNATORS,
     MOST_LINKS,
     RULES,
     Acronym,
+    Company,
     LastName,
     SameStem,
     SameWord,
@@ -34,6 +36,7 @@ WORDS += ["``", ".", ","]
 STRANGE = ["", "\x00", "A\u0301", "\u0301", "\u01c5a", "\u0130stanbul", "istanbul", "Stra\u00dfe", "STRASSE"]
 STRANGE += ["\U00010400a", "\U00010428a"]  # capital and small, beyond 16 bits
 STEMS = ["Russian", "Russians", "RUSSIAN", "russians", "House", "Houses", "Housing", "Iraqi", "Iraq", "said"]
+FIRMS = ["Winam", "WINAM", "Ferries", "Ltd.", "plc", "LLC", "Co", "Then", "Bill", "said", "&", ",", "in"]
 NAMES = ["Bill", "Clinton", "CLINTON", "clinton", "J.", "Mr.", "said", ","]
 PHRASES = [
     "IMF",
@@ -151,6 +154,35 @@ def last_name(rule, tokens, offsets):
     return nearest_pairs(len(tokens), rule.nearest, lambda i, j: keys[i] == keys[j] and lengths[j] == 1 and full[i])
 
 
+def company(rule, tokens, offsets):
+    own = [own_capital(tokens, offsets, i, 1) for i in range(len(tokens))]
+    begins = set(offsets.tolist())
+    keys = [token.casefold() for token in tokens]
+    found = []  # first words of each run, its end, and whether it is the full name of a company
+    for begin, end in pairwise(offsets.tolist()):
+        kinds = "".join(  # D: a designator, N: another name, j: what may stand between the two
+            "D" if tokens[i] in DESIGNATORS else "N" if own[i] else "j" if tokens[i] in (",", "&") else "."
+            for i in range(begin, end)
+        )
+        for match in re.finditer("N+", kinds):
+            first, last = begin + match.start(), begin + match.end()
+            full = re.match("j?D", kinds[match.end() :]) is not None
+            inner = [first + 1] if first in begins and first + 1 < last else []
+            found += [(i, last, full) for i in [first, *inner]]
+    rows = set()
+    for n, (i, end, full) in enumerate(found):
+        same = [other for other in found[:n] if keys[other[0]] == keys[i]]
+        names, shorts = [x for x in same if x[2]], [x for x in same if not x[2]]
+        if not full:
+            near = [(j, i, end - i, stop - j) for j, stop, _ in names[-rule.nearest :]]
+        else:
+            near = [] if names else [(j, i, stop - j, end - i) for j, stop, _ in shorts[-rule.nearest :]]
+        for j, k, length, longer in near:
+            if length <= longer and keys[j : j + length] == keys[k : k + length]:
+                rows |= {(j + step, k + step) for step in range(length)}
+    return sorted(map(list, rows))
+
+
 def acronym(rule, tokens, offsets):
     own = [own_capital(tokens, offsets, i) for i in range(len(tokens))]
     letters = {}
@@ -214,6 +246,12 @@ def test_last_name_is_its_definition(case, rule):
     assert rule.links(*case).tolist() == last_name(rule, *case)
 
 
+@given(documents(st.sampled_from(FIRMS), 40), st.builds(Company, st.integers(1, 3)))
+@example(document([["Winam", "Ferries", "Ltd.", "and", "Winam"], ["Then", "Winam", ",", "LLC"]]), Company())
+def test_company_is_its_definition(case, rule):
+    assert rule.links(*case).tolist() == company(rule, *case)
+
+
 @given(phrased(), st.builds(Acronym, st.integers(1, 3), st.integers(1, 3), st.integers(1, 5)))
 def test_acronym_is_its_definition(case, rule):
     assert rule.links(*case).tolist() == acronym(rule, *case)
@@ -236,7 +274,9 @@ def test_links_are_a_sorted_set_of_pairs_of_tokens(case, rule):
 @given(st.one_of(phrased(), documents(st.sampled_from(WORDS + STEMS + NAMES))), rules())
 def test_a_mention_is_linked_to_so_many_earlier_ones_at_most(case, rule):
     links = rule.links(*case)
-    most = rule.nearest * (30 if isinstance(rule, Acronym) else 1)  # expansions of up to six words, up to five each
+    most = rule.nearest * {Acronym: 30, Company: 2}.get(
+        type(rule), 1
+    )  # expansions of six words with five each; two runs
     assert np.bincount(links[:, 1], minlength=1).max() <= most
     more = replace(rule, nearest=rule.nearest + 1).links(*case)
     assert {tuple(row) for row in links.tolist()} <= {tuple(row) for row in more.tolist()}
@@ -252,6 +292,12 @@ def test_words_and_stems_never_link_the_same_tokens(case):
 def test_last_names_are_mentions_of_the_same_word(case):
     words, names = (rule.links(*case).tolist() for rule in (SameWord(nearest=100), LastName(nearest=100)))
     assert {tuple(row) for row in names} <= {tuple(row) for row in words}
+
+
+@given(documents(st.sampled_from(FIRMS), 40))
+def test_words_of_companies_are_mentions_of_the_same_word(case):
+    words, firms = (rule.links(*case).tolist() for rule in (SameWord(nearest=100, min_length=1), Company(nearest=100)))
+    assert {tuple(row) for row in firms} <= {tuple(row) for row in words}
 
 
 @given(documents(st.sampled_from(["Anna", "Boris", "goes", "Clara", "clara", "."])))
@@ -303,6 +349,17 @@ def test_a_last_name_that_stands_alone_is_linked_to_the_full_name():
     ]
     assert pairs(LastName(nearest=1), *text) == [(5, 7, "Clinton", "Clinton"), (5, 11, "Clinton", "CLINTON")]
     assert pairs(LastName(), "One Two Three Four Clinton spoke", "so Clinton said") == []
+
+
+def test_the_short_form_of_a_company_is_linked_to_its_full_name():
+    text = "Shares of Winam Ferries Ltd. rose", "Without Winam , it", "Winam Ferries and Henry Winam left"
+    first, second = (2, "Winam"), (3, "Ferries")
+    assert pairs(Company(), *text) == [(first[0], i, "Winam", "Winam") for i in (7, 10)] + [
+        (second[0], 11, "Ferries", "Ferries")
+    ]
+    assert pairs(Company(), "Harlan cut jobs", "Harlan & Co. said so") == [(0, 3, "Harlan", "Harlan")]
+    assert pairs(Company(), "Zorvan , Inc. and Zorvan") == [(0, 4, "Zorvan", "Zorvan")]
+    assert pairs(Company(), "Zorvan Park and Zorvan") == []
 
 
 def test_rules_that_other_languages_need():
@@ -451,6 +508,7 @@ def linked_labels(rule, path, format):
         (Acronym(), "ner/conll2003/eng.testa", "conll2003", 0.93, 300),
         (Acronym(), "ner/conll2002/ned.testa", "conll2002", 0.96, 250),
         (LastName(), "ner/conll2003/eng.testa", "conll2003", 0.95, 500),
+        (Company(), "ner/conll2003/eng.testa", "conll2003", 0.9, 30),
     ],
 )
 def test_linked_names_have_one_label_in_news(rule, path, format, share, links):
@@ -460,7 +518,7 @@ def test_linked_names_have_one_label_in_news(rule, path, format, share, links):
     assert outside < 0.15 * equal
 
 
-@pytest.mark.parametrize("rule", [SameWord(), SameStem(), Acronym(), LastName()], ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", [SameWord(), SameStem(), Acronym(), LastName(), Company()], ids=lambda rule: rule.name)
 @pytest.mark.parametrize(
     "offsets", [[], [0], [0, 3], [1, 6], [0, 7], [0, 4, 2, 6], [0, -3, 6], [0, 10**12, 6], [-(2**63), 6], [0.0, 6.0], 6]
 )

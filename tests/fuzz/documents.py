@@ -9,7 +9,7 @@ import numpy as np
 
 from fuzz.graphs import Rng, backend, numbers, pick
 from herdner import Document, Entity, SkipChainLayer, Tokenizer, skip_chain
-from herdner.crf.rules import Acronym, LastName, SameStem, SameWord
+from herdner.crf.rules import Acronym, Company, LastName, SameStem, SameWord
 from herdner.inference import linear_chain
 from herdner.text.tags import Span
 
@@ -80,7 +80,7 @@ def rule(rng: Rng, n: int) -> Any:
     nearest = int(pick(rng, 1, 3, 100))
     return pick(
         rng, SameWord(nearest, 1, bool(rng.integers(2))), SameWord(nearest), SameStem(nearest), Acronym(nearest),
-        LastName(nearest), Own(ends(rng, n)), Own(ends(rng, n)),
+        LastName(nearest), Company(nearest), Own(ends(rng, n)), Own(ends(rng, n)),
     )  # fmt: skip
 
 
