@@ -56,6 +56,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """One call of the command line; the exit code. Every failure that bad input can cause is one line on stderr."""
     # Warnings of the library in the form of all other messages.
     logging.basicConfig(format="herdner: %(message)s", level=logging.WARNING)
+    logging.getLogger("herdner.base.memory").setLevel(logging.INFO)  # what takes much is told before it is begun
     code: Any = 0
     try:
         code = app(arguments, prog_name="herdner", standalone_mode=False)

@@ -15,6 +15,7 @@ import typer
 
 from herdner.base.extras import MissingExtra
 from herdner.base.interrupts import unwind
+from herdner.base.memory import NotEnoughMemory
 from herdner.base.options import read
 from herdner.cli.usage import options_of, wrong_use
 
@@ -56,8 +57,10 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
         except BrokenPipeError:
             quiet_stdout()
             raise typer.Exit(0) from None
+        except NotEnoughMemory as error:
+            complain(error)
         except MemoryError:
-            complain("not enough memory; split the input into smaller documents")
+            complain("not enough memory; give less at a time")
         except OSError as error:
             complain(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error)
         except (ValueError, MissingExtra, _corpus_error()) as error:

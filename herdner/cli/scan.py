@@ -93,6 +93,7 @@ def _question(
     steps: int | None,
 ) -> _Question:  # fmt: skip
     import herdner
+    from herdner.base.memory import check_memory
     from herdner.dobrushin import targets
 
     if (ising is None) == (path is None):
@@ -103,6 +104,10 @@ def _question(
         if match is None:
             raise UsageError(f"--ising {ising!r}: expected ROWSxCOLUMNS, as in 40x40")
         shape = (int(match[1]), int(match[2]))
+        n = shape[0] * shape[1]
+        check_memory(
+            24.0 * n + 40.0 * (steps or 10 * n), f"--ising {ising}", "ask for a smaller grid, or fewer --steps"
+        )
     graph = herdner.load_graph(path) if path is not None else herdner.ising(coupling, field, shape, wrap=wrap)
     numbers = [part.strip() for group in target or () for part in group.split(",")]
     wrong = next((part for part in numbers if not part.isdecimal()), None)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.arrays import constant, frozen, sealed
+from herdner.base.memory import check_memory
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
 
@@ -78,7 +79,7 @@ def ising(
     sides = _sides(scale.shape if shape is None else shape, wrap)
     if scale.shape not in ((), sides):
         raise ValueError(f"h must be a number or have the grid's shape {sides}, not {scale.shape}")
-    nodes = _nodes(math.prod(sides))
+    nodes = _nodes(math.prod(sides), len(sides))
     edges, counts = _grid_edges(nodes, sides, wrap)
     return _spins(nodes, edges, _couplings(J, counts, sides, wrap), np.broadcast_to(scale, sides), SPINS)
 
@@ -139,6 +140,7 @@ def complete(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = None) -
         raise ValueError(f"h must be a number or hold {n} of them, not have shape {fields.shape}")
     if couplings.ndim:
         _check_symmetric(couplings, n, "J")
+    _check_size(n, n * (n - 1) / 2, 3)  # the pairs are found by numbers of 64 bits
     left, right = np.triu_indices(n, 1)
     return _spins(
         _nodes(n),
@@ -159,7 +161,7 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
     if u.ndim < 2:
         raise ValueError(f"unary must have shape [variables, labels], or a grid's shape and then labels, not {u.shape}")
     n_labels = u.shape[-1]
-    nodes = _nodes(u[..., 0].size)
+    nodes = _nodes(u[..., 0].size, u.ndim - 1 if edges is None else 0)
     if edges is None:
         sides = _sides(u.shape[:-1], wrap)
         joined, counts = _grid_edges(nodes, sides, wrap)
@@ -205,11 +207,17 @@ def _spins(
     return FactorGraph(_filled(len(nodes), 2), factors)
 
 
-def _nodes(n: int) -> NDArray[np.int32]:
-    """int32[n], read-only: the numbers of the variables."""
+def _nodes(n: int, edges_each: int = 0) -> NDArray[np.int32]:
+    """int32[n], read-only: the numbers of the variables, each of which brings so many edges with it."""
     if n > np.iinfo(np.int32).max:
         raise ValueError(f"{n} variables are more than the {np.iinfo(np.int32).max} that 32 bits can number")
+    _check_size(n, n * edges_each)
     return sealed(np.arange(n, dtype=np.int32))
+
+
+def _check_size(n: int, n_edges: float, copies: int = 1) -> None:
+    """NotEnoughMemory where there is none for the numbers of variables and labels, and for pairs of numbers."""
+    check_memory(8 * (n + copies * n_edges), f"a graph of {n:,} variables and {n_edges:,.0f} edges", "make it smaller")
 
 
 def _filled(n: int, value: int) -> NDArray[np.int32]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import conditionals as loops
+from herdner.base.memory import check_memory
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import ImpossibleGraph
 
@@ -97,6 +98,12 @@ def colours(blankets: tuple[NDArray[np.int64], NDArray[np.int32]]) -> tuple[NDAr
 def conditionals(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> Conditionals:
     """ValueError where a variable's unary factors allow no label, or where untied tables need too much memory."""
     widths = np.where(sizes == 2, 1, (sizes + 3) // 4 * 4).astype(np.int32)
+    n_ends = sum(group.arity * len(group) for group in factors if group.arity > 1)
+    check_memory(
+        8 * float(widths.sum()) + 28 * len(sizes) + 8 * n_ends,
+        f"the conditionals of {len(sizes):,} variables",
+        "make the graph smaller",
+    )
     unary, unary_at, spread = unary_rows(sizes, widths, factors)
     groups = [_Group.of(group) for group in factors if group.arity > 1 and len(group)]
     n_rows = sum(block.size for group in groups for block in group.blocks)

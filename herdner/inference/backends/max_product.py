@@ -16,7 +16,7 @@ from herdner.graph.chains import check_cells, edge_recipes, recipe_table, unary_
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import ImpossibleGraph, Takes
-from herdner.inference.backends.sweeps import Interruptible, check_options, constant
+from herdner.inference.backends.sweeps import Interruptible, check_options, check_room, constant
 from herdner.inference.gibbs.start import repaired
 from herdner.inference.result import Result
 from herdner.sampling.record import Record
@@ -66,6 +66,7 @@ class MaxProduct:
         self.takes.check("max-product", record)
         compiled = compile_tables(graph)
         fixed = constant(compiled)
+        check_room(compiled, "max-product", 2, 2)
         unary = unary_table(compiled.sizes, compiled.factors, int(compiled.sizes.max(initial=1)))
         loop = loops.MaxProduct(Slots.of(compiled.sizes, compiled.factors), unary, self.damping)
         n, seen, best = len(unary), -np.inf, loop.state.copy()

@@ -15,7 +15,7 @@ from herdner.base.seeds import Seed, generator
 from herdner.graph.chains import unary_table
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Takes
-from herdner.inference.backends.sweeps import Interruptible, check_options, constant
+from herdner.inference.backends.sweeps import Interruptible, check_options, check_room, constant
 from herdner.inference.gibbs.start import given_start, repaired
 from herdner.inference.result import Result
 from herdner.sampling.record import Record
@@ -73,6 +73,7 @@ class MeanField:
         self.takes.check("mean-field", record)
         trace = self.trace if record is None else record.trace
         compiled = compile_tables(graph)
+        check_room(compiled, "mean-field", 4, 0)
         fixed, conditionals = constant(compiled), compiled.conditionals
         q = self._start(compiled, seed) if start is None else _certain(compiled, start)
         loop = loops.MeanField(conditionals, q, self.damping)

@@ -18,7 +18,7 @@ from herdner.graph.chains import ChainForm
 from herdner.graph.linked_chains import LinkedChains, is_near, pair_keys
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import ImpossibleGraph, Takes, UnsupportedGraph
-from herdner.inference.backends.sweeps import Interruptible, check_options, check_possible
+from herdner.inference.backends.sweeps import Interruptible, check_options, check_possible, check_room
 from herdner.inference.backends.viterbi import Viterbi, expected, group_counts
 from herdner.inference.gibbs.start import repaired
 from herdner.inference.result import Result
@@ -87,6 +87,8 @@ class SumProduct:
         compiled = compile_tables(graph)
         if compiled.links is None and isinstance(form := compiled.chain, ChainForm):
             return self._bounded(compiled, self._smoothed(compiled, form, table_counts, began)), form, None
+        if compiled.links is None:
+            check_room(compiled, "sum-product", 4, 5)
         chains = compiled.linked_chains
         if isinstance(chains, str):
             raise UnsupportedGraph(

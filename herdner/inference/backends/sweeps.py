@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from herdner.base.checks import whole
+from herdner.base.memory import check_memory
 from herdner.graph import chains
 from herdner.graph.tables import TableGraph
 from herdner.inference.backend import ImpossibleGraph, Interrupted
@@ -32,6 +33,18 @@ def check_possible(constant: float) -> None:
     """ImpossibleGraph where the factors of no variables forbid everything."""
     if constant == -math.inf:
         raise ImpossibleGraph("a factor of no variables is -inf, so every state is forbidden; observe other labels")
+
+
+def check_room(compiled: TableGraph, backend: str, per_label: int, per_message: int) -> None:
+    """NotEnoughMemory where there is none for so many doubles for each label of a variable, and of each message."""
+    n_ends = sum(group.arity * len(group) for group in compiled.factors if group.arity > 1)
+    n_labels = int(compiled.sizes.max(initial=1))
+    n = len(compiled.sizes)
+    check_memory(
+        8.0 * n_labels * (per_label * n + per_message * n_ends),
+        f"{backend} on {n:,} variables of {n_labels} labels",
+        "use gibbs, which takes least, or a smaller graph",
+    )
 
 
 class Interruptible:

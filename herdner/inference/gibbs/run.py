@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import gibbs as loops
+from herdner.base.memory import NotEnoughMemory, check_memory
 from herdner.graph.conditionals import Conditionals
 from herdner.graph.grids import GridForm
 from herdner.graph.tables import TableGraph
@@ -47,13 +48,14 @@ def sample(
         )
     setup = Setup.of(plan, compiled, blocks)
     first = None if start is None else given_start(compiled, start)
+    amount = f"n_chains={plan.n_chains}, n_sweeps={plan.n_sweeps}, record={plan.record}"
+    what = f"sampling {len(sizes):,} variables ({amount})"
+    way_out = "use fewer chains, less weight_memory, or record less"
+    check_memory(_footprint(setup), what, way_out)
     try:
         runs = begun(setup, rng, first)
     except MemoryError:
-        raise MemoryError(
-            f"no memory is left for {plan.n_chains} chains of {plan.n_sweeps} sweeps and records ({plan.record}):"
-            " use fewer chains, less weight_memory, or record less"
-        ) from None
+        raise NotEnoughMemory(f"{what} takes more memory than is left; {way_out}") from None
     try:
         if plan.threads > 1:
             _on_threads(runs, plan.threads)
@@ -63,6 +65,20 @@ def sample(
     except KeyboardInterrupt:
         raise Interrupted(_found(setup, runs, began)) from None
     return _found(setup, runs, began)
+
+
+def _footprint(setup: Setup) -> float:
+    """About how many bytes the arrays of all runs take together, and the result made of them."""
+    plan, record, weights = setup.plan, setup.plan.record, setup.weights
+    n, n_unary = len(setup.compiled.sizes), len(setup.form.unary)
+    n_rows = 0 if isinstance(setup.form, GridForm) else len(setup.form.rows)
+    n_samples = setup.n_samples
+    n_averages = record.marginals + record.rao_blackwell
+    each = 8.0 * (n_unary + n_rows) + 2 * n * (1 + record.best + n_samples) + 8 * plan.n_sweeps * record.trace
+    each += n_unary * (4 * record.marginals + 8 * record.rao_blackwell)
+    each += weights.n_slots * (4 if weights.fractions else 8 * weights.words)
+    whole = 8.0 * n_averages * (n_unary + n * int(setup.compiled.sizes.max())) + 4 * n * n_samples * plan.n_chains
+    return plan.n_chains * each + whole
 
 
 def begun(setup: Setup, rng: np.random.Generator, first: NDArray[np.uint16] | None) -> list[Run]:
@@ -131,7 +147,6 @@ class Arrays:
         rows = None if isinstance(form, GridForm) else np.empty_like(form.rows)
         fractions, dense = setup.weights.arrays(int(keys[2]), n)
         n_states, joint_place = _joint_places(setup.compiled.sizes) if record.joint else (0, None)
-        n_samples = -(-(plan.n_sweeps - plan.burn_in) // record.every) if record.every else 0
         return cls(
             keys=keys,
             state=state,
@@ -148,7 +163,7 @@ class Arrays:
             joint=np.zeros(n_states, np.uint32) if record.joint else None,
             joint_place=joint_place,
             trace=np.full(plan.n_sweeps, np.nan) if record.trace else None,
-            samples=np.empty((n_samples, n), np.uint16) if record.every else None,
+            samples=np.empty((setup.n_samples, n), np.uint16) if record.every else None,
             best=state.copy() if record.best else None,
         )
 

@@ -78,6 +78,12 @@ class Setup:
         return len(self.compiled.sizes) if self.order is None else len(self.order)
 
     @property
+    def n_samples(self) -> int:
+        """States that each run keeps."""
+        plan = self.plan
+        return -(-(plan.n_sweeps - plan.burn_in) // plan.record.every) if plan.record.every else 0
+
+    @property
     def n_threads(self) -> int:
         """Threads that share each sweep."""
         return self.plan.threads if self.plan.n_chains == 1 else 1
