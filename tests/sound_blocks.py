@@ -13,6 +13,7 @@ import argparse
 import itertools
 import sys
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 from reference_dobrushin import joint, marginal_distance
@@ -55,6 +56,23 @@ def law_after_block(p: np.ndarray, law: np.ndarray, first: int, last: int) -> np
     with np.errstate(invalid="ignore"):
         given = np.nan_to_num(p / p.sum(axis=axes, keepdims=True))
     return given * law.sum(axis=tuple(a + shift for a in axes), keepdims=True)
+
+
+def chances_after(p: np.ndarray, blocks: Sequence[tuple[int, int]], variable: int) -> np.ndarray:
+    """[start, label]: the chances of a variable's labels when the blocks were drawn anew one after the other, from each
+    start that may be.
+
+    Backwards, from the labels to the start: the law of the whole state is too large for more than a few variables.
+    """
+    k = p.shape[variable]
+    own = np.eye(k).reshape(*(k if axis == variable else 1 for axis in range(p.ndim)), k)
+    found = np.broadcast_to(own, (*p.shape, k))
+    for first, last in reversed(blocks):
+        axes = tuple(range(first, last + 1))
+        with np.errstate(invalid="ignore"):
+            given = np.nan_to_num(p / p.sum(axis=axes, keepdims=True))
+        found = np.broadcast_to((given[..., None] * found).sum(axis=axes, keepdims=True), found.shape)
+    return found[p > 0]
 
 
 def violations(seed: int, counted: Counter | None = None) -> list[str]:

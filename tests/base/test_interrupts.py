@@ -9,6 +9,7 @@ import sys
 from functools import partial
 
 import pytest
+from patience import PATIENCE
 
 PROGRAM = """
 import os, signal, sys, time
@@ -46,7 +47,7 @@ else:
 )
 def test_what_becomes_of_ctrl_c(options: list[str], handler: signal.Handlers, code: int, out: str, errors: str) -> None:
     ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *options], capture_output=True, text=True, timeout=60,
+        [sys.executable, "-c", PROGRAM, *options], capture_output=True, text=True, timeout=PATIENCE,
         preexec_fn=partial(signal.signal, signal.SIGINT, handler),
     )  # fmt: skip
     assert (ran.returncode, ran.stdout, ran.stderr) == (code, out, errors)

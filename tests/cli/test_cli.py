@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from commands import Call, Outcome, one_line
 from data import ELSEWHERE, REPOSITORY
+from patience import PATIENCE, wait_until
 
 import herdner
 from herdner import Document
@@ -479,7 +480,7 @@ def test_a_closed_pipe_is_quiet(model: str, tmp_path: Path, n: int) -> None:
     process.stdout.read(100)
     process.stdout.close()
     assert process.stderr.read() == b""
-    assert process.wait(60) == 0
+    assert process.wait(PATIENCE) == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -497,11 +498,9 @@ def test_interrupted_work_leaves_the_older_output(
     assert process.stdin is not None
     process.stdin.write(b"In Kenya. " * n)  # and never the end
     process.stdin.flush()
-    deadline = time.monotonic() + 60
-    while len(list(folder.iterdir())) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: len(list(folder.iterdir())) == 2 or process.poll() is not None)
     process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == code
     assert said in errors
     assert errors.count(b"\n") <= 1
@@ -524,15 +523,13 @@ def test_interrupted_as_its_processes_start_it_says_so_in_one_line(
         process = herdner_process(
             "tag", *texts, "-m", model, "-o", folder / "out.txt", "-j", 2, start_new_session=True
         )  # as in a terminal, whose Ctrl-C is for all processes of the group
-        deadline = time.monotonic() + 60
-        while not list(folder.iterdir()) and time.monotonic() < deadline:
-            time.sleep(0.002)
+        wait_until(lambda process=process: list(folder.iterdir()) or process.poll() is not None)
         time.sleep(moment)
         if number == signal.SIGINT:
             os.killpg(process.pid, number)
         else:
             process.send_signal(number)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=PATIENCE)
         if number == signal.SIGTERM and b"resource_tracker" in errors:
             errors = b""  # what Python's own helper says when it cleans up behind processes that had just begun
         expected = (130, b"herdner: interrupted\n") if number == signal.SIGINT else (143, b"")
@@ -543,7 +540,7 @@ def test_interrupted_as_its_processes_start_it_says_so_in_one_line(
 @pytest.mark.parametrize("group", [[], ["corpora"]])
 def test_a_group_without_a_command_shows_its_help(group: list[str]) -> None:
     process = herdner_process(*group)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, output) == (2, b"")
     assert errors.count(b"\n") > 5
     assert b"herdner: " not in errors

@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import hashlib
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 from herdner.base import files as base_files
 from herdner.corpora import download, files
@@ -42,7 +42,7 @@ class Handler(BaseHTTPRequestHandler):
         elif kind.startswith("to-"):
             self.redirect({"to-file": "file:///etc/hostname", "to-ftp": "ftp://127.0.0.1/x"}[kind])
         elif kind == "silent":
-            time.sleep(1.5)
+            self.server.over.wait(PATIENCE)  # type: ignore[attr-defined]
         elif kind == "nonsense":
             self.wfile.write(b"this is not http\r\n\r\n")
         else:
@@ -68,10 +68,11 @@ class Handler(BaseHTTPRequestHandler):
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadingHTTPServer]:
     monkeypatch.setenv("no_proxy", "*")
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.asked = []  # type: ignore[attr-defined]
+    server.asked, server.over = [], threading.Event()  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield server
+    server.over.set()  # type: ignore[attr-defined]
     server.shutdown()
     server.server_close()
     thread.join()
@@ -89,8 +90,9 @@ def address(server: ThreadingHTTPServer, kind: str) -> str:
 
 def fails(kind: str, server: ThreadingHTTPServer, folder: Path, **changes: object) -> str:
     """The message of a download that must fail, and must leave nothing behind."""
+    registry, timeout = one_file(address(server, kind), **changes), 0.5 if kind == "silent" else PATIENCE
     with pytest.raises(CorpusError) as caught:
-        files.fetch("toy", folder, registry=one_file(address(server, kind), **changes), timeout=0.5)
+        files.fetch("toy", folder, registry=registry, timeout=timeout)
     assert "\n" not in str(caught.value)
     assert not [path for path in folder.rglob("*") if path.is_file()]
     return str(caught.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import defaultdict
 from dataclasses import dataclass, fields, replace
 from itertools import combinations, pairwise
 from typing import ClassVar
@@ -405,15 +406,22 @@ def test_initials_take_part_on_request_only():
 
 @pytest.mark.parametrize("word", ["Clinton", "The", "IMF", "clinton", "\u0130", "."])
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-def test_a_hundred_thousand_times_one_word_takes_a_fifth_of_a_second(rule, word):
+def test_a_hundred_thousand_times_one_word_takes_little_longer_than_to_sort_them_by_words_in_python(rule, word):
     tokens, offsets = [word] * 100_000, np.array([0, 100_000])
-    seconds = []
-    for _ in range(5):
+
+    def by_words():
+        places = defaultdict(list)
+        for t, token in enumerate(tokens):
+            places[token.casefold()].append(t)
+
+    def seconds(function):
         began = time.process_time()
-        links = rule().links(tokens, offsets)
-        seconds.append(time.process_time() - began)
-    assert len(links) <= rule().nearest * len(tokens)
-    assert min(seconds) < 0.2
+        function()
+        return time.process_time() - began
+
+    taken = [(seconds(lambda: rule().links(tokens, offsets)), seconds(by_words)) for _ in range(5)]
+    assert len(rule().links(tokens, offsets)) <= rule().nearest * len(tokens)
+    assert min(own for own, _ in taken) < 12 * min(python for _, python in taken)
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from commands import Call, one_line
 from data import ELSEWHERE
 from distributed import Client
+from patience import PATIENCE, wait_until
 
 from herdner.distributed import cluster
 
@@ -102,10 +102,9 @@ def test_ctrl_c_leaves_whole_parts_and_goes_on(
     command += ["--set", "links=false", "--output", str(output)]
     # A group of its own: Ctrl-C in a terminal is for all processes of the group.
     run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ELSEWHERE, start_new_session=True)
-    while run.poll() is None and not list(output.glob("part-*")):
-        time.sleep(0.05)
+    wait_until(lambda: list(output.glob("part-*")) or run.poll() is not None)
     os.killpg(run.pid, signal.SIGINT)
-    assert run.communicate(timeout=60)[1] == "herdner: interrupted\n"
+    assert run.communicate(timeout=PATIENCE)[1] == "herdner: interrupted\n"
     assert run.returncode == 130
     left = {path.name for path in output.iterdir()}
     assert "manifest.json" in left

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from data import ELSEWHERE, REPOSITORY
+from patience import PATIENCE
 
 from herdner.cli import run as herdner_run
 from herdner.evaluation import report as reports
@@ -218,6 +219,6 @@ def test_an_interrupt_leaves_nothing_behind(files, run, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_the_script_runs_from_anywhere(files):
     command = [sys.executable, str(REPOSITORY / "scripts" / "evaluate_ner.py"), files["gold"], files["after"]]
-    done = subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("# Evaluation of names\n")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from commands import Call, one_line
+from patience import PATIENCE
 
 from faults.kills import JOBS
 from herdner.base.files import replacing
@@ -26,7 +27,7 @@ posix = pytest.mark.skipif(os.name == "nt", reason="signals and modes of POSIX")
 @pytest.mark.parametrize("job", [pytest.param(job, marks=() if job == "save" else pytest.mark.slow) for job in JOBS])
 def test_a_killed_process_leaves_the_old_file_or_the_new_one(job: str) -> None:
     command = [sys.executable, "-m", "faults", job, "--kills", "4", "--seed", "0"]
-    ran = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=600)
+    ran = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=2 * PATIENCE)
     assert re.fullmatch(rf"{job}: 4 kills \(old \d, new \d, done \d\), 0 lost or half\n", ran.stdout), ran
 
 
@@ -35,7 +36,7 @@ def test_a_killed_process_leaves_the_old_file_or_the_new_one(job: str) -> None:
 def test_a_killed_cluster_leaves_whole_parts_and_goes_on() -> None:
     pytest.importorskip("distributed", reason="needs the extra dask")
     command = [sys.executable, "-m", "faults", "cluster", "--kills", "4", "--seed", "1"]
-    ran = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=1200)
+    ran = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=4 * PATIENCE)
     assert re.fullmatch(r"cluster: 4 kills \(all \d, first \d, other \d, went on \d\), 0 lost or half\n", ran.stdout), (
         ran
     )
@@ -66,7 +67,7 @@ with replacing(sys.argv[1]) as stream:
         output = tmp_path / str(step) / "output"
         output.parent.mkdir()
         output.write_bytes(b"old")
-        ran = subprocess.run([sys.executable, "-c", program, output, str(step)], timeout=60)
+        ran = subprocess.run([sys.executable, "-c", program, output, str(step)], timeout=PATIENCE)
         now = output.read_bytes()
         assert now in (b"old", b"n" * 300_000)
         ends.append((ran.returncode, now == b"old"))
@@ -139,7 +140,7 @@ def limited(command: list[object], n_bytes: int, **options) -> subprocess.Comple
     import resource
 
     limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
-    options = {"capture_output": True, "text": True, "timeout": 300, "cwd": TESTS, **options}
+    options = {"capture_output": True, "text": True, "timeout": PATIENCE, "cwd": TESTS, **options}
     return subprocess.run(list(map(str, command)), preexec_fn=limit, **options)
 
 
@@ -174,7 +175,7 @@ def test_a_full_disk_behind_standard_output_is_one_line(tmp_path: Path, news_mod
     (tmp_path / "text.txt").write_text("In Kenya. ")
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "herdner", "tag", tmp_path / "text.txt", "-m", news_model]
-        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=TESTS, timeout=300)
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=TESTS, timeout=PATIENCE)
     assert (ran.returncode, ran.stderr) == (1, "herdner: [Errno 28] No space left on device\n")
 
 

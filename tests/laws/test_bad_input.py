@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from data import ELSEWHERE
+from patience import PATIENCE
 
 from herdner.graph import FactorGraph, TableFactors, boltzmann, ising, potts
 from herdner.inference import BACKENDS, ImpossibleGraph, UnsupportedGraph, make_backend
@@ -222,7 +223,7 @@ def test_weights_beyond_their_memory_on_threads():
 
 def run_command(*arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-m", "herdner", *arguments], capture_output=True, text=True, cwd=ELSEWHERE, timeout=60
+        [sys.executable, "-m", "herdner", *arguments], capture_output=True, text=True, cwd=ELSEWHERE, timeout=PATIENCE
     )
 
 

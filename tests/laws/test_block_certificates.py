@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from oracle import Oracle
-from reference_dobrushin import joint, marginal_distance
-from sound_blocks import law_after_block, random_chains, violations
+from reference_dobrushin import joint
+from sound_blocks import chances_after, law_after_block, random_chains, violations
 
 import herdner
 from herdner import DoGS, FactorGraph, Record, TableFactors, chain, make_backend
@@ -51,15 +51,26 @@ def test_the_certificate_is_of_the_very_order_that_is_run(monkeypatch) -> None:
             result = DoGS(n_sweeps=3, blocks=True, n_steps=n_steps, targets=targets).infer(graph, 1)
             ranges, order = seen[-1]
             assert len(order) == n_steps
-            law = np.eye(p.size)[p.ravel() > 0].reshape(-1, *p.shape)
-            for block in order:
-                law = law_after_block(p, law, *ranges[block])
             chosen = range(9) if targets == "all" else Targets.from_text(targets).variables
-            distance = sum(marginal_distance(law, p, (v,)) for v in chosen)
+            chances = [chances_after(p, [tuple(ranges[block]) for block in order], v) for v in chosen]
+            truth = [p.sum(axis=tuple(axis for axis in range(9) if axis != v)) for v in chosen]
+            distance = sum(0.5 * abs(c - t).sum(axis=1).max() for c, t in zip(chances, truth, strict=True))
             certificate = result.certificate
             assert distance <= certificate.bound <= certificate.systematic
             assert certificate.trivial == len(chosen)
             assert result.n_updates == 3 * sum(ranges[block, 1] - ranges[block, 0] + 1 for block in order)
+
+
+def test_forwards_and_backwards_the_truth_is_the_same() -> None:
+    for seed in range(5):
+        p = joint(random_chains(seed))
+        blocks = [(v, min(v + 1, p.ndim - 1)) for v in range(p.ndim)] * 2
+        law = np.eye(p.size)[p.ravel() > 0].reshape(-1, *p.shape)
+        for first, last in blocks:
+            law = law_after_block(p, law, first, last)
+        for v in range(p.ndim):
+            others = tuple(axis + 1 for axis in range(p.ndim) if axis != v)
+            np.testing.assert_allclose(chances_after(p, blocks, v), law.sum(axis=others), atol=1e-12)
 
 
 def test_hard_constraints_leave_something_to_say() -> None:

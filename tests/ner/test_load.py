@@ -14,6 +14,7 @@ import time
 import numpy as np
 import pytest
 from data import ELSEWHERE
+from patience import PATIENCE, wait_until
 from shared_tagger import TEXT, share
 
 import herdner
@@ -25,12 +26,9 @@ def tagger() -> Tagger:
     return herdner.load("en")
 
 
-def only_those_before(before: set[threading.Thread]) -> bool:
-    """Whether all threads that came since then have ended, within a few seconds."""
-    deadline = time.monotonic() + 10
-    while set(threading.enumerate()) - before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not set(threading.enumerate()) - before
+def no_others_are_left(before: set[threading.Thread]) -> None:
+    """Returns when all threads that came since then have ended, as they will soon."""
+    wait_until(lambda: not set(threading.enumerate()) - before)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 4])
@@ -41,7 +39,7 @@ def test_a_pipe_that_is_left_leaves_no_thread(tagger, n_jobs):
         for _ in range(taken):
             next(stream)
         stream.close()
-        assert only_those_before(before), taken
+        no_others_are_left(before)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -60,7 +58,7 @@ def test_an_apipe_that_is_cancelled_at_any_moment_leaves_no_thread(tagger, n_job
     before = set(threading.enumerate())
     for moment in (0, 0.001, 0.01, 0.05, 0.1):
         asyncio.run(take(moment))
-        assert only_those_before(before), moment
+        no_others_are_left(before)
 
 
 def _tagged_by(tagger: Tagger, answers) -> None:
@@ -75,7 +73,7 @@ def test_a_process_that_is_forked_after_use_tags(tagger):
     answers = context.Queue()
     child = context.Process(target=_tagged_by, args=(tagger, answers))
     child.start()
-    assert answers.get(timeout=120) == expected
+    assert answers.get(timeout=PATIENCE) == expected
     child.join(60)
     assert child.exitcode == 0
 
@@ -85,7 +83,7 @@ def test_a_process_that_is_spawned_after_use_tags(tagger):
     expected = [entity.text for entity in tagger.tag(TEXT).entities]
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         # The method and not a function of this module, which a spawned process could not import from pytest.
-        (found,) = pool.map_async(tagger.tag, [TEXT]).get(timeout=120)
+        (found,) = pool.map_async(tagger.tag, [TEXT]).get(timeout=PATIENCE)
     assert [entity.text for entity in found.entities] == expected
 
 
@@ -106,9 +104,8 @@ print(peak(10_000) - first)
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_ten_times_as_many_documents_take_no_more_memory(n_jobs):
-    ran = subprocess.run(
-        [sys.executable, "-c", FLAT, str(n_jobs), TEXT], capture_output=True, text=True, timeout=600, cwd=ELSEWHERE
-    )
+    command = [sys.executable, "-c", FLAT, str(n_jobs), TEXT]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE, cwd=ELSEWHERE)
     assert ran.returncode == 0, ran.stderr
     assert int(ran.stdout) < 8 * 1024  # kilobytes
 

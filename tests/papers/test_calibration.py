@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from calibration import measured, resampled
 from data import ELSEWHERE, REPOSITORY
+from patience import PATIENCE
 
 from herdner.evaluation.calibration import Claims, bins_of, brier, claims, ece, ece_by_chance, log_loss, overconfidence
 from herdner.ner.tagger import Tagger
@@ -100,7 +101,7 @@ def test_the_script_measures_a_model(tmp_path: Path, n_particles: int) -> None:
         str(tmp_path),
     ]
     options = ["--model", str(tmp_path / "m"), "--test", f"{NEWS}:conll"]
-    done = subprocess.run([*command, *options], cwd=ELSEWHERE, capture_output=True, text=True, timeout=180)
+    done = subprocess.run([*command, *options], cwd=ELSEWHERE, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     results = json.loads((tmp_path / "calibration.json").read_text())["results"]
     expected = ["chain", "links", *(["mode", "particles"] if n_particles else []), "calibrated"]
@@ -114,7 +115,7 @@ def test_the_script_measures_a_model(tmp_path: Path, n_particles: int) -> None:
 def test_a_missing_corpus_is_one_line(tmp_path: Path) -> None:
     command = [sys.executable, str(SCRIPT), "--out", str(tmp_path)]
     done = subprocess.run(
-        [*command, "--test", "nowhere:conll"], cwd=ELSEWHERE, capture_output=True, text=True, timeout=60
+        [*command, "--test", "nowhere:conll"], cwd=ELSEWHERE, capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == 1
     assert done.stderr == "nowhere: no such file\n"

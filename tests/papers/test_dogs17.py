@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from data import ELSEWHERE, REPOSITORY
+from patience import PATIENCE
 
 pytest.importorskip("matplotlib")
 
@@ -22,7 +23,7 @@ def results(script: str, out: Path, *options: str) -> dict:
         str(out),
         *options,
     ]
-    done = subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     (written,) = out.glob("*.json")
     assert (out / f"{written.stem}.png").exists()

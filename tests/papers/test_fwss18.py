@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 from data import ELSEWHERE, REPOSITORY, shared_data
+from patience import PATIENCE
 
 
 def run(script: str, *options: str) -> subprocess.CompletedProcess:
@@ -17,7 +18,7 @@ def run(script: str, *options: str) -> subprocess.CompletedProcess:
         str(REPOSITORY / "scripts" / ("benchmarks" if script.startswith("bench") else "papers") / script),
         *options,
     ]
-    return subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=180)
+    return subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=PATIENCE)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import sys
 import pytest
 import timing
 from data import ELSEWHERE, REPOSITORY
+from patience import PATIENCE
 
 # How many rows of each group are held against a target.
 JUDGED = {"memory": 1, "chain": 1, "grid": 4, "csr": 4, "skip": 4, "scaling": 3, "count": 5, "denoise": 2}
@@ -17,7 +18,7 @@ JUDGED = {"memory": 1, "chain": 1, "grid": 4, "csr": 4, "skip": 4, "scaling": 3,
 
 def bench(*options: str) -> subprocess.CompletedProcess:
     command = [sys.executable, str(REPOSITORY / "scripts" / "benchmarks" / "bench_kernels.py"), *options]
-    return subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=PATIENCE)
 
 
 @pytest.mark.slow

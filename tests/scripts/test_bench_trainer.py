@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from data import ELSEWHERE, REPOSITORY
+from patience import PATIENCE
 
 
 @pytest.mark.slow
@@ -15,7 +16,7 @@ def test_a_small_run_gives_every_measure() -> None:
     script, corpus = REPOSITORY / "scripts" / "benchmarks" / "bench_trainer.py", REPOSITORY / "corpora"
     options = ("--documents", "8", "--iterations", "15", "--lexicon", "none", "--json")
     command = [sys.executable, str(script), "--corpus", f"{corpus}/herdner_news.train.conll:conll", *options]
-    done = subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["reached"]

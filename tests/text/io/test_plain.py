@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -115,19 +115,19 @@ def test_of_spans_marked_inside_each_other_the_outermost_is_read(marked, entitie
 
 
 def test_ieer_reads_marks_without_end_in_linear_time():
-    """Twice as many opening marks take about twice as long; a search from each of them takes four times as long."""
+    """Eight times as many opening marks take about eight times as long; a search from each of them takes 64 times."""
 
     def seconds(n: int) -> float:
         data = f"<DOC>\n{'<DOCNO>' * n}\n<TEXT>\nAda\n{'<DOCNO>' * n}</TEXT>\n</DOC>\n"
         best = float("inf")
-        for _ in range(5):
-            began = perf_counter()
+        for _ in range(3):
+            began = process_time()
             (document,) = read(data, "ieer")
-            best = min(best, perf_counter() - began)
+            best = min(best, process_time() - began)
         assert document.text.startswith("Ada")
         return best
 
-    assert seconds(16_000) < 3 * seconds(8_000) + 0.05
+    assert seconds(32_000) < 24 * seconds(4_000) + 0.05
 
 
 def test_ieer_refuses_a_file_of_something_else(tmp_path):
