@@ -10,8 +10,10 @@
 
 #if defined(__GNUC__)
 #define ALWAYS_INLINE inline __attribute__((always_inline))
+#define CHAIN_PREFETCH(p) __builtin_prefetch(p)
 #else
 #define ALWAYS_INLINE inline
+#define CHAIN_PREFETCH(p) ((void)(p))
 #define restrict __restrict
 #endif
 
@@ -64,40 +66,37 @@ static ALWAYS_INLINE int argmax_sum(const double *a, const double *b, int n) {
     return best;
 }
 
-/* The trace back of one sequence, from token t = n - 1 where `best` is its last label. No back-pointers are stored: the one
- * maximisation that is needed per token is repeated with the same operands, so it finds the same maximum. Ties go to the
- * smallest label, decided from the last token to the first. */
+/* Viterbi of one sequence of n tokens: first t rises to n - 1 and `scores` [n + 1, stride] are filled, the last row being
+ * scratch; then t falls to 0, `best` being the label of token t. `readable` counts the doubles in memory from `unary` on.
+ * No back-pointers are stored: the one maximisation that is needed per token is repeated with the same operands, so it
+ * finds the same maximum. Ties go to the smallest label, decided from the last token to the first. */
 typedef struct {
-    const double *scores;
+    const double *unary;
     const int32_t *edge_table;
+    double *scores;
     int32_t *states;
-    int64_t t;
+    int64_t n, readable, sequence, t;
     int best;
-} chain_trace;
+} chain_path;
 
-static ALWAYS_INLINE double chain_start_trace(const chain_tables *c, chain_trace *trace) {
-    const double *last = trace->scores + trace->t * c->stride;
-    trace->states[trace->t] = trace->best = argmax(last, c->n_labels);
-    return last[trace->best];
+/* So many sequences are under way at a time: a token waits for the one before it, but not for those of others. Meanwhile
+ * memory is asked for log-potentials so many numbers ahead, about those of the next sequences. */
+enum { CHAIN_PATHS = 8, CHAIN_AHEAD = 2048 };
+
+static ALWAYS_INLINE double chain_start_trace(const chain_tables *c, chain_path *path) {
+    const double *last = path->scores + path->t * c->stride;
+    path->states[path->t] = path->best = argmax(last, c->n_labels);
+    return last[path->best];
 }
 
-static ALWAYS_INLINE void chain_step_back(const chain_tables *c, chain_trace *trace) {
-    const int64_t size = (int64_t)c->n_labels * c->stride, e = trace->edge_table ? trace->edge_table[trace->t] : 0;
-    const double *into = c->transposed + e * size + (int64_t)trace->best * c->stride;
-    trace->t--;
-    trace->best = argmax_sum(trace->scores + trace->t * c->stride, into, c->n_labels);
-    trace->states[trace->t] = trace->best;
-}
-
-/* Two at a time: a step waits for the step before it, so two sequences take hardly longer than one. */
-static void chain_trace_back(const chain_tables *c, chain_trace *first, chain_trace *second) {
-    chain_trace a = *first, b = *second;
-    while (a.t > 0 && b.t > 0) {
-        chain_step_back(c, &a);
-        chain_step_back(c, &b);
-    }
-    while (a.t > 0) chain_step_back(c, &a);
-    while (b.t > 0) chain_step_back(c, &b);
+static ALWAYS_INLINE int chain_lowest_bit(uint64_t bits) {
+#if defined(__GNUC__)
+    return __builtin_ctzll(bits);
+#else
+    int i = 0;
+    while (!(bits >> i & 1)) i++;
+    return i;
+#endif
 }
 
 /* Added to a double below 2^51 and taken off again, it rounds to an integer; between, the low bits are that integer. */
@@ -115,6 +114,9 @@ static ALWAYS_INLINE int chain_exponent(double number, double *factor) {
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 
+/* Compilers else read a vector again for each time that it is used. */
+#define IN_REGISTER(v) __asm__("" : "+x"(v))
+
 #define NAME(x) x##_avx2
 #define TARGET __attribute__((target("avx2")))
 #define VEC __m256d
@@ -129,6 +131,7 @@ static ALWAYS_INLINE int chain_exponent(double number, double *factor) {
 #define MAX(a, b) _mm256_max_pd(a, b)
 #define MIN(a, b) _mm256_min_pd(a, b)
 #define WHERE_MORE(x, a, b) _mm256_and_pd(x, _mm256_cmp_pd(a, b, _CMP_GT_OQ))
+#define SAME(a, b) _mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_EQ_OQ))
 #define TIMES_POWER(x, n)                                                                                              \
     _mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(x), _mm256_slli_epi64(_mm256_castpd_si256(n), 52)))
 #define EXPONENT(x)                                                                                                    \
@@ -153,6 +156,7 @@ static ALWAYS_INLINE int chain_exponent(double number, double *factor) {
 #undef MAX
 #undef MIN
 #undef WHERE_MORE
+#undef SAME
 #undef TIMES_POWER
 #undef EXPONENT
 #undef INVERSE_POWER
@@ -169,6 +173,7 @@ static ALWAYS_INLINE int chain_exponent(double number, double *factor) {
 #define MAX(a, b) _mm_max_pd(a, b)
 #define MIN(a, b) _mm_min_pd(a, b)
 #define WHERE_MORE(x, a, b) _mm_and_pd(x, _mm_cmpgt_pd(a, b))
+#define SAME(a, b) _mm_movemask_pd(_mm_cmpeq_pd(a, b))
 #define TIMES_POWER(x, n)                                                                                              \
     _mm_castsi128_pd(_mm_add_epi64(_mm_castpd_si128(x), _mm_slli_epi64(_mm_castpd_si128(n), 52)))
 #define EXPONENT(x)                                                                                                    \
@@ -183,6 +188,7 @@ static inline int chain_has_avx2(void) { return __builtin_cpu_supports("avx2"); 
 
 #else
 
+#define IN_REGISTER(v)
 #define LANES 1
 #define VEC double
 #define LOAD(p) (*(p))
@@ -195,6 +201,7 @@ static inline int chain_has_avx2(void) { return __builtin_cpu_supports("avx2"); 
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define WHERE_MORE(x, a, b) ((a) > (b) ? (x) : 0.0)
+#define SAME(a, b) ((a) == (b))
 #define TIMES_POWER(x, n) chain_times_power(x, n)
 #define EXPONENT(x) ((double)chain_exponent(x, &(double){0.0}))
 #define INVERSE_POWER(x) chain_inverse_power(x)
@@ -224,9 +231,12 @@ static ALWAYS_INLINE double chain_times_power(double x, double n) {
 
 static int chain_has_bad_numbers(const double *values, int64_t n) { return DISPATCH(unfit, values, n) != 0; }
 
-static void chain_best_scores(const chain_tables *c, const double *unary, int64_t n, int64_t readable,
-                              const int32_t *edge_table, double *scores) {
-    DISPATCH(best_scores, c, unary, n, readable, edge_table, scores);
+static void chain_best_scores(const chain_tables *c, chain_path *paths, int n_paths) {
+    DISPATCH(best_scores, c, paths, n_paths);
+}
+
+static void chain_trace_back(const chain_tables *c, chain_path *paths, int n_paths) {
+    DISPATCH(trace_back, c, paths, n_paths);
 }
 
 static int chain_exponentials(const chain_tables *c, const double *unary, int64_t n, double *x, double *tops) {

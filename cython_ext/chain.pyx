@@ -18,10 +18,28 @@ from libc.stdint cimport int32_t, int64_t
 
 from herdner._ext.batches cimport BAD_NUMBERS, Spans, fit_lanes, smooth_all
 from herdner._ext.smoothing cimport (
-    CHAIN_OK, Smoothed, Workspace, chain_best_scores, chain_has_bad_numbers, chain_start_trace, chain_tables,
-    chain_trace, chain_trace_back, count_edges, edge_marginal, edges_from, longest, node_marginals, pad,
+    CHAIN_OK, CHAIN_PATHS, Smoothed, Workspace, chain_best_scores, chain_has_bad_numbers, chain_path, chain_start_trace,
+    chain_tables, chain_trace_back, count_edges, edge_marginal, edges_from, longest, node_marginals, pad,
     padded_tables, smooth, total_log,
 )
+
+
+cdef enum:
+    SPARE = 512  # tokens for which there is room beside the longest sequence
+
+
+cdef int64_t best_paths(const chain_tables *c, chain_path *paths, int n_paths, double[::1] scores) noexcept nogil:
+    """Fills the states and scores of some sequences; returns the first that is at fault, or -1."""
+    cdef int k
+    cdef int64_t s
+    chain_best_scores(c, paths, n_paths)
+    for k in range(n_paths):
+        s = paths[k].sequence
+        scores[s] = chain_start_trace(c, &paths[k])
+        if scores[s] == -INFINITY:
+            return s
+    chain_trace_back(c, paths, n_paths)
+    return -1
 
 
 def viterbi(const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,
@@ -29,10 +47,10 @@ def viterbi(const double[:, ::1] unary, const double[:, :, ::1] tables, const in
     """Fills ``states`` [N] with each sequence's best labelling and ``scores`` [S] with its log-potential."""
     cdef double[:, :, :, ::1] padded = pad(tables, -INFINITY)
     cdef chain_tables c = padded_tables(padded)
-    cdef chain_trace pair[2]
-    cdef int64_t s, start, n, n_values = unary.shape[0] * unary.shape[1], fault = -1
-    cdef int waiting = 0
-    cdef double[:, :, ::1] rows = np.empty((2, longest(offsets) + 1, padded.shape[3]))
+    cdef chain_path paths[CHAIN_PATHS]
+    cdef int64_t s, start, n, used = 0, n_values = unary.shape[0] * unary.shape[1], fault = -1, bad = -1
+    cdef int n_paths = 0
+    cdef double[:, ::1] rows = np.empty((longest(offsets) + SPARE, padded.shape[3]))
     with nogil:
         for s in range(offsets.shape[0] - 1):
             start = offsets[s]
@@ -40,24 +58,19 @@ def viterbi(const double[:, ::1] unary, const double[:, :, ::1] tables, const in
             scores[s] = 0.0
             if n == 0:
                 continue
-            if chain_has_bad_numbers(&unary[start, 0], n * c.n_labels):
-                fault = BAD_NUMBERS
+            if n_paths == CHAIN_PATHS or used + n + 1 > rows.shape[0]:
+                fault = best_paths(&c, paths, n_paths, scores)
+                n_paths, used = 0, 0
+            if fault != -1 or chain_has_bad_numbers(&unary[start, 0], n * c.n_labels):
+                bad = BAD_NUMBERS
                 break
-            pair[waiting] = chain_trace(&rows[waiting, 0, 0], edges_from(edge_table, start), &states[start], n - 1, 0)
-            chain_best_scores(&c, &unary[start, 0], n, n_values - start * c.n_labels, pair[waiting].edge_table,
-                              &rows[waiting, 0, 0])
-            scores[s] = chain_start_trace(&c, &pair[waiting])
-            if scores[s] == -INFINITY:
-                fault = s
-                break
-            waiting += 1
-            if waiting == 2:
-                chain_trace_back(&c, &pair[0], &pair[1])
-                waiting = 0
-        if waiting == 1 and fault == -1:
-            pair[1].t = 0
-            chain_trace_back(&c, &pair[0], &pair[1])
-    return fault
+            paths[n_paths] = chain_path(&unary[start, 0], edges_from(edge_table, start), &rows[used, 0],
+                                        &states[start], n, n_values - start * c.n_labels, s)
+            used += n + 1
+            n_paths += 1
+        if fault == -1:
+            fault = best_paths(&c, paths, n_paths, scores)
+    return fault if fault != -1 else bad
 
 
 def forward_backward(const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,

@@ -2,7 +2,7 @@
  * set, having defined
  *   NAME(x)  the name of x for this set;  TARGET  the functions' attribute;
  *   VEC, LANES, LOAD, STORE, SPLAT, ADD, SUB, MUL, DIV, MAX, MIN  its vectors of doubles;
- *   WHERE_MORE(x, a, b)  x where a > b, else 0;  TIMES_POWER(x, n)  x times 2 to the integer that n - ROUNDER is;
+ *   WHERE_MORE(x, a, b)  x where a > b, else 0;  SAME(a, b)  one bit for each lane where they are equal;  TIMES_POWER(x, n)  x times 2 to the integer that n - ROUNDER is;
  *   EXPONENT(x), INVERSE_POWER(x)  what `chain_exponent` gives, as doubles.
  * Every lane does the same operations in the same order whatever LANES is, so all sets give the same bits. Rows are
  * padded to `stride`, a multiple of 4: with -inf where scores are added, with 0 where probabilities are multiplied. */
@@ -45,10 +45,8 @@
         if (stride - j == 4) BLOCK(4 / LANES, COMBINE, REDUCE, EMPTY, FINISH);                                         \
     }
 
-#define PLUS(result, extra) ADD(result, LOAD(extra))
 #define TIMES(result, extra) MUL(MUL(result, SPLAT(factor)), LOAD(extra))
 #define SCALE(result, extra) MUL(result, SPLAT(factor))
-ROW(max_sum_row, ADD, MAX, -INFINITY, PLUS)  /* out[j] = max_i(previous[i] + table[i, j]) + extra[j] */
 ROW(forward_row, MUL, ADD, 0.0, TIMES)       /* out[j] = sum_i(previous[i] * table[i, j]) * factor * extra[j] */
 ROW(backward_row, MUL, ADD, 0.0, SCALE)      /* out[j] = sum_i(previous[i] * table[i, j]) * factor */
 
@@ -146,21 +144,135 @@ static ALWAYS_INLINE TARGET void NAME(scale_row)(double *row, double factor, int
     }
 }
 
-/* Scores of the best labellings up to each token and label: `scores` [n + 1, stride], its last row being scratch.
- * `readable` counts the doubles in memory from `unary` on. */
-static TARGET void NAME(best_scores)(const chain_tables *c, const double *unary, int64_t n, int64_t readable,
-                                     const int32_t *edge_table, double *scores) {
+/* Takes paths that are at their end out of the `active` ones; how many tokens all others have still to go. */
+#define STEPS(left, steps)                                                                                             \
+    int64_t steps = INT64_MAX;                                                                                         \
+    for (int k = n_paths - 1; k >= 0; k--) {                                                                           \
+        if ((left) <= 0) active[k] = active[--n_paths];                                                                \
+        else if ((left) < steps) steps = (left);                                                                       \
+    }                                                                                                                  \
+    if (!n_paths) break
+
+/* Labels j .. j + n_vecs * LANES - 1 of the next rows of n sequences, which share a table:
+ * row[j] = max_i(previous[i] + table[i, j]) + extra[j]; the previous row is the one before `row`. */
+static ALWAYS_INLINE TARGET void NAME(max_sum_block)(double *const *rows, const double *const *extra,
+                                                     const double *table, int n_labels, int stride, int j,
+                                                     const int n_vecs, const int n) {
+    VEC best[2][3], into[3];
+    for (int v = 0; v < n_vecs; v++) into[v] = LOAD(AT(table));
+    for (int k = 0; k < n; k++)
+        for (int v = 0; v < n_vecs; v++) best[k][v] = ADD(SPLAT(rows[k][-stride]), into[v]);
+    for (int i = 1; i < n_labels; i++) {
+        table += stride;
+        for (int v = 0; v < n_vecs; v++) {
+            into[v] = LOAD(AT(table));
+            IN_REGISTER(into[v]);
+        }
+        for (int k = 0; k < n; k++) {
+            const VEC previous = SPLAT(rows[k][i - stride]);
+            for (int v = 0; v < n_vecs; v++) best[k][v] = MAX(ADD(previous, into[v]), best[k][v]);
+        }
+    }
+    for (int k = 0; k < n; k++)
+        for (int v = 0; v < n_vecs; v++) STORE(AT(rows[k]), ADD(best[k][v], LOAD(AT(extra[k]))));
+}
+
+static ALWAYS_INLINE TARGET void NAME(max_sum_rows)(double *const *rows, const double *const *extra,
+                                                    const double *table, int n_labels, int stride, const int n) {
+    int j = 0;
+    for (; stride - j >= 3 * LANES; j += 3 * LANES)
+        NAME(max_sum_block)(rows, extra, table, n_labels, stride, j, 3, n);
+    if (stride - j >= 2 * LANES) {
+        NAME(max_sum_block)(rows, extra, table, n_labels, stride, j, 2, n);
+        j += 2 * LANES;
+    }
+    if (j < stride) NAME(max_sum_block)(rows, extra, table, n_labels, stride, j, 1, n);
+}
+
+/* The next token of the first two of n paths. */
+static ALWAYS_INLINE TARGET void NAME(best_step)(const chain_tables *c, chain_path *const *paths, int n) {
     const int n_labels = c->n_labels, stride = c->stride;
     const int64_t size = (int64_t)n_labels * stride;
-    for (int j = 0; j < stride; j++) scores[j] = j < n_labels ? unary[j] : -INFINITY;
-    for (int64_t t = 1; t < n; t++) {
-        const double *extra = unary + t * n_labels;
-        double *row = scores + t * stride;
-        if (t * n_labels + stride > readable) extra = memcpy(scores + n * stride, extra, n_labels * sizeof(double));
-        NAME(max_sum_row)(row, row - stride, c->tables + (edge_table ? edge_table[t] * size : 0), extra, 1.0, n_labels,
-                          stride);
+    double *rows[2];
+    const double *extra[2], *tables[2];
+    for (int l = 0; l < 2 && l < n; l++) {
+        chain_path *path = paths[l];
+        const int64_t t = ++path->t;
+        rows[l] = path->scores + t * stride;
+        extra[l] = path->unary + t * n_labels;
+        tables[l] = c->tables + (path->edge_table ? path->edge_table[t] * size : 0);
+        CHAIN_PREFETCH(extra[l] + CHAIN_AHEAD);
+        if (t * n_labels + stride > path->readable)
+            extra[l] = memcpy(path->scores + path->n * stride, extra[l], n_labels * sizeof(double));
+    }
+    if (n > 1 && tables[0] == tables[1]) {
+        NAME(max_sum_rows)(rows, extra, tables[0], n_labels, stride, 2);
+    } else {
+        NAME(max_sum_rows)(rows, extra, tables[0], n_labels, stride, 1);
+        if (n > 1) NAME(max_sum_rows)(rows + 1, extra + 1, tables[1], n_labels, stride, 1);
     }
 }
+
+/* Scores of the best labellings up to each token and label, of at most CHAIN_PATHS sequences side by side. */
+static TARGET void NAME(best_scores)(const chain_tables *c, chain_path *paths, int n_paths) {
+    chain_path *active[CHAIN_PATHS];
+    for (int k = 0; k < n_paths; k++) {
+        active[k] = paths + k;
+        paths[k].t = 0;
+        for (int j = 0; j < c->stride; j++) paths[k].scores[j] = j < c->n_labels ? paths[k].unary[j] : -INFINITY;
+    }
+    for (;;) {
+        STEPS(active[k]->n - 1 - active[k]->t, steps);
+        for (; steps; steps--)
+            for (int k = 0; k < n_paths; k += 2) NAME(best_step)(c, active + k, n_paths - k);
+    }
+}
+
+/* The largest of four numbers, in all lanes: no branch, as nobody can foretell it. */
+static ALWAYS_INLINE TARGET VEC NAME(largest)(const VEC *four) {
+#if LANES == 4
+    const VEC pairs = MAX(four[0], _mm256_permute2f128_pd(four[0], four[0], 1));
+    return MAX(pairs, _mm256_permute_pd(pairs, 5));
+#elif LANES == 2
+    const VEC pairs = MAX(four[0], four[1]);
+    return MAX(pairs, _mm_shuffle_pd(pairs, pairs, 1));
+#else
+    const VEC left = MAX(four[0], four[1]), right = MAX(four[2], four[3]);
+    return MAX(left, right);
+#endif
+}
+
+/* `argmax_sum` of rows that are padded: with -inf, or with numbers that are none. */
+static ALWAYS_INLINE TARGET int NAME(argmax_sum)(const double *a, const double *b, int n_labels, int stride) {
+    VEC top[FOUR];
+    uint64_t found = 0;
+    if (stride > 64) return argmax_sum(a, b, n_labels);
+    for (int v = 0; v < FOUR; v++) top[v] = SPLAT(-INFINITY);
+    EACH_FOUR(stride) top[v] = MAX(ADD(LOAD(AT(a)), LOAD(AT(b))), top[v]);
+    top[0] = NAME(largest)(top);
+    EACH_FOUR(stride) found |= (uint64_t)SAME(ADD(LOAD(AT(a)), LOAD(AT(b))), top[0]) << (j + v * LANES);
+    return chain_lowest_bit(found);
+}
+
+static TARGET void NAME(trace_back)(const chain_tables *c, chain_path *paths, int n_paths) {
+    const int n_labels = c->n_labels, stride = c->stride;
+    const int64_t size = (int64_t)n_labels * stride;
+    chain_path *active[CHAIN_PATHS];
+    for (int k = 0; k < n_paths; k++) active[k] = paths + k;
+    for (;;) {
+        STEPS(active[k]->t, steps);
+        for (; steps; steps--) {
+            for (int k = 0; k < n_paths; k++) {
+                chain_path *path = active[k];
+                const int64_t t = path->t--, e = path->edge_table ? path->edge_table[t] : 0;
+                const double *into = c->transposed + e * size + (int64_t)path->best * stride;
+                path->best = NAME(argmax_sum)(path->scores + (t - 1) * stride, into, n_labels, stride);
+                path->states[t - 1] = path->best;
+            }
+        }
+    }
+}
+#undef STEPS
 
 /* How many of n numbers are neither -inf nor of a size that sums can be made of. */
 static TARGET int64_t NAME(unfit)(const double *values, int64_t n) {
@@ -283,7 +395,6 @@ static TARGET void NAME(scatter)(double *restrict table, const double *restrict 
 
 #undef BLOCK
 #undef ROW
-#undef PLUS
 #undef TIMES
 #undef SCALE
 #undef FOUR

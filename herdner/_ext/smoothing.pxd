@@ -16,6 +16,7 @@ cdef extern from "chain.h" nogil:
         CHAIN_EXTREME
         CHAIN_LANE_LABELS
         CHAIN_LANE_TOKENS
+        CHAIN_PATHS
     double CHAIN_TABLE_RANGE
     ctypedef struct chain_tables:
         int n_labels
@@ -23,17 +24,20 @@ cdef extern from "chain.h" nogil:
         const double *tables
         const double *transposed
         const double *shifts
-    ctypedef struct chain_trace:
-        const double *scores
+    ctypedef struct chain_path:
+        const double *unary
         const int32_t *edge_table
+        double *scores
         int32_t *states
+        int64_t n
+        int64_t readable
+        int64_t sequence
         int64_t t
         int best
     bint chain_has_bad_numbers(const double *values, int64_t n)
-    void chain_best_scores(const chain_tables *c, const double *unary, int64_t n, int64_t readable,
-                           const int32_t *edge_table, double *scores)
-    double chain_start_trace(const chain_tables *c, chain_trace *trace)
-    void chain_trace_back(const chain_tables *c, chain_trace *first, chain_trace *second)
+    void chain_best_scores(const chain_tables *c, chain_path *paths, int n_paths)
+    double chain_start_trace(const chain_tables *c, chain_path *path)
+    void chain_trace_back(const chain_tables *c, chain_path *paths, int n_paths)
     int chain_exponentials(const chain_tables *c, const double *unary, int64_t n, double *x, double *tops)
     int chain_forward(const chain_tables *c, int64_t n, const int32_t *edge_table, int64_t first, const double *x,
                       const double *tops, double *forward, double *norm)
