@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from herdner.corpora.registry import info
+from herdner.crf.rules import Company
 from herdner.crf.templates import linear_chain, skip_chain
 from herdner.evaluation.scores import evaluate
 from herdner.ner.features import default_plan
@@ -133,7 +134,7 @@ def main(
     tokenizer = Tokenizer()
     lexicon = english_lexicon(n_words)
     groups, documents = map(list, zip(*training_documents(data), strict=True))
-    templates = (linear_chain(), skip_chain())
+    templates = (linear_chain(), skip_chain(), skip_chain(Company()))
     plan = default_plan(lexicon.gazetteers.names if lexicon.gazetteers else (), NAMES)
     tagger = Tagger(
         plan, lexicon, c1=c1, c2=c2, max_iterations=iterations, tolerance=tolerance, templates=templates, averaged=True

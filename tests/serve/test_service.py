@@ -88,16 +88,19 @@ def test_backends_side_by_side_are_each_as_if_alone(client: Any) -> None:
 def test_links_are_the_links_with_what_they_add(client: Any, tagger: Tagger) -> None:
     (result,) = tag(client, text=ARTICLE).results
     document = tagger.tag(ARTICLE)
-    (each,) = tagger.model_.link_tables
     states = [tagger.labels.index(label) for label in document.tags or ()]
     expected = []
-    for a, b in tagger.find_links(ARTICLE)["same-word"].tolist():
-        spans = [(int(document.token_starts[token]), int(document.token_ends[token])) for token in (a, b)]
-        expected.append((*spans, pytest.approx(each.table[states[a], states[b]], abs=1e-4)))
-    found = [((x.earlier.start, x.earlier.end), (x.later.start, x.later.end), x.log_potential) for x in result.links]
+    for each in tagger.model_.link_tables:
+        name = each.template.name
+        for a, b in tagger.find_links(ARTICLE)[name].tolist():
+            spans = [(int(document.token_starts[token]), int(document.token_ends[token])) for token in (a, b)]
+            expected.append((name, *spans, pytest.approx(each.table[states[a], states[b]], abs=1e-4)))
+    found = [
+        (x.rule, (x.earlier.start, x.earlier.end), (x.later.start, x.later.end), x.log_potential) for x in result.links
+    ]
     assert found == expected
     assert len(found) > 10
-    assert {link.rule for link in result.links} == {"same-word"}
+    assert {link.rule for link in result.links} == {"same-word", "company"}
     assert tag(client, text=ARTICLE, backends=[{"links": False}]).results[0].links == []
 
 
@@ -140,7 +143,7 @@ def test_about_says_what_there_is(client: Any) -> None:
     about = About.model_validate_json(client.get("/api/about").content)
     assert about.version == herdner.__version__
     assert about.labels == ["LOC", "ORG", "PER"]
-    assert about.rules == ["same-word"]
+    assert about.rules == ["same-word", "company"]
     assert about.chosen == ["sum-product", "viterbi"]
     assert [entry.name for entry in about.backends] == sorted(herdner.BACKENDS)
     for entry in about.backends:
