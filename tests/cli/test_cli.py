@@ -510,7 +510,7 @@ def test_interrupted_work_leaves_the_older_output(
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("moments", [[0.075], slow([k / 12 for k in range(12)])], ids=["one", "many"])
+@pytest.mark.parametrize("moments", [[0.075], slow([k / 6 for k in range(6)])], ids=["one", "many"])
 def test_interrupted_as_its_processes_start_it_says_so_in_one_line(
     model: str, tmp_path: Path, moments: list[float], number: int
 ) -> None:

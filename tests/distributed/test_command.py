@@ -85,7 +85,7 @@ def test_ctrl_c_leaves_whole_parts_and_goes_on(
 ) -> None:
     big, output = tmp_path / "big.jsonl", tmp_path / "out"
     line = json.dumps({"text": "\n".join(texts)}) + "\n"
-    big.write_text(line * (8_000_000 // len(line)))
+    big.write_text(line * (4_000_000 // len(line)))
     command = [
         sys.executable,
         "-m",

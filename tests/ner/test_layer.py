@@ -192,7 +192,14 @@ def log_likelihood(layer: SkipChainLayer, data: tuple) -> float:
     return total
 
 
-@pytest.mark.parametrize("rules", [["same-word"], [skip_chain(scaled=True)], [SameWord(), "acronym"]])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        ["same-word"],
+        pytest.param([skip_chain(scaled=True)], marks=pytest.mark.slow),
+        pytest.param([SameWord(), "acronym"], marks=pytest.mark.slow),
+    ],
+)
 def test_fit_finds_what_ties_say(rules):
     train, test = documents(300, 0), documents(200, 1)
     chain, untrained = SkipChainLayer(LABELS, rules=()), SkipChainLayer(LABELS, rules)
