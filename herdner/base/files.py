@@ -30,28 +30,37 @@ def replacing(path: str | os.PathLike[str]) -> Generator[IO[bytes], None, None]:
     """
     path = Path(path).resolve()
     if path.exists() and not path.is_file():
-        with path.open("wb") as stream:
+        with _of(path, path), path.open("wb") as stream:
             yield stream
         return
     _remove_abandoned(path.parent, os.getpid())
     part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
+    with _of(path, part):
+        try:
+            with part.open("wb") as stream:
+                _claim(stream)
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())  # the name must never appear before the bytes
+                _be_like(path, part)
+                if sys.platform != "win32":
+                    part.replace(path)  # while it is claimed
+            if sys.platform == "win32":
+                part.replace(path)  # where no open file can be renamed
+        finally:
+            part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _of(path: Path, part: Path) -> Generator[None, None, None]:
+    """What fails with the file that is written, ``part``, is told of the one that was asked for."""
     try:
-        with part.open("wb") as stream:
-            _claim(stream)
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())  # the name must never appear before the bytes
-            _be_like(path, part)
-            if sys.platform != "win32":
-                part.replace(path)  # while it is claimed
-        if sys.platform == "win32":
-            part.replace(path)  # where no open file can be renamed
+        yield
     except OSError as error:
-        if error.errno in _FULL and error.filename is None:  # a write does not say of which file
+        unnamed = error.errno in _FULL and error.filename is None  # a write does not say of which file
+        if unnamed or error.filename == str(part):
             raise OSError(error.errno, error.strerror, str(path)) from None
         raise
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _be_like(path: Path, part: Path) -> None:

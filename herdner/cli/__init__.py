@@ -9,13 +9,14 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from herdner import __version__
 from herdner.cli.backends import backends
-from herdner.cli.common import complain, quiet_stdout
+from herdner.cli.common import complain, complain_of, quiet_stdout
 from herdner.cli.corpora import corpora
 from herdner.cli.denoise import denoise
 from herdner.cli.evaluate import evaluate
@@ -76,6 +77,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         code = 130
     except BrokenPipeError:
         quiet_stdout()
+    except OSError as error:  # of what is printed here: help, the version, the end of what commands print
+        complain_of(error)
+        quiet_stdout()
+        code = 1
     return code if isinstance(code, int) else 0
 
 
@@ -85,6 +90,10 @@ def _unwind(*_: object) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script; ``arguments`` are those of the process unless given."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller, who wants to hear nothing
+            nowhere = Path(os.devnull).open("w")  # noqa: SIM115  # until the process ends
+            setattr(sys, name, nowhere)
     # A polite kill unwinds like Ctrl-C, so that no temporary file is left behind.
     signal.signal(signal.SIGTERM, _unwind)
     try:

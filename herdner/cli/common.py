@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import io
 import os
@@ -35,6 +36,12 @@ def complain(message: object) -> None:
     print(f"herdner: {line}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
 
 
+def complain_of(error: OSError) -> None:
+    """One line on what the system refused: of which file, where it says so; files that are written do."""
+    where = error.filename or ("standard output" if error.errno == errno.ENOSPC else None)
+    complain(f"{where}: {error.strerror}" if where and error.strerror else error.strerror or error)
+
+
 def quiet_stdout() -> None:
     """Nobody reads stdout any more (as in ``| head``): what is still buffered goes nowhere, without a complaint."""
     try:
@@ -62,7 +69,7 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
         except MemoryError:
             complain("not enough memory; give less at a time")
         except OSError as error:
-            complain(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error)
+            complain_of(error)
         except (ValueError, MissingExtra, _corpus_error()) as error:
             complain(error)
         raise typer.Exit(1)

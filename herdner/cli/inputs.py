@@ -113,6 +113,8 @@ def expand(
     inputs: list[Input] = []
     bases: list[Path] = []  # what holds each input, or is it
     for name in files:
+        if not name:
+            raise UsageError("a FILE without a name; . is the folder that you are in")
         path = Path(name)
         if path.is_dir():
             found = _in_folder(path, format, patterns or ())
@@ -133,6 +135,8 @@ def _file(name: str, format: str | None) -> tuple[list[Input], Path | None]:
     if name == "-":
         return [Input(sources(name, ())[0], format or "text")], None
     if not glob.has_magic(name) or path.exists():
+        if format is None and path.suffix.lower() == ".json":
+            complain(f"{name}: is read as text; annotations are read by --input label-studio, prodigy or doccano")
         return [Input(Source(name, path.name, path, None), format or format_of(path) or "text")], path.parent
     try:
         found = sources(name, ())

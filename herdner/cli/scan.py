@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,13 +98,18 @@ def _question(
     from herdner.dobrushin import targets
 
     if (ising is None) == (path is None):
-        raise UsageError("give a grid by --ising ROWSxCOLUMNS or a graph by --graph FILE")
+        raise UsageError("give either a grid by --ising ROWSxCOLUMNS or a graph by --graph FILE")
+    for name, number in (("--coupling", coupling), ("--field", field)):
+        if not math.isfinite(number):
+            raise UsageError(f"{name} must be a finite number, not {number}")
     shape = None
     if ising is not None:
         match = re.fullmatch(r"(\d{1,9})[xX](\d{1,9})", ising)
         if match is None:
             raise UsageError(f"--ising {ising!r}: expected ROWSxCOLUMNS, as in 40x40")
         shape = (int(match[1]), int(match[2]))
+        if not all(shape):
+            raise UsageError(f"--ising {ising}: a grid has at least one row and one column")
         n = shape[0] * shape[1]
         check_memory(
             24.0 * n + 40.0 * (steps or 10 * n), f"--ising {ising}", "ask for a smaller grid, or fewer --steps"

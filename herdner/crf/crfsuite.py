@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from herdner.base.extras import check_extra
 from herdner.crf.trainer import Progress
-from herdner.crf.weights import ChainWeights, Keys
+from herdner.crf.weights import MOST_TAGS, ChainWeights, Keys
 
 _HEADER = np.dtype(
     [
@@ -111,8 +111,8 @@ def check_crfsuite() -> None:
 
 def chain_weights(model: CRFsuiteWeights) -> ChainWeights:
     """A CRFsuite model whose attribute names are decimal keys, as weights by key."""
-    if len(model.labels) > 256:
-        raise ValueError(f"{len(model.labels)} tags are too many: at most 256")
+    if len(model.labels) > MOST_TAGS:
+        raise ValueError(f"{len(model.labels)} tags are too many: at most {MOST_TAGS}")
     keys = np.array([int(name) for name in model.attribute_names], np.uint64)
     return ChainWeights.grouped(
         tuple(model.labels),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+MOST_TAGS = 256  # as a model keeps the number of a tag in a byte
 Keys = tuple[NDArray[np.int64], NDArray[np.uint64]]
 """The features of a document's tokens: token t has ``keys[starts[t]:starts[t + 1]]``."""
 

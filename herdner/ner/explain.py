@@ -48,11 +48,9 @@ _START, _END = 0, 1  # borders of a sentence
 class NoSuchName(ValueError):
     """No mention of a text holds the name that was to be explained; ``stands_there``: the text does."""
 
-    def __init__(self, name: str, stands_there: bool) -> None:
+    def __init__(self, message: str, stands_there: bool) -> None:
         self.stands_there = stands_there
-        super().__init__(
-            f"{name!r} is {'in the text, but not tagged as a name' if stands_there else 'not in the text'}"
-        )
+        super().__init__(message)
 
 
 class Part(NamedTuple):

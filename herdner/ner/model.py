@@ -15,7 +15,7 @@ from herdner._ext.features import Extractor
 from herdner.crf.bayesian import TableParticles
 from herdner.crf.model import CRF, LinkTable
 from herdner.crf.templates import EdgeScale, SkipChain
-from herdner.crf.weights import ChainWeights
+from herdner.crf.weights import MOST_TAGS, ChainWeights
 from herdner.ner.calibration import Calibration
 from herdner.ner.features import FeaturePlan, make_extractor
 from herdner.ner.lexicon import Gazetteers, Lexicon, WordValues
@@ -215,8 +215,8 @@ def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> Cha
     entry_weights = arrays["feature_weights"].astype(np.float64)
     keys = _ascending(arrays["feature_keys"])
     starts = np.append(0, np.cumsum(sizes))
-    if not 1 <= len(labels) <= 256 or len(set(labels)) != len(labels):
-        raise ValueError("its tags are not 1 to 256 distinct strings")
+    if not 1 <= len(labels) <= MOST_TAGS or len(set(labels)) != len(labels):
+        raise ValueError(f"its tags are not 1 to {MOST_TAGS} distinct strings")
     if transition.shape != (len(labels), len(labels)):
         raise ValueError("its transition table does not fit its tags")
     if len(keys) != len(sizes) or starts[-1] != len(entry_labels) or len(entry_labels) != len(entry_weights):

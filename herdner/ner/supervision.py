@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.crf.likelihood import Borders
+from herdner.crf.weights import MOST_TAGS
 from herdner.inference.linear_chain import viterbi
 from herdner.ner.chains import allowed_tags
 from herdner.text.document import Document
@@ -68,6 +69,7 @@ def supervise(
     seen = tuple(dict.fromkeys([*known, *(tag for sequence in gold for tag in sequence)]))
     if all(document.open is None for document in documents):
         _check_names(gold)
+        _check_number(seen)
         allowed = [allowed_tags(sequence, seen) for sequence in gold]
         return documents, Supervision(seen, gold, allowed, allowed, None)
     _check_open(documents, gold)
@@ -76,6 +78,7 @@ def supervise(
     classes |= dict.fromkeys(label for d in documents if d.open for label in d.open.annotated or ())
     every = (tag for label in classes if label for tag in tags_of_class(label, scheme))
     labels = tuple(dict.fromkeys([*seen, "O", *every]))
+    _check_number(labels)
     pairs = [_allowed(d, sequence, labels, scheme) for d, sequence in zip(documents, gold, strict=True)]
     ok = allowed_transitions(labels, scheme)
     borders = Borders(*(np.where(table, 0.0, -np.inf) for table in (ok.follow, ok.start, ok.end)))
@@ -116,6 +119,14 @@ def _with_tags(documents: Sequence[Document], tags: Iterable[Sequence[str]] | No
 def _check_names(gold: Sequence[Sequence[str]]) -> None:
     if not any(tag != "O" for sequence in gold for tag in sequence):
         raise ValueError("nothing to train on: the documents hold no entity")
+
+
+def _check_number(tags: Sequence[str]) -> None:
+    if len(tags) > MOST_TAGS:
+        n = len({split_tag(tag)[1] for tag in tags} - {None})
+        raise ValueError(
+            f"{n:,} classes make {len(tags):,} tags, more than the {MOST_TAGS} of a model; join some classes"
+        )
 
 
 def _open_tags(document: Document) -> set[str]:

@@ -57,6 +57,16 @@ def test_a_device_is_written_to_directly() -> None:
     assert not Path("/dev/null").is_file()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_errors_name_the_file_that_was_asked_for() -> None:
+    with pytest.raises(OSError, match="No space left") as full, replacing("/dev/full") as stream:
+        stream.write(b"much")
+    assert full.value.filename == "/dev/full"
+    with pytest.raises(OSError, match="/proc/file") as refused, replacing("/proc/file") as stream:
+        stream.write(b"much")
+    assert refused.value.filename == "/proc/file"
+
+
 def test_a_folder_of_many_files_is_looked_through_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a run of many parts would take time in proportion to the square of their number."""
     looks: list[Path] = []

@@ -140,6 +140,17 @@ def test_a_pdf_is_refused_by_name(call: Call, model: str, tmp_path: Path, name: 
 # --- confidence and offsets
 
 
+def test_a_name_that_is_empty_is_not_the_folder(call: Call) -> None:
+    assert "a FILE without a name" in one_line(call("tag", ""), 2)
+
+
+def test_json_that_is_read_as_text_says_so(call: Call, model: str, tmp_path: Path) -> None:
+    put(tmp_path, tasks_json='[{"data": {"text": "In Kenya."}}]')
+    outcome = call("tag", tmp_path / "tasks.json", "-m", model)
+    assert (outcome.code, "is read as text; annotations" in outcome.err) == (0, True)
+    assert call("tag", tmp_path / "tasks.json", "-m", model, "-i", "label-studio").err == ""
+
+
 def test_names_below_a_confidence_are_left_out(call: Call, model: str, tmp_path: Path) -> None:
     put(tmp_path, a_txt="Ada Lovelace met Kibo in Kenya. Ostrava said no. " * 5)
     all_ = records(call("tag", tmp_path / "a.txt", "-m", model, "-f", "jsonl").out)[0]["entities"]

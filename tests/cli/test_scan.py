@@ -75,7 +75,10 @@ def test_wrong_use_is_one_line(call: Call, tmp_path: Path) -> None:
         ((*GRID, "--certify", tmp_path / "none.txt"), 1, "No such file"),
         (("--graph", tmp_path / "no.npz"), 1, "not a graph file"),
         ((*GRID, "--figure", tmp_path / "f.gif"), 2, "expected an ending"),
-        ((*GRID, "--coupling", "nan"), 1, "not a finite number"),
+        ((*GRID, "--coupling", "nan"), 2, "--coupling must be a finite number"),
+        ((*GRID, "--field", "inf"), 2, "--field must be a finite number"),
+        (("--ising", "0x4"), 2, "at least one row and one column"),
+        (("--ising", "99999x99999"), 1, "GB of memory, but only"),
         ((*GRID, "--output", tmp_path / "no" / "scan.txt"), 2, "there is no folder"),
     ):
         assert words in one_line(call("scan", *arguments), code)

@@ -177,7 +177,25 @@ def test_a_full_disk_behind_standard_output_is_one_line(tmp_path: Path, news_mod
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "herdner", "tag", tmp_path / "text.txt", "-m", news_model]
         ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=TESTS, timeout=PATIENCE)
-    assert (ran.returncode, ran.stderr) == (1, "herdner: [Errno 28] No space left on device\n")
+    assert (ran.returncode, ran.stderr) == (1, "herdner: standard output: No space left on device\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("backends",)])
+def test_so_it_is_where_help_is_asked_for(arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "herdner", *arguments]
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=TESTS, timeout=PATIENCE)
+    assert (ran.returncode, ran.stderr) == (1, "herdner: standard output: No space left on device\n")
+
+
+@posix
+def test_streams_that_are_closed_hear_nothing(tmp_path: Path, news_model: Path) -> None:
+    (tmp_path / "text.txt").write_text("In Kenya. ")
+    script = '"$0" -m herdner tag "$1" -m "$2" >&-; echo $?; "$0" -m herdner tag no 2>&-; echo $?'
+    command = ["sh", "-c", script, sys.executable, tmp_path / "text.txt", news_model]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=TESTS, timeout=PATIENCE)
+    assert (ran.stdout, ran.stderr) == ("0\n1\n", "")
 
 
 @posix

@@ -118,6 +118,14 @@ def test_annotation_that_cannot_be_is_refused_in_one_line(documents, message):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("mark", ["B-X{}", "X{}|O"])
+def test_more_classes_than_a_model_holds_are_refused_before_training(mark):
+    most = 255 if mark[0] == "B" else 63  # IOBES has four tags of each class that may be open
+    documents = [document(["B-Y", "O"]), *(document([mark.format(i), "O"]) for i in range(most + 1))]
+    with pytest.raises(ValueError, match=r"classes make \d+ tags, more than the 256 of a model; join some classes"):
+        Tagger().fit(documents)
+
+
 def test_tags_outside_the_allowed_ones_are_refused():
     with pytest.raises(ValueError, match="lies where the tags are open"):
         Tagger().fit([document(["B-X", "X|Y"])], [["B-X", "B-Y"]])
