@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.feature_tables import FeatureWeights
 from herdner._ext.features import Extractor
-from herdner.crf.bayesian import TableParticles
 from herdner.crf.model import CRF, LinkTable
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.crf.weights import MOST_TAGS, ChainWeights
@@ -22,6 +21,9 @@ from herdner.ner.lexicon import Gazetteers, Lexicon, WordValues
 from herdner.ner.model_file import check_arrays, read_model, undamaged, write_model
 from herdner.text.tags import SCHEMES, Scheme, check_tags
 from herdner.text.tokenize import TokenizerSettings
+
+if TYPE_CHECKING:
+    from herdner.crf.bayesian import TableParticles
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,8 @@ def truth(value: object, name: str) -> bool:
 
 def _particles(crf: CRF, arrays: Mapping[str, NDArray[Any]]) -> TableParticles:
     """The particles of the tables, which fit those of the model."""
+    from herdner.crf.bayesian import TableParticles  # late: few models have any
+
     vectors, weights = (arrays[name].astype(np.float64) for name in ("particles", "particle_weights"))
     particles = TableParticles(vectors, weights)
     particles.crfs(crf)

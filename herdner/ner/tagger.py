@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,28 +19,27 @@ from numpy.typing import NDArray
 from herdner.base.checks import whole
 from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
-from herdner.crf.learning import Learner, LearningCurve
 from herdner.crf.templates import Template, linear_chain
-from herdner.crf.trainer import Progress, Stop
 from herdner.inference import Backend
-from herdner.ner.chains import TrainerName
 from herdner.ner.decode import DEFAULT_BACKEND, Decoder, backend_of
-from herdner.ner.explain import Explanation, explain
 from herdner.ner.features import FeaturePlan
-from herdner.ner.lessons import Lessons
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.names import Finder, Names
 from herdner.ner.names.known import NamesLike
-from herdner.ner.recipe import Recipe
 from herdner.ner.streams import Item, TextOrDocument, awaited, batches, kept_apart, ordered
 from herdner.ner.tagging import BatchTagger, read_source
-from herdner.ner.training import Origin, train
 from herdner.text.document import Document
 from herdner.text.failure import Failure
 from herdner.text.tags import Scheme
 from herdner.text.tokenize import Tokenizer, TokenizerSettings
+
+if TYPE_CHECKING:
+    from herdner.crf.learning import Learner, LearningCurve
+    from herdner.crf.trainer import Progress
+    from herdner.ner.chains import TrainerName
+    from herdner.ner.explain import Explanation
 
 Context = TypeVar("Context")
 _COMPILED = ("_decoder", "_tokenizer", "_finders")
@@ -100,7 +99,7 @@ class Tagger(Estimator):
         c2: float | None = None,
         min_freq: int | None = None,
         max_iterations: int = 80,
-        tolerance: float = Stop.delta,
+        tolerance: float = 0.005,
         trainer: TrainerName = "herdner",
         templates: Sequence[Template] | None = None,
         learner: Learner | None = None,
@@ -170,6 +169,11 @@ class Tagger(Estimator):
             groups: Of each document, the source that it is from; each counts the same for the calibration.
             guideline: One of the groups, whose rules of annotation the model follows (`herdner.ner.guidelines`).
         """
+        # Late: who only tags needs nothing of what trains, which takes as long to import as a page to tag.
+        from herdner.ner.lessons import Lessons
+        from herdner.ner.recipe import Recipe
+        from herdner.ner.training import Origin, train
+
         recipe = Recipe(**{each.name: getattr(self, each.name) for each in fields(Recipe)})
         origin = Origin(base and base._model, start and start._model)
         empty = recipe.without_weights(origin.base)
@@ -369,6 +373,8 @@ class Tagger(Estimator):
         Raises:
             ValueError: There is no mention at ``offsets``.
         """
+        from herdner.ner.explain import explain  # late, as in `fit`
+
         document = self.tag(source, seed=seed, backend=backend, links=links, names=names, **options)
         decoder = self._decoder_with(links)
         own_tokens = isinstance(source, str) or not source.n_tokens

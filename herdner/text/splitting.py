@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from itertools import filterfalse
 from typing import Any, NamedTuple
 
@@ -50,12 +51,13 @@ class SplitRules:
 def english() -> SplitRules:
     """The rules of spaCy's English (MIT), as ``scripts/models/english_rules.py`` wrote them down."""
     found = json.loads((importlib.resources.files("herdner") / "data" / "english.json").read_text(encoding="utf-8"))
+    address = cache(lambda: re.compile(found["address"]))  # when first needed, see `Splitter`
     return SplitRules(
         prefixes=tuple(found["prefixes"]),
         suffixes=tuple(found["suffixes"]),
         infixes=tuple(found["infixes"]),
         exceptions={"".join(parts): tuple(parts) for parts in found["exceptions"]},
-        is_address=re.compile(found["address"]).match,
+        is_address=lambda run: address().match(run),
     )
 
 
@@ -97,15 +99,44 @@ class Splitter:
     def __init__(self, rules: SplitRules) -> None:
         self._exceptions = dict(rules.exceptions)
         self._is_word, self._is_address = rules.is_word, rules.is_address
-        self._prefix = re.compile("|".join(f"^{piece}" for piece in rules.prefixes if piece.strip())).search
-        self._suffix = re.compile("|".join(f"{piece}$" for piece in rules.suffixes if piece.strip())).search
-        self._infixes = re.compile("|".join(piece for piece in rules.infixes if piece.strip())).finditer
-        # Exceptions that the other rules would cut, by the first token of what they leave: they count inside a run too.
-        self._joined: dict[str, dict[tuple[str, ...], str]] = {}
+        self._rules = rules
+        self._joined: dict[str, dict[str, dict[tuple[str, ...], str]]] = {}
+
+    # Compiled when first needed, as most words of a text are plain: it takes longer than to tag a page.
+
+    @cached_property
+    def _prefix(self) -> Match:
+        return re.compile("|".join(f"^{piece}" for piece in self._rules.prefixes if piece.strip())).search
+
+    @cached_property
+    def _suffix(self) -> Match:
+        return re.compile("|".join(f"{piece}$" for piece in self._rules.suffixes if piece.strip())).search
+
+    @cached_property
+    def _infixes(self) -> Callable[[str], Iterator[re.Match[str]]]:
+        return re.compile("|".join(piece for piece in self._rules.infixes if piece.strip())).finditer
+
+    @cached_property
+    def _by_first_character(self) -> dict[str, list[str]]:
+        """The exceptions that other rules might cut."""
+        found: dict[str, list[str]] = {}
         for word in filterfalse(plain, self._exceptions):
-            if self._prefix(word) or self._suffix(word) or next(self._infixes(word), None):
-                parts = tuple(self._cut(word, {}))
-                self._joined.setdefault(parts[0], {})[parts] = word
+            found.setdefault(word[0], []).append(word)
+        return found
+
+    def _joined_from(self, token: str) -> Mapping[tuple[str, ...], str]:
+        """Exceptions that the other rules would cut, by what they would leave, of which the token is the first: they
+        count inside a run too.
+        """
+        first = token[0]
+        if first not in self._joined:
+            found: dict[str, dict[tuple[str, ...], str]] = {}
+            for word in self._by_first_character.get(first, ()):
+                if self._prefix(word) or self._suffix(word) or next(self._infixes(word), None):
+                    parts = tuple(self._cut(word, {}))
+                    found.setdefault(parts[0], {})[parts] = word
+            self._joined[first] = found
+        return self._joined[first].get(token, {})
 
     def __contains__(self, run: str) -> bool:
         """Whether the run as a whole is an exception."""
@@ -114,14 +145,13 @@ class Splitter:
     def __call__(self, run: str) -> tuple[str, ...]:
         whole = self._exceptions.get(run)
         tokens = list(self._cut(run, self._exceptions)) if whole is None else list(whole)
-        spans = [span for start, token in enumerate(tokens) if token in self._joined
-                 for span in self._spans(tokens, start)]  # fmt: skip
+        spans = [span for start in range(len(tokens)) for span in self._spans(tokens, start)]
         for span in reversed(_apart(spans)):
             tokens[span.start : span.end] = self._exceptions[span.word]
         return tuple(tokens)
 
     def _spans(self, tokens: list[str], start: int) -> Iterator[_Span]:
-        for parts, word in self._joined[tokens[start]].items():
+        for parts, word in self._joined_from(tokens[start]).items():
             end = start + len(parts)
             if tuple(tokens[start:end]) == parts:
                 yield _Span(start, end, word)
@@ -158,7 +188,11 @@ class Splitter:
     def _middle(self, run: str) -> Iterator[str]:
         """What is left without prefixes and suffixes, cut at its infixes, unless it is a word or an address."""
         start = 0
-        if not ((self._is_word and self._is_word(run)) or (self._is_address and self._is_address(run))):
+        if (
+            not plain(run)
+            and not (self._is_word and self._is_word(run))
+            and not (self._is_address and self._is_address(run))
+        ):
             for infix in self._infixes(run):
                 first, last = infix.span()
                 if first == 0:
