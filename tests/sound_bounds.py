@@ -31,6 +31,7 @@ from herdner.dobrushin import (
     exact_influence,
     marginal_bound,
     pairwise_bound,
+    rate_bound,
     targets,
     tightest,
     variation_curve,
@@ -164,6 +165,10 @@ def below(case: Case, truth, influence: Influence, scan, n_steps: int, chosen, r
     off = np.abs((law * means).sum(axis=axes) - (case.p * means).sum()).max()
     if off > min(weighted_bound(influence, scan, d, n_steps), dobrushin_variation(influence, scan, d, n_steps)) + SLACK:
         yield "a weighted mean"
+    if isinstance(scan, Scan) and scan.kind != "given":
+        rate = rate_bound(influence, scan, n_steps, d)
+        if rate < min(d.sum(), dobrushin_variation(influence, scan, d, n_steps)) - SLACK or off > rate + SLACK:
+            yield "a rate"
 
 
 def _expanded(values: np.ndarray, axis: int, n: int) -> np.ndarray:

@@ -5,7 +5,9 @@
 Training samples have independent, even entries, as in Domke 2015; the distance to the optimal parameters is drawn
 against updates. Every scan brings the whole state within 0.01 of the model by its guarantee: uniform random (Domke's),
 systematic, and the DoGS scan of the uniform one. Step size, runs of the sampler and samples are this project's, as the
-paper refers to Domke for them. The paper: DoGS reaches the same accuracy much sooner.
+paper refers to Domke for them. The paper: DoGS reaches the same accuracy much sooner than uniform random, the only scan
+that it is held against there. Counted are updates until all scans have one error, 1.5 times the largest that any of
+them ends at.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ def main(experiment: Experiment) -> None:
         spins = experiment.rng(side).choice([-1.0, 1.0], (experiment.size(200, 1000), side * side))
         products, means = (spins[:, edges[:, 0]] * spins[:, edges[:, 1]]).mean(axis=0), spins.mean(axis=0)
         best = optimum(edges, products, means)
-        found: dict = {"updates_to_1.5_final": {}}
+        found: dict = {}
         for scan in SCANS:
             runs = []
             for number, each in enumerate(experiment.seeds(experiment.size(2, 5), side)):
@@ -46,11 +48,12 @@ def main(experiment: Experiment) -> None:
                 ax.semilogy(updates, errors, color=COLOURS[scan], label=None if number else LABELS[scan])
                 runs.append({"errors": errors, "updates": updates, "seconds": fit.seconds})
             found[scan] = runs
-            near = [r["updates"][np.argmax(r["errors"] <= 1.5 * r["errors"][-5:].mean())] for r in runs]
-            found["updates_to_1.5_final"][scan] = float(np.mean(near))
+        level = found["level"] = 1.5 * max(float(r["errors"][-5:].mean()) for scan in SCANS for r in found[scan])
+        near = {scan: [r["updates"][np.argmax(r["errors"] <= level)] for r in found[scan]] for scan in SCANS}
+        found["updates_to_level"] = {k: [float(np.mean(n)), float(np.std(n, ddof=1))] for k, n in near.items()}
         ax.set(title=f"{side} x {side}", xlabel="updates", ylabel="distance to the optimum")
         results[f"{side} x {side}"] = found
-        print(f"{side} x {side}: updates until the error is 1.5 times its last {found['updates_to_1.5_final']}")
+        print(f"{side} x {side}: updates until the error is {level:.3g}, and their sd: {found['updates_to_level']}")
     experiment.finish({"n_runs": n_runs, "grids": results}, figure)
 
 

@@ -70,6 +70,9 @@ def main(experiment: Experiment, msrc: Annotated[Path, typer.Option(help="Folder
         rows.append(one_split(pictures, scans, split, n_sweeps))
         print({name: round(float(np.mean(values)), 4) for name, values in rows[-1].items()}, flush=True)
     errors = {name: summary([np.mean(row[name]) for row in rows]) for name in rows[0]}
+    apart = np.concatenate([np.subtract(row["DoGS"], row["systematic"]) for row in rows])
+    difference = {"mean": apart.mean(), "se": apart.std(ddof=1) / np.sqrt(len(apart)), "pictures": len(apart)}
+    print(f"DoGS - systematic {difference['mean']:.4f} (s.e. {difference['se']:.4f} over {len(apart)} pictures)")
     figure, (ax,) = experiment.axes(1)
     names = ["PLSA", "systematic", "DoGS"]
     ax.bar(names, [errors[n]["mean"] for n in names], yerr=[errors[n]["sd"] / np.sqrt(len(rows)) for n in names])
@@ -78,7 +81,8 @@ def main(experiment: Experiment, msrc: Annotated[Path, typer.Option(help="Folder
         f"{a} x {b}": {"updates": scan.n_steps, "of": a * b, "bound": scan.bound, "milliseconds": 1e3 * seconds}
         for (a, b), (scan, seconds) in scans.items()
     }
-    experiment.finish({"errors": errors, "scans": found, "n_sweeps": n_sweeps, "pictures": len(pictures)}, figure)
+    results = {"errors": errors, "DoGS - systematic": difference, "scans": found, "n_sweeps": n_sweeps}
+    experiment.finish(results | {"pictures": len(pictures)}, figure)
 
 
 def read(folder: Path, limit: int) -> list[Picture]:

@@ -88,6 +88,7 @@ def main(
     start: Annotated[Start, typer.Option(help="First state of the samplers.")] = "observed",
     order: Annotated[Order, typer.Option(help="Of the pixels in a sweep.")] = "random",
     factor: Annotated[float, typer.Option(min=0, help="Of J and b in the conditionals: 1, or the model's 2.")] = 1.0,
+    trials: Annotated[int | None, typer.Option(min=1, help="Noisy pictures of each shape [default: 10].")] = None,
 ) -> None:
     convention = Convention(coupling, start, order, factor)
     paths, n = shape_paths(shapes), experiment.size(10, 100)
@@ -95,7 +96,7 @@ def main(
     pictures = [read_shape(paths[i]) for i in chosen]
     if experiment.quick:
         pictures = [resized(picture, 200) for picture in pictures]
-    trials = experiment.size(3, 10)
+    trials = trials or experiment.size(3, 10)
     share = pictures[0].size / sum(picture.size for picture in pictures)
     experiment.announce(lambda: convention.trial(pictures[:1], 0), share / trials)
     found = summary(experiment.repeat(lambda s: convention.trial(pictures, s), trials))
