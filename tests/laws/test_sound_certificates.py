@@ -1,4 +1,4 @@
-"""No `Result.certificate` is below the exact law of the very scan that ran: random graphs and importances, blocks too."""
+"""No `Result.certificate` is below the exact law of the scan that ran: random graphs and importances, blocks too."""
 
 from __future__ import annotations
 
