@@ -106,13 +106,18 @@ class _Words:
 
     def number(self, what: str) -> float:
         word = self._next(what)
-        try:
-            value = float(word)
-        except ValueError:
-            value = math.nan
+        value = _number(word)
         if not math.isfinite(value):
             self.fail(f"expected {what}, a number, not {word[:20]!r}")
         return value
+
+
+def _number(word: str) -> float:
+    """Not a number where the word is none; Python's own underscores are none here."""
+    try:
+        return math.nan if "_" in word else float(word)
+    except ValueError:
+        return math.nan
 
 
 def error_table(
@@ -166,10 +171,12 @@ def read_table(path: str | Path) -> tuple[list[int], NDArray[np.float64]]:
                 if not (power.isascii() and power.isdigit() and 1 <= int(power) < 64 and power != name):
                     raise ValueError
                 lengths.append(2 ** (int(power) - 1))
-                rows.append([float(word) for word in words])
+                rows.append([_number(word) for word in words])
+                if not all(0 <= value < math.inf for value in rows[-1]):
+                    raise ValueError
             except ValueError:
                 raise ValueError(
-                    f"{path}, line {at}: expected 2^k and six numbers, not {line.strip()[:40]!r}"
+                    f"{path}, line {at}: expected 2^k and six numbers of at least 0, not {line.strip()[:40]!r}"
                 ) from None
             if len(rows[-1]) != len(COLUMNS):
                 raise ValueError(f"{path}, line {at}: expected six numbers after {name[:20]}, not {len(rows[-1])}")

@@ -48,6 +48,7 @@ def test_a_graph_file_is_the_machine_it_describes(tmp_path) -> None:
         (SMALL.replace("1 2 -0.7", "-1 2 -0.7"), 6, "expected a variable of a pair, a whole number, not '-1'"),
         (SMALL.replace("-0.1", "nan"), 3, "expected the bias of variable 1, a number, not 'nan'"),
         (SMALL.replace("-0.1", "1e999"), 3, "not '1e999'"),
+        (SMALL.replace("-0.1", "1_0"), 3, "not '1_0'"),
         (SMALL.replace("3 2", "three 2"), 1, "expected the number of variables, a whole number, not 'three'"),
         (SMALL.replace("3 2", "0 0"), 1, "at least one variable"),
         (SMALL + "2 0 0.1\n", 7, "'2' comes after the last of 2 pairs"),
@@ -78,6 +79,8 @@ def test_tables_are_written_as_they_are_read(tmp_path) -> None:
     np.testing.assert_allclose(found, table, atol=1e-15)
     for text, words in (
         ("2^1\t0.5\n", "expected six numbers after 2"),
+        ("2^1 nan 0 0 0 0 0\n", "six numbers of at least 0"),
+        ("2^1 -1 0 0 0 0 0\n", "six numbers of at least 0"),
         ("2^x 1 2", "line 1"),
         ("1024 1 2", "line 1"),
         ("", "empty table"),
