@@ -35,7 +35,8 @@ def places(data: Path) -> dict[str, str]:
     shapes = data / "vision" / "mpeg7_shapes"
     picture = next((path for path in sorted(shapes.glob("*")) if path.is_file()), shapes / "none.png")
     text = REPOSITORY / "corpora" / "article.txt"
-    return {"shapes": str(shapes), "picture": str(picture), "msrc": str(data / "vision" / "msrc_v1"), "text": str(text)}
+    folders = {"shapes": shapes, "msrc": data / "vision" / "msrc_v1", "ieer": data / "ner" / "ieer"}
+    return {name: str(path) for name, path in {**folders, "picture": picture, "text": text}.items()}
 
 
 def run(command: str, data: Path, out: Path, quick: bool) -> str:

@@ -8,7 +8,8 @@ on the first one also FWSS from the prior, and RMSE against time. One process, o
 and target. FWSS starts from the mode (L-BFGS on all data), then moves each particle on mini-batches. SVGD starts from
 the usual starting weights of a network, as its authors do, and, to tell the start from the method, from the same mode.
 Needs $HERDNER_DATA/uci. Year is read from UCI's file, YearPredictionMSD.txt. With --true-samples also Fig. 2b, MMD^2 to
-so many states of HMC, and files named fwss_neural_2b; quick ones take a fortieth of the data.
+so many states of HMC, and files named fwss_neural_2b; quick ones take a fortieth of the data. Files of one table alone
+are named after it, fwss_neural_naval.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ def main(
 ) -> None:
     tables = [rows_of(one) for one in data or ["naval", "protein"]]
     names = [name for name, _ in tables]
+    if len(names) == 1:
+        experiment.name = f"fwss_neural_{names[0]}"
     if true_samples:
         experiment.name, experiment.title = "fwss_neural_2b", "FWSS18 Fig. 2b: neural regression, MMD to HMC"
         tables = [(name, rows[::40] if experiment.quick else rows) for name, rows in tables]

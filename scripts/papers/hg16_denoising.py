@@ -1,17 +1,19 @@
 """Denoising under Gaussian noise: HG16 Table 2 and Fig. 9.
 
     python scripts/papers/hg16_denoising.py PICTURE [--coupling 0.5] [--start observed|random] [--error squared|wrong]
-            [--order rows|random] [--temper 1] [--side 128] [--search] [--quick] [--seed N] [--out FOLDER]
+            [--order rows|random] [--temper 1] [--noise sd|variance] [--side 128] [--search] [--quick] [--seed N]
+            [--out FOLDER]
 
 Ten noisy pictures for each sigma of 2, 4, 6, 8, 30 sweeps of herded Gibbs (HG), HG-shared, Gibbs, and mean field with
 damping 0.5 and 1. Table 2 is the error after 30 sweeps, Fig. 9 the error by the number of sweeps at sigma = 4.
 
 The paper's picture is not at hand, and it leaves open: whether J = 1 of eq. 17, which has a half before its sum, is a
 coupling of 0.5 or of 1 per pair; where samplers begin; in which order they go; whether its L2 error is that of the
-posterior means (in units in which black and white are 0 and 1) or of the labels; and whether conditionals have the
-factor 2 that values -1 and 1 give them, which the program of HGW19 leaves out (--temper 0.5). --search tries them all,
-and says how many of the ten pairs of methods stand as in the paper at each sigma. None tried stands in its order at all
-four; the page on the papers has the numbers.
+posterior means (in units in which black and white are 0 and 1) or of the labels; whether conditionals have the factor 2
+that values -1 and 1 give them, which the program of HGW19 leaves out (--temper 0.5); and whether sigma is the standard
+deviation, as the paper writes it, or the variance. --search tries them all, and says how many of the ten pairs of
+methods stand as in the paper at each sigma. None tried stands in its order at all four; the page on the papers has the
+numbers.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ PRINTED = {  # HG16 Table 2, x 1000
 Start = Literal["observed", "random"]
 Error = Literal["squared", "wrong"]
 Order = Literal["rows", "random"]
+Noise = Literal["sd", "variance"]
 
 
 def means(
@@ -76,10 +79,12 @@ class Convention:
     error: Error
     order: Order = "rows"
     temper: float = 1.0
+    noise: Noise = "sd"
 
     def one_noise(self, picture: NDArray[np.int32], sigma: float, at: list[int], seed: int) -> NDArray[np.float64]:
         """[methods, T]: the errors of all methods on one noisy picture, after each number of sweeps in ``at``."""
         rng = np.random.default_rng(seed)
+        sigma = sigma if self.noise == "sd" else sigma**0.5
         y = Gaussian(sigma).observe(picture, rng)
         # All log-potentials times ``temper``.
         graph = compile_tables(posterior(y, Gaussian(sigma / self.temper**0.5), self.coupling * self.temper))
@@ -99,7 +104,8 @@ def in_order(ours: Sequence[float], sigma_index: int) -> int:
 def search(experiment: Experiment, shape: NDArray[np.int32], runs: int, n_sweeps: int) -> None:
     """All conventions, the nearest to the paper's order first."""
     experiment.name, found = "hg16_conventions", {}
-    for values in product((0.5, 1.0), ("observed", "random"), ("squared", "wrong"), ("rows", "random"), (1.0, 0.5)):
+    starts, kinds, orders, noises = ("observed", "random"), ("squared", "wrong"), ("rows", "random"), ("sd", "variance")
+    for values in product((0.5, 1.0), starts, kinds, orders, (1.0, 0.5), noises):
         convention = Convention(*values)  # type: ignore[arg-type]
         table = np.array([
             experiment.repeat(lambda s, g=sigma, c=convention: c.one_noise(shape, g, [n_sweeps], s), runs, sigma)
@@ -124,6 +130,7 @@ def main(
     error: Annotated[Error, typer.Option(help="Of the posterior mean, or the share of wrong labels.")] = "squared",
     order: Annotated[Order, typer.Option(help="Of the pixels in a sweep.")] = "rows",
     temper: Annotated[float, typer.Option(min=0, help="What all log-potentials are multiplied by.")] = 1.0,
+    noise: Annotated[Noise, typer.Option(help="What sigma is of the noise.")] = "sd",
     side: Annotated[int, typer.Option(min=3, help="Largest side the picture is made to have.")] = 128,
     search_all: Annotated[bool, typer.Option("--search", help="Try all conventions.")] = False,
 ) -> None:
@@ -132,7 +139,7 @@ def main(
     if search_all:
         search(experiment, shape, runs, n_sweeps)
         return
-    convention, at = Convention(coupling, start, error, order, temper), {sigma: [n_sweeps] for sigma in SIGMAS}
+    convention, at = Convention(coupling, start, error, order, temper, noise), {sigma: [n_sweeps] for sigma in SIGMAS}
     at[4] = list(range(1, n_sweeps + 1))
     experiment.announce(lambda: convention.one_noise(shape, 4, at[4], 0), 1 / (1.2 * runs))
     found = {

@@ -129,6 +129,19 @@ def fig11(r: Results) -> tuple[str, bool]:
     return f"beside Viterbi, {words}", max(changes.values()) <= 2
 
 
+def table3(r: Results) -> tuple[str, bool]:
+    rows = next(iter(r.values()))["tables"]["chain of a sentence, random start"]["rows"]
+    means = {(row["method"], row["sweeps"]): sum(row["f1"]) / len(row["f1"]) for row in rows}
+    herded, annealed = (
+        {n: f for (name, n), f in means.items() if name == method} for method in ("herded Gibbs", "annealed Gibbs")
+    )
+    viterbi, settled = means["Viterbi", None], sorted(herded)[1:]
+    words = f"herded Gibbs {', '.join(f'{f:.2f}' for f in herded.values())}, annealed"
+    words = f"F1 after {', '.join(map(str, herded))} sweeps: {words} {', '.join(f'{f:.2f}' for f in annealed.values())}"
+    fine = all(abs(herded[n] - viterbi) < 0.2 and herded[n] >= annealed[n] for n in settled)
+    return f"{words}, Viterbi {viterbi:.2f}", fine
+
+
 def theory2(r: Results) -> tuple[str, bool]:
     one = r["rationally independent"]
     return f"L1 {g(one['first'])} falls to {g(one['last'])}; dependent pi_i: stays at {g(r['dependent']['last'])}", (
