@@ -47,6 +47,9 @@ def test_the_mixture_prints_the_rates_beside_the_claims(tmp_path) -> None:
     for step, values in found["mmd2"].items():
         assert values[-1] < values[0], step
     assert np.all(np.array(found["mmd2"]["fully-corrective"]) <= np.array(found["mmd2"]["constant"]) + 1e-12)
+    for step in ("constant", "fully-corrective"):
+        by_moves, exact = (found["theory"][f"{step}{oracle}"]["exponent of N"] for oracle in ("", ", exact oracle"))
+        assert exact < by_moves, "the points of an exact oracle are better"
 
 
 @pytest.mark.slow
@@ -67,7 +70,7 @@ def test_regression_is_held_against_the_paper(tmp_path) -> None:
     done = run("fwss_neural.py", "--quick", "--data", "naval", "--splits", "1", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "goal for FWSS from the mode, RMSE at most 0.000462 and LL at least 5.90: missed" in done.stdout
-    found = json.loads((tmp_path / "fwss_neural.json").read_text())["results"]["naval"]
+    found = json.loads((tmp_path / "fwss_neural_naval.json").read_text())["results"]["naval"]
     assert {name: len(rows) for name, rows in found.items()} == dict.fromkeys(found, 1)
 
 
