@@ -84,7 +84,7 @@ cdef triple(type kind, object start, object end, object label):
 def make_entities(type kind not None, list spans not None, str text not None, const int64_t[:] token_starts not None,
                   const int64_t[:] token_ends not None, const double[::1] confidences=None):
     """tuple[kind]: spans of tokens, tuples (start, end, label), as entities of the text with the attributes of
-    `herdner.text.document.Entity`, without a call of Python for each. IndexError for tokens that are not there."""
+    `herdner.text.entity.Entity`, without a call of Python for each. IndexError for tokens that are not there."""
     cdef Py_ssize_t i, first, end, n = token_starts.shape[0]
     cdef int64_t begin, stop
     cdef list entities = []

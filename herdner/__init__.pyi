@@ -63,7 +63,7 @@ from .sampling import linear as linear
 from .sampling import neighbour_sum as neighbour_sum
 from .sampling import random_bins as random_bins
 from .text.document import Document as Document
-from .text.document import Entity as Entity
+from .text.entity import Entity as Entity
 from .text.io import FormatError as FormatError
 from .text.io import read_documents as read_documents
 from .text.io import write_documents as write_documents

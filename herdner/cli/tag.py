@@ -185,7 +185,6 @@ def stream_tags(
     """Tag the documents of the inputs in the order given, to one stream or file; those are called with what is to be
     called after each input.
     """
-    from herdner.cli.tagging import outcomes
     from herdner.text.failure import Failure
 
     on_terminal = output.path in (None, "-") and sys.stdout.isatty()
@@ -206,7 +205,12 @@ def stream_tags(
                 yield result if output.min_confidence is None else confident(result, output.min_confidence)
 
         sources = documents(lambda: display.advance(task))
-        results = outcomes(tagger, sources, inference=options, seed=seed, jobs=jobs, model=model)
+        if jobs == 1:
+            results = tagger.outcomes(sources, seed=seed, **options)
+        else:
+            from herdner.cli.processes import in_processes
+
+            results = in_processes(sources, jobs, model, {**options, "seed": seed})
         with destination(output.path) as stream:
             output.write(counted(results), stream)
             if report.broken or (report.failures and not report.documents):

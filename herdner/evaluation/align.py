@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.text.document import Document, Entity, project
+from herdner.text.document import Document, project
+from herdner.text.entity import Entity
 from herdner.text.io.labels import Labels, renamed
 from herdner.text.tags import Scheme, detect_scheme, spans_from_tags
 

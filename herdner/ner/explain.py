@@ -34,7 +34,8 @@ from herdner.ner.decode import Decoded, Decoder
 from herdner.ner.model import Model
 from herdner.ner.names.evidence import Evidence
 from herdner.ner.wording import WELL_KNOWN, Words
-from herdner.text.document import Document, Entity
+from herdner.text.document import Document
+from herdner.text.entity import Entity
 from herdner.text.tags import Chunks, Span, split_tag, tags_from_spans
 
 Floats = NDArray[np.float64]

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from herdner.ner.names import Names
 from herdner.ner.tagger import Tagger, load
-from herdner.text.document import Document, Entity
+from herdner.text.document import Document
+from herdner.text.entity import Entity
 from herdner.text.io import WRITABLE, write_documents
 from herdner.text.tags import split_tag
 from herdner.text.tokenize import Tokenizer

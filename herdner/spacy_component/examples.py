@@ -20,7 +20,8 @@ from spacy.training import Example
 from spacy.util import filter_spans
 
 from herdner.spacy_component.common import Aligned, document_of
-from herdner.text.document import Document, Entity, project
+from herdner.text.document import Document, project
+from herdner.text.entity import Entity
 from herdner.text.sentences import SentenceRules
 from herdner.text.tags import tags_from_spans
 

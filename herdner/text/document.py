@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.tags import make_entities
 from herdner._ext.text import misplaced
+from herdner.text.entity import Entity
+from herdner.text.frames import to_frame
 from herdner.text.open import Open, Place, is_open
+from herdner.text.plain_data import Plain, object_of
+from herdner.text.show import to_html
 from herdner.text.source_map import SourceMap
 from herdner.text.tags import Scheme, Span, spans_from_tags, tags_from_spans
-
-
-@dataclass(frozen=True, slots=True)
-class Entity:
-    """A labelled span of a document's text; ``text == document.text[start:end]``, offsets count characters."""
-
-    start: int
-    end: int
-    label: str
-    text: str
-    confidence: float | None = None
 
 
 class Projection(NamedTuple):
@@ -312,9 +305,21 @@ class Document:
         """Plain data that `from_dict` reads again: "id", "text", "tokens" (a list for each sentence), "tags",
         "entities", "open" and "fields".
         """
-        from herdner.text.plain_data import to_dict
-
-        return to_dict(self)
+        left, sentences = self.open, pairwise(self.sentence_offsets.tolist())
+        return {
+            "id": self.id,
+            "text": self.text,
+            "tokens": [list(self.tokens[start:end]) for start, end in sentences],
+            "tags": None if self.tags is None else list(self.tags),
+            "entities": [asdict(entity) for entity in self.entities],
+            "open": None
+            if left is None
+            else {
+                "places": [place._asdict() for place in left.places],
+                "annotated": None if left.annotated is None else list(left.annotated),
+            },
+            "fields": dict(self.fields),
+        }
 
     def to_json(self) -> str:
         """`to_dict` as one line of JSON.
@@ -331,9 +336,14 @@ class Document:
         Raises:
             ValueError: The mapping is no document.
         """
-        from herdner.text.plain_data import from_dict
-
-        return from_dict(values)
+        plain = Plain.of(values)
+        if plain.sentences:
+            document = Document.from_aligned(plain.text, plain.sentences, id=plain.id, fields=plain.fields)
+        else:
+            document = Document.from_text(plain.text, id=plain.id, fields=plain.fields)
+        if plain.tags is not None and len(plain.tags) != document.n_tokens:
+            raise ValueError(f"document {plain.id!r} has {document.n_tokens} tokens but {len(plain.tags)} tags")
+        return replace(document, tags=cast("Any", plain.tags), entities=plain.entities, open=plain.open)
 
     @staticmethod
     def from_json(text: str) -> Document:
@@ -342,20 +352,14 @@ class Document:
         Raises:
             ValueError: The text is no document.
         """
-        from herdner.text.plain_data import from_json
-
-        return from_json(text)
+        return Document.from_dict(object_of(text))
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """The entities as a data frame; of several documents: `herdner.text.frames.to_frame`."""
-        from herdner.text.frames import to_frame
-
         return to_frame([self], backend)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from herdner.text.show import to_html
-
         return to_html(self)
 
     def _values(self) -> tuple[object, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from herdner.text.document import Document
+from herdner.text.entity import WithEntities
 
 
-def to_frame(documents: Iterable[Document], backend: str = "pandas") -> Any:
+def to_frame(documents: Iterable[WithEntities], backend: str = "pandas") -> Any:
     """A data frame with a row for each entity: id of the document, start, end, label, text, confidence (null where it
     is unknown), in the order of the documents.
 

@@ -6,15 +6,16 @@ import hashlib
 from collections.abc import Iterator
 from html import escape
 
-from herdner.text.document import Document, Entity
+from herdner.text.entity import Entity, WithEntities
 
 MOST_CHARACTERS = 50_000  # of a longer text only the beginning is shown
+COLORS = {"PER": "#aa9cfc", "LOC": "#feca74", "ORG": "#7aecec", "MISC": "#c887fb"}
 OTHER = "#dddddd"
 _MARK = "color:#111;border-radius:.3em;padding:.1em .3em"
 _LABEL = "font-size:.75em;font-weight:bold;margin-left:.35em"
 
 
-def to_html(document: Document) -> str:
+def to_html(document: WithEntities) -> str:
     """The text in HTML, escaped. A name that is mentioned again has an arrow to its next mention, the last one to the
     first; pointing at a name shows its confidence. Of entities that overlap the first is marked.
     """
@@ -34,7 +35,7 @@ def to_html(document: Document) -> str:
     return f'<div class="herdner" dir="auto" style="line-height:1.9;white-space:pre-wrap">{"".join(pieces)}</div>'
 
 
-def _apart(document: Document) -> Iterator[Entity]:
+def _apart(document: WithEntities) -> Iterator[Entity]:
     last = 0
     for entity in sorted(document.entities, key=lambda e: (e.start, -e.end)):
         if last <= entity.start < entity.end:
@@ -43,8 +44,6 @@ def _apart(document: Document) -> Iterator[Entity]:
 
 
 def _mark(entity: Entity, i: int, mentions: dict[tuple[str, str], list[int]], page: str) -> str:
-    from herdner.text.io.write import COLORS
-
     same = mentions[entity.text.casefold(), entity.label]
     sure = "" if entity.confidence is None else f" {100 * entity.confidence:.0f} %"
     place, link = "", ""

@@ -21,7 +21,8 @@ from ner_decoding import Method, Scored, Start, of_the_paper
 import herdner
 from herdner.ner.tagger import DEFAULT_BACKEND, Tagger
 from herdner.text.document import Document
-from herdner.text.io.write import COLORS, write_html
+from herdner.text.io.write import write_html
+from herdner.text.show import COLORS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

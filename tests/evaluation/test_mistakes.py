@@ -24,7 +24,8 @@ from herdner.evaluation.partial import partial_matches
 from herdner.evaluation.repeats import count_repeats, repeated_names
 from herdner.evaluation.report.words import grid
 from herdner.evaluation.scores import evaluate
-from herdner.text.document import Document, Entity
+from herdner.text.document import Document
+from herdner.text.entity import Entity
 from herdner.text.tags import Span
 
 TAGS = ["O", "O", "B-PER", "I-PER", "B-LOC", "I-LOC"]

@@ -16,7 +16,8 @@ from seqeval.metrics import classification_report
 from seqeval.scheme import IOB2, IOBES
 
 from herdner.evaluation.scores import Scores, bootstrap_interval, count_spans, evaluate, pair_up
-from herdner.text.document import Document, Entity
+from herdner.text.document import Document
+from herdner.text.entity import Entity
 from herdner.text.tags import convert_tags
 
 IOB2_TAGS = ["O", "O", "B-PER", "I-PER", "B-LOC", "I-LOC"]

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from running_texts import running_texts
 
 from herdner.text.case import recased
-from herdner.text.document import Document, Entity
+from herdner.text.document import Document
+from herdner.text.entity import Entity
 from herdner.text.tags import Span
 
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdner.text.document import Document, Entity, project
+from herdner.text.document import Document, project
+from herdner.text.entity import Entity
 from herdner.text.tags import Span, spans_from_tags
 
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Zs", "Zl", "Zp", "Cc"]), min_size=1, max_size=5)

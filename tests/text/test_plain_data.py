@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from running_texts import running_texts
 
-from herdner.text.document import Document, Entity
+from herdner.text.document import Document
+from herdner.text.entity import Entity
 from herdner.text.frames import to_frame
 from herdner.text.open import Open, Place
 

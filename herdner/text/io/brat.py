@@ -14,7 +14,8 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple
 
-from herdner.text.document import Document, Entity
+from herdner.text.document import Document
+from herdner.text.entity import Entity
 from herdner.text.io.doubts import Doubts
 from herdner.text.io.labels import Labels
 from herdner.text.io.marked import Mark, annotated

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.extras import check_extra
-from herdner.text.document import Document, Entity
+from herdner.text.document import Document
+from herdner.text.entity import Entity
 from herdner.text.io.doubts import Doubts
 from herdner.text.io.labels import Labels, renamed
 from herdner.text.io.source import FormatError, Source, open_bytes, sources

@@ -275,23 +275,16 @@ def read_items(
     which breaks off where documents came before; a bad line of JSON or a bad row of a table is one, and the next
     follows. Long texts come in pieces (`read_text`). Options that a format does not have are left out.
     """
-    begun = False
+    entry, begun = _entry(format, "read"), False
+    options = {name: value for name, value in {"encoding": encoding, **options}.items() if name in entry.read_options}
+    if format == "text":
+        options["max_chars"] = PIECE_CHARACTERS
     try:
-        for item in _items(where, format, {"encoding": encoding, **options}):
+        for item in entry.lenient(where, **options) if entry.lenient else read_documents(where, format, **options):
             yield item
             begun = True
     except (ValueError, OSError) as error:
         yield Failure(error, breaks_off=begun)
-
-
-def _items(where: str | Path | IO[Any] | Source, format: str, options: dict[str, Any]) -> Iterator[Document | Failure]:
-    entry = _entry(format, "read")
-    given = {name: value for name, value in options.items() if name in entry.read_options}
-    if entry.lenient is not None:
-        return entry.lenient(where, **given)
-    if format == "text":
-        given["max_chars"] = PIECE_CHARACTERS
-    return read_documents(where, format, **given)
 
 
 def write_documents(documents: Iterable[Document], stream: IO[Any], format: str, **options: Any) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from herdner.text.document import Document, Entity
+from herdner.text.document import Document
+from herdner.text.entity import Entity
 from herdner.text.io.doubts import Doubts
 from herdner.text.io.labels import Labels, renamed
 from herdner.text.io.source import FormatError, Source, read_lines, sources

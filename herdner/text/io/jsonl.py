@@ -11,7 +11,8 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any, cast
 
-from herdner.text.document import Document, Entity
+from herdner.text.document import Document
+from herdner.text.entity import Entity
 from herdner.text.failure import Failure
 from herdner.text.io.doubts import Doubts
 from herdner.text.io.labels import Labels, checked_label, is_label, rename, renamed

@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
-from herdner.text.document import Document, Entity
+from herdner.text.document import Document
+from herdner.text.entity import Entity
 from herdner.text.failure import Failure
 from herdner.text.io.doubts import Doubts
 from herdner.text.io.labels import Labels

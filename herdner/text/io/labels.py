@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from herdner.text.document import Document, Entity
+from herdner.text.document import Document
+from herdner.text.entity import Entity
 from herdner.text.tags import Scheme, Span, spans_from_tags, tags_from_spans
 
 # Old name to new, None to drop the class; "*" speaks for the classes not named, which otherwise stay as they are.

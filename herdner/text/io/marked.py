@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
-from herdner.text.document import Document, Entity
+from herdner.text.document import Document
+from herdner.text.entity import Entity
 from herdner.text.failure import Failure
 from herdner.text.io.doubts import Doubts
 from herdner.text.io.jsonl import parse_record

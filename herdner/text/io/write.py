@@ -11,12 +11,13 @@ from itertools import pairwise
 from typing import IO, Any
 
 from herdner.base.extras import check_extra, extra
-from herdner.text.document import Document, Entity
+from herdner.text.document import Document
+from herdner.text.entity import Entity
 from herdner.text.io.columns import DOCSTART
 from herdner.text.open import is_open
+from herdner.text.show import COLORS
 from herdner.text.tags import Scheme, Span, convert_tags, tags_from_spans
 
-COLORS = {"PER": "#aa9cfc", "LOC": "#feca74", "ORG": "#7aecec", "MISC": "#c887fb"}
 STYLES = {"PER": "bold cyan", "LOC": "bold green", "ORG": "bold magenta", "MISC": "bold yellow"}
 
 _LINE_SEPARATORS = str.maketrans({c: f"\\u{ord(c):04x}" for c in "\x7f\x85\u2028\u2029"})

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdner.text.document import Entity
+from herdner.text.entity import Entity
 from herdner.text.io import FormatError, read_documents, write_documents
 
 pytest.importorskip("turbohtml")

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from running_texts import running_texts
 from spacy.tokens import DocBin
 
-from herdner.text.document import Document, Entity
+from herdner.text.document import Document
+from herdner.text.entity import Entity
 from herdner.text.io import FORMATS, read_documents, write_documents
 
 STORY = Document.from_tokens(

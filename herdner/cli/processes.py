@@ -1,4 +1,4 @@
-"""Tagging a stream of documents in this process or in several, in order, with the same results."""
+"""Tagging a stream of documents in several processes: in order, with the results of one."""
 
 from __future__ import annotations
 
@@ -6,46 +6,25 @@ import multiprocessing
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from herdner.text.document import Document
 from herdner.text.failure import Failure
-
-if TYPE_CHECKING:
-    from herdner import Tagger
 
 # A batch is sent to a process when it holds as many characters; large enough to hide the cost of sending.
 BATCH_CHARACTERS = 200_000
 BATCHES_IN_FLIGHT = 2  # per process
 
 
-def outcomes(
-    tagger: Tagger,
-    documents: Iterable[Document | Failure],
-    *,
-    inference: Mapping[str, Any],
-    seed: int,
-    jobs: int = 1,
-    model: str = "en",
-) -> Iterator[Document | Failure]:
-    """The documents with their names, in order; one that cannot be tagged is a `Failure`, as one that was not read.
-
-    ``inference`` holds the backend and its options, as `Tagger.pipe` takes them; ``model`` is what further processes
-    load. Document i has its own random numbers, however many processes there are.
-    """
-    if jobs == 1:
-        return tagger.outcomes(documents, seed=seed, **inference)
-    return _in_processes(documents, jobs, model, {**inference, "seed": seed})
-
-
-def _in_processes(
+def in_processes(
     documents: Iterable[Document | Failure], jobs: int, model: str, options: dict[str, Any]
 ) -> Iterator[Document | Failure]:
+    """`Tagger.outcomes` with these options, by as many processes, each of which loads the model."""
     context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads the libraries hold
     with _uninterrupted():
         pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(model, options))
