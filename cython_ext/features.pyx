@@ -16,6 +16,7 @@ from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from hashing cimport combine
+from prefetch cimport prefetch
 
 from herdner._ext.context cimport (
     AFTER_SENTENCE, BEFORE_SENTENCE, LONGEST_PHRASE, MOST_GAZETTEERS, N_POSITION_ATTRIBUTES, PHRASE_CONTINUES, Context,
@@ -40,6 +41,7 @@ cdef enum:
     MOST_OCCURRENCES = 16
     FARTHEST = 9           # offset in a template
     RING = 4               # tokens whose keys are kept at a time (a power of two)
+    MOST_SUMS = 2 * FARTHEST + 1 + 4 * MOST_OCCURRENCES
 
 
 ctypedef struct Conjunction:
@@ -348,8 +350,9 @@ cdef class Extractor:
                            uint64_t[:, ::1] buffer) noexcept nogil:
         """Four tokens are under way at a time, so that memory is asked for long before it is used: token i has its keys
         made, token i - 1 leaves out those that surely have no weights, token i - 2 has its features found, token i - 3
-        has their weights added."""
-        cdef Py_ssize_t n = context.view.n, i, j, k, s = 0, n_keys[RING]
+        has their weights added. What words say alone is found for token i, and added for token i - 1."""
+        cdef Py_ssize_t n = context.view.n, i, j, k, s = 0, n_keys[RING], n_sums[2]
+        cdef const double* sums[2][MOST_SUMS]
         cdef const uint64_t* sources[2 * (2 * FARTHEST + 1)]
         cdef uint64_t* row
         for i in range(n + 3):
@@ -361,8 +364,9 @@ cdef class Extractor:
                 n_keys[i % RING] = self.conjunction_keys(sources, row, NULL)
                 for k in range(n_keys[i % RING]):
                     self.weights.prefetch_filter(row[k])
-                self.add_word_sums(context, i, offsets[s], offsets[s + 1], scores + i * self.n_labels)
+                n_sums[i % 2] = self.find_word_sums(context, i, offsets[s], offsets[s + 1], sums[i % 2])
             if 1 <= i <= n:
+                add_rows(scores + (i - 1) * self.n_labels, sums[(i - 1) % 2], n_sums[(i - 1) % 2], self.n_labels)
                 j = (i - 1) % RING
                 row = &buffer[j, 0]
                 n_keys[j] = self.kept(row, n_keys[j])
@@ -387,10 +391,10 @@ cdef class Extractor:
             n_kept += self.weights.may_hold(key)
         return n_kept
 
-    cdef void add_word_sums(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
-                            double* scores) noexcept nogil:
+    cdef Py_ssize_t find_word_sums(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
+                                   const double** sums) noexcept nogil:
+        """The rows of what words say alone of a token, on their way to the cache; how many there are."""
         cdef int32_t places[2 * MOST_OCCURRENCES]
-        cdef const double* sums[2 * FARTHEST + 1 + 4 * MOST_OCCURRENCES]
         cdef Py_ssize_t offset, k, side, n = 0
         cdef int32_t neighbour
         for offset in range(-self.window, self.window + 1):
@@ -402,7 +406,10 @@ cdef class Extractor:
                 if neighbour != -1:
                     sums[n] = self.sums_at(context, context.types[neighbour], 2 * self.window + 1 + side)
                     n += 1
-        add_rows(scores, sums, n, self.n_labels)
+        for k in range(n):
+            for offset in range(0, self.n_labels, 8):  # so many numbers has a line of the cache
+                prefetch(sums[k] + offset)
+        return n
 
     cdef inline const double* sums_at(self, Context context, Py_ssize_t type, Py_ssize_t place) noexcept nogil:
         return context.store.sums_of(type) + place * self.n_labels
