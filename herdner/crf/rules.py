@@ -246,7 +246,7 @@ class LastName:
 class Company:
     """Links the short form of a company's name to the same words of its full name: "Winam" to "Winam Ferries Ltd."
 
-    A full name is a run of capitalised words before one of `DESIGNATORS`, with "," or "&" in between or without. A
+    A full name is a run of capitalised words before one of ``DESIGNATORS``, with "," or "&" in between or without. A
     short form is a run that a full name begins with. The word that begins a sentence may belong to a run or stand
     before it. What `SameWord` learns of the words of all longer names, this learns of companies alone.
 
