@@ -13,7 +13,7 @@ from herdner._ext.links import add_messages
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.graph import FactorGraph, TableFactors, TableGraph, chain
 from herdner.graph.chains import ChainForm
-from herdner.graph.linked_chains import LinkedChains
+from herdner.graph.linked_chains import LinkedChains, pair_keys
 from herdner.inference.linear_chain import forward_backward, viterbi
 from herdner.text.tags import Scheme, allowed_transitions
 
@@ -110,29 +110,31 @@ class CRF:
     def _linked_chains(
         self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Sequence[Links]
     ) -> LinkedChains | None:
-        """The `LinkedChains` of `unroll` by no more than copying; None unless all links are of one link table, not
-        scaled, and none stands twice.
+        """The `LinkedChains` of `unroll` by no more than copying; None where links are scaled, or two are of the same
+        tokens, or those of several link tables join neighbours.
         """
-        linked = [(each, found) for each, found in zip(self.link_tables, links, strict=True) if len(found.ends)]
-        if len(linked) != 1 or linked[0][1].scale is not None or (np.diff(sentence_offsets) < 1).any():
+        linked = [(each.table, found) for each, found in zip(self.link_tables, links, strict=True) if len(found.ends)]
+        if not linked or any(found.scale is not None for _, found in linked) or (np.diff(sentence_offsets) < 1).any():
             return None
-        table, ends = linked[0][0].table, linked[0][1].ends
-        near, steps = ends[:, 1] - ends[:, 0] == 1, np.diff(ends, axis=0)
-        ascending = ((steps[:, 0] > 0) | ((steps[:, 0] == 0) & (steps[:, 1] > 0))).all()
+        added, ends = np.stack([table for table, _ in linked]), np.concatenate([found.ends for _, found in linked])
+        table_of_edge = np.repeat(np.arange(len(linked), dtype=np.int32), [len(found.ends) for _, found in linked])
+        near, once = ends[:, 1] - ends[:, 0] == 1, len(np.unique(pair_keys(ends))) == len(ends)
         unary = self.with_borders(unary, sentence_offsets)
-        if not ascending or not max(unary.max(), self.transition.max(), table.max()) < np.inf:
+        if not once or (near.any() and len(linked) > 1):
+            return None
+        if not max(unary.max(), self.transition.max(), added.max()) < np.inf:
             return None  # numbers that are none: whoever builds the graph says what is wrong
         offsets, tables, edge_table = sentence_offsets, self.transition[None], None
         if near.any():  # such a link adds to the table of two neighbours, or joins two sentences
             later = ends[near, 1]
             across = np.isin(later, offsets)
             offsets = np.setdiff1d(offsets, later[across])
-            tables = np.stack([self.transition, self.transition + table, table])
+            tables = np.stack([self.transition, self.transition + added[0], added[0]])
             edge_table = np.zeros(len(unary), np.int32)
             edge_table[later] = 1 + across
-            ends = ends[~near]
+            ends, table_of_edge = ends[~near], table_of_edge[~near]
         form = ChainForm(None, offsets, unary, tables, edge_table, 0.0)
-        return LinkedChains(form, ends, np.zeros(len(ends), np.int32), table[None])
+        return LinkedChains(form, ends, table_of_edge, added)
 
     def links(
         self, tokens: Sequence[str], unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]
