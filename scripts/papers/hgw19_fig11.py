@@ -1,7 +1,7 @@
 """Image reconstruction after a few samples: HGW19 Fig. 11.
 
-    python scripts/papers/hgw19_fig11.py SHAPES [--start observed|random] [--order random|rows] [--factor 1|2] [--quick]
-            [--seed N] [--out FOLDER]
+    python scripts/papers/hgw19_fig11.py SHAPES [--start observed|random] [--order random|rows] [--factor 1|2]
+            [--trials 10] [--quick] [--seed N] [--out FOLDER]
 
 100 shapes of the folder, each pixel flipped with probability 0.3, J = 1, T = 31 samples: the share of wrong pixels when
 the sample average is cut at a half (a tie is half an error), by the number of samples; 10 trials. Herded Gibbs with the
