@@ -82,6 +82,52 @@ def same_words(list tokens not None, sentence_offsets, Py_ssize_t min_letters, b
     return nearest_links(rows, len(numbers), nearest)
 
 
+cdef enum:
+    NAME = 1        # what a token is for `company_runs`
+    DESIGNATOR = 2
+    START = 4       # of a sentence
+
+
+def company_runs(list tokens not None, sentence_offsets, frozenset designators not None):
+    """list[(begin, end, designated)]: the runs of `names`, see `herdner.crf.rules.Company`, and each that begins a
+    sentence also without its first word; only those whose first word is that of a run before a designator.
+    """
+    cdef const int64_t[::1] borders = checked_borders(sentence_offsets, len(tokens))
+    cdef Py_ssize_t n = len(tokens), token, begin, after, s
+    cdef list runs = []
+    cdef set wanted
+    cdef tuple run
+    if designators.isdisjoint(tokens):
+        return runs
+    cdef bytearray kinds = bytearray(n + 1)
+    cdef unsigned char[::1] kind = kinds
+    for token in range(n):
+        if tokens[token] in designators:
+            kind[token] = DESIGNATOR
+    for token in names(tokens, sentence_offsets, 1):
+        kind[token] |= NAME
+    for s in range(borders.shape[0]):
+        kind[borders[s]] |= START
+    token = 0
+    while token < n:
+        if kind[token] & (NAME | DESIGNATOR) != NAME:
+            token += 1
+            continue
+        begin = token
+        token += 1
+        while kind[token] == NAME:
+            token += 1
+        after = token
+        if not kind[after] & START and tokens[after] in (",", "&"):
+            after += 1
+        designated = kind[after] & (DESIGNATOR | START) == DESIGNATOR
+        runs.append((begin, token, designated))
+        if kind[begin] & START and token > begin + 1:
+            runs.append((begin + 1, token, designated))
+    wanted = {(<str> tokens[<Py_ssize_t> run[0]]).casefold() for run in runs if run[2]}
+    return [run for run in runs if (<str> tokens[<Py_ssize_t> run[0]]).casefold() in wanted]
+
+
 cdef class Names:
     """The tokens of `names` in a document."""
     cdef list found

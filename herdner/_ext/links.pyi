@@ -7,6 +7,9 @@ def names(tokens: list[str], sentence_offsets: NDArray[np.int64], min_letters: i
 def same_words(
     tokens: list[str], sentence_offsets: NDArray[np.int64], min_letters: int, fold_case: bool, nearest: int
 ) -> NDArray[np.int32]: ...
+def company_runs(
+    tokens: list[str], sentence_offsets: NDArray[np.int64], designators: frozenset[str]
+) -> list[tuple[int, int, bool]]: ...
 def add_messages(
     total: NDArray[np.float64],
     ends: NDArray[np.int32],

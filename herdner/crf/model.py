@@ -18,6 +18,9 @@ from herdner.inference.linear_chain import forward_backward, viterbi
 from herdner.text.tags import Scheme, allowed_transitions
 
 
+MOST_TABLES = 62  # of links that are laid out together: a bit for each
+
+
 @dataclass(frozen=True, eq=False)
 class LinkTable:
     """A template of links and its tied table, float64[K, K]: the earlier token's tag (row), the later one's (column).
@@ -110,31 +113,33 @@ class CRF:
     def _linked_chains(
         self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Sequence[Links]
     ) -> LinkedChains | None:
-        """The `LinkedChains` of `unroll` by no more than copying; None where links are scaled, or two are of the same
-        tokens, or those of several link tables join neighbours.
+        """The `LinkedChains` of `unroll` by no more than copying and adding tables; None where links are scaled, or one
+        stands twice in a link table.
         """
         linked = [(each.table, found) for each, found in zip(self.link_tables, links, strict=True) if len(found.ends)]
-        if not linked or any(found.scale is not None for _, found in linked) or (np.diff(sentence_offsets) < 1).any():
+        scaled = any(found.scale is not None for _, found in linked)
+        if scaled or len(linked) > MOST_TABLES or (np.diff(sentence_offsets) < 1).any():
             return None
-        added, ends = np.stack([table for table, _ in linked]), np.concatenate([found.ends for _, found in linked])
-        table_of_edge = np.repeat(np.arange(len(linked), dtype=np.int32), [len(found.ends) for _, found in linked])
-        near, once = ends[:, 1] - ends[:, 0] == 1, len(np.unique(pair_keys(ends))) == len(ends)
         unary = self.with_borders(unary, sentence_offsets)
-        if not once or (near.any() and len(linked) > 1):
-            return None
-        if not max(unary.max(), self.transition.max(), added.max()) < np.inf:
+        largest = max(unary.max(), self.transition.max(), sum(max(table.max(), 0) for table, _ in linked))
+        if not all(map(_ascending, (found.ends for _, found in linked))) or not largest < np.inf:
             return None  # numbers that are none: whoever builds the graph says what is wrong
-        offsets, tables, edge_table = sentence_offsets, self.transition[None], None
+        ends, joint = _joint([found.ends for _, found in linked])
+        combinations, which = np.unique(joint, return_inverse=True) if len(linked) > 1 else (joint[:1], joint - 1)
+        which, nothing = which.astype(np.int32), np.zeros_like(self.transition)
+        added = [[table for r, (table, _) in enumerate(linked) if mask >> r & 1] for mask in combinations.tolist()]
+        offsets, tables, edge_table, near = sentence_offsets, self.transition[None], None, ends[:, 1] - ends[:, 0] == 1
+        apart = np.stack([sum(chosen, nothing) for chosen in added])
         if near.any():  # such a link adds to the table of two neighbours, or joins two sentences
             later = ends[near, 1]
             across = np.isin(later, offsets)
             offsets = np.setdiff1d(offsets, later[across])
-            tables = np.stack([self.transition, self.transition + added[0], added[0]])
+            tables = np.stack([self.transition, *(sum(chosen, self.transition) for chosen in added), *apart])
             edge_table = np.zeros(len(unary), np.int32)
-            edge_table[later] = 1 + across
-            ends, table_of_edge = ends[~near], table_of_edge[~near]
+            edge_table[later] = 1 + which[near] + len(added) * across
+            ends, which = ends[~near], which[~near]
         form = ChainForm(None, offsets, unary, tables, edge_table, 0.0)
-        return LinkedChains(form, ends, table_of_edge, added)
+        return LinkedChains(form, ends, which, apart)
 
     def links(
         self, tokens: Sequence[str], unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]
@@ -191,3 +196,20 @@ class CRF:
         for each, found in zip(self.link_tables, links, strict=True):
             add_messages(total, found.ends, found.scale, each.table, np.ascontiguousarray(beliefs, np.float64))
         return total
+
+
+def _ascending(ends: NDArray[np.int32]) -> bool:
+    """Whether links int32[F, 2] ascend, none twice."""
+    steps = np.diff(ends, axis=0)
+    return bool(((steps[:, 0] > 0) | ((steps[:, 0] == 0) & (steps[:, 1] > 0))).all())
+
+
+def _joint(ends: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The pairs that are linked by any rule, int32[E, 2], ascending; and by which, as int64[E]: bit r for rule r."""
+    if len(ends) == 1:
+        return ends[0], np.ones(len(ends[0]), np.int64)
+    keys, edge = np.unique(np.concatenate(list(map(pair_keys, ends))), return_inverse=True)
+    rules = np.zeros(len(keys), np.int64)
+    for r, own in enumerate(np.split(edge.reshape(-1), np.cumsum([len(each) for each in ends])[:-1])):
+        rules[own] |= 1 << r
+    return np.stack([keys >> 32, keys & 0xFFFFFFFF], axis=1).astype(np.int32), rules

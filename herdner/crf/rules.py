@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.links import capitalised, checked_borders, names, same_words
+from herdner._ext.links import capitalised, checked_borders, company_runs, names, same_words
 from herdner.base.checks import whole
 from herdner.base.options import pair, read
 
@@ -265,23 +265,18 @@ class Company:
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
         """int32[F, 2], see `Rule`. Linear in the number of tokens."""
         tokens = list(tokens)
-        borders = checked_borders(sentence_offsets, len(tokens))
-        if DESIGNATORS.isdisjoint(tokens):
-            return _rows([])
-        starts = set(borders.tolist())
         full: defaultdict[str, deque[range]] = defaultdict(lambda: deque(maxlen=self.nearest))
         early: defaultdict[str, deque[range]] = defaultdict(lambda: deque(maxlen=self.nearest))
         pairs: list[tuple[int, int]] = []
-        for words, designated in _companies(tokens, _runs(names(tokens, borders, 1), starts), starts):
-            for run in (words, words[1:]) if words[0] in starts and len(words) > 1 else (words,):
-                key = tokens[run[0]].casefold()
-                if not designated:
-                    pairs += [pair for name in full[key] for pair in _beginning(tokens, name, run, run)]
-                    early[key].append(run)
-                else:
-                    near = () if full[key] else early[key]
-                    pairs += [pair for short in near for pair in _beginning(tokens, short, run, short)]
-                    full[key].append(run)
+        for begin, end, designated in company_runs(tokens, sentence_offsets, DESIGNATORS):
+            run, key = range(begin, end), tokens[begin].casefold()
+            if not designated:
+                pairs += [pair for name in full[key] for pair in _beginning(tokens, name, run, run)]
+                early[key].append(run)
+            else:
+                near = () if full[key] else early[key]
+                pairs += [pair for short in near for pair in _beginning(tokens, short, run, short)]
+                full[key].append(run)
         return _rows(pairs)
 
 
@@ -394,24 +389,6 @@ def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]
         end = token + 1
     if end > 0:
         yield begin, end
-
-
-def _companies(
-    tokens: list[str], runs: Iterable[tuple[int, int]], starts: Container[int]
-) -> Iterator[tuple[range, bool]]:
-    """The words of each run of names, which a designator ends, and whether one follows."""
-    for begin, end in runs:
-        first = begin
-        for token in range(begin, end):
-            if tokens[token] in DESIGNATORS:
-                if first < token:
-                    yield range(first, token), True
-                first = token + 1
-        if first < end:
-            joined = end < len(tokens) and end not in starts and tokens[end] in (",", "&")
-            next_word = end + joined
-            follows = next_word < len(tokens) and next_word not in starts and tokens[next_word] in DESIGNATORS
-            yield range(first, end), follows
 
 
 def _beginning(tokens: list[str], earlier: range, later: range, short: range) -> Iterator[tuple[int, int]]:

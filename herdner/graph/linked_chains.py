@@ -109,7 +109,7 @@ def _links(
     if len(groups) == 1 and not repeated and _ready(groups[0], n_labels):
         return scopes, groups[0].table_of_factor, groups[0].tables
     edge = np.arange(len(scopes))
-    if repeated:
+    if repeated or len(groups) > 1:  # in the order of their variables, as the order of a sum decides its bits
         _, first, edge = np.unique(keys, return_index=True, return_inverse=True)
         scopes, edge = scopes[first], edge.reshape(-1)
     edge_of = np.split(edge, np.cumsum([len(group) for group in groups])[:-1])
