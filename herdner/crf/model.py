@@ -17,7 +17,6 @@ from herdner.graph.linked_chains import LinkedChains, pair_keys
 from herdner.inference.linear_chain import forward_backward, viterbi
 from herdner.text.tags import Scheme, allowed_transitions
 
-
 MOST_TABLES = 62  # of links that are laid out together: a bit for each
 
 
