@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from patience import PATIENCE
 
 from fuzz.run import fuzz
 from fuzz.targets import TARGETS
@@ -13,7 +14,7 @@ SLOW = {"manifests": 300, "spacy": 200}  # of those that take long; of others 2,
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_nothing_ends_the_process_or_gives_what_is_no_answer(target):
-    found = fuzz(target, 0, QUICK)
+    found = fuzz(target, 0, QUICK, seconds=PATIENCE)
     assert found.cases == QUICK
     assert not found.findings, "\n".join(map(str, found.findings))
 
@@ -22,7 +23,7 @@ def test_nothing_ends_the_process_or_gives_what_is_no_answer(target):
 @pytest.mark.parametrize("target", TARGETS)
 def test_nothing_does_so_in_minutes(target):
     cases = SLOW.get(target, 2000)
-    found = fuzz(target, QUICK, cases)
+    found = fuzz(target, QUICK, cases, seconds=PATIENCE)
     assert found.cases == cases
     assert not found.findings, "\n".join(map(str, found.findings))
 
