@@ -56,7 +56,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Reliability:
     """``measures`` by name; ``confidence``, ``precision`` and ``size`` of the bins of equal mass."""
 
     n_entities: int
@@ -79,7 +79,7 @@ class System:
     consistency: Repeats
     inconsistent_names: list[InconsistentName]
     short_forms: dict[str, ShortForms]
-    calibration: Calibration | None
+    calibration: Reliability | None
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -182,7 +182,7 @@ def _system(
     )
 
 
-def _calibration(prediction: Prediction, gold: Sequence[Document], notes: list[str]) -> Calibration | None:
+def _calibration(prediction: Prediction, gold: Sequence[Document], notes: list[str]) -> Reliability | None:
     known = [entity.confidence is not None for document in prediction.documents for entity in document.entities]
     if not all(known):
         if any(known):
@@ -196,7 +196,7 @@ def _calibration(prediction: Prediction, gold: Sequence[Document], notes: list[s
         raise ValueError(f"{prediction.source}: {error}") from None
     confidence, precision, size = reliability(found, "mass")
     measures = {name: measure(found) for name, measure in MEASURES.items()}
-    return Calibration(len(known), measures, confidence.tolist(), precision.tolist(), size.tolist())
+    return Reliability(len(known), measures, confidence.tolist(), precision.tolist(), size.tolist())
 
 
 def _change(
