@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from data import ELSEWHERE
+from patience import PATIENCE
 
 from herdner import FactorGraph, complete, ising, make_backend, potts
 from herdner.base import memory
@@ -108,7 +110,9 @@ def test_the_limit_of_a_process_counts() -> None:
         "import resource\nresource.setrlimit(resource.RLIMIT_AS, (3 * 10**9,) * 2)\n"
         "from herdner.cli import main\nmain(['scan', '--ising', '3000x3000'])"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, cwd=ELSEWHERE
+    )
     assert done.returncode == 1
     assert done.stderr.startswith("herdner: --ising 3000x3000 takes about 3.8 GB of memory, but only ")
     assert done.stderr.count("\n") == 1
