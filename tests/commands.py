@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,6 +14,13 @@ class Outcome(NamedTuple):
 
 
 Call = Callable[..., Outcome]
+
+
+def exit_code(returncode: int | None) -> int | None:
+    """As a shell has it. Python takes a Ctrl-C inside code that is made from text, as dataclasses are, for one that
+    nobody handled, and ends ``python -m herdner`` by the signal, which shells call 130 like the exit code.
+    """
+    return 130 if returncode == -signal.SIGINT else returncode
 
 
 def one_line(outcome: Outcome, code: int) -> str:

@@ -109,7 +109,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr.flush()
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
-        # Python takes a Ctrl-C inside code that is made from text, as dataclasses are, for one that nobody handled, and
-        # would end ``python -m herdner`` by the signal, not by the code; the next code from text makes it forget that.
-        exec("")
     sys.exit(code)

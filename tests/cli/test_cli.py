@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from commands import Call, Outcome, one_line
+from commands import Call, Outcome, exit_code, one_line
 from data import ELSEWHERE, REPOSITORY
 from patience import PATIENCE, wait_until
 
@@ -533,7 +533,7 @@ def test_interrupted_as_its_processes_start_it_says_so_in_one_line(
         if number == signal.SIGTERM and b"resource_tracker" in errors:
             errors = b""  # what Python's own helper says when it cleans up behind processes that had just begun
         expected = (130, b"herdner: interrupted\n") if number == signal.SIGINT else (143, b"")
-        assert (process.returncode, errors) == expected, moment
+        assert (exit_code(process.returncode), errors) == expected, moment
         assert not list(folder.iterdir())
 
 

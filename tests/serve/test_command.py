@@ -12,7 +12,7 @@ import time
 from functools import partial
 
 import pytest
-from commands import Call, one_line
+from commands import Call, exit_code, one_line
 from data import ELSEWHERE
 from patience import PATIENCE
 
@@ -68,7 +68,7 @@ def test_ctrl_c_ends_it_at_whatever_moment_of_its_start() -> None:
         if process.returncode == 0:  # it was up, and said so
             assert re.fullmatch(r"(herdner: model en at .*\n)?", errors), moment
         else:
-            assert (process.returncode, errors) == (130, "herdner: interrupted\n"), moment
+            assert (exit_code(process.returncode), errors) == (130, "herdner: interrupted\n"), moment
 
 
 def test_a_ctrl_c_that_python_lost_ends_the_server_as_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
