@@ -6,7 +6,6 @@ import _thread
 import os
 import signal
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -67,7 +66,7 @@ def _raise_again(lost: UnraisableHookArgs) -> None:
 
 def _tell_soon() -> None:
     time.sleep(0.01)
-    if hasattr(signal, "pthread_kill"):  # which also wakes what the main thread waits for
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-    else:
+    if os.name == "nt":
         _thread.interrupt_main()
+    else:  # the signal itself, which also wakes what the main thread waits for
+        os.kill(os.getpid(), signal.SIGINT)

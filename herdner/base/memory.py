@@ -59,6 +59,9 @@ def _left() -> Iterator[float]:
         if limit != resource.RLIM_INFINITY:
             yield limit - size
         yield os.sysconf("SC_PHYS_PAGES") * page - resident
+    with suppress(OSError, StopIteration):  # less, where other processes have taken some
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        yield next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
     for path in _GROUPS:
         with suppress(OSError, ValueError):  # "max": without a limit
             yield int(Path(path).read_text()) - resident

@@ -105,13 +105,10 @@ def _focus_of_random_bins(whole: NDArray[np.float64], variable: int, n_bins: int
 
 def _uniforms(stream: int, n_steps: int, n_sweeps: int) -> NDArray[np.float64]:
     """[T]: the numbers that the last of ``n_steps`` updates of each sweep takes, as the engine makes them."""
-    at = np.arange(1, n_sweeps + 1) * n_steps - 1
-    found = np.empty(n_sweeps)
-    for block in range(int(at[-1]) // _BLOCK + 1):
-        here = at // _BLOCK == block
-        if here.any():
-            found[here] = loops.uniforms(stream, block)[at[here] % _BLOCK]
-    return found
+    block, place = np.divmod(np.arange(1, n_sweeps + 1) * n_steps - 1, _BLOCK)
+    blocks, first = np.unique(block, return_index=True)
+    places = zip(blocks.tolist(), np.split(place, first[1:]), strict=True)
+    return np.concatenate([loops.uniforms(stream, each)[here] for each, here in places])
 
 
 def _layer(u: NDArray[np.float64], chances: NDArray[np.float64]) -> Ints:

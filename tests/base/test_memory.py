@@ -15,6 +15,7 @@ from patience import PATIENCE
 from herdner import FactorGraph, complete, ising, make_backend, potts
 from herdner.base import memory
 from herdner.base.memory import NotEnoughMemory, check_memory, free_memory
+from herdner.inference import Backend
 from herdner.sampling import Record
 
 GRAPHS: dict[str, Callable[[], FactorGraph]] = {
@@ -44,6 +45,17 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
+def about_right(backend: Backend, graph: FactorGraph, told: list[float]) -> None:
+    told.clear()
+    tracemalloc.start()
+    try:
+        backend.infer(graph, 0)
+        peak = tracemalloc.get_traced_memory()[1] / 1e9
+    finally:
+        tracemalloc.stop()
+    assert 0.3 * peak < max(told) < 1.5 * peak
+
+
 @pytest.mark.parametrize("kind", list(GRAPHS))
 @pytest.mark.parametrize("name", ["gibbs", "herded-gibbs", "dhg", "mean-field", "icm", "sum-product", "max-product"])
 def test_estimates_are_about_what_python_allocates(kind: str, name: str, told: list[float]) -> None:
@@ -51,29 +63,15 @@ def test_estimates_are_about_what_python_allocates(kind: str, name: str, told: l
     graph_alone = told.copy()
     backend = make_backend(name, **({} if name == "icm" else {"n_sweeps": 2}))
     backend.infer(ising(0.3, 0.0, (3, 3)), 0)  # what is imported late
-    told.clear()
-    tracemalloc.start()
-    try:
-        backend.infer(graph, 0)
-        peak = tracemalloc.get_traced_memory()[1] / 1e9
-    finally:
-        tracemalloc.stop()
     assert graph_alone
-    assert 0.3 * peak < max(told) < 1.5 * peak
+    about_right(backend, graph, told)
 
 
 @pytest.mark.parametrize("record", [Record(every=1), Record(rao_blackwell=True), Record(marginals=False, best=False)])
 def test_records_are_part_of_the_estimate(record: Record, told: list[float]) -> None:
     graph, backend = ising(0.3, 0.0, (120, 150)), make_backend("gibbs", n_sweeps=50, record=record)
     backend.infer(ising(0.3, 0.0, (3, 3)), 0)
-    told.clear()
-    tracemalloc.start()
-    try:
-        backend.infer(graph, 0)
-        peak = tracemalloc.get_traced_memory()[1] / 1e9
-    finally:
-        tracemalloc.stop()
-    assert 0.3 * peak < max(told) < 1.5 * peak
+    about_right(backend, graph, told)
 
 
 def test_what_does_not_fit_is_refused_before_it_is_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from data import news, shared_data
 import herdner
 from herdner.crf.crfsuite import chain_weights, crfsuite_sequences, read_crfsuite, train_crfsuite
 from herdner.crf.templates import linear_chain
+from herdner.crf.trainer import Stop
 from herdner.ner.features import default_plan, make_extractor
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
@@ -68,6 +69,11 @@ def crfsuite_agrees(train: list[Document], test: list[Document], path: Path, **o
 
 def test_tags_are_those_of_crfsuite(tmp_path):
     crfsuite_agrees(news("train"), news("dev"), tmp_path / "m.crfsuite", max_iterations=20)
+
+
+def test_the_default_tolerance_is_the_trainer_s():
+    """Written twice, so that who only tags does not import the trainer."""
+    assert Tagger().tolerance == Stop.delta
 
 
 @pytest.mark.slow
