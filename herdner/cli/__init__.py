@@ -94,6 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if getattr(sys, name) is None:  # closed by the caller, who wants to hear nothing
             nowhere = Path(os.devnull).open("w")  # noqa: SIM115  # until the process ends
             setattr(sys, name, nowhere)
+    # Python's own helper removes the semaphores of a process that was ended in the middle; nobody needs to hear of it.
+    asked = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = f"{asked},ignore:resource_tracker" if asked else "ignore:resource_tracker"
     # A polite kill unwinds like Ctrl-C, so that no temporary file is left behind.
     signal.signal(signal.SIGTERM, _unwind)
     try:
