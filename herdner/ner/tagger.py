@@ -29,9 +29,10 @@ from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.names import Finder, Names
 from herdner.ner.names.known import NamesLike
 from herdner.ner.streams import Item, TextOrDocument, awaited, batches, kept_apart, ordered
-from herdner.ner.tagging import BatchTagger, read_source
+from herdner.ner.tagging import BatchTagger
 from herdner.text.document import Document
 from herdner.text.failure import Failure
+from herdner.text.io.formats import with_tokens
 from herdner.text.tags import Scheme
 from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
@@ -395,7 +396,7 @@ class Tagger(Estimator):
 
     def find_links(self, source: TextOrDocument) -> dict[str, NDArray[np.int32]]:
         """Which tokens of a text or document are linked: int32[F, 2], the earlier first, by the name of the rule."""
-        return self._decoder.links(read_source(source, self._tokenizer))
+        return self._decoder.links(with_tokens(source, self._tokenizer))
 
     # --- the model, compiled when first needed ------------------------------------------------------------------------
 

@@ -8,16 +8,11 @@ from herdner.base.seeds import child
 from herdner.inference import Backend
 from herdner.ner.decode import Decoder
 from herdner.ner.names import Finder
-from herdner.ner.streams import Batch, TextOrDocument
+from herdner.ner.streams import Batch
 from herdner.text.document import Document
 from herdner.text.failure import Failure
 from herdner.text.io.formats import with_tokens
 from herdner.text.tokenize import Tokenizer
-
-
-def read_source(source: TextOrDocument, tokenizer: Tokenizer) -> Document:
-    """A text or document as a document with tokens."""
-    return tokenizer(source) if isinstance(source, str) else with_tokens(source, tokenizer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +39,7 @@ class BatchTagger:
         if failure is not None:
             return [failure]
         try:
-            documents, known = [read_source(source, self.tokenizer) for source in sources], ()
+            documents, known = [with_tokens(source, self.tokenizer) for source in sources], ()
             if self.finder is not None:
                 pairs = zip(documents, sources, strict=True)
                 known = [self.finder(document, own_tokens=document is not source) for document, source in pairs]

@@ -28,7 +28,7 @@ from herdner.inference import Backend, make_backend
 from herdner.ner.names import Names
 from herdner.ner.names.known import NamesLike
 from herdner.text.document import Document
-from herdner.text.sentences import ENGLISH, SentenceRules, sentence_offsets
+from herdner.text.sentences import ENGLISH, SentenceRules
 from herdner.text.tags import Span
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -101,7 +101,7 @@ def document_of(doc: Doc, rules: SentenceRules = ENGLISH, sentence_starts: NDArr
     if sentence_starts is None:
         sentence_starts = _sentence_starts(doc, begins)
     if sentence_starts is None:
-        offsets = sentence_offsets(text, tokens, starts, ends, rules)
+        offsets = rules.loop.offsets(text, tokens, starts, ends)
     else:
         sentence = np.cumsum(sentence_starts)[places]
         offsets = np.append(np.flatnonzero(np.diff(sentence, prepend=-1)), len(places))

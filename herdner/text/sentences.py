@@ -7,9 +7,6 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from herdner._ext.text import SentenceLoop
 
 # Titles and the like: a name or a number follows, never a new sentence.
@@ -51,7 +48,13 @@ class SentenceRules:
 
     @cached_property
     def loop(self) -> SentenceLoop:
-        """The compiled loop for these words."""
+        """Finds sentences. Its ``offsets(text, tokens, starts, ends)`` are the first token of each sentence and the
+        number of tokens: int64[S + 1], or [0] for a text without tokens.
+
+        ``starts`` and ``ends`` are the tokens' offsets into the text, ascending. A line that was not wrapped and one
+        that follows a blank one begin a sentence, and so may the token after a full stop, question mark or exclamation
+        mark.
+        """
         titles = {*self.titles, *map(str.upper, self.titles)}
         return SentenceLoop(titles, self.starters, ENDS, CLOSERS, OPENERS)
 
@@ -72,14 +75,3 @@ class SentenceRules:
 
 
 ENGLISH = SentenceRules(tuple(TITLES.split()), tuple(ABBREVIATIONS.split()), tuple(STARTERS.split()))
-
-
-def sentence_offsets(
-    text: str, tokens: list[str], starts: NDArray[np.int64], ends: NDArray[np.int64], rules: SentenceRules
-) -> NDArray[np.int64]:
-    """First token of each sentence and the number of tokens: int64[S + 1], or [0] for a text without tokens.
-
-    ``starts`` and ``ends`` are the tokens' offsets into the text, ascending. A line that was not wrapped and one that
-    follows a blank one begin a sentence, and so may the token after a full stop, question mark or exclamation mark.
-    """
-    return rules.loop.offsets(text, tokens, starts, ends)

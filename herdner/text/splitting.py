@@ -14,10 +14,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from itertools import filterfalse
+from itertools import accumulate, filterfalse
 from typing import Any, NamedTuple
 
 from herdner.base.extras import extra
+
+SURROGATES = re.compile("[\ud800-\udfff]")
 
 Match = Callable[[str], "re.Match[str] | None"]
 
@@ -138,23 +140,24 @@ class Splitter:
             self._joined[first] = found
         return self._joined[first].get(token, {})
 
-    def __contains__(self, run: str) -> bool:
-        """Whether the run as a whole is an exception."""
-        return run in self._exceptions
-
     def __call__(self, run: str) -> tuple[str, ...]:
-        whole = self._exceptions.get(run)
-        tokens = list(self._cut(run, self._exceptions)) if whole is None else list(whole)
-        spans = [span for start in range(len(tokens)) for span in self._spans(tokens, start)]
+        seen = run if run.isascii() else SURROGATES.sub("\ufffd", run)  # spaCy cannot encode those that stand alone
+        whole = self._exceptions.get(seen)
+        if whole is None and plain(seen):
+            return (run,)
+        tokens = list(self._cut(seen, self._exceptions)) if whole is None else list(whole)
+        spans = [
+            _Span(start, start + len(parts), word)
+            for start in range(len(tokens))
+            for parts, word in self._joined_from(tokens[start]).items()
+            if tuple(tokens[start : start + len(parts)]) == parts
+        ]
         for span in reversed(_apart(spans)):
             tokens[span.start : span.end] = self._exceptions[span.word]
+        if seen != run:
+            ends = accumulate(map(len, tokens))
+            tokens = [run[end - len(token) : end] for token, end in zip(tokens, ends, strict=True)]
         return tuple(tokens)
-
-    def _spans(self, tokens: list[str], start: int) -> Iterator[_Span]:
-        for parts, word in self._joined_from(tokens[start]).items():
-            end = start + len(parts)
-            if tuple(tokens[start:end]) == parts:
-                yield _Span(start, end, word)
 
     def _cut(self, run: str, exceptions: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
         """Prefixes, what is left, suffixes."""

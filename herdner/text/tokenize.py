@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
-from itertools import accumulate, chain
+from functools import cached_property
+from itertools import chain
 from threading import Lock
 from typing import Any
 
@@ -20,8 +21,8 @@ from numpy.typing import NDArray
 
 from herdner._ext.text import place
 from herdner.text.document import Document
-from herdner.text.sentences import ENGLISH, SentenceRules, sentence_offsets
-from herdner.text.splitting import Splitter, english, plain, spacy_rules
+from herdner.text.sentences import ENGLISH, SentenceRules
+from herdner.text.splitting import Splitter, english, spacy_rules
 
 # News writes "U.S.-led", "U.S./Mexico", "(AP)-based", "--Paris", "``Moi", "NAIROBI--" and copies byte-order marks and
 # zero-width spaces from web pages. spaCy's English rules leave these glued to the name.
@@ -32,7 +33,6 @@ INFIXES = (r"(?<=[^\W\d]\.)[-/](?=[^\W\d])", r"(?<=[^\W\d])[)\]]-?(?=[^\W\d])|(?
 # Runs without white space longer than this are cut before the rules see them, behind a punctuation mark where one is
 # near: rules of affixes take time that grows with the square of the length.
 LONGEST_RUN = 128
-SURROGATES = re.compile("[\ud800-\udfff]")
 PIECE = re.compile(rf"(?s).{{1,{LONGEST_RUN}}}(?<=\W)|.{{1,{LONGEST_RUN}}}")
 
 
@@ -84,7 +84,6 @@ class Tokenizer:
         self._cache_characters = cache_characters
         self._splits: dict[str, tuple[str, ...]] = {}
         self._cached_characters = 0
-        self._splitter: Splitter | None = None
         self._lock = Lock()  # held while new words are split, so that each is split and counted once
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -96,7 +95,7 @@ class Tokenizer:
 
     def __call__(self, text: str, id: str | None = None) -> Document:
         tokens, starts, ends = self._placed(text)
-        offsets = sentence_offsets(text, tokens, starts, ends, self.settings.sentences)
+        offsets = self.settings.sentences.loop.offsets(text, tokens, starts, ends)
         return Document(text, tokens, starts, ends, offsets, id=id)
 
     def tokens(self, text: str) -> list[str]:
@@ -117,7 +116,7 @@ class Tokenizer:
         """The parts of each run."""
         new = list(dict.fromkeys(run for run in runs if run not in self._splits))
         short = [run for run in new if len(run) <= LONGEST_RUN]
-        found = dict(zip(short, self._apply_rules(short), strict=True)) if short else {}
+        found = {run: self._splitter(run) for run in short}
         self._splits.update(found)
         self._cached_characters += sum(map(len, short))
         # Long runs are split piece by piece and not kept.
@@ -129,13 +128,8 @@ class Tokenizer:
         splits = self._splits
         return {run: found[run] if run in found else splits[run] for run in runs}
 
-    def _apply_rules(self, runs: list[str]) -> list[tuple[str, ...]]:
-        """The split of each run (no white space inside) by the language's rules; its parts, joined, are the run."""
-        split = self._splitter = self._splitter or self._load()
-        return [(run,) if plain(run) and run not in split else _split(split, run) for run in runs]
-
-    def _load(self) -> Splitter:
-        # Late: a document that is already split into tokens needs no rules.
+    @cached_property
+    def _splitter(self) -> Splitter:  # late: a document that is already split into tokens needs no rules
         language, words = self.settings.language, self.settings.sentences.abbreviations
         rules = english() if language == "en" else spacy_rules(language)
         return Splitter(rules.extended(PREFIXES, SUFFIXES, INFIXES, words))
@@ -143,11 +137,3 @@ class Tokenizer:
 
 def _restore(settings: TokenizerSettings, cache_characters: int) -> Tokenizer:
     return Tokenizer(settings, cache_characters=cache_characters)
-
-
-def _split(split: Splitter, run: str) -> tuple[str, ...]:
-    """The parts, where the run may hold lone surrogates: spaCy cannot encode them, so that its rules see U+FFFD."""
-    if not SURROGATES.search(run):
-        return split(run)
-    parts = split(SURROGATES.sub("\ufffd", run))
-    return tuple(run[end - len(part) : end] for part, end in zip(parts, accumulate(map(len, parts)), strict=True))

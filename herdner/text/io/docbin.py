@@ -17,7 +17,7 @@ from herdner.text.entity import Entity
 from herdner.text.io.doubts import Doubts
 from herdner.text.io.labels import Labels, renamed
 from herdner.text.io.source import FormatError, Source, open_bytes, sources
-from herdner.text.sentences import ENGLISH, sentence_offsets
+from herdner.text.sentences import ENGLISH
 
 MAX_BYTES = 1 << 32  # of the file unpacked; a small file may unpack to any size
 _MEND = "expected what spaCy's DocBin.to_disk writes; write the file again"
@@ -154,7 +154,7 @@ def _document(columns: _Columns, id: str, labels: Labels | None) -> Document:
     starts, ends = starts[kept], ends[kept]
     borders = _borders(columns.sent_start, kept)
     if borders is None:
-        borders = sentence_offsets(text, tokens, starts, ends, ENGLISH)
+        borders = ENGLISH.loop.offsets(text, tokens, starts, ends)
     document = Document(text, tokens, starts, ends, borders, id=id)
     return document if entities is None else document.with_entities(renamed(entities, labels))
 

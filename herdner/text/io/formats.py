@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path, PurePath
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from herdner.text.document import Document
 from herdner.text.failure import Failure
@@ -256,8 +256,7 @@ def read_documents(
         ValueError: The format or an option does not exist.
         FormatError: The input is bad; when iteration gets there.
     """
-    entry = _entry(format, "read")
-    _check_options(options, entry.read_options, format)
+    entry = _entry(format, "read", options)
     if strict and "strict" in entry.read_options:  # nothing is ever in doubt in the others
         options["strict"] = True
     if entry.layout is not None:
@@ -293,8 +292,7 @@ def write_documents(documents: Iterable[Document], stream: IO[Any], format: str,
     Raises:
         ValueError: The format or an option does not exist.
     """
-    entry = _entry(format, "write")
-    _check_options(options, entry.write_options, format)
+    entry = _entry(format, "write", options)
     assert entry.write is not None
     entry.write(documents, stream, **options)
 
@@ -304,8 +302,10 @@ def tokenized(documents: Iterable[Document], tokenizer: Callable[[str], Document
     return (with_tokens(document, tokenizer) for document in documents)
 
 
-def with_tokens(document: Document, tokenizer: Callable[[str], Document]) -> Document:
-    """One of the documents of `tokenized`."""
+def with_tokens(document: str | Document, tokenizer: Callable[[str], Document]) -> Document:
+    """One of the documents of `tokenized`, or a text as one."""
+    if isinstance(document, str):
+        return tokenizer(document)
     if len(document.tokens):
         return document
     cut = tokenizer(document.text)
@@ -317,14 +317,14 @@ def with_tokens(document: Document, tokenizer: Callable[[str], Document]) -> Doc
     return filled if tags is None else filled.with_entities(document.entities)
 
 
-def _entry(format: str, direction: str) -> Format:
+def _entry(format: str, direction: Literal["read", "write"], options: Iterable[str] = ()) -> Format:
+    """The format; ValueError where it does not go in this direction, or has no such options there."""
     known = READABLE if direction == "read" else WRITABLE
     if format not in known:
         raise ValueError(f"no format {format!r} to {direction}; expected one of {', '.join(known)}")
-    return FORMATS[format]
-
-
-def _check_options(options: dict[str, Any], known: tuple[str, ...], format: str) -> None:
+    entry = FORMATS[format]
+    own = entry.read_options if direction == "read" else entry.write_options
     for name in options:
-        if name not in known:
-            raise ValueError(f"format {format!r} has no option {name!r}; expected one of {', '.join(known)}")
+        if name not in own:
+            raise ValueError(f"format {format!r} has no option {name!r}; expected one of {', '.join(own)}")
+    return entry
