@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -77,16 +77,6 @@ class Output(NamedTuple):
     column: str = "text"
     min_confidence: float | None = None
     headed: bool = False
-
-    def write(self, documents: Iterable[Document], stream: IO[Any]) -> None:
-        """Write the documents with the options that their format has."""
-        from herdner.text.io import FORMATS, write_documents
-
-        options: dict[str, Any] = {"headed": self.headed, "column": self.column}
-        known = FORMATS[self.format].write_options
-        write_documents(
-            documents, stream, self.format, **{key: value for key, value in options.items() if key in known}
-        )
 
 
 @command
@@ -186,6 +176,7 @@ def stream_tags(
     called after each input.
     """
     from herdner.text.failure import Failure
+    from herdner.text.io import FORMATS, write_documents
 
     on_terminal = output.path in (None, "-") and sys.stdout.isatty()
     with progress("{task.fields[words]:,} tokens", shown=not on_terminal) as display:
@@ -212,7 +203,10 @@ def stream_tags(
 
             results = in_processes(sources, jobs, model, {**options, "seed": seed})
         with destination(output.path) as stream:
-            output.write(counted(results), stream)
+            own = FORMATS[output.format].write_options
+            headed = {"headed": output.headed} if "headed" in own else {}
+            column = {"column": output.column} if "column" in own else {}
+            write_documents(counted(results), stream, output.format, **headed, **column)
             if report.broken or (report.failures and not report.documents):
                 report.close()  # nothing to show, or not all of it: an older output file stays
 

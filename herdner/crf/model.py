@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.links import add_messages
+from herdner.crf.rules import ascending
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.graph import FactorGraph, TableFactors, TableGraph, chain
 from herdner.graph.chains import ChainForm
@@ -121,7 +122,7 @@ class CRF:
             return None
         unary = self.with_borders(unary, sentence_offsets)
         largest = max(unary.max(), self.transition.max(), sum(max(table.max(), 0) for table, _ in linked))
-        if not all(map(_ascending, (found.ends for _, found in linked))) or not largest < np.inf:
+        if not all(ascending(found.ends) for _, found in linked) or not largest < np.inf:
             return None  # numbers that are none: whoever builds the graph says what is wrong
         ends, joint = _joint([found.ends for _, found in linked])
         combinations, which = np.unique(joint, return_inverse=True) if len(linked) > 1 else (joint[:1], joint - 1)
@@ -195,12 +196,6 @@ class CRF:
         for each, found in zip(self.link_tables, links, strict=True):
             add_messages(total, found.ends, found.scale, each.table, np.ascontiguousarray(beliefs, np.float64))
         return total
-
-
-def _ascending(ends: NDArray[np.int32]) -> bool:
-    """Whether links int32[F, 2] ascend, none twice."""
-    steps = np.diff(ends, axis=0)
-    return bool(((steps[:, 0] > 0) | ((steps[:, 0] == 0) & (steps[:, 1] > 0))).all())
 
 
 def _joint(ends: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

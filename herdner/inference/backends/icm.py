@@ -14,8 +14,8 @@ from herdner.base.seeds import Seed, generator
 from herdner.graph.chains import unary_table
 from herdner.graph.conditionals import Conditionals
 from herdner.graph.tables import Graph, compile_tables
-from herdner.inference.backend import Takes
-from herdner.inference.backends.sweeps import Interruptible, check_options, constant
+from herdner.inference.backend import Interrupted, Takes
+from herdner.inference.backends.sweeps import check_options, constant
 from herdner.inference.gibbs.start import given_start, repaired
 from herdner.inference.result import Result
 from herdner.sampling.record import Record
@@ -71,7 +71,7 @@ class ICM:
         first = None if start is None else given_start(compiled, start).astype(np.int32)
         rng, best, top = generator(seed), np.empty(0, np.int32), -np.inf
         traces: list[list[float]] = []
-        sweeps = Interruptible()
+        stopped = False
         for run in range(self.n_starts):
             if run == 0 and first is not None:
                 state = first
@@ -81,12 +81,14 @@ class ICM:
                 drawn = _drawn(unary, rng).astype(np.int32)
                 state = repaired(compiled, drawn, int(rng.integers(1 << 63)), "icm")
             traces.append(reached := [float(compiled.graph.log_potential(state))])
-            with sweeps:
+            try:
                 self._climb(conditionals, state, reached)
+            except KeyboardInterrupt:
+                stopped = True
             reached[-1] = float(compiled.graph.log_potential(state))
             if reached[-1] > top:
                 best, top = state, reached[-1]
-            if sweeps.stopped:
+            if stopped:
                 break
         longest = max(map(len, traces))
         result = Result(
@@ -96,7 +98,9 @@ class ICM:
             n_updates=len(best) * sum(len(trace) - 1 for trace in traces),
             seconds=perf_counter() - began,
         )
-        return sweeps.give(result)
+        if stopped:
+            raise Interrupted(result)
+        return result
 
     def _climb(self, conditionals: Conditionals, state: NDArray[np.int32], reached: list[float]) -> None:
         """Moves ``state`` uphill; appends the log-potential after each sweep."""

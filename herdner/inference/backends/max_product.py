@@ -15,8 +15,8 @@ from herdner.base.seeds import Seed
 from herdner.graph.chains import check_cells, edge_recipes, recipe_table, unary_table
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, compile_tables
-from herdner.inference.backend import ImpossibleGraph, Takes
-from herdner.inference.backends.sweeps import Interruptible, check_options, check_room, constant
+from herdner.inference.backend import ImpossibleGraph, Interrupted, Takes
+from herdner.inference.backends.sweeps import check_options, check_room, constant
 from herdner.inference.gibbs.start import repaired
 from herdner.inference.result import Result
 from herdner.sampling.record import Record
@@ -71,7 +71,8 @@ class MaxProduct:
         loop = loops.MaxProduct(Slots.of(compiled.sizes, compiled.factors), unary, self.damping)
         n, seen, best = len(unary), -np.inf, loop.state.copy()
         trace: list[float] = []
-        with Interruptible() as sweeps:
+        stopped = False
+        try:
             for sweep in range(self.n_sweeps):
                 at = 0
                 while at < n:
@@ -82,6 +83,8 @@ class MaxProduct:
                     seen, best = trace[-1], loop.state.copy()
                 if loop.change <= self.tolerance:
                     break
+        except KeyboardInterrupt:
+            stopped = True
         at = 0
         while at < n:
             at = loop.decode(at)
@@ -96,7 +99,9 @@ class MaxProduct:
             n_updates=n * len(trace),
             seconds=perf_counter() - began,
         )
-        return sweeps.give(result)
+        if stopped:
+            raise Interrupted(result)
+        return result
 
 
 def _check_possible(variable: int) -> None:

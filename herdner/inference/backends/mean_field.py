@@ -14,8 +14,8 @@ from herdner._ext import mean_field as loops
 from herdner.base.seeds import Seed, generator
 from herdner.graph.chains import unary_table
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Takes
-from herdner.inference.backends.sweeps import Interruptible, check_options, check_room, constant
+from herdner.inference.backend import Interrupted, Takes
+from herdner.inference.backends.sweeps import check_options, check_room, constant
 from herdner.inference.gibbs.start import given_start, repaired
 from herdner.inference.result import Result
 from herdner.sampling.record import Record
@@ -77,9 +77,9 @@ class MeanField:
         fixed, conditionals = constant(compiled), compiled.conditionals
         q = self._start(compiled, seed) if start is None else _certain(compiled, start)
         loop = loops.MeanField(conditionals, q, self.damping)
-        n, n_updates = len(q), 0
+        n, n_updates, stopped = len(q), 0, False
         bounds: list[float] = []
-        with Interruptible() as sweeps:
+        try:
             for _ in range(self.n_sweeps):
                 at = 0
                 while at < n:
@@ -89,19 +89,23 @@ class MeanField:
                     bounds.append(fixed + lower_bound(compiled, q))
                 if loop.change <= self.tolerance:
                     break
+        except KeyboardInterrupt:
+            stopped = True
         state = q.argmax(axis=1).astype(np.int32)
         if compiled.graph.log_potential(state) == -np.inf:
             state = repaired(compiled, state, 0, "mean-field")
         result = Result(
             state=state,
             log_potential=float(compiled.graph.log_potential(state)),
-            log_z=bounds[-1] if bounds and not sweeps.stopped else fixed + lower_bound(compiled, q),
+            log_z=bounds[-1] if bounds and not stopped else fixed + lower_bound(compiled, q),
             marginals=q,
             trace=np.array([bounds]) if trace else None,
             n_updates=n_updates,
             seconds=perf_counter() - began,
         )
-        return sweeps.give(result)
+        if stopped:
+            raise Interrupted(result)
+        return result
 
     def _start(self, compiled: TableGraph, seed: Seed) -> NDArray[np.float64]:
         unary = unary_table(compiled.sizes, compiled.factors, int(compiled.sizes.max(initial=1)))

@@ -17,8 +17,8 @@ from herdner.dobrushin import marginal_bounds
 from herdner.graph.chains import ChainForm
 from herdner.graph.linked_chains import LinkedChains, is_near, pair_keys
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import ImpossibleGraph, Takes, UnsupportedGraph
-from herdner.inference.backends.sweeps import Interruptible, check_options, check_possible, check_room
+from herdner.inference.backend import ImpossibleGraph, Interrupted, Takes, UnsupportedGraph
+from herdner.inference.backends.sweeps import check_options, check_possible, check_room
 from herdner.inference.backends.viterbi import Viterbi, expected, group_counts
 from herdner.inference.gibbs.start import repaired
 from herdner.inference.result import Result
@@ -86,38 +86,34 @@ class SumProduct:
         table_counts = self.table_counts if record is None else record.table_counts
         compiled = compile_tables(graph)
         if compiled.links is None and isinstance(form := compiled.chain, ChainForm):
-            return self._bounded(compiled, self._smoothed(compiled, form, table_counts, began)), form, None
-        if compiled.links is None:
-            check_room(compiled, "sum-product", 4, 5)
-        chains = compiled.linked_chains
-        if isinstance(chains, str):
-            raise UnsupportedGraph(
-                f"{chains}: sum-product needs factors of one or two variables, and tables that fit into memory; use"
-                " max-product, mean-field or gibbs"
-            )
-        result, loop, sweeps = self._passed(compiled, chains, began)
-        if table_counts:
-            form = _with_messages(chains.form, loop)
-            result = replace(result, table_counts=_table_counts(compiled, chains, form, loop))
-        return self._bounded(compiled, sweeps.give(result)), chains.form, loop
-
-    def _bounded(self, compiled: TableGraph, result: Result) -> Result:
-        """The result with bounds of the error of its marginals, if they are wanted."""
-        if not self.error_bounds or result.marginals is None:
-            return result
-        began = perf_counter()
-        errors = marginal_bounds(compiled).errors(result.marginals)
-        return replace(result, error_bounds=errors, seconds=result.seconds + perf_counter() - began)
+            result, loop = self._smoothed(compiled, form, table_counts, began), None
+        else:
+            if compiled.links is None:
+                check_room(compiled, "sum-product", 4, 5)
+            chains = compiled.linked_chains
+            if isinstance(chains, str):
+                raise UnsupportedGraph(
+                    f"{chains}: sum-product needs factors of one or two variables, and tables that fit into memory; use"
+                    " max-product, mean-field or gibbs"
+                )
+            form = chains.form
+            result, loop = self._passed(compiled, chains, table_counts, began)
+        if self.error_bounds and result.marginals is not None:
+            errors = marginal_bounds(compiled).errors(result.marginals)
+            result = replace(result, error_bounds=errors, seconds=perf_counter() - began)
+        return result, form, loop
 
     def _passed(
-        self, compiled: TableGraph, chains: LinkedChains, began: float
-    ) -> tuple[Result, loops.SumProduct, Interruptible]:
+        self, compiled: TableGraph, chains: LinkedChains, table_counts: bool, began: float
+    ) -> tuple[Result, loops.SumProduct]:
         """What was reached by all sweeps: the result, and the messages."""
         fixed = chains.form.constant
         check_possible(fixed)
-        loop = loops.SumProduct(chains, self.damping, self.tolerance)
-        with Interruptible() as sweeps:
+        loop, stopped = loops.SumProduct(chains, self.damping, self.tolerance), False
+        try:
             _advance(loop, chains, self.n_sweeps, True)
+        except KeyboardInterrupt:
+            stopped = True
         _advance(loop, chains, 1, False)  # so that all beliefs are those by the messages as they are now
         log_z = fixed + float(loop.log_zs.sum()) + loop.log_corrections()
         if log_z == -np.inf:
@@ -135,7 +131,12 @@ class SumProduct:
             n_updates=loop.n_updates,
             seconds=perf_counter() - began,
         )
-        return result, loop, sweeps
+        if table_counts:
+            form = _with_messages(chains.form, loop)
+            result = replace(result, table_counts=_table_counts(compiled, chains, form, loop))
+        if stopped:
+            raise Interrupted(result)
+        return result, loop
 
     def _smoothed(self, compiled: TableGraph, form: ChainForm, table_counts: bool, began: float) -> Result:
         """The result on a graph that is chains alone."""

@@ -8,8 +8,7 @@ from herdner.base.checks import whole
 from herdner.base.memory import check_memory
 from herdner.graph import chains
 from herdner.graph.tables import TableGraph
-from herdner.inference.backend import ImpossibleGraph, Interrupted
-from herdner.inference.result import Result
+from herdner.inference.backend import ImpossibleGraph
 
 
 def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int) -> None:
@@ -45,22 +44,3 @@ def check_room(compiled: TableGraph, backend: str, per_label: int, per_message: 
         f"{backend} on {n:,} variables of {n_labels} labels",
         "use gibbs, which takes least, or a smaller graph",
     )
-
-
-class Interruptible:
-    """A block of sweeps that Ctrl-C ends early; `give` then raises `Interrupted`, with the result so far in it."""
-
-    def __init__(self) -> None:
-        self.stopped = False
-
-    def __enter__(self) -> Interruptible:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
-        self.stopped = kind is KeyboardInterrupt
-        return self.stopped
-
-    def give(self, result: Result) -> Result:
-        if self.stopped:
-            raise Interrupted(result)
-        return result
