@@ -1,7 +1,10 @@
-"""The child: runs cases and says on standard output which; an error that tells the caller in one line is no finding."""
+"""The child: runs cases and says on standard output how each ended, one after the other; an error that tells the caller
+in one line is no finding.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -48,15 +51,23 @@ def run(target: str, number: int) -> str:
     return "done"
 
 
+class Unshown(logging.Handler):
+    """Warnings are put into words and not shown."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        record.getMessage()
+
+
 def main(target: str, first: int, end: int) -> None:
     warnings.simplefilter("ignore")
+    logging.getLogger().addHandler(Unshown())
+    os.write(1, b"ready\n")
     for number in range(first, end):
-        print("case", number, flush=True)
         ended = run(target, number)
         if ended.startswith("finding"):
-            print(ended)
+            os.write(1, (ended + "\n").encode("utf-8", "replace"))
             ended = "finding"
-        print("end", ended, flush=True)
+        os.write(1, f"end {ended}\n".encode())  # past Python's buffers, so that the next case may end the process
 
 
 if __name__ == "__main__":

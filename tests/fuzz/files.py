@@ -1,15 +1,12 @@
-"""Files altered at random: models, layers, graphs, and documents in every format."""
+"""Files altered at random: models, layers and graphs."""
 
 from __future__ import annotations
 
 import io
 import json
 import tempfile
-import zlib
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,8 @@ from altered import altered, members_of, packed
 
 import herdner
 from fuzz.graphs import Rng, anything, backend, grid, pick
-from herdner import Document, SkipChainLayer, Tagger, skip_chain
+from fuzz.pieces import changed_bytes
+from herdner import SkipChainLayer, Tagger, skip_chain
 from herdner.crf.rules import SameStem
 from herdner.crf.weights import ChainWeights
 from herdner.graph import load_graph, save_graph
@@ -26,7 +24,6 @@ from herdner.inference import make_backend
 from herdner.ner.features import FeaturePlan
 from herdner.ner.lexicon import Gazetteers, Lexicon, word_classes
 from herdner.ner.model import Model
-from herdner.text.io import FORMATS
 
 TEXT = "Ada Lovelace met Charles Babbage in New York. Ada paid Charles. OSLO, said Ada 's aunt."
 
@@ -112,36 +109,6 @@ def _array(rng: Rng, data: bytes) -> bytes:
     return changed_bytes(rng, data[:128]) + data[128:] if kind == "header" else data[:-3] if kind == "cut" else data
 
 
-def changed_bytes(rng: Rng, data: bytes) -> bytes:
-    """Bytes flipped, cut out, put in or doubled."""
-    found = bytearray(data)
-    for _ in range(int(pick(rng, 1, 1, 2, 8))):
-        if not found:
-            break
-        at = int(rng.integers(len(found)))
-        kind = pick(rng, "flip", "flip", "random", "cut", "put", "twice", "end")
-        if kind == "flip":
-            found[at] ^= 1 << int(rng.integers(8))
-        elif kind == "random":
-            found[at] = int(rng.integers(256))
-        elif kind == "cut":
-            del found[at : at + int(rng.integers(1, 9))]
-        elif kind == "put":
-            found[at:at] = pick(rng, *PIECES)
-        elif kind == "twice":
-            found[at:at] = found[at : at + int(rng.integers(1, 40))]
-        else:
-            del found[at:]
-    return bytes(found)
-
-
-PIECES = [
-    b"\0", b"\xff", b"\n", b"\n\n", b"\r", b" ", b"\t", b'"', b"{", b"[", b"<DOC>", b"</DOC>", b"<TEXT>", b"<e_enamex>",
-    b'<b_enamex type="PERSON">', b"-DOCSTART-", b"B-PER", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\xe2\x80\xa8", b"-1",
-    b'"start": 9', b"NaN", b"\x1f\x8b", b"\xf0\x9f\x8f\xa0",
-]  # fmt: skip
-
-
 def _altered(rng: Rng, whole: bytes, summed: float = 0.9) -> bytes:
     if rng.random() < 0.2:
         return changed_bytes(rng, whole)
@@ -222,60 +189,3 @@ def graph_files(rng: Rng) -> None:
         )
         graph = load_graph(path)
     make_backend(pick(rng, "gibbs", "mean-field", "icm", "dhg", "max-product"), n_sweeps=2).infer(graph, 1)
-
-
-IEER = b"""<DOC>\n<DOCNO> x1 </DOCNO>\n<BODY>\n<HEADLINE>\n<b_enamex type="LOCATION">Oslo<e_enamex> calls
-</HEADLINE>\n<TEXT>\n<b_enamex type="PERSON">Ada Lovelace<e_enamex> paid <b_numex type="MONEY">$ 5<e_numex> to
-<b_enamex type="ORGANIZATION" status="opt">AT&AMP;T<e_enamex>.\n</TEXT>\n</BODY>\n</DOC>\n"""
-CONLL = b"-DOCSTART- -X- O O\n\nAda NNP I-NP B-PER\nLee NNP I-NP I-PER\nmet VBD I-VP O\n\nBob NNP I-NP B-PER\n. . O O\n"
-WNUT = b"Ada\tB-person\nmet\tO\n\nBob\tB-person\n"
-JSONL = b'{"text": "Ada met.", "entities": [{"start": 0, "end": 3, "label": "PER"}], "tokens": ["Ada", "met", "."]}\n'
-UNER = b"# newdoc id = d\n# sent_id = 1\n# text = Ada met Bob\n1\tAda\tB-PER\t-\tx\n2\tmet\tO\t-\tx\n\n"
-SEEDS = [IEER, CONLL, WNUT, JSONL, UNER, TEXT.encode(), b"http://www.x.org/a\tO\n\nAda\tB-PER\n"]
-
-
-@cache
-def docbin() -> bytes:
-    """The message inside a DocBin, not compressed."""
-    stream = io.BytesIO()
-    herdner.write_documents([herdner.Tokenizer()(TEXT).with_tags(["B-PER"] * len(_tokens()[0]))], stream, "spacy")
-    return zlib.decompress(stream.getvalue())
-
-
-def _docbin(rng: Rng) -> bytes:
-    import srsly
-
-    if rng.random() < 0.3:
-        return zlib.compress(changed_bytes(rng, docbin()))
-    message: Any = srsly.msgpack_loads(docbin())
-    key = pick(rng, *message)
-    value = message[key]
-    message[key] = changed_bytes(rng, value) if isinstance(value, bytes) and rng.random() < 0.7 else mutated(rng, value)
-    try:
-        return zlib.compress(srsly.msgpack_dumps(message))
-    except Exception:  # what msgpack cannot write
-        return zlib.compress(changed_bytes(rng, docbin()))
-
-
-def readers(rng: Rng) -> None:
-    """Documents in every format: whole documents, or a FormatError; and they can be written and tagged."""
-    missing = {name for name, module in (("html", "turbohtml"), ("parquet", "pyarrow")) if find_spec(module) is None}
-    name = pick(rng, *(name for name, entry in FORMATS.items() if entry.read is not None and name not in missing))
-    data = _docbin(rng) if name == "spacy" and rng.random() < 0.8 else changed_bytes(rng, pick(rng, *SEEDS))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "file"
-        path.write_bytes(data)
-        for document in _read(str(path), name):
-            assert isinstance(document, Document), document
-            for entity in document.entities:
-                assert document.text[entity.start : entity.end] == entity.text, entity
-            out = io.BytesIO()
-            herdner.write_documents([document], out, "jsonl")
-
-
-def _read(path: str, name: str) -> Iterator[Document]:
-    try:
-        yield from herdner.read_documents(path, name)
-    except herdner.FormatError as error:
-        assert path in str(error), f"no place in {error!s:.200}"  # noqa: PT017
-        raise

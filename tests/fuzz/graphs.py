@@ -17,7 +17,7 @@ ODD = [1e300, -1e300, 1e308, -1e308, 1.7e308, 5e-324, -5e-324, 1e-310, 700.0, -7
 
 def pick(rng: Rng, *values: Any) -> Any:
     """One of them."""
-    return values[int(rng.integers(len(values)))]
+    return values[int(rng.random() * len(values))]
 
 
 def numbers(rng: Rng, shape: tuple[int, ...]) -> np.ndarray:

@@ -13,8 +13,9 @@ import numpy as np
 from altered import Members, members_of, packed, with_checksum
 
 import herdner
-from fuzz.files import changed_bytes, layer, model, mutated
+from fuzz.files import layer, model, mutated
 from fuzz.graphs import Rng, pick
+from fuzz.pieces import changed_bytes
 from herdner import SkipChainLayer
 from herdner.ner.model import Model
 

@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fuzz.files import VALUES, changed_bytes, model, mutated
+from fuzz.files import VALUES, model, mutated
 from fuzz.graphs import Rng, pick
+from fuzz.pieces import changed_bytes
 
 KINDS = ["PNG", "BMP", "GIF", "TIFF", "PPM", "WEBP", "JPEG"]
 

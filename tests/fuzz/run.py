@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 from threading import Thread
 
 TESTS = Path(__file__).resolve().parents[1]
+MEMORY = Path("/dev/shm")
 SECONDS = 60.0  # that one case may take
 START_SECONDS = 300.0
 
@@ -43,15 +45,17 @@ def fuzz(target: str, first: int, n: int, *, until: float = float("inf"), second
     """Cases ``first`` .. ``first + n - 1`` of a target, in children; a new one goes on behind a case that ended one."""
     found = Outcome()
     at = first
-    while at < first + n and time.monotonic() < until:
-        at = _child(target, at, first + n, until, seconds, found)
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        while at < first + n and time.monotonic() < until:
+            at = _child(target, at, first + n, until, seconds, folder, found)
     return found
 
 
-def _child(target: str, at: int, end: int, until: float, seconds: float, found: Outcome) -> int:
-    """Runs cases in one child; where to go on."""
+def _child(target: str, at: int, end: int, until: float, seconds: float, folder: str, found: Outcome) -> int:
+    """Runs cases in one child, whose files are in the folder; where to go on."""
     command = [sys.executable, "-m", "fuzz.child", target, str(at), str(end)]
     environment = {**os.environ, "PYTHONPATH": str(TESTS), "OPENBLAS_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
+    environment["TMPDIR"] = folder
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True, errors="replace", cwd=TESTS
     ) as child:
@@ -66,16 +70,14 @@ def _child(target: str, at: int, end: int, until: float, seconds: float, found: 
         running = at
         for line in child.stdout:
             last.heard = time.monotonic()
-            word, _, rest = line.rstrip("\n").partition(" ")
+            word, _, rest = line.partition(" ")
             last.ready = True
-            if word == "case":
-                running = int(rest)
-            elif word == "end" and rest:  # a child that is ended may leave half a line
+            if word == "end" and rest.endswith("\n"):  # a child that is ended may leave half a line
                 running += 1
                 found.cases += 1
-                found.ends[rest] += 1
+                found.ends[rest[:-1]] += 1
             elif word == "finding":
-                found.findings.append(Finding(target, running, rest))
+                found.findings.append(Finding(target, running, rest.rstrip("\n")))
         child.wait()
         listener.join()
         if child.returncode == 0 or last.told:

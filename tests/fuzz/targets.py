@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fuzz import documents, files, graphs, headers, outside
+from fuzz import documents, files, graphs, headers, outside, readers
 
 TARGETS: Mapping[str, Callable[[np.random.Generator], object]] = {
     "graphs": graphs.infer,
@@ -17,7 +17,7 @@ TARGETS: Mapping[str, Callable[[np.random.Generator], object]] = {
     "models": files.models,
     "layers": files.layers,
     "graph-files": files.graph_files,
-    "readers": files.readers,
+    "readers": readers.readers,
     "sealed": files.sealed,
     "headers": headers.headers,
     "images": outside.images,

@@ -51,7 +51,13 @@ def read_brat(
         document = Document.from_text(pair.text, id=pair.id)
         if pair.marks is not None and pair.marks.strip():
             with Doubts(pair.name, strict) as doubts:
-                document = annotated(document, _marks(pair, doubts), doubts.add, labels)
+                marks = _marks(pair, doubts)
+                try:
+                    document = annotated(document, marks, doubts.add, labels)
+                except FormatError:  # a doubt that is refused, which names the place
+                    raise
+                except ValueError as error:
+                    raise FormatError(f"{pair.name}: {error}") from None
         yield document
 
 

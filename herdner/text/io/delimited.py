@@ -14,7 +14,7 @@ from herdner.text.failure import Failure
 from herdner.text.io.doubts import Doubts
 from herdner.text.io.jsonl import record_document
 from herdner.text.io.labels import Labels
-from herdner.text.io.source import MAX_LINE_CHARS, FormatError, Source, read_raw_lines, sources
+from herdner.text.io.source import MAX_LINE_CHARS, FormatError, Source, listed_names, read_raw_lines, sources
 from herdner.text.io.write import entity_records, utf8
 
 ENTITIES = "entities"
@@ -91,9 +91,8 @@ def _next(rows: Any, source: Source) -> list[str] | None:
 
 def _check_header(header: list[str], column: str, source: Source) -> None:
     if column not in header:
-        listed = ", ".join(header[:20]) + (", ..." if len(header) > 20 else "")
         raise FormatError(
-            f"{source.name}: no column {column!r}; it has {listed[:400]}: name the one of the texts by --column"
+            f"{source.name}: no column {column!r}; it has {listed_names(header)}: name the one of the texts by --column"
         )
     if twice := next((name for name in header if header.count(name) > 1), None):
         raise FormatError(f"{source.name}: two columns are called {twice!r}; rename one")

@@ -19,7 +19,7 @@ from herdner.text.failure import Failure
 from herdner.text.io.doubts import Doubts
 from herdner.text.io.jsonl import record_document
 from herdner.text.io.labels import Labels
-from herdner.text.io.source import FormatError, Source, open_bytes
+from herdner.text.io.source import FormatError, Source, listed_names, open_bytes
 from herdner.text.io.write import entity_records, own_id
 
 WHOLE, TEXT = pa.int64(), pa.string()
@@ -108,7 +108,7 @@ def _open(stream: IO[bytes], column: str) -> pq.ParquetFile:
     schema = file.schema_arrow
     if column not in schema.names:
         raise ValueError(
-            f"no column {column!r}; it has {', '.join(schema.names)}: name the one of the texts by --column"
+            f"no column {column!r}; it has {listed_names(schema.names)}: name the one of the texts by --column"
         )
     type = schema.field(column).type
     if (type.value_type if pa.types.is_dictionary(type) else type) not in (TEXT, pa.large_string()):

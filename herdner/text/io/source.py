@@ -295,3 +295,9 @@ def read_raw_lines(source: Source, encoding: str = "utf-8") -> Iterator[str]:
             raise FormatError(f"{source.name}:{number + 1}: line of more than {MAX_LINE_CHARS} characters")
     if rest:
         yield rest
+
+
+def listed_names(names: Sequence[str]) -> str:
+    """The names of columns for a message, on one line: the first of many, the beginning of long ones."""
+    short = [" ".join(name[:41].split())[:40] + ("..." if len(name) > 40 else "") for name in names[:20]]
+    return ", ".join(short) + (", ..." if len(names) > 20 else "")

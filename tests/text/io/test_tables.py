@@ -72,6 +72,7 @@ def test_a_table_of_no_documents_is_a_table(format: str) -> None:
     [
         (b"", "f: is empty; expected a first row"),
         (b"a,b\n1,2\n", "f: no column 'text'; it has a, b: name the one of the texts by --column"),
+        (b'a,"b\nc",' + b"d" * 50 + b"\n1,2,3\n", f"f: no column 'text'; it has a, b c, {'d' * 40}...: name"),
         (b"text,a,a\n1,2,3\n", "f: two columns are called 'a'"),
         (b'id,text\n1,"never closed\nmore', "f:3: a quote is never closed"),
         (b'id,text\n1,"Ada" said\n', "f:2: .*expected after '\"'; expected quotes around whole fields"),

@@ -206,6 +206,21 @@ def _stem(document: Document) -> str:
     return (document.id or "").replace("/", "_")
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("T1\tPER 0 3\tBob", "span 0 says 'Bob'; expected 'Ada', which is at 0..3"),
+        ("T1\tP\u2028R 0 3\tAda", "the label of span 0 is 'P\\u2028R'"),
+    ],
+)
+def test_brat_names_the_file_of_what_is_no_annotation_of_its_text(tmp_path, line, told):
+    (tmp_path / "a.txt").write_text("Ada met Bob.")
+    (tmp_path / "a.ann").write_text(line + "\n")
+    with pytest.raises(FormatError) as raised:
+        list(read_documents(tmp_path / "a.ann", "brat"))
+    assert str(raised.value).startswith(f"{tmp_path / 'a.ann'}: {told}")
+
+
 def test_brat_names_and_classes_stay_apart():
     twins = [Document.from_text("Ada", id="a/b.txt"), Document.from_text("Bob", id="a b"), Document.from_text("C")]
     assert [d.text for d in read(written(twins, "brat"), "brat")] == ["Ada", "Bob", "C"]
