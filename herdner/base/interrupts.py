@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,6 +43,19 @@ def remember() -> None:
 def came() -> bool:
     """Whether there was a Ctrl-C: what would go on for ever asks here before."""
     return bool(_came)
+
+
+@contextmanager
+def interruption_kept() -> Generator[None]:
+    """What fails in here after a Ctrl-C is the KeyboardInterrupt that it was: compiled libraries make errors of their
+    own of it, such as one of a type that cannot be built.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if came() and not isinstance(error, (KeyboardInterrupt, SystemExit)):
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _end(*_: object) -> None:

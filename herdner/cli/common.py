@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 import typer
 
 from herdner.base.extras import MissingExtra
-from herdner.base.interrupts import unwind
+from herdner.base.interrupts import interruption_kept, unwind
 from herdner.base.memory import NotEnoughMemory
 from herdner.base.options import read
 from herdner.cli.usage import options_of, wrong_use
@@ -57,7 +57,8 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
     def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             unwind()
-            return function(*args, **kwargs)
+            with interruption_kept():
+                return function(*args, **kwargs)
         except KeyboardInterrupt:
             complain("interrupted")
             raise typer.Exit(130) from None

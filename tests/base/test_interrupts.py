@@ -13,7 +13,7 @@ from patience import PATIENCE
 
 PROGRAM = """
 import os, signal, sys, time
-from herdner.base.interrupts import came, end_at_once, unwind
+from herdner.base.interrupts import came, end_at_once, interruption_kept, unwind
 end_at_once()
 if "unwind" in sys.argv:
     unwind()
@@ -25,6 +25,12 @@ try:
     if "lost" in sys.argv:
         Lost()
         time.sleep(20)
+    elif "remade" in sys.argv:
+        with interruption_kept():
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except KeyboardInterrupt as error:
+                raise TypeError("Error building `union` serializer: KeyboardInterrupt") from error
     else:
         os.kill(os.getpid(), signal.SIGINT)
 except KeyboardInterrupt:
@@ -41,6 +47,7 @@ else:
         ([], signal.SIG_DFL, 130, "", "herdner: interrupted\n"),
         (["unwind"], signal.SIG_DFL, 0, "unwound True\n", ""),
         (["unwind", "lost"], signal.SIG_DFL, 0, "unwound True\n", ""),
+        (["unwind", "remade"], signal.SIG_DFL, 0, "unwound True\n", ""),
         ([], signal.SIG_IGN, 0, "went on False\n", ""),
         (["unwind"], signal.SIG_IGN, 0, "went on False\n", ""),
     ],

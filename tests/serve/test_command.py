@@ -49,14 +49,18 @@ def test_it_says_where_it_listens_and_ctrl_c_ends_it_quietly() -> None:
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_ctrl_c_ends_it_at_whatever_moment_of_its_start() -> None:
     """Also where it says where it listens, and uvicorn does not listen to signals yet."""
-    command = [sys.executable, "-m", "herdner", "serve", "--port", "0", "--jobs", "1"]
-    for moment in (0.5, 1.0, 2.0, "said", "said", "said"):
+    # As `python -m herdner` does, and tells when Python's own start is over.
+    program = "import os; from herdner.__main__ import end_at_once, main; end_at_once(); os.write(1, b'.'); main()"
+    command = [sys.executable, "-c", program, "serve", "--port", "0", "--jobs", "1"]
+    for moment in (0.0, 0.5, 1.0, 2.0, "said", "said", "said"):
         process = subprocess.Popen(
-            command, stderr=subprocess.PIPE, text=True, cwd=ELSEWHERE,
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ELSEWHERE,
             preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
         try:
+            assert process.stdout is not None
             assert process.stderr is not None
+            assert process.stdout.read(1) == "."
             if moment == "said":
                 process.stderr.readline()
             else:
