@@ -1,9 +1,10 @@
 # cython: language_level=3
-"""Words in their document: the attributes of each position, found anew in each call. features.pyx calls it."""
+"""Words in their document: the attributes of each position, found sentence by sentence. features.pyx calls it."""
 
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from hashing cimport Slot, combine, find, hash_start
 
@@ -16,19 +17,15 @@ cdef class Context:
                   const int64_t[::1] documents, Py_ssize_t n_position):
         """``n`` tokens in sentences, int64[S + 1] ``offsets``; ``documents`` int64[D + 1], the first token of each, or
         None where all are one document."""
-        cdef Py_ssize_t n_slots = 0, d
         check_offsets(offsets, n)
         self.documents = sentences_of(offsets, documents)
-        for d in range(self.documents.shape[0] - 1):
-            n_slots += slots_for(offsets[self.documents[d + 1]] - offsets[self.documents[d]])
         words = np.empty(max(n, 1), np.uintp)
         links = np.empty((4, max(n, 1)), np.int32)
-        occurrences = np.full((max(n_slots, 1), 4), -1, np.int32)
-        position = np.zeros((max(n, 1), n_position), np.uint64)
+        position = np.empty((max(longest(offsets), 1), n_position), np.uint64)
         cdef size_t[::1] words_view = words
-        cdef int32_t[:, ::1] links_view = links, occurrences_view = occurrences
+        cdef int32_t[:, ::1] links_view = links
         cdef uint64_t[:, ::1] position_view = position
-        self.arrays = words, links, occurrences, position
+        self.arrays = [words, links, position]
         self.store, self.offsets = store, offsets
         self.types = np.empty(max(n, 1), np.int32)
         self.view.n, self.view.n_position = n, n_position
@@ -36,22 +33,44 @@ cdef class Context:
         self.view.previous, self.view.next = &links_view[0, 0], &links_view[1, 0]
         self.view.occurrence = &links_view[2, 0]
         self.view.sentence = &links_view[3, 0]
-        self.occurrences = <Occurrences*> &occurrences_view[0, 0]
         self.view.position = &position_view[0, 0]
 
-    cdef void mark_places(self, WordTable gazetteers) noexcept nogil:
-        """The words and positions of all tokens, whose types are known."""
-        cdef Py_ssize_t i, s, d
+    cdef int make_room(self) except -1:
+        """For the occurrences of words, whose types are known."""
+        cdef Py_ssize_t n_slots = 0, d
+        self.n_groups = len(self.store.groups)
+        for d in range(self.documents.shape[0] - 1):
+            n_slots += self.slots_of(d)
+        occurrences = np.full((max(n_slots, 1), 4), -1, np.int32)
+        cdef int32_t[:, ::1] rows = occurrences
+        self.arrays.append(occurrences)
+        self.view.occurrences = <Occurrences*> &rows[0, 0]
+        return 0
+
+    cdef Py_ssize_t slots_of(self, Py_ssize_t d) noexcept nogil:
+        """The number of slots that the occurrences of a document take: 2^k, at most half of them full."""
+        cdef Py_ssize_t n_tokens = self.offsets[self.documents[d + 1]] - self.offsets[self.documents[d]], n_slots = 8
+        while n_slots < 2 * min(n_tokens, self.n_groups):
+            n_slots *= 2
+        return n_slots
+
+    cdef void mark_places(self) noexcept nogil:
+        """The words and occurrences of all tokens."""
+        cdef Py_ssize_t i, d
         for i in range(self.view.n):
             self.view.words[i] = self.store.record(self.types[i])
-        self.view.occurrences = self.occurrences
+        self.view.first_slot = 0
         for d in range(self.documents.shape[0] - 1):
-            self.view.n_slots = slots_for(self.offsets[self.documents[d + 1]] - self.offsets[self.documents[d]])
-            describe_document(&self.view, &self.offsets[0], self.documents[d], self.documents[d + 1])
-            self.view.occurrences += self.view.n_slots
+            self.view.n_slots = self.slots_of(d)
+            link_document(&self.view, &self.offsets[0], self.documents[d], self.documents[d + 1])
+            self.view.first_slot += self.view.n_slots
+
+    cdef void describe(self, Py_ssize_t s, WordTable gazetteers) noexcept nogil:
+        """The position attributes of a sentence, in the place of those of another."""
+        self.view.begin = self.offsets[s]
+        describe_sentence(&self.view, self.offsets[s], self.offsets[s + 1])
         if gazetteers is not None:
-            for s in range(self.offsets.shape[0] - 1):
-                mark_gazetteers(&self.view, self.offsets[s], self.offsets[s + 1], gazetteers)
+            mark_gazetteers(&self.view, self.offsets[s], self.offsets[s + 1], gazetteers)
 
     cdef Py_ssize_t other_occurrences(self, Py_ssize_t token, Py_ssize_t most, int32_t* places) noexcept nogil:
         """The nearest other occurrences of a capitalised token's group, at most so many on either side; how many they
@@ -92,10 +111,11 @@ cdef void link_token(View* view, Py_ssize_t token, bint free_choice) noexcept no
     cdef int32_t group = view.words[token].group
     cdef Py_ssize_t mask = view.n_slots - 1
     cdef Py_ssize_t slot = (<uint64_t> group * 0x9E3779B97F4A7C15ULL >> 20) & mask
+    cdef Occurrences* entries = view.occurrences + view.first_slot
     cdef Occurrences* entry
-    while view.occurrences[slot].group != group and view.occurrences[slot].group != -1:
+    while entries[slot].group != group and entries[slot].group != -1:
         slot = (slot + 1) & mask
-    entry = &view.occurrences[slot]
+    entry = &entries[slot]
     view.previous[token] = view.next[token] = -1
     if entry.group == -1:
         entry.group = group
@@ -104,7 +124,7 @@ cdef void link_token(View* view, Py_ssize_t token, bint free_choice) noexcept no
         view.previous[token] = entry.last
         view.next[entry.last] = token
     entry.last = token
-    view.occurrence[token] = slot
+    view.occurrence[token] = view.first_slot + slot
     entry.n_small += (view.words[token].case & SMALL) != 0
     entry.n_capital_inside += free_choice and (view.words[token].case & CAPITAL) != 0
 
@@ -143,35 +163,35 @@ cdef uint64_t casing(View* view, Py_ssize_t token, bint first, bint headline) no
     return 0
 
 
-cdef Py_ssize_t slots_for(Py_ssize_t n_tokens) noexcept nogil:
-    """The number of slots that the occurrences of a document take."""
-    cdef Py_ssize_t n_slots = 8
-    while n_slots < 2 * n_tokens:
-        n_slots *= 2
-    return n_slots
+cdef Py_ssize_t first_word(View* view, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Of a sentence: an opening quote or bullet does not take its capital."""
+    while begin < end - 1 and not view.words[begin].case & HAS_LETTER:
+        begin += 1
+    return begin
 
 
-cdef void describe_document(View* view, const int64_t* offsets, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """All position attributes but the gazetteers', in the sentences from ``begin`` to ``end`` (exclusive)."""
+cdef void link_document(View* view, const int64_t* offsets, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Enters the tokens of the sentences ``begin`` to ``end`` (exclusive) among the occurrences of their groups."""
     cdef Py_ssize_t s, i, first
     cdef bint headline
     for s in range(begin, end):
         headline = is_headline(view, offsets[s], offsets[s + 1])
-        first = offsets[s]
-        while first < offsets[s + 1] - 1 and not view.words[first].case & HAS_LETTER:
-            first += 1  # an opening quote or bullet does not take the sentence's capital
+        first = first_word(view, offsets[s], offsets[s + 1])
         for i in range(offsets[s], offsets[s + 1]):
-            position_of(view, i)[BIAS] = 1
             view.sentence[i] = s
-            position_of(view, i)[HEADLINE] = headline
             link_token(view, i, i > first and not headline)
-        mark_runs(view, offsets[s], offsets[s + 1])
-    for s in range(begin, end):
-        first = offsets[s]
-        while first < offsets[s + 1] - 1 and not view.words[first].case & HAS_LETTER:
-            first += 1
-        for i in range(offsets[s], offsets[s + 1]):
-            position_of(view, i)[CASING] = casing(view, i, i <= first, position_of(view, i)[HEADLINE])
+
+
+cdef void describe_sentence(View* view, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """All position attributes of a sentence but the gazetteers'."""
+    cdef Py_ssize_t i, first = first_word(view, begin, end)
+    cdef bint headline = is_headline(view, begin, end)
+    memset(view.position, 0, (end - begin) * view.n_position * sizeof(uint64_t))
+    for i in range(begin, end):
+        position_of(view, i)[CASING] = casing(view, i, i <= first, headline)
+        position_of(view, i)[HEADLINE] = headline
+        position_of(view, i)[BIAS] = 1
+    mark_runs(view, begin, end)
 
 
 cdef void mark_phrase(View* view, Py_ssize_t begin, Py_ssize_t end, uint32_t lists) noexcept nogil:
@@ -208,6 +228,14 @@ cdef void mark_gazetteers(View* view, Py_ssize_t begin, Py_ssize_t end,
             mark_phrase(view, i, j + 1, <uint32_t> slot.value)
             if not slot.value & PHRASE_CONTINUES:
                 break
+
+
+cdef Py_ssize_t longest(const int64_t[::1] offsets) noexcept nogil:
+    """The number of tokens of the longest sentence."""
+    cdef Py_ssize_t s, n = 0
+    for s in range(offsets.shape[0] - 1):
+        n = max(n, offsets[s + 1] - offsets[s])
+    return n
 
 
 cdef int check_offsets(const int64_t[::1] offsets, Py_ssize_t n) except -1:

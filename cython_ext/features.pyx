@@ -198,6 +198,7 @@ cdef class Extractor:
             for i in range(n):
                 type = store.ids.get(words[i])
                 context.types[i] = self.intern(store, words[i]) if type is None else type
+            context.make_room()
         return context
 
     cdef void find_sources(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
@@ -291,8 +292,9 @@ cdef class Extractor:
         cdef Py_ssize_t n = context.view.n, s, i, k = 0
         cdef int64_t[::1] starts = np.zeros(n + 1, np.int64)
         cdef uint64_t[::1] keys = np.empty(n * self.max_keys + 1, np.uint64)
-        context.mark_places(self.gazetteers)
+        context.mark_places()
         for s in range(sentence_offsets.shape[0] - 1):
+            context.describe(s, self.gazetteers)
             for i in range(sentence_offsets[s], sentence_offsets[s + 1]):
                 k += self.token_keys(context, i, sentence_offsets[s], sentence_offsets[s + 1], &keys[k], NULL)
                 starts[i + 1] = k
@@ -312,16 +314,19 @@ cdef class Extractor:
         cdef uint64_t[::1] keys = np.empty(m * self.max_keys + 1, np.uint64)
         cdef int32_t[:, ::1] origins = np.empty((m * self.max_keys + 1, 2), np.int32)
         cdef uint64_t[:, ::1] attributes = np.empty((n, N_TYPE_ATTRIBUTES + self.n_position), np.uint64)
-        context.mark_places(self.gazetteers)
-        for i in range(n):
-            for j in range(N_TYPE_ATTRIBUTES):
-                attributes[i, j] = context.view.words[i].attributes[j]
-            for j in range(self.n_position):
-                attributes[i, N_TYPE_ATTRIBUTES + j] = position_of(&context.view, i)[j]
+        context.mark_places()
+        for s in range(sentence_offsets.shape[0] - 1):
+            context.describe(s, self.gazetteers)
+            for i in range(sentence_offsets[s], sentence_offsets[s + 1]):
+                for j in range(N_TYPE_ATTRIBUTES):
+                    attributes[i, j] = context.view.words[i].attributes[j]
+                for j in range(self.n_position):
+                    attributes[i, N_TYPE_ATTRIBUTES + j] = position_of(&context.view, i)[j]
         for i in range(m):
             if not 0 <= chosen[i] < n:
                 raise ValueError(f"there is no token {chosen[i]}: the document has {n}")
             s = context.view.sentence[chosen[i]]
+            context.describe(s, self.gazetteers)
             k += self.token_keys(context, chosen[i], sentence_offsets[s], sentence_offsets[s + 1], &keys[k],
                                  <Origin*> &origins[k, 0])
             starts[i + 1] = k
@@ -342,7 +347,7 @@ cdef class Extractor:
         cdef uint64_t[:, ::1] buffer = buffer_array
         if context.view.n:
             with nogil:
-                context.mark_places(self.gazetteers)
+                context.mark_places()
                 self.score_tokens(context, sentence_offsets, &scores[0, 0], buffer)
         return scores_array
 
@@ -351,7 +356,7 @@ cdef class Extractor:
         """Four tokens are under way at a time, so that memory is asked for long before it is used: token i has its keys
         made, token i - 1 leaves out those that surely have no weights, token i - 2 has its features found, token i - 3
         has their weights added. What words say alone is found for token i, and added for token i - 1."""
-        cdef Py_ssize_t n = context.view.n, i, j, k, s = 0, n_keys[RING], n_sums[2]
+        cdef Py_ssize_t n = context.view.n, i, j, k, s = -1, n_keys[RING], n_sums[2]
         cdef const double* sums[2][MOST_SUMS]
         cdef const uint64_t* sources[2 * (2 * FARTHEST + 1)]
         cdef uint64_t* row
@@ -359,6 +364,7 @@ cdef class Extractor:
             if i < n:
                 while offsets[s + 1] <= i:
                     s += 1
+                    context.describe(s, self.gazetteers)
                 row = &buffer[i % RING, 0]
                 self.find_sources(context, i, offsets[s], offsets[s + 1], sources)
                 n_keys[i % RING] = self.conjunction_keys(sources, row, NULL)

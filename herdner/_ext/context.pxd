@@ -38,9 +38,11 @@ ctypedef struct View:
     int32_t* next
     int32_t* occurrence                # the token's entry in `occurrences`
     int32_t* sentence                  # the sentence that the token stands in
-    Occurrences* occurrences           # of the document at hand: 2^k >= 2 n slots, group -1 where empty
+    Occurrences* occurrences           # of the documents, one behind the other; group -1 where empty
+    Py_ssize_t first_slot              # of the document at hand, and how many it has
     Py_ssize_t n_slots
-    uint64_t* position                 # n x n_position attributes, 0 where there is none
+    Py_ssize_t begin                   # the first token of the sentence at hand
+    uint64_t* position                 # n_position attributes for each of its tokens, 0 where there is none
 
 
 cdef enum:
@@ -49,7 +51,7 @@ cdef enum:
 
 
 cdef inline uint64_t* position_of(View* view, Py_ssize_t token) noexcept nogil:
-    return &view.position[token * view.n_position]
+    return &view.position[(token - view.begin) * view.n_position]
 
 
 cdef inline int32_t beside(View* view, Py_ssize_t token, bint right) noexcept nogil:
@@ -66,10 +68,13 @@ cdef class Context:
     cdef const int64_t[::1] offsets
     cdef const int64_t[::1] documents  # the first sentence of each, and their number
     cdef int32_t[::1] types
-    cdef Occurrences* occurrences   # of the first document
-    cdef object arrays
+    cdef Py_ssize_t n_groups
+    cdef list arrays
 
-    cdef void mark_places(self, WordTable gazetteers) noexcept nogil
+    cdef int make_room(self) except -1
+    cdef Py_ssize_t slots_of(self, Py_ssize_t d) noexcept nogil
+    cdef void mark_places(self) noexcept nogil
+    cdef void describe(self, Py_ssize_t s, WordTable gazetteers) noexcept nogil
     cdef Py_ssize_t other_occurrences(self, Py_ssize_t token, Py_ssize_t most, int32_t* places) noexcept nogil
 
     cdef inline TypeRecord* record_at(self, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:

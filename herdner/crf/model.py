@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -175,8 +175,10 @@ class CRF:
 
     def with_borders(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
         """``unary`` with start and end added at the borders of sentences: the chain's log-potentials without those
-        tables.
+        tables. A copy, unless there is nothing to add.
         """
+        if not self.start.any() and not self.end.any():
+            return unary
         return self.add_borders(unary.copy(), sentence_offsets)
 
     def add_borders(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -184,6 +186,10 @@ class CRF:
         unary[sentence_offsets[:-1]] += self.start
         unary[sentence_offsets[1:] - 1] += self.end
         return unary
+
+    def without_borders(self) -> CRF:
+        """The CRF of log-potentials that have start and end in them already."""
+        return replace(self, start=np.zeros_like(self.start), end=np.zeros_like(self.end))
 
     def given(
         self, unary: NDArray[np.float64], links: Sequence[Links], beliefs: NDArray[np.float64]

@@ -248,16 +248,18 @@ class Decoder:
         unary = self.extractor.scores(tokens, offsets, np.array(starts))
         for evidence, start, end in zip(known, starts, starts[1:], strict=False):
             evidence.add_to(unary[start:end])
-        links = self.crf.scaled(ends, unary, offsets)
+        # Once and in place: what else needs the borders would copy all log-potentials for them.
+        unary, chain = self.crf.add_borders(unary, offsets), replace(self, crf=self.crf.without_borders())
+        links = chain.crf.scaled(ends, unary, offsets)
         try:
-            found = decode(self.crf, unary, offsets, links, backend, rng)
+            found = decode(chain.crf, unary, offsets, links, backend, rng)
         except UnsupportedGraph as error:
             raise UnsupportedGraph(f"{error}; or leave the links out (links=False; --set links=false)") from None
         chunks = chunks_from_states(found.states, self.labels, offsets)
         if uncertainty and chunks.labels:
             sure = mean_confidences(self.particles, unary, offsets, links, backend, rng, found, chunks)
         else:
-            sure = self.confidences(unary, offsets, links, found, chunks, starts)
+            sure = chain.confidences(unary, offsets, links, found, chunks, starts)
         return self._parts(documents, starts, found.states, chunks, sure)
 
     def confidences(
