@@ -22,6 +22,9 @@ from herdner.sampling.order import block_ranges
 Floats = NDArray[np.float64]
 Place = tuple[int, int]
 
+_RANGE = 300.0  # of log-potentials whose exponentials, and the products of two of them, doubles can tell apart from 0
+_NOTHING = 60.0  # e^-60 is far below what is added for rounding
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockInfluence:
@@ -210,10 +213,38 @@ def answers(questions: Sequence[Question]) -> Floats:
         np.ascontiguousarray(np.stack(part))
         for part in zip(*((q.box.low, q.box.high, q.table) for q in questions), strict=True)
     )
-    possible = np.stack([q.possible for q in questions]).astype(np.uint8)
-    found = np.empty(len(questions))
-    loops.largest_changes(low, high, tables, np.arange(len(questions), dtype=np.int32), possible, found)
+    possible = np.stack([q.possible for q in questions])
+    beyond = _within_doubles(low, high, tables, possible)
+    found, which = np.empty(len(questions)), np.arange(len(questions), dtype=np.int32)
+    loops.largest_changes(low, high, tables, which, possible.astype(np.uint8), found)
+    found[beyond] = 1.0
     return found
+
+
+def _within_doubles(low: Floats, high: Floats, tables: Floats, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """bool[N], which questions cannot be answered in doubles: a label that seems to weigh nothing could weigh most.
+
+    Where log-potentials are that far apart, labels that weigh next to nothing beside another one, whatever in the box,
+    are left out of the row first, in place.
+    """
+    wide = np.flatnonzero((_span(high[:, None]) > _RANGE) | (_span(tables) > _RANGE))
+    beyond = np.zeros(len(high), np.bool_)
+    if not len(wide):
+        return beyond
+    rows = np.where(possible[wide][:, :, None], tables[wide], -np.inf)
+    sure = (low[wide][:, None] + rows).max(axis=2, keepdims=True)
+    rows[high[wide][:, None] + rows < sure - _NOTHING] = -np.inf
+    nowhere = np.isneginf(rows).all(axis=1)
+    low[wide], high[wide] = (np.where(nowhere, -np.inf, box[wide]) for box in (low, high))
+    tables[wide] = rows
+    beyond[wide] = (_span(high[wide][:, None]) > _RANGE) | (_span(rows) > _RANGE)
+    return beyond
+
+
+def _span(x: Floats) -> Floats:
+    """[N]: how far the finite numbers of a row of x [N, U, K] are apart, at most."""
+    lowest = np.where(np.isneginf(x), np.inf, x).min(axis=2)
+    return np.maximum(x.max(axis=2) - lowest, 0.0).max(axis=1)
 
 
 def _blocks(linked: Linked, ranges: NDArray[np.int32], places: Sequence[Place]) -> list[_Block]:

@@ -92,8 +92,7 @@ class Linked:
             ValueError: A chain has no labelling.
         """
         form, ends = chains.form, Ends.of(chains)
-        shape = np.where(np.isfinite(form.unary), 0.0, -np.inf)
-        possible = nodes_of(form, shape, np.where(np.isfinite(form.tables), 0.0, -np.inf)) > 0
+        possible = possible_labels(form)
         reference = nodes_of(form, form.unary, form.tables).argmax(axis=1)
         told, is_open = _told(ends, possible, reference)
         return cls(form, ends, possible, reference, told, is_open, np.argsort(ends.variable, kind="stable"))
@@ -109,6 +108,19 @@ class Linked:
         for to, values in zip(total, self.told, strict=True):
             np.add.at(to, self.ends.variable, values)
         return total
+
+
+def possible_labels(form: ChainForm) -> NDArray[np.bool_]:
+    """[V, K]: the labels that some labelling of their chain has; not by sums, in which few of very many vanish."""
+    possible, tables = np.isfinite(form.unary), np.isfinite(form.tables)
+    edges, begins = form.edge_table, set(form.offsets.tolist())
+    for t in range(1, len(possible)):
+        if t not in begins:
+            possible[t] &= possible[t - 1] @ tables[0 if edges is None else edges[t]]
+    for t in range(len(possible) - 1, 0, -1):
+        if t not in begins:
+            possible[t - 1] &= tables[0 if edges is None else edges[t]] @ possible[t]
+    return possible
 
 
 def nodes_of(form: ChainForm, unary: Floats, tables: Floats) -> Floats:

@@ -93,11 +93,19 @@ def _laws(linked: Linked, total: Box, first: int, last: int) -> Box:
 
 def _shares(box: Box) -> tuple[Floats, Floats]:
     """The smallest and the largest probabilities of each label in boxes [n, K]."""
-    top = box.high.max(axis=1, keepdims=True)
-    low, high = np.exp(box.low - top), np.exp(box.high - top)
-    least = low / np.maximum(low + high.sum(axis=1, keepdims=True) - high, 1e-300)
-    most = high / np.maximum(high + low.sum(axis=1, keepdims=True) - low, 1e-300)
+    with np.errstate(over="ignore", invalid="ignore"):
+        least = 1 / (1 + np.exp(_of_others(box.high) - box.low))
+        most = 1 / (1 + np.exp(_of_others(box.low) - box.high))
+    least[np.isneginf(box.low)] = most[np.isneginf(box.high)] = 0.0
     return np.maximum(least - _SLACK, 0.0), np.minimum(most + _SLACK, 1.0)
+
+
+def _of_others(x: Floats) -> Floats:
+    """[n, K]: log sum exp over the labels but one. Never as a difference, which would leave nothing of small ones."""
+    found = np.empty(x.shape)
+    for k in range(x.shape[1]):
+        found[:, k] = np.logaddexp.reduce(np.delete(x, k, axis=1), axis=1)
+    return found
 
 
 def _messages(linked: Linked, told: Box, worst: Box, here: NDArray[np.int64], there: NDArray[np.int64]) -> Box:
@@ -131,18 +139,15 @@ def _message(linked: Linked, slot: int, q: Box) -> Box:
     labels, reference = np.flatnonzero(linked.possible[other]), linked.reference[v]
     rows = linked.ends.tables[linked.ends.table[slot]][labels]  # [U, K]
     base = rows[:, reference]
-    top = float((q.high[labels] + base).max())
-    weights = Box(np.exp(q.low[labels] + base - top), np.exp(q.high[labels] + base - top))
+    weights = Box(q.low[labels] + base, q.high[labels] + base)
     low, high = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     for k in np.flatnonzero(linked.possible[v]).tolist():
-        least, most = _mean_range(np.exp(rows[:, k] - base), weights)
-        low[k] = np.log(least) if least > 0 else -np.inf
-        high[k] = np.log(most) if 0 < most < np.inf else np.inf  # beyond a double: what it is at worst is smaller
+        low[k], high[k] = _mean_range(rows[:, k] - base, weights)
     return Box(low, high)
 
 
 def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:
-    """The smallest and the largest weighted mean of ``values`` [U], > 0, by weights in a box."""
+    """The smallest and the largest weighted mean of ``values`` [U], by weights in a box; logarithms throughout."""
     order = np.argsort(values)
     v, low, high = values[order], weights.low[order], weights.high[order]
     least = _threshold_means(v, high, low).min()
@@ -152,7 +157,12 @@ def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:
 
 def _threshold_means(v: Floats, front: Floats, back: Floats) -> Floats:
     """The means of v with the weights ``front`` up to each threshold and ``back`` behind it."""
-    up = np.concatenate([[0.0], np.cumsum(front * v)]) + np.append(np.cumsum((back * v)[::-1])[::-1], 0.0)
-    down = np.concatenate([[0.0], np.cumsum(front)]) + np.append(np.cumsum(back[::-1])[::-1], 0.0)
-    there = down > 0
-    return up[there] / down[there]
+    up = np.logaddexp(_sums_before(front + v), _sums_before((back + v)[::-1])[::-1])
+    down = np.logaddexp(_sums_before(front), _sums_before(back[::-1])[::-1])
+    there = down > -np.inf
+    return up[there] - down[there]
+
+
+def _sums_before(x: Floats) -> Floats:
+    """[U + 1]: log sum exp of the first 0, 1, .. U."""
+    return np.concatenate([[-np.inf], np.logaddexp.accumulate(x)])

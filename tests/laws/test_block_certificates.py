@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from oracle import Oracle
-from reference_dobrushin import joint
+from reference_dobrushin import joint, marginal_distance
 from sound_blocks import chances_after, law_after_block, random_chains, violations
 
 import herdner
@@ -27,6 +27,36 @@ def test_no_certificate_of_blocks_is_below_the_exact_law(part: int) -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_certificate_of_blocks_is_below_the_exact_law_of_a_thousand_graphs(part: int) -> None:
     assert [what for seed in range(100 + part, 1100, PARTS) for what in violations(seed)] == []
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_certificate_of_blocks_is_below_the_exact_law_where_log_potentials_are_far_apart(part: int) -> None:
+    assert [what for seed in range(part, 24, PARTS) for what in violations(seed, far=True)] == []
+
+
+def test_a_label_beyond_doubles_may_be_the_one() -> None:
+    """The link outweighs what the first variable says by e^800, which is no double, as e^-800 is none."""
+    link = np.array([[[0.0, 0.0], [0.0, 1600.0]]])
+    graph = FactorGraph([2] * 3, [TableFactors([[0]], [[0.0, -800.0]]), TableFactors([[0, 2]], link)])
+    influence = block_influence(graph)
+    p, law = joint(graph), np.eye(8).reshape(8, 2, 2, 2)
+    for first, last in influence.ranges:
+        law = law_after_block(p, law, first, last)
+        bounds = influence.coupling_bounds([b for b, ends in enumerate(influence.ranges) if ends[0] <= first])
+        for (v, w), bound in zip(influence.places, bounds, strict=True):
+            assert marginal_distance(law, p, tuple(range(v, w + 1))) <= bound
+
+
+def test_labels_that_never_have_weight_do_not_spoil_the_others() -> None:
+    """A penalty so large that doubles cannot hold its exponential certifies what a smaller one does."""
+    found = []
+    for penalty in (-200.0, -1000.0):
+        fields, pairs, *others = sentences().factors
+        table = np.where(np.isneginf(pairs.tables), penalty, pairs.tables)
+        factors = [fields, TableFactors(pairs.scopes, table, pairs.table_of_factor), *others]
+        found.append(block_influence(FactorGraph([3] * 9, factors)).values)
+    np.testing.assert_allclose(found[1], found[0], atol=1e-9)
+    assert found[1].max() < 2
 
 
 def sentences(strength: float = 0.6) -> FactorGraph:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from oracle import Oracle
-from sound_blocks import random_chains
+from sound_blocks import far_apart, random_chains
 
 from herdner import FactorGraph, TableFactors, boltzmann, chain, ising, potts
 from herdner.dobrushin import marginal_bounds
@@ -46,6 +46,34 @@ def test_no_bound_is_below_the_true_error(part: int) -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_bound_is_below_the_true_error_of_a_thousand_graphs(part: int) -> None:
     assert [what for seed in range(1000 + part, 2000, PARTS) for what in violations(random_chains(seed))] == []
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_bound_is_below_the_true_error_where_log_potentials_are_far_apart(part: int) -> None:
+    assert [what for seed in range(part, 60, PARTS) for what in violations(far_apart(seed))] == []
+
+
+def test_a_label_beyond_doubles_may_be_the_one() -> None:
+    """The link outweighs what the first variable says by e^800, which is no double, as e^-800 is none."""
+    link = np.array([[[0.0, 0.0], [0.0, 1600.0]]])
+    graph = FactorGraph([2] * 3, [TableFactors([[0]], [[0.0, -800.0]]), TableFactors([[0, 2]], link)])
+    assert violations(graph) == []
+
+
+def test_a_labelling_among_very_many_is_possible() -> None:
+    """A label that never changes is one labelling beside 2^1500 of the others, and the likeliest here."""
+    n, table = 1500, np.zeros((3, 3))
+    table[0, 1:] = table[1:, 0] = -np.inf
+    unary = np.zeros((n + 2, 3))
+    unary[:n, 0] = 1.0
+    sentences = chain(unary, table, [0, n, n + 1, n + 2])
+    link = np.zeros((3, 3))
+    link[0, 0] = 2.0
+    graph = FactorGraph(sentences.domains, [*sentences.factors, TableFactors([[3, n + 1]], link[None])])
+    truth = np.exp([2.0, 0.0, 0.0]) / np.exp([2.0, 0.0, 0.0]).sum()
+    bounds = marginal_bounds(graph)
+    assert (bounds.lower[n + 1] <= truth).all()
+    assert (truth <= bounds.upper[n + 1]).all()
 
 
 @pytest.mark.parametrize("seed", range(6))
