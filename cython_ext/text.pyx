@@ -27,26 +27,33 @@ cdef enum:
     N_COLUMNS = 5
 
 
-def place(str text not None, dict splits not None):
-    """(tokens, int64[n] starts, int64[n] ends) of a text. ``splits`` has the parts, one tuple of them, of each run
-    of characters between white space; KeyError where it has not.
+def place(str text not None, dict splits not None, dict long_splits not None):
+    """((tokens, int64[n] starts, int64[n] ends) of a text, its runs that are unknown). The dictionaries have the parts,
+    one tuple of them, of the runs of characters between white space; tokens of unknown runs are left out.
     """
     cdef Py_ssize_t n = PyUnicode_GET_LENGTH(text), i = 0, k = 0, begin
     cdef int kind = PyUnicode_KIND(text)
     cdef void* data = PyUnicode_DATA(text)
-    cdef str part
+    cdef str part, run
+    cdef tuple parts
     cdef list tokens = []
+    cdef set unknown = set()
     starts_array, ends_array = np.empty(n, np.int64), np.empty(n, np.int64)  # no more is touched than there are tokens
     cdef int64_t[::1] starts = starts_array, ends = ends_array
     while True:
         while i < n and Py_UNICODE_ISSPACE(PyUnicode_READ(kind, data, i)):
             i += 1
         if i == n:
-            return tokens, starts_array[:k].copy(), ends_array[:k].copy()
+            return (tokens, starts_array[:k].copy(), ends_array[:k].copy()), unknown
         begin = i
         while i < n and not Py_UNICODE_ISSPACE(PyUnicode_READ(kind, data, i)):
             i += 1
-        for part in <tuple> splits[text[begin:i]]:
+        run = text[begin:i]
+        parts = splits.get(run) or long_splits.get(run)
+        if parts is None:
+            unknown.add(run)
+            continue
+        for part in parts:
             tokens.append(part)
             starts[k] = begin
             begin += PyUnicode_GET_LENGTH(part)

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 def place(
-    text: str, splits: Mapping[str, tuple[str, ...]]
-) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]: ...
+    text: str, splits: Mapping[str, tuple[str, ...]], long_splits: Mapping[str, tuple[str, ...]]
+) -> tuple[tuple[list[str], NDArray[np.int64], NDArray[np.int64]], set[str]]: ...
 def misplaced(
     text: str,
     tokens: Sequence[str],

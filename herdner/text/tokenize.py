@@ -103,30 +103,28 @@ class Tokenizer:
         return self._placed(text)[0]
 
     def _placed(self, text: str) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
-        try:
-            return place(text, self._splits)
-        except KeyError:
+        long: dict[str, tuple[str, ...]] = {}
+        placed, unknown = place(text, self._splits, long)
+        if unknown:
             with self._lock:
                 if self._cached_characters > self._cache_characters:
                     # Another thread may be reading the old ones.
                     self._splits, self._cached_characters = {}, 0
-                return place(text, self._split_runs(text.split()))
+                while unknown:  # in a new dictionary more may be
+                    self._learn(unknown, long)
+                    placed, unknown = place(text, self._splits, long)
+        return placed
 
-    def _split_runs(self, runs: list[str]) -> dict[str, tuple[str, ...]]:
-        """The parts of each run."""
-        new = list(dict.fromkeys(run for run in runs if run not in self._splits))
-        short = [run for run in new if len(run) <= LONGEST_RUN]
-        found = {run: self._splitter(run) for run in short}
-        self._splits.update(found)
-        self._cached_characters += sum(map(len, short))
-        # Long runs are split piece by piece and not kept.
-        for run in new:
+    def _learn(self, runs: Iterable[str], long: dict[str, tuple[str, ...]]) -> None:
+        """Keeps the parts of each run; ``long`` ones are split piece by piece and stay there."""
+        for run in runs:
             if len(run) > LONGEST_RUN:
                 pieces = PIECE.findall(run)
-                parts = self._split_runs(pieces)
-                found[run] = tuple(chain.from_iterable(parts[piece] for piece in pieces))
-        splits = self._splits
-        return {run: found[run] if run in found else splits[run] for run in runs}
+                self._learn(pieces, long)
+                long[run] = tuple(chain.from_iterable(self._splits[piece] for piece in pieces))
+            elif run not in self._splits:
+                self._splits[run] = self._splitter(run)
+                self._cached_characters += len(run)
 
     @cached_property
     def _splitter(self) -> Splitter:  # late: a document that is already split into tokens needs no rules
