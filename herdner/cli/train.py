@@ -180,12 +180,12 @@ def train(
     )  # fmt: skip
     fit(tagger, documents, iterations, dev_documents, base=adapted, **counts)
     draw(tagger, curve)
-    tied = {"rules": link or ["same-word"], "objective": objective, "l2": l2, "joint": joint, "folds": folds}
+    linked = {"rules": link or ["same-word"], "objective": objective, "l2": l2, "joint": joint, "folds": folds}
     options |= {"iterations": iterations, "map_labels": map_labels, "map": map_, "base": base, "weights": weight}
     options |= {"guideline": guideline and Path(guideline).name}
     card = {
         "training": [{"file": Path(path).name, "format": format} for path, format in sources],
-        "options": {**options, "particles": particles, "links": tied}, "training_documents": len(documents),
+        "options": {**options, "particles": particles, "links": linked}, "training_documents": len(documents),
     }  # fmt: skip
     finish(tagger, output, card, weights, dev_documents, [Path(path).name for path, _ in dev_sources])
 

@@ -1,4 +1,4 @@
-"""How far chains of samples agree, and how much they tell: hand-over to ArviZ."""
+"""How far runs of a sampler agree, and how much they tell: hand-over to ArviZ."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _LEAST_DRAWS = 8  # ArviZ wants 4 in each half
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagnostics:
-    """Convergence of the chains, for each of the N ``variables`` that were asked for.
+    """Convergence of the runs, for each of the N ``variables`` that were asked for.
 
     Attributes:
         r_hat: float64[N]: split R-hat of the indicators [x = label], the largest over the labels. Near 1 where the
-            halves of the chains agree, inf where each half stands still and they differ. One chain is compared with
+            halves of the runs agree, inf where each half stands still and they differ. One run is compared with
             itself.
         ess: float64[N]: the number of independent draws with the same error of P(x = label), the smallest over the
             labels. Herded samples can have more than were drawn.
         constant: bool[N]: the variable had one label in all draws: R-hat is then 1 and ess the number of draws, which
-            says that the chains agree, not that they mix.
+            says that the runs agree, not that they mix.
     """
 
     variables: NDArray[np.int64]
@@ -73,7 +73,7 @@ def _worst(arviz: Any, draws: NDArray[np.int32]) -> tuple[float, float, bool]:
 def _of_indicator(arviz: Any, draws: NDArray[np.float64]) -> tuple[float, float]:
     """R-hat and effective sample size of 0 and 1 [C, S], both of which occur."""
     half = draws.shape[1] // 2
-    # Split here and not by ArviZ, which refuses to split a single chain.
+    # Split here and not by ArviZ, which refuses to split a single run.
     halves = np.concatenate([draws[:, :half], draws[:, -half:]])
     stands_still = (halves == halves[:, :1]).all()
     r_hat = (np.inf if np.ptp(halves) else 1.0) if stands_still else float(arviz.rhat(halves, method="identity"))

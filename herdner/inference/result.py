@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Result:
     """The outcome of ``backend.infer``; what was not asked for, or what a backend cannot give, is None.
 
-    V variables, K the largest number of labels, C chains.
+    V variables, K the largest number of labels, C runs.
 
     Attributes:
         state: int32[V]: the state of largest log-potential that was found (exact backends: there is); samplers look at
@@ -88,7 +88,7 @@ class Result:
         return diagnose(self._recorded(), variables)
 
     def plot_trace(self, ax: Axes | None = None) -> Axes:
-        """Draws the log-potential after each sweep, a line for each chain (extra ``plot``); returns the axes."""
+        """Draws the log-potential after each sweep, a line for each run (extra ``plot``); returns the axes."""
         if self.trace is None:
             raise ValueError("no trace was recorded; ask the sampler for it by record=Record(trace=True)")
         return plot_trace(self.trace, self.log_potential, ax)

@@ -46,9 +46,10 @@ class Plan:
             circular decides by the present one: with few bins that is nearer to the truth, but not with one in long
             runs (scripts/papers/herding_forms.py).
         driving: Where uniform numbers come from: None is the generator, else `LFSR` or `Sobol` (quasi-random Gibbs).
-        n_chains: Independent chains, run side by side in threads: marginals are their averages, the state their best.
-        n_threads: Threads; with one chain they share each sweep, which needs the scan ``checkerboard`` or ``jacobi``.
-            None: as many as there are processors for several chains, one for one. Never changes the result.
+        n_chains: Independent runs (Markov chains), side by side in threads: marginals are their averages, the state
+            their best.
+        n_threads: Threads; in one run they share each sweep, which needs the scan ``checkerboard`` or ``jacobi``.
+            None: as many as there are processors for several runs, one for one. Never changes the result.
         weight_memory: Bytes that herding weights may take: a dense table, else a hash table of the keys that are met.
         record: What is kept (`Record`).
         loop: "general" uses the loop that fits any graph, for study: it gives the same states.
@@ -130,7 +131,7 @@ def _check_counts(plan: Plan) -> None:
     for name, least in wanted.items():
         whole(getattr(plan, name), name, least)
     if plan.n_sweeps > MOST_SWEEPS:
-        raise ValueError(f"n_sweeps must be at most {MOST_SWEEPS}, not {plan.n_sweeps}; run several chains (n_chains)")
+        raise ValueError(f"n_sweeps must be at most {MOST_SWEEPS}, not {plan.n_sweeps}; make several runs (n_chains)")
     for name, most in (("n_chains", MOST_CHAINS), ("n_threads", MOST_THREADS)):
         if (getattr(plan, name) or 0) > most:
             raise ValueError(

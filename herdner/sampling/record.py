@@ -15,7 +15,7 @@ class Record:
     Attributes:
         best: The state of largest log-potential among the start and the states at the ends of sweeps, those of equal
             ones to within rounding; states passed through within a sweep are not looked at. Without it the result's
-            state is the last one of the first chain.
+            state is the last one of the first run.
         marginals: How often each variable had each label at the end of a sweep after the burn-in.
         rao_blackwell: The averages of the conditionals that were sampled from after the burn-in (HGW19 Sec. 6.6).
         table_counts: The average counts of table cells after the burn-in, the expected statistics of learning.

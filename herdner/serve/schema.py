@@ -60,7 +60,7 @@ class Choice(BaseModel):
         return self.options.n_sweeps or USUAL_SWEEPS
 
     links: bool | None = Field(
-        None, description="Whether the mentions of a name are tied; null is as the model has it. viterbi needs false."
+        None, description="Whether the mentions of a name are linked; null is as the model has it. viterbi needs false."
     )
 
 
@@ -223,7 +223,7 @@ class EntityFound(CharacterSpan):
 class LinkFound(BaseModel):
     """A link: two words whose labels softly agree."""
 
-    rule: str = Field(description="The rule that tied them.", examples=["same-word"])
+    rule: str = Field(description="The rule that linked them.", examples=["same-word"])
     log_potential: float = Field(
         description="What the link adds to the log-potential, given the tags that the backend chose for both words:"
         " above 0 it speaks for them, below 0 they were chosen against it."
@@ -237,7 +237,7 @@ class BackendAnswer(BaseModel):
 
     backend: str | None = Field(description="As asked for.")
     options: Options = Field(description="As asked for.")
-    linked: bool = Field(description="Whether mentions were tied.")
+    linked: bool = Field(description="Whether mentions were linked.")
     seconds: float = Field(description="Time taken, without waiting.")
     entities: list[EntityFound] = Field(description="The names, in the order of the text; they do not overlap.")
     links: list[LinkFound] = Field(description="All links of the document, whether or not they touch a name.")

@@ -19,7 +19,7 @@ GRID = ising(0.5, np.zeros((2, 3)))
     [
         (lambda: Gibbs(error_bound=1.0), r"give a sharing too, such as blanket\(\)"),
         (lambda: Gibbs(sharing=bins(4), driving=Sobol()), r"of which sharing=bins\(4\) makes none; leave it out"),
-        (lambda: Gibbs(2**32), r"n_sweeps must be at most 4294967295, not 4294967296; run several chains"),
+        (lambda: Gibbs(2**32), r"n_sweeps must be at most 4294967295, not 4294967296; make several runs"),
         (lambda: LFSR(3), "polynomial must be text such as .*, not 3"),  # type: ignore[arg-type]
         (lambda: LFSR((0, 2, "5")), "polynomial must be text such as"),  # type: ignore[arg-type]
         (lambda: LFSR("1+x^2+x^5", "4"), "offset must be a whole number of at least 1, not '4'"),  # type: ignore[arg-type]
@@ -44,7 +44,9 @@ def test_driven_draws_of_every_kind_are_accepted():
 def test_memory_that_there_is_not():
     plan = Gibbs(2**32 - 1, n_chains=2**16, record=Record(marginals=False, every=1))
     asked = r"sampling 6 variables \(n_chains=65536, n_sweeps=4294967295, record=best,every=1\)"
-    with pytest.raises(MemoryError, match=rf"^{asked} takes about 10,133,099\.2 GB of memory, .*; use fewer chains"):
+    with pytest.raises(
+        MemoryError, match=rf"^{asked} takes about 10,133,099\.2 GB of memory, .*; use a smaller n_chains"
+    ):
         plan.infer(GRID)
 
 

@@ -50,7 +50,7 @@ def sample(
     first = None if start is None else given_start(compiled, start)
     amount = f"n_chains={plan.n_chains}, n_sweeps={plan.n_sweeps}, record={plan.record}"
     what = f"sampling {len(sizes):,} variables ({amount})"
-    way_out = "use fewer chains, less weight_memory, or record less"
+    way_out = "use a smaller n_chains, less weight_memory, or record less"
     check_memory(_footprint(setup), what, way_out)
     try:
         runs = begun(setup, rng, first)
@@ -251,7 +251,7 @@ class Run:
                 f"the herding weights need more than weight_memory, {plan.weight_memory} bytes: {self._keys(variable)}"
             )
         if fault:
-            raise MemoryError("no memory is left for herding weights; use dhg (sharing=bins(B)), or fewer chains")
+            raise MemoryError("no memory is left for herding weights; use dhg (sharing=bins(B)), or a smaller n_chains")
 
     def _keys(self, variable: int) -> str:
         """What the keys of a variable are, and how to have fewer."""
