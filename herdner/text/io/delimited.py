@@ -28,29 +28,14 @@ def read_table(
     encoding: str = "utf-8",
     labels: Labels | None = None,
     strict: bool = False,
-) -> Iterator[Document]:
+) -> Iterator[Document | Failure]:
     """The rows of files whose first row names the columns; ``column`` holds the texts, ``id`` ids where there is one.
 
     Quotes are those of RFC 4180: a field in them may hold delimiters, line breaks and doubled quotes. A column
     ``entities`` holds names as JSON: ``[{"start", "end", "label"}, ...]``; an empty field of it is a row that nobody
-    has annotated. All other columns are kept in `Document.fields`, as strings. Raises FormatError.
+    has annotated. All other columns are kept in `Document.fields`, as strings. A row that is wrong
+    is a `Failure`, and the next row follows. Raises FormatError.
     """
-    for item in read_rows(where, delimiter=delimiter, column=column, encoding=encoding, labels=labels, strict=strict):
-        if isinstance(item, Failure):
-            raise item.error
-        yield item
-
-
-def read_rows(
-    where: str | Path | IO[Any] | Source,
-    *,
-    delimiter: str = ",",
-    column: str = "text",
-    encoding: str = "utf-8",
-    labels: Labels | None = None,
-    strict: bool = False,
-) -> Iterator[Document | Failure]:
-    """What `read_table` reads, but that a row which is wrong is a `Failure`, and the next row follows."""
     # The module's own limit is one for all of the process, and shorter than many texts.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_CHARS))
     for source in sources(where, ("*.tsv" if delimiter == "\t" else "*.csv",)):

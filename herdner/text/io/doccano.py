@@ -15,7 +15,7 @@ from typing import IO, Any, cast
 from herdner.text.document import Document
 from herdner.text.failure import Failure
 from herdner.text.io.labels import Labels
-from herdner.text.io.marked import Mark, Record, annotated, listed, raised, records, text_of
+from herdner.text.io.marked import Mark, Record, annotated, listed, records, text_of
 from herdner.text.io.source import Source
 from herdner.text.io.write import json_line, utf8
 
@@ -28,25 +28,14 @@ def read_doccano(
     encoding: str = "utf-8",
     labels: Labels | None = None,
     strict: bool = False,
-) -> Iterator[Document]:
+) -> Iterator[Document | Failure]:
     """One document a line: ``{"id", "text", "label": [[start, end, label], ...]}``; "labels" in old exports, and
     "entities", objects with "start_offset", "end_offset" and "label", of projects with relations.
 
     A line without any of these is not annotated. An empty list says that there is no name: doccano exports documents
     that nobody has opened in the same way, so export only those that are approved. Other keys become `Document.fields`.
-    Raises FormatError.
+    A line that is wrong is a `Failure`, and the next follows. Raises FormatError.
     """
-    return raised(read_doccano_lines(where, encoding=encoding, labels=labels, strict=strict))
-
-
-def read_doccano_lines(
-    where: str | Path | IO[Any] | Source,
-    *,
-    encoding: str = "utf-8",
-    labels: Labels | None = None,
-    strict: bool = False,
-) -> Iterator[Document | Failure]:
-    """`read_doccano`, but that a line which is wrong is a `Failure`, and the next follows."""
     return records(where, ("*.jsonl", "*.json"), encoding, strict, partial(_document, labels=labels))
 
 

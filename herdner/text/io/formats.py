@@ -15,20 +15,20 @@ from herdner.text.document import Document
 from herdner.text.failure import Failure
 from herdner.text.io.brat import read_brat, write_brat
 from herdner.text.io.columns import Layout, read_columns
-from herdner.text.io.delimited import read_rows, read_table, write_table
+from herdner.text.io.delimited import read_table, write_table
 from herdner.text.io.docbin import read_spacy
-from herdner.text.io.doccano import read_doccano, read_doccano_lines, write_doccano
+from herdner.text.io.doccano import read_doccano, write_doccano
 from herdner.text.io.ieer import read_ieer
-from herdner.text.io.jsonl import read_jsonl, read_records
-from herdner.text.io.label_studio import read_label_studio, read_label_studio_tasks, write_label_studio
+from herdner.text.io.jsonl import read_jsonl
+from herdner.text.io.label_studio import read_label_studio, write_label_studio
 from herdner.text.io.labels import Labels
 from herdner.text.io.pages import read_html
 from herdner.text.io.plain import PIECE_CHARACTERS, read_text
-from herdner.text.io.prodigy import read_prodigy, read_prodigy_lines, write_prodigy
+from herdner.text.io.prodigy import read_prodigy, write_prodigy
 from herdner.text.io.source import Source, sources, uncompressed
 from herdner.text.io.write import write_conll, write_html, write_jsonl, write_spacy, write_text
 
-Reader = Callable[..., Iterator[Document]]
+Reader = Callable[..., Iterator[Document | Failure]]  # one that reads on where a document is wrong gives its `Failure`
 Writer = Callable[..., None]
 BINARY = ("spacy", "brat", "parquet")  # what is written is no text
 
@@ -48,7 +48,6 @@ class Format:
     read: Reader | None = None
     write: Writer | None = None
     endings: tuple[str, ...] = ()
-    lenient: Callable[..., Iterator[Document | Failure]] | None = None  # reads on where a document is wrong
     layout: Layout | None = None  # of the column formats, whose fields are options too
     is_binary: bool = False  # what is written
     read_options: tuple[str, ...] = ()
@@ -61,12 +60,11 @@ def _format(
     read: Reader | None = None,
     write: Writer | None = None,
     endings: tuple[str, ...] = (),
-    lenient: Callable[..., Iterator[Document | Failure]] | None = None,
     layout: Layout | None = None,
 ) -> Format:
     read_options = _options(read, "where") + (tuple(f.name for f in fields(Layout)) if layout else ())
     writing = _options(write, "documents", "stream")
-    return Format(name, description, read, write, endings, lenient, layout, name in BINARY, read_options, writing)
+    return Format(name, description, read, write, endings, layout, name in BINARY, read_options, writing)
 
 
 def _options(function: Callable[..., object] | None, *without: str) -> tuple[str, ...]:
@@ -93,20 +91,11 @@ def _pyarrow() -> Any:
         raise ValueError("Parquet needs pyarrow: pip install 'herdner[parquet]'") from None
 
 
-def _parquet_rows(
+def _read_parquet(
     where: str | Path | IO[Any] | Source, *, column: str = "text", labels: Labels | None = None, strict: bool = False
 ) -> Iterator[Document | Failure]:
     for source in sources(where, ("*.parquet", "*.pq")):
         yield from _pyarrow().read_file(source, column, labels, strict)
-
-
-def _read_parquet(
-    where: str | Path | IO[Any] | Source, *, column: str = "text", labels: Labels | None = None, strict: bool = False
-) -> Iterator[Document]:
-    for item in _parquet_rows(where, column=column, labels=labels, strict=strict):
-        if isinstance(item, Failure):
-            raise item.error
-        yield item
 
 
 def _write_parquet(documents: Iterable[Document], stream: IO[Any], *, column: str = "text") -> None:
@@ -157,7 +146,6 @@ _FORMATS = [
         read_jsonl,
         write_jsonl,
         (".jsonl", ".ndjson"),
-        read_records,
     ),
     _format("lines", "plain text, one document a line", partial(read_text, documents="line")),
     _format(
@@ -166,7 +154,6 @@ _FORMATS = [
         read_table,
         write_table,
         (".csv",),
-        read_rows,
     ),
     _format(
         "tsv",
@@ -174,7 +161,6 @@ _FORMATS = [
         partial(read_table, delimiter="\t"),
         partial(write_table, delimiter="\t"),
         (".tsv", ".tab"),
-        partial(read_rows, delimiter="\t"),
     ),
     _format(
         "parquet",
@@ -182,7 +168,6 @@ _FORMATS = [
         _read_parquet,
         _write_parquet,
         (".parquet", ".pq"),
-        _parquet_rows,
     ),
     _format(
         "html",
@@ -197,18 +182,14 @@ _FORMATS = [
         "Label Studio's JSON; out: tasks with predictions",
         read_label_studio,
         write_label_studio,
-        lenient=read_label_studio_tasks,
     ),
     _format(
         "doccano",
         "doccano's JSON lines for sequence labelling",
         read_doccano,
         write_doccano,
-        lenient=read_doccano_lines,
     ),
-    _format(
-        "prodigy", "Prodigy's JSON lines of named entities", read_prodigy, write_prodigy, lenient=read_prodigy_lines
-    ),
+    _format("prodigy", "Prodigy's JSON lines of named entities", read_prodigy, write_prodigy),
     _format("brat", "brat's standoff: a folder of .txt and .ann files, or a tar.gz of them", read_brat, write_brat),
 ]
 
@@ -259,12 +240,25 @@ def read_documents(
     entry = _entry(format, "read", options)
     if strict and "strict" in entry.read_options:  # nothing is ever in doubt in the others
         options["strict"] = True
+    documents = _raised(_items(entry, where, options))
+    return documents if tokenizer is None else tokenized(documents, tokenizer)
+
+
+def _items(
+    entry: Format, where: str | Path | IO[Any] | Source, options: dict[str, Any]
+) -> Iterator[Document | Failure]:
     if entry.layout is not None:
         own = {f.name: options.pop(f.name) for f in fields(Layout) if f.name in options}
         options["layout"] = replace(entry.layout, **own)
     assert entry.read is not None
-    documents = entry.read(where, **options)
-    return documents if tokenizer is None else tokenized(documents, tokenizer)
+    return entry.read(where, **options)
+
+
+def _raised(items: Iterable[Document | Failure]) -> Iterator[Document]:
+    for item in items:
+        if isinstance(item, Failure):
+            raise item.error
+        yield item
 
 
 def read_items(
@@ -279,7 +273,7 @@ def read_items(
     if format == "text":
         options["max_chars"] = PIECE_CHARACTERS
     try:
-        for item in entry.lenient(where, **options) if entry.lenient else read_documents(where, format, **options):
+        for item in _items(entry, where, options):
             yield item
             begun = True
     except (ValueError, OSError) as error:

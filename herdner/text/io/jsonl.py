@@ -44,7 +44,7 @@ def read_jsonl(
     encoding: str = "utf-8",
     labels: Labels | None = None,
     strict: bool = False,
-) -> Iterator[Document]:
+) -> Iterator[Document | Failure]:
     """One JSON object a line: ``{"id", "text", "entities": [{"start", "end", "label"}], "tokens"}``, most optional.
 
     What is annotated in part says so (`Document.open`): ``"annotated": ["PER", "LOC"]`` names the classes all of whose
@@ -54,20 +54,11 @@ def read_jsonl(
     A record without ``entities`` is not annotated (its tags are None). `Document.fields` keeps all else: other keys,
     the tokens as they were given, an id that is no string (`Document.id` is what it looks like). A lone surrogate,
     which no file can hold, becomes U+FFFD, and the offsets stay right; of entities inside each other the outermost is
-    read. Both are told in one warning for each file; with ``strict`` they are an error. Raises FormatError.
-    """
-    for item in read_records(where, encoding, labels, strict):
-        if isinstance(item, Failure):
-            raise item.error
-        yield item
+    read. Both are told in one warning for each file; with ``strict`` they are an error.
 
-
-def read_records(
-    where: str | Path | IO[Any] | Source, encoding: str = "utf-8", labels: Labels | None = None, strict: bool = False
-) -> Iterator[Document | Failure]:
-    """What `read_jsonl` reads, but that a line which is wrong is a `Failure`, and the next line follows. Raises
-    FormatError for a file that cannot be read, for a line that would not stream, and where lines cannot be told from
-    the bytes (`by_line`) also for what does not decode.
+    A line that is wrong is a `Failure`, and the next line follows. Raises FormatError for a file that cannot be read,
+    for a line that would not stream, and where lines cannot be told from the bytes (`by_line`) also for what does not
+    decode.
     """
     for source in sources(where, ("*.jsonl", "*.ndjson")):
         if by_line(encoding):
@@ -88,7 +79,7 @@ def records_of(
     first: int = 1,
     strict: bool = False,
 ) -> Iterator[Document | Failure]:
-    """`read_records` of bytes that begin with line number ``first`` of the source, in an encoding that is `by_line`."""
+    """`read_jsonl` of bytes that begin with line number ``first`` of the source, in an encoding that is `by_line`."""
     with Doubts(source.name, strict) as doubts:
         yield from _lines_of(stream, source, encoding, labels, first, doubts)
 

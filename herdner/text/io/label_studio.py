@@ -17,7 +17,7 @@ from herdner.text.entity import Entity
 from herdner.text.failure import Failure
 from herdner.text.io.doubts import Doubts
 from herdner.text.io.labels import Labels
-from herdner.text.io.marked import Doubt, Mark, annotated, failing, listed, raised
+from herdner.text.io.marked import Doubt, Mark, annotated, failing, listed
 from herdner.text.io.source import FormatError, Source, read_chunks, sources
 from herdner.text.io.write import json_line, utf8
 
@@ -30,26 +30,16 @@ def read_label_studio(
     encoding: str = "utf-8",
     labels: Labels | None = None,
     strict: bool = False,
-) -> Iterator[Document]:
+) -> Iterator[Document | Failure]:
     """The tasks of exports (JSON or JSON_MIN) and of files to import; a file is one list, and is held in memory.
 
     The text is ``data["text"]``, or the only string in ``data``; the rest of ``data`` becomes `Document.fields`, its
     "id" or else the task's the id. Of several annotations of a task that one counts which is the ground truth, else the
     last that was not cancelled; one without a result says that there is no name. A task without annotation has no
     tags; the last prediction, if there is one, becomes its entities. Regions of other kinds are left out. Offsets count
-    characters, or UTF-16 units where only these fit the text of a region. Raises FormatError.
+    characters, or UTF-16 units where only these fit the text of a region. A task that is wrong is a
+    `Failure`, and the next follows. Raises FormatError.
     """
-    return raised(read_label_studio_tasks(where, encoding=encoding, labels=labels, strict=strict))
-
-
-def read_label_studio_tasks(
-    where: str | Path | IO[Any] | Source,
-    *,
-    encoding: str = "utf-8",
-    labels: Labels | None = None,
-    strict: bool = False,
-) -> Iterator[Document | Failure]:
-    """`read_label_studio`, but that a task which is wrong is a `Failure`, and the next follows."""
     for source in sources(where, ("*.json",)):
         with Doubts(source.name, strict) as doubts:
             for number, task in enumerate(_tasks(source, encoding), 1):

@@ -79,14 +79,6 @@ def failing(place: str) -> Generator[list[Failure]]:
         failed.append(Failure(FormatError(f"{place}: {error}")))
 
 
-def raised(items: Iterable[Document | Failure]) -> Iterator[Document]:
-    """The documents; the first `Failure` is raised."""
-    for item in items:
-        if isinstance(item, Failure):
-            raise item.error
-        yield item
-
-
 def text_of(values: dict[str, Any], key: str = "text") -> str:
     """The text of a record. ValueError where there is none."""
     text = values.get(key)

@@ -14,7 +14,7 @@ from typing import IO, Any, cast
 from herdner.text.document import Document
 from herdner.text.failure import Failure
 from herdner.text.io.labels import Labels
-from herdner.text.io.marked import Doubt, Mark, Record, annotated, listed, raised, records, text_of
+from herdner.text.io.marked import Doubt, Mark, Record, annotated, listed, records, text_of
 from herdner.text.io.source import Source
 from herdner.text.io.write import json_line, utf8
 from herdner.text.open import ANY, Open, Place
@@ -28,26 +28,15 @@ def read_prodigy(
     encoding: str = "utf-8",
     labels: Labels | None = None,
     strict: bool = False,
-) -> Iterator[Document]:
+) -> Iterator[Document | Failure]:
     """One task a line: ``{"text", "spans": [{"start", "end", "label"}], "answer"}``; tokens are made anew.
 
     A task that was accepted (or has "spans" and no "answer") is annotated, with no name where it has no span. One that
     was rejected or ignored, and one that nobody has seen, has no tags. A yes or no to single spans ("_view_id": "ner",
     as ``ner.teach`` asks) says nothing of the rest: accepted, all tokens outside the spans are left open
     (`Document.open`). The id is ``meta["id"]``, else the line. Other keys become `Document.fields`, but for hashes and
-    session names. Raises FormatError.
+    session names. A line that is wrong is a `Failure`, and the next follows. Raises FormatError.
     """
-    return raised(read_prodigy_lines(where, encoding=encoding, labels=labels, strict=strict))
-
-
-def read_prodigy_lines(
-    where: str | Path | IO[Any] | Source,
-    *,
-    encoding: str = "utf-8",
-    labels: Labels | None = None,
-    strict: bool = False,
-) -> Iterator[Document | Failure]:
-    """`read_prodigy`, but that a line which is wrong is a `Failure`, and the next follows."""
     return records(where, ("*.jsonl",), encoding, strict, partial(_document, labels=labels))
 
 
