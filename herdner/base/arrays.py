@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 T = TypeVar("T", bound=np.generic)
+Floats = NDArray[np.float64]
 
 
 class _Owner(np.ndarray[Any, Any]):

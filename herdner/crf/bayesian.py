@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed
 from herdner.crf.model import CRF
 from herdner.crf.objectives import Examples, Objective, PseudoLikelihood
@@ -17,8 +17,6 @@ from herdner.sampling import Points
 
 if TYPE_CHECKING:
     from herdner.fwss import Target
-
-Floats = NDArray[np.float64]
 
 
 def tables_of(crf: CRF) -> Parameters:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import likelihood as loops
+from herdner.base.arrays import Floats
 from herdner.crf.chain_data import ChainData
 
-Floats = NDArray[np.float64]
 _PARTS = 4  # of the sentences, added up in their order: so that the number of threads changes no bit
 
 

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
 from herdner.crf.model import CRF
 from herdner.crf.objectives import Examples, Objective
 from herdner.crf.templates import EdgeScale
-
-Floats = NDArray[np.float64]
 
 
 class Parameters:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
 from herdner.crf.chain_data import ChainData
 from herdner.crf.likelihood import Borders, ChainLikelihood
 
-Floats = NDArray[np.float64]
 Progress = Callable[[int, dict[str, Any]], None]
 """Called after each iteration with its number and a report ("loss", ...)."""
 

@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
 from herdner.dobrushin.blocks import BlockInfluence
 from herdner.dobrushin.certificate import Certificate
-
-Floats = NDArray[np.float64]
 
 _SHRUNK = 0.9  # total influence that scans are optimised by where the bounds' own is not below 1
 

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import influence as loops
-from herdner.base.arrays import sealed
+from herdner.base.arrays import Floats, sealed
 from herdner.dobrushin.boxes import Box, Linked, hull, log_sums, walk
 from herdner.graph.tables import Graph, compile_tables
 from herdner.sampling.order import block_ranges
 
-Floats = NDArray[np.float64]
 Place = tuple[int, int]
 
 _RANGE = 300.0  # of log-potentials whose exponentials, and the products of two of them, doubles can tell apart from 0

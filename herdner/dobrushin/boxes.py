@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import chain as loops
+from herdner.base.arrays import Floats
 from herdner.graph.chains import ChainForm
 from herdner.graph.linked_chains import LinkedChains
-
-Floats = NDArray[np.float64]
 
 
 class Box(NamedTuple):

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
 from herdner.dobrushin.boxes import Box, Linked, hull, walk
 from herdner.graph.tables import Graph, compile_tables
-
-Floats = NDArray[np.float64]
 
 _SLACK = 1e-10  # of rounding
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
 from herdner.text.document import Document
 
-Floats = NDArray[np.float64]
 N_BINS = 15
 
 

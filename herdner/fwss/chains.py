@@ -6,8 +6,9 @@ import time
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from herdner.base.arrays import Floats
 from herdner.base.checks import whole
 from herdner.base.seeds import Seed, generator
 from herdner.fwss.common import Batches, continued, given_points
@@ -16,7 +17,6 @@ from herdner.fwss.targets import Target, as_target
 from herdner.graph import DensityGraph
 from herdner.sampling import Points
 
-Floats = NDArray[np.float64]
 _WANTED, _SHRINK, _DELAY, _FORGET = 0.8, 0.05, 10.0, 0.75  # dual averaging as in Hoffman and Gelman 2014
 
 

@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
+from herdner.base.arrays import Floats
 from herdner.base.checks import whole
 from herdner.fwss.kernels import KernelMean, as_kernel_mean, as_points, median_bandwidth
 from herdner.fwss.stein import ksd_bandwidth
 from herdner.fwss.targets import Target
 from herdner.graph import DensityGraph
 from herdner.sampling import Points
-
-Floats = NDArray[np.float64]
 
 
 class Batches:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from herdner.fwss.kernels import KernelMean, SampleMean, as_kernel_mean, as_points, check_bandwidth
-
-Floats = NDArray[np.float64]
 
 
 def mmd2(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float, weights: ArrayLike | None = None) -> float:

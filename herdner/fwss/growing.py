@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.arrays import Floats
 from herdner.base.checks import whole
 from herdner.base.seeds import Seed, generator
 from herdner.fwss.common import (
@@ -28,7 +29,6 @@ from herdner.fwss.steps import Taken, make_rule
 from herdner.fwss.targets import Target, as_target
 from herdner.sampling import Points
 
-Floats = NDArray[np.float64]
 Step = Literal["constant", "line-search", "away", "pairwise", "fully-corrective"]
 _NOTED = ("seconds", "bandwidth", "step", "gap", "jitter")
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Protocol, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from herdner.base.arrays import Floats
+
 _CELLS = 2**20  # of a block of a Gram matrix, so that memory stays O(N)
 _MEDIAN_POINTS = 512
 

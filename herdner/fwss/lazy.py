@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed
 from herdner.fwss.common import chosen_bandwidth, given_points
 from herdner.fwss.growing import Growing, Recipe, approximate_lmo
@@ -18,7 +19,6 @@ from herdner.fwss.steps import FullyCorrective, LineSearch
 from herdner.fwss.targets import Target, as_target
 from herdner.sampling import Points
 
-Floats = NDArray[np.float64]
 _CALLS_FOR_EACH = 50
 _SMALLEST_PHI = 1e-14
 

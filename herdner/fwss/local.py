@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed
 from herdner.fwss.growing import Ascent, Growing, Recipe, grow
 from herdner.fwss.kernels import check_bandwidth
@@ -14,7 +15,6 @@ from herdner.fwss.optimisers import Adam, Optimiser
 from herdner.fwss.targets import Target
 from herdner.sampling import Points
 
-Floats = NDArray[np.float64]
 _MEDIAN_POINTS = 64
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from herdner.base.arrays import Floats
+
 Mover = Callable[[Floats], Floats]
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from herdner.base.arrays import Floats
 from herdner.fwss.kernels import as_points, gram
 from herdner.fwss.quadrature import refuse_duplicates
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

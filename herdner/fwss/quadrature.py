@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, solve_triangular  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
+from herdner.base.arrays import Floats
 from herdner.fwss.kernels import KernelMean, as_kernel_mean, as_points, check_bandwidth, gram
 from herdner.fwss.stein import stein_kernel
 
-Floats = NDArray[np.float64]
 _FIRST_JITTER, _LAST_JITTER = 1e-13, 1e-4  # relative to the mean of the diagonal
 _REFINEMENTS, _RESIDUAL = 20, 1e-9
 

@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.arrays import Floats
 from herdner.base.checks import whole
 from herdner.base.seeds import Seed
 from herdner.fwss.common import given_points
-from herdner.fwss.growing import Ascent, Floats, Growing, Recipe, Step, approximate_lmo, block_field, grow
+from herdner.fwss.growing import Ascent, Growing, Recipe, Step, approximate_lmo, block_field, grow
 from herdner.fwss.kernels import KernelMean
 from herdner.fwss.optimisers import Adam, Optimiser
 from herdner.fwss.targets import Target

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from herdner.base.arrays import Floats
 from herdner.fwss.kernels import as_points, median_bandwidth, squared_distances
 
-Floats = NDArray[np.float64]
 _CELLS = 2**20
 _BANDWIDTH_POINTS = 512
 

@@ -6,10 +6,11 @@ import time
 from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special  # pyright: ignore[reportMissingTypeStubs]
 from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
+from herdner.base.arrays import Floats
 from herdner.base.checks import whole
 from herdner.base.seeds import Seed, generator
 from herdner.fwss.common import Batches, check_start, continued, find_mode
@@ -18,7 +19,6 @@ from herdner.fwss.stein import stein_kernel
 from herdner.fwss.targets import Target, as_target
 from herdner.sampling import Points
 
-Floats = NDArray[np.float64]
 _MOST_NODES = 2**20
 _MODE_STEPS = 2000
 

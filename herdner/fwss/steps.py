@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
 from herdner.fwss.kernels import KernelMean, gram, rbf
 from herdner.fwss.quadrature import GramSystem, least_ksd, refuse_duplicates
 from herdner.fwss.stein import stein_kernel
 
-Floats = NDArray[np.float64]
 STEPS = ("constant", "line-search", "away", "pairwise", "fully-corrective")
 
 

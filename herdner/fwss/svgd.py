@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from herdner.base.arrays import Floats
 from herdner.base.checks import whole
 from herdner.base.seeds import Seed, generator
 from herdner.fwss.common import Batches, chosen_bandwidth, continued, given_points
@@ -18,7 +19,6 @@ from herdner.fwss.stein import SteinField
 from herdner.fwss.targets import Target, as_target
 from herdner.sampling import Points
 
-Floats = NDArray[np.float64]
 _BANDWIDTH_EVERY = 10
 
 

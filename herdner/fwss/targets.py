@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
+from herdner.base.arrays import Floats
 from herdner.fwss.kernels import KernelMean, MixtureMean
 from herdner.graph import DensityFactors, DensityGraph, FactorGraph, Reals, compile_density
 
-Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Floats]
 
 

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.base.arrays import frozen
+from herdner.base.arrays import Floats, frozen
 from herdner.base.checks import whole
 from herdner.graph.domain import Domains
 from herdner.graph.graph import FactorGraph
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

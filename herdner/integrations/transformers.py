@@ -21,11 +21,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
 from herdner.ner.layer import SkipChainLayer
 from herdner.text.document import Document
 from herdner.text.tokenize import Tokenizer
 
-Floats = NDArray[np.float64]
 Encoded = Mapping[str, NDArray[np.int64]]
 Score = Callable[[Encoded], NDArray[np.floating[Any]]]
 """Windows of pieces, "input_ids" and the like, each int64[windows, pieces], to logits [windows, pieces, labels]."""

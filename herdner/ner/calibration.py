@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from herdner.base.arrays import Floats
+
 Whole = NDArray[np.int64]
 
 _NEAREST = 1e-12  # probabilities closer to 0 or 1 count as this close: the log-odds of 0 and 1 are infinite

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.features import Extractor
+from herdner.base.arrays import Floats
 from herdner.crf.model import CRF, Links
 from herdner.inference import Backend, UnsupportedGraph, linear_chain, make_backend
 from herdner.ner.calibration import Beliefs, Calibration
@@ -21,7 +22,6 @@ from herdner.ner.recasing import reader
 from herdner.text.document import Document, Tagging
 from herdner.text.tags import Chunks, Scheme, chunks_from_states
 
-Floats = NDArray[np.float64]
 States = NDArray[np.int32]
 
 DEFAULT_BACKEND = "sum-product"  # with links; without them Viterbi is exact and faster

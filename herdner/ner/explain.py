@@ -28,6 +28,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
 from herdner.crf.model import Links
 from herdner.crf.weights import ChainWeights
 from herdner.ner.decode import Decoded, Decoder
@@ -38,7 +39,6 @@ from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.tags import Chunks, Span, split_tag, tags_from_spans
 
-Floats = NDArray[np.float64]
 Kind = Literal["feature", "transition", "link", "name", "rest"]
 KINDS: tuple[Kind, ...] = ("feature", "transition", "link", "name")
 BEST = "best"

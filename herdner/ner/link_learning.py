@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
 from herdner.base.seeds import child
 from herdner.crf.bayesian import sample_tables
 from herdner.crf.learning import Learner, LearningCurve, Step, learn
@@ -24,8 +25,6 @@ from herdner.ner.folds import TrainChain, held_out_unaries
 from herdner.ner.lessons import Lessons
 from herdner.ner.model import Model
 from herdner.ner.recipe import Recipe
-
-Floats = NDArray[np.float64]
 
 
 class Linked(NamedTuple):

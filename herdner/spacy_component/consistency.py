@@ -30,6 +30,7 @@ from spacy.tokens import Span as DocSpan
 from spacy.training import Example
 from spacy.util import logger
 
+from herdner.base.arrays import Floats
 from herdner.base.seeds import child
 from herdner.crf.learning import Learner
 from herdner.crf.rules import rule_from_text
@@ -47,7 +48,7 @@ from herdner.spacy_component.common import (
 )
 from herdner.spacy_component.evidence import OVERLAPS, Evidence, ask, entities_of, group_of, parser_before
 from herdner.spacy_component.pipe import SCORES, WRITES, EntityPipe
-from herdner.spacy_component.span_scores import Floats, Trust, tags_of
+from herdner.spacy_component.span_scores import Trust, tags_of
 from herdner.spacy_component.task import (
     CERTAIN,
     Asking,

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
 from herdner.text.tags import Span
 
-Floats = NDArray[np.float64]
 FLOOR = 1e-4  # a probability below counts as this: what is wrong and certain can still be overruled
 SPLIT = float(np.log(0.02))  # log-potential of a border where the tagger has none, and of none where it has one
 

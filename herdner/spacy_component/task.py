@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from spacy.tokens import Doc
 from spacy.tokens import Span as DocSpan
 
+from herdner.base.arrays import Floats
 from herdner.ner.layer import SkipChainLayer
 from herdner.spacy_component.common import Aligned, blocked_tokens, document_of
 from herdner.spacy_component.evidence import Evidence
-from herdner.spacy_component.span_scores import Floats, Trust, token_scores
+from herdner.spacy_component.span_scores import Trust, token_scores
 from herdner.text.tags import Span
 
 HIDDEN = "0"  # stands for a token that no rule may link
