@@ -157,6 +157,7 @@ def _regression(
     """
     # SciPy's optimisers take longer to import than a page to tag.
     from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+    from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
 
     sign, centre = np.where(right, 1.0, -1.0), np.array(origin)
 
@@ -166,7 +167,9 @@ def _regression(
         return float(counts @ np.logaddexp(0, -margin) + _PENALTY * off @ off), slope + 2 * _PENALTY * off
 
     bounds = [(0.0, None)] * n_weights + [(None, None)] * (len(origin) - n_weights)
-    return cast(Any, minimize(value_and_slope, centre, jac=True, method="L-BFGS-B", bounds=bounds)).x.tolist()
+    with threadpool_limits(1, "blas"):  # the last digits of its sums differ from one number of threads to the next
+        found = cast(Any, minimize(value_and_slope, centre, jac=True, method="L-BFGS-B", bounds=bounds))
+    return found.x.tolist()
 
 
 def _probability(odds: Floats) -> Floats:

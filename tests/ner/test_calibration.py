@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import spacy
+import threadpoolctl
 from altered import members_of, packed, with_checksum
 from data import news
 from hypothesis import given
@@ -368,3 +370,17 @@ def test_names_that_an_annotation_leaves_open_are_not_held_against_it(tagger):
     unary = np.full((5, len(labels)), -9.0)
     unary[np.arange(5), [labels.index(tag) for tag in found]] = 9.0
     assert right(("PER", "ORG")) == [False]  # whether there is a place is not known
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one processor")
+def test_what_is_fitted_does_not_depend_on_the_number_of_threads():
+    rng, n = np.random.default_rng(0), 40_000
+    labels = [("PER", "LOC", "ORG")[k] for k in rng.integers(0, 3, n)]
+    of_document = np.sort(rng.integers(0, 300, n))
+    said = Beliefs(rng.random(n), rng.random(n), rng.random(n) < 0.5, labels, rng.integers(1, 5, n), of_document)
+    right, counts = np.arange(n) % 3 == 0, np.linspace(0.5, 1, n)
+    found: list[Calibration] = []
+    for threads in (1, 2):
+        with threadpoolctl.threadpool_limits(threads, "blas"):
+            found.append(Calibration.fit(said, right, counts))
+    assert found[0] == found[1]
