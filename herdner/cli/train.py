@@ -161,7 +161,8 @@ def train(
 
     check_words(scheme, trainer, weights, objective)
     check_libraries(own_trainer=trainer == "herdner" and c1 == 0, scored=bool(dev))
-    check_outputs(output, curve)
+    check_writable(output)
+    check_figure(curve, "--figure")
     templates, learner = links(link, objective, l2, joint, scaled, language)
     sources, dev_sources = parse_sources(train), parse_sources(dev or [])
     check_not_input(output, [source.path for source in [*sources, *dev_sources]])
@@ -188,12 +189,6 @@ def train(
         "options": {**options, "particles": particles, "links": linked}, "training_documents": len(documents),
     }  # fmt: skip
     finish(tagger, output, card, weights, dev_documents, [Path(path).name for path, _ in dev_sources])
-
-
-def check_outputs(output: Path, figure: Path | None) -> None:
-    """Files that cannot be written must not cost a training run."""
-    check_writable(output)
-    check_figure(figure, "--figure")
 
 
 def check_words(scheme: str, trainer: str, weights: str, objective: str) -> None:

@@ -148,12 +148,10 @@ def _slices_of(look: Look, reading: Reading) -> list[Slice]:
     if file.format == "parquet":
         return _row_groups(file, reading)
     pieces = _text_pieces(file, reading) if file.format == "text" else []
-    return pieces or [_whole(file, reading)]
-
-
-def _whole(file: File, reading: Reading) -> Slice:
+    if pieces:
+        return pieces
     documents = sum(1 for _ in _read_file(file.path, file.format, reading))
-    return Slice(file.path, "file", 0, 0, 1, 0, documents, file.size)
+    return [Slice(file.path, "file", 0, 0, 1, 0, documents, file.size)]
 
 
 def _text_pieces(file: File, reading: Reading) -> list[Slice]:

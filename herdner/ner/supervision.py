@@ -74,7 +74,8 @@ def supervise(
         return documents, Supervision(seen, gold, allowed, allowed, None)
     _check_open(documents, gold)
     classes = dict.fromkeys(split_tag(tag)[1] for tag in seen)
-    classes |= dict.fromkeys(label for d in documents for tags in _open_tags(d) for _, label in choices(tags) or ())
+    places = [place for d in documents if d.open for place in d.open.places]
+    classes |= dict.fromkeys(label for place in places for _, label in choices(place.tags) or ())
     classes |= dict.fromkeys(label for d in documents if d.open for label in d.open.annotated or ())
     every = (tag for label in classes if label for tag in tags_of_class(label, scheme))
     labels = tuple(dict.fromkeys([*seen, "O", *every]))
@@ -127,10 +128,6 @@ def _check_number(tags: Sequence[str]) -> None:
         raise ValueError(
             f"{n:,} classes make {len(tags):,} tags, more than the {MOST_TAGS} of a model; join some classes"
         )
-
-
-def _open_tags(document: Document) -> set[str]:
-    return {place.tags for place in document.open.places} if document.open else set()
 
 
 def _check_open(documents: Sequence[Document], gold: Sequence[Sequence[str]]) -> None:

@@ -56,6 +56,13 @@ def test_what_is_allowed_is_what_the_marks_allow(scheme):
     assert n_checked > 30
 
 
+def test_classes_that_only_open_tags_name_come_in_the_order_of_the_text():
+    """Not in that of a set, which is another in each process: models of the same documents must be the same."""
+    names = [f"C{i}" for i in (5, 2, 7, 1, 6, 3)]
+    _, taught = supervise([document(["B-X", "O"], [f"{name}|O" for name in names])], None, "iob2")
+    assert list(taught.labels) == ["B-X", "O", "I-X", *(f"{p}-{name}" for name in names for p in "BI")]
+
+
 def test_tokens_outside_may_be_of_a_class_that_was_not_looked_for():
     documents = [replace(document(["B-X", "O"]), open=Open((), ("X",))), document(["B-Y", "O"])]
     _, taught = supervise(documents, None, "iob2")

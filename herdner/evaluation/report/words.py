@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from herdner.evaluation.consistency import right, told
 from herdner.evaluation.mistakes import Confusion, Example, FrequentMistake
-from herdner.evaluation.repeats import InconsistentName, Repeats
+from herdner.evaluation.repeats import Repeats
 from herdner.evaluation.report.values import Change, Report, System
 from herdner.evaluation.scores import ClassScores
 from herdner.evaluation.tabular import percent, points
@@ -227,7 +227,8 @@ def _consistency(report: Report) -> list[Block]:
     for system in report.systems:
         if names := system.inconsistent_names:
             parts.append(Text(f"Names that {system.name} gives several labels ('-': places that are no entity):"))
-            parts.append(Rows(["name", "document", "labels", "gold", "right"], [_name(name) for name in names], 4))
+            rows = [[n.name, n.document or "", told(n.labels), told(n.gold_labels), right(n)] for n in names]
+            parts.append(Rows(["name", "document", "labels", "gold", "right"], rows, 4))
     return parts
 
 
@@ -244,10 +245,6 @@ def _short_forms(systems: Sequence[System]) -> list[Block]:
     )
     header = ["prediction", *(cell for label in labels for cell in (f"short forms, {label}", "right"))]
     return [Text(said), Rows(header, rows)] if labels else []
-
-
-def _name(name: InconsistentName) -> list[str]:
-    return [name.name, name.document or "", told(name.labels), told(name.gold_labels), right(name)]
 
 
 def _kinds(report: Report) -> Rows:

@@ -160,7 +160,7 @@ def parse_record(line: str) -> tuple[dict[str, Any], list[str]]:
         raise ValueError(f"not JSON ({error}); expected one object a line") from None
     if not isinstance(record, dict):
         raise ValueError(f"a JSON {type(record).__name__}; expected an object with a text")
-    if "\\u" in line and _has_lone_surrogate(cast(object, record)):
+    if "\\u" in line and _LONE_SURROGATE.search(json.dumps(record, ensure_ascii=False)):
         return _mended(record), ["lone surrogates are replaced by U+FFFD"]
     return cast(dict[str, Any], record), []
 
@@ -173,10 +173,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key in keys if keys.count(key) > 1)
         raise _Twice(f"the key {json.dumps(twice)[:60]} is given twice; give it once")
     return found
-
-
-def _has_lone_surrogate(value: object) -> bool:
-    return _LONE_SURROGATE.search(json.dumps(value, ensure_ascii=False)) is not None
 
 
 def _mended(value: Any) -> Any:
