@@ -20,16 +20,19 @@ import textwrap
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
 import pytest
 from commands import Call
 from data import ELSEWHERE, REPOSITORY
 
-from herdner.cli import app
+import herdner
+from herdner.cli import app, run
 from herdner.ner.model_file import shipped_models
 
 DOCS = REPOSITORY / "docs"
+PACKAGE = Path(herdner.__file__).parent
 PAGES = DOCS / "pages"
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$", re.M | re.S)
 RUNNING = ("python", "sh")
@@ -192,6 +195,27 @@ def test_the_picture_of_the_floors_has_the_floors() -> None:
         *rows[1:-1],
         ["_ext", "Cython"],
     ]
+
+
+def test_a_text_goes_the_way_that_the_page_says(tmp_path: Path) -> None:
+    """Each function of the table on architecture is entered, in the order of the table."""
+    page = (DOCS / "pages" / "architecture.md").read_text(encoding="utf-8")
+    stages = re.findall(r"((?:`[\w.]+`(?:, )?)+) in `([\w/]+\.py)`", page)
+    way = [(file, name.split(".")[-1]) for names, file in stages for name in re.findall(r"`([\w.]+)`", names)]
+    entered: dict[tuple[str, str], None] = {}
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        place = Path(frame.f_code.co_filename)
+        if event == "call" and place.is_relative_to(PACKAGE):
+            entered.setdefault((place.relative_to(PACKAGE).as_posix(), frame.f_code.co_name))
+
+    sys.setprofile(note)
+    try:
+        run(["tag", str(REPOSITORY / "corpora" / "article.txt"), "--output", str(tmp_path / "names.jsonl")])
+    finally:
+        sys.setprofile(None)
+    assert len(way) > 15
+    assert [place for place in entered if place in set(way)] == way
 
 
 def test_files_that_the_map_of_compiled_code_names_are_there() -> None:
