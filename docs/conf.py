@@ -115,14 +115,23 @@ def prepare(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 # What axe misses in the theme's pages: captions are headings of no level, code and tables that scroll are out of reach
-# of the keys, and two parts at the sides have no name.
+# of the keys, two parts at the sides have no name, corners of tables are headers of nothing, the page of the search has
+# no heading, and parameters on lines of their own are a list of definitions without a term.
 _ACCESSIBLE = {
     '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
     "<pre>": '<pre tabindex="0">',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
     '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
     '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+    '<th class="head"><p></p></th>': "<td></td>",
+    '<div id="search-results">': '<h1>Search</h1>\n<div id="search-results">',
 }
+_PARAMETERS = re.compile(r'<dl>\n((?:<dd><em class="sig-param">.*</dd>\n)+)</dl>')
+
+
+def _parameters(found: re.Match[str]) -> str:
+    """The parameters of a signature, a line each."""
+    return found[1].replace("<dd>", '<span style="display: block; margin-left: 2rem">').replace("</dd>", "</span>")
 
 
 def accessible(app: Sphinx, error: Exception | None) -> None:
@@ -131,6 +140,7 @@ def accessible(app: Sphinx, error: Exception | None) -> None:
         html = page.read_text(encoding="utf-8")
         for there, wanted in _ACCESSIBLE.items():
             html = html.replace(there, wanted)
+        html = _PARAMETERS.sub(_parameters, html)
         page.write_text(html, encoding="utf-8", newline="\n")
 
 
