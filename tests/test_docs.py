@@ -14,6 +14,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -34,6 +35,7 @@ from herdner.ner.model_file import shipped_models
 DOCS = REPOSITORY / "docs"
 PACKAGE = Path(herdner.__file__).parent
 PAGES = DOCS / "pages"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$", re.M | re.S)
 RUNNING = ("python", "sh")
 WITH_NAMES = tuple(
@@ -183,6 +185,23 @@ def test_nothing_is_fetched_from_other_hosts(site: Path) -> None:
     fetched = re.compile(rb'<(?:script|img|iframe)[^>]+src="(?:https?:)?//|<link[^>]+(?:stylesheet|preconnect)[^>]+//')
     found = [path.name for path in site.rglob("*.html") if fetched.search(path.read_bytes())]
     assert not found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)")
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_axe_finds_nothing(site: Path, scheme: str, width: int) -> None:
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright, which drives the browser")
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python").Axe()
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 800})
+        # One of each kind: prose, tables, long signatures, options of commands, and what a script fills in.
+        for name in ("index", "backends", "api/crf", "commands", "search"):
+            page.goto((site / f"{name}.html").as_uri())
+            found = axe.run(page).response["violations"]
+            assert [(each["id"], each["nodes"][0]["html"]) for each in found] == [], name
+        browser.close()
 
 
 def test_the_picture_of_the_floors_has_the_floors() -> None:

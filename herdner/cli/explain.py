@@ -95,8 +95,9 @@ def explained(
     from herdner.text.failure import Failure
 
     missing: NoSuchName | None = None
-    found = False
+    found = read_any = False
     for number, document in enumerate(documents):
+        read_any = True
         if isinstance(document, Failure):
             report.fail(document.message)
             continue
@@ -111,6 +112,8 @@ def explained(
             yield document.id, mentions
     if missing is not None and not found:
         report.fail(missing)
+    elif name is not None and not read_any:
+        report.fail(f"there is no text in which {name!r} could stand")
 
 
 def show(found: Iterable[tuple[str | None, list[Explanation]]], most: int | None, headed: bool) -> None:

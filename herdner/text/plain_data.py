@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from herdner.text.entity import Entity
+from herdner.text.json_errors import not_json
 from herdner.text.open import Open, Place
 
 _KEYS = ("id", "text", "tokens", "tags", "entities", "open", "fields")
@@ -38,7 +39,7 @@ def object_of(text: str) -> dict[str, Any]:
     try:
         values: object = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"no document: not JSON ({error})") from None
+        raise ValueError(f"no document: {not_json(error)}") from None
     if not isinstance(values, dict):
         raise ValueError(f"no document: a JSON {type(values).__name__}; expected an object with a text")
     return cast("dict[str, Any]", values)

@@ -89,6 +89,13 @@ def test_what_cannot_be_explained_is_one_line(call: Call, options: list[str], co
     assert message in one_line(call("explain", ARTICLE, *options), code)
 
 
+def test_a_name_in_no_text_at_all_is_told(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").touch()
+    outcome = call("explain", tmp_path / "empty.txt", "--name", "Nairobi")
+    assert one_line(outcome, 1) == "herdner: there is no text in which 'Nairobi' could stand\n"
+    assert call("explain", tmp_path / "empty.txt").code == 0
+
+
 def test_names_that_are_given_are_shown(call: Call, tmp_path: Path) -> None:
     (tmp_path / "names.tsv").write_text("pier\tLOC\n", encoding="utf-8")
     text = b"The pier is long.\n"

@@ -26,6 +26,7 @@ from herdner.text.io.source import (
     read_lines,
     sources,
 )
+from herdner.text.json_errors import not_json
 from herdner.text.open import Open, Place
 
 logger = logging.getLogger(__name__)
@@ -157,7 +158,7 @@ def parse_record(line: str) -> tuple[dict[str, Any], list[str]]:
     except _Twice:
         raise
     except ValueError as error:
-        raise ValueError(f"not JSON ({error}); expected one object a line") from None
+        raise ValueError(f"{not_json(error)}; expected one object a line") from None
     if not isinstance(record, dict):
         raise ValueError(f"a JSON {type(record).__name__}; expected an object with a text")
     if "\\u" in line and _LONE_SURROGATE.search(json.dumps(record, ensure_ascii=False)):

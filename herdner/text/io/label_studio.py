@@ -20,6 +20,7 @@ from herdner.text.io.labels import Labels
 from herdner.text.io.marked import Doubt, Mark, annotated, failing, listed
 from herdner.text.io.source import FormatError, Source, read_chunks, sources
 from herdner.text.io.write import json_line, utf8
+from herdner.text.json_errors import not_json
 
 _KINDS = ("labels", "hypertextlabels")
 
@@ -58,7 +59,7 @@ def _tasks(source: Source, encoding: str) -> list[Any]:
         raise FormatError(f"{source.name}: nested too deeply for Label Studio's JSON") from None
     except ValueError as error:
         raise FormatError(
-            f"{source.name}: not JSON ({error}); expected Label Studio's export, JSON or JSON_MIN"
+            f"{source.name}: {not_json(error)}; expected Label Studio's export, JSON or JSON_MIN"
         ) from None
     if isinstance(tasks, dict):
         return [cast(object, tasks)]

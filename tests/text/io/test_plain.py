@@ -250,7 +250,7 @@ def test_jsonl_with_tokens():
         ('{"text": "a b", "tokens": ["a b"]}', "tokens are not strings without white space"),
         ('{"text": "ab", "tokens": "ab"}', "tokens are not strings"),
         ("[" * 200_000, "nested too deeply|not JSON"),
-        ('{"text": ' + "9" * 5000 + "}", "text is 9999|not JSON"),
+        ('{"text": ' + "9" * 5000 + "}", "text is 9999|a number has more than 4,300 digits"),
     ],
 )
 def test_jsonl_errors(record, message):
