@@ -108,9 +108,12 @@ def load_manifest(folder: Folder) -> Manifest:
     data = folder.read(NAME)
     try:
         values = _FILE.validate_json(data, strict=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        said = " ".join(f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}".split())
+        json.dumps(values.settings.inference, allow_nan=False)  # NaN is no JSON, and equals nothing later on
+    except ValueError as error:
+        said = str(error)
+        if isinstance(error, ValidationError):
+            first = error.errors(include_url=False)[0]
+            said = " ".join(f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}".split())
         message = f"{folder.url}/{NAME}: no manifest that this herdner reads ({said}); use another folder"
         raise ValueError(message) from None
     parts = [Part(index, part.first_document, part.input) for index, part in enumerate(values.parts)]

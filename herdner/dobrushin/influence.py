@@ -47,6 +47,22 @@ class Influence:
     theorem: str
     graph: TableGraph | None = field(default=None, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        arrays = [("starts", np.int64), ("sources", np.int32), ("values", np.float64)]
+        for name, dtype in arrays:
+            object.__setattr__(self, name, frozen(getattr(self, name), dtype, f"the {name} of an influence matrix"))
+        if any(getattr(self, name).ndim != 1 for name, _ in arrays) or len(self.values) != len(self.sources):
+            raise ValueError("starts, sources and values of an influence matrix are rows, the last two of one length")
+        starts, n_entries, n = self.starts, len(self.sources), len(self.starts) - 1
+        if n < 0 or starts[0] != 0 or starts[-1] != n_entries or (starts[1:] < starts[:-1]).any():
+            raise ValueError(
+                f"starts of an influence matrix must rise from 0 to the number of its entries, {n_entries}"
+            )
+        if n_entries and not (self.sources.min() >= 0 and self.sources.max() < n):
+            raise ValueError(f"sources of an influence matrix must be variables, 0 to {n - 1}")
+        if n_entries and not (self.values.min() >= 0 and self.values.max() < np.inf):
+            raise ValueError("an influence matrix holds finite numbers of at least 0")
+
     @classmethod
     def of_matrix(cls, matrix: ArrayLike | csr_array, theorem: str = "given") -> Influence:
         """A matrix of one's own, [V, V], dense or sparse: entry [i, j] bounds the influence of j on i."""
@@ -88,10 +104,6 @@ class Influence:
         values = np.zeros(len(self.values))
         values[a] = np.minimum(self.values[a], other.values[b])
         return replace(self, values=values, theorem=f"{self.theorem}, {other.theorem}")
-
-    def __post_init__(self) -> None:
-        for name, kind in (("starts", np.int64), ("sources", np.int32), ("values", np.float64)):
-            object.__setattr__(self, name, frozen(getattr(self, name), kind, name))
 
     @property
     def n_variables(self) -> int:

@@ -139,14 +139,14 @@ class Search:
 
     def run(self, order: NDArray[np.int32], epsilon: float) -> tuple[NDArray[np.int32], float, int]:
         """Algorithm 2 once: the new order, the bound of the old one, and how many first steps were left as they are."""
-        new = np.array(order, np.int32)
+        new = np.array(self._checked(order))
         before, left = self._descent.run(new, *self._important, epsilon, np.empty(len(new)))
         self.visited = self._descent.reset()
         return new, before, left
 
     def bound(self, order: NDArray[np.int32]) -> float:
         """The Dobrushin variation of an order."""
-        bound = self._descent.variation(order, *self._important)
+        bound = self._descent.variation(self._checked(order), *self._important)
         self._descent.reset()
         return bound
 
@@ -154,10 +154,18 @@ class Search:
         """The order without the steps that its bound does not depend on: those whose variable is drawn anew before it
         influences one of importance.
         """
+        order = self._checked(order)
         reach = np.empty(len(order), np.uint8)
         self._descent.mark_reaching(order, *self._important, reach)
         self._descent.reset()
         return order[reach.view(bool)]
+
+    def _checked(self, order: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The order. ValueError where it is no list of variables."""
+        named = Steps.of(order, self.influence).order
+        if named is None:
+            raise ValueError("the order of a search is a list of variables, not distributions")
+        return named
 
 
 def _iterated(search: Search, order: NDArray[np.int32], epsilon: float, iterations: int, began: float) -> OptimisedScan:

@@ -202,6 +202,24 @@ def test_norms_and_the_statement() -> None:
     assert "is below 1" in str(Influence.of_matrix(matrix).scaled(0.5 / total.one).total)
 
 
+@pytest.mark.parametrize(
+    ("starts", "sources", "values", "words"),
+    [
+        ([0, 1, 2], [1, 2], [0.5, 0.5], "sources of an influence matrix must be variables, 0 to 1"),
+        ([0, 1, 2], [1, -1], [0.5, 0.5], "sources of an influence matrix must be variables"),
+        ([0, 3, 2], [1, 0], [0.5, 0.5], "must rise from 0 to the number of its entries, 2"),
+        ([0, 1, 9], [1, 0], [0.5, 0.5], "must rise from 0"),
+        ([], [], [], "must rise from 0"),
+        ([0, 1, 2], [1, 0], [0.5], "the last two of one length"),
+        ([0, 1, 2], [[1, 0]], [0.5], "are rows"),
+        ([0, 1, 2], [1, 0], [0.5, np.nan], "finite numbers of at least 0"),
+    ],
+)
+def test_entries_made_by_hand_are_checked(starts, sources, values, words) -> None:
+    with pytest.raises(ValueError, match=words):
+        Influence(np.array(starts, np.int64), np.array(sources, np.int32), np.array(values), "given")
+
+
 def test_a_matrix_of_ones_own() -> None:
     matrix = np.array([[0, 0.3, 0], [0, 0, 0], [0.1, 0, 0]])
     found = Influence.of_matrix(matrix)

@@ -248,3 +248,11 @@ def test_nonsense_is_told() -> None:
         shortest_scan(influence, float("nan"))
     with pytest.raises(ValueError, match="iterations must be"):
         optimise_scan(influence, iterations=0)
+
+
+@pytest.mark.parametrize("order", [[0, 3], [-1], [2**31]])
+def test_a_search_takes_orders_of_its_variables_alone(order) -> None:
+    search = Search(Influence.of_matrix(np.full((3, 3), 0.1) - 0.1 * np.eye(3)), None)
+    for call in (lambda: search.run(order, 0.1), lambda: search.bound(order), lambda: search.without_idle_steps(order)):
+        with pytest.raises(ValueError, match="the scan names variable"):
+            call()

@@ -161,6 +161,7 @@ def backend(rng: Rng) -> Any:
         "driving": lambda: pick(rng, "sobol", "lfsr", "lfsr(1+x^3+x^5, 3)"),
         "loop": lambda: pick(rng, "auto", "general"),
         "table_counts": lambda: bool(rng.random() < 0.5),
+        "herded": lambda: bool(rng.random() < 0.7),
     }  # fmt: skip
     from herdner.inference import describe_backend
 

@@ -122,20 +122,20 @@ def _hostile(rng: Rng, whole: bytes) -> bytes:
 
 
 @cache
-def _limit() -> None:
+def limit_memory(more: int = MOST_BYTES) -> None:
     """From here on the process gets so much more memory, and a MemoryError for what is above that."""
     if Path("/proc/self/statm").exists():
         import resource
 
         taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (taken + MOST_BYTES, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_AS, (taken + more, resource.RLIM_INFINITY))
 
 
 def headers(rng: Rng) -> None:
     """What loads is a model; else there is a ModelError. Either takes little memory."""
     load, whole = pick(rng, (Model.load, model), (Model.load, model), (SkipChainLayer.load, layer))
     data = _hostile(rng, whole())
-    _limit()
+    limit_memory()
     try:
         load(io.BytesIO(data))
     except herdner.ModelError:

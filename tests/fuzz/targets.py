@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fuzz import documents, files, graphs, headers, outside, readers
+from fuzz import calls, documents, files, graphs, headers, outside, readers
 
 TARGETS: Mapping[str, Callable[[np.random.Generator], object]] = {
     "graphs": graphs.infer,
@@ -14,6 +14,9 @@ TARGETS: Mapping[str, Callable[[np.random.Generator], object]] = {
     "rules": documents.rules,
     "layer": documents.layer,
     "documents": documents.places,
+    "calls": calls.calls,
+    "odd-words": calls.rows,
+    "taggers": calls.tags,
     "models": files.models,
     "layers": files.layers,
     "graph-files": files.graph_files,

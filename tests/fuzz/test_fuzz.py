@@ -9,7 +9,7 @@ from fuzz.run import fuzz
 from fuzz.targets import TARGETS
 
 QUICK = 8  # cases of each target
-SLOW = {"manifests": 300, "spacy": 200}  # of those that take long; of others 2,000
+SLOW = {"manifests": 300, "spacy": 200, "calls": 1000}  # of those that take long; of others 2,000
 
 
 @pytest.mark.parametrize("target", TARGETS)
