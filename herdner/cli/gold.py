@@ -92,17 +92,14 @@ def _mended(found: Sequence[str], known: Collection[str], sources: Sequence[Sour
     """What to do where classes do not meet: name the corpus's own format, map classes, or train."""
     from herdner.corpora.registry import load_registry
 
-    corpora = [each for each in load_registry().values() if each.labels and each.format not in map(_format, sources)]
+    read_as = {source.format for source in sources}
+    corpora = [each for each in load_registry().values() if each.labels and each.format not in read_as]
     fitting = [each.format for each in corpora if set(found) <= set(each.classes)]
     if fitting:
         return f"read it as {sources[0].path}:{fitting[0]}"
     pairs = {label: target for label in found for target in known if label.lower()[:3] == target.lower()[:3]}
     example = pairs or {found[0]: min(known)}
     return "map them, as in " + " ".join(f"--map {old}={new}" for old, new in example.items())
-
-
-def _format(source: SourceFile) -> str:
-    return source.format
 
 
 def parse_sources(files: Iterable[str]) -> list[SourceFile]:
