@@ -1,6 +1,6 @@
 """No certificate of blocks is below the truth: random small linked chains, exact laws.
 
-    python tests/sound_blocks.py [--graphs 5000] [--first 0] [--far]
+    python tests/sound_blocks.py [--graphs 1000] [--first 0] [--far]
 
 The truth is the product of the kernels of the blocks, step by step, from every possible first state; nothing is drawn.
 Chains have two or three labels, some pairs of neighbouring labels forbidden, links of all strengths between and within

@@ -47,7 +47,15 @@ pixels: one weight 5.5%, sums 6.0%, blanket 6.9%, quasi-random 8.7%, Gibbs 9.3%.
 
 from __future__ import annotations
 
-from herdner.convergence.authors import COLUMNS, error_table, read_boltzmann, read_table, table_text
+from herdner.convergence.authors import (
+    COLUMNS,
+    error_table,
+    expectation_table,
+    read_boltzmann,
+    read_expectations,
+    read_table,
+    table_text,
+)
 from herdner.convergence.choice import ErrorBoundChoice, choose_error_bound
 from herdner.convergence.correlation import Correlation
 from herdner.convergence.counts import Counts, count, focus
@@ -69,6 +77,6 @@ from herdner.convergence.theorem import Convergence
 __all__ = [
     "COLUMNS", "Convergence", "Correlation", "Counts", "ErrorBoundChoice", "Errors", "Focus", "Lambdas", "approx_bound",
     "best_bins", "choose_bins", "choose_error_bound", "count", "dobrushin_coefficient", "error_table",
-    "expectation_error", "focus", "gibbs_kernel", "herding_bound", "joint", "rao_blackwell_bound",
-    "rao_blackwell_error", "read_boltzmann", "read_table", "table_text",
+    "expectation_error", "expectation_table", "focus", "gibbs_kernel", "herding_bound", "joint", "rao_blackwell_bound",
+    "rao_blackwell_error", "read_boltzmann", "read_expectations", "read_table", "table_text",
 ]  # fmt: skip

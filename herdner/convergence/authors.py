@@ -15,6 +15,9 @@ in [0, 0.5] and [0, 0.1] (G3) and [-0.5, 0.5] (G4). A smaller one:
 A table of results has a line for each power of two of sweeps and six columns, apart by tabulators: D^all, D^z,
 D^herding, D^approx, D^cor, D^bin, each the mean over runs. The line that it calls 2^k is after 2^(k - 1) sweeps, as the
 program counts one sweep as 2^1 (its first line has D^cor 0, as one sample must have, and Gibbs agrees with ours so).
+
+For Fig. 9 (G3) a table is one number a line, line k after 2^(k - 1) sweeps: how far the mean of the last variable is
+from its expectation, its values taken as 0 and 1, the mean over 100 trials.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from numpy.typing import NDArray
 from herdner.base.seeds import Seed, generator
 from herdner.convergence.counts import count
 from herdner.convergence.errors import Errors
+from herdner.convergence.focus import conditional
 from herdner.graph.builders import boltzmann
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import Graph
@@ -144,6 +148,34 @@ def _rows(errors: Sequence[Errors]) -> Iterator[tuple[float, ...]]:
         yield tuple(getattr(parts, column) for column in COLUMNS)
 
 
+def expectation_table(
+    graph: Graph, plan: Gibbs, lengths: Sequence[int], trials: int = 100, seed: Seed = None
+) -> NDArray[np.float64]:
+    """float64[2, lengths, 2]: after each of the rising ``lengths`` of sweeps, how far the mean of the last variable is
+    from its expectation, by its labels 0 and 1 and by its conditionals (Rao-Blackwell): the mean over ``trials``, and
+    their standard deviation (HGW19 Fig. 9).
+
+    As the authors do, a trial goes on where the one before it ended, with its state and its weights: all are parts of
+    one run.
+
+    Raises:
+        ValueError: There are other than two labels, no trials, or something does not fit `count`.
+    """
+    if trials < 1:
+        raise ValueError(f"trials must be at least 1, not {trials}")
+    found = count(graph, plan, [k * lengths[-1] + n for k in range(trials) for n in lengths], seed=seed)
+    target = found.focus.target
+    if target.shape[1] != 2:
+        raise ValueError(f"the mean of a variable is for two labels, 0 and 1, not for {target.shape[1]}")
+    visits = found.visits.sum(axis=1).reshape(trials, len(lengths), *target.shape)
+    before = np.concatenate([np.zeros_like(visits[:1, -1:]), visits[:-1, -1:]])
+    shares = (visits - before) / np.reshape(lengths, (-1, 1, 1))
+    truth = target[:, 1].sum()
+    off = np.abs([shares[..., 1].sum(axis=-1) - truth, shares.sum(axis=-1) @ conditional(target)[:, 1] - truth])
+    off = np.moveaxis(off, 0, -1)
+    return np.stack([off.mean(axis=0), off.std(axis=0, ddof=1) if trials > 1 else np.zeros(off.shape[1:])])
+
+
 def table_text(lengths: Sequence[int], table: NDArray[np.float64]) -> str:
     """A table as the authors write it: 512 sweeps are "2^10", then the columns with 15 digits, each before a tabulator.
 
@@ -183,3 +215,20 @@ def read_table(path: str | Path) -> tuple[list[int], NDArray[np.float64]]:
     if not rows:
         raise ValueError(f"{path}: an empty table of results")
     return lengths, np.array(rows)
+
+
+def read_expectations(path: str | Path) -> tuple[list[int], NDArray[np.float64]]:
+    """The sweeps and the errors of a table of one number a line (Fig. 9); ValueError that names the line."""
+    found: list[float] = []
+    with Path(path).open(encoding="utf-8", errors="replace") as stream:
+        for at, line in enumerate(stream, 1):
+            if line.strip():
+                found.append(_number(line.strip()))
+                if not 0 <= found[-1] < math.inf or len(found) > 62:
+                    raise ValueError(
+                        f"{path}, line {at}: expected one number of at least 0, on at most 62 lines, not"
+                        f" {line.strip()[:40]!r}"
+                    )
+    if not found:
+        raise ValueError(f"{path}: an empty table of results")
+    return [2**k for k in range(len(found))], np.array(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -63,7 +64,8 @@ def focus_of_labels(compiled: TableGraph, plan: Gibbs, sharing: Sharing, variabl
     if sharing.kind == "random-bins":
         return _focus_of_random_bins(whole, variable, sharing.n_bins)
     others = [j for j in range(whole.ndim) if j != variable]
-    z = np.indices([whole.shape[j] for j in others]).reshape(len(others), -1)
+    sizes = [whole.shape[j] for j in others]
+    z = np.indices(sizes).reshape(len(others), math.prod(sizes))  # one state of none beside a single variable
     if sharing.kind == "complete":
         keys = np.arange(z.shape[1], dtype=np.int64)
     elif sharing.kind == "bins":

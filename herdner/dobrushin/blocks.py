@@ -72,7 +72,7 @@ class BlockInfluence:
 
     def coupling_bounds(self, order: Iterable[int]) -> Floats:
         """float64[places]: a bound of the total variation distance between the law of each place's labels together,
-        after steps of the blocks in this ``order`` from any first state, and the target.
+        after steps of the blocks in this ``order`` from any first state that is possible, and the target.
         """
         p = np.ones(len(self.places))
         for block in order:

@@ -1,10 +1,12 @@
 """The parts of the error on a graph file of HGW19's authors, in their columns: to lay beside their result files.
 
     python scripts/papers/hgw19_raw.py GRAPH [--method dhg --bins 4] [--powers 24] [--runs 10] [--beside FILE]
+    python scripts/papers/hgw19_raw.py GRAPH --expectation labels [--runs 100] ..
 
 Prints D^all, D^z, D^herding, D^approx, D^cor and D^bin after 2, 4, .., 2^powers sweeps as their program does (see
 herdner.convergence.authors). With --beside, a table of theirs, each column as ours, theirs and how many standard errors
-of the difference lie between them, taking their runs to vary as ours do.
+of the difference lie between them, taking their runs to vary as ours do. --expectation has the numbers of Fig. 9
+instead, one a line after 1, 2, .., 2^(powers - 1) sweeps, of trials that go on where the last one ended.
 """
 
 from __future__ import annotations
@@ -16,8 +18,16 @@ from typing import Annotated, Literal
 import numpy as np
 import typer
 
-from herdner import Gibbs, bins, bounded_error, circular_dhg, dhg, gibbs, herded_gibbs, rdhg
-from herdner.convergence import COLUMNS, error_table, read_boltzmann, read_table, table_text
+from herdner import FactorGraph, Gibbs, bins, bounded_error, circular_dhg, dhg, gibbs, herded_gibbs, rdhg
+from herdner.convergence import (
+    COLUMNS,
+    error_table,
+    expectation_table,
+    read_boltzmann,
+    read_expectations,
+    read_table,
+    table_text,
+)
 
 Method = Literal["gibbs", "herded-gibbs", "dhg", "circular-dhg", "rdhg", "bounded-error"]
 
@@ -44,6 +54,18 @@ def beside(lengths: list[int], mean: np.ndarray, sd: np.ndarray, runs: int, path
     return "\n".join(lines)
 
 
+def expectations(
+    model: FactorGraph, plan: Gibbs, powers: int, trials: int, seed: int, kind: str, theirs: Path | None
+) -> str:
+    """The lines of a table of Fig. 9, or ours beside theirs."""
+    lengths = [2**k for k in range(powers)]
+    mean, sd = expectation_table(model, plan, lengths, trials, seed)[:, :, int(kind == "conditionals")]
+    if theirs is None:
+        return "".join(f"{value:.15f}\n" for value in mean)
+    rows = zip(lengths, mean, sd * np.sqrt(2 / trials), read_expectations(theirs)[1], strict=False)
+    return "".join(f"{n:9} {f'{a:.4g} / {b:.4g} ({(a - b) / max(e, 1e-300):+.1f})':>29}\n" for n, a, e, b in rows)
+
+
 def main(
     graph: Annotated[Path, typer.Argument(help="A graph file of the authors' format.")],
     method: Annotated[Method, typer.Option(help="Which sampler.")] = "herded-gibbs",
@@ -52,12 +74,18 @@ def main(
     powers: Annotated[int, typer.Option(min=1, max=32, help="Up to 2^POWERS sweeps.")] = 20,
     runs: Annotated[int, typer.Option(min=2, help="Runs that are averaged.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all runs.")] = 0,
+    expectation: Annotated[
+        Literal["labels", "conditionals"] | None, typer.Option(help="The error of the last variable's mean, by these.")
+    ] = None,
     theirs: Annotated[Path | None, typer.Option("--beside", help="A table of results of theirs.")] = None,
 ) -> None:
     """The parts of the error on a graph of HGW19's authors, in the columns of their result files."""
     lengths = [2**k for k in range(1, powers + 1)]
     try:
         plan, model = plan_of(method, n_bins, error_bound), read_boltzmann(graph)
+        if expectation is not None:
+            print(expectations(model, plan, powers, runs, seed, expectation, theirs), end="")
+            return
         grouped = bins(n_bins) if method == "gibbs" and n_bins != 16 else None
         mean, sd = error_table(model, plan, lengths, runs, seed, sharing=grouped, spread=True)
         print(table_text(lengths, mean) if theirs is None else beside(lengths, mean, sd, runs, theirs), end="\n")

@@ -7,6 +7,7 @@ and 90 features. Numbers are apart by commas; a file may be packed by gzip.
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -16,6 +17,7 @@ from typing import IO
 import numpy as np
 
 _PIECE = 10_000  # lines that are text at one time
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def read_uci(path: str | Path, name: str) -> np.ndarray:
                     found = np.concatenate([found, np.empty_like(found)])
                 found[n : n + len(rows)] = np.roll(rows, -form.target - 1, axis=1)
                 n += len(rows)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise SystemExit(f"{path}: cannot be read as {form.file}: {error}") from None
     if not n:
         raise SystemExit(f"{path}: is empty; {form.file} has {form.rows:,} lines")
@@ -95,11 +97,13 @@ def _numbers(lines: list[str], form: Format, path: Path, first: int) -> np.ndarr
 def _wrong(line: str, form: Format) -> str:
     """What is wrong with a line; empty where it is as it should be."""
     words = line.strip().split(",")
+    if not line.strip():
+        return f"empty, in place of {form.columns} numbers"
     if len(words) != form.columns:
         return f"{len(words)} numbers in place of {form.columns}"
     for word in words:
         try:
-            fine = bool(np.isfinite(np.float32(word)))
+            fine = "_" not in word and abs(float(word)) <= _LARGEST  # Python's own underscores are none here
         except ValueError:
             fine = False
         if not fine:

@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 from oracle import Oracle
 
-from herdner import Record, boltzmann, circular_dhg, dhg, herded_gibbs, make_backend, rdhg
-from herdner.convergence import COLUMNS, error_table, read_boltzmann, read_table, table_text
+from herdner import Record, boltzmann, chain, circular_dhg, dhg, herded_gibbs, make_backend, rdhg
+from herdner.convergence import (
+    COLUMNS,
+    error_table,
+    expectation_table,
+    read_boltzmann,
+    read_expectations,
+    read_table,
+    table_text,
+)
 
 SMALL = "3 2\n0.5\n-0.1\n0.25\n0 1 0.3\n1 2 -0.7\n"
 # The full graph G4 of HGW19 Fig. 4 and 6: all couplings in the order of the pairs, and the biases.
@@ -106,6 +114,44 @@ def test_dhg_gives_the_numbers_of_the_authors_on_their_graph(plan, theirs) -> No
     (found,) = error_table(g4(), plan, [2**19], runs=4, seed=1)
     np.testing.assert_allclose(found[[0, 1, 3, 4]], np.array(theirs)[[0, 1, 3, 4]], rtol=0.08)
     assert found[2] == pytest.approx(theirs[2], rel=0.4)
+
+
+def test_trials_of_an_expectation_are_parts_of_one_run() -> None:
+    """Beside the states of that run, of which the last variable's labels and their chances are averaged by hand."""
+    graph, lengths, trials = g4(), [1, 3, 8], 5
+    mean, sd = expectation_table(graph, dhg(n_bins=4), lengths, trials, seed=2)
+    kept = Record(best=False, marginals=False, every=1)
+    x = dhg(8 * trials, n_bins=4, record=kept).infer(graph, 2).samples[0]
+    joint = Oracle.of_graph(graph).probabilities.reshape((2,) * 8)
+    chances = np.array([joint[(*state[:-1], 1)] / joint[tuple(state[:-1])].sum() for state in x.tolist()])
+    truth = joint.sum(axis=tuple(range(7)))[1]
+    for at, n in enumerate(lengths):
+        for kind, values in enumerate((x[:, -1], chances)):
+            off = [abs(values[k * 8 : k * 8 + n].mean() - truth) for k in range(trials)]
+            assert mean[at, kind] == pytest.approx(np.mean(off), abs=1e-12)
+            assert sd[at, kind] == pytest.approx(np.std(off, ddof=1), abs=1e-12)
+
+
+def test_expectations_of_the_authors_are_read(tmp_path) -> None:
+    (tmp_path / "e.txt").write_text("0.5\n0.25\n\n0.125\n")
+    lengths, found = read_expectations(tmp_path / "e.txt")
+    assert lengths == [1, 2, 4]
+    assert found.tolist() == [0.5, 0.25, 0.125]
+    for text, words in (
+        ("", "empty table"),
+        ("0.5\nx\n", "line 2: expected one number"),
+        ("-1\n", "line 1"),
+        ("0.5 0.5\n", "line 1"),
+        ("nan\n", "line 1"),
+        ("0\n" * 63, "line 63"),
+    ):
+        (tmp_path / "e.txt").write_text(text)
+        with pytest.raises(ValueError, match=words):
+            read_expectations(tmp_path / "e.txt")
+    with pytest.raises(ValueError, match="trials must be at least 1"):
+        expectation_table(g4(), dhg(), [2], trials=0)
+    with pytest.raises(ValueError, match="two labels, 0 and 1, not for 3"):
+        expectation_table(chain(np.zeros((2, 3)), np.zeros((3, 3))), dhg(), [2])
 
 
 def test_dhg_is_algorithm_5_and_circular_dhg_is_not() -> None:

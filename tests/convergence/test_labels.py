@@ -161,3 +161,13 @@ def test_what_the_estimate_of_two_labels_cannot_take_is_told():
         _ = count(POTTS, gibbs(), [50], seed=1).correlation
     two = count(MIXED, gibbs(), [20000], variable=2, seed=1)
     assert two.correlation.total >= 0
+
+
+@pytest.mark.parametrize("sharing", [blanket(), complete_sharing(), neighbour_sum(), bins(4), random_bins(4)], ids=str)
+def test_a_single_variable_has_no_others(sharing) -> None:
+    """Its weight sees one probability, so that the herding part is all there is, but for random bins' own."""
+    graph = FactorGraph([3], [TableFactors([[0]], [[0.0, 1.0, 2.0]])])
+    (errors,) = count(graph, Gibbs(sharing=sharing), [1000], seed=1).errors
+    assert errors.cor + errors.approx + errors.z < 1e-12
+    assert errors.all <= errors.herding + errors.bin + 1e-12
+    assert errors.herding < 0.01

@@ -39,6 +39,7 @@ def test_what_is_found_decides_the_verdict_and_a_missing_result_is_told(tmp_path
     def written(theirs: float, far: int) -> str:
         rows = {"G1": [{"ours": {"all": 0.5}, "theirs": {"all": theirs}}]}
         results = {"rows": rows, "far": far, "compared": 20, "lengths": [512], "estimates": {}, "table1": {}}
+        results["means"] = {"lengths": [8], "rows": {}, "far": 0, "compared": 0}
         held = {"experiment": "hgw19_authors", "quick": True, "results": results}
         (tmp_path / "hgw19_authors.json").write_text(json.dumps(held))
         return page_of.page(page_of.results(tmp_path), {"hg16_fig5": "no matplotlib"})

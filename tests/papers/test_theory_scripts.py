@@ -28,6 +28,12 @@ def test_the_authors_numbers_are_met(tmp_path) -> None:
     found = json.loads((tmp_path / "hgw19_authors.json").read_text())["results"]
     assert found["compared"] == 108
     assert found["far"] <= 6, "of columns that are means of ten runs each"
+    means = found["means"]
+    assert means["compared"] == 48
+    words, agrees = papers_items.authors_means(found)
+    assert agrees, words
+    odd = means["rows"]["G3-small, DHG(32)"]["labels"]["standard errors apart"]
+    assert means["far"] == len([apart for apart in odd if abs(apart) > 3]) > 0, "their file of 32 bins is of 8"
     for name, value in found["table1"].items():
         assert found["estimates"][name] == pytest.approx(value, rel=0.01)
 
@@ -47,6 +53,10 @@ def test_ours_are_printed_beside_theirs(tmp_path) -> None:
     beside = CliRunner().invoke(app, [str(graph), *options, "--beside", str(results)])
     assert beside.exit_code == 0
     assert beside.stdout.count("(") == 6 * 6
+    options += ["--expectation", "labels"]
+    results.write_text(CliRunner().invoke(app, [str(graph), *options]).stdout)
+    beside = CliRunner().invoke(app, [str(graph), *options, "--beside", str(results)])
+    assert beside.stdout.count("(+0.0)") == 6
     graph.write_text("3 2\n0.5")
     wrong = CliRunner().invoke(app, [str(graph), *options])
     assert wrong.exit_code == 1
