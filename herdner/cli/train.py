@@ -174,10 +174,9 @@ def train(
     options = penalty(base, c1, c2, min_freq)
     tagger = Tagger(
         lexicon=word_knowledge(lexicon, language, classes, gazetteer or [], tokenizer) if adapted is None else None,
-        scheme=cast("Scheme", scheme) if adapted is None else adapted.model_.scheme,
-        max_iterations=iterations, trainer=cast("TrainerName", trainer),
+        scheme=cast("Scheme", scheme) if adapted is None else adapted.model_.scheme, max_iterations=iterations,
         templates=templates if adapted is None else None, learner=learner, n_folds=folds, n_particles=particles,
-        tokenizer=rules, **cast("dict[str, Any]", options),
+        tokenizer=rules, trainer=cast("TrainerName", trainer), **cast("dict[str, Any]", options),
     )  # fmt: skip
     fit(tagger, documents, iterations, dev_documents, base=adapted, **counts)
     draw(tagger, curve)
