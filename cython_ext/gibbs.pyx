@@ -216,7 +216,9 @@ cdef class Engine:
 
     def added_up(self, const uint16_t[::1] x=None):
         """The log-potential of a state, by default the present one, added up anew."""
-        return engine_added_up(self.e, engine_state(self.e) if x is None else &x[0])
+        if x is None:
+            return engine_added_up(self.e, engine_state(self.e))
+        return engine_added_up(self.e, &x[0] if x.shape[0] else NULL)
 
     def state(self, int64_t n):
         """int32[n]: the present state."""

@@ -141,6 +141,8 @@ def test_values_that_are_no_names(tagger, tmp_path):
         Names.of([("Winam", "ORG"), 3])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="there is no name"):
         Names.of([])
+    with pytest.raises(ValueError, match=r"an entry of names is \('Winam', 'ORG'\); Names.of makes entries"):
+        Names((("Winam", "ORG"),))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="strength of names is a number"):
         Names.of([("Winam", "ORG")], strength=math.nan)
     with pytest.raises(ValueError, match="hard of names is true or false, not 'false'"):

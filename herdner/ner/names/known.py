@@ -49,6 +49,9 @@ class Names:
                 raise ValueError(f"{choice} of names is true or false, not {value!r}")
         if not self.entries:
             raise ValueError("there is no name; give a name and its label at least")
+        for each in cast("tuple[object, ...]", self.entries):
+            if not isinstance(each, Known):
+                raise ValueError(f"an entry of names is {each!r}; Names.of makes entries of what users write")
 
     @staticmethod
     def read(path: str | os.PathLike[str] | IO[Any], *, encoding: str = "utf-8", **choices: Any) -> Names:
