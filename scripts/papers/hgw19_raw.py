@@ -46,11 +46,7 @@ def beside(lengths: list[int], mean: np.ndarray, sd: np.ndarray, runs: int, path
     lines = [f"{'sweeps':>9} " + "".join(f"{'D^' + name:>29}" for name in COLUMNS)]
     for n, ours, error in zip(lengths, mean, sd * np.sqrt(2 / runs), strict=True):
         if n in theirs:
-            cells = []
-            for a, b, e in zip(ours, theirs[n], error, strict=True):
-                apart = f"{(a - b) / e:+.1f}" if e > 0 else "same" if abs(a - b) < 1e-12 else "-"
-                cells.append(f"{f'{a:.4g} / {b:.4g} ({apart})':>29}")
-            lines.append(f"{n:9} " + "".join(cells))
+            lines.append(f"{n:9} " + "".join(map(_cell, ours, theirs[n], error)))
     return "\n".join(lines)
 
 
@@ -63,7 +59,13 @@ def expectations(
     if theirs is None:
         return "".join(f"{value:.15f}\n" for value in mean)
     rows = zip(lengths, mean, sd * np.sqrt(2 / trials), read_expectations(theirs)[1], strict=False)
-    return "".join(f"{n:9} {f'{a:.4g} / {b:.4g} ({(a - b) / max(e, 1e-300):+.1f})':>29}\n" for n, a, e, b in rows)
+    return "".join(f"{n:9} {_cell(a, b, e)}\n" for n, a, e, b in rows)
+
+
+def _cell(ours: float, theirs: float, error: float) -> str:
+    """Both, and how many standard errors they are apart."""
+    apart = f"{(ours - theirs) / error:+.1f}" if error > 0 else "same" if abs(ours - theirs) < 1e-12 else "-"
+    return f"{f'{ours:.4g} / {theirs:.4g} ({apart})':>29}"
 
 
 def main(
