@@ -47,8 +47,8 @@ def came() -> bool:
 
 @contextmanager
 def interruption_kept() -> Generator[None]:
-    """What fails in here after a Ctrl-C is the KeyboardInterrupt that it was: compiled libraries make errors of their
-    own of it, such as one of a type that cannot be built.
+    """Raises KeyboardInterrupt in place of any error that follows a Ctrl-C in here: compiled libraries turn the one
+    into the other, such as an error that says that a type cannot be built.
     """
     try:
         yield

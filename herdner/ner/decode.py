@@ -257,7 +257,8 @@ class Decoder:
             raise UnsupportedGraph(f"{error}; or leave the links out (links=False; --set links=false)") from None
         chunks = chunks_from_states(found.states, self.labels, offsets)
         if uncertainty and chunks.labels:
-            sure = mean_confidences(self.particles, unary, offsets, links, backend, rng, found, chunks)
+            particles = [(share, crf.without_borders()) for share, crf in self.particles]
+            sure = mean_confidences(particles, unary, offsets, links, backend, rng, found, chunks)
         else:
             sure = chain.confidences(unary, offsets, links, found, chunks, starts)
         return self._parts(documents, starts, found.states, chunks, sure)
