@@ -27,7 +27,7 @@ from herdner.cli.serve import serve
 from herdner.cli.suggest import suggest
 from herdner.cli.tag import tag
 from herdner.cli.train import train
-from herdner.cli.usage import UsageError
+from herdner.cli.usage import UsageError, plainly
 
 app = typer.Typer(name="herdner", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 for command in (tag, suggest, explain, train, evaluate, report, backends, denoise, scan, serve):
@@ -68,7 +68,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             print(error.format_message(), file=sys.stderr)
             return 2
         path = error.ctx.command_path if error.ctx is not None else "herdner"
-        complain(f"{error.format_message()} (see {getattr(error, 'see', f'{path} --help')})")
+        complain(f"{plainly(error)} (see {getattr(error, 'see', f'{path} --help')})")
         code = 2
     except typer.Exit as exit:
         code = exit.exit_code

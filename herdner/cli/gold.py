@@ -141,6 +141,7 @@ def read_gold(
     """
     from herdner.corpora.reading import read
     from herdner.text.io.doubts import Doubts
+    from herdner.text.io.labels import relabel
 
     documents: list[Document] = []
     for source in sources:
@@ -155,7 +156,7 @@ def read_gold(
                     left.append(document)
                     continue
                 check_borders(document, doubts)
-                documents.append(document if labels is None else mapped(document, labels))
+                documents.append(document if labels is None else relabel(document, labels))
         if left and (strict or len(documents) == before):
             raise ValueError(f"{source.path}: document {left[0].id!r} has no annotation; give an annotated file")
         if left:
@@ -175,14 +176,6 @@ def check_borders(document: Document, doubts: Doubts) -> None:
         doubts.add("a name that ends within a token is widened to it", times=found.n_widened)
     if found.n_dropped:
         doubts.add("a name without a token of its own is left out", times=found.n_dropped)
-
-
-def mapped(document: Document, labels: Labels) -> Document:
-    """The document with its classes renamed, and without those that are dropped."""
-    from herdner.text.io.labels import rename
-
-    named = ((span, rename(span.label, labels)) for span in document.spans or ())
-    return document.with_spans([span._replace(label=label) for span, label in named if label is not None])
 
 
 def bare(document: Document) -> Document:

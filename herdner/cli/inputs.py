@@ -59,10 +59,12 @@ ENDINGS = 5  # of files that are left out, which are named
 
 
 class Input(NamedTuple):
-    """A file, or what else a reader looks into by itself, and the name of its format."""
+    """A file, or what else a reader looks into by itself, and the name of its format; None of a folder without files
+    that tell theirs.
+    """
 
     source: str | Source
-    format: str
+    format: str | None
 
     @property
     def path(self) -> str:
@@ -161,7 +163,7 @@ def _in_folder(folder: Path, format: str | None, patterns: Sequence[str]) -> lis
         chosen = [file for file, own in told if own is not None and format in (None, own)]
         kinds = [format or format_of(file) or "text" for file in chosen]
         if not chosen:  # the endings of the corpora's own formats vary: their readers look for the files themselves
-            return [Input(str(folder), format or "text")]
+            return [Input(str(folder), format)]
         _tell_left_out(folder, set(files) - set(chosen))
     return [Input(Source(str(file), file.name, file, None), kind) for file, kind in zip(chosen, kinds, strict=True)]
 
@@ -212,8 +214,13 @@ def read(
     """The documents of all inputs; what cannot be read is a `Failure`, and the next document or file follows.
     ``options`` are of the readers that take them.
     """
+    from herdner.text.failure import Failure
+    from herdner.text.io import FormatError
     from herdner.text.io.formats import read_items
 
     for source, format in inputs:
-        yield from read_items(source, format, encoding, **options)
+        if format is None:
+            yield Failure(FormatError(f"{source}: no file here has an ending that tells its format; add --pattern"))
+        else:
+            yield from read_items(source, format, encoding, **options)
         done()

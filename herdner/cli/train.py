@@ -13,7 +13,7 @@ import typer
 
 from herdner.base.files import replacing
 from herdner.cli.common import command, complain, progress
-from herdner.cli.gold import bare, classes_of, mapped, parse_map, parse_sources, read_gold, show
+from herdner.cli.gold import bare, classes_of, parse_map, parse_sources, read_gold, show
 from herdner.cli.options import MapLabelsOption, MapOption, StrictOption
 from herdner.cli.usage import UsageError, check_choice, check_figure, check_not_input, check_writable, wrong_use
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from herdner.ner.chains import TrainerName
     from herdner.ner.lexicon import Lexicon
     from herdner.text.document import Document
-    from herdner.text.io.labels import Labels
     from herdner.text.tags import Scheme
     from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
@@ -168,7 +167,7 @@ def train(
     check_not_input(output, [source.path for source in [*sources, *dev_sources]])
     adapted, rules = base_of(context, base, language)
     tokenizer = Tokenizer(rules)
-    read = partial(read_renamed, tokenizer, map_labels, parse_map(map_ or ()), strict)
+    read = partial(read_gold, tokenizer=tokenizer, map_labels=map_labels, labels=parse_map(map_ or ()), strict=strict)
     documents, counts = read_apart(sources, read, adapted, weight, guideline)
     dev_documents = read(dev_sources)  # now: a bad file must not cost a training run
     options = penalty(base, c1, c2, min_freq)
@@ -269,26 +268,6 @@ def base_of(context: typer.Context, base: str | None, language: str) -> tuple[Ta
             )
     adapted = load(base)
     return adapted, adapted.model_.tokenizer
-
-
-def read_renamed(
-    tokenizer: Tokenizer, map_labels: bool, labels: Labels | None, strict: bool, sources: list[SourceFile]
-) -> list[Document]:
-    """All annotated documents of the sources with renamed classes, those of what is left open too."""
-    documents = read_gold(sources, tokenizer, map_labels, strict=strict)
-    return documents if labels is None else [renamed(document, labels) for document in documents]
-
-
-def renamed(document: Document, labels: Labels) -> Document:
-    """With renamed classes. Tags beside open ones stay what they are: what a B or an I says there, spans would not."""
-    from herdner.text.io.labels import rename
-    from herdner.text.tags import split_tag
-
-    if document.open is None:
-        return mapped(document, labels)
-    pairs = [(prefix, label and rename(label, labels)) for prefix, label in map(split_tag, document.tags or ())]
-    opened = replace(document, open=document.open.renamed(lambda label: rename(label, labels)))
-    return opened.with_tags([f"{prefix}-{label}" if label else "O" for prefix, label in pairs])
 
 
 def read_apart(

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 UsageError: Any = typer.BadParameter.__mro__[1]
 
 FIGURES = (".png", ".svg", ".pdf")
+# What a value was to be, by pydantic's word for what it is not.
+_EXPECTED = {
+    "int_parsing": "a whole number", "int_from_float": "a whole number", "float_parsing": "a number",
+    "greater_than_equal": "at least {ge:.12g}", "less_than_equal": "at most {le:.12g}",
+}  # fmt: skip
 
 
 @contextmanager
@@ -33,6 +38,17 @@ def wrong_use(option: str = "", see: str | None = None) -> Generator[None]:
         if see is not None:
             wrong.see = see
         raise wrong from None
+
+
+def plainly(error: Any) -> str:
+    """What a wrong use says, in words of our own where pydantic said it, by which Typer checks values."""
+    if type(error.__cause__).__name__ != "ValidationError":
+        return error.format_message()
+    found = error.__cause__.errors()[0]
+    expected = _EXPECTED.get(found["type"])
+    if expected is None:
+        return error.format_message().replace("Value error, ", "")
+    return f"{error.param.opts[0]} {found['input']}: expected {expected.format(**found.get('ctx', {}))}"
 
 
 def options_of(pairs: Sequence[str] | None, option: str = "--set") -> dict[str, str]:

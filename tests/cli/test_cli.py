@@ -93,6 +93,10 @@ def test_a_folder_stands_for_its_files(call: Call, model: str, tmp_path: Path) -
     assert [record["id"] for record in records(outcome.out)] == ["b.txt", "sub/a.txt"]
     assert "1 file is left out (1 .png)" in one_line(outcome, 0)
     assert one_line(call("tag", tmp_path / "sub", "-i", "jsonl", "-m", model), 1).count("no file named")
+    (tmp_path / "empty").mkdir()
+    outcome = call("tag", tmp_path / "empty", tmp_path / "b.txt", "-m", model, "-f", "jsonl")
+    assert "empty: no file here has an ending that tells its format" in one_line(outcome, 1)
+    assert [record["text"] for record in records(outcome.out)] == ["In Kenya."]
 
 
 def test_processes_give_the_results_of_one(call: Call, model: str, tmp_path: Path) -> None:

@@ -159,7 +159,8 @@ def test_names_below_a_confidence_are_left_out(call: Call, model: str, tmp_path:
     kept = records(call("tag", tmp_path / "a.txt", "-m", model, "-f", "jsonl", "--min-confidence", least - 1e-6).out)
     assert kept[0]["entities"] == [entity for entity in all_ if entity["confidence"] >= least]
     assert 0 < len(kept[0]["entities"]) < len(all_)
-    assert call("tag", tmp_path / "a.txt", "-m", model, "--min-confidence", 1.5).code == 2
+    told = one_line(call("tag", tmp_path / "a.txt", "-m", model, "--min-confidence", 1.5), 2)
+    assert told == "herdner: --min-confidence 1.5: expected at most 1 (see herdner tag --help)\n"
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.html"])

@@ -66,6 +66,8 @@ def test_json_lines_name_the_annotated_classes():
 def test_classes_are_renamed_where_they_are_open_too():
     document = relabel(partly(), {"PER": "person", "ORG": None}, "iob2")
     assert document.open_tokens() == {1: "?", 3: "person|O", 4: "B-LOC|O"}
+    inside = relabel(Document.from_tokens([["Ada", "Byron"]], [["?", "I-PER"]]), {"PER": "person"})
+    assert inside.tags == ["O", "I-person"], "the name may have begun where the tag is open"
     assert Open((), ("PER", "ORG")).renamed({"PER": "person", "ORG": None}.get).annotated == ("person",)
 
 

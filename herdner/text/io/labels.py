@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from herdner.text.document import Document
 from herdner.text.entity import Entity
-from herdner.text.tags import Scheme, Span, spans_from_tags, tags_from_spans
+from herdner.text.tags import Scheme, split_tag
 
 # Old name to new, None to drop the class; "*" speaks for the classes not named, which otherwise stay as they are.
 Labels = Mapping[str, str | None]
@@ -36,13 +36,17 @@ def renamed(entities: Iterable[Entity], labels: Labels | None) -> list[Entity]:
     return [Entity(e.start, e.end, label, e.text, e.confidence) for e, label in pairs if label is not None]
 
 
-def relabel(document: Document, labels: Labels | None, scheme: Scheme) -> Document:
-    """The tags with renamed classes, in another scheme; a document without tags stays as it is."""
+def relabel(document: Document, labels: Labels | None, scheme: Scheme = "iob2") -> Document:
+    """The document with its classes renamed, those of what is open too; one without tags stays as it is.
+
+    Its tags are written in the ``scheme``, but keep their prefixes where some are open: what a B or an I says beside
+    an open tag, spans would not.
+    """
     if document.tags is None:
         return document
-    if document.open is not None:
-        document = replace(document, open=document.open.renamed(lambda label: rename(label, labels)))
-    found = spans_from_tags(document.tags or (), document.sentence_offsets)
-    named = ((span, rename(span.label, labels)) for span in found)
-    spans = [Span(span.start, span.end, label) for span, label in named if label is not None]
-    return document.with_tags(tags_from_spans(spans, document.n_tokens, scheme, document.sentence_offsets))
+    if document.open is None:
+        named = ((span, rename(span.label, labels)) for span in document.spans or ())
+        return document.with_spans([span._replace(label=label) for span, label in named if label is not None], scheme)
+    pairs = [(prefix, label and rename(label, labels)) for prefix, label in map(split_tag, document.tags)]
+    opened = replace(document, open=document.open.renamed(lambda label: rename(label, labels)))
+    return opened.with_tags([f"{prefix}-{label}" if label else "O" for prefix, label in pairs])
