@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from herdner._ext import herding as loops
+from herdner.base.arrays import Floats, Int64s
 from herdner.base.seeds import Seed, generator
 
 _OPERATIONS = 2**26  # of a loop at a time, so that Ctrl-C is answered
@@ -21,16 +22,12 @@ class Herded:
     The moments of the samples miss the wanted ones by (weights - weights at the start) / T.
     """
 
-    samples: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    samples: Int64s
+    weights: Floats
 
 
 def herd(
-    features: ArrayLike,
-    moments: ArrayLike,
-    n_samples: int,
-    weights: ArrayLike | None = None,
-    seed: Seed = None,
+    features: ArrayLike, moments: ArrayLike, n_samples: int, weights: ArrayLike | None = None, seed: Seed = None
 ) -> Herded:
     """Herding with any feature map: sample x maximises <weights, features[x]>, then weights += moments - features[x].
 
@@ -63,12 +60,7 @@ def herd(
     return Herded(samples, state)
 
 
-def herd_categorical(
-    p: ArrayLike,
-    n_samples: int,
-    weights: ArrayLike | None = None,
-    seed: Seed = None,
-) -> Herded:
+def herd_categorical(p: ArrayLike, n_samples: int, weights: ArrayLike | None = None, seed: Seed = None) -> Herded:
     """Herding for one categorical distribution ``p`` [K], HGW19 Algorithm 3: the features are indicators of the labels.
 
     Each label's count is within K - 1 of T p, for K = 2 within 1 (HG16 Lemma 1), from the default start, which is p,
@@ -97,7 +89,7 @@ def herd_categorical(
     return Herded(samples, state / whole)
 
 
-def _random_weights(parts: NDArray[np.int64], whole: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _random_weights(parts: Int64s, whole: int, rng: np.random.Generator) -> Int64s:
     """Uniform on the simplex {w >= p - 1, sum of w = 0} of the possible labels, which herding never leaves."""
     possible = np.flatnonzero(parts)
     above = np.rint((len(possible) - 1) * whole * rng.dirichlet(np.ones(len(possible)))).astype(np.int64)
@@ -107,7 +99,7 @@ def _random_weights(parts: NDArray[np.int64], whole: int, rng: np.random.Generat
     return weights
 
 
-def _in_pieces(n_samples: int, cost: int, fill: Callable[[NDArray[np.int64]], None]) -> NDArray[np.int64]:
+def _in_pieces(n_samples: int, cost: int, fill: Callable[[Int64s], None]) -> Int64s:
     if n_samples < 0:
         raise ValueError(f"n_samples must be at least 0, not {n_samples}")
     samples = np.empty(n_samples, np.int64)
@@ -117,14 +109,14 @@ def _in_pieces(n_samples: int, cost: int, fill: Callable[[NDArray[np.int64]], No
     return samples
 
 
-def _row(values: ArrayLike, n: int, name: str) -> NDArray[np.float64]:
+def _row(values: ArrayLike, n: int, name: str) -> Floats:
     array = _finite(values, name)
     if array.shape != (n,):
         raise ValueError(f"{name} must list {n} numbers, not have shape {array.shape}")
     return array
 
 
-def _finite(values: ArrayLike, name: str) -> NDArray[np.float64]:
+def _finite(values: ArrayLike, name: str) -> Floats:
     array = np.ascontiguousarray(values, np.float64)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must hold finite numbers")

@@ -1,11 +1,9 @@
-import numpy as np
-from numpy.typing import NDArray
-
+from herdner.base.arrays import Int32s
 from herdner.graph.conditionals import Conditionals
 
 class Ascent:
     moved: int
     gain: float
-    def __init__(self, conditionals: Conditionals, x: NDArray[np.int32]) -> None: ...
+    def __init__(self, conditionals: Conditionals, x: Int32s) -> None: ...
     def climb(self, i: int) -> int: ...
     def repair(self, i: int, key: int, sweep: int) -> int: ...

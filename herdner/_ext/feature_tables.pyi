@@ -1,6 +1,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
+
 class WordTable:
     def __init__(self, table: NDArray[np.uint64]) -> None: ...
 
@@ -11,6 +13,6 @@ class FeatureWeights:
         keys: NDArray[np.uint64],
         starts: NDArray[np.uint32],
         labels: NDArray[np.uint8],
-        weights: NDArray[np.float64],
+        weights: Floats,
         n_labels: int,
     ) -> None: ...

@@ -5,6 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.feature_tables import FeatureWeights, WordTable
+from herdner.base.arrays import Floats, Int32s, Int64s
 
 TYPE_ATTRIBUTES: tuple[str, ...]
 POSITION_ATTRIBUTES: tuple[str, ...]
@@ -15,12 +16,12 @@ MAX_OFFSET: int
 PHRASE_GOES_ON: int
 
 class PlanArrays(TypedDict):
-    singles: NDArray[np.int32]
+    singles: Int32s
     single_seeds: NDArray[np.uint64]
-    conjunctions: NDArray[np.int32]
-    conjunction_starts: NDArray[np.int32]
+    conjunctions: Int32s
+    conjunction_starts: Int32s
     conjunction_seeds: NDArray[np.uint64]
-    elsewhere: NDArray[np.int32]
+    elsewhere: Int32s
     elsewhere_seeds: NDArray[np.uint64]
     n_occurrences: int
     window: int
@@ -34,15 +35,8 @@ class Extractor:
         n_gazetteers: int,
         weights: FeatureWeights | None = None,
     ) -> None: ...
-    def keys(
-        self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]: ...
+    def keys(self, tokens: Sequence[str], sentence_offsets: Int64s) -> tuple[Int64s, NDArray[np.uint64]]: ...
     def origins(
-        self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64], chosen: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int32], NDArray[np.uint64]]: ...
-    def scores(
-        self,
-        tokens: Sequence[str],
-        sentence_offsets: NDArray[np.int64],
-        documents: NDArray[np.int64] | None = None,
-    ) -> NDArray[np.float64]: ...
+        self, tokens: Sequence[str], sentence_offsets: Int64s, chosen: Int64s
+    ) -> tuple[Int64s, NDArray[np.uint64], Int32s, NDArray[np.uint64]]: ...
+    def scores(self, tokens: Sequence[str], sentence_offsets: Int64s, documents: Int64s | None = None) -> Floats: ...

@@ -1,20 +1,12 @@
-import numpy as np
-from numpy.typing import NDArray
-
+from herdner.base.arrays import Floats, Int32s
 from herdner.graph.conditionals import Conditionals
 
 class MeanField:
     change: float
-    def __init__(self, conditionals: Conditionals, q: NDArray[np.float64], damping: float) -> None: ...
+    def __init__(self, conditionals: Conditionals, q: Floats, damping: float) -> None: ...
     def sweep(self, i: int) -> int: ...
 
 def expected(
-    q: NDArray[np.float64],
-    sizes: NDArray[np.int32],
-    scopes: NDArray[np.int32],
-    table_of_factor: NDArray[np.int32],
-    scale: NDArray[np.float64],
-    tables: NDArray[np.float64],
-    f: int,
+    q: Floats, sizes: Int32s, scopes: Int32s, table_of_factor: Int32s, scale: Floats, tables: Floats, f: int
 ) -> tuple[float, int]: ...
-def entropy(q: NDArray[np.float64], sizes: NDArray[np.int32], i: int) -> tuple[float, int]: ...
+def entropy(q: Floats, sizes: Int32s, i: int) -> tuple[float, int]: ...

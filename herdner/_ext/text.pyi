@@ -1,23 +1,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
+from herdner.base.arrays import Int64s
 
 def place(
     text: str, splits: Mapping[str, tuple[str, ...]], long_splits: Mapping[str, tuple[str, ...]]
-) -> tuple[tuple[list[str], NDArray[np.int64], NDArray[np.int64]], set[str]]: ...
-def misplaced(
-    text: str,
-    tokens: Sequence[str],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-) -> str | None: ...
+) -> tuple[tuple[list[str], Int64s, Int64s], set[str]]: ...
+def misplaced(text: str, tokens: Sequence[str], starts: Int64s, ends: Int64s, offsets: Int64s) -> str | None: ...
 
 class SentenceLoop:
     def __init__(
         self, titles: Iterable[str], starters: Iterable[str], marks: str, closers: str, openers: str
     ) -> None: ...
-    def offsets(
-        self, text: str, tokens: list[str], starts: NDArray[np.int64], ends: NDArray[np.int64]
-    ) -> NDArray[np.int64]: ...
+    def offsets(self, text: str, tokens: list[str], starts: Int64s, ends: Int64s) -> Int64s: ...

@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 T = TypeVar("T", bound=np.generic)
 Floats = NDArray[np.float64]
+Int32s = NDArray[np.int32]  # labels, variables
+Int64s = NDArray[np.int64]  # places, numbers of things
 
 
 class _Owner(np.ndarray[Any, Any]):

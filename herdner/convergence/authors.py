@@ -27,8 +27,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed, generator
 from herdner.convergence.counts import count
 from herdner.convergence.errors import Errors
@@ -127,7 +127,7 @@ def _number(word: str) -> float:
 def error_table(
     graph: Graph, plan: Gibbs, lengths: Sequence[int], runs: int = 10, seed: Seed = None, *,
     sharing: Sharing | None = None, spread: bool = False,
-) -> NDArray[np.float64]:  # fmt: skip
+) -> Floats:  # fmt: skip
     """float64[lengths, 6]: `COLUMNS` after each of ``lengths`` sweeps, the mean over ``runs``; with ``spread`` their
     standard deviations, [2, lengths, 6].
 
@@ -150,7 +150,7 @@ def _rows(errors: Sequence[Errors]) -> Iterator[tuple[float, ...]]:
 
 def expectation_table(
     graph: Graph, plan: Gibbs, lengths: Sequence[int], trials: int = 100, seed: Seed = None
-) -> NDArray[np.float64]:
+) -> Floats:
     """float64[2, lengths, 2]: after each of the rising ``lengths`` of sweeps, how far the mean of the last variable is
     from its expectation, by its labels 0 and 1 and by its conditionals (Rao-Blackwell): the mean over ``trials``, and
     their standard deviation (HGW19 Fig. 9).
@@ -176,7 +176,7 @@ def expectation_table(
     return np.stack([off.mean(axis=0), off.std(axis=0, ddof=1) if trials > 1 else np.zeros(off.shape[1:])])
 
 
-def table_text(lengths: Sequence[int], table: NDArray[np.float64]) -> str:
+def table_text(lengths: Sequence[int], table: Floats) -> str:
     """A table as the authors write it: 512 sweeps are "2^10", then the columns with 15 digits, each before a tabulator.
 
     Raises:
@@ -190,7 +190,7 @@ def table_text(lengths: Sequence[int], table: NDArray[np.float64]) -> str:
     return "".join(lines)
 
 
-def read_table(path: str | Path) -> tuple[list[int], NDArray[np.float64]]:
+def read_table(path: str | Path) -> tuple[list[int], Floats]:
     """The sweeps and the columns [sweeps, 6] of a table of the authors' format; ValueError that names the line."""
     lengths, rows = list[int](), list[list[float]]()
     with Path(path).open(encoding="utf-8", errors="replace") as stream:
@@ -217,7 +217,7 @@ def read_table(path: str | Path) -> tuple[list[int], NDArray[np.float64]]:
     return lengths, np.array(rows)
 
 
-def read_expectations(path: str | Path) -> tuple[list[int], NDArray[np.float64]]:
+def read_expectations(path: str | Path) -> tuple[list[int], Floats]:
     """The sweeps and the errors of a table of one number a line (Fig. 9); ValueError that names the line."""
     found: list[float] = []
     with Path(path).open(encoding="utf-8", errors="replace") as stream:

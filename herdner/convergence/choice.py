@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats, Int64s
 from herdner.base.checks import whole
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, compile_tables
@@ -35,9 +35,9 @@ class ErrorBoundChoice:
 
     error_bound: float | None
     tried: tuple[float, ...]
-    lengths: NDArray[np.int64]
-    differences: NDArray[np.float64]
-    falls: NDArray[np.float64]
+    lengths: Int64s
+    differences: Floats
+    falls: Floats
 
 
 def choose_error_bound(
@@ -62,7 +62,7 @@ def choose_error_bound(
     compiled, rng = compile_tables(graph), generator(seed)
     lengths = np.array([n_sweeps >> k for k in reversed(range(_HALVINGS + 1))], np.int64)
 
-    def marginals(plan: Gibbs, child: int) -> NDArray[np.float64]:
+    def marginals(plan: Gibbs, child: int) -> Floats:
         results = [replace(plan, n_sweeps=int(n)).infer(compiled, child).marginals for n in lengths]
         return np.array(results)
 

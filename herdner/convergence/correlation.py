@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from herdner.base.arrays import Floats
 from herdner.convergence.enumeration import MOST_KERNEL, sweep_kernel
 from herdner.convergence.focus import Focus, conditional
 
@@ -32,12 +33,12 @@ class Correlation:
             depends on the label it gave last; 0 where y never returned after one of the labels.
     """
 
-    chances: NDArray[np.float64]
-    t: NDArray[np.float64]
-    depend: NDArray[np.float64]
+    chances: Floats
+    t: Floats
+    depend: Floats
 
     @property
-    def contributions(self) -> NDArray[np.float64]:
+    def contributions(self) -> Floats:
         """[Y]: pi(y) 2 t^2 D^depend_y."""
         return self.chances * 2 * self.t**2 * self.depend
 
@@ -64,7 +65,7 @@ class Correlation:
         return cls(chances, of_y.min(axis=0) / np.where(chances > 0, chances, 1.0), depend)
 
     @classmethod
-    def exact(cls, whole: NDArray[np.float64], focus: Focus, order: Sequence[int] | None = None) -> Correlation:
+    def exact(cls, whole: Floats, focus: Focus, order: Sequence[int] | None = None) -> Correlation:
         """The same without sampling: the first returns of the Gibbs chain itself, by linear algebra.
 
         ``whole`` [2, .., 2] is the joint; sweeps are as `count` makes them. At most 2^11 states; time O(Y S^3).
@@ -84,7 +85,7 @@ class Correlation:
             elsewhere = (moves[:, ~here, None] * given_z[~here]).reshape(len(both), -1)
             away = np.repeat(~here, 2)
             absorbed = np.eye(int(away.sum())) - elsewhere[away]
-            inside = cast("NDArray[np.float64]", np.linalg.solve(absorbed, moves[np.ix_(away, here)]))
+            inside = cast(Floats, np.linalg.solve(absorbed, moves[np.ix_(away, here)]))
             first = moves[:, here] + elsewhere @ inside  # [(z', x'), z of this weight]
             from_here = first.reshape(len(y), 2, -1)[here]
             returns[:, here] = np.einsum("zx,zxw->xw", focus.target[here], from_here)

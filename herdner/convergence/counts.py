@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import gibbs as loops
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.seeds import Seed, generator
 from herdner.convergence.correlation import Correlation
 from herdner.convergence.enumeration import joint
@@ -79,19 +80,19 @@ class Tables:
         last: int8[groups], that label, or -1.
     """
 
-    odds: NDArray[np.float64]
-    p: NDArray[np.int64]
-    keys: NDArray[np.int64]
-    upper: NDArray[np.float64]
-    aims: NDArray[np.int64]
+    odds: Floats
+    p: Int64s
+    keys: Int64s
+    upper: Floats
+    aims: Int64s
     focus: int
     visits: NDArray[np.uint64]
     returns: NDArray[np.uint64]
-    groups: NDArray[np.int32]
+    groups: Int32s
     last: NDArray[np.int8]
 
     @classmethod
-    def of(cls, n: int, plan: Plan, focus: int, groups: NDArray[np.int32]) -> Tables:
+    def of(cls, n: int, plan: Plan, focus: int, groups: Int32s) -> Tables:
         bins = plan.sharing.n_bins if plan.sharing is not None else 1
         return cls(
             odds=np.empty((n, 2**n)),
@@ -196,9 +197,7 @@ def _bare(plan: Gibbs, n_sweeps: int, last: int, n: int) -> Gibbs:
     return replace(plan, n_sweeps=n_sweeps, burn_in=0, scan=scan, n_chains=1, n_threads=None, record=_NOTHING)
 
 
-def _focus(
-    compiled: TableGraph, plan: Gibbs, sharing: Sharing | None, variable: int
-) -> tuple[Focus, NDArray[np.int32]]:
+def _focus(compiled: TableGraph, plan: Gibbs, sharing: Sharing | None, variable: int) -> tuple[Focus, Int32s]:
     """The focus, and the group int32[2^V] of each state."""
     n = len(compiled.sizes)
     sharing = blanket() if sharing is None else sharing

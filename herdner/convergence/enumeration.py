@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
 from herdner.graph.domain import Labels
 from herdner.graph.graph import ImpossibleGraph
 from herdner.graph.tables import Graph, compile_tables
@@ -15,7 +15,7 @@ MOST_STATES = 2**16
 MOST_KERNEL = 2**11  # states of a kernel, a matrix of doubles
 
 
-def joint(graph: Graph) -> NDArray[np.float64]:
+def joint(graph: Graph) -> Floats:
     """[K1, .., KV]: the probability of every state, by enumeration.
 
     Raises:
@@ -35,15 +35,15 @@ def joint(graph: Graph) -> NDArray[np.float64]:
     return (weights / weights.sum()).reshape(tuple(sizes))
 
 
-def full_conditional(whole: NDArray[np.float64], variable: int) -> NDArray[np.float64]:
+def full_conditional(whole: Floats, variable: int) -> Floats:
     """[K1, .., KV]: pi(x_i | the others) of a joint; where the others are impossible, uniform (never visited)."""
     total = whole.sum(axis=variable, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
-        shares: NDArray[np.float64] = whole / total
+        shares: Floats = whole / total
         return np.where(total > 0, shares, 1.0 / whole.shape[variable])
 
 
-def gibbs_kernel(graph: Graph, order: Sequence[int] | None = None) -> NDArray[np.float64]:
+def gibbs_kernel(graph: Graph, order: Sequence[int] | None = None) -> Floats:
     """[S, S]: the transition probabilities of one Gibbs sweep between all S states, the last variable fastest.
 
     Args:
@@ -58,7 +58,7 @@ def gibbs_kernel(graph: Graph, order: Sequence[int] | None = None) -> NDArray[np
     return sweep_kernel(whole, range(whole.ndim) if order is None else order)
 
 
-def sweep_kernel(whole: NDArray[np.float64], order: Sequence[int]) -> NDArray[np.float64]:
+def sweep_kernel(whole: Floats, order: Sequence[int]) -> Floats:
     """`gibbs_kernel` of a joint."""
     n = whole.size
     rows = np.eye(n).reshape(n, *whole.shape)
@@ -67,7 +67,7 @@ def sweep_kernel(whole: NDArray[np.float64], order: Sequence[int]) -> NDArray[np
     return rows.reshape(n, n)
 
 
-def dobrushin_coefficient(kernel: NDArray[np.float64]) -> float:
+def dobrushin_coefficient(kernel: Floats) -> float:
     """max over x, y of the total variation between rows x and y of a transition matrix [S, S] (HG16 Sec. 3.3).
 
     For a graph with impossible states give the rows and columns of the possible ones. Time O(S^3).

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from herdner.base.arrays import Floats
 from herdner.convergence.focus import Focus, conditional
 
 
@@ -97,7 +98,7 @@ class Lambdas:
         return sum(getattr(self, part) * getattr(errors, part) for part in parts)
 
 
-def _counts(visits: ArrayLike, focus: Focus) -> NDArray[np.float64]:
+def _counts(visits: ArrayLike, focus: Focus) -> Floats:
     """[L, Z, K]."""
     return np.asarray(visits, np.float64).reshape(*focus.keys.shape, focus.target.shape[1])
 
@@ -137,9 +138,7 @@ def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
     return bound + float(np.abs(off).sum()) * float(np.ptp(rest)) / 2
 
 
-def herding_bound(
-    n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0, width: float | None = None
-) -> NDArray[np.float64]:
+def herding_bound(n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0, width: float | None = None) -> Floats:
     """2 c B / T, which D^herding of two labels never exceeds (HGW19 eq. 10): B weights, T sweeps, c = 1 + error bound +
     width.
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats, Int64s
 from herdner.sampling.sharing import Sharing
 
 T = TypeVar("T", bound=np.generic)
@@ -31,14 +32,14 @@ class Focus:
     """
 
     variable: int
-    target: NDArray[np.float64]
-    keys: NDArray[np.int64]
-    chances: NDArray[np.float64]
-    aims: NDArray[np.float64] | None = None
+    target: Floats
+    keys: Int64s
+    chances: Floats
+    aims: Floats | None = None
     sizes: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, whole: NDArray[np.float64], variable: int, keys: NDArray[np.int64], sharing: Sharing) -> Focus:
+    def of(cls, whole: Floats, variable: int, keys: Int64s, sharing: Sharing) -> Focus:
         """``whole`` [K1, .., KV] is the joint; ``keys`` [Z] those of the sampler, of random bins the lower of two."""
         target = by_others(whole, variable)
         sizes = tuple(size for j, size in enumerate(whole.shape) if j != variable)
@@ -63,7 +64,7 @@ def by_others(whole: NDArray[T], variable: int) -> NDArray[T]:
     return np.moveaxis(whole, variable, -1).reshape(-1, whole.shape[variable])
 
 
-def conditional(target: NDArray[np.float64]) -> NDArray[np.float64]:
+def conditional(target: Floats) -> Floats:
     """[Z, K]: pi(x | z); 1 / K where z is impossible."""
     total, even = target.sum(axis=1, keepdims=True), float(1 / target.shape[1])
     with np.errstate(invalid="ignore", divide="ignore"):

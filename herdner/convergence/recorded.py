@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import gibbs as loops
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.seeds import Seed, generator
 from herdner.convergence.enumeration import full_conditional, joint
 from herdner.convergence.focus import Focus, by_others, conditional
@@ -19,7 +20,7 @@ from herdner.inference.backends.gibbs import Gibbs
 from herdner.sampling.record import Record
 from herdner.sampling.sharing import Sharing
 
-Ints = NDArray[np.int64]
+Ints = Int64s
 _EVERY = Record(best=False, marginals=False, every=1)
 _BLOCK = 1024  # numbers of a call of `loops.uniforms`
 _ROUNDED = 2.0**-33  # probabilities are herded as multiples of 2^-32: one that is a multiple of 1 / B stays it
@@ -84,7 +85,7 @@ def focus_of_labels(compiled: TableGraph, plan: Gibbs, sharing: Sharing, variabl
     return Focus.of(whole, variable, keys, sharing)
 
 
-def _focus_of_random_bins(whole: NDArray[np.float64], variable: int, n_bins: int) -> Focus:
+def _focus_of_random_bins(whole: Floats, variable: int, n_bins: int) -> Focus:
     """The focus of probabilities that are rounded by systematic sampling with one uniform number u: the counts of
     multiples change where u passes 1 less the fraction of a cumulative probability, so that z has at most K weights, in
     the order of u.
@@ -105,7 +106,7 @@ def _focus_of_random_bins(whole: NDArray[np.float64], variable: int, n_bins: int
     return Focus(variable, target, keys.reshape(middles.shape).T.astype(np.int64), chances, aims / n_bins, sizes)
 
 
-def _uniforms(stream: int, n_steps: int, n_sweeps: int) -> NDArray[np.float64]:
+def _uniforms(stream: int, n_steps: int, n_sweeps: int) -> Floats:
     """[T]: the numbers that the last of ``n_steps`` updates of each sweep takes, as the engine makes them."""
     block, place = np.divmod(np.arange(1, n_sweeps + 1) * n_steps - 1, _BLOCK)
     blocks, first = np.unique(block, return_index=True)
@@ -113,7 +114,7 @@ def _uniforms(stream: int, n_steps: int, n_sweeps: int) -> NDArray[np.float64]:
     return np.concatenate([loops.uniforms(stream, each)[here] for each, here in places])
 
 
-def _layer(u: NDArray[np.float64], chances: NDArray[np.float64]) -> Ints:
+def _layer(u: Floats, chances: Floats) -> Ints:
     """[T]: which of the weights [L, T] a number chooses."""
     return np.minimum((u >= chances.cumsum(axis=0)).sum(axis=0), len(chances) - 1).astype(np.int64)
 
@@ -123,7 +124,7 @@ def _numbered(rows: NDArray[np.integer]) -> Ints:
     return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def _number(states: NDArray[np.int32], sizes: NDArray[np.integer], variable: int) -> Ints:
+def _number(states: Int32s, sizes: NDArray[np.integer], variable: int) -> Ints:
     """[T]: the number of the state of all variables but one, the last of them fastest."""
     found = np.zeros(len(states), np.int64)
     for j in range(len(sizes)):

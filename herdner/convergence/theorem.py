@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats, Int64s
 from herdner.convergence.enumeration import dobrushin_coefficient, full_conditional, joint, sweep_kernel
 from herdner.graph.tables import Graph
 
@@ -94,7 +94,7 @@ class Convergence:
         return min(1.0, (self.rate + max(0.0, self.burn_in(n_sweeps))) / n_sweeps)
 
 
-def _sweeps_between_all(whole: NDArray[np.float64], at: NDArray[np.int64]) -> int:
+def _sweeps_between_all(whole: Floats, at: Int64s) -> int:
     """tau*; a state can always stay what it is, so that what can be reached in fewer sweeps can be in more."""
     n, most = whole.ndim, 1
     for first in range(n):

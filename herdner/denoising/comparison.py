@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Int32s
 from herdner.denoising.model import Denoised, denoise
 from herdner.denoising.noise import Noise
 from herdner.denoising.pictures import Observation, Picture, image_of
@@ -28,7 +29,7 @@ class Tile:
     """One denoiser's picture: what it is called, the labels it found, the pixels that are marked."""
 
     title: str
-    labels: NDArray[np.int32]
+    labels: Int32s
     marked: NDArray[np.bool_]
 
 
@@ -50,7 +51,7 @@ def methods(n_sweeps: int) -> dict[str, tuple[Backend, str]]:
 
 
 def compared(
-    seen: Observation, noise: Noise, coupling: float, n_sweeps: int, truth: NDArray[np.int32] | None, seed: int
+    seen: Observation, noise: Noise, coupling: float, n_sweeps: int, truth: Int32s | None, seed: int
 ) -> list[Tile]:
     """Every method on one observation. Marked are errors against ``truth`` or, without it, the pixels it changed."""
     first = noise.most_likely(seen.y)

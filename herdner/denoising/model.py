@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.base.arrays import constant
+from herdner.base.arrays import Floats, Int32s, constant
 from herdner.base.seeds import Seed
 from herdner.denoising.noise import Flip, Gaussian, Noise
 from herdner.graph.builders import ising, potts
@@ -34,8 +34,8 @@ class Denoised:
         result: What the backend returned.
     """
 
-    labels: NDArray[np.int32]
-    mean: NDArray[np.float64] | None
+    labels: Int32s
+    mean: Floats | None
     noise: Noise
     coupling: float
     result: Result

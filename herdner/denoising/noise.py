@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.arrays import Floats, Int32s
 from herdner.base.checks import is_number
 
 BLACK_AND_WHITE = (-1.0, 1.0)
@@ -42,7 +43,7 @@ class Gaussian:
         """K."""
         return len(self.levels)
 
-    def log_likelihood(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_likelihood(self, y: Floats) -> Floats:
         """float64[P, K]: log p(y | label), natural logarithms."""
         table = np.subtract.outer(y, np.array(self.levels))
         np.square(table, out=table)
@@ -50,17 +51,17 @@ class Gaussian:
         table -= math.log(self.sigma) + 0.5 * math.log(2 * math.pi)
         return table
 
-    def most_likely(self, y: NDArray[np.float64]) -> NDArray[np.int32]:
+    def most_likely(self, y: Floats) -> Int32s:
         """int32, like ``y``: the label whose level is nearest."""
         levels = np.array(self.levels)
         order = np.argsort(levels)
         return order[np.searchsorted((levels[order][1:] + levels[order][:-1]) / 2, y)].astype(np.int32)
 
-    def observe(self, labels: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.float64]:
+    def observe(self, labels: NDArray[np.integer], rng: np.random.Generator) -> Floats:
         """A noisy observation of ``labels``."""
         return np.array(self.levels)[labels] + rng.normal(0.0, self.sigma, labels.shape)
 
-    def refitted(self, y: NDArray[np.float64], q: NDArray[np.float64], levels_too: bool) -> Gaussian:
+    def refitted(self, y: Floats, q: Floats, levels_too: bool) -> Gaussian:
         """The noise that explains y [P] best, where label k has the probability q [P, K]."""
         levels = np.array(self.levels)
         if levels_too:
@@ -90,26 +91,26 @@ class Flip:
         return f"flips with probability {self.p:.4g}"
 
     @property
-    def table(self) -> NDArray[np.float64]:
+    def table(self) -> Floats:
         """[K, K]: log p(observed label | true label), row = true."""
         table = np.full((self.n_labels, self.n_labels), math.log(self.p / (self.n_labels - 1)))
         np.fill_diagonal(table, math.log1p(-self.p))
         return table
 
-    def log_likelihood(self, y: NDArray[np.integer]) -> NDArray[np.float64]:
+    def log_likelihood(self, y: NDArray[np.integer]) -> Floats:
         """float64[P, K]: log p(observed | label)."""
         return self.table.T[y]
 
-    def most_likely(self, y: NDArray[np.integer]) -> NDArray[np.int32]:
+    def most_likely(self, y: NDArray[np.integer]) -> Int32s:
         """int32, like ``y``: what was observed."""
         return np.asarray(y, np.int32)
 
-    def observe(self, labels: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int32]:
+    def observe(self, labels: NDArray[np.integer], rng: np.random.Generator) -> Int32s:
         """A noisy observation of ``labels``."""
         moved = labels + rng.integers(1, self.n_labels, labels.shape)
         return np.where(rng.random(labels.shape) < self.p, moved % self.n_labels, labels).astype(np.int32)
 
-    def refitted(self, y: NDArray[np.integer], q: NDArray[np.float64], levels_too: bool) -> Flip:
+    def refitted(self, y: NDArray[np.integer], q: Floats, levels_too: bool) -> Flip:
         """The noise that explains y [P] best, where label k has the probability q [P, K]."""
         wrong = 1.0 - float(q[np.arange(len(y)), y].mean())
         return replace(self, p=min(max(wrong, _LEAST_P), 1 - 1 / self.n_labels))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats, Int32s
 from herdner.denoising.noise import Flip, Gaussian, Noise, first_flip, first_gaussian
 
 if TYPE_CHECKING:
@@ -36,11 +37,11 @@ class Picture:
         palette: Bytes of red, green, blue of each colour.
     """
 
-    values: NDArray[np.float64]
+    values: Floats
     palette: bytes | None = None
 
     @property
-    def grey(self) -> NDArray[np.float64]:
+    def grey(self) -> Floats:
         """The values, colours of a palette as their luma."""
         if self.palette is None:
             return self.values
@@ -48,7 +49,7 @@ class Picture:
         return np.append(colours, np.zeros(256))[self.values.astype(np.int64)]
 
     @property
-    def distinct(self) -> NDArray[np.float64]:
+    def distinct(self) -> Floats:
         """The different values, rising: without sorting where all occur among the first thousands of pixels."""
         few = np.unique(self.values.ravel()[:4096])
         if len(few) <= 16:
@@ -72,7 +73,7 @@ class Observation:
     """
 
     y: NDArray[Any]
-    looks: NDArray[np.float64] | None
+    looks: Floats | None
     n_labels: int
     palette: bytes | None
 
@@ -82,12 +83,12 @@ class Observation:
             return first_gaussian(self.y, self.n_labels, (-1.0, 1.0) if self.n_labels == 2 else None)
         return first_flip(self.y, self.n_labels)
 
-    def picture(self, labels: NDArray[np.int32], noise: Noise) -> Picture:
+    def picture(self, labels: Int32s, noise: Noise) -> Picture:
         """Labels as they look."""
         looks = _as_greys(noise) if self.looks is None else self.looks
         return Picture(looks[labels], self.palette if self.looks is not None else None)
 
-    def soft_picture(self, mean: NDArray[np.float64] | None, noise: Noise) -> Picture:
+    def soft_picture(self, mean: Floats | None, noise: Noise) -> Picture:
         """Posterior means as greys, between those of the labels."""
         assert mean is not None
         if isinstance(noise, Gaussian):
@@ -162,7 +163,7 @@ def observation(picture: Picture, flips: bool | None, n_labels: int, name: str) 
     )
 
 
-def _two_sided(grey: NDArray[np.float64]) -> bool:
+def _two_sided(grey: Floats) -> bool:
     """Hardly a pixel is between black and white: lossy formats blur pictures of two levels a little."""
     return float((np.abs(grey - 0.5) < 0.25).mean()) < 0.05
 
@@ -241,7 +242,7 @@ def _opaque(name: str, image: Image.Image) -> Image.Image:
     return with_alpha.convert("RGB") if image.mode != "P" else image
 
 
-def _as_greys(noise: Noise) -> NDArray[np.float64]:
+def _as_greys(noise: Noise) -> Floats:
     assert not isinstance(noise, Flip)
     return (np.array(noise.levels) + 1) / 2
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, Int64s
 from herdner.dobrushin.blocks import BlockInfluence
 from herdner.dobrushin.certificate import Certificate
 
 _SHRUNK = 0.9  # total influence that scans are optimised by where the bounds' own is not below 1
 
 
-def optimise_blocks(influence: BlockInfluence, order: NDArray[np.integer], importance: Floats) -> NDArray[np.int64]:
+def optimise_blocks(influence: BlockInfluence, order: NDArray[np.integer], importance: Floats) -> Int64s:
     """Algorithm 2 once on an ``order`` of blocks: int64[T], whose weighted bound is never above that of the input.
 
     A step of a block replaces the probabilities p of all its places by those of its rows, which are linear in p; so the
@@ -43,7 +43,7 @@ def optimise_blocks(influence: BlockInfluence, order: NDArray[np.integer], impor
 
 def certified_order(
     influence: BlockInfluence, importance: Floats, n_steps: int, broken: tuple[str, ...] = ()
-) -> tuple[NDArray[np.int64], Certificate]:
+) -> tuple[Int64s, Certificate]:
     """An order of ``n_steps`` blocks for the places that matter, and the certificate of that very order.
 
     Where rows add up to 1 or more, Algorithm 2 works as if all influences were smaller by one factor, a rule of thumb;
@@ -66,7 +66,7 @@ def certified_order(
     )
 
 
-def _best(influence: BlockInfluence, owners: NDArray[np.int64], p: Floats, worth: Floats) -> int:
+def _best(influence: BlockInfluence, owners: Int64s, p: Floats, worth: Floats) -> int:
     """The block whose step lowers worth . p most."""
     after = np.bincount(owners, influence.values * p[influence.sources], len(influence.targets))
     gain = worth[influence.targets] * (np.minimum(after, 1.0) - p[influence.targets])

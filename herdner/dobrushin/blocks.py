@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import influence as loops
-from herdner.base.arrays import Floats, sealed
+from herdner.base.arrays import Floats, Int32s, Int64s, sealed
 from herdner.dobrushin.boxes import Box, Linked, hull, log_sums, walk
 from herdner.graph.tables import Graph, compile_tables
 from herdner.sampling.order import block_ranges
@@ -43,12 +43,12 @@ class BlockInfluence:
         theorem: Where the bounds come from.
     """
 
-    ranges: NDArray[np.int32]
+    ranges: Int32s
     places: tuple[Place, ...]
-    rows: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    sources: NDArray[np.int64]
+    rows: Int64s
+    targets: Int64s
+    starts: Int64s
+    sources: Int64s
     values: Floats
     theorem: str = field(default="Dobrushin's condition for blocks")
 
@@ -246,7 +246,7 @@ def _span(x: Floats) -> Floats:
     return np.maximum(x.max(axis=2) - lowest, 0.0).max(axis=1)
 
 
-def _blocks(linked: Linked, ranges: NDArray[np.int32], places: Sequence[Place]) -> list[_Block]:
+def _blocks(linked: Linked, ranges: Int32s, places: Sequence[Place]) -> list[_Block]:
     wanted = sorted({v for first, last in places for v in range(first, last + 1)})
     told, found = linked.fields(), list[_Block]()
     for first, last in ranges.tolist():

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import chain as loops
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.graph.chains import ChainForm
 from herdner.graph.linked_chains import LinkedChains
 
@@ -46,9 +46,9 @@ class Ends:
         tables: float64[T, K, K], the other end's label first.
     """
 
-    variable: NDArray[np.int32]
-    other: NDArray[np.int32]
-    table: NDArray[np.int32]
+    variable: Int32s
+    other: Int32s
+    table: Int32s
     tables: Floats
 
     @classmethod
@@ -78,10 +78,10 @@ class Linked:
     form: ChainForm
     ends: Ends
     possible: NDArray[np.bool_]
-    reference: NDArray[np.int64]
+    reference: Int64s
     told: Box
     open: NDArray[np.bool_]
-    in_order: NDArray[np.int64]
+    in_order: Int64s
 
     @classmethod
     def of(cls, chains: LinkedChains) -> Linked:
@@ -96,7 +96,7 @@ class Linked:
         told, is_open = _told(ends, possible, reference)
         return cls(form, ends, possible, reference, told, is_open, np.argsort(ends.variable, kind="stable"))
 
-    def slots_of(self, first: int, last: int) -> NDArray[np.int64]:
+    def slots_of(self, first: int, last: int) -> Int64s:
         """The ends of links at the variables first .. last."""
         owners = self.ends.variable[self.in_order]
         return self.in_order[np.searchsorted(owners, first) : np.searchsorted(owners, last, "right")]
@@ -137,7 +137,7 @@ def nodes_of(form: ChainForm, unary: Floats, tables: Floats) -> Floats:
     return nodes
 
 
-def _told(ends: Ends, possible: NDArray[np.bool_], reference: NDArray[np.int64]) -> tuple[Box, NDArray[np.bool_]]:
+def _told(ends: Ends, possible: NDArray[np.bool_], reference: Int64s) -> tuple[Box, NDArray[np.bool_]]:
     """The box of each end's link, 0 at the ``reference`` label of its variable, and which ends have none."""
     n_labels = possible.shape[1]
     low, high = np.zeros((len(ends.variable), n_labels)), np.zeros((len(ends.variable), n_labels))
@@ -189,7 +189,7 @@ def log_sums(x: Floats) -> Floats:
         return np.log(sums) + safe
 
 
-def hull(sums: Floats, reference: NDArray[np.int64]) -> Box:
+def hull(sums: Floats, reference: Int64s) -> Box:
     """The smallest boxes [n, K] around those of all labels outside, ``sums`` [n, U, 2, K], each made 0 at the highest
     log-potential of the ``reference`` [n].
     """

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.dobrushin.influence import Influence, pairwise_bound
 from herdner.dobrushin.optimise import optimise_scan
 from herdner.dobrushin.variation import Importance
@@ -62,12 +63,12 @@ class InfluenceEstimate:
         importance: Importance = None,
         n_steps: int | None = None,
         iterations: int = 1,
-    ) -> NDArray[np.int32]:
+    ) -> Int32s:
         """int32[T]: what Algorithm 2 makes of a scan; arguments as of `optimise_scan`."""
         return optimise_scan(self._found, scan, importance, n_steps, iterations=iterations).order
 
 
-def _factors_of(compiled: TableGraph, variable: int) -> tuple[FactorGraph, NDArray[np.int32]]:
+def _factors_of(compiled: TableGraph, variable: int) -> tuple[FactorGraph, Int32s]:
     """The graph of one variable and its blanket alone, with its factors; and which variables these are."""
     members = np.union1d(compiled.graph.blanket(variable), np.array([variable], np.int32)).astype(np.int32)
     near: list[TableFactors] = []
@@ -78,9 +79,7 @@ def _factors_of(compiled: TableGraph, variable: int) -> tuple[FactorGraph, NDArr
     return FactorGraph(compiled.sizes[members], near), members
 
 
-def _influences(
-    near: FactorGraph, states: NDArray[np.int64], i: tuple[int, int], j: tuple[int, int]
-) -> NDArray[np.float64]:
+def _influences(near: FactorGraph, states: Int64s, i: tuple[int, int], j: tuple[int, int]) -> Floats:
     """Of each state [S, blanket] where it is defined; i and j: the variable's column and number of labels."""
     (at_i, n_i), (at_j, n_j) = i, j
     changed = np.repeat(states[:, None], n_j * n_i, axis=1)
@@ -89,5 +88,5 @@ def _influences(
     logs = logs[(logs.max(axis=2) > -np.inf).all(axis=1)]
     p = np.exp(logs - logs.max(axis=2, keepdims=True))
     p /= p.sum(axis=2, keepdims=True)
-    apart: NDArray[np.float64] = np.abs(p[:, :, None] - p[:, None]).sum(axis=3)
+    apart: Floats = np.abs(p[:, :, None] - p[:, None]).sum(axis=3)
     return apart.max(axis=(1, 2), initial=0.0) / 2

@@ -8,19 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.graph.tables import TableGraph
 
 # Of one variable's factors: the other variables, and the log-potentials [K, others ..].
-_Local = list[tuple[list[int], NDArray[np.float64]]]
+_Local = list[tuple[list[int], Floats]]
 
 
-def exact_entries(
-    compiled: TableGraph,
-    starts: NDArray[np.int64],
-    sources: NDArray[np.int32],
-    values: NDArray[np.float64],
-    max_states: int,
-) -> int:
+def exact_entries(compiled: TableGraph, starts: Int64s, sources: Int32s, values: Floats, max_states: int) -> int:
     """Overwrites the rows of variables whose blankets have at most ``max_states`` states by their exact influences
     (DoGS17 eq. 1).
 
@@ -61,7 +56,7 @@ def _local_factors(compiled: TableGraph, variables: Sequence[int]) -> list[_Loca
 
 def _conditional(
     n_labels: int, sizes: list[int], blanket: list[int], factors: _Local
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+) -> tuple[Floats, NDArray[np.bool_]]:
     """[labels of the blanket .., K]: the probabilities; [labels of the blanket ..]: whether any label is possible."""
     log_p = np.zeros((*sizes, n_labels))
     for others, values in factors:
@@ -76,12 +71,12 @@ def _conditional(
     return p / np.maximum(p.sum(axis=-1, keepdims=True), np.finfo(float).tiny), possible
 
 
-def _influence(p: NDArray[np.float64], possible: NDArray[np.bool_]) -> float:
+def _influence(p: Floats, possible: NDArray[np.bool_]) -> float:
     """The largest total variation distance between conditionals that differ in the first axis alone."""
     largest = 0.0
     for x in range(len(p)):
         for y in range(x):
-            distance: NDArray[np.float64] = 0.5 * np.abs(p[x] - p[y]).sum(axis=-1)
+            distance: Floats = 0.5 * np.abs(p[x] - p[y]).sum(axis=-1)
             distance = np.where(possible[x] & possible[y], distance, (possible[x] != possible[y]).astype(float))
             largest = max(largest, float(distance.max(initial=0.0)))
     return min(largest, 1.0)

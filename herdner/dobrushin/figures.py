@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from herdner.base.arrays import Floats, Int64s
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 _MOST_POINTS = 4000  # of a line; no screen shows more
 
 
-def plot_guarantees(ax: Axes, curves: Mapping[str, NDArray[np.float64]]) -> Axes:
+def plot_guarantees(ax: Axes, curves: Mapping[str, Floats]) -> Axes:
     """Dobrushin variation against steps; the legend says the best guarantee of each scan, as DoGS17 Fig. 1 does."""
     for name, curve in curves.items():
         shown = np.unique(np.linspace(0, len(curve) - 1, min(len(curve), _MOST_POINTS)).astype(np.int64))
@@ -33,7 +35,7 @@ def plot_distances(ax: Axes, order: ArrayLike, shape: Sequence[int], target: int
     return ax
 
 
-def grid_distances(shape: Sequence[int], target: int, *, wrap: bool = False) -> NDArray[np.int64]:
+def grid_distances(shape: Sequence[int], target: int, *, wrap: bool = False) -> Int64s:
     """int64[V]: the Manhattan distance of each variable of a grid, in row-major order, to one of them."""
     total = np.zeros(tuple(shape), np.int64)
     for axis, (side, at) in enumerate(zip(shape, np.unravel_index(target, tuple(shape)), strict=True)):

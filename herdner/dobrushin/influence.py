@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from herdner._ext import influence as loops
-from herdner.base.arrays import frozen, sealed
+from herdner.base.arrays import Floats, Int32s, Int64s, frozen, sealed
 from herdner.dobrushin.exact import exact_entries
 from herdner.dobrushin.strengths import binary_fields, interactions, log_ranges, pair_couplings
 from herdner.graph.tables import Graph, TableGraph, compile_tables
@@ -41,9 +41,9 @@ class Influence:
         graph: What it is a bound of, None for a matrix of one's own; the order of a checkerboard scan depends on it.
     """
 
-    starts: NDArray[np.int64]
-    sources: NDArray[np.int32]
-    values: NDArray[np.float64]
+    starts: Int64s
+    sources: Int32s
+    values: Floats
     theorem: str
     graph: TableGraph | None = field(default=None, repr=False, compare=False)
 
@@ -81,9 +81,7 @@ class Influence:
         return cls._of_entries(given.shape[0], rows[apart], columns[apart], given.data[apart], theorem)
 
     @classmethod
-    def _of_entries(
-        cls, n: int, rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[np.float64], theorem: str
-    ) -> Influence:
+    def _of_entries(cls, n: int, rows: Int64s, columns: Int64s, values: Floats, theorem: str) -> Influence:
         """The entries of a matrix, all different, and 0 for those whose mirror image alone is there."""
         keys = np.concatenate([rows, columns]) * n + np.concatenate([columns, rows])
         keys, at = np.unique(keys, return_inverse=True)
@@ -93,7 +91,7 @@ class Influence:
         starts = np.searchsorted(owners, np.arange(n + 1)).astype(np.int64)
         return cls(starts, sources.astype(np.int32), complete, theorem)
 
-    def _keys(self) -> NDArray[np.int64]:
+    def _keys(self) -> Int64s:
         """A number for each entry, the same wherever the same two variables meet."""
         owners = np.repeat(np.arange(self.n_variables), np.diff(self.starts))
         return owners * self.n_variables + self.sources
@@ -270,13 +268,7 @@ def tightest(graph: Graph, exact_states: int = 0) -> Influence:
     return best
 
 
-def _sealed(
-    compiled: TableGraph,
-    starts: NDArray[np.int64],
-    sources: NDArray[np.int32],
-    values: NDArray[np.float64],
-    theorem: str,
-) -> Influence:
+def _sealed(compiled: TableGraph, starts: Int64s, sources: Int32s, values: Floats, theorem: str) -> Influence:
     """Of arrays that nobody else has, which need no copy."""
     return Influence(sealed(starts), sealed(sources), sealed(values), theorem, compiled)
 
@@ -290,9 +282,7 @@ def _check_binary(compiled: TableGraph) -> None:
         )
 
 
-def _rows(
-    n: int, pairs: NDArray[np.int32], strength: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+def _rows(n: int, pairs: Int32s, strength: Floats) -> tuple[Int64s, Int32s, Floats]:
     """The symmetric matrix of these pairs, row by row; the strengths of a pair that comes again are added up."""
     starts = np.zeros(n + 1, np.int64)
     loops.count_pairs(pairs, starts)
@@ -303,9 +293,7 @@ def _rows(
     return (starts, sources, values) if left == len(sources) else (starts, sources[:left].copy(), values[:left].copy())
 
 
-def _interaction_rows(
-    compiled: TableGraph,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+def _interaction_rows(compiled: TableGraph) -> tuple[Int64s, Int32s, Floats, Floats]:
     """For Theorem 12: for each pair the sum of |theta_S| of the sets S with both, and the fields.
 
     A bound over S with i but not j is over the difference of what i is in, in all, and what it is in with j. The loop

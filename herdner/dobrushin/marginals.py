@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, Int64s
 from herdner.dobrushin.boxes import Box, Linked, hull, walk
 from herdner.graph.tables import Graph, compile_tables
 
@@ -107,7 +107,7 @@ def _of_others(x: Floats) -> Floats:
     return found
 
 
-def _messages(linked: Linked, told: Box, worst: Box, here: NDArray[np.int64], there: NDArray[np.int64]) -> Box:
+def _messages(linked: Linked, told: Box, worst: Box, here: Int64s, there: Int64s) -> Box:
     """What each end is told by the chain of its other end, which is ``told`` so by its own links, those to the chain of
     the end itself excepted: these may say anything (``worst``).
     """

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from herdner._ext import descent, variation
+from herdner.base.arrays import Floats, Int32s
 from herdner.base.checks import whole
 from herdner.dobrushin.influence import Influence
 from herdner.dobrushin.variation import (
@@ -38,7 +39,7 @@ class OptimisedScan:
         seconds: Wall time.
     """
 
-    order: NDArray[np.int32]
+    order: Int32s
     n_random: int
     bound: float
     input_bound: float
@@ -137,20 +138,20 @@ class Search:
         self._important = sparse_importance(influence.n_variables, importance)
         self._descent = descent.Descent(influence)
 
-    def run(self, order: NDArray[np.int32], epsilon: float) -> tuple[NDArray[np.int32], float, int]:
+    def run(self, order: Int32s, epsilon: float) -> tuple[Int32s, float, int]:
         """Algorithm 2 once: the new order, the bound of the old one, and how many first steps were left as they are."""
         new = np.array(self._checked(order))
         before, left = self._descent.run(new, *self._important, epsilon, np.empty(len(new)))
         self.visited = self._descent.reset()
         return new, before, left
 
-    def bound(self, order: NDArray[np.int32]) -> float:
+    def bound(self, order: Int32s) -> float:
         """The Dobrushin variation of an order."""
         bound = self._descent.variation(self._checked(order), *self._important)
         self._descent.reset()
         return bound
 
-    def without_idle_steps(self, order: NDArray[np.int32]) -> NDArray[np.int32]:
+    def without_idle_steps(self, order: Int32s) -> Int32s:
         """The order without the steps that its bound does not depend on: those whose variable is drawn anew before it
         influences one of importance.
         """
@@ -160,7 +161,7 @@ class Search:
         self._descent.reset()
         return order[reach.view(bool)]
 
-    def _checked(self, order: NDArray[np.int32]) -> NDArray[np.int32]:
+    def _checked(self, order: Int32s) -> Int32s:
         """The order. ValueError where it is no list of variables."""
         named = Steps.of(order, self.influence).order
         if named is None:
@@ -168,7 +169,7 @@ class Search:
         return named
 
 
-def _iterated(search: Search, order: NDArray[np.int32], epsilon: float, iterations: int, began: float) -> OptimisedScan:
+def _iterated(search: Search, order: Int32s, epsilon: float, iterations: int, began: float) -> OptimisedScan:
     """Runs Algorithm 2 until nothing is gained; the best order of all, so that rounding cannot make it worse."""
     first = best = search.bound(order)
     n_runs = 0
@@ -184,14 +185,7 @@ def _iterated(search: Search, order: NDArray[np.int32], epsilon: float, iteratio
     return OptimisedScan(order, 0, best, first, n_runs, perf_counter() - began)
 
 
-def _from_random(
-    search: Search,
-    q: NDArray[np.float64],
-    d: NDArray[np.float64],
-    epsilon: float,
-    iterations: int,
-    began: float,
-) -> OptimisedScan:
+def _from_random(search: Search, q: Floats, d: Floats, epsilon: float, iterations: int, began: float) -> OptimisedScan:
     """Algorithm 2 on a scan that draws its variables; later runs, if any, on its outcome."""
     influence = search.influence
     first = dobrushin_variation(influence, q, d)
@@ -209,9 +203,7 @@ def _from_random(
     return OptimisedScan(more.order, 0, more.bound, first, 1 + more.n_runs, more.seconds)
 
 
-def _descend_random(
-    influence: Influence, q: NDArray[np.float64], d: NDArray[np.float64], epsilon: float
-) -> tuple[NDArray[np.int32], int]:
+def _descend_random(influence: Influence, q: Floats, d: Floats, epsilon: float) -> tuple[Int32s, int]:
     """(order, how many first steps of it were left). ``d`` is overwritten.
 
     b before each step is wanted from the last to the first; it is kept at every 'length'-th and walked anew from there,
@@ -254,7 +246,7 @@ def _reaching(search: Search, steps: Steps, importance: Importance, epsilon: flo
     return OptimisedScan(new, 0, bound, before, 1, 0.0) if bound <= epsilon else None
 
 
-def _coupled(influence: Influence, q: NDArray[np.float64]) -> NDArray[np.float64]:
+def _coupled(influence: Influence, q: Floats) -> Floats:
     """b after the steps of a scan that draws its variables."""
     rows = np.empty((2, influence.n_variables))
     rows[0] = 1.0

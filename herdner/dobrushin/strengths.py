@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from herdner._ext import conditionals as loops
+from herdner.base.arrays import Floats, Int32s
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import TableGraph
 
 
-def log_ranges(factors: Sequence[TableFactors]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+def log_ranges(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
     """Each pair of variables of each factor, int32[P, 2], and its R of Theorem 10: the largest (t[a, x] - t[a, y]) -
     (t[b, x] - t[b, y]), infinite where the table holds -inf.
 
@@ -37,14 +37,14 @@ def log_ranges(factors: Sequence[TableFactors]) -> tuple[NDArray[np.int32], NDAr
     return np.ascontiguousarray(np.concatenate(pairs)), np.concatenate(ranges)
 
 
-def pair_couplings(factors: Sequence[TableFactors]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+def pair_couplings(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
     """The pairs int32[P, 2] of factors of two variables of two labels, and theta_ij of each (DoGS17 eq. 3), infinite
     where the table holds -inf.
     """
     groups = [group for group in factors if group.arity == 2 and len(group)]
     if not groups:
         return np.empty((0, 2), np.int32), np.empty(0)
-    thetas: list[NDArray[np.float64]] = []
+    thetas: list[Floats] = []
     for group in groups:
         t = group.tables
         with np.errstate(invalid="ignore"):
@@ -56,7 +56,7 @@ def pair_couplings(factors: Sequence[TableFactors]) -> tuple[NDArray[np.int32], 
     return np.concatenate([group.scopes for group in groups]), np.concatenate(thetas)
 
 
-def binary_fields(compiled: TableGraph) -> NDArray[np.float64]:
+def binary_fields(compiled: TableGraph) -> Floats:
     """float64[V]: theta_i of eq. 3, of unary factors and of what pair tables say of one of their variables alone."""
     odds = np.zeros(len(compiled.sizes))
     for group in compiled.factors:
@@ -77,15 +77,13 @@ def binary_fields(compiled: TableGraph) -> NDArray[np.float64]:
     return fields
 
 
-def interactions(
-    compiled: TableGraph,
-) -> tuple[list[tuple[NDArray[np.int32], NDArray[np.float64]]], NDArray[np.float64]]:
+def interactions(compiled: TableGraph) -> tuple[list[tuple[Int32s, Floats]], Floats]:
     """The form of Theorem 12 of a graph of two labels: for each size the sets S int32[F, a] and theta_S; the fields.
 
     A table is taken apart into products of states -1 and +1; what is infinite in one makes all its theta_S infinite.
     """
     fields = np.zeros(len(compiled.sizes))
-    by_size: dict[int, tuple[list[NDArray[np.int32]], list[NDArray[np.float64]]]] = {}
+    by_size: dict[int, tuple[list[Int32s], list[Floats]]] = {}
     for group in compiled.factors:
         if not len(group) or not group.arity:
             continue
@@ -99,7 +97,7 @@ def interactions(
                 sets, thetas = by_size.setdefault(len(members), ([], []))
                 sets.append(np.sort(group.scopes[:, members], axis=1))
                 thetas.append(theta)
-    merged: list[tuple[NDArray[np.int32], NDArray[np.float64]]] = []
+    merged: list[tuple[Int32s, Floats]] = []
     for sets, thetas in by_size.values():
         distinct, which = np.unique(np.concatenate(sets), axis=0, return_inverse=True)
         summed = np.bincount(which.reshape(-1), np.concatenate(thetas), len(distinct))
@@ -107,7 +105,7 @@ def interactions(
     return merged, fields
 
 
-def _products(tables: NDArray[np.float64]) -> NDArray[np.float64]:
+def _products(tables: Floats) -> Floats:
     """[T, 2, ..]: cell (s_1, ..) is the coefficient of the product of the states whose s is 1."""
     infinite = ~np.isfinite(tables).all(axis=tuple(range(1, tables.ndim)))
     parts = np.where(np.isfinite(tables), tables, 0.0)
@@ -123,7 +121,7 @@ def _products(tables: NDArray[np.float64]) -> NDArray[np.float64]:
     return parts
 
 
-def _ranges(tables: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ranges(tables: Floats) -> Floats:
     """R of each of the tables [T, K, L]."""
     largest = np.zeros(len(tables))
     with np.errstate(invalid="ignore"):
@@ -134,7 +132,7 @@ def _ranges(tables: NDArray[np.float64]) -> NDArray[np.float64]:
     return largest
 
 
-def _merge_repeated(groups: Sequence[TableFactors], pairs: NDArray[np.int32], ranges: NDArray[np.float64]) -> None:
+def _merge_repeated(groups: Sequence[TableFactors], pairs: Int32s, ranges: Floats) -> None:
     """Where several factors join one pair, ``ranges`` of the first becomes that of their sum, those of the others 0."""
     low, high = np.sort(pairs.astype(np.int64), axis=1).T
     keys = low * (int(high.max(initial=0)) + 1) + high
@@ -143,7 +141,7 @@ def _merge_repeated(groups: Sequence[TableFactors], pairs: NDArray[np.int32], ra
     if not len(again):
         return
     ends = np.cumsum([len(group) for group in groups])
-    sums: dict[int, NDArray[np.float64]] = {}
+    sums: dict[int, Floats] = {}
     firsts: dict[int, int] = {}
     for f in map(int, order[np.union1d(again, again + 1)]):
         g = int(np.searchsorted(ends, f, side="right"))

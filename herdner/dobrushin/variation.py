@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import variation as loops
+from herdner.base.arrays import Floats, Int32s
 from herdner.base.checks import whole
 from herdner.dobrushin.influence import Influence
 from herdner.sampling.order import sweep_order
@@ -31,8 +32,8 @@ class Steps:
     ``distributions`` float64[T, V] (`numpy.broadcast_to` repeats one row without memory).
     """
 
-    order: NDArray[np.int32] | None = None
-    distributions: NDArray[np.float64] | None = None
+    order: Int32s | None = None
+    distributions: Floats | None = None
 
     def __len__(self) -> int:
         steps = self.distributions if self.order is None else self.order
@@ -106,7 +107,7 @@ Importance = Union[ArrayLike, Mapping[int, float], None]  # noqa: UP007 - evalua
 """How much each variable matters: d of each, [V]; by number, the others 0; None is 1 for all."""
 
 
-def importance_of(n_variables: int, importance: Importance = None) -> NDArray[np.float64]:
+def importance_of(n_variables: int, importance: Importance = None) -> Floats:
     """d as float64[V].
 
     Raises:
@@ -118,7 +119,7 @@ def importance_of(n_variables: int, importance: Importance = None) -> NDArray[np
     return d
 
 
-def sparse_importance(n_variables: int, importance: Importance) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+def sparse_importance(n_variables: int, importance: Importance) -> tuple[Int32s, Floats]:
     """The variables whose d is not 0, and d of each, as `importance_of` has it; without looking at the others."""
     if importance is None:
         return np.arange(n_variables, dtype=np.int32), np.ones(n_variables)
@@ -149,10 +150,7 @@ def targets(n_variables: int, variables: Iterable[int | slice]) -> dict[int, flo
 
 
 def dobrushin_variation(
-    influence: Influence,
-    scan: Scan | ArrayLike,
-    importance: Importance = None,
-    n_steps: int | None = None,
+    influence: Influence, scan: Scan | ArrayLike, importance: Importance = None, n_steps: int | None = None
 ) -> float:
     """V(q_1, .., q_T; d, C) of Definition 7: a bound of the d-weighted total variation after ``n_steps`` of the scan.
 
@@ -170,11 +168,8 @@ def dobrushin_variation(
 
 
 def variation_curve(
-    influence: Influence,
-    scan: Scan | ArrayLike,
-    importance: Importance = None,
-    n_steps: int | None = None,
-) -> NDArray[np.float64]:
+    influence: Influence, scan: Scan | ArrayLike, importance: Importance = None, n_steps: int | None = None
+) -> Floats:
     """float64[T + 1]: the Dobrushin variation after 0, 1, .., T steps; arguments as of `dobrushin_variation`."""
     steps, d = Steps.of(scan, influence, n_steps), importance_of(influence.n_variables, importance)
     curve = np.empty(len(steps) + 1)
@@ -190,7 +185,7 @@ def variation_curve(
     return curve
 
 
-def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int | None = None) -> NDArray[np.float64]:
+def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int | None = None) -> Floats:
     """b_T, float64[V]: bounds of the probability that variable i is not yet coupled with the target, and so of the
     total variation distance of its marginal (DoGS17 Sec. 4), at most 1 each.
     """
@@ -221,7 +216,7 @@ def weighted_bound(
     return float(importance_of(len(b), importance) @ b)
 
 
-def _coupling_rows(influence: Influence, steps: Steps) -> Iterator[NDArray[np.float64]]:
+def _coupling_rows(influence: Influence, steps: Steps) -> Iterator[Floats]:
     """b after each step of a scan that draws its variables, piece by piece; a piece begins with the last one's end."""
     assert steps.distributions is not None
     length = max(1, _CHUNK // max(1, influence.n_variables))

@@ -6,21 +6,15 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, logsumexp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
+from herdner.base.arrays import Floats, Int64s
 from herdner.base.checks import whole
-from herdner.fwss.targets import (
-    Floats,
-    GammaOfExp,
-    Target,
-    checked_data,
-    grad_scaled_normal,
-    log_scaled_normal,
-)
+from herdner.fwss.targets import GammaOfExp, Target, checked_data, grad_scaled_normal, log_scaled_normal
 from herdner.graph import DensityFactors, FactorGraph, Reals
 
-Terms = NDArray[np.int64] | None
+Terms = Int64s | None
 _NUMBERS = 2**18  # in one piece of hidden units: what a cache holds
 
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from herdner.base.arrays import constant, frozen, sealed
+from herdner.base.arrays import Floats, Int32s, constant, frozen, sealed
 from herdner.base.memory import check_memory
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
@@ -58,13 +58,7 @@ def chain(
     return FactorGraph(np.full(n, n_labels, np.int32), factors)
 
 
-def ising(
-    J: ArrayLike,
-    h: ArrayLike = 0.0,
-    shape: Sequence[int] | None = None,
-    *,
-    wrap: bool = False,
-) -> FactorGraph:
+def ising(J: ArrayLike, h: ArrayLike = 0.0, shape: Sequence[int] | None = None, *, wrap: bool = False) -> FactorGraph:
     """An Ising model on a grid: sum of J_ij s_i s_j over the edges + sum of h_i s_i; s is -1 (label 0) or +1 (label 1).
 
     Args:
@@ -85,10 +79,7 @@ def ising(
 
 
 def boltzmann(
-    weights: ArrayLike,
-    biases: ArrayLike,
-    states: tuple[float, float] = (0, 1),
-    edges: ArrayLike | None = None,
+    weights: ArrayLike, biases: ArrayLike, states: tuple[float, float] = (0, 1), edges: ArrayLike | None = None
 ) -> FactorGraph:
     """A Boltzmann machine: sum of w_ij x_i x_j over the edges + sum of b_i x_i, each edge once.
 
@@ -190,13 +181,7 @@ def from_joint(probabilities: ArrayLike) -> FactorGraph:
     return FactorGraph(np.array(table.shape, np.int32), [factor])
 
 
-def _spins(
-    nodes: NDArray[np.int32],
-    edges: NDArray[np.int32],
-    couplings: NDArray[np.float64],
-    fields: NDArray[np.float64],
-    states: tuple[float, float],
-) -> FactorGraph:
+def _spins(nodes: Int32s, edges: Int32s, couplings: Floats, fields: Floats, states: tuple[float, float]) -> FactorGraph:
     """Two-valued variables: one tied table of products and one of values, scaled by the couplings and the fields."""
     values = np.array(states)
     fields = fields.reshape(-1) if any(fields.strides) else constant(fields.flat[0], fields.size, np.float64)
@@ -207,7 +192,7 @@ def _spins(
     return FactorGraph(_filled(len(nodes), 2), factors)
 
 
-def _nodes(n: int, edges_each: int = 0) -> NDArray[np.int32]:
+def _nodes(n: int, edges_each: int = 0) -> Int32s:
     """int32[n], read-only: the numbers of the variables, each of which brings so many edges with it."""
     if n > np.iinfo(np.int32).max:
         raise ValueError(f"{n} variables are more than the {np.iinfo(np.int32).max} that 32 bits can number")
@@ -220,7 +205,7 @@ def _check_size(n: int, n_edges: float, copies: int = 1) -> None:
     check_memory(8 * (n + copies * n_edges), f"a graph of {n:,} variables and {n_edges:,.0f} edges", "make it smaller")
 
 
-def _filled(n: int, value: int) -> NDArray[np.int32]:
+def _filled(n: int, value: int) -> Int32s:
     return sealed(np.full(n, value, np.int32))
 
 
@@ -237,7 +222,7 @@ def _sides(shape: Sequence[int], wrap: bool) -> tuple[int, ...]:
     return sides
 
 
-def _grid_edges(nodes: NDArray[np.int32], sides: tuple[int, ...], wrap: bool) -> tuple[NDArray[np.int32], list[int]]:
+def _grid_edges(nodes: Int32s, sides: tuple[int, ...], wrap: bool) -> tuple[Int32s, list[int]]:
     """The edges [E, 2], axis by axis, each axis in row-major order of the first variables; how many each axis has."""
     counts = [len(nodes) if wrap else len(nodes) // side * (side - 1) for side in sides]
     edges, end = np.empty((sum(counts), 2), np.int32), 0
@@ -254,7 +239,7 @@ def _grid_edges(nodes: NDArray[np.int32], sides: tuple[int, ...], wrap: bool) ->
     return sealed(edges), counts
 
 
-def _couplings(J: ArrayLike, counts: list[int], sides: tuple[int, ...], wrap: bool) -> NDArray[np.float64]:
+def _couplings(J: ArrayLike, counts: list[int], sides: tuple[int, ...], wrap: bool) -> Floats:
     """One coupling per edge, axis by axis."""
     if not isinstance(J, (list, tuple)) and np.ndim(J) == 0:
         return constant(J, sum(counts), np.float64)
@@ -267,7 +252,7 @@ def _couplings(J: ArrayLike, counts: list[int], sides: tuple[int, ...], wrap: bo
     return sealed(np.concatenate([a.ravel() for a in arrays]))
 
 
-def _check_symmetric(matrix: NDArray[np.float64], n: int, name: str) -> None:
+def _check_symmetric(matrix: Floats, n: int, name: str) -> None:
     if matrix.shape != (n, n):
         raise ValueError(f"{name} must be a matrix of shape ({n}, {n}), not {matrix.shape}")
     if np.diagonal(matrix).any() or not np.array_equal(matrix, matrix.T):
@@ -276,7 +261,7 @@ def _check_symmetric(matrix: NDArray[np.float64], n: int, name: str) -> None:
         )
 
 
-def _checked_edges(edges: ArrayLike) -> NDArray[np.int32]:
+def _checked_edges(edges: ArrayLike) -> Int32s:
     joined = frozen(edges, np.int32, "edges")
     joined = joined if joined.size else joined.reshape(0, 2)
     if joined.ndim != 2 or joined.shape[1] != 2:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import layout
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.graph.factors import TableFactors
 
 MOST_CELLS = 2**28  # of all edge tables together
@@ -29,15 +30,15 @@ class ChainForm:
         constant: The factors of no variables.
     """
 
-    order: NDArray[np.int64] | None
-    offsets: NDArray[np.int64]
-    unary: NDArray[np.float64]
-    tables: NDArray[np.float64]
-    edge_table: NDArray[np.int32] | None
+    order: Int64s | None
+    offsets: Int64s
+    unary: Floats
+    tables: Floats
+    edge_table: Int32s | None
     constant: float
 
 
-def chain_form(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> ChainForm | str:
+def chain_form(sizes: Int32s, factors: Sequence[TableFactors]) -> ChainForm | str:
     """The chain form of a graph; or, where it has none, the factor in the way."""
     pairs: list[tuple[int, TableFactors]] = []
     for g, group in enumerate(factors):
@@ -74,12 +75,12 @@ def constant(factors: Sequence[TableFactors]) -> float:
     return sum((float((g.scale * g.tables[g.table_of_factor]).sum()) for g in factors if g.arity == 0), 0.0)
 
 
-def too_wide(sizes: NDArray[np.int32]) -> bool:
+def too_wide(sizes: Int32s) -> bool:
     """Rows of the most labels for each variable would take too much memory, most of it for labels that few have."""
     return len(sizes) * int(sizes.max(initial=1)) > max(MOST_CELLS, 2 * int(sizes.sum(dtype=np.int64)))
 
 
-def unary_table(sizes: NDArray[np.int32], factors: Sequence[TableFactors], n_labels: int) -> NDArray[np.float64]:
+def unary_table(sizes: Int32s, factors: Sequence[TableFactors], n_labels: int) -> Floats:
     """[V, K]: the unary factors of each variable added up in the order of their groups."""
     unary = np.zeros((len(sizes), n_labels))
     if len(sizes) and sizes.min() < n_labels:
@@ -91,8 +92,8 @@ def unary_table(sizes: NDArray[np.int32], factors: Sequence[TableFactors], n_lab
 
 
 def edge_tables(
-    groups: Sequence[TableFactors], order: NDArray[np.int64] | None, n_edges: int, n_variables: int, n_labels: int
-) -> tuple[NDArray[np.float64], NDArray[np.int32] | None]:
+    groups: Sequence[TableFactors], order: Int64s | None, n_edges: int, n_variables: int, n_labels: int
+) -> tuple[Floats, Int32s | None]:
     """The tables of the edges, oriented along the paths, and which one each position's edge uses.
 
     A factor is a term (group, table, scale, direction); edges with the same terms, in the order of the groups, share a
@@ -136,13 +137,13 @@ def edge_recipes(
     edges: Sequence[NDArray[np.integer]],
     flipped: Sequence[NDArray[np.bool_]],
     n_edges: int,
-) -> tuple[NDArray[np.int32], list[tuple[Term, ...]]]:
+) -> tuple[Int32s, list[tuple[Term, ...]]]:
     """Which factors of pairs each of ``n_edges`` edges adds up: which of the distinct recipes, and these.
 
     Factor f of group g lies on edge ``edges[g][f]``, its scope turned round where ``flipped[g][f]``. Edges of the
     same terms, in the order of the groups, have the same recipe, so that tied tables stay tied.
     """
-    terms: list[NDArray[np.int64]] = []
+    terms: list[Int64s] = []
     kinds: list[Term] = []
     for g, (group, turned) in enumerate(zip(groups, flipped, strict=True)):
         key = np.empty(len(group), [("table", np.int32), ("scale", np.float64), ("flipped", np.bool_)])
@@ -154,7 +155,7 @@ def edge_recipes(
     return edge_table, [tuple(kinds[k] for k in recipe) for recipe in recipes]
 
 
-def recipe_table(groups: Sequence[TableFactors], recipe: Sequence[Term]) -> NDArray[np.float64]:
+def recipe_table(groups: Sequence[TableFactors], recipe: Sequence[Term]) -> Floats:
     """[K, L]: the log-potentials of an edge, its terms added up in their order."""
     parts = [groups[g].tables[table] * scale for g, table, scale, _ in recipe]
     return sum(part.T if term[3] else part for part, term in zip(parts, recipe, strict=True))  # type: ignore[return-value]
@@ -166,9 +167,7 @@ def _tied(group: TableFactors, n_labels: int) -> bool:
     return whole and bool((group.scopes[:, 0] < group.scopes[:, 1]).all())
 
 
-def _recipes(
-    n_positions: int, edge: NDArray[np.integer], term: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], list[tuple[int, ...]]]:
+def _recipes(n_positions: int, edge: NDArray[np.integer], term: Int64s) -> tuple[Int32s, list[tuple[int, ...]]]:
     """Which of the distinct lists of terms each edge adds up, and these lists."""
     by_edge = np.argsort(edge, kind="stable")
     edge, term = edge[by_edge], term[by_edge]
@@ -184,7 +183,7 @@ def _recipes(
     return edge_table, list(known)
 
 
-def _edges(pairs: Sequence[tuple[int, TableFactors]]) -> NDArray[np.int32]:
+def _edges(pairs: Sequence[tuple[int, TableFactors]]) -> Int32s:
     """[F, 2]: the scopes of all groups, one after the other."""
     if len(pairs) == 1:
         return pairs[0][1].scopes

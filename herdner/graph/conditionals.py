@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from herdner._ext import conditionals as loops
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.memory import check_memory
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import ImpossibleGraph
@@ -34,20 +34,20 @@ class Conditionals:
     i. ``spread`` float64[V]: no two allowed labels ever differ by more.
     """
 
-    sizes: NDArray[np.int32]
-    widths: NDArray[np.int32]
-    unary_at: NDArray[np.int64]
-    unary: NDArray[np.float64]
-    starts: NDArray[np.int64]
-    row_at: NDArray[np.int32]
-    others_at: NDArray[np.int64] | None
-    others: NDArray[np.int32]
-    places: NDArray[np.int32] | None
-    rows: NDArray[np.float64]
-    spread: NDArray[np.float64]
+    sizes: Int32s
+    widths: Int32s
+    unary_at: Int64s
+    unary: Floats
+    starts: Int64s
+    row_at: Int32s
+    others_at: Int64s | None
+    others: Int32s
+    places: Int32s | None
+    rows: Floats
+    spread: Floats
 
     @cached_property
-    def blankets(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def blankets(self) -> tuple[Int64s, Int32s]:
         """(starts int64[V + 1], members int32): the Markov blanket of variable i in rising order, each variable
         once.
         """
@@ -72,9 +72,7 @@ class Conditionals:
         return replace(self, starts=starts, row_at=row_at, others=others, rows=rows)
 
 
-def joined(
-    blankets: tuple[NDArray[np.int64], NDArray[np.int32]], edges: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def joined(blankets: tuple[Int64s, Int32s], edges: Int32s) -> tuple[Int64s, Int32s]:
     """The lists of neighbours ``blankets`` with the ``edges`` [D, 2] added, each neighbour once, in rising order."""
     starts, members = blankets
     owners = np.concatenate([np.repeat(np.arange(len(starts) - 1), np.diff(starts)), edges[:, 0], edges[:, 1]])
@@ -86,7 +84,7 @@ def joined(
     return new, merged[:length].copy()
 
 
-def colours(blankets: tuple[NDArray[np.int64], NDArray[np.int32]]) -> tuple[NDArray[np.int32], int]:
+def colours(blankets: tuple[Int64s, Int32s]) -> tuple[Int32s, int]:
     """A greedy colouring, int32[V] and the number of colours: neighbours differ, so one colour can be sampled at
     once.
     """
@@ -95,7 +93,7 @@ def colours(blankets: tuple[NDArray[np.int64], NDArray[np.int32]]) -> tuple[NDAr
     return found, loops.colour(starts, members, found)
 
 
-def conditionals(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> Conditionals:
+def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals:
     """ValueError where a variable's unary factors allow no label, or where untied tables need too much memory."""
     widths = np.where(sizes == 2, 1, (sizes + 3) // 4 * 4).astype(np.int32)
     n_ends = sum(group.arity * len(group) for group in factors if group.arity > 1)
@@ -140,9 +138,7 @@ def conditionals(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> C
     )
 
 
-def unary_rows(
-    sizes: NDArray[np.int32], widths: NDArray[np.int32], factors: Sequence[TableFactors]
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -> tuple[Floats, Int64s, Floats]:
     """The unary rows, where each begins, and the spread of each."""
     unary_at = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(widths, out=unary_at[1:])
@@ -161,8 +157,8 @@ class _Group:
     """The rows of one group of factors: a block [terms, configurations of the others, width] for each position."""
 
     factors: TableFactors
-    term_of_factor: NDArray[np.int32]
-    blocks: tuple[NDArray[np.float64], ...]
+    term_of_factor: Int32s
+    blocks: tuple[Floats, ...]
 
     @classmethod
     def of(cls, group: TableFactors) -> _Group:
@@ -172,7 +168,7 @@ class _Group:
             blocks[1] = blocks[0]
         return cls(group, term_of_factor, tuple(blocks))
 
-    def place(self, rows: list[NDArray[np.float64]], at: int) -> tuple[NDArray[np.int64], int]:
+    def place(self, rows: list[Floats], at: int) -> tuple[Int64s, int]:
         """Appends the blocks to ``rows``, which end ``at``: (where each begins, the doubles of one term), the new
         end.
         """
@@ -184,7 +180,7 @@ class _Group:
                 at += block.size
         return np.array([[begins[id(block)], block[0].size] for block in self.blocks]), at
 
-    def places(self) -> NDArray[np.int32]:
+    def places(self) -> Int32s:
         """[a, b]: how far one label of position b moves in the rows of position a."""
         arity, sizes = self.factors.arity, self.factors.tables.shape[1:]
         places = np.zeros((arity, arity), np.int32)
@@ -196,13 +192,13 @@ class _Group:
                     step *= sizes[b]
         return places
 
-    def spreads(self) -> NDArray[np.float64]:
+    def spreads(self) -> Floats:
         """[a, terms]: the largest finite distance between two labels."""
         finite = [np.where(np.isfinite(block), np.abs(block), 0.0) for block in self.blocks]
         return np.array([block.max(axis=(1, 2), initial=0.0) for block in finite])
 
 
-def _terms(group: TableFactors) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+def _terms(group: TableFactors) -> tuple[Floats, Int32s]:
     """The distinct scaled tables of a group, [terms, K1, ..], and which of them each factor is."""
     if (group.scale == group.scale[0]).all():
         return group.scale[0] * group.tables, group.table_of_factor
@@ -215,7 +211,7 @@ def _terms(group: TableFactors) -> tuple[NDArray[np.float64], NDArray[np.int32]]
     return values.reshape(-1, *group.tables.shape[1:]), term.astype(np.int32)
 
 
-def _rows(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rows(values: Floats) -> Floats:
     """[terms, others.., K] log-potentials as rows [terms, configurations, width]; NaN where no label is allowed."""
     n_labels = values.shape[-1]
     values = values.reshape(len(values), -1, n_labels)

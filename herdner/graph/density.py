@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.base.arrays import Floats, frozen
+from herdner.base.arrays import Floats, Int32s, Int64s, frozen
 from herdner.base.checks import whole
 from herdner.graph.domain import Domains
 from herdner.graph.graph import FactorGraph
@@ -39,7 +39,7 @@ class Reals:
             raise ValueError(f"variable {i} is a finite number, not {points[p, i]}")
         return points
 
-    def select(self, variables: NDArray[np.int64]) -> Reals:
+    def select(self, variables: Int64s) -> Reals:
         return Reals(len(variables))
 
 
@@ -61,7 +61,7 @@ class DensityFactors:
         ValueError: Something does not fit.
     """
 
-    scopes: NDArray[np.int32]
+    scopes: Int32s
     log_density: Callable[..., Any]
     grad: Callable[..., Any] = None  # type: ignore[assignment]
     n_terms: int = 0
@@ -108,7 +108,7 @@ class DensityFactors:
                 f"factor {f} names variable {self.scopes[f].max()}, but the variables are 0 to {len(domains) - 1}"
             )
 
-    def log_potential(self, points: Floats, terms: NDArray[np.int64] | None = None) -> Floats:
+    def log_potential(self, points: Floats, terms: Int64s | None = None) -> Floats:
         """[P]: the sum of the factors at each of the points float64[P, V]; of these terms only, if any are named."""
         at = self._arguments(points)
         values = np.asarray(self._call(self.log_density, at, terms), np.float64)
@@ -118,7 +118,7 @@ class DensityFactors:
             )
         return values.reshape(len(points), len(self)).sum(axis=1)
 
-    def add_gradient(self, points: Floats, out: Floats, terms: NDArray[np.int64] | None = None, by: float = 1) -> None:
+    def add_gradient(self, points: Floats, out: Floats, terms: Int64s | None = None, by: float = 1) -> None:
         """Adds the gradient at points [P, V], times ``by``, to ``out`` [P, V]."""
         at = self._arguments(points)
         values = np.asarray(self._call(self.grad, at, terms), np.float64)
@@ -140,7 +140,7 @@ class DensityFactors:
             np.add.at(out, (slice(None), self.scopes), values.reshape(len(points), *self.scopes.shape))  # type: ignore[arg-type]
 
     def condition(
-        self, values: NDArray[np.integer | np.floating], observed: NDArray[np.bool_], renumber: NDArray[np.int32]
+        self, values: NDArray[np.integer | np.floating], observed: NDArray[np.bool_], renumber: Int32s
     ) -> list[DensityFactors]:
         """One group for each set of positions that are observed."""
         fixed = observed[self.scopes]
@@ -168,7 +168,7 @@ class DensityFactors:
         whole[np.isnan(whole)] = free.ravel()
         return whole.reshape(-1, self.given.shape[1])
 
-    def _call(self, function: Callable[..., Any], at: Floats, terms: NDArray[np.int64] | None) -> Any:
+    def _call(self, function: Callable[..., Any], at: Floats, terms: Int64s | None) -> Any:
         return function(at, terms) if self.n_terms else function(at)
 
 
@@ -190,9 +190,7 @@ class DensityGraph:
         points = self.graph.domains.points(x)
         return sum((group.log_potential(points) for group in self.factors), np.zeros(len(points)))
 
-    def grad(
-        self, x: ArrayLike, terms: NDArray[np.int64] | None = None, block: NDArray[np.integer] | None = None
-    ) -> Floats:
+    def grad(self, x: ArrayLike, terms: Int64s | None = None, block: NDArray[np.integer] | None = None) -> Floats:
         """[P, d]: the gradients of the log-density at points float64[P, d]; in loops, so that only shapes are checked.
 
         ``terms`` int64[M]: of the data only these, made up for by the factor n_terms / M (an unbiased estimate where

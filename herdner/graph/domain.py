@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.base.arrays import frozen
+from herdner.base.arrays import Int32s, Int64s, frozen
 
 
 class Domains(Protocol):
@@ -26,7 +26,7 @@ class Domains(Protocol):
         """
         ...
 
-    def select(self, variables: NDArray[np.int64]) -> Domains:
+    def select(self, variables: Int64s) -> Domains:
         """The domains of these variables, in this order."""
         ...
 
@@ -35,7 +35,7 @@ class Domains(Protocol):
 class Labels:
     """Discrete domains: variable i takes the labels 0 .. sizes[i] - 1; ``sizes`` int32[V], each at least 1."""
 
-    sizes: NDArray[np.int32]
+    sizes: Int32s
 
     def __init__(self, sizes: ArrayLike) -> None:
         sizes = frozen(sizes, np.int32, "sizes")
@@ -63,5 +63,5 @@ class Labels:
             raise ValueError(f"variable {i} has the labels 0 to {self.sizes[i] - 1}, not {points[p, i]}")
         return points
 
-    def select(self, variables: NDArray[np.int64]) -> Labels:
+    def select(self, variables: Int64s) -> Labels:
         return Labels(self.sizes[variables])

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import factors as loops
-from herdner.base.arrays import constant, frozen, frozen_or_constant
+from herdner.base.arrays import Floats, Int32s, constant, frozen, frozen_or_constant
 from herdner.graph.domain import Domains
 
 LARGEST = 1e300  # of sums of log-potentials, as of all loops: their differences, and sums of these, are still doubles
@@ -21,7 +21,7 @@ class Factors(Protocol):
     """A group of factors. FactorGraph asks no more of one than this, so it is blind to the kind of factor."""
 
     @property
-    def scopes(self) -> NDArray[np.int32]:
+    def scopes(self) -> Int32s:
         """[F, a]: the a variables of each of the F factors."""
         ...
 
@@ -33,13 +33,11 @@ class Factors(Protocol):
         """
         ...
 
-    def log_potential(self, points: NDArray[Any]) -> NDArray[np.float64]:
+    def log_potential(self, points: NDArray[Any]) -> Floats:
         """[P]: the sum of the factors at each of the points [P, V]."""
         ...
 
-    def condition(
-        self, values: NDArray[Any], observed: NDArray[np.bool_], renumber: NDArray[np.int32]
-    ) -> Sequence[Factors]:
+    def condition(self, values: NDArray[Any], observed: NDArray[np.bool_], renumber: Int32s) -> Sequence[Factors]:
         """The factors with the ``observed`` [V] variables fixed at ``values`` [V], the others renumbered."""
         ...
 
@@ -66,10 +64,10 @@ class TableFactors:
         ValueError: Something does not fit.
     """
 
-    scopes: NDArray[np.int32]
-    tables: NDArray[np.float64]
-    table_of_factor: NDArray[np.int32]
-    scale: NDArray[np.float64]
+    scopes: Int32s
+    tables: Floats
+    table_of_factor: Int32s
+    scale: Floats
     unscaled: bool = field(init=False, repr=False)
     reach: float = field(init=False, repr=False)  # no finite sum of the factors is larger, in either direction
 
@@ -115,7 +113,7 @@ class TableFactors:
         return self.scopes.shape[1]
 
     @property
-    def rows(self) -> NDArray[np.float64]:
+    def rows(self) -> Floats:
         """The tables as rows of cells, [T, K1 * .. * Ka]."""
         return self.tables.reshape(len(self.tables), math.prod(self.tables.shape[1:]))
 
@@ -154,13 +152,13 @@ class TableFactors:
             raise ValueError(f"factor {f} names variable {i}, but the graph's variables are 0 to {len(domains) - 1}")
         raise ValueError(f"factor {f}: variable {i} has {sizes[i]} labels, but axis {a + 1} of its table has {width}")
 
-    def log_potential(self, points: NDArray[np.integer]) -> NDArray[np.float64]:
+    def log_potential(self, points: NDArray[np.integer]) -> Floats:
         """[P]: the sum of the factors at each of the states ``points`` int[P, V]."""
         cells = tuple(points[:, self.scopes[:, a]] for a in range(self.arity))
         return (self.scale * self.tables[(self.table_of_factor, *cells)]).sum(axis=-1) * np.ones(len(points))
 
     def condition(
-        self, values: NDArray[np.integer], observed: NDArray[np.bool_], renumber: NDArray[np.int32]
+        self, values: NDArray[np.integer], observed: NDArray[np.bool_], renumber: Int32s
     ) -> list[TableFactors]:
         """One group for each set of positions that are observed; equal slices of a table are stored once."""
         if not len(self):
@@ -181,7 +179,7 @@ class TableFactors:
         return groups
 
 
-def _default_tables(n_factors: int, n_tables: int) -> NDArray[np.int32]:
+def _default_tables(n_factors: int, n_tables: int) -> Int32s:
     if n_tables == 1:
         return constant(0, n_factors, np.int32)
     if n_tables == n_factors:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.graph.domain import Domains, Labels
 from herdner.graph.factors import Factors
 
@@ -45,7 +46,7 @@ class FactorGraph:
         """V."""
         return len(self.domains)
 
-    def log_potential(self, x: ArrayLike) -> NDArray[np.float64]:
+    def log_potential(self, x: ArrayLike) -> Floats:
         """The sum of all factors at ``x``: a number for one state [V], float64[P] for P states [P, V]."""
         points = self.domains.points(x)
         total = np.zeros(len(points))
@@ -53,7 +54,7 @@ class FactorGraph:
             total += group.log_potential(points)
         return total if np.ndim(x) == 2 else total[0]
 
-    def blanket(self, variable: int) -> NDArray[np.int32]:
+    def blanket(self, variable: int) -> Int32s:
         """The Markov blanket: all other variables that share a factor with this one, in rising order."""
         self._check_variables(np.array([variable]))
         shared = [group.scopes[(group.scopes == variable).any(axis=1)].ravel() for group in self.factors]
@@ -77,7 +78,7 @@ class FactorGraph:
         factors = [part for group in self.factors for part in group.condition(values, is_observed, renumber)]
         return FactorGraph(self.domains.select(np.flatnonzero(~is_observed)), factors)
 
-    def _check_variables(self, variables: NDArray[np.int64]) -> None:
+    def _check_variables(self, variables: Int64s) -> None:
         wrong = variables[(variables < 0) | (variables >= self.n_variables)]
         if len(wrong):
             raise ValueError(f"there is no variable {wrong[0]}: the graph's variables are 0 to {self.n_variables - 1}")

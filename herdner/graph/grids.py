@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from herdner._ext import conditionals as loops
+from herdner.base.arrays import Floats, Int32s
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import ImpossibleGraph
 
@@ -27,12 +27,12 @@ class GridForm:
     rows: int
     columns: int
     wraps: bool
-    unary: NDArray[np.float64]
-    sides: NDArray[np.float64]
+    unary: Floats
+    sides: Floats
     spread: float
 
 
-def grid_form(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> GridForm | str:
+def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm | str:
     """The grid form of a graph as `ising` builds it, of at least 3 x 3 variables; or why it has none.
 
     ValueError where a variable's unary factors allow no label.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import layout
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.graph.chains import (
     MOST_CELLS,
     ChainForm,
@@ -34,12 +35,12 @@ class LinkedChains:
     """
 
     form: ChainForm
-    scopes: NDArray[np.int32]
-    table_of_edge: NDArray[np.int32]
-    tables: NDArray[np.float64]
+    scopes: Int32s
+    table_of_edge: Int32s
+    tables: Floats
 
 
-def linked_chains(sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> LinkedChains | str:
+def linked_chains(sizes: Int32s, factors: Sequence[TableFactors]) -> LinkedChains | str:
     """The chains and links of a graph; or, where it has none, what is in the way."""
     near: list[TableFactors] = []
     far: list[TableFactors] = []
@@ -76,7 +77,7 @@ def _part(group: TableFactors, chosen: NDArray[np.bool_]) -> list[TableFactors]:
 
 
 def _runs(
-    sizes: NDArray[np.int32], factors: Sequence[TableFactors], near: Sequence[TableFactors], n: int, n_labels: int
+    sizes: Int32s, factors: Sequence[TableFactors], near: Sequence[TableFactors], n: int, n_labels: int
 ) -> ChainForm:
     """The chains: runs of variables each of which is joined to the one before it."""
     offsets = np.empty(n + 1, np.int64)
@@ -92,9 +93,7 @@ def _runs(
     return ChainForm(None, offsets[: n_runs + 1], unary, tables, edge_table, constant(factors))
 
 
-def _links(
-    groups: Sequence[TableFactors], sizes: NDArray[np.int32], n_labels: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+def _links(groups: Sequence[TableFactors], sizes: Int32s, n_labels: int) -> tuple[Int32s, Int32s, Floats]:
     """The links [E, 2], the table of each, and the tables [T, K, K].
 
     Factors of the same two variables are one edge, their tables added up: else they would be a loop that messages run
@@ -115,7 +114,7 @@ def _links(
     edge_of = np.split(edge, np.cumsum([len(group) for group in groups])[:-1])
     alone = np.bincount(edge) == 1
     table_of_edge, n_tables = np.full(len(scopes), -1, np.int32), 0
-    ready: list[NDArray[np.float64]] = []
+    ready: list[Floats] = []
     for group, to in zip(groups, edge_of, strict=True):
         if _ready(group, n_labels):
             chosen = alone[to]
@@ -141,9 +140,7 @@ def _ready(group: TableFactors, n_labels: int) -> bool:
     return group.unscaled and group.tables.shape[1:] == (n_labels, n_labels)
 
 
-def _add_tables(
-    tables: NDArray[np.float64], to: NDArray[np.int32], group: TableFactors, first: NDArray[np.int32]
-) -> None:
+def _add_tables(tables: Floats, to: Int32s, group: TableFactors, first: Int32s) -> None:
     """Adds factor f to ``tables[to[f]]``, turned so that the variable ``first[f]`` comes first."""
     rows = group.tables[group.table_of_factor]
     turned = group.scopes[:, 0] != first
@@ -155,6 +152,6 @@ def _add_tables(
     layout.add_rows(tables.reshape(len(tables), -1), to, group.scale, rows.reshape(len(rows), -1))
 
 
-def pair_keys(scopes: NDArray[np.int32]) -> NDArray[np.int64]:
+def pair_keys(scopes: Int32s) -> Int64s:
     """[E]: a number for each pair of variables, whichever comes first."""
     return scopes.min(axis=1).astype(np.int64) << 32 | scopes.max(axis=1)

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
+from herdner.base.arrays import Int32s
 from herdner.graph.chains import ChainForm, chain_form
 from herdner.graph.conditionals import Conditionals, conditionals
 from herdner.graph.domain import Labels
@@ -38,7 +36,7 @@ class TableGraph:
         return self.source()
 
     @property
-    def sizes(self) -> NDArray[np.int32]:
+    def sizes(self) -> Int32s:
         """int32[V]: the number of labels of each variable."""
         return _labels(self.graph).sizes
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.arrays import Floats, Int32s, Int64s
+
 if TYPE_CHECKING:
     from arviz import InferenceData
 
@@ -29,13 +31,13 @@ class Diagnostics:
             says that the runs agree, not that they mix.
     """
 
-    variables: NDArray[np.int64]
-    r_hat: NDArray[np.float64]
-    ess: NDArray[np.float64]
+    variables: Int64s
+    r_hat: Floats
+    ess: Floats
     constant: NDArray[np.bool_]
 
 
-def to_arviz(samples: NDArray[np.int32], log_potentials: NDArray[np.float64] | None) -> InferenceData:
+def to_arviz(samples: Int32s, log_potentials: Floats | None) -> InferenceData:
     """Recorded states [C, S, V] and, where they are known, their log-potentials [C, S] for ArviZ."""
     return _arviz().from_dict(
         posterior={"x": samples},
@@ -46,7 +48,7 @@ def to_arviz(samples: NDArray[np.int32], log_potentials: NDArray[np.float64] | N
     )
 
 
-def diagnose(samples: NDArray[np.int32], variables: ArrayLike | None) -> Diagnostics:
+def diagnose(samples: Int32s, variables: ArrayLike | None) -> Diagnostics:
     """The diagnostics of ``variables``, None for all, from recorded states [C, S, V]."""
     arviz = _arviz()
     n_draws, n_variables = int(samples.shape[1]), int(samples.shape[2])
@@ -60,7 +62,7 @@ def diagnose(samples: NDArray[np.int32], variables: ArrayLike | None) -> Diagnos
     return Diagnostics(chosen, found[:, 0], found[:, 1], found[:, 2] > 0)
 
 
-def _worst(arviz: Any, draws: NDArray[np.int32]) -> tuple[float, float, bool]:
+def _worst(arviz: Any, draws: Int32s) -> tuple[float, float, bool]:
     """R-hat, effective sample size and "constant" of one variable's draws [C, S]."""
     labels = np.unique(draws)
     if len(labels) < 2:
@@ -70,7 +72,7 @@ def _worst(arviz: Any, draws: NDArray[np.int32]) -> tuple[float, float, bool]:
     return max(r_hats), min(sizes), False
 
 
-def _of_indicator(arviz: Any, draws: NDArray[np.float64]) -> tuple[float, float]:
+def _of_indicator(arviz: Any, draws: Floats) -> tuple[float, float]:
     """R-hat and effective sample size of 0 and 1 [C, S], both of which occur."""
     half = draws.shape[1] // 2
     # Split here and not by ArviZ, which refuses to split a single run.

@@ -13,9 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from herdner._ext import chain as loops
+from herdner.base.arrays import Floats, Int32s, Int64s
 
 LARGEST = 1e300  # CHAIN_LARGEST of chain.h
 _UNFIT = f"holds NaN, +inf or numbers beyond {LARGEST:g}; log-potentials are smaller, or -inf"
@@ -41,15 +42,15 @@ class ChainMarginals:
     where t starts a sequence.
     """
 
-    log_z: NDArray[np.float64]
-    nodes: NDArray[np.float64] | None = None
-    transition_counts: NDArray[np.float64] | None = None
-    edges: NDArray[np.float64] | None = None
+    log_z: Floats
+    nodes: Floats | None = None
+    transition_counts: Floats | None = None
+    edges: Floats | None = None
 
 
 def viterbi(
     unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_table: ArrayLike | None = None
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+) -> tuple[Int32s, Floats]:
     """The labellings of largest log-potential: states int32[N] and their log-potentials float64[S].
 
     Ties go to the smallest label, decided from the last token of a sequence to the first (CRFsuite's rule).
@@ -93,7 +94,7 @@ def span_log_probability(
     span_starts: ArrayLike,
     span_ends: ArrayLike,
     edge_table: ArrayLike | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """float64[M]: the log-probability that each span's tokens take exactly the labels they have in ``states`` int32[N].
 
     Spans are token ranges start..end-1, not empty, in any order, each inside one sequence. Only sequences that
@@ -160,7 +161,7 @@ def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_t
     return unary, tables, offsets, edges
 
 
-def _raise_on(fault: int, offsets: NDArray[np.int64]) -> None:
+def _raise_on(fault: int, offsets: Int64s) -> None:
     """What a loop returned, as an error."""
     if fault == -2:
         raise ValueError(f"unary {_UNFIT}")

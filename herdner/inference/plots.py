@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from herdner.base.arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +20,7 @@ _MOST_POINTS = 4000  # of a line; no screen shows more
 _MOST_BARS = 50
 
 
-def plot_trace(trace: NDArray[np.float64], best: float, ax: Axes | None) -> Axes:
+def plot_trace(trace: Floats, best: float, ax: Axes | None) -> Axes:
     """The log-potentials ``trace`` [C, n_sweeps], long ones thinned to every k-th sweep, and that of the best state."""
     ax = axes(ax)
     n_chains, n_sweeps = len(trace), int(trace.shape[1])
@@ -34,11 +36,7 @@ def plot_trace(trace: NDArray[np.float64], best: float, ax: Axes | None) -> Axes
 
 
 def plot_marginals(
-    marginals: NDArray[np.float64],
-    ax: Axes | None,
-    variables: ArrayLike | None,
-    shape: Sequence[int] | None,
-    label: int | None,
+    marginals: Floats, ax: Axes | None, variables: ArrayLike | None, shape: Sequence[int] | None, label: int | None
 ) -> Axes:
     """Bars or an image of ``marginals`` [V, K], as `herdner.Result.plot_marginals` describes them."""
     if label is not None and not 0 <= label < marginals.shape[1]:
@@ -55,7 +53,7 @@ def plot_marginals(
     return _image(axes(ax), marginals.reshape(rows, columns, -1), label)
 
 
-def _bars(ax: Axes, marginals: NDArray[np.float64], variables: ArrayLike | None, label: int | None) -> Axes:
+def _bars(ax: Axes, marginals: Floats, variables: ArrayLike | None, label: int | None) -> Axes:
     n_variables, n_labels = len(marginals), int(marginals.shape[1])
     chosen = np.arange(min(n_variables, _MOST_BARS)) if variables is None else np.atleast_1d(variables)
     wrong = chosen[(chosen < 0) | (chosen >= n_variables)]
@@ -77,7 +75,7 @@ def _bars(ax: Axes, marginals: NDArray[np.float64], variables: ArrayLike | None,
     return ax
 
 
-def _image(ax: Axes, marginals: NDArray[np.float64], label: int | None) -> Axes:
+def _image(ax: Axes, marginals: Floats, label: int | None) -> Axes:
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
     n_labels = int(marginals.shape[2])

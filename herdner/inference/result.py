@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.inference.diagnostics import Diagnostics, diagnose, to_arviz
 from herdner.inference.plots import plot_marginals, plot_trace
 
@@ -46,19 +46,19 @@ class Result:
         certificate: What is guaranteed of the state after each sweep (``dogs``).
     """
 
-    state: NDArray[np.int32]
+    state: Int32s
     log_potential: float
     log_z: float | None = None
-    marginals: NDArray[np.float64] | None = None
-    rao_blackwell: NDArray[np.float64] | None = None
-    table_counts: tuple[NDArray[np.float64], ...] | None = None
-    joint: NDArray[np.float64] | None = None
-    trace: NDArray[np.float64] | None = None
-    samples: NDArray[np.int32] | None = None
-    sample_sweeps: NDArray[np.int64] | None = None
+    marginals: Floats | None = None
+    rao_blackwell: Floats | None = None
+    table_counts: tuple[Floats, ...] | None = None
+    joint: Floats | None = None
+    trace: Floats | None = None
+    samples: Int32s | None = None
+    sample_sweeps: Int64s | None = None
     n_updates: int | None = None
     seconds: float = 0.0
-    error_bounds: NDArray[np.float64] | None = None
+    error_bounds: Floats | None = None
     certificate: Certificate | None = None
 
     def to_arviz(self) -> InferenceData:
@@ -114,7 +114,7 @@ class Result:
             )
         return plot_marginals(marginals, ax, variables, shape, label)
 
-    def _recorded(self) -> NDArray[np.int32]:
+    def _recorded(self) -> Int32s:
         if self.samples is None:
             raise ValueError("no states were recorded; ask the sampler for every k-th by record=Record(every=k)")
         return self.samples

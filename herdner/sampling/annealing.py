@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from herdner.base.arrays import frozen
+from herdner.base.arrays import Floats, frozen
 from herdner.base.options import from_call
 
 
@@ -21,7 +21,7 @@ class Annealing(ABC):
     WORDS: ClassVar[str] = "linear(start, end) or geometric(start, end)"
 
     @abstractmethod
-    def betas(self, n_sweeps: int) -> NDArray[np.float64]:
+    def betas(self, n_sweeps: int) -> Floats:
         """float64[n_sweeps], finite and at least 0. With one sweep it is the end's."""
 
     @classmethod
@@ -45,7 +45,7 @@ class Linear(Annealing):
     def __str__(self) -> str:
         return f"linear({self.start}, {self.end})"
 
-    def betas(self, n_sweeps: int) -> NDArray[np.float64]:
+    def betas(self, n_sweeps: int) -> Floats:
         return np.linspace(self.start, self.end, n_sweeps) if n_sweeps > 1 else np.full(n_sweeps, float(self.end))
 
 
@@ -66,7 +66,7 @@ class Geometric(Annealing):
     def __str__(self) -> str:
         return f"geometric({self.start}, {self.end})"
 
-    def betas(self, n_sweeps: int) -> NDArray[np.float64]:
+    def betas(self, n_sweeps: int) -> Floats:
         return np.geomspace(self.start, self.end, n_sweeps) if n_sweeps > 1 else np.full(n_sweeps, float(self.end))
 
 
@@ -74,7 +74,7 @@ class Geometric(Annealing):
 class Given(Annealing):
     """The inverse temperatures themselves: ``values`` float64[n_sweeps], finite and at least 0."""
 
-    values: NDArray[np.float64]
+    values: Floats
 
     def __post_init__(self) -> None:
         values = frozen(self.values, np.float64, "annealing")
@@ -89,7 +89,7 @@ class Given(Annealing):
             )
         object.__setattr__(self, "values", values)
 
-    def betas(self, n_sweeps: int) -> NDArray[np.float64]:
+    def betas(self, n_sweeps: int) -> Floats:
         if len(self.values) != n_sweeps:
             raise ValueError(
                 f"annealing lists {len(self.values)} inverse temperatures for {n_sweeps} sweeps; give one for each,"

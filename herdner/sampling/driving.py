@@ -14,6 +14,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats, Int64s
 from herdner.base.checks import whole
 from herdner.base.options import from_call
 from herdner.sampling.registers import (
@@ -34,7 +35,7 @@ _SHUFFLED = 16  # chunks whose points are shuffled together
 class Uniforms(Protocol):
     """The numbers of one run, for one thread."""
 
-    def __call__(self, first: int, last: int) -> NDArray[np.float64]:
+    def __call__(self, first: int, last: int) -> Floats:
         """float64[last - first] in [0, 1): those of the updates first .. last - 1, counted through all sweeps."""
         ...
 
@@ -119,7 +120,7 @@ class LFSR(Driving):
         rotation = rng.random(n_steps) if self.rotate else None
         sequence = _Chunked(lambda n: words.between(n * _CHUNK, min((n + 1) * _CHUNK, words.period)), _CHUNK)
 
-        def uniforms(first: int, last: int) -> NDArray[np.float64]:
+        def uniforms(first: int, last: int) -> Floats:
             update = np.arange(first, last)
             skipped = update // (lap * n_steps) if shared > 1 else 0
             numbers = sequence.take((update + skipped) % words.period).astype(np.float64) * 2.0**-WORD
@@ -160,7 +161,7 @@ class Sobol(Driving):
         engine, key = qmc.Sobol(n_steps, scramble=True, bits=32, rng=rng), int(rng.integers(2**63))
         n_points = 1 << min((_SHUFFLED * _CHUNK // n_steps).bit_length() - 1, max(n_sweeps - 1, 0).bit_length())
 
-        def points(chunk: int) -> NDArray[np.float64]:
+        def points(chunk: int) -> Floats:
             if engine.num_generated != chunk * n_points:
                 engine.reset()
                 if chunk:  # SciPy cannot go forward by 0
@@ -173,7 +174,7 @@ class Sobol(Driving):
         return lambda first, last: sequence.take(np.arange(first, last)).astype(np.float64, copy=False)
 
 
-Numbers = NDArray[np.float64] | NDArray[np.uint32]
+Numbers = Floats | NDArray[np.uint32]
 
 
 class _Chunked:
@@ -184,7 +185,7 @@ class _Chunked:
         self._number = -1
         self._values: Numbers = np.empty(0)
 
-    def take(self, positions: NDArray[np.int64]) -> Numbers:
+    def take(self, positions: Int64s) -> Numbers:
         chunks = positions // self._size
         if len(chunks) and (chunks == chunks[0]).all():
             return self._chunk(int(chunks[0]))[positions - chunks[0] * self._size]

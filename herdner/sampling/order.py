@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import layout
+from herdner.base.arrays import Int32s, Int64s
 from herdner.graph.conditionals import colours, joined
 from herdner.graph.grids import GridForm
 from herdner.graph.tables import Graph, TableGraph, compile_tables
@@ -13,7 +14,7 @@ from herdner.sampling.plan import Plan
 from herdner.sampling.scan import Scan
 
 
-def sweep_order(scan: Scan, graph: Graph) -> NDArray[np.int32]:
+def sweep_order(scan: Scan, graph: Graph) -> Int32s:
     """int32[n]: the variables that one sweep of a sampler which draws at random, such as Gibbs, updates, in order.
 
     Bounds of a scan (`herdner.dobrushin`) speak of this very order.
@@ -32,7 +33,7 @@ def sweep_order(scan: Scan, graph: Graph) -> NDArray[np.int32]:
     return np.arange(n, dtype=np.int32) if scan.order is None else scan.order
 
 
-def sampling_order(plan: Plan, compiled: TableGraph) -> tuple[NDArray[np.int32] | None, NDArray[np.int64]]:
+def sampling_order(plan: Plan, compiled: TableGraph) -> tuple[Int32s | None, Int64s]:
     """The order int32[n] of a sweep of ``plan``, None for 0, 1, .., and where each part that threads can share begins.
 
     Where the plan herds, the keys of its weights may join more variables than the graph does: then a checkerboard has
@@ -46,7 +47,7 @@ def sampling_order(plan: Plan, compiled: TableGraph) -> tuple[NDArray[np.int32] 
     return by_colour(checkerboard_colours(compiled, plan if plan.herds else None))
 
 
-def dependencies(plan: Plan, compiled: TableGraph) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def dependencies(plan: Plan, compiled: TableGraph) -> tuple[Int64s, Int32s]:
     """The variables on which a herded update of each variable depends (starts, members): its blanket, dummy edges."""
     blankets = compiled.conditionals.blankets
     if plan.dummy_edges is None:
@@ -60,7 +61,7 @@ def dependencies(plan: Plan, compiled: TableGraph) -> tuple[NDArray[np.int64], N
     return joined(blankets, edges)
 
 
-def checkerboard_colours(compiled: TableGraph, plan: Plan | None = None) -> NDArray[np.int32]:
+def checkerboard_colours(compiled: TableGraph, plan: Plan | None = None) -> Int32s:
     """int32[V]: a colouring in which variables that share a factor differ, whatever its table says of them, and those
     that a herding ``plan`` joins.
     """
@@ -73,13 +74,13 @@ def checkerboard_colours(compiled: TableGraph, plan: Plan | None = None) -> NDAr
     return colours(joins)[0]
 
 
-def by_colour(colour: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def by_colour(colour: Int32s) -> tuple[Int32s, Int64s]:
     """The variables colour by colour, those of one colour in rising order, and where each colour begins."""
     order = np.argsort(colour, kind="stable").astype(np.int32)
     return order, np.concatenate([[0], np.cumsum(np.bincount(colour))]).astype(np.int64)
 
 
-def block_ranges(compiled: TableGraph, overlapping: bool = False) -> NDArray[np.int32]:
+def block_ranges(compiled: TableGraph, overlapping: bool = False) -> Int32s:
     """int32[B, 2]: the first and the last variable of each block of a graph of pairs, from left to right.
 
     A block is a run of consecutive variables, each joined to the one before it and to no other of the block. Where
@@ -106,7 +107,7 @@ def block_ranges(compiled: TableGraph, overlapping: bool = False) -> NDArray[np.
     return np.array(found, np.int32).reshape(-1, 2)
 
 
-def block_steps(ranges: NDArray[np.int32], order: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def block_steps(ranges: Int32s, order: NDArray[np.integer]) -> tuple[Int32s, Int32s]:
     """The steps of a sweep that takes blocks in this order: the variable of each, int32[n], and its block, int32[n]."""
     order = np.asarray(order, np.int64)
     lengths = ranges[order, 1] - ranges[order, 0] + 1

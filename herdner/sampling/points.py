@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
@@ -23,9 +25,9 @@ class Points:
         seconds: Wall time.
     """
 
-    x: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    scores: NDArray[np.float64] | None = None
+    x: Floats
+    weights: Floats
+    scores: Floats | None = None
     history: Mapping[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     n_gradients: int = 0
     seconds: float = 0.0
@@ -33,7 +35,7 @@ class Points:
     def __len__(self) -> int:
         return len(self.x)
 
-    def expect(self, f: Callable[[NDArray[np.float64]], NDArray[Any]]) -> NDArray[np.float64]:
+    def expect(self, f: Callable[[Floats], NDArray[Any]]) -> Floats:
         """The weighted sum of ``f``, which maps points [N, d] to [N] or [N, ..]; a number or an array [..]."""
         values: NDArray[Any] = np.asarray(f(self.x))
         if values.shape[:1] != (len(self),):

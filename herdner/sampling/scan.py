@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from herdner.base.arrays import frozen
+from herdner.base.arrays import Int32s, frozen
 from herdner.base.options import from_call
 
 
@@ -18,7 +18,7 @@ class Scan:
     """One sweep's order; made by the functions below. ``order`` int32[n] is given for kind "given" alone."""
 
     kind: Literal["systematic", "random", "checkerboard", "jacobi", "given"] = "systematic"
-    order: NDArray[np.int32] | None = None
+    order: Int32s | None = None
 
     WORDS: ClassVar[str] = "systematic, random, checkerboard, jacobi or an order such as given(0, 2, 1)"
 

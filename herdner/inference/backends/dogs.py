@@ -8,8 +8,9 @@ from time import perf_counter
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from herdner.base.arrays import Floats, Int32s
 from herdner.base.checks import whole
 from herdner.base.seeds import Seed, generator
 from herdner.dobrushin import (
@@ -135,9 +136,7 @@ class DoGS:
             raise Interrupted(replace(stopped.result, certificate=certificate)) from None
         return replace(result, certificate=certificate)
 
-    def _by_blocks(
-        self, compiled: TableGraph, d: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], Certificate, Blocks | None]:
+    def _by_blocks(self, compiled: TableGraph, d: Floats) -> tuple[Int32s, Certificate, Blocks | None]:
         """The variables of the steps in their order, the certificate of that very order, and its blocks."""
         chosen = np.flatnonzero(d)
         influence = block_influence(compiled, [(v, v) for v in chosen.tolist()])
@@ -151,16 +150,14 @@ class DoGS:
         variables, _ = block_steps(influence.ranges, order)
         return variables, certificate, Blocks.of(compiled, influence.ranges, order) if n_steps else None
 
-    def _broken(self, d: NDArray[np.float64]) -> tuple[str, ...]:
+    def _broken(self, d: Floats) -> tuple[str, ...]:
         """What a certificate assumes, and this run does not meet."""
         broken = () if self.annealing is None else ("the inverse temperature is not 1 throughout (annealing)",)
         if d.any() and not self.n_sweeps:
             broken += ("the scan was not run (n_sweeps=0)",)
         return broken
 
-    def _by_variables(
-        self, compiled: TableGraph, d: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], Certificate, None]:
+    def _by_variables(self, compiled: TableGraph, d: Floats) -> tuple[Int32s, Certificate, None]:
         influence = tightest(compiled, self.exact_states)
         n_steps = self.steps_per_target * int(np.count_nonzero(d)) if self.n_steps is None else self.n_steps
         n_steps = n_steps if d.any() else 0
@@ -191,7 +188,7 @@ class DoGS:
         return dict.fromkeys(np.flatnonzero(likeliest < 1 - self.targets.probability).tolist(), 1.0)
 
 
-def chain_marginals(compiled: TableGraph) -> NDArray[np.float64]:
+def chain_marginals(compiled: TableGraph) -> Floats:
     """[V, K]: the exact marginals of the graph with no other factors than those of one variable and of two consecutive
     ones.
     """

@@ -8,8 +8,9 @@ from time import perf_counter
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from herdner.base.arrays import Floats, Int32s
 from herdner.base.seeds import Seed
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
@@ -71,7 +72,7 @@ class Exact:
         )
 
 
-def _product(sizes: NDArray[np.int32]) -> int:
+def _product(sizes: Int32s) -> int:
     n_states = 1
     for size in sizes.tolist():
         n_states *= size
@@ -82,7 +83,7 @@ def _about(n: int) -> str:
     return str(n) if n < 10**9 else f"about 10^{len(str(n)) - 1}" if n < 10**4000 else "more than 10^4000"
 
 
-def _states(sizes: NDArray[np.int32], start: int, stop: int) -> NDArray[np.int32]:
+def _states(sizes: Int32s, start: int, stop: int) -> Int32s:
     """States number ``start`` to ``stop`` - 1, counted with variable 0 as the fastest digit."""
     rest = np.arange(start, stop)
     states = np.empty((stop - start, len(sizes)), np.int32)
@@ -91,7 +92,7 @@ def _states(sizes: NDArray[np.int32], start: int, stop: int) -> NDArray[np.int32
     return states
 
 
-def _chunks(compiled: TableGraph) -> Iterator[tuple[NDArray[np.int32], slice]]:
+def _chunks(compiled: TableGraph) -> Iterator[tuple[Int32s, slice]]:
     """All states in pieces that fit a cache, each with its slice of the numbering."""
     width = max(1, len(compiled.sizes), *(group.scopes.size for group in compiled.factors), 0)
     step, n_states = max(1, _CELLS // width), _product(compiled.sizes)
@@ -100,7 +101,7 @@ def _chunks(compiled: TableGraph) -> Iterator[tuple[NDArray[np.int32], slice]]:
         yield _states(compiled.sizes, start, stop), slice(start, stop)
 
 
-def _marginals(sizes: NDArray[np.int32], probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+def _marginals(sizes: Int32s, probabilities: Floats) -> Floats:
     marginals = np.zeros((len(sizes), int(sizes.max(initial=1))))
     inner = 1
     for i, size in enumerate(sizes.tolist()):
@@ -109,7 +110,7 @@ def _marginals(sizes: NDArray[np.int32], probabilities: NDArray[np.float64]) -> 
     return marginals
 
 
-def _table_counts(compiled: TableGraph, probabilities: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def _table_counts(compiled: TableGraph, probabilities: Floats) -> tuple[Floats, ...]:
     counts = tuple(np.zeros(group.tables.shape) for group in compiled.factors)
     for states, part in _chunks(compiled):
         for group, total in zip(compiled.factors, counts, strict=True):
@@ -117,9 +118,7 @@ def _table_counts(compiled: TableGraph, probabilities: NDArray[np.float64]) -> t
     return counts
 
 
-def _add_counts(
-    group: TableFactors, states: NDArray[np.int32], weights: NDArray[np.float64], counts: NDArray[np.float64]
-) -> None:
+def _add_counts(group: TableFactors, states: Int32s, weights: Floats, counts: Floats) -> None:
     """Adds to ``counts``, like the group's tables, the scaled weight of the cell each factor is in at each state."""
     cells = np.broadcast_to(group.table_of_factor.astype(np.int64), (len(states), len(group)))
     for a, size in enumerate(counts.shape[1:]):

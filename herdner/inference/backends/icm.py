@@ -7,9 +7,10 @@ from time import perf_counter
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from herdner._ext.ascent import Ascent
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.seeds import Seed, generator
 from herdner.graph.chains import unary_table
 from herdner.graph.conditionals import Conditionals
@@ -102,7 +103,7 @@ class ICM:
             raise Interrupted(result)
         return result
 
-    def _climb(self, conditionals: Conditionals, state: NDArray[np.int32], reached: list[float]) -> None:
+    def _climb(self, conditionals: Conditionals, state: Int32s, reached: list[float]) -> None:
         """Moves ``state`` uphill; appends the log-potential after each sweep."""
         loop = Ascent(conditionals, state)
         for _ in range(self.n_sweeps):
@@ -114,6 +115,6 @@ class ICM:
                 break
 
 
-def _drawn(unary: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+def _drawn(unary: Floats, rng: np.random.Generator) -> Int64s:
     """A label for each variable, uniformly from those whose entry of ``unary`` [V, K] is above -inf."""
     return np.where(unary > -np.inf, rng.random(unary.shape), -1.0).argmax(axis=1)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import max_product as loops
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.seeds import Seed
 from herdner.graph.chains import check_cells, edge_recipes, recipe_table, unary_table
 from herdner.graph.factors import TableFactors
@@ -116,27 +117,27 @@ def _check_possible(variable: int) -> None:
 class Slots:
     """The factors of two and more variables laid out for message passing; see ``herdner._ext.max_product``."""
 
-    sizes: NDArray[np.int32]
-    scope: NDArray[np.int32]
-    factor_of: NDArray[np.int32]
-    factor_at: NDArray[np.int64]
-    message_at: NDArray[np.int64]
-    table_at: NDArray[np.int64]
-    tables: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    starts: NDArray[np.int64]
-    slots: NDArray[np.int32]
-    order: NDArray[np.int32]
+    sizes: Int32s
+    scope: Int32s
+    factor_of: Int32s
+    factor_at: Int64s
+    message_at: Int64s
+    table_at: Int64s
+    tables: Floats
+    scale: Floats
+    starts: Int64s
+    slots: Int32s
+    order: Int32s
 
     @classmethod
-    def of(cls, sizes: NDArray[np.int32], factors: Sequence[TableFactors]) -> Slots:
+    def of(cls, sizes: Int32s, factors: Sequence[TableFactors]) -> Slots:
         groups = [group for group in without_parallels(factors) if group.arity > 1 and len(group)]
         scope = _joined([group.scopes.ravel() for group in groups], np.int32)
         arities = _joined([np.full(len(group), group.arity) for group in groups], np.int64)
         factor_at = _ends(arities)
         factor_of = np.repeat(np.arange(len(arities), dtype=np.int32), arities)
-        tables: list[NDArray[np.float64]] = []
-        table_at: list[NDArray[np.int64]] = []
+        tables: list[Floats] = []
+        table_at: list[Int64s] = []
         end = 0
         for group in groups:
             values, begins = _tables(group)
@@ -190,7 +191,7 @@ def without_parallels(factors: Sequence[TableFactors]) -> Sequence[TableFactors]
     return joined
 
 
-def _tables(group: TableFactors) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _tables(group: TableFactors) -> tuple[Floats, Int64s]:
     """The tables of a group in a row, for pairs followed by their transposes, and where each slot's begins."""
     cells = group.rows.shape[1]
     begins = np.repeat(group.table_of_factor.astype(np.int64) * cells, group.arity)
@@ -204,6 +205,6 @@ def _joined(parts: Sequence[NDArray[T]], dtype: type[T]) -> NDArray[T]:
     return np.concatenate([np.empty(0, dtype), *parts]).astype(dtype, copy=False)
 
 
-def _ends(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+def _ends(lengths: NDArray[np.integer]) -> Int64s:
     """[0, the running sums]."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

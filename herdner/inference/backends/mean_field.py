@@ -8,9 +8,10 @@ from time import perf_counter
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from herdner._ext import mean_field as loops
+from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed, generator
 from herdner.graph.chains import unary_table
 from herdner.graph.tables import Graph, TableGraph, compile_tables
@@ -107,7 +108,7 @@ class MeanField:
             raise Interrupted(result)
         return result
 
-    def _start(self, compiled: TableGraph, seed: Seed) -> NDArray[np.float64]:
+    def _start(self, compiled: TableGraph, seed: Seed) -> Floats:
         unary = unary_table(compiled.sizes, compiled.factors, int(compiled.sizes.max(initial=1)))
         if self.start == "unary":
             q = np.exp(unary - unary.max(axis=1, keepdims=True))
@@ -118,7 +119,7 @@ class MeanField:
         return q / q.sum(axis=1, keepdims=True)
 
 
-def _certain(compiled: TableGraph, start: ArrayLike) -> NDArray[np.float64]:
+def _certain(compiled: TableGraph, start: ArrayLike) -> Floats:
     """[V, K]: probability 1 for the labels of a state."""
     state = given_start(compiled, start)
     q = np.zeros((len(state), int(compiled.sizes.max(initial=1))))
@@ -126,7 +127,7 @@ def _certain(compiled: TableGraph, start: ArrayLike) -> NDArray[np.float64]:
     return q
 
 
-def lower_bound(compiled: TableGraph, q: NDArray[np.float64]) -> float:
+def lower_bound(compiled: TableGraph, q: Floats) -> float:
     """The expected log-potential under independent distributions ``q`` [V, K] plus their entropy, constants left out:
     never above log Z (Murphy 2012, eq. 21.24). Labels that a variable has not must have probability 0.
     """

@@ -8,10 +8,11 @@ from time import perf_counter
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from herdner._ext import chain as chain_loops
 from herdner._ext import sum_product as loops
+from herdner.base.arrays import Floats, Int32s
 from herdner.base.seeds import Seed
 from herdner.dobrushin import marginal_bounds
 from herdner.graph.chains import ChainForm
@@ -160,7 +161,7 @@ def _with_messages(form: ChainForm, loop: loops.SumProduct) -> ChainForm:
     return replace(form, unary=loop.unaries(0, len(form.offsets) - 1))
 
 
-def _best_state(form: ChainForm, loop: loops.SumProduct) -> NDArray[np.int32]:
+def _best_state(form: ChainForm, loop: loops.SumProduct) -> Int32s:
     """The best state of the chains given the messages; many chains at a time, so that memory stays small."""
     state = np.empty(len(form.unary), np.int32)
     n_chains = len(form.offsets) - 1
@@ -177,7 +178,7 @@ def _best_state(form: ChainForm, loop: loops.SumProduct) -> NDArray[np.int32]:
 
 def _table_counts(
     compiled: TableGraph, chains: LinkedChains, form: ChainForm, loop: loops.SumProduct
-) -> tuple[NDArray[np.float64], ...]:
+) -> tuple[Floats, ...]:
     n, n_labels = form.unary.shape
     edges = np.empty((n + len(chains.scopes), n_labels, n_labels))
     arrays = form.unary, form.tables, form.offsets, form.edge_table
@@ -185,7 +186,7 @@ def _table_counts(
     loop.pairs(edges[n:])
     keys = pair_keys(chains.scopes)
     order = np.argsort(keys)
-    totals: list[NDArray[np.float64]] = []
+    totals: list[Floats] = []
     for group in compiled.factors:
         if group.arity != 2 or not len(group):
             totals.append(group_counts(group, loop.marginals))

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import chain as loops
 from herdner._ext import layout
+from herdner.base.arrays import Floats, Int64s
 from herdner.base.seeds import Seed
 from herdner.graph.chains import ChainForm
 from herdner.graph.factors import TableFactors
@@ -82,7 +83,7 @@ def expected(result: Result, compiled: TableGraph, form: ChainForm, table_counts
     position = np.arange(len(form.unary))
     if form.order is not None:
         position[form.order] = np.arange(n)
-    totals: list[NDArray[np.float64]] = []
+    totals: list[Floats] = []
     for group in compiled.factors:
         if counts is not None and group.arity == 2 and len(group):
             totals.append(counts)
@@ -96,11 +97,11 @@ def expected(result: Result, compiled: TableGraph, form: ChainForm, table_counts
 
 def group_counts(
     group: TableFactors,
-    marginals: NDArray[np.float64],
-    edges: NDArray[np.float64] | None = None,
-    edge: NDArray[np.int64] | None = None,
+    marginals: Floats,
+    edges: Floats | None = None,
+    edge: Int64s | None = None,
     turned: NDArray[np.bool_] | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """The scaled probabilities of a group's labels, added up by table.
 
     Pairs: factor f has the joint distribution ``edges[edge[f]]`` [K, K], or where ``turned[f]`` its transpose.

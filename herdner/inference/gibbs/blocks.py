@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.arrays import Floats, Int32s
 from herdner.graph.chains import check_cells, edge_recipes, factor_in_words, recipe_table
 from herdner.graph.factors import TableFactors
 from herdner.graph.linked_chains import is_near
@@ -26,10 +27,10 @@ class Blocks:
     finite entries of a table; ``longest``: variables of a block.
     """
 
-    first: NDArray[np.int32]
-    last: NDArray[np.int32]
-    edge_table: NDArray[np.int32]
-    tables: NDArray[np.float64]
+    first: Int32s
+    last: Int32s
+    edge_table: Int32s
+    tables: Floats
     range: float
     longest: int
 
@@ -44,9 +45,7 @@ class Blocks:
         return self.tables.shape[2]
 
     @classmethod
-    def of(
-        cls, compiled: TableGraph, ranges: NDArray[np.int32] | None = None, order: ArrayLike | None = None
-    ) -> Blocks:
+    def of(cls, compiled: TableGraph, ranges: Int32s | None = None, order: ArrayLike | None = None) -> Blocks:
         """The blocks of `block_ranges`, or other ``ranges``, in their ``order``, by default each once."""
         for g, group in enumerate(compiled.factors):
             if group.arity > 2 and len(group):
@@ -79,9 +78,7 @@ def _inside(group: TableFactors, within: NDArray[np.bool_]) -> TableFactors:
     return TableFactors(group.scopes[at], group.tables, group.table_of_factor[at], group.scale[at])
 
 
-def _edge_tables(
-    groups: Sequence[TableFactors], n_variables: int, n_labels: int
-) -> tuple[NDArray[np.int32], list[NDArray[np.float64]]]:
+def _edge_tables(groups: Sequence[TableFactors], n_variables: int, n_labels: int) -> tuple[Int32s, list[Floats]]:
     """Which table the edge to the variable before uses, and the tables [K, L], that variable's label first."""
     if not groups:
         return np.zeros(n_variables, np.int32), []

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import gibbs as loops
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.memory import NotEnoughMemory, check_memory
 from herdner.graph.conditionals import Conditionals
 from herdner.graph.grids import GridForm
@@ -126,18 +127,18 @@ class Arrays:
     keys: NDArray[np.uint64]
     state: NDArray[np.uint16]
     other: NDArray[np.uint16] | None
-    unary: NDArray[np.float64]
-    rows: NDArray[np.float64] | None
-    unary_step: NDArray[np.float64] | None
-    rows_step: NDArray[np.float64] | None
+    unary: Floats
+    rows: Floats | None
+    unary_step: Floats | None
+    rows_step: Floats | None
     fractions: NDArray[np.uint32] | None
-    dense: NDArray[np.float64] | None
+    dense: Floats | None
     counts: NDArray[np.uint32] | None
-    conditional_sums: NDArray[np.float64] | None
+    conditional_sums: Floats | None
     conditional_counts: NDArray[np.uint32] | None
     joint: NDArray[np.uint32] | None
-    joint_place: NDArray[np.int64] | None
-    trace: NDArray[np.float64] | None
+    joint_place: Int64s | None
+    trace: Floats | None
     samples: NDArray[np.uint16] | None
     best: NDArray[np.uint16] | None
 
@@ -272,7 +273,7 @@ class Run:
         )
 
 
-def _joint_places(sizes: NDArray[np.int32]) -> tuple[int, NDArray[np.int64]]:
+def _joint_places(sizes: Int32s) -> tuple[int, Int64s]:
     """The number of states and how far one label of each variable moves, the last variable fastest."""
     states = float(np.prod(sizes.astype(np.float64)))
     if states > _MOST_JOINT:
@@ -313,10 +314,10 @@ def _found(setup: Setup, runs: list[Run], began: float) -> Result:
 
 
 class _Averages(TypedDict, total=False):
-    marginals: NDArray[np.float64]
-    rao_blackwell: NDArray[np.float64]
-    table_counts: tuple[NDArray[np.float64], ...]
-    joint: NDArray[np.float64]
+    marginals: Floats
+    rao_blackwell: Floats
+    table_counts: tuple[Floats, ...]
+    joint: Floats
 
 
 def _averages(setup: Setup, runs: list[Arrays], kept: int) -> _Averages:
@@ -343,7 +344,7 @@ def _averages(setup: Setup, runs: list[Arrays], kept: int) -> _Averages:
     return found
 
 
-def _total(parts: Sequence[NDArray[np.float64] | NDArray[np.uint32] | None]) -> NDArray[np.float64]:
+def _total(parts: Sequence[Floats | NDArray[np.uint32] | None]) -> Floats:
     recorded = [part for part in parts if part is not None]
     total = recorded[0].astype(np.float64)
     for part in recorded[1:]:
@@ -351,9 +352,7 @@ def _total(parts: Sequence[NDArray[np.float64] | NDArray[np.uint32] | None]) -> 
     return total
 
 
-def _by_label(
-    sizes: NDArray[np.int32], form: Conditionals | GridForm, rows: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _by_label(sizes: Int32s, form: Conditionals | GridForm, rows: Floats) -> Floats:
     """[V, K] from the layout of the unary rows, in which two labels keep the second alone."""
     result = np.zeros((len(sizes), int(sizes.max())))
     two = sizes == 2

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from herdner._ext import gibbs as loops
 from herdner._ext.conditionals import independent as mark_independent
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.graph.conditionals import Conditionals
 from herdner.graph.grids import GridForm
 from herdner.graph.tables import TableGraph
@@ -43,9 +44,9 @@ class Setup:
     form: Conditionals | GridForm
     loop: Loop
     weights: Weights
-    order: NDArray[np.int32] | None
-    colour_starts: NDArray[np.int64]
-    betas: NDArray[np.float64] | None
+    order: Int32s | None
+    colour_starts: Int64s
+    betas: Floats | None
     careful: NDArray[np.uint8] | None
     independent: NDArray[np.uint8] | None
     factors: int

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext.ascent import Ascent
 from herdner._ext.gibbs import Engine
+from herdner.base.arrays import Int32s
 from herdner.graph.chains import ChainForm
 from herdner.graph.tables import TableGraph
 from herdner.inference.backend import UnsupportedGraph
@@ -37,7 +38,7 @@ def random_start(compiled: TableGraph, key: int) -> NDArray[np.uint16]:
     return repaired(compiled, x.astype(np.int32), key, "the sampler").astype(np.uint16)
 
 
-def repaired(compiled: TableGraph, state: NDArray[np.int32], key: int, who: str) -> NDArray[np.int32]:
+def repaired(compiled: TableGraph, state: Int32s, key: int, who: str) -> Int32s:
     """``state`` itself where nothing forbids it, else a state near it that is allowed; the same for the same ``key``.
 
     Variables that meet forbidden entries go in turn to labels which meet fewest of them, ties broken at random after

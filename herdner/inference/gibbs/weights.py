@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import gibbs as loops
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.graph.conditionals import Conditionals
 from herdner.graph.grids import GridForm
 from herdner.graph.tables import TableGraph
@@ -45,20 +46,20 @@ class Weights:
     draw: Literal["random", "blanket", "neighbour-sum", "bins", "any"] = "random"
     sharing: str = "blanket"
     n_bins: int = 1
-    key_starts: NDArray[np.int64] | None = None
-    key_members: NDArray[np.int32] | None = None
+    key_starts: Int64s | None = None
+    key_members: Int32s | None = None
     long_keys: NDArray[np.uint8] | None = None
     place: NDArray[np.uint64] | None = None
     bin_places: NDArray[np.uint64] | None = None
     fractions: bool = False
     dense: bool = False
-    weights_at: NDArray[np.int64] | None = None
+    weights_at: Int64s | None = None
     n_keys: int = 0
     n_slots: int = 0
     words: int = 1
     hashed: bool = False
 
-    def arrays(self, key: int, n_variables: int) -> tuple[NDArray[np.uint32] | None, NDArray[np.float64] | None]:
+    def arrays(self, key: int, n_variables: int) -> tuple[NDArray[np.uint32] | None, Floats | None]:
         """Dense fractions, or dense signed weights, at their starts in the stream ``key``; else None."""
         if self.fractions:
             fractions = np.empty(self.n_slots, np.uint32)
@@ -105,14 +106,12 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
     )
 
 
-def block_weights(plan: Plan, sizes: NDArray[np.int32]) -> Weights:
+def block_weights(plan: Plan, sizes: Int32s) -> Weights:
     """Those of blocks: hashed, a row for each label to the right and labelling outside that is met."""
     return Weights(draw="any", words=(int(sizes.max()) + 3) // 4 * 4, hashed=True) if plan.herds else Weights()
 
 
-def _slots(
-    bits: NDArray[np.float64], n_variables: int, most: int, some: bool = False
-) -> tuple[int, int, NDArray[np.int64] | None]:
+def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tuple[int, int, Int64s | None]:
     """(keys of each variable where that is one number, all slots, else where each begins); 0 slots: too many.
 
     ``bits`` [V], or [1] where all variables have as many keys. With ``some``, the variables of the most keys begin at
@@ -133,7 +132,7 @@ def _slots(
     return 0, int(ends[-1]), weights_at
 
 
-def _grid_bits(kind: str, form: GridForm) -> NDArray[np.float64]:
+def _grid_bits(kind: str, form: GridForm) -> Floats:
     """At most four neighbours: 16 states, or 5 sums where all four sides are alike."""
     if kind == "blanket":
         return np.array([4.0])
@@ -145,25 +144,25 @@ def _grid_bits(kind: str, form: GridForm) -> NDArray[np.float64]:
     return np.array([math.log2(5)])
 
 
-def _long_keys(bits: NDArray[np.float64]) -> NDArray[np.uint8] | None:
+def _long_keys(bits: Floats) -> NDArray[np.uint8] | None:
     return (bits > _LONG).astype(np.uint8) if bits.max() > _LONG else None
 
 
-def _blanket_keys(plan: Plan, compiled: TableGraph) -> tuple[NDArray[np.float64], Weights]:
+def _blanket_keys(plan: Plan, compiled: TableGraph) -> tuple[Floats, Weights]:
     starts, members = dependencies(plan, compiled)
     sums = np.concatenate([[0.0], np.cumsum(np.log2(compiled.sizes[members].astype(np.float64)))])
     bits = sums[starts[1:]] - sums[starts[:-1]]
     return bits, Weights(key_starts=starts, key_members=members, long_keys=_long_keys(bits))
 
 
-def _sum_keys(form: Conditionals) -> tuple[NDArray[np.float64], Weights]:
+def _sum_keys(form: Conditionals) -> tuple[Floats, Weights]:
     starts, members = form.blankets
     _check_equal_couplings(form, len(members))
     degrees = np.diff(starts).astype(np.float64)
     owners = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     labels = np.ones(len(degrees), np.int32)
     np.maximum.at(labels, owners, form.sizes[members])
-    bits: NDArray[np.float64] = (np.log2(degrees + 1.0) * (labels - 1)).astype(np.float64)
+    bits: Floats = (np.log2(degrees + 1.0) * (labels - 1)).astype(np.float64)
     return bits, Weights(key_starts=starts, key_members=members, long_keys=_long_keys(bits))
 
 
@@ -200,7 +199,7 @@ def _odd_numbers(n: int) -> NDArray[np.uint64]:
     return np.random.default_rng(0).integers(0, 2**63, n, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 
-def _complete_keys(sizes: NDArray[np.int32]) -> tuple[NDArray[np.float64], Weights]:
+def _complete_keys(sizes: Int32s) -> tuple[Floats, Weights]:
     whole = float(np.log2(sizes.astype(np.float64)).sum())
     if whole <= _LONG:
         place = np.concatenate([[1], np.cumprod(sizes[:-1], dtype=np.uint64)]).astype(np.uint64)
@@ -208,7 +207,7 @@ def _complete_keys(sizes: NDArray[np.int32]) -> tuple[NDArray[np.float64], Weigh
     return np.array([2 * _LONG]), Weights(place=_odd_numbers(len(sizes)))
 
 
-def _bin_bits(n_bins: int, kind: str, sizes: NDArray[np.int32]) -> NDArray[np.float64]:
+def _bin_bits(n_bins: int, kind: str, sizes: Int32s) -> Floats:
     two = math.log2(n_bins + (kind == "random-bins"))
     more = 0.0 if n_bins == 1 and kind == "bins" else 2 * _LONG  # hashed: the bins of all labels together
     return np.where(sizes == 2, two, more)
