@@ -53,9 +53,10 @@ cdef class TypeStore:
         cdef Py_ssize_t chunk = self.n_types // CHUNK
         if self.records[chunk] == NULL:
             self.records[chunk] = <TypeRecord*> PyMem_RawCalloc(CHUNK, sizeof(TypeRecord))
+        if self.sums[chunk] == NULL:  # by itself, as it may have failed when the records did not
             self.sums[chunk] = <double*> PyMem_RawCalloc(CHUNK * max(self.sum_width, 1), sizeof(double))
-            if self.records[chunk] == NULL or self.sums[chunk] == NULL:
-                raise MemoryError("no memory for word records")
+        if self.records[chunk] == NULL or self.sums[chunk] == NULL:
+            raise MemoryError("no memory for word records")
         self.n_types += 1
         return self.n_types - 1
 

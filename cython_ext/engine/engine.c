@@ -50,7 +50,7 @@ engine *engine_new(int64_t n_groups) {
 
 void engine_free(engine *e) {
     if (!e) return;
-    for (int64_t k = 0; k < e->n_tables; k++) weight_table_free(&e->tables[k]);
+    for (int64_t k = 0; e->tables && k < e->n_tables; k++) weight_table_free(&e->tables[k]);
     for (int64_t k = 0; e->threads && k < e->setup.n_threads; k++) free(e->threads[k].w.w);
     free(e->tables);
     free(e->threads);
