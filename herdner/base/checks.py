@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def whole(value: object, name: str, least: int = 1, most: float = math.inf) -> int:
@@ -13,6 +14,13 @@ def whole(value: object, name: str, least: int = 1, most: float = math.inf) -> i
         limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
         raise ValueError(f"{name} must be a whole number {limits}, not {value!r:.80}")
     return int(value)  # pyright: ignore[reportUnknownArgumentType]  # a NumPy integer of any width
+
+
+def check_variables(named: NDArray[np.integer], n: int, said: str = "there is no") -> None:
+    """ValueError where one of the variables ``named`` is not one of a graph's ``n``; ``said`` begins what it says."""
+    wrong = named[(named < 0) | (named >= n)]
+    if len(wrong):
+        raise ValueError(f"{said} variable {wrong[0]}: the graph's variables are 0 to {n - 1}")
 
 
 def is_number(value: object) -> bool:

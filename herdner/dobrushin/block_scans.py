@@ -11,7 +11,7 @@ from herdner.base.arrays import Floats, Int64s
 from herdner.dobrushin.blocks import BlockInfluence
 from herdner.dobrushin.certificate import Certificate
 
-_SHRUNK = 0.9  # total influence that scans are optimised by where the bounds' own is not below 1
+SHRUNK = 0.9  # total influence that scans are optimised by where the bounds' own is not below 1
 
 
 def optimise_blocks(influence: BlockInfluence, order: NDArray[np.integer], importance: Floats) -> Int64s:
@@ -51,7 +51,7 @@ def certified_order(
     """
     systematic = np.arange(n_steps) % max(1, influence.n_blocks)
     total = influence.total
-    working = influence if total < 1 else replace(influence, values=influence.values * (_SHRUNK / total))
+    working = influence if total < 1 else replace(influence, values=influence.values * (SHRUNK / total))
     orders = systematic, optimise_blocks(working, systematic, importance)
     bounds = [float(importance @ influence.coupling_bounds(order.tolist())) for order in orders]
     best = int(np.argmin(bounds))

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import variation as loops
 from herdner.base.arrays import Floats, Int32s
-from herdner.base.checks import whole
+from herdner.base.checks import check_variables, whole
 from herdner.dobrushin.influence import Influence
 from herdner.sampling.order import sweep_order
 from herdner.sampling.scan import Scan
@@ -57,9 +57,7 @@ class Steps:
             return cls._of_scan(scan, influence, n if n_steps is None else n_steps)
         given: NDArray[Any] = np.asarray(scan)
         if given.dtype.kind in "iu" and given.ndim == 1:
-            wrong = given[(given < 0) | (given >= n)]
-            if len(wrong):
-                raise ValueError(f"the scan names variable {wrong[0]}, but the variables are 0 to {n - 1}")
+            check_variables(given, n, "the scan names")
             return cls(order=_repeated(np.ascontiguousarray(given, np.int32), n_steps))
         if given.dtype.kind != "f" or given.ndim not in (1, 2) or given.shape[-1] != n:
             raise ValueError(
@@ -125,9 +123,7 @@ def sparse_importance(n_variables: int, importance: Importance) -> tuple[Int32s,
         return np.arange(n_variables, dtype=np.int32), np.ones(n_variables)
     if isinstance(importance, Mapping):
         variables, d = np.array(list(importance), np.int64), np.array(list(importance.values()), np.float64)
-        wrong = variables[(variables < 0) | (variables >= n_variables)]
-        if len(wrong):
-            raise ValueError(f"there is no variable {wrong[0]}: the graph's variables are 0 to {n_variables - 1}")
+        check_variables(variables, n_variables)
         d, variables = d[np.argsort(variables)], np.sort(variables)
     else:
         d, variables = np.array(importance, np.float64), np.arange(n_variables)

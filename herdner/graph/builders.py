@@ -116,15 +116,7 @@ def complete(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = None) -
         n_variables: Needed where both are numbers.
     """
     couplings, fields = np.asarray(J, np.float64), np.asarray(h, np.float64)
-    n = (
-        n_variables
-        if n_variables is not None
-        else len(couplings)
-        if couplings.ndim
-        else fields.size
-        if fields.ndim
-        else 0
-    )
+    n = next((n for n in (n_variables, *couplings.shape, *fields.shape) if n is not None), 0)
     if n < 1:
         raise ValueError("n_variables is needed where J and h are numbers")
     if fields.shape not in ((), (n,)):

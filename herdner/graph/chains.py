@@ -64,7 +64,7 @@ def chain_form(sizes: Int32s, factors: Sequence[TableFactors]) -> ChainForm | st
         tables, edge_table = edge_tables([group for _, group in pairs], order, n - n_paths, n, n_labels)
     except ValueError as error:
         return str(error)
-    unary = unary_table(sizes, factors, n_labels)
+    unary = unary_table(sizes, factors)
     if order is not None:
         unary = unary[order]
     return ChainForm(order, offsets[: n_paths + 1], unary, tables, edge_table, constant(factors))
@@ -80,8 +80,9 @@ def too_wide(sizes: Int32s) -> bool:
     return len(sizes) * int(sizes.max(initial=1)) > max(MOST_CELLS, 2 * int(sizes.sum(dtype=np.int64)))
 
 
-def unary_table(sizes: Int32s, factors: Sequence[TableFactors], n_labels: int) -> Floats:
+def unary_table(sizes: Int32s, factors: Sequence[TableFactors]) -> Floats:
     """[V, K]: the unary factors of each variable added up in the order of their groups."""
+    n_labels = int(sizes.max(initial=1))
     unary = np.zeros((len(sizes), n_labels))
     if len(sizes) and sizes.min() < n_labels:
         unary[np.arange(n_labels) >= sizes[:, None]] = -np.inf

@@ -117,6 +117,10 @@ class TableFactors:
         """The tables as rows of cells, [T, K1 * .. * Ka]."""
         return self.tables.reshape(len(self.tables), math.prod(self.tables.shape[1:]))
 
+    def part(self, chosen: NDArray[np.bool_] | NDArray[np.integer]) -> TableFactors:
+        """Some of the factors: a mask of them, or their numbers."""
+        return TableFactors(self.scopes[chosen], self.tables, self.table_of_factor[chosen], self.scale[chosen])
+
     def _fault(self, kind: str, at: int) -> str:
         """What ``find_fault`` found, in words."""
         if kind == "entry":

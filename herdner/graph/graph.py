@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdner.base.arrays import Floats, Int32s, Int64s
+from herdner.base.arrays import Floats, Int32s
+from herdner.base.checks import check_variables
 from herdner.graph.domain import Domains, Labels
 from herdner.graph.factors import Factors
 
@@ -56,7 +57,7 @@ class FactorGraph:
 
     def blanket(self, variable: int) -> Int32s:
         """The Markov blanket: all other variables that share a factor with this one, in rising order."""
-        self._check_variables(np.array([variable]))
+        check_variables(np.array([variable]), self.n_variables)
         shared = [group.scopes[(group.scopes == variable).any(axis=1)].ravel() for group in self.factors]
         together = np.unique(np.concatenate([np.empty(0, np.int32), *shared]))
         return together[together != variable]
@@ -68,7 +69,7 @@ class FactorGraph:
         """
         variables = np.array(list(observed), np.int64)
         given = np.array(list(observed.values())) if observed else np.empty(0, np.int64)
-        self._check_variables(variables)
+        check_variables(variables, self.n_variables)
         self.domains.select(variables).points(given)
         values = np.zeros(self.n_variables, given.dtype)
         values[variables] = given
@@ -77,8 +78,3 @@ class FactorGraph:
         renumber = (np.cumsum(~is_observed) - 1).astype(np.int32)
         factors = [part for group in self.factors for part in group.condition(values, is_observed, renumber)]
         return FactorGraph(self.domains.select(np.flatnonzero(~is_observed)), factors)
-
-    def _check_variables(self, variables: Int64s) -> None:
-        wrong = variables[(variables < 0) | (variables >= self.n_variables)]
-        if len(wrong):
-            raise ValueError(f"there is no variable {wrong[0]}: the graph's variables are 0 to {self.n_variables - 1}")

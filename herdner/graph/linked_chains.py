@@ -73,7 +73,7 @@ def _part(group: TableFactors, chosen: NDArray[np.bool_]) -> list[TableFactors]:
         return [group]
     if not chosen.any():
         return []
-    return [TableFactors(group.scopes[chosen], group.tables, group.table_of_factor[chosen], group.scale[chosen])]
+    return [group.part(chosen)]
 
 
 def _runs(
@@ -89,8 +89,7 @@ def _runs(
         offsets = np.flatnonzero(starts)
         n_runs = len(offsets) - 1
     tables, edge_table = edge_tables(near, None, n - n_runs, n, n_labels)
-    unary = unary_table(sizes, factors, n_labels)
-    return ChainForm(None, offsets[: n_runs + 1], unary, tables, edge_table, constant(factors))
+    return ChainForm(None, offsets[: n_runs + 1], unary_table(sizes, factors), tables, edge_table, constant(factors))
 
 
 def _links(groups: Sequence[TableFactors], sizes: Int32s, n_labels: int) -> tuple[Int32s, Int32s, Floats]:

@@ -40,6 +40,11 @@ class TableGraph:
         """int32[V]: the number of labels of each variable."""
         return _labels(self.graph).sizes
 
+    @property
+    def n_labels(self) -> int:
+        """K: the largest of them."""
+        return int(self.sizes.max(initial=1))
+
     @cached_property
     def factors(self) -> tuple[TableFactors, ...]:
         """The groups of factors."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.arrays import Floats, Int32s, Int64s
+from herdner.base.checks import check_variables
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -55,9 +56,7 @@ def diagnose(samples: Int32s, variables: ArrayLike | None) -> Diagnostics:
     if n_draws < _LEAST_DRAWS:
         raise ValueError(f"diagnostics need at least {_LEAST_DRAWS} recorded states, not {n_draws}; run more sweeps")
     chosen = np.arange(n_variables) if variables is None else np.atleast_1d(np.asarray(variables, np.int64))
-    wrong = chosen[(chosen < 0) | (chosen >= n_variables)]
-    if len(wrong):
-        raise ValueError(f"there is no variable {wrong[0]}: the graph's variables are 0 to {n_variables - 1}")
+    check_variables(chosen, n_variables)
     found = np.array([_worst(arviz, samples[:, :, variable]) for variable in chosen.tolist()]).reshape(-1, 3)
     return Diagnostics(chosen, found[:, 0], found[:, 1], found[:, 2] > 0)
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
+from herdner.base.checks import check_variables
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,9 +57,7 @@ def plot_marginals(
 def _bars(ax: Axes, marginals: Floats, variables: ArrayLike | None, label: int | None) -> Axes:
     n_variables, n_labels = len(marginals), int(marginals.shape[1])
     chosen = np.arange(min(n_variables, _MOST_BARS)) if variables is None else np.atleast_1d(variables)
-    wrong = chosen[(chosen < 0) | (chosen >= n_variables)]
-    if len(wrong):
-        raise ValueError(f"there is no variable {wrong[0]}: the graph's variables are 0 to {n_variables - 1}")
+    check_variables(chosen, n_variables)
     labels = [label] if label is not None else [1] if n_labels == 2 else range(n_labels)
     places, base = np.arange(len(chosen)), np.zeros(len(chosen))
     colours = _colours(n_labels)

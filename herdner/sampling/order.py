@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from herdner._ext import layout
 from herdner.base.arrays import Int32s, Int64s
+from herdner.base.checks import check_variables
 from herdner.graph.conditionals import colours, joined
 from herdner.graph.grids import GridForm
 from herdner.graph.tables import Graph, TableGraph, compile_tables
@@ -53,11 +54,7 @@ def dependencies(plan: Plan, compiled: TableGraph) -> tuple[Int64s, Int32s]:
     if plan.dummy_edges is None:
         return blankets
     edges = np.array(plan.dummy_edges, np.int32).reshape(-1, 2)
-    wrong = edges[(edges < 0) | (edges >= len(compiled.sizes))]
-    if len(wrong):
-        raise ValueError(
-            f"dummy_edges name variable {wrong[0]}, but the graph's variables are 0 to {len(compiled.sizes) - 1}"
-        )
+    check_variables(edges.ravel(), len(compiled.sizes), "dummy_edges name")
     return joined(blankets, edges)
 
 
@@ -96,7 +93,7 @@ def block_ranges(compiled: TableGraph, overlapping: bool = False) -> Int32s:
         first = np.empty(n, np.int32)
         layout.cut_runs(nearest, joins, first)
         begins = np.flatnonzero(first == np.arange(n))
-        return np.stack([begins, np.append(begins[1:], n) - 1], axis=1).astype(np.int32)
+        return np.stack([begins, np.append(begins, n)[1:] - 1], axis=1).astype(np.int32)
     found: list[tuple[int, int]] = []
     begin = 0
     for v in range(1, n + 1):

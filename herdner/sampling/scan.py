@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Int32s, frozen
+from herdner.base.checks import check_variables
 from herdner.base.options import from_call
 
 
@@ -57,11 +58,7 @@ class Scan:
             ValueError: It does.
         """
         if self.order is not None:
-            wrong = self.order[(self.order < 0) | (self.order >= n_variables)]
-            if len(wrong):
-                raise ValueError(
-                    f"the scan names variable {wrong[0]}, but the graph's variables are 0 to {n_variables - 1}"
-                )
+            check_variables(self.order, n_variables, "the scan names")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scan) and self.kind == other.kind and np.array_equal(self.order, other.order)  # type: ignore[arg-type]

@@ -161,7 +161,7 @@ def test_targets_are_variables_or_runs_of_them() -> None:
 def test_nonsense_is_told() -> None:
     influence = tightest(ising(0.2, 0.0, (2, 3)))
     for wrong, words in (
-        ([0, 6], "names variable 6, but the variables are 0 to 5"),
+        ([0, 6], "names variable 6: the graph's variables are 0 to 5"),
         (np.full(5, 0.2), r"distributions of shape \[6\]"),
         (np.full(6, 0.2), "add up to 1"),
         (np.array([2.0, -1.0, 0, 0, 0, 0]), "add up to 1"),

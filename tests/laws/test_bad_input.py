@@ -133,11 +133,11 @@ def random_potts() -> FactorGraph:
         (lambda: TableFactors([[0]], [[np.nan, 1.0]]), r"NaN or \+inf; log-potentials are finite or -inf"),
         (lambda: TableFactors([[0]], [[INF, 1.0]]), r"NaN or \+inf; log-potentials are finite or -inf"),
         (lambda: Gibbs().infer(FactorGraph([], [])), "no variables; a sampler needs at least one"),
-        (lambda: Gibbs(scan=given([0, 16])).infer(GRID), "scan names variable 16, .* variables are 0 to 15"),
-        (lambda: Gibbs(scan=given([-1])).infer(GRID), "scan names variable -1, .* variables are 0 to 15"),
+        (lambda: Gibbs(scan=given([0, 16])).infer(GRID), "scan names variable 16: .* variables are 0 to 15"),
+        (lambda: Gibbs(scan=given([-1])).infer(GRID), "scan names variable -1: .* variables are 0 to 15"),
         (
             lambda: Gibbs(sharing=blanket(), dummy_edges=[(0, 99)]).infer(GRID),
-            "dummy_edges name variable 99, .* 0 to 15",
+            "dummy_edges name variable 99: .* 0 to 15",
         ),
         (
             lambda: Gibbs().infer(pair([[0, 0], [0, -INF]]), start=[1, 1]),

@@ -22,9 +22,9 @@ from herdner.dobrushin import (
     optimise_scan,
     tightest,
 )
+from herdner.dobrushin.block_scans import SHRUNK
 from herdner.dobrushin.certificate import Certificate
 from herdner.dobrushin.target_variables import Targets
-from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
 from herdner.graph.linked_chains import is_near
 from herdner.graph.tables import Graph, TableGraph, compile_tables
@@ -38,8 +38,6 @@ from herdner.sampling.order import block_steps
 from herdner.sampling.plan import Plan
 from herdner.sampling.record import Record
 from herdner.sampling.scan import given, systematic
-
-_SHRUNK = 0.9  # total influence that scans are optimised by where the bounds' own is not below 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +160,7 @@ class DoGS:
         n_steps = self.steps_per_target * int(np.count_nonzero(d)) if self.n_steps is None else self.n_steps
         n_steps = n_steps if d.any() else 0
         total = influence.total
-        working = influence if total.smallest < 1 else influence.scaled(_SHRUNK / total.infinity)
+        working = influence if total.smallest < 1 else influence.scaled(SHRUNK / total.infinity)
         # Coordinate descent finds the best scan near its input: near a systematic one, and near one of the targets.
         targets = np.flatnonzero(d)
         inputs = [systematic(), *([given(targets)] if 0 < len(targets) < len(d) else [])]
@@ -192,14 +190,8 @@ def chain_marginals(compiled: TableGraph) -> Floats:
     """[V, K]: the exact marginals of the graph with no other factors than those of one variable and of two consecutive
     ones.
     """
-    kept: list[TableFactors] = []
-    for group in compiled.factors:
-        if group.arity > 2:
-            continue
-        near = np.full(len(group), True)
-        if group.arity == 2:
-            near = is_near(group)
-        kept.append(TableFactors(group.scopes[near], group.tables, group.table_of_factor[near], group.scale[near]))
+    few = [group for group in compiled.factors if group.arity <= 2]
+    kept = [group.part(is_near(group)) if group.arity == 2 else group for group in few]
     marginals = Viterbi(marginals=True).infer(FactorGraph(compiled.sizes, kept)).marginals
     assert marginals is not None
     return marginals

@@ -67,7 +67,7 @@ class ICM:
         self.takes.check("icm", record)
         compiled = compile_tables(graph)
         constant(compiled)
-        unary = unary_table(compiled.sizes, compiled.factors, int(compiled.sizes.max(initial=1)))
+        unary = unary_table(compiled.sizes, compiled.factors)
         conditionals = compiled.conditionals
         first = None if start is None else given_start(compiled, start).astype(np.int32)
         rng, best, top = generator(seed), np.empty(0, np.int32), -np.inf

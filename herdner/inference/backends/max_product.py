@@ -68,7 +68,7 @@ class MaxProduct:
         compiled = compile_tables(graph)
         fixed = constant(compiled)
         check_room(compiled, "max-product", 2, 2)
-        unary = unary_table(compiled.sizes, compiled.factors, int(compiled.sizes.max(initial=1)))
+        unary = unary_table(compiled.sizes, compiled.factors)
         loop = loops.MaxProduct(Slots.of(compiled.sizes, compiled.factors), unary, self.damping)
         n, seen, best = len(unary), -np.inf, loop.state.copy()
         trace: list[float] = []

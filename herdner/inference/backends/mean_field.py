@@ -109,7 +109,7 @@ class MeanField:
         return result
 
     def _start(self, compiled: TableGraph, seed: Seed) -> Floats:
-        unary = unary_table(compiled.sizes, compiled.factors, int(compiled.sizes.max(initial=1)))
+        unary = unary_table(compiled.sizes, compiled.factors)
         if self.start == "unary":
             q = np.exp(unary - unary.max(axis=1, keepdims=True))
         elif self.start == "uniform":
@@ -122,7 +122,7 @@ class MeanField:
 def _certain(compiled: TableGraph, start: ArrayLike) -> Floats:
     """[V, K]: probability 1 for the labels of a state."""
     state = given_start(compiled, start)
-    q = np.zeros((len(state), int(compiled.sizes.max(initial=1))))
+    q = np.zeros((len(state), compiled.n_labels))
     q[np.arange(len(state)), state] = 1.0
     return q
 

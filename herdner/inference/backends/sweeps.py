@@ -37,8 +37,7 @@ def check_possible(constant: float) -> None:
 def check_room(compiled: TableGraph, backend: str, per_label: int, per_message: int) -> None:
     """NotEnoughMemory where there is none for so many doubles for each label of a variable, and of each message."""
     n_ends = sum(group.arity * len(group) for group in compiled.factors if group.arity > 1)
-    n_labels = int(compiled.sizes.max(initial=1))
-    n = len(compiled.sizes)
+    n, n_labels = len(compiled.sizes), compiled.n_labels
     check_memory(
         8.0 * n_labels * (per_label * n + per_message * n_ends),
         f"{backend} on {n:,} variables of {n_labels} labels",

@@ -59,11 +59,9 @@ class Blocks:
         np.add.at(turns, ranges[:, 1] + 1, -1)
         within = np.cumsum(turns)[:-1] > 0  # whether the edge to the variable before lies in a block
         inside = [_inside(group, within) for group in compiled.factors if group.arity == 2]
-        edge_table, values = _edge_tables(
-            [group for group in inside if len(group)], len(within), int(compiled.sizes.max(initial=1))
-        )
+        edge_table, values = _edge_tables([group for group in inside if len(group)], len(within), compiled.n_labels)
         width = max(2, int(compiled.conditionals.widths.max()))
-        tables = np.full((max(1, len(values)), int(compiled.sizes.max(initial=1)), width), -np.inf)
+        tables = np.full((max(1, len(values)), compiled.n_labels, width), -np.inf)
         for target, value in zip(tables, values, strict=False):
             target[: value.shape[0], : value.shape[1]] = value - max(value.max(), np.finfo(np.float64).min)
         finite = np.where(np.isfinite(tables), tables, 0.0)
@@ -74,8 +72,7 @@ class Blocks:
 
 def _inside(group: TableFactors, within: NDArray[np.bool_]) -> TableFactors:
     """The factors of pairs that lie in a block."""
-    at = np.flatnonzero(is_near(group) & within[group.scopes.max(axis=1)])
-    return TableFactors(group.scopes[at], group.tables, group.table_of_factor[at], group.scale[at])
+    return group.part(is_near(group) & within[group.scopes.max(axis=1)])
 
 
 def _edge_tables(groups: Sequence[TableFactors], n_variables: int, n_labels: int) -> tuple[Int32s, list[Floats]]:
