@@ -144,7 +144,7 @@ class _Block:
         behind = None if self.right < 0 else self.table(last + 1).T[linked.possible[self.right]]
         self.alpha = hull(walk(form, first, last, told, True, before), reference)
         self.beta = hull(walk(form, first, last, told, False, behind), reference)
-        law = self.before(first) + self.behind(first) + self.field(first)
+        law = self.before(first) + self.behind(first) + told.at(first)
         self.open = bool(linked.open[self.slots].any()) or not np.isfinite(law.low).any()
 
     def table(self, t: int) -> Floats:
@@ -152,16 +152,18 @@ class _Block:
         form = self.linked.form
         return form.tables[0 if form.edge_table is None else form.edge_table[t]]
 
-    def field(self, v: int) -> Box:
-        return Box(self.told.low[v], self.told.high[v])
-
     def before(self, v: int) -> Box:
         """What the variables up to v say of it, its links left out."""
-        return Box(self.alpha.low[v - self.first], self.alpha.high[v - self.first])
+        return self.alpha.at(v - self.first)
 
     def behind(self, v: int) -> Box:
         """What the variables behind v say of it."""
-        return Box(self.beta.low[v - self.first], self.beta.high[v - self.first])
+        return self.beta.at(v - self.first)
+
+    def from_here(self, v: int) -> Box:
+        """What variable v and the variables behind it say of it."""
+        own = self.linked.form.unary[v]
+        return self.behind(v) + self.told.at(v) + Box(own, own)
 
     def between(self, v: int, w: int) -> Floats:
         """[K, K]: the logarithms of the sums over all labellings between two variables of the chain, given theirs."""
@@ -172,28 +174,28 @@ class _Block:
 
     def entries(self) -> Iterator[tuple[int, int, Question]]:
         """Where links enter: (variable here, variable outside, what is asked for)."""
-        ends, possible, form = self.linked.ends, self.linked.possible, self.linked.form
+        ends, possible = self.linked.ends, self.linked.possible
         for slot in self.slots.tolist():
             v, other = int(ends.variable[slot]), int(ends.other[slot])
-            own = Box(self.linked.told.low[slot], self.linked.told.high[slot])
-            rest = self.before(v) + self.behind(v) + self.field(v).without(own)
+            rest = self.before(v) + self.behind(v) + self.told.at(v).without(self.linked.told.at(slot))
             yield v, other, Question(rest, ends.tables[ends.table[slot]], possible[other])
         if self.left >= 0:
-            rest = (
-                self.behind(self.first) + self.field(self.first) + Box(form.unary[self.first], form.unary[self.first])
+            yield (
+                self.first,
+                self.left,
+                Question(self.from_here(self.first), self.table(self.first), possible[self.left]),
             )
-            yield self.first, self.left, Question(rest, self.table(self.first), possible[self.left])
         if self.right >= 0:
-            rest = self.before(self.last) + self.field(self.last)
+            rest = self.before(self.last) + self.told.at(self.last)
             yield self.last, self.right, Question(rest, self.table(self.right).T, possible[self.right])
 
     def passages(self) -> Iterator[tuple[Question, Question]]:
         """From each tracked variable to the next one and back."""
-        possible, form = self.linked.possible, self.linked.form
+        possible = self.linked.possible
         for v, w in pairwise(self.tracked):
             table = self.between(v, w)
-            there = self.behind(w) + self.field(w) + Box(form.unary[w], form.unary[w])
-            yield Question(there, table, possible[v]), Question(self.before(v) + self.field(v), table.T, possible[w])
+            back = Question(self.before(v) + self.told.at(v), table.T, possible[w])
+            yield Question(self.from_here(w), table, possible[v]), back
 
 
 class Question(NamedTuple):
@@ -248,7 +250,7 @@ def _span(x: Floats) -> Floats:
 
 def _blocks(linked: Linked, ranges: Int32s, places: Sequence[Place]) -> list[_Block]:
     wanted = sorted({v for first, last in places for v in range(first, last + 1)})
-    told, found = linked.fields(), list[_Block]()
+    told, found = linked.added_up(linked.told), list[_Block]()
     for first, last in ranges.tolist():
         mine = wanted[bisect_left(wanted, first) : bisect_right(wanted, last)]
         found.append(_Block(linked, told, (first, last), mine))

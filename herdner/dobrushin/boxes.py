@@ -30,6 +30,10 @@ class Box(NamedTuple):
     def __add__(self, other: Box) -> Box:  # type: ignore[override]
         return Box(self.low + other.low, self.high + other.high)
 
+    def at(self, where: int | slice | Int64s) -> Box:
+        """The boxes of some rows."""
+        return Box(self.low[where], self.high[where])
+
     def without(self, part: Box) -> Box:
         """What is left when one of the boxes that were added up is taken out."""
         return Box(self.low - part.low, self.high - part.high)
@@ -91,8 +95,8 @@ class Linked:
             ValueError: A chain has no labelling.
         """
         form, ends = chains.form, Ends.of(chains)
-        possible = possible_labels(form)
-        reference = nodes_of(form, form.unary, form.tables).argmax(axis=1)
+        possible = _possible_labels(form)
+        reference = _nodes(form).argmax(axis=1)
         told, is_open = _told(ends, possible, reference)
         return cls(form, ends, possible, reference, told, is_open, np.argsort(ends.variable, kind="stable"))
 
@@ -101,15 +105,15 @@ class Linked:
         owners = self.ends.variable[self.in_order]
         return self.in_order[np.searchsorted(owners, first) : np.searchsorted(owners, last, "right")]
 
-    def fields(self) -> Box:
-        """[V, K]: the boxes of all ends added up at their variables."""
+    def added_up(self, told: Box) -> Box:
+        """[V, K]: boxes of all ends, added up at their variables."""
         total = Box(np.zeros(self.possible.shape), np.zeros(self.possible.shape))
-        for to, values in zip(total, self.told, strict=True):
+        for to, values in zip(total, told, strict=True):
             np.add.at(to, self.ends.variable, values)
         return total
 
 
-def possible_labels(form: ChainForm) -> NDArray[np.bool_]:
+def _possible_labels(form: ChainForm) -> NDArray[np.bool_]:
     """[V, K]: the labels that some labelling of their chain has; not by sums, in which few of very many vanish."""
     possible, tables = np.isfinite(form.unary), np.isfinite(form.tables)
     edges, begins = form.edge_table, set(form.offsets.tolist())
@@ -122,16 +126,10 @@ def possible_labels(form: ChainForm) -> NDArray[np.bool_]:
     return possible
 
 
-def nodes_of(form: ChainForm, unary: Floats, tables: Floats) -> Floats:
-    """[V, K]: the marginals of chains with these log-potentials.
-
-    Raises:
-        ValueError: A chain has no labelling.
-    """
-    nodes = np.empty(unary.shape)
-    fault = loops.forward_backward(
-        np.ascontiguousarray(unary), tables, form.offsets, form.edge_table, np.empty(len(form.offsets) - 1), nodes
-    )
+def _nodes(form: ChainForm) -> Floats:
+    """[V, K]: the marginals of the chains. ValueError where one has no labelling."""
+    nodes, log_zs = np.empty(form.unary.shape), np.empty(len(form.offsets) - 1)
+    fault = loops.forward_backward(form.unary, form.tables, form.offsets, form.edge_table, log_zs, nodes)
     if fault != -1:
         raise ValueError("a chain has no labelling that its -inf entries allow, or log-potentials beyond 1e300")
     return nodes

@@ -22,14 +22,12 @@ def exact_entries(compiled: TableGraph, starts: Int64s, sources: Int32s, values:
     A condition under which no label is possible counts as different from any under which one is. Returns the first
     variable that was left out, or -1.
     """
-    sizes, left = compiled.sizes, -1
+    sizes = compiled.sizes
     small = [
         i
         for i in range(len(sizes))
         if math.prod(int(sizes[j]) for j in sources[starts[i] : starts[i + 1]]) <= max_states
     ]
-    if len(small) < len(sizes):
-        left = next(i for i in range(len(sizes)) if i >= len(small) or small[i] != i)
     for i, factors in zip(small, _local_factors(compiled, small), strict=True):
         row = slice(int(starts[i]), int(starts[i + 1]))
         many = np.flatnonzero(sizes[sources[row]] > 1)  # NumPy has few axes, and one label influences nothing
@@ -39,7 +37,7 @@ def exact_entries(compiled: TableGraph, starts: Int64s, sources: Int32s, values:
         values[row.start + many] = [
             _influence(np.moveaxis(p, a, 0), np.moveaxis(possible, a, 0)) for a in range(len(blanket))
         ]
-    return left
+    return min({*range(len(sizes))}.difference(small), default=-1)
 
 
 def _local_factors(compiled: TableGraph, variables: Sequence[int]) -> list[_Local]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ def marginal_bounds(graph: Graph) -> MarginalBounds:
     near = _messages(linked, worst, worst, here, there)
     told = _messages(linked, near, worst, here, there)
     lower, upper = np.empty(form.unary.shape), np.empty(form.unary.shape)
-    total = _added(linked, told)
+    total = linked.added_up(told)
     for first, last in zip(form.offsets[:-1].tolist(), (form.offsets[1:] - 1).tolist(), strict=True):
         lower[first : last + 1], upper[first : last + 1] = _shares(_laws(linked, total, first, last))
     return MarginalBounds(lower, upper)
@@ -78,16 +78,12 @@ def _whatever(linked: Linked, inside: NDArray[np.bool_]) -> Box:
     return Box(low, high)
 
 
-def _added(linked: Linked, told: Box) -> Box:
-    return replace(linked, told=told).fields()
-
-
 def _laws(linked: Linked, total: Box, first: int, last: int) -> Box:
     """[n, K]: the laws of the variables of a chain."""
     reference = linked.reference[first : last + 1]
     before = hull(walk(linked.form, first, last, total, True), reference)
     behind = hull(walk(linked.form, first, last, total, False), reference)
-    return before + behind + Box(total.low[first : last + 1], total.high[first : last + 1])
+    return before + behind + total.at(slice(first, last + 1))
 
 
 def _shares(box: Box) -> tuple[Floats, Floats]:
@@ -113,7 +109,7 @@ def _messages(linked: Linked, told: Box, worst: Box, here: Int64s, there: Int64s
     """
     low, high = worst.low.copy(), worst.high.copy()
     offsets = linked.form.offsets
-    everything, least = _added(linked, told), told is worst
+    everything, least = linked.added_up(told), told is worst
     for chain in np.unique(there[here != there]).tolist():
         first, last = int(offsets[chain]), int(offsets[chain + 1]) - 1
         slots = linked.slots_of(first, last)
@@ -123,11 +119,10 @@ def _messages(linked: Linked, told: Box, worst: Box, here: Int64s, there: Int64s
             if laws is None or not least:
                 mixed = Box(told.low.copy(), told.high.copy())
                 mixed.low[back], mixed.high[back] = worst.low[back], worst.high[back]
-                laws = _laws(linked, _added(linked, mixed), first, last)
+                laws = _laws(linked, linked.added_up(mixed), first, last)
             for slot in back[~linked.open[back]].tolist():
                 at = int(linked.ends.variable[slot]) - first
-                own = Box(worst.low[slot], worst.high[slot])
-                q = Box(laws.low[at], laws.high[at]).without(own)
+                q = laws.at(at).without(worst.at(slot))
                 low[slot ^ 1], high[slot ^ 1] = _message(linked, slot ^ 1, q)
     return Box(np.maximum(low, worst.low), np.minimum(high, worst.high))
 
@@ -138,7 +133,7 @@ def _message(linked: Linked, slot: int, q: Box) -> Box:
     labels, reference = np.flatnonzero(linked.possible[other]), linked.reference[v]
     rows = linked.ends.tables[linked.ends.table[slot]][labels]  # [U, K]
     base = rows[:, reference]
-    weights = Box(q.low[labels] + base, q.high[labels] + base)
+    weights = q.at(labels) + Box(base, base)
     low, high = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     for k in np.flatnonzero(linked.possible[v]).tolist():
         low[k], high[k] = _mean_range(rows[:, k] - base, weights)
@@ -148,7 +143,7 @@ def _message(linked: Linked, slot: int, q: Box) -> Box:
 def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:
     """The smallest and the largest weighted mean of ``values`` [U], by weights in a box; logarithms throughout."""
     order = np.argsort(values)
-    v, low, high = values[order], weights.low[order], weights.high[order]
+    v, (low, high) = values[order], weights.at(order)
     least = _threshold_means(v, high, low).min()
     most = _threshold_means(v, low, high).max()
     return float(least), float(most)

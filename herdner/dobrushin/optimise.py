@@ -16,6 +16,7 @@ from herdner.dobrushin.variation import (
     Importance,
     Steps,
     bound_of_influence,
+    coupled,
     dobrushin_variation,
     importance_of,
     sparse_importance,
@@ -75,7 +76,7 @@ def optimise_scan(
         iterations: Runs, each on the outcome of the one before, at most, until they gain nothing ("iterated DoGS").
     """
     began = perf_counter()
-    search, steps = Search(influence, importance), Steps.of(_or_systematic(scan), influence, n_steps)
+    search, steps = Search(influence, importance), Steps.of(systematic() if scan is None else scan, influence, n_steps)
     _check_goal(epsilon)
     whole(iterations, "iterations")
     if steps.distributions is not None:
@@ -105,7 +106,7 @@ def shortest_scan(
         refine: Looks between the last two lengths for a shorter one, by bisection.
     """
     began = perf_counter()
-    start = _or_systematic(scan)
+    start = systematic() if scan is None else scan
     _check_goal(epsilon)
     search, n_runs = Search(influence, importance), 0
     tried, found, length = 0, None, min(2, n_steps)
@@ -190,7 +191,7 @@ def _from_random(search: Search, q: Floats, d: Floats, epsilon: float, iteration
     influence = search.influence
     first = dobrushin_variation(influence, q, d)
     order, left = _descend_random(influence, q, d.copy(), epsilon)
-    b = _coupled(influence, q[:left])
+    b = coupled(influence, Steps(distributions=q[:left]))
     variation.walk(influence, order[left:], b)
     once = OptimisedScan(order[left:], left, float(d @ b), first, 1, perf_counter() - began)
     if once.bound > first:  # by rounding, where nothing can be gained
@@ -244,20 +245,6 @@ def _reaching(search: Search, steps: Steps, importance: Importance, epsilon: flo
     new = search.without_idle_steps(new)
     bound = search.bound(new)
     return OptimisedScan(new, 0, bound, before, 1, 0.0) if bound <= epsilon else None
-
-
-def _coupled(influence: Influence, q: Floats) -> Floats:
-    """b after the steps of a scan that draws its variables."""
-    rows = np.empty((2, influence.n_variables))
-    rows[0] = 1.0
-    for at in range(len(q)):
-        variation.walk_random(influence, q[at : at + 1], rows)
-        rows[0] = rows[1]
-    return rows[0].copy()
-
-
-def _or_systematic(scan: Scan | ArrayLike | None) -> Scan | ArrayLike:
-    return systematic() if scan is None else scan
 
 
 def _check_goal(epsilon: float) -> None:

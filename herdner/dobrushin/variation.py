@@ -154,13 +154,7 @@ def dobrushin_variation(
     bound says nothing. Time O(T x entries of a row); of scans that draw their variables O(T x entries).
     """
     steps, d = Steps.of(scan, influence, n_steps), importance_of(influence.n_variables, importance)
-    b = np.ones(influence.n_variables)
-    if steps.order is not None:
-        loops.walk(influence, steps.order, b)
-        return float(d @ b)
-    for rows in _coupling_rows(influence, steps):
-        b = rows[-1]
-    return float(d @ b)
+    return float(d @ coupled(influence, steps))
 
 
 def variation_curve(
@@ -185,21 +179,14 @@ def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int |
     """b_T, float64[V]: bounds of the probability that variable i is not yet coupled with the target, and so of the
     total variation distance of its marginal (DoGS17 Sec. 4), at most 1 each.
     """
-    steps, b = Steps.of(scan, influence, n_steps), np.ones(influence.n_variables)
-    if steps.order is not None:
-        loops.walk(influence, steps.order, b)
-    else:
-        for rows in _coupling_rows(influence, steps):
-            b = rows[-1]
-    return np.minimum(b, 1.0)
+    return np.minimum(coupled(influence, Steps.of(scan, influence, n_steps)), 1.0)
 
 
 def marginal_bound(
     influence: Influence, scan: Scan | ArrayLike, variables: Iterable[int], n_steps: int | None = None
 ) -> float:
     """A bound of the total variation distance of the joint marginal of these variables (Definition 2), at most 1."""
-    b = coupling_bounds(influence, scan, n_steps)
-    return min(1.0, float(importance_of(len(b), targets(len(b), variables)) @ b))
+    return min(1.0, weighted_bound(influence, scan, targets(influence.n_variables, variables), n_steps))
 
 
 def weighted_bound(
@@ -210,6 +197,17 @@ def weighted_bound(
     """
     b = coupling_bounds(influence, scan, n_steps)
     return float(importance_of(len(b), importance) @ b)
+
+
+def coupled(influence: Influence, steps: Steps) -> Floats:
+    """b_T, float64[V], as the recurrence of Definition 7 has it: entries above 1 stay."""
+    b = np.ones(influence.n_variables)
+    if steps.order is not None:
+        loops.walk(influence, steps.order, b)
+        return b
+    for rows in _coupling_rows(influence, steps):
+        b = rows[-1]
+    return b
 
 
 def _coupling_rows(influence: Influence, steps: Steps) -> Iterator[Floats]:
