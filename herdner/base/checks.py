@@ -23,6 +23,12 @@ def check_variables(named: NDArray[np.integer], n: int, said: str = "there is no
         raise ValueError(f"{said} variable {wrong[0]}: the graph's variables are 0 to {n - 1}")
 
 
+def rises(borders: NDArray[np.integer], end: int) -> bool:
+    """Whether it is a list from 0 to ``end`` that never falls, as the borders of pieces do."""
+    listed = borders.ndim == 1 and len(borders) > 0 and borders[0] == 0 and borders[-1] == end
+    return bool(listed and (borders[1:] >= borders[:-1]).all())
+
+
 def is_number(value: object) -> bool:
     """Whether it is an int or a float, whatever its type is declared to be."""
     return isinstance(value, int | float)

@@ -23,7 +23,9 @@ from its expectation, its values taken as 0 and 1, the mean over 100 trials.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +33,6 @@ import numpy as np
 from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed, generator
 from herdner.convergence.counts import count
-from herdner.convergence.errors import Errors
 from herdner.convergence.focus import conditional
 from herdner.graph.builders import boltzmann
 from herdner.graph.graph import FactorGraph
@@ -137,15 +138,15 @@ def error_table(
     if runs < 1:
         raise ValueError(f"runs must be at least 1, not {runs}")
     rng = generator(seed)
-    found = np.array([list(_rows(count(graph, plan, lengths, seed=rng, sharing=sharing).errors)) for _ in range(runs)])
-    if not spread:
-        return found.mean(axis=0)
-    return np.stack([found.mean(axis=0), found.std(axis=0, ddof=1) if runs > 1 else np.zeros(found.shape[1:])])
+    columns, each = attrgetter(*COLUMNS), range(runs)
+    found = [[columns(e) for e in count(graph, plan, lengths, seed=rng, sharing=sharing).errors] for _ in each]
+    both = _mean_and_spread(np.array(found))
+    return both if spread else both[0]
 
 
-def _rows(errors: Sequence[Errors]) -> Iterator[tuple[float, ...]]:
-    for parts in errors:
-        yield tuple(getattr(parts, column) for column in COLUMNS)
+def _mean_and_spread(runs: Floats) -> Floats:
+    """[2, ..]: the mean of runs [N, ..], and their standard deviation, 0 of one run."""
+    return np.stack([runs.mean(axis=0), runs.std(axis=0, ddof=1) if len(runs) > 1 else np.zeros(runs.shape[1:])])
 
 
 def expectation_table(
@@ -172,8 +173,7 @@ def expectation_table(
     shares = (visits - before) / np.reshape(lengths, (-1, 1, 1))
     truth = target[:, 1].sum()
     off = np.abs([shares[..., 1].sum(axis=-1) - truth, shares.sum(axis=-1) @ conditional(target)[:, 1] - truth])
-    off = np.moveaxis(off, 0, -1)
-    return np.stack([off.mean(axis=0), off.std(axis=0, ddof=1) if trials > 1 else np.zeros(off.shape[1:])])
+    return _mean_and_spread(np.moveaxis(off, 0, -1))
 
 
 def table_text(lengths: Sequence[int], table: Floats) -> str:
@@ -193,42 +193,36 @@ def table_text(lengths: Sequence[int], table: Floats) -> str:
 def read_table(path: str | Path) -> tuple[list[int], Floats]:
     """The sweeps and the columns [sweeps, 6] of a table of the authors' format; ValueError that names the line."""
     lengths, rows = list[int](), list[list[float]]()
-    with Path(path).open(encoding="utf-8", errors="replace") as stream:
-        for at, line in enumerate(stream, 1):
-            name, *words = line.split() or [""]
-            if not name and not words:
-                continue
-            power = name.removeprefix("2^")
-            try:
-                if not (power.isascii() and power.isdigit() and 1 <= int(power) < 64 and power != name):
-                    raise ValueError
-                lengths.append(2 ** (int(power) - 1))
-                rows.append([_number(word) for word in words])
-                if not all(0 <= value < math.inf for value in rows[-1]):
-                    raise ValueError
-            except ValueError:
-                raise ValueError(
-                    f"{path}, line {at}: expected 2^k and six numbers of at least 0, not {line.strip()[:40]!r}"
-                ) from None
-            if len(rows[-1]) != len(COLUMNS):
-                raise ValueError(f"{path}, line {at}: expected six numbers after {name[:20]}, not {len(rows[-1])}")
-    if not rows:
-        raise ValueError(f"{path}: an empty table of results")
+    for at, line in _lines(path):
+        name, *words = line.split()
+        power, values = re.fullmatch(r"2\^([1-9]|[1-5][0-9]|6[0-3])", name), [_number(word) for word in words]
+        if power is None or not all(0 <= value < math.inf for value in values):
+            raise ValueError(f"{path}, line {at}: expected 2^k and six numbers of at least 0, not {line[:40]!r}")
+        if len(values) != len(COLUMNS):
+            raise ValueError(f"{path}, line {at}: expected six numbers after {name}, not {len(values)}")
+        lengths.append(2 ** (int(power[1]) - 1))
+        rows.append(values)
     return lengths, np.array(rows)
 
 
 def read_expectations(path: str | Path) -> tuple[list[int], Floats]:
     """The sweeps and the errors of a table of one number a line (Fig. 9); ValueError that names the line."""
     found: list[float] = []
+    for at, line in _lines(path):
+        found.append(_number(line))
+        if not 0 <= found[-1] < math.inf or len(found) > 62:
+            wanted = "expected one number of at least 0, on at most 62 lines"
+            raise ValueError(f"{path}, line {at}: {wanted}, not {line[:40]!r}")
+    return [2**k for k in range(len(found))], np.array(found)
+
+
+def _lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """The lines of a table that hold something, each with its number; ValueError where none does."""
+    empty = True
     with Path(path).open(encoding="utf-8", errors="replace") as stream:
         for at, line in enumerate(stream, 1):
             if line.strip():
-                found.append(_number(line.strip()))
-                if not 0 <= found[-1] < math.inf or len(found) > 62:
-                    raise ValueError(
-                        f"{path}, line {at}: expected one number of at least 0, on at most 62 lines, not"
-                        f" {line.strip()[:40]!r}"
-                    )
-    if not found:
+                empty = False
+                yield at, line.strip()
+    if empty:
         raise ValueError(f"{path}: an empty table of results")
-    return [2**k for k in range(len(found))], np.array(found)

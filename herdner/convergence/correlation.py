@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
-from herdner.convergence.enumeration import MOST_KERNEL, sweep_kernel
+from herdner.convergence.enumeration import check_kernel, sweep_kernel
 from herdner.convergence.focus import Focus, conditional
 
 _SAME = 1e-9  # probabilities that differ by less are one
@@ -71,8 +71,7 @@ class Correlation:
         ``whole`` [2, .., 2] is the joint; sweeps are as `count` makes them. At most 2^11 states; time O(Y S^3).
         """
         _check(focus)
-        if whole.size > MOST_KERNEL:
-            raise ValueError(f"the graph has {whole.size} states; exact returns are for at most {MOST_KERNEL}")
+        check_kernel(whole)
         n, x = whole.ndim, focus.variable
         kernel = sweep_kernel(whole, [(x + 1 + k) % n for k in range(n - 1)] if order is None else order)
         states = np.moveaxis(np.arange(whole.size).reshape(whole.shape), x, -1).reshape(-1, 2)

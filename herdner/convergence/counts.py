@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import gibbs as loops
 from herdner.base.arrays import Floats, Int32s, Int64s
+from herdner.base.checks import check_variables
 from herdner.base.seeds import Seed, generator
 from herdner.convergence.correlation import Correlation
 from herdner.convergence.enumeration import joint
@@ -136,8 +137,7 @@ def count(
         ValueError: Something does not fit.
     """
     compiled, ends = compile_tables(graph), [int(n) for n in lengths]
-    n = _check(compiled, plan, ends)
-    focus_of = range(n)[variable] if -n <= variable < n else _no_variable(variable, n)
+    n, focus_of = _checked(compiled, plan, ends, variable)
     own = plan.sharing if plan.herds else None
     drawn = own is not None and own.kind == "random-bins"
     if drawn and sharing is not None and sharing != own:
@@ -167,19 +167,14 @@ def count(
 def focus(graph: Graph, sharing: Sharing | None = None, variable: int = -1) -> Focus:
     """One variable of a small graph, its other states and the weights of a sharing, by default the blanket's."""
     compiled = compile_tables(graph)
-    n = _check(compiled, Gibbs(), [1])
-    of = range(n)[variable] if -n <= variable < n else _no_variable(variable, n)
+    _, of = _checked(compiled, Gibbs(), [1], variable)
     if (compiled.sizes != 2).any():
         return focus_of_labels(compiled, Gibbs(), sharing or blanket(), of)
     return _focus(compiled, Gibbs(), sharing, of)[0]
 
 
-def _no_variable(variable: int, n: int) -> int:
-    raise ValueError(f"there is no variable {variable}: the graph's variables are 0 to {n - 1}")
-
-
-def _check(compiled: TableGraph, plan: Gibbs, lengths: list[int]) -> int:
-    """The number of variables, where the graph and the plan can be counted."""
+def _checked(compiled: TableGraph, plan: Gibbs, lengths: list[int], variable: int) -> tuple[int, int]:
+    """The number of variables and which one -1, .. is, where the graph and the plan can be counted."""
     n = len(compiled.sizes)
     if not 1 <= n <= loops.COUNTED_LIMIT and not (compiled.sizes != 2).any():
         raise ValueError(f"counting takes graphs of 1 to {loops.COUNTED_LIMIT} variables of two labels, not of {n}")
@@ -187,7 +182,8 @@ def _check(compiled: TableGraph, plan: Gibbs, lengths: list[int]) -> int:
         raise ValueError("counting compares with the graph's own distribution; leave annealing out")
     if not lengths or lengths[0] < 1 or any(b <= a for a, b in pairwise(lengths)):
         raise ValueError(f"lengths must be rising numbers of sweeps of at least 1, not {lengths}")
-    return n
+    check_variables(np.array([variable if variable >= 0 else variable + n]), n)
+    return n, variable % n
 
 
 def _bare(plan: Gibbs, n_sweeps: int, last: int, n: int) -> Gibbs:

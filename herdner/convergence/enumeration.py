@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from herdner.base.arrays import Floats
-from herdner.graph.domain import Labels
 from herdner.graph.graph import ImpossibleGraph
 from herdner.graph.tables import Graph, compile_tables
 
@@ -22,11 +21,11 @@ def joint(graph: Graph) -> Floats:
         ValueError: There are more than 2^16 states.
     """
     compiled = compile_tables(graph)
-    sizes = Labels(compiled.sizes).sizes
+    sizes = compiled.sizes
     n_states = float(np.prod(sizes.astype(np.float64)))
     if n_states > MOST_STATES:
         raise ValueError(f"the graph has {n_states:.3g} states, more than the {MOST_STATES} that can be enumerated")
-    states = np.indices(tuple(sizes)).reshape(len(sizes), -1).T
+    states = np.indices(tuple(sizes)).reshape(len(sizes), int(n_states)).T
     log_potentials = compiled.graph.log_potential(states)
     top = log_potentials.max()
     if top == -np.inf:
@@ -53,9 +52,14 @@ def gibbs_kernel(graph: Graph, order: Sequence[int] | None = None) -> Floats:
         ValueError: The graph has more than 2^11 states.
     """
     whole = joint(graph)
+    check_kernel(whole)
+    return sweep_kernel(whole, range(whole.ndim) if order is None else order)
+
+
+def check_kernel(whole: Floats) -> None:
+    """ValueError where a joint has too many states for a matrix of them."""
     if whole.size > MOST_KERNEL:
         raise ValueError(f"the graph has {whole.size} states; a kernel is made for at most {MOST_KERNEL}")
-    return sweep_kernel(whole, range(whole.ndim) if order is None else order)
 
 
 def sweep_kernel(whole: Floats, order: Sequence[int]) -> Floats:

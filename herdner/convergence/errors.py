@@ -112,10 +112,8 @@ def expectation_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
 
 def rao_blackwell_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
     """The mean over the samples of E[f | z], X integrated out, less the expectation of f [Z, K] (HGW19 eq. 12)."""
-    counts = _counts(visits, focus).sum(axis=(0, 2))
-    values = np.asarray(f, np.float64).reshape(focus.target.shape)
-    over_x = (conditional(focus.target) * values).sum(axis=1)
-    return float((over_x * (counts / counts.sum() - focus.target.sum(axis=1))).sum())
+    over_x, off = _integrated(f, visits, focus)
+    return float((over_x * off).sum())
 
 
 def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
@@ -125,17 +123,21 @@ def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
     What it owes to one is its mean over the states of the others, less its mean over all; where a constant does not
     matter, a norm is half a range.
     """
-    counts = _counts(visits, focus).sum(axis=(0, 2))
-    values, n = np.asarray(f, np.float64).reshape(focus.target.shape), len(focus.sizes)
-    off = (counts / counts.sum() - focus.target.sum(axis=1)).reshape(focus.sizes)
-    over_x = (conditional(focus.target) * values).sum(axis=1).reshape(focus.sizes)
-    rest, bound = over_x - over_x.mean(), 0.0
+    over_x, off = (part.reshape(focus.sizes) for part in _integrated(f, visits, focus))
+    rest, bound, n = over_x - over_x.mean(), 0.0, len(focus.sizes)
     for j in range(n):
         others = tuple(k for k in range(n) if k != j)
         own = rest.mean(axis=others, keepdims=True)
         bound += float(np.abs(off.sum(axis=others)).sum()) * float(np.ptp(own)) / 2
         rest = rest - own
     return bound + float(np.abs(off).sum()) * float(np.ptp(rest)) / 2
+
+
+def _integrated(f: ArrayLike, visits: ArrayLike, focus: Focus) -> tuple[Floats, Floats]:
+    """[Z] each: E[f | z], and how much more often z came than pi(z) says."""
+    counts = _counts(visits, focus).sum(axis=(0, 2))
+    values = np.asarray(f, np.float64).reshape(focus.target.shape)
+    return (conditional(focus.target) * values).sum(axis=1), counts / counts.sum() - focus.target.sum(axis=1)
 
 
 def herding_bound(n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0, width: float | None = None) -> Floats:

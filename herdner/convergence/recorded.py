@@ -20,7 +20,6 @@ from herdner.inference.backends.gibbs import Gibbs
 from herdner.sampling.record import Record
 from herdner.sampling.sharing import Sharing
 
-Ints = Int64s
 _EVERY = Record(best=False, marginals=False, every=1)
 _BLOCK = 1024  # numbers of a call of `loops.uniforms`
 _ROUNDED = 2.0**-33  # probabilities are herded as multiples of 2^-32: one that is a multiple of 1 / B stays it
@@ -114,17 +113,17 @@ def _uniforms(stream: int, n_steps: int, n_sweeps: int) -> Floats:
     return np.concatenate([loops.uniforms(stream, each)[here] for each, here in places])
 
 
-def _layer(u: Floats, chances: Floats) -> Ints:
+def _layer(u: Floats, chances: Floats) -> Int64s:
     """[T]: which of the weights [L, T] a number chooses."""
     return np.minimum((u >= chances.cumsum(axis=0)).sum(axis=0), len(chances) - 1).astype(np.int64)
 
 
-def _numbered(rows: NDArray[np.integer]) -> Ints:
+def _numbered(rows: NDArray[np.integer]) -> Int64s:
     """[Z]: the number of each row among the different ones."""
     return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def _number(states: Int32s, sizes: NDArray[np.integer], variable: int) -> Ints:
+def _number(states: Int32s, sizes: NDArray[np.integer], variable: int) -> Int64s:
     """[T]: the number of the state of all variables but one, the last of them fastest."""
     found = np.zeros(len(states), np.int64)
     for j in range(len(sizes)):

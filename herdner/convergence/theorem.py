@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdner.base.arrays import Floats, Int64s
-from herdner.convergence.enumeration import dobrushin_coefficient, full_conditional, joint, sweep_kernel
+from herdner.convergence.enumeration import check_kernel, dobrushin_coefficient, full_conditional, joint, sweep_kernel
 from herdner.graph.tables import Graph
 
 
@@ -36,17 +36,14 @@ class Convergence:
         """What the theorem says of a graph.
 
         Raises:
-            ValueError: There are other than two labels, which Theorem 3 is about, or more than 2^11 states, or
+            ValueError: There are other than two labels, whose counts stray further, or more than 2^11 states, or
                 impossible states cut the others into parts between which Gibbs sampling does not move.
         """
         whole = joint(graph)
-        if max(whole.shape, default=2) > 2 or min(whole.shape, default=2) < 2:
-            raise ValueError(
-                f"HG16 Theorem 3 is about variables of two labels; the graph has some of {max(whole.shape)}, for which"
-                " counts stray further"
-            )
-        if whole.size > 2**11:
-            raise ValueError(f"the graph has {whole.size} states; its kernel is made for at most 2048")
+        if {*whole.shape} != {2}:
+            found = " and ".join(map(str, sorted({*whole.shape}))) or "none"
+            raise ValueError(f"HG16 Theorem 3 is about variables of two labels; those of the graph have {found}")
+        check_kernel(whole)
         n, possible = whole.ndim, whole > 0
         smallest = min(float(full_conditional(whole, i)[possible].min()) for i in range(n))
         at = np.flatnonzero(possible)

@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import influence as loops
-from herdner.base.arrays import Floats, Int32s, Int64s, sealed
+from herdner.base.arrays import Floats, Int32s, Int64s, frozen
+from herdner.base.checks import rises
 from herdner.dobrushin.boxes import Box, Linked, hull, log_sums, walk
+from herdner.dobrushin.influence import check_entries
 from herdner.graph.tables import Graph, compile_tables
 from herdner.sampling.order import block_ranges
 
@@ -51,6 +53,22 @@ class BlockInfluence:
     sources: Int64s
     values: Floats
     theorem: str = field(default="Dobrushin's condition for blocks")
+
+    def __post_init__(self) -> None:
+        what = "an influence of blocks"
+        for name in ("ranges", "rows", "targets", "starts", "sources", "values"):
+            dtype = {"ranges": np.int32, "values": np.float64}.get(name, np.int64)
+            object.__setattr__(self, name, frozen(getattr(self, name), dtype, f"the {name} of {what}"))
+        if self.ranges.shape != (len(self.ranges), 2) or self.targets.ndim != 1:
+            raise ValueError(f"ranges of {what} have shape [blocks, 2], and targets [rows]")
+        if len(self.rows) != self.n_blocks + 1 or not rises(self.rows, len(self.targets)):
+            raise ValueError(f"rows of {what} must rise from 0 to {len(self.targets)}, its targets, block by block")
+        if len(self.starts) != len(self.targets) + 1:
+            raise ValueError(f"starts of {what} must say where each of {len(self.targets)} rows begins, and the end")
+        check_entries(self.starts, self.sources, self.values, what)
+        for name, named in (("targets", self.targets), ("sources", self.sources)):
+            if len(named) and not 0 <= named.min() <= named.max() < len(self.places):
+                raise ValueError(f"{name} of {what} must be places, 0 to {len(self.places) - 1}")
 
     @property
     def n_blocks(self) -> int:
@@ -286,8 +304,8 @@ def _assembled(blocks: Sequence[_Block], places: Sequence[Place]) -> BlockInflue
             starts.append(len(sources))
         rows.append(len(targets))
     ranges = np.array([(block.first, block.last) for block in blocks], np.int32).reshape(-1, 2)
-    r, t, b, o = (sealed(np.array(part, np.int64)) for part in (rows, targets, starts, sources))
-    return BlockInfluence(sealed(ranges), tuple(all_places), r, t, b, o, sealed(np.array(values, np.float64)))
+    r, t, b, o = (np.array(part, np.int64) for part in (rows, targets, starts, sources))
+    return BlockInfluence(ranges, tuple(all_places), r, t, b, o, np.array(values, np.float64))
 
 
 def _reach(block: _Block, apart: Sequence[tuple[float, float]]) -> Callable[[int, int, int], float]:

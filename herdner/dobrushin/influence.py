@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from herdner._ext import influence as loops
 from herdner.base.arrays import Floats, Int32s, Int64s, frozen, sealed
+from herdner.base.checks import rises
 from herdner.dobrushin.exact import exact_entries
 from herdner.dobrushin.strengths import binary_fields, interactions, log_ranges, pair_couplings
 from herdner.graph.tables import Graph, TableGraph, compile_tables
@@ -48,20 +49,12 @@ class Influence:
     graph: TableGraph | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        arrays = [("starts", np.int64), ("sources", np.int32), ("values", np.float64)]
-        for name, dtype in arrays:
+        for name, dtype in (("starts", np.int64), ("sources", np.int32), ("values", np.float64)):
             object.__setattr__(self, name, frozen(getattr(self, name), dtype, f"the {name} of an influence matrix"))
-        if any(getattr(self, name).ndim != 1 for name, _ in arrays) or len(self.values) != len(self.sources):
-            raise ValueError("starts, sources and values of an influence matrix are rows, the last two of one length")
-        starts, n_entries, n = self.starts, len(self.sources), len(self.starts) - 1
-        if n < 0 or starts[0] != 0 or starts[-1] != n_entries or (starts[1:] < starts[:-1]).any():
-            raise ValueError(
-                f"starts of an influence matrix must rise from 0 to the number of its entries, {n_entries}"
-            )
-        if n_entries and not (self.sources.min() >= 0 and self.sources.max() < n):
+        check_entries(self.starts, self.sources, self.values, "an influence matrix")
+        n = self.n_variables
+        if len(self.sources) and not 0 <= self.sources.min() <= self.sources.max() < n:
             raise ValueError(f"sources of an influence matrix must be variables, 0 to {n - 1}")
-        if n_entries and not (self.values.min() >= 0 and self.values.max() < np.inf):
-            raise ValueError("an influence matrix holds finite numbers of at least 0")
 
     @classmethod
     def of_matrix(cls, matrix: ArrayLike | csr_array, theorem: str = "given") -> Influence:
@@ -72,8 +65,6 @@ class Influence:
         if given.ndim != 2 or given.shape[0] != given.shape[1]:
             raise ValueError(f"an influence matrix has as many rows as columns, not the shape {given.shape}")
         given.sum_duplicates()
-        if given.nnz and not (given.data.min() >= 0 and given.data.max() < np.inf):
-            raise ValueError("an influence matrix holds finite numbers of at least 0")
         rows, columns = (axis.astype(np.int64) for axis in given.coords)
         if (given.data[rows == columns] != 0).any():
             raise ValueError("an influence matrix has a zero diagonal: no variable influences itself")
@@ -150,6 +141,16 @@ class Influence:
                 break
             x, z = z / z.max(), x
         return float(np.sqrt(largest))
+
+
+def check_entries(starts: Int64s, sources: Int32s | Int64s, values: Floats, what: str) -> None:
+    """ValueError where these are not the rows of a sparse matrix of finite numbers of at least 0."""
+    if sources.ndim != 1 or values.shape != sources.shape:
+        raise ValueError(f"sources and values of {what} are rows of one length")
+    if not rises(starts, len(sources)):
+        raise ValueError(f"starts of {what} must rise from 0 to the number of its entries, {len(sources)}")
+    if len(values) and not 0 <= values.min() <= values.max() < np.inf:
+        raise ValueError(f"{what} holds finite numbers of at least 0")
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,7 +210,7 @@ def test_norms_and_the_statement() -> None:
         ([0, 3, 2], [1, 0], [0.5, 0.5], "must rise from 0 to the number of its entries, 2"),
         ([0, 1, 9], [1, 0], [0.5, 0.5], "must rise from 0"),
         ([], [], [], "must rise from 0"),
-        ([0, 1, 2], [1, 0], [0.5], "the last two of one length"),
+        ([0, 1, 2], [1, 0], [0.5], "are rows of one length"),
         ([0, 1, 2], [[1, 0]], [0.5], "are rows"),
         ([0, 1, 2], [1, 0], [0.5, np.nan], "finite numbers of at least 0"),
     ],

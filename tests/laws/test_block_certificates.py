@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from oracle import Oracle
@@ -166,6 +168,27 @@ def test_a_link_that_forbids_is_without_limit() -> None:
     graph = FactorGraph(graph.domains, [*graph.factors, TableFactors([[2, 5]], table[None])])
     influence = block_influence(graph)
     assert influence.coupling_bounds([0, 1, 2, 3] * 50).max() == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"ranges": [0, 1]}, "ranges of an influence of blocks have shape"),
+        ({"rows": [0, 99]}, "rows of an influence of blocks must rise from 0"),
+        ({"starts": [0]}, "starts of an influence of blocks must say where each"),
+        ({"targets": -1}, "targets of an influence of blocks must be places, 0 to "),
+        ({"sources": 10**6}, "sources of an influence of blocks must be places, 0 to "),
+        ({"values": np.nan}, "finite numbers of at least 0"),
+        ({"values": []}, "are rows of one length"),
+    ],
+)
+def test_an_influence_of_blocks_made_by_hand_is_checked(changed, words) -> None:
+    right = block_influence(sentences())
+    assert np.array_equal(replace(right).values, right.values)
+    (name, value), *_ = changed.items()
+    wrong = np.full_like(getattr(right, name), value) if np.ndim(value) == 0 else np.array(value)
+    with pytest.raises(ValueError, match=words):
+        replace(right, **{name: wrong.astype(getattr(right, name).dtype)})
 
 
 def test_bad_input_is_one_line() -> None:
