@@ -12,7 +12,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from herdner._ext.smoothing cimport (
     CHAIN_LANE_LABELS, CHAIN_LANE_TOKENS, CHAIN_OK, Smoothed, Workspace, chain_has_bad_numbers, chain_in_lanes,
-    chain_lane_nodes, chain_lanes, joined, longest, node_marginals, smooth, total_log,
+    chain_lane_nodes, chain_lanes, in_lines, joined, longest, node_marginals, smooth, total_log,
 )
 from sums cimport CompensatedSum, add
 
@@ -99,8 +99,9 @@ cdef class Many:
         cdef Py_ssize_t n_labels = unary.shape[1]
         cdef int64_t n = min(longest(offsets), CHAIN_LANE_TOKENS)
         tied = np.asarray(space.scaled.padded)[:, 0, :, :n_labels]
-        cdef double[:, :, ::1] wide = np.repeat(tied, LANES, axis=2), labels = np.empty((3, n, LANES * n_labels))
-        cdef double[:, :, ::1] numbers = np.empty((3, n, LANES))
+        cdef double[:, :, ::1] wide = in_lines((2, n_labels, LANES * n_labels))
+        cdef double[:, :, ::1] labels = in_lines((3, n, LANES * n_labels)), numbers = in_lines((3, n, LANES))
+        np.asarray(wide)[:] = np.repeat(tied, LANES, axis=2)
         self.space, self.unary, self.offsets, self.log_z, self.nodes = space, unary, offsets, log_z, nodes
         self.spans, self.backward = spans, nodes is not None or spans is not None
         self.lanes.n_labels, self.lanes.shift = <int> n_labels, space.scaled.shifts[0]

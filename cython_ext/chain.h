@@ -10,9 +10,11 @@
 
 #if defined(__GNUC__)
 #define ALWAYS_INLINE inline __attribute__((always_inline))
+#define ALIGNED __attribute__((aligned(64))) /* no vector that is read or written lies in two lines of the cache */
 #define CHAIN_PREFETCH(p) __builtin_prefetch(p)
 #else
 #define ALWAYS_INLINE inline
+#define ALIGNED
 #define CHAIN_PREFETCH(p) ((void)(p))
 #define restrict __restrict
 #endif
@@ -37,6 +39,19 @@ typedef struct {
     int64_t ends[4];
     double *x, *forward, *backward, *tops, *norm, *factor;
 } chain_lanes;
+
+/* Viterbi of four stretches of whole sequences, one in each lane, ends[l] tokens each, `longest` the most of them. Bit l of
+ * begins [longest + 1] is set where a sequence of lane l begins, and behind its last. The table [n_labels, n_labels, 4]
+ * has each entry four times, `transposed` is [n_labels, stride]. Filled are `states`, scores [longest, n_labels, 4], as
+ * of chain_path, and tops [longest, 4]: at the last token of a sequence, the log-potential of its best labelling. */
+typedef struct {
+    int n_labels, stride;
+    const double *table, *transposed, *unary[4];
+    int32_t *states[4];
+    int64_t ends[4], longest;
+    uint8_t *begins;
+    double *scores, *tops;
+} chain_stretches;
 
 /* The scaled loops are used only where nothing can underflow, so that a zero always means "impossible": finite entries
  * of a table lie within exp(-115) of its largest, of a unary row within exp(-149), and no entry of a forward or
@@ -264,6 +279,12 @@ static void chain_in_lanes(const chain_lanes *c, int backward, int *sound) {
     DISPATCH(lane_forward, c, sound);
     if (backward) DISPATCH(lane_backward, c, sound);
 }
+
+/* The scores; whether it is plain that no number is bad, or -inf. */
+static int chain_best_in_lanes(const chain_stretches *c) { return DISPATCH(lane_best_scores, c); }
+
+/* Of two groups of stretches that have their scores. */
+static void chain_trace_lanes(const chain_stretches *c) { DISPATCH(lane_trace_back, c); }
 
 static void chain_lane_nodes(const chain_lanes *c, double *const *rows) { DISPATCH(lane_nodes, c, rows); }
 

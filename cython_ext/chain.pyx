@@ -14,63 +14,194 @@ index of a sequence in which every labelling is impossible, or -2 if ``unary`` h
 import numpy as np
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memset
 
 from herdner._ext.batches cimport BAD_NUMBERS, Spans, fit_lanes, smooth_all
 from herdner._ext.smoothing cimport (
-    CHAIN_OK, CHAIN_PATHS, Smoothed, Workspace, chain_best_scores, chain_has_bad_numbers, chain_path, chain_start_trace,
-    chain_tables, chain_trace_back, count_edges, edge_marginal, edges_from, longest, node_marginals, pad,
-    padded_tables, smooth, total_log,
+    CHAIN_LANE_LABELS, CHAIN_OK, CHAIN_PATHS, Smoothed, Workspace, chain_best_in_lanes, chain_best_scores,
+    chain_has_bad_numbers, chain_path, chain_start_trace, chain_stretches, chain_tables, chain_trace_back,
+    chain_trace_lanes, count_edges, edge_marginal, edges_from, in_lines, longest, node_marginals, pad, padded_tables,
+    smooth, total_log,
 )
 
 
 cdef enum:
     SPARE = 512  # tokens for which there is room beside the longest sequence
+    # Viterbi in lanes: a call has at least FEW_TOKENS, a stretch at most LONG_STRETCH, and all stretches together have
+    # at least PAYING_STRETCHES times as many as the longest.
+    LANES = 4
+    GROUPS = 2
+    STRETCHES = 8
+    FEW_TOKENS = 4096
+    LONG_STRETCH = 256
+    PAYING_STRETCHES = 5
 
 
-cdef int64_t best_paths(const chain_tables *c, chain_path *paths, int n_paths, double[::1] scores) noexcept nogil:
-    """Fills the states and scores of some sequences; returns the first that is at fault, or -1."""
-    cdef int k
-    cdef int64_t s
-    chain_best_scores(c, paths, n_paths)
-    for k in range(n_paths):
-        s = paths[k].sequence
-        scores[s] = chain_start_trace(c, &paths[k])
-        if scores[s] == -INFINITY:
-            return s
-    chain_trace_back(c, paths, n_paths)
-    return -1
+cdef class Best:
+    """Viterbi of many sequences; memory for it."""
+    cdef const double[:, ::1] unary
+    cdef const int64_t[::1] offsets
+    cdef const int32_t[::1] edge_table
+    cdef int32_t[::1] states
+    cdef double[::1] scores
+    cdef chain_tables c
+    cdef double[:, ::1] rows
+    cdef chain_stretches groups[GROUPS]
+    cdef object kept
+
+    def __cinit__(self, const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,
+                  const int32_t[::1] edge_table, int32_t[::1] states, double[::1] scores):
+        cdef double[:, :, :, ::1] padded = pad(tables, -INFINITY)
+        self.unary, self.offsets, self.edge_table, self.states, self.scores = unary, offsets, edge_table, states, scores
+        self.c = padded_tables(padded)
+        self.rows = np.empty((longest(offsets) + SPARE, padded.shape[3]))
+        self.kept = padded
+
+    cdef bint fills_lanes(self) noexcept nogil:
+        """Whether there is enough to do, with one table for all edges, to repay what `widen` costs."""
+        return (self.edge_table is None and self.c.n_labels <= CHAIN_LANE_LABELS
+                and self.unary.shape[0] >= FEW_TOKENS)
+
+    cdef widen(self):
+        """Memory for lanes."""
+        cdef Py_ssize_t n_labels = self.unary.shape[1], k
+        cdef double[:, ::1] wide = in_lines((n_labels, LANES * n_labels))
+        cdef double[:, :, ::1] rows = in_lines((GROUPS, LONG_STRETCH, LANES * n_labels))
+        cdef double[:, :, ::1] tops = in_lines((GROUPS, LONG_STRETCH, LANES))
+        cdef uint8_t[:, ::1] begins = np.empty((GROUPS, LONG_STRETCH + 1), np.uint8)
+        np.asarray(wide)[:] = np.repeat(np.asarray(self.kept)[0, 0, :, :n_labels], LANES, axis=1)
+        for k in range(GROUPS):
+            self.groups[k].n_labels, self.groups[k].stride = self.c.n_labels, self.c.stride
+            self.groups[k].table, self.groups[k].transposed = &wide[0, 0], self.c.transposed
+            self.groups[k].scores, self.groups[k].tops = &rows[k, 0, 0], &tops[k, 0, 0]
+            self.groups[k].begins = &begins[k, 0]
+        self.kept = (self.kept, wide, rows, tops, begins)
+
+    cdef inline int64_t length(self, int64_t s) noexcept nogil:
+        return self.offsets[s + 1] - self.offsets[s]
+
+    cdef int64_t lay_out(self, int64_t first, int64_t[STRETCHES + 1] bounds) noexcept nogil:
+        """Stretches of about one length, ``bounds[i]`` to ``bounds[i + 1]`` - 1 being the sequences of one; returns how
+        many tokens the longest has. A sequence that is too long stands in the first, with no other."""
+        cdef int64_t n = self.offsets.shape[0] - 1, s = first, most = 0, taken, i
+        cdef int64_t wanted = min((self.offsets[n] - self.offsets[first]) // STRETCHES + 1, <int64_t> LONG_STRETCH)
+        bounds[0] = first
+        for i in range(STRETCHES):
+            taken = 0
+            while s < n and taken < wanted and (taken + self.length(s) <= LONG_STRETCH or s == first):
+                taken += self.length(s)
+                s += 1
+            bounds[i + 1] = s
+            most = max(most, taken)
+        return most
+
+    cdef int64_t next(self, int64_t first, int64_t *fault) noexcept nogil:
+        """Some sequences from ``first`` on; returns the next one to be done. With ``fault``, the first that is."""
+        cdef int64_t bounds[STRETCHES + 1]
+        cdef int64_t most = self.lay_out(first, bounds), last = bounds[STRETCHES]
+        cdef int64_t n_tokens = self.offsets[last] - self.offsets[first]
+        if most > LONG_STRETCH or n_tokens < PAYING_STRETCHES * most or not self.together(bounds):
+            fault[0] = self.alone(first, last)
+        return last
+
+    cdef bint together(self, const int64_t[STRETCHES + 1] bounds) noexcept nogil:
+        """False if these have to be done alone, as there is a fault in them."""
+        cdef int64_t first = self.offsets[bounds[0]], n_tokens = self.offsets[bounds[STRETCHES]] - first, i
+        cdef bint sound = True
+        for i in range(STRETCHES):
+            self.begin(i, bounds[i], bounds[i + 1])
+        for i in range(GROUPS):
+            sound &= chain_best_in_lanes(&self.groups[i])
+        if not sound and chain_has_bad_numbers(&self.unary[first, 0], n_tokens * self.c.n_labels):
+            return False
+        chain_trace_lanes(self.groups)
+        sound = True
+        for i in range(STRETCHES):
+            sound &= self.take_scores(i, bounds[i], bounds[i + 1])
+        return sound
+
+    cdef void begin(self, int64_t stretch, int64_t first, int64_t last) noexcept nogil:
+        """Sequences ``first`` to ``last`` - 1 as a stretch. The lanes of a group are met in turn."""
+        cdef chain_stretches *group = &self.groups[stretch // LANES]
+        cdef int64_t lane = stretch % LANES, start = self.offsets[first], n = self.offsets[last] - start, s
+        if lane == 0:
+            group.longest = 0
+            memset(group.begins, 0, LONG_STRETCH + 1)
+        group.longest = max(group.longest, n)
+        group.ends[lane] = n
+        if n:
+            group.unary[lane], group.states[lane] = &self.unary[start, 0], &self.states[start]
+        for s in range(first, last + 1):
+            group.begins[self.offsets[s] - start] |= 1 << lane
+
+    cdef bint take_scores(self, int64_t stretch, int64_t first, int64_t last) noexcept nogil:
+        """Of a stretch; whether all its sequences have a possible labelling."""
+        cdef const double *tops = self.groups[stretch // LANES].tops + stretch % LANES
+        cdef int64_t s
+        cdef bint possible = True
+        for s in range(first, last):
+            self.scores[s] = 0.0
+            if self.length(s):
+                self.scores[s] = tops[LANES * (self.offsets[s + 1] - self.offsets[first] - 1)]
+                possible &= self.scores[s] > -INFINITY
+        return possible
+
+    cdef int64_t alone(self, int64_t first, int64_t last) noexcept nogil:
+        """Sequences without lanes; returns the first at fault, or -1."""
+        cdef chain_path paths[CHAIN_PATHS]
+        cdef int64_t s, start, n, used = 0, fault = -1, bad = -1
+        cdef int64_t n_values = self.unary.shape[0] * self.unary.shape[1]
+        cdef int n_paths = 0
+        for s in range(first, last):
+            start = self.offsets[s]
+            n = self.length(s)
+            self.scores[s] = 0.0
+            if n == 0:
+                continue
+            if n_paths == CHAIN_PATHS or used + n + 1 > self.rows.shape[0]:
+                fault = self.paths(paths, n_paths)
+                n_paths, used = 0, 0
+            if fault != -1 or chain_has_bad_numbers(&self.unary[start, 0], n * self.c.n_labels):
+                bad = BAD_NUMBERS
+                break
+            paths[n_paths] = chain_path(&self.unary[start, 0], edges_from(self.edge_table, start),
+                                        &self.rows[used, 0], &self.states[start], n,
+                                        n_values - start * self.c.n_labels, s)
+            used += n + 1
+            n_paths += 1
+        if fault == -1:
+            fault = self.paths(paths, n_paths)
+        return fault if fault != -1 else bad
+
+    cdef int64_t paths(self, chain_path *paths, int n_paths) noexcept nogil:
+        """Fills the states and scores of some sequences; returns the first that is at fault, or -1."""
+        cdef int k
+        cdef int64_t s
+        chain_best_scores(&self.c, paths, n_paths)
+        for k in range(n_paths):
+            s = paths[k].sequence
+            self.scores[s] = chain_start_trace(&self.c, &paths[k])
+            if self.scores[s] == -INFINITY:
+                return s
+        chain_trace_back(&self.c, paths, n_paths)
+        return -1
 
 
 def viterbi(const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,
             const int32_t[::1] edge_table, int32_t[::1] states, double[::1] scores):
     """Fills ``states`` [N] with each sequence's best labelling and ``scores`` [S] with its log-potential."""
-    cdef double[:, :, :, ::1] padded = pad(tables, -INFINITY)
-    cdef chain_tables c = padded_tables(padded)
-    cdef chain_path paths[CHAIN_PATHS]
-    cdef int64_t s, start, n, used = 0, n_values = unary.shape[0] * unary.shape[1], fault = -1, bad = -1
-    cdef int n_paths = 0
-    cdef double[:, ::1] rows = np.empty((longest(offsets) + SPARE, padded.shape[3]))
+    cdef Best best = Best(unary, tables, offsets, edge_table, states, scores)
+    cdef int64_t n = offsets.shape[0] - 1, s = 0, fault = -1
+    if not best.fills_lanes():
+        with nogil:
+            fault = best.alone(0, n)
+        return fault
+    best.widen()
     with nogil:
-        for s in range(offsets.shape[0] - 1):
-            start = offsets[s]
-            n = offsets[s + 1] - start
-            scores[s] = 0.0
-            if n == 0:
-                continue
-            if n_paths == CHAIN_PATHS or used + n + 1 > rows.shape[0]:
-                fault = best_paths(&c, paths, n_paths, scores)
-                n_paths, used = 0, 0
-            if fault != -1 or chain_has_bad_numbers(&unary[start, 0], n * c.n_labels):
-                bad = BAD_NUMBERS
-                break
-            paths[n_paths] = chain_path(&unary[start, 0], edges_from(edge_table, start), &rows[used, 0],
-                                        &states[start], n, n_values - start * c.n_labels, s)
-            used += n + 1
-            n_paths += 1
-        if fault == -1:
-            fault = best_paths(&c, paths, n_paths, scores)
-    return fault if fault != -1 else bad
+        while s < n and fault == -1:
+            s = best.next(s, &fault)
+    return fault
 
 
 def forward_backward(const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,

@@ -48,6 +48,15 @@ static ALWAYS_INLINE TARGET void NAME(from_lanes)(const double *lanes, int n_lab
         for (int l = 0; l < 4; l++) rows[l][j] = lanes[4 * j + l];
 }
 
+/* DO(width) for labels j .. j + width - 1: by threes, with one four or two, as one alone would wait for itself. */
+#define EACH_FEW_LABELS(DO)                                                                                            \
+    for (int j = 0, left = n_labels; left; j = n_labels - left) {                                                      \
+        if (left > 1 && left % 3 == 1) { DO(4); left -= 4; }                                                           \
+        else if (left > 2) { DO(3); left -= 3; }                                                                       \
+        else if (left == 2) { DO(2); left = 0; }                                                                       \
+        else { DO(1); left = 0; }                                                                                      \
+    }
+
 /* Labels j .. j + width - 1 of out[j] = sum_i(previous[i] * table[i, j]) * factor * extra[j], or without extra. `small`
  * [FOUR] adds up what is too small; so it may be factors up to 2 n_labels, by which `forward` scales later. */
 static ALWAYS_INLINE TARGET void NAME(lane_labels)(double *restrict out, const double *restrict previous,
@@ -79,13 +88,9 @@ static ALWAYS_INLINE TARGET void NAME(lane_labels)(double *restrict out, const d
 static ALWAYS_INLINE TARGET void NAME(lane_row)(double *restrict out, const double *restrict previous,
                                                 const double *restrict table, const double *factor,
                                                 const double *restrict extra, int n_labels, VEC *small) {
-    int j = 0;
 #define LABELS(width)                                                                                                  \
     NAME(lane_labels)(out + 4 * j, previous, table + 4 * j, factor, extra ? extra + 4 * j : NULL, n_labels, small, width)
-    for (; j + 4 <= n_labels; j += 4) LABELS(4);
-    if (n_labels - j == 3) LABELS(3);
-    if (n_labels - j == 2) LABELS(2);
-    if (n_labels - j == 1) LABELS(1);
+    EACH_FEW_LABELS(LABELS)
 #undef LABELS
 }
 
@@ -168,7 +173,8 @@ static TARGET void NAME(lane_forward)(const chain_lanes *c, int *sound) {
 
 static TARGET void NAME(lane_backward)(const chain_lanes *c, int *sound) {
     const int n_labels = c->n_labels, width = 4 * n_labels;
-    double xb[4 * CHAIN_LANE_LABELS], factor[4];
+    ALIGNED double xb[4 * CHAIN_LANE_LABELS];
+    double factor[4];
     VEC small[FOUR], total[FOUR], lowest[FOUR];
     EACH_VEC {
         small[v] = SPLAT(0.0);
@@ -197,7 +203,8 @@ static TARGET void NAME(lane_backward)(const chain_lanes *c, int *sound) {
 /* Row t of rows[l] [ends[l], n_labels] becomes the node marginals of token t of lane l; powers of 2 do not matter to them. */
 static TARGET void NAME(lane_nodes)(const chain_lanes *c, double *const *rows) {
     const int n_labels = c->n_labels;
-    double joined[4 * CHAIN_LANE_LABELS], unused[CHAIN_LANE_LABELS];
+    ALIGNED double joined[4 * CHAIN_LANE_LABELS];
+    double unused[CHAIN_LANE_LABELS];
     for (int64_t t = 0; t < c->ends[0]; t++) {
         const double *forward = c->forward + 4 * t * n_labels, *backward = c->backward + 4 * t * n_labels;
         double *out[4];
@@ -211,7 +218,92 @@ static TARGET void NAME(lane_nodes)(const chain_lanes *c, double *const *rows) {
     }
 }
 
+/* Labels j .. j + width - 1 of out[j] = max_i(previous[i] + table[i, j]) + extra[j], in the order of `max_sum_block`.
+ * `sound` [FOUR] becomes 0 unless it is plain that these are finite and not too large: it looks at their squares. */
+static ALWAYS_INLINE TARGET void NAME(lane_max_labels)(double *restrict out, const double *restrict previous,
+                                                       const double *restrict table, const double *restrict extra,
+                                                       int n_labels, VEC *sound, const int width) {
+    VEC best[4][FOUR];
+#define SUM_OF(i, k) ADD(LOAD(IN_LANES(previous, i)), LOAD(IN_LANES(table, (i)*n_labels + (k))))
+    for (int k = 0; k < width; k++) EACH_VEC best[k][v] = SUM_OF(0, k);
+    for (int i = 1; i < n_labels; i++)
+        for (int k = 0; k < width; k++) EACH_VEC best[k][v] = MAX(SUM_OF(i, k), best[k][v]);
+#undef SUM_OF
+    for (int k = 0; k < width; k++)
+        EACH_VEC {
+            const VEC more = LOAD(IN_LANES(extra, k));
+            sound[v] = WHERE_MORE(sound[v], SPLAT(CHAIN_LARGEST), MUL(more, more));
+            STORE(IN_LANES(out, k), ADD(best[k][v], more));
+        }
+}
+
+/* Whether all log-potentials are sound. */
+static TARGET int NAME(lane_best_scores)(const chain_stretches *c) {
+    const int n_labels = c->n_labels;
+    VEC sound[FOUR];
+    const double zeros[CHAIN_LANE_LABELS] = {0.0};
+    ALIGNED double extra[4 * CHAIN_LANE_LABELS];
+    double *row = c->scores;
+    EACH_VEC sound[v] = SPLAT(1.0);
+    for (int64_t t = 0; t < c->longest; t++, row += 4 * n_labels) {
+        const double *rows[4], *previous = t ? row - 4 * n_labels : extra;
+        for (int l = 0; l < 4; l++) rows[l] = t < c->ends[l] ? c->unary[l] + t * n_labels : zeros;
+        NAME(into_lanes)(rows, n_labels, extra);
+#define LABELS(width)                                                                                                  \
+    NAME(lane_max_labels)(row + 4 * j, previous, c->table + 4 * j, extra + 4 * j, n_labels, sound, width)
+        EACH_FEW_LABELS(LABELS)
+#undef LABELS
+        for (int l = 0; c->begins[t] && l < 4; l++)
+            if (c->begins[t] >> l & 1) EACH_LABEL row[4 * j + l] = rows[l][j];
+    }
+    return NAME(at_least)(sound, 1.0);
+}
+
+/* One token of each lane, `into` [4] being the transposed rows of the labels that follow, which those found replace. */
+static ALWAYS_INLINE TARGET void NAME(lane_trace_step)(const chain_stretches *c, int64_t t, const double **into) {
+    static const double nothing[CHAIN_LANE_LABELS] = {-0.0, -0.0, -0.0, -0.0, -0.0, -0.0, -0.0, -0.0,
+                                                      -0.0, -0.0, -0.0, -0.0, -0.0, -0.0, -0.0, -0.0};
+    static const double numbers[CHAIN_LANE_LABELS] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const double *row = c->scores + 4 * t * c->n_labels;
+    const int n_labels = c->n_labels;
+    ALIGNED double ahead[4 * CHAIN_LANE_LABELS];
+    double found[4];
+    VEC top[FOUR], best[FOUR];
+    for (int l = 0; l < 4; l++)
+        if (c->begins[t + 1] >> l & 1) into[l] = nothing;
+    NAME(into_lanes)(into, n_labels, ahead);
+    EACH_VEC {
+        top[v] = SPLAT(-INFINITY);
+        best[v] = SPLAT(0.0);
+    }
+    EACH_LABEL EACH_VEC {
+        const VEC sum = ADD(LOAD(IN_LANES(row, j)), LOAD(IN_LANES(ahead, j)));
+        best[v] = MAX(best[v], WHERE_MORE(SPLAT(numbers[j]), sum, top[v]));
+        top[v] = MAX(sum, top[v]);
+    }
+    EACH_VEC {
+        STORE(found + v * LANES, best[v]);
+        STORE(c->tops + 4 * t + v * LANES, top[v]);
+    }
+    for (int l = 0; l < 4; l++) {
+        const int label = (int)found[l];
+        if (t < c->ends[l]) c->states[l][t] = label;
+        into[l] = c->transposed + label * c->stride;
+    }
+}
+
+/* Of two at a time, as each step waits for the one before it. */
+static TARGET void NAME(lane_trace_back)(const chain_stretches *c) {
+    const double *into[2][4];
+    const int64_t longest = c[0].longest > c[1].longest ? c[0].longest : c[1].longest;
+    for (int k = 0; k < 8; k++) into[k / 4][k % 4] = c->transposed;
+    for (int64_t t = longest - 1; t >= 0; t--)
+        for (int k = 0; k < 2; k++)
+            if (t < c[k].longest) NAME(lane_trace_step)(c + k, t, into[k]);
+}
+
 #undef EACH_LABEL
 #undef EACH_FOUR_LABELS
+#undef EACH_FEW_LABELS
 #undef EACH_VEC
 #undef IN_LANES

@@ -4,10 +4,20 @@
 Called by chain.pyx and sum_product.pyx, to which herdner/_ext/smoothing.pxd declares it, and by no Python module.
 """
 
+import math
+
 import numpy as np
 
 from libc.math cimport INFINITY, exp, fabs
 from libc.stdint cimport int32_t, int64_t
+
+
+cdef object in_lines(tuple shape):
+    """An empty array of doubles that begins with a line of the cache, so that vectors of it lie in one line."""
+    n = 8 * math.prod(shape)
+    raw = np.empty(n + 64, np.uint8)
+    start = -raw.__array_interface__["data"][0] % 64
+    return raw[start:start + n].view(np.float64).reshape(shape)
 
 
 cdef object pad(const double[:, :, ::1] tables, double filler):

@@ -4,7 +4,7 @@
 # their end.
 cimport cython
 from libc.math cimport INFINITY, exp, fabs, log
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from sums cimport CompensatedSum, add
 
@@ -57,6 +57,20 @@ cdef extern from "chain.h" nogil:
         double *tops
         double *norm
         double *factor
+    ctypedef struct chain_stretches:
+        int n_labels
+        int stride
+        const double *table
+        const double *transposed
+        const double *unary[4]
+        int32_t *states[4]
+        int64_t ends[4]
+        int64_t longest
+        uint8_t *begins
+        double *scores
+        double *tops
+    bint chain_best_in_lanes(const chain_stretches *c)
+    void chain_trace_lanes(const chain_stretches *c)
     void chain_in_lanes(const chain_lanes *c, int backward, int *sound)
     void chain_lane_nodes(const chain_lanes *c, double **rows)
     void chain_product(double *out, const double *row, const double *table, int n_labels, int stride)
@@ -154,6 +168,7 @@ cdef inline chain_tables padded_tables(double[:, :, :, ::1] padded) noexcept nog
     return chain_tables(<int> padded.shape[2], <int> padded.shape[3], &padded[0, 0, 0, 0], &padded[1, 0, 0, 0], NULL)
 
 
+cdef object in_lines(tuple shape)
 cdef object pad(const double[:, :, ::1] tables, double filler)
 cdef int smooth(Smoothed *c, const double *unary, int64_t n, const int32_t *edge_table, bint backward) noexcept nogil
 cdef int scaled_passes(Smoothed *c, int64_t n, const int32_t *edge_table, int64_t first, int64_t last,

@@ -183,6 +183,41 @@ def test_a_sequence_has_the_same_bits_alone_and_in_any_batch(n_labels):
         assert np.array_equal(single_spans, spans[here])
 
 
+@pytest.mark.parametrize("n_labels", [1, 2, 3, 4, 5, 6, 7, 9, 10, 16, 17])
+@pytest.mark.parametrize("ties", [False, True])
+def test_best_labellings_in_lanes_are_those_of_sequences_alone(n_labels, ties):
+    """So many tokens are worked on in stretches side by side; one sequence is longer than a stretch may be."""
+    rng = np.random.default_rng(n_labels)
+    lengths = rng.integers(0, 60, 180)
+    lengths[[5, 90, 179]] = 700, 255, 300
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    unary, table = rng.normal(size=(offsets[-1], n_labels)) * 4, rng.normal(size=(n_labels, n_labels))
+    if ties:
+        unary, table = np.sign(unary), np.sign(table)
+    unary[offsets[30] : offsets[31]] *= 1e290
+    unary[offsets[60] : offsets[150], 1:][rng.random((offsets[150] - offsets[60], n_labels - 1)) < 0.1] = -INF
+    states, scores = viterbi(unary, table, offsets)
+    for s, (a, b) in enumerate(itertools.pairwise(offsets)):
+        alone, score = viterbi(unary[a:b], table, [0, b - a])
+        assert alone.tolist() == states[a:b].tolist()
+        assert score.tobytes() == scores[s : s + 1].tobytes()
+
+
+def test_the_first_fault_is_told_where_sequences_stand_in_lanes():
+    offsets = np.arange(0, 9001, 20)
+    unary = np.random.default_rng(3).normal(size=(9000, 3))
+    unary[7000] = unary[8500] = -INF
+    with pytest.raises(ImpossibleChain, match=r"^sequence 350 "):
+        viterbi(unary, np.zeros((3, 3)), offsets)
+    unary[7900, 1] = 1.1e300
+    with pytest.raises(ImpossibleChain, match=r"^sequence 350 "):
+        viterbi(unary, np.zeros((3, 3)), offsets)
+    for wrong in (np.nan, INF, -1.1e300):
+        unary[6500, 1] = wrong
+        with pytest.raises(ValueError, match="unary holds NaN"):
+            viterbi(unary, np.zeros((3, 3)), offsets)
+
+
 def test_the_first_sequence_at_fault_is_named_whatever_the_order_of_work():
     """The longest sequence of a batch is worked on first."""
     unary, offsets = np.zeros((60, 3)), np.arange(0, 61, 5)
