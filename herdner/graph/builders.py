@@ -145,6 +145,7 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
     if u.ndim < 2:
         raise ValueError(f"unary must have shape [variables, labels], or a grid's shape and then labels, not {u.shape}")
     n_labels = u.shape[-1]
+    check_memory(16 * n_labels**2, f"the table of {n_labels:,} x {n_labels:,} labels", "use fewer labels")
     nodes = _nodes(u[..., 0].size, u.ndim - 1 if edges is None else 0)
     if edges is None:
         sides = _sides(u.shape[:-1], wrap)

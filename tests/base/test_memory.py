@@ -83,6 +83,8 @@ def test_what_does_not_fit_is_refused_before_it_is_laid_out(monkeypatch: pytest.
             ising(0.3, 0.0, (10_000, 10_000))
         with pytest.raises(NotEnoughMemory, match="a graph of 40,000 variables"):
             complete(0.1, n_variables=40_000)
+        with pytest.raises(NotEnoughMemory, match=r"the table of 10,000 x 10,000 labels .* about 1\.6 GB"):
+            potts(0.1, np.zeros((1, 2, 10_000)))
         with pytest.raises(
             NotEnoughMemory, match=r"sampling 90,000 variables \(n_chains=1, n_sweeps=100000, record=.*every=10"
         ):
