@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from fuzz.run import fuzz, shared_out
+from fuzz.run import SECONDS, fuzz, shared_out
 from fuzz.targets import TARGETS
 
 
@@ -18,6 +18,9 @@ def main() -> int:
     parser.add_argument("targets", nargs="*", help=f"some of {', '.join(TARGETS)} [all]")
     parser.add_argument("--minutes", type=float, default=10, help="of all targets together [10]")
     parser.add_argument("--cases", type=int, help="of each target, in place of minutes")
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help="that one case may take; more on a busy machine [%(default)g]"
+    )
     parser.add_argument("--first", type=int, help="number of the first case [by the clock]")
     options = parser.parse_args()
     targets = options.targets or list(TARGETS)
@@ -25,9 +28,9 @@ def main() -> int:
         parser.error(f"unknown target {min(unknown)}; there is {', '.join(TARGETS)}")
     first = time.time_ns() // 10**9 * 10**6 if options.first is None else options.first
     if options.cases is None:
-        found = shared_out(targets, options.minutes, first)
+        found = shared_out(targets, options.minutes, first, options.seconds)
     else:
-        found = ((target, fuzz(target, first, options.cases)) for target in targets)
+        found = ((target, fuzz(target, first, options.cases, seconds=options.seconds)) for target in targets)
     total = n_findings = 0
     for target, outcome in found:
         ends = ", ".join(f"{end} {n}" for end, n in outcome.ends.most_common())

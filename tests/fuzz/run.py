@@ -110,7 +110,10 @@ def _end_late(child: subprocess.Popen[str], last: _Watched, until: float, second
             return
 
 
-def shared_out(targets: list[str], minutes: float, first: int) -> Iterator[tuple[str, Outcome]]:
+def shared_out(
+    targets: list[str], minutes: float, first: int, seconds: float = SECONDS
+) -> Iterator[tuple[str, Outcome]]:
     """Each target in turn for its part of the time, without an end to its cases."""
     for target in targets:
-        yield target, fuzz(target, first, 10**9, until=time.monotonic() + 60 * minutes / len(targets))
+        until = time.monotonic() + 60 * minutes / len(targets)
+        yield target, fuzz(target, first, 10**9, until=until, seconds=seconds)
