@@ -17,7 +17,7 @@ _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg"
 _OURS = {"/try": "try.html", "/try.js": "try.js"}
 _THEIRS = {f"/{name}": name for name in ("swagger-ui.css", "swagger-ui-bundle.js")}
 _SWAGGER_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self';"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
