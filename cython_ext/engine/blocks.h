@@ -184,7 +184,7 @@ static ALWAYS_INLINE void see_outside(const blocks *b, const model *m, int64_t i
 
 /* The label of variable i by the weights of the label to its right (-1: none) and of what is outside. w: [width]. */
 static inline int herd_back(const blocks *b, const sampler *s, worker *k, int64_t i, int right, const double *w,
-                            double total, int n_labels, int width) {
+                            quad total, int n_labels, int width) {
     double *p = b->row + 2 * width;
     fixed_labels_p(w, total, p, width);
     const uint64_t key = mix64(b->seen[i - b->begin] + GOLDEN * (uint64_t)(right + 2));
@@ -197,15 +197,15 @@ static inline void sample_back(const blocks *b, const sampler *s, worker *k, int
     double *w = b->row, *cumulative = b->row + width;
     backward_row(b, &s->m, i, right, w);
     for (int l = n_labels; l < width; l++) w[l] = 0.0;
-    const double total = cumulate(w, cumulative, width);
+    const quad total = cumulate(w, cumulative, width);
     if (s->conditional_sums) {
         double *to = s->conditional_sums + s->m.c.unary_at[i];
-        if (n_labels == 2) to[0] += w[1] / total;
+        if (n_labels == 2) to[0] += w[1] / total[0];
         else
-            for (int l = 0; l < n_labels; l++) to[l] += w[l] / total;
+            for (int l = 0; l < n_labels; l++) to[l] += w[l] / total[0];
         s->conditional_counts[i]++;
     }
-    s->y[i] = (label)(s->w.draw == DRAW_RANDOM ? pick(w, cumulative, width, u)
+    s->y[i] = (label)(s->w.draw == DRAW_RANDOM ? pick(w, cumulative, width, total, u)
                                                : herd_back(b, s, k, i, right, w, total, n_labels, width));
 }
 

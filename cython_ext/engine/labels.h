@@ -44,9 +44,9 @@ static ALWAYS_INLINE int herd_labels(double *restrict weights, const double *res
         STORE_QUAD(weights + k, w);
         STORE_QUAD(decides + k, d);
     }
-    quad other = SHUFFLED(tops, tops, 2, 3, 0, 1);
+    quad other = HALVES_EXCHANGED(tops);
     tops = LARGER(other, tops);
-    other = SHUFFLED(tops, tops, 1, 0, 3, 2);
+    other = PAIRS_EXCHANGED(tops);
     tops = LARGER(other, tops);
     int x = -1;
     for (int from = 0; x < 0; from += 64) {
@@ -63,25 +63,27 @@ static ALWAYS_INLINE int herd_labels(double *restrict weights, const double *res
     return x;
 }
 
-/* Sums of w[0] .. w[k]: of four at a time, (a, a + b, (a + b) + c, (a + b) + (c + d)), added to those before. */
-static ALWAYS_INLINE double cumulate(const double *restrict w, double *restrict cumulative, int width) {
+/* Sums of w[0] .. w[k]: of four at a time, (a, a + b, (a + b) + c, (a + b) + (c + d)), added to those before. Returns their
+ * total in each lane. The sums of all fours are worked out before they are added up, as each waits for those before. */
+static ALWAYS_INLINE quad cumulate(const double *restrict w, double *restrict cumulative, int width) {
     const quad zero = QUAD(0.0);
     quad before = zero;
     for (int k = 0; k < width; k += 4) {
         quad v;
         LOAD_QUAD(v, w + k);
-        v += SHUFFLED(v, zero, 4, 0, 4, 2);
-        v += SHUFFLED(v, zero, 4, 4, 1, 1);
+        v += SHUFFLED(zero, v, 0, 4, 2, 6);
+        const quad four = v + HALVES_EXCHANGED(v), first = SECONDS(v);
+        v += SHUFFLED(zero, first, 0, 1, 4, 5);
         const quad sums = v + before;
         STORE_QUAD(cumulative + k, sums);
-        before += SHUFFLED(v, v, 3, 3, 3, 3);
+        before += SECONDS(four);
     }
-    return before[0];
+    return before;
 }
 
 /* The smallest label whose cumulative weight exceeds u times the total; labels of weight 0 never are. */
-static ALWAYS_INLINE int pick(const double *restrict w, const double *restrict cumulative, int width, double u) {
-    const quad at = QUAD(u * cumulative[width - 1]);
+static ALWAYS_INLINE int pick(const double *restrict w, const double *restrict cumulative, int width, quad total, double u) {
+    const quad at = QUAD(u) * total;
     for (int from = 0; from < width; from += 64) {
         uint64_t bits = 0;
         for (int k = from; k < width && k < from + 64; k += 4) {
@@ -96,21 +98,22 @@ static ALWAYS_INLINE int pick(const double *restrict w, const double *restrict c
     return x;
 }
 
-/* The sum of a row. */
-static ALWAYS_INLINE double total_of(const double *restrict w, int width) {
+/* The sum of a row, in each lane. */
+static ALWAYS_INLINE quad total_of(const double *restrict w, int width) {
     quad sum, v;
     LOAD_QUAD(sum, w);
     for (int k = 4; k < width; k += 4) {
         LOAD_QUAD(v, w + k);
         sum += v;
     }
-    sum += SHUFFLED(sum, sum, 2, 3, 0, 1);
-    return sum[0] + sum[1];
+    sum += HALVES_EXCHANGED(sum);
+    sum += PAIRS_EXCHANGED(sum);
+    return sum;
 }
 
 /* p[k] in 2^-32, to the nearest; what is 0 stays 0. Together they may miss 1 by some 2^-32, which shifts all weights alike. */
-static ALWAYS_INLINE void fixed_labels_p(const double *restrict w, double total, double *restrict p, int width) {
-    const quad scale = QUAD(ONE / total), shift = QUAD(ROUNDING_SHIFT);
+static ALWAYS_INLINE void fixed_labels_p(const double *restrict w, quad total, double *restrict p, int width) {
+    const quad scale = QUAD(ONE) / total, shift = QUAD(ROUNDING_SHIFT);
     for (int k = 0; k < width; k += 4) {
         quad v;
         LOAD_QUAD(v, w + k);
@@ -146,11 +149,11 @@ static ALWAYS_INLINE int herd_key(const sampler *s, worker *w, int64_t i, uint64
     return herd_labels(slot, p, width, circular, bound, drawn, decides);
 }
 
-static int draw_labels_any(const sampler *s, worker *w, int64_t i, double total, int n, int width, double u) {
+static int draw_labels_any(const sampler *s, worker *w, int64_t i, quad total, int n, int width, double u) {
     int drawn = 0;
     if (s->w.draw == DRAW_RANDOM || s->plan.error_bound > 0.0) {
-        cumulate(w->w, w->cumulative, width);
-        drawn = pick(w->w, w->cumulative, width, u);
+        const quad all = cumulate(w->w, w->cumulative, width);
+        drawn = pick(w->w, w->cumulative, width, all, u);
     }
     if (s->w.draw == DRAW_RANDOM) return drawn;
     fixed_labels_p(w->w, total, w->p, width);
@@ -167,11 +170,11 @@ static int draw_labels_any(const sampler *s, worker *w, int64_t i, double total,
 }
 
 /* w: of the labels, and its total; scratch, decides: rows. */
-static ALWAYS_INLINE int draw_labels(const sampler *s, worker *k, int64_t i, const double *w, double total, double *scratch,
+static ALWAYS_INLINE int draw_labels(const sampler *s, worker *k, int64_t i, const double *w, quad total, double *scratch,
                                      double *decides, int n, int width, double u, const int draw) {
     if (draw == DRAW_RANDOM) {
-        cumulate(w, scratch, width);
-        return pick(w, scratch, width, u);
+        const quad all = cumulate(w, scratch, width);
+        return pick(w, scratch, width, all, u);
     }
     fixed_labels_p(w, total, scratch, width);
     const uint64_t key = draw == DRAW_BLANKET ? blanket_key(s, i, s->x) : draw == DRAW_SUM ? sum_key(s, i, s->x)
@@ -200,15 +203,15 @@ static ALWAYS_INLINE int update_labels(const sampler *s, worker *w, int64_t i, d
     const int small = width <= REGISTERS && draw != DRAW_ANY;
     double *weights = small ? own[0] : w->w, *scratch = small ? own[1] : w->p, *decides = small ? own[2] : w->cumulative;
     weights_of(&s->m, i, s->x, weights, width, last, last_label);
-    const double total = total_of(weights, width);
-    if (!(total > 0.0)) {
+    const quad total = total_of(weights, width);
+    if (!(total[0] > 0.0)) {
         w->fault = IMPOSSIBLE;
         w->faulty = i;
         return 0;
     }
     if (s->conditional_sums) {
         double *to = s->conditional_sums + unary_row(&s->m, i);
-        for (int k = 0; k < n_labels; k++) to[k] += weights[k] / total;
+        for (int k = 0; k < n_labels; k++) to[k] += weights[k] / total[0];
         s->conditional_counts[i]++;
     }
     const int x = draw == DRAW_ANY ? draw_labels_any(s, w, i, total, n_labels, width, u)

@@ -26,6 +26,16 @@ typedef int64_t unaligned_mask __attribute__((vector_size(32), aligned(8), may_a
 #define LARGER(a, b) WHERE((a) > (b), a, b)
 #endif
 
+/* Within halves (one step of the processor; across them it takes three): the halves exchanged, the numbers of each half
+ * exchanged, the second number of each half twice. */
+#if defined(__AVX2__) && !defined(__clang__)
+#define HALVES_EXCHANGED(v) __builtin_ia32_vperm2f128_pd256(v, v, 1)
+#else
+#define HALVES_EXCHANGED(v) SHUFFLED(v, v, 2, 3, 0, 1)
+#endif
+#define PAIRS_EXCHANGED(v) SHUFFLED(v, v, 1, 0, 3, 2)
+#define SECONDS(v) SHUFFLED(v, v, 1, 1, 3, 3)
+
 /* Four numbers -1 or 0 as a mask. */
 static ALWAYS_INLINE quad_mask widened(const int16_t *from) {
 #ifdef __clang__
