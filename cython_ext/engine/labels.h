@@ -113,11 +113,11 @@ static ALWAYS_INLINE quad total_of(const double *restrict w, int width) {
 
 /* p[k] in 2^-32, to the nearest; what is 0 stays 0. Together they may miss 1 by some 2^-32, which shifts all weights alike. */
 static ALWAYS_INLINE void fixed_labels_p(const double *restrict w, quad total, double *restrict p, int width) {
-    const quad scale = QUAD(ONE) / total, shift = QUAD(ROUNDING_SHIFT);
+    const quad scale = QUAD(ONE) / total;
     for (int k = 0; k < width; k += 4) {
         quad v;
         LOAD_QUAD(v, w + k);
-        v = (v * scale + shift) - shift;
+        v = TO_NEAREST(v * scale);
         STORE_QUAD(p + k, v);
     }
 }

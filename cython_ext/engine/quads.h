@@ -21,7 +21,9 @@ typedef int64_t unaligned_mask __attribute__((vector_size(32), aligned(8), may_a
 #ifdef __AVX2__
 #define LARGER(a, b) __builtin_ia32_maxpd256(a, b)
 #define WHERE(mask, a, b) __builtin_ia32_blendvpd256(b, a, (quad)(mask))
+#define TO_NEAREST(v) __builtin_ia32_roundpd256(v, 8) /* of 2^51 at most */
 #else
+#define TO_NEAREST(v) (((v) + ROUNDING_SHIFT) - ROUNDING_SHIFT)
 #define WHERE(mask, a, b) ((quad)(((mask) & (quad_mask)(a)) | (~(mask) & (quad_mask)(b))))
 #define LARGER(a, b) WHERE((a) > (b), a, b)
 #endif
