@@ -27,6 +27,7 @@ static inline uint64_t mix_pair(uint64_t key, uint64_t a, uint64_t b) {
 }
 
 typedef uint64_t lanes __attribute__((vector_size(32)));
+typedef uint64_t unaligned_lanes __attribute__((vector_size(32), aligned(8), may_alias));
 
 #define ROTATED_LANES(x, k) (((x) << (k)) | ((x) >> (64 - (k))))
 
@@ -38,10 +39,9 @@ static inline void raw_block(uint64_t key, uint64_t block, uint64_t *restrict ou
     lanes s[4][2];
     memcpy(s, seeds, sizeof(seeds));
     for (int j = 0; j < UNIFORM_BLOCK; j += UNIFORM_LANES) {
-        lanes result[2];
         for (int h = 0; h < 2; h++) {
             const lanes sum = s[0][h] + s[3][h], t = s[1][h] << 17;
-            result[h] = ROTATED_LANES(sum, 23) + s[0][h];
+            ((unaligned_lanes *)(out + j))[h] = ROTATED_LANES(sum, 23) + s[0][h];
             s[2][h] ^= s[0][h];
             s[3][h] ^= s[1][h];
             s[1][h] ^= s[2][h];
@@ -49,7 +49,6 @@ static inline void raw_block(uint64_t key, uint64_t block, uint64_t *restrict ou
             s[2][h] ^= t;
             s[3][h] = ROTATED_LANES(s[3][h], 45);
         }
-        memcpy(out + j, result, sizeof(result));
     }
 }
 
