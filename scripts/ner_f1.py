@@ -165,7 +165,3 @@ def main(
     for panel, ((source, title), rows) in zip(panels, drawn.items(), strict=True):
         draw(panel, rows, f"{Path(source).name}: {title}")
     experiment.finish(json.loads(json.dumps(results, default=asdict)), figure)
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from papers_items import PAPERS, Item, load
+from papers_items import HEAD, PAPERS, Item, load
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
@@ -67,27 +67,22 @@ def row(item: Item, found: Mapping[str, Found], failures: Mapping[str, str]) -> 
     """The cells of an item: its name, command, what the paper reports, what we get, and how they agree."""
     if item.command is None or item.found is None:
         return [item.name, "-", item.paper, "-", f"not done: {item.why}" if item.verdict is None else item.verdict]
-    name, script = f"`{COMMANDS[item.command]}`", item.experiment or item.command
-    if script not in found:
+    name, held = f"`{COMMANDS[item.command]}`", found.get(item.experiment)
+    if held is None:
         return [item.name, name, item.paper, "-", f"did not run: {failures.get(item.command, 'no results')}"]
-    held = found[script]
     try:
         got, agrees = item.found(held["results"])
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise SystemExit(
-            f"{script}.json does not hold what {item.name} needs: {type(error).__name__} {error}"
-        ) from None
-    verdict = "agrees" if agrees else "departs"
-    why = f"{verdict}: {item.why}" if item.why else verdict
-    return [item.name, name, item.paper, f"{got}{' (quick)' if held['quick'] else ''}", why]
+        why = f"{type(error).__name__} {error}"
+        raise SystemExit(f"{item.experiment}.json does not hold what {item.name} needs: {why}") from None
+    verdict = f"{'agrees' if agrees else 'departs'}{f': {item.why}' if item.why else ''}"
+    return [item.name, name, item.paper, f"{got}{' (quick)' if held['quick'] else ''}", verdict]
 
 
 def page(found: Mapping[str, Found], failures: Mapping[str, str]) -> str:
     """The page, as Markdown."""
-    parts = [PAPERS["head"]]
+    parts = [HEAD]
     for paper, title in PAPERS.items():
-        if paper == "head":
-            continue
         rows = [row(item, found, failures) for item in ITEMS if item.of == paper]
         cells = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in one) + " |" for one in rows)
         parts.append(f"## {title}\n\n| item | command | the paper | here | agrees |\n|---|---|---|---|---|\n{cells}\n")

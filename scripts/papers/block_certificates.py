@@ -95,7 +95,3 @@ def main(
     below = np.mean(totals < 1)
     print(f"influences add up to less than 1 in {below:.1%} of the documents, median {np.median(totals):.2f}")
     experiment.finish({"rows": rows, "totals": totals})
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 import herdner
 from herdner.corpora.reading import parse_source, read
-from herdner.corpora.registry import CorpusError
 from herdner.crf.bayesian import TableParticles
 from herdner.evaluation.calibration import MEASURES, Claims, claims, reliability
 from herdner.evaluation.tabular import markdown_table
@@ -132,10 +131,3 @@ def main(
             panel.plot(confidence, right, marker="o", markersize=3, label=name)
         panel.set(xlabel=f"mean confidence, bins of equal {equal}", ylabel="precision")
     experiment.finish({"n_particles": n_particles, "methods": rows, "reliability": curves}, figure)
-
-
-if __name__ == "__main__":
-    try:
-        typer.run(main)
-    except (ValueError, CorpusError) as error:
-        raise SystemExit(str(error)) from None

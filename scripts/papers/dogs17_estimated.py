@@ -1,7 +1,5 @@
 """DoGS17 with influences estimated from samples in place of bounds: scans without a guarantee, and their bias.
 
-    python scripts/papers/dogs17_estimated.py [--quick] [--seed N] [--out FOLDER]
-
 Bounds of influence are for the worst state, and where couplings are strong they say that everything influences
 everything. Random Ising grids of 3 x 4, weak to strong couplings and strong fields, so that the states that come are
 far from the worst. The bias, with no Monte Carlo: the total variation distance of a corner's marginal from the target
@@ -12,7 +10,6 @@ same T: systematic, DoGS by the tightest bound of influence, DoGS by the mean in
 from __future__ import annotations
 
 import numpy as np
-import typer
 from experiment import Experiment, command
 
 from herdner import FactorGraph, boltzmann, gibbs
@@ -76,17 +73,8 @@ def main(experiment: Experiment) -> None:
         better = sum(row["DoGS, estimate"] < row["DoGS, bound"] - 1e-12 for row in rows)
         total = float(np.mean([tightest(one).total.smallest for one in graphs]))
         results[str(strength)] = {**means, "estimate ahead": better, "graphs": n_graphs, "total influence": total}
-        words = ", ".join(f"{name} {value:.2e}" for name, value in means.items() if "guarantee" not in name)
-        print(
-            f"couplings {strength}: mean bias after {n_steps} updates: {words};"
-            f" estimate ahead on {better} of {n_graphs}"
-        )
     figure, (panel,) = experiment.axes(1)
     for name in ("systematic", "DoGS, bound", "DoGS, estimate"):
         panel.semilogy(strengths, [results[str(s)][name] for s in strengths], marker=".", label=name)
     panel.set(title=f"bias of a corner after {n_steps} updates", xlabel="standard deviation of the couplings")
     experiment.finish({"steps": n_steps, "strengths": results}, figure)
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,6 +1,6 @@
 """DoGS17 Fig. 2, 10, 11 (Sec. 5.2): one marginal of a large Ising grid, seconds with and without an optimised scan.
 
-    python scripts/papers/dogs17_fig2.py [--side 1000] [--quick] [--seed 0] [--out out]
+    python scripts/papers/dogs17_fig2.py [--side 1000]
 
 The target is E[x_1] of the first corner, couplings uniform in [0, 0.25]. The paper has fields of 0 or 1 and says that
 E[x_1] = 0 by symmetry; that holds without fields, so there are none here. A scan of two systematic sweeps is held
@@ -23,6 +23,37 @@ from herdner.dobrushin import OptimisedScan, binary_pairwise_bound
 from herdner.graph import FactorGraph
 
 SAMPLES = 100_000  # of the short scan, drawn together
+
+
+def by_systematic(graph: FactorGraph, seeds: list[int]) -> tuple[NDArray[np.float64], float]:
+    """x_1 after two sweeps from random states, and the seconds of one, compilation left out."""
+    compiled = herdner.compile_tables(graph)
+    plan = herdner.gibbs(2, record=herdner.Record(best=False, marginals=False))
+    plan.infer(compiled, 0)
+    began = time.perf_counter()
+    spins = [2.0 * plan.infer(compiled, seed).state[0] - 1.0 for seed in seeds]
+    return np.array(spins), (time.perf_counter() - began) / len(seeds)
+
+
+def by_dogs(graph: FactorGraph, scan: OptimisedScan, seed: int, n_samples: int) -> tuple[NDArray[np.float64], float]:
+    """x_1 after a DoGS scan from random states: copies of the variables that it reads, the only ones that need to be
+    there.
+    """
+    pairs = graph.factors[1]
+    assert isinstance(pairs, herdner.TableFactors)
+    scopes = pairs.scopes
+    near = np.isin(scopes, scan.order).any(axis=1)
+    kept = np.unique(np.append(scopes[near], scan.order))
+    place = np.searchsorted(kept, scopes[near]).astype(np.int32)
+    kept_pairs = herdner.TableFactors(place, pairs.tables, pairs.table_of_factor[near], pairs.scale[near])
+    part = FactorGraph(np.full(len(kept), 2), [kept_pairs])
+    copies = Copies.of(part, n_samples)
+    order = np.searchsorted(kept, scan.order)
+    copies.run(order, seed)  # lays out the conditionals
+    began = time.perf_counter()
+    states = copies.run(order, seed)
+    seconds = time.perf_counter() - began
+    return 2.0 * states[:, np.searchsorted(kept, 0)].astype(np.float64) - 1.0, seconds / n_samples
 
 
 @command("dogs17_fig2_{side}", "DoGS17 Fig. 2: {side} x {side} Ising grid")
@@ -61,38 +92,3 @@ def main(
         "speedup": {"samples": n, "times": speedup},
     }  # fmt: skip
     experiment.finish(results, figure)
-
-
-def by_systematic(graph: FactorGraph, seeds: list[int]) -> tuple[NDArray[np.float64], float]:
-    """x_1 after two sweeps from random states, and the seconds of one, compilation left out."""
-    compiled = herdner.compile_tables(graph)
-    plan = herdner.gibbs(2, record=herdner.Record(best=False, marginals=False))
-    plan.infer(compiled, 0)
-    began = time.perf_counter()
-    spins = [2.0 * plan.infer(compiled, seed).state[0] - 1.0 for seed in seeds]
-    return np.array(spins), (time.perf_counter() - began) / len(seeds)
-
-
-def by_dogs(graph: FactorGraph, scan: OptimisedScan, seed: int, n_samples: int) -> tuple[NDArray[np.float64], float]:
-    """x_1 after a DoGS scan from random states: copies of the variables that it reads, the only ones that need to be
-    there.
-    """
-    pairs = graph.factors[1]
-    assert isinstance(pairs, herdner.TableFactors)
-    scopes = pairs.scopes
-    near = np.isin(scopes, scan.order).any(axis=1)
-    kept = np.unique(np.append(scopes[near], scan.order))
-    place = np.searchsorted(kept, scopes[near]).astype(np.int32)
-    kept_pairs = herdner.TableFactors(place, pairs.tables, pairs.table_of_factor[near], pairs.scale[near])
-    part = FactorGraph(np.full(len(kept), 2), [kept_pairs])
-    copies = Copies.of(part, n_samples)
-    order = np.searchsorted(kept, scan.order)
-    copies.run(order, seed)  # lays out the conditionals
-    began = time.perf_counter()
-    states = copies.run(order, seed)
-    seconds = time.perf_counter() - began
-    return 2.0 * states[:, np.searchsorted(kept, 0)].astype(np.float64) - 1.0, seconds / n_samples
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,7 +1,5 @@
 """DoGS17 Fig. 3 (Sec. 5.3): MCMC maximum likelihood of 3 x 3 and 4 x 4 Ising grids.
 
-    python scripts/papers/dogs17_fig3.py [--quick] [--seed 0] [--out out]
-
 Training samples have independent, even entries, as in Domke 2015; the distance to the optimal parameters is drawn
 against updates. Every scan brings the whole state within 0.01 of the model by its guarantee: uniform random (Domke's),
 systematic, and the DoGS scan of the uniform one. Step size, runs of the sampler and samples are this project's, as the
@@ -15,7 +13,6 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-import typer
 from experiment import Experiment, command
 from maximum_likelihood import fit_binary
 from numpy.typing import NDArray
@@ -26,6 +23,21 @@ import herdner
 SCANS: tuple[Literal["uniform", "systematic", "dogs"], ...] = ("uniform", "systematic", "dogs")
 COLOURS = dict(zip(SCANS, ("tab:green", "tab:blue", "tab:orange"), strict=True))
 LABELS = dict(zip(SCANS, ("uniform random", "systematic", "DoGS"), strict=True))
+
+
+def optimum(edges: NDArray, products: NDArray, means: NDArray) -> NDArray[np.float64]:
+    """The parameters of largest likelihood, by enumeration and BFGS."""
+    n, data = len(means), np.concatenate([products, means])
+    spins = 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1) - 1.0
+    statistics = np.concatenate([spins[:, edges[:, 0]] * spins[:, edges[:, 1]], spins], axis=1)
+
+    def loss(theta: NDArray) -> tuple[float, NDArray]:
+        scores = statistics @ theta
+        weights = np.exp(scores - scores.max())
+        log_z = float(scores.max() + np.log(weights.sum()))
+        return log_z - float(data @ theta), (weights / weights.sum()) @ statistics - data
+
+    return minimize(loss, np.zeros(len(data)), jac=True, method="BFGS", options={"gtol": 1e-9}).x
 
 
 @command("dogs17_fig3", "DoGS17 Fig. 3: MCMC maximum likelihood")
@@ -53,24 +65,4 @@ def main(experiment: Experiment) -> None:
         found["updates_to_level"] = {k: [float(np.mean(n)), float(np.std(n, ddof=1))] for k, n in near.items()}
         ax.set(title=f"{side} x {side}", xlabel="updates", ylabel="distance to the optimum")
         results[f"{side} x {side}"] = found
-        print(f"{side} x {side}: updates until the error is {level:.3g}, and their sd: {found['updates_to_level']}")
     experiment.finish({"n_runs": n_runs, "grids": results}, figure)
-
-
-def optimum(edges: NDArray, products: NDArray, means: NDArray) -> NDArray[np.float64]:
-    """The parameters of largest likelihood, by enumeration and BFGS."""
-    n, data = len(means), np.concatenate([products, means])
-    spins = 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1) - 1.0
-    statistics = np.concatenate([spins[:, edges[:, 0]] * spins[:, edges[:, 1]], spins], axis=1)
-
-    def loss(theta: NDArray) -> tuple[float, NDArray]:
-        scores = statistics @ theta
-        weights = np.exp(scores - scores.max())
-        log_z = float(scores.max() + np.log(weights.sum()))
-        return log_z - float(data @ theta), (weights / weights.sum()) @ statistics - data
-
-    return minimize(loss, np.zeros(len(data)), jac=True, method="BFGS", options={"gtol": 1e-9}).x
-
-
-if __name__ == "__main__":
-    typer.run(main)

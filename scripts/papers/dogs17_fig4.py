@@ -1,7 +1,5 @@
 """DoGS17 Fig. 4, 5, 12 to 15 (Sec. 5.4): scans for the corner of a 40 x 40 Ising grid, their guarantees and their bias.
 
-    python scripts/papers/dogs17_fig4.py [--quick] [--seed 0] [--out out]
-
 Coupling 1 / 3.915 without wrapping and 0.25 with. The paper: DoGS reduces the bias of the corner much faster than the
 systematic scan, more so than the guarantees say; its updates begin in a wide neighbourhood and close in on the target.
 """
@@ -9,7 +7,6 @@ systematic scan, more so than the guarantees say; its updates begin in a wide ne
 from __future__ import annotations
 
 import numpy as np
-import typer
 from dogs17 import Copies, draw_bias, draw_guarantees, guarantees, measured_bias
 from experiment import Experiment, command
 
@@ -18,6 +15,11 @@ from herdner.dobrushin import optimise_scan, tightest
 from herdner.dobrushin.figures import plot_distances
 
 GRIDS = {"not toroidal": (1 / 3.915, False), "toroidal": (0.25, True)}
+
+
+def quarters(order: np.ndarray, side: int) -> list[np.ndarray]:
+    """How often each variable is updated in each quarter of a scan."""
+    return [np.bincount(part, minlength=side * side).reshape(side, side) for part in np.array_split(order, 4)]
 
 
 @command("dogs17_fig4", "DoGS17 Fig. 4, 5, 12-15: scans for the corner of a 40 x 40 Ising grid")
@@ -44,15 +46,4 @@ def main(experiment: Experiment) -> None:
             ax.imshow(image, cmap="viridis")
             ax.set_title(f"updates, quarter {part + 1}", fontsize=8)
         results[name] = {"guarantees": found, "bias": bias, "quarters": maps}
-        better = bias["systematic"]["bias"] / np.maximum(bias["DoGS"]["bias"], bias["DoGS"]["standard_error"])
-        print(f"{name}: bias of systematic over DoGS at each budget {np.round(better, 1).tolist()}")
     experiment.finish({"side": side, "budgets": budgets, "copies": n_copies, "grids": results}, figure)
-
-
-def quarters(order: np.ndarray, side: int) -> list[np.ndarray]:
-    """How often each variable is updated in each quarter of a scan."""
-    return [np.bincount(part, minlength=side * side).reshape(side, side) for part in np.array_split(order, 4)]
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,6 +1,6 @@
 """DoGS17 Fig. 6, 7, 16 (Sec. 5.5): segmentation of the middle of an image by a Markov field aspect model.
 
-    python scripts/papers/dogs17_fig7.py --msrc ../shared/data/vision/msrc_v1 [--quick] [--seed 0] [--out out]
+    python scripts/papers/dogs17_fig7.py --msrc ../shared/data/vision/msrc_v1
 
 ``--msrc``: a folder with images/*.jpg, masks/*.png (numbers of classes, 0 void) and classes.json. Patches of 20 pixels
 every 10 have words for texture (DAISY descriptors), colour (mean and spread in CIE Lab) and place (8 x 8 cells); the
@@ -55,34 +55,6 @@ class Picture:
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.rows), len(self.columns)
-
-
-@command("dogs17_fig7", "DoGS17 Fig. 7: segmentation by DoGS")
-def main(experiment: Experiment, msrc: Annotated[Path, typer.Option(help="Folder of the MSRC v1 images.")]) -> None:
-    pictures = read(msrc, experiment.size(40, 240))
-    n_sweeps = experiment.size(50, 200)
-    scans = {picture.shape: select(picture.shape) for picture in pictures}
-    for shape, (scan, seconds) in scans.items():
-        print(f"{shape[0]} x {shape[1]} patches: {scan.n_steps} updates in place of {shape[0] * shape[1]}, with the"
-              f" guarantee {scan.bound:.3g} of {TARGET[0] * TARGET[1]}, found in {1e3 * seconds:.2f} ms")  # fmt: skip
-    rows = []
-    for split in experiment.seeds(experiment.size(2, 20)):
-        rows.append(one_split(pictures, scans, split, n_sweeps))
-        print({name: round(float(np.mean(values)), 4) for name, values in rows[-1].items()}, flush=True)
-    errors = {name: summary([np.mean(row[name]) for row in rows]) for name in rows[0]}
-    apart = np.concatenate([np.subtract(row["DoGS"], row["systematic"]) for row in rows])
-    difference = {"mean": apart.mean(), "se": apart.std(ddof=1) / np.sqrt(len(apart)), "pictures": len(apart)}
-    print(f"DoGS - systematic {difference['mean']:.4f} (s.e. {difference['se']:.4f} over {len(apart)} pictures)")
-    figure, (ax,) = experiment.axes(1)
-    names = ["PLSA", "systematic", "DoGS"]
-    ax.bar(names, [errors[n]["mean"] for n in names], yerr=[errors[n]["sd"] / np.sqrt(len(rows)) for n in names])
-    ax.set(ylabel="Hamming error in the middle")
-    found = {
-        f"{a} x {b}": {"updates": scan.n_steps, "of": a * b, "bound": scan.bound, "milliseconds": 1e3 * seconds}
-        for (a, b), (scan, seconds) in scans.items()
-    }
-    results = {"errors": errors, "DoGS - systematic": difference, "scans": found, "n_sweeps": n_sweeps}
-    experiment.finish(results | {"pictures": len(pictures)}, figure)
 
 
 def read(folder: Path, limit: int) -> list[Picture]:
@@ -185,5 +157,25 @@ def vocabulary(parts: list[NDArray[np.float32]], n_words: int, rng: np.random.Ge
     return MiniBatchKMeans(n_words, random_state=int(rng.integers(2**31)), n_init=1, batch_size=4096).fit(chosen)  # pyright: ignore[reportArgumentType]
 
 
-if __name__ == "__main__":
-    typer.run(main)
+@command("dogs17_fig7", "DoGS17 Fig. 7: segmentation by DoGS")
+def main(experiment: Experiment, msrc: Annotated[Path, typer.Option(help="Folder of the MSRC v1 images.")]) -> None:
+    pictures = read(msrc, experiment.size(40, 240))
+    n_sweeps = experiment.size(50, 200)
+    scans = {picture.shape: select(picture.shape) for picture in pictures}
+    rows = []
+    for split in experiment.seeds(experiment.size(2, 20)):
+        rows.append(one_split(pictures, scans, split, n_sweeps))
+        print({name: round(float(np.mean(values)), 4) for name, values in rows[-1].items()}, flush=True)
+    errors = {name: summary([np.mean(row[name]) for row in rows]) for name in rows[0]}
+    apart = np.concatenate([np.subtract(row["DoGS"], row["systematic"]) for row in rows])
+    difference = {"mean": apart.mean(), "se": apart.std(ddof=1) / np.sqrt(len(apart)), "pictures": len(apart)}
+    figure, (ax,) = experiment.axes(1)
+    names = ["PLSA", "systematic", "DoGS"]
+    ax.bar(names, [errors[n]["mean"] for n in names], yerr=[errors[n]["sd"] / np.sqrt(len(rows)) for n in names])
+    ax.set(ylabel="Hamming error in the middle")
+    found = {
+        f"{a} x {b}": {"updates": scan.n_steps, "of": a * b, "bound": scan.bound, "milliseconds": 1e3 * seconds}
+        for (a, b), (scan, seconds) in scans.items()
+    }
+    results = {"errors": errors, "DoGS - systematic": difference, "scans": found, "n_sweeps": n_sweeps}
+    experiment.finish(results | {"pictures": len(pictures)}, figure)

@@ -1,7 +1,8 @@
-"""The harness of the experiments: the options they share, seeds, repeats, the time a run will take, JSON and a figure.
+"""The harness of the experiments: options, seeds, repeats, the time a run will take, JSON, a figure, and what the paper
+says beside what is found.
 
-A script is one function of an `Experiment`, which `command` makes a command of, with the options that the function has
-itself and ``--quick``, ``--seed`` and ``--out``:
+A script ends with one function of an `Experiment`. `command` makes it the script's program, with the options that the
+function has itself, ``--quick``, ``--seed`` and ``--out``; where it is imported it can be called with them:
 
     @command("hgw19_fig3", "HGW19 Fig. 3: ..")
     def main(experiment: Experiment) -> None:
@@ -10,9 +11,6 @@ itself and ``--quick``, ``--seed`` and ``--out``:
         figure, (left, right) = experiment.axes(2)
         ..
         experiment.finish({"ring": errors}, figure)
-
-    if __name__ == "__main__":
-        typer.run(main)
 
 Python, numpy, typer and matplotlib (extra ``plot``) are all it needs.
 """
@@ -34,6 +32,13 @@ from numpy.typing import ArrayLike, NDArray
 from rich.markup import escape
 
 import herdner
+from herdner.corpora.registry import CorpusError
+from herdner.text.io import FormatError
+
+try:
+    from papers_items import verdicts
+except ModuleNotFoundError:  # this module is imported as papers.experiment, from the folder above
+    from papers.papers_items import verdicts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,6 +52,8 @@ Out = Annotated[Path, typer.Option("--out", help="Folder for NAME.json and NAME.
 
 def command(name: str, title: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Makes a function of an `Experiment` and of options one of the options alone, and of Quick, Seed and Out.
+
+    Where its module is the program, it runs at once.
 
     ``name`` and ``title`` are the experiment's, and may name options: "{side} x {side} Ising grid". What ``--help``
     tells is the docstring of the function's module.
@@ -69,6 +76,11 @@ def command(name: str, title: str) -> Callable[[Callable[..., None]], Callable[.
         run.__doc__ = _help(sys.modules[function.__module__].__doc__ or "")
         run.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
         run.__signature__ = signature  # type: ignore[attr-defined]
+        if function.__module__ == "__main__":
+            try:
+                typer.run(run)
+            except (OSError, FormatError, CorpusError) as error:
+                raise SystemExit(str(error)) from None
         return run
 
     return made
@@ -87,6 +99,10 @@ class Experiment:
         out.mkdir(parents=True, exist_ok=True)
         self.began = time.perf_counter()
         print(f"{title}{' (quick)' if quick else ''}", flush=True)
+
+    def part(self, name: str, title: str) -> Experiment:
+        """An experiment of its own, of the same size and seed."""
+        return Experiment(name, title, self.quick, self.seed, self.out)
 
     def size(self, quick: T, full: T) -> T:
         """The one of two sizes that this run takes."""
@@ -128,15 +144,18 @@ class Experiment:
         return figure, list(panels.ravel())
 
     def finish(self, results: dict[str, Any], figure: Figure | None = None) -> None:
-        """Writes NAME.json and NAME.png, with a legend where a panel has labels and none, and says where they are."""
+        """Writes NAME.json and NAME.png, with a legend where a panel has labels and none, says where they are, and what
+        the page of the papers will say.
+        """
         seconds = time.perf_counter() - self.began
         written = {
             "experiment": self.name, "title": self.title, "quick": self.quick, "seed": self.seed,
             "seconds": round(seconds, 2), "herdner": herdner.__version__, "python": platform.python_version(),
             "numpy": np.__version__, "results": results,
         }  # fmt: skip
+        text = json.dumps(written, default=_plain, indent=1)
         paths = [self.out / f"{self.name}.json"]
-        paths[0].write_text(json.dumps(written, default=_plain, indent=1) + "\n", encoding="utf-8")
+        paths[0].write_text(text + "\n", encoding="utf-8")
         if figure is not None:
             for panel in figure.axes:
                 if panel.get_xlabel().startswith("log2"):
@@ -147,6 +166,8 @@ class Experiment:
             figure.tight_layout()
             paths.append(self.out / f"{self.name}.png")
             figure.savefig(paths[-1], dpi=110)
+        for line in verdicts(self.name, json.loads(text)["results"]):
+            print(line)
         print(f"{', '.join(map(str, paths))}: {_in_words(seconds)}")
 
 

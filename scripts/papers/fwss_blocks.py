@@ -1,6 +1,6 @@
 """FWSS18 App. G.5, Fig. 9: FWSS, block FWSS (PBC-FWSS) with workers, and SVGD against time.
 
-    python scripts/papers/fwss_blocks.py [--quick] [--seed 0] [--workers 2] [--out out]
+    python scripts/papers/fwss_blocks.py [--workers 2]
 
 Neural regression with 100 units. The paper's data, Year, are not at hand: UCI's protein table ($HERDNER_DATA/uci), a
 posterior of 1,103 dimensions. Each block of variables is moved apart from the others; the number of workers changes the
@@ -17,6 +17,14 @@ from experiment import Experiment, command
 from fwss_regression import run_svgd, split, table
 
 from herdner.fwss import Adam, Points, block_fwss, fwss
+
+
+def curve(chosen, points: Points) -> tuple[np.ndarray, list[float]]:
+    """RMSE of the first particles; of SVGD, which has none before it ends, of all."""
+    if "seconds" not in points.history:
+        return np.array([points.seconds]), [chosen.score(points)[0]]
+    sizes = range(1, len(points) + 1)
+    return points.history["seconds"], [chosen.model.score(points.x[:k], np.ones(k), *chosen.test)[0] for k in sizes]
 
 
 @command("fwss_blocks", "FWSS18 Fig. 9: blocks of variables, protein")
@@ -52,15 +60,3 @@ def main(
     print(f"one worker and {workers} give {'the same points' if same else 'DIFFERENT points'}")
     panel.set(xlabel="seconds", ylabel="test RMSE")
     experiment.finish(results, figure)
-
-
-def curve(chosen, points: Points) -> tuple[np.ndarray, list[float]]:
-    """RMSE of the first particles; of SVGD, which has none before it ends, of all."""
-    if "seconds" not in points.history:
-        return np.array([points.seconds]), [chosen.score(points)[0]]
-    sizes = range(1, len(points) + 1)
-    return points.history["seconds"], [chosen.model.score(points.x[:k], np.ones(k), *chosen.test)[0] for k in sizes]
-
-
-if __name__ == "__main__":
-    typer.run(main)

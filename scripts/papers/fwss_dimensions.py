@@ -1,7 +1,5 @@
 """FWSS18 beyond two dimensions, with bandwidths that follow the particles: how fast MMD falls.
 
-    python scripts/papers/fwss_dimensions.py [--quick] [--seed N] [--out FOLDER]
-
 The paper measures its rate in two dimensions with a fixed bandwidth, and calls the choice of the bandwidth open. Here:
 mixtures of four Gaussians in 2, 3, 5 and 10 dimensions, whose kernel mean is known for every bandwidth; equal weights,
 and line search whose particles get the weights of Bayesian quadrature; the bandwidth fixed at the median distance of
@@ -11,8 +9,9 @@ at the fixed bandwidth. Beside them what N exact samples have in the mean.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
-import typer
 from experiment import Experiment, command
 from fwss_toy import rates, truth
 
@@ -63,27 +62,16 @@ def main(experiment: Experiment) -> None:
         for row, (weights, step) in enumerate(STEPS.items()):
             panel = panels[row * len(DIMENSIONS) + column]
             for rule in RULES:
-                curves = experiment.repeat(
-                    lambda s, t=target, h=h, r=rule, k=step: fall(t, h, r, k, sizes, s), runs, dim
-                )
+                curves = experiment.repeat(partial(fall, target, h, rule, step, sizes), runs, dim)
                 found = np.exp(np.log(curves).mean(axis=0))
-                rate = rates(np.array(sizes), found)
-                name = f"{dim} dimensions, {weights}, {rule}"
-                results[name] = {
-                    "mmd2": found, "exponent": rate["exponent of N"], "exact samples": one / sizes[-1], "h": h,
+                results[f"{dim} dimensions, {weights}, {rule}"] = {
+                    "mmd2": found, "exponent": rates(np.array(sizes), found)["exponent of N"],
+                    "exact samples": one / sizes[-1], "h": h,
                 }  # fmt: skip
                 panel.loglog(sizes, found, marker=".", label=rule)
-                print(
-                    f"{name}: MMD^2 {found[-1]:.2e} at N = {sizes[-1]} (exact samples {one / sizes[-1]:.2e}),"
-                    f" MMD ~ N^{rate['exponent of N']:.2f}"
-                )
             panel.loglog(sizes, one / np.array(sizes), "k:", label="exact samples")
             panel.set_xticks([5, 10, 20, 50, 100, 200][: 4 if sizes[-1] < 100 else 6])
             panel.set_xticks([], minor=True)
             panel.xaxis.set_major_formatter("{x:.0f}")
             panel.set(title=f"{dim} dimensions, {weights}", xlabel="particles N", ylabel="MMD$^2$")
     experiment.finish(results, figure)
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,6 +1,6 @@
 """FWSS18 Sec. 5 and App. G.3, Fig. 1, 6 and 8: Bayesian logistic regression.
 
-    python scripts/papers/fwss_logistic.py [--quick] [--seed 0] [--data NAME or FILE] [--out out]
+    python scripts/papers/fwss_logistic.py [--data NAME or FILE]
 
 Test accuracy against time for FWSS (MAP start and prior start), SVGD, SGLD and Stein points; MMD^2 against the number
 of particles for FWSS and SVGD, with HMC for "true samples". The paper's data, Covertype, are read from UCI's file,
@@ -40,45 +40,6 @@ from herdner.fwss import (
 RATES = Adam(0.05, final=0.001)
 Curve = tuple[list[float], list[float]]
 Accuracy = Callable[[np.ndarray, np.ndarray], float]
-
-
-@command("fwss_logistic", "FWSS18 Fig. 1, 6, 8: logistic regression")
-def main(
-    experiment: Experiment,
-    data: Annotated[str, typer.Option(help="covtype, protein, breast-cancer or UCI's file of Covertype.")] = "",
-) -> None:
-    name, inputs, labels = load(data)
-    experiment.title, seed = f"{experiment.title}, {name}", experiment.seed
-    if experiment.quick:
-        inputs, labels = inputs[::20], labels[::20]
-    model, accuracy = prepare(inputs, labels, experiment.rng())
-    n = experiment.size(quick=20, full=100)
-    batch = 100 if model.target.density.n_terms > 1000 else None
-    experiment.announce(lambda: fwss(model.target, 2, batch_size=batch, step="constant", seed=0), share=1 / (30 * n))
-    curves = accuracy_curves(model, accuracy, n, batch, seed)
-    samples = hmc(
-        model.target, experiment.size(quick=200, full=2000), n_chains=4, n_leapfrog=10, thin=1, n_warmup=200, seed=seed
-    )
-    distances = mmd_curves(model, samples, n, batch, seed)
-    figure, (left, middle, right) = experiment.axes(3)
-    for label, (seconds, values) in curves.items():
-        left.semilogx(seconds, values, marker=".", label=label)
-    left.set(title="test accuracy (Fig. 1a, 6)", xlabel="seconds")
-    for label, (sizes, values) in distances.items():
-        (middle if "start" in label else right).loglog(sizes, values, marker=".", label=label)
-    for label in ("FWSS, MAP start, corrected", "FWSS, MAP start, equal weights"):
-        right.loglog(*distances[label], marker=".", label=label)
-    top = max(max(values) for _, values in curves.values())
-    left.set_ylim(top - 0.08, top + 0.01)
-    middle.set(title="MMD$^2$ (Fig. 1b)", xlabel="particles N")
-    right.set(title="MMD$^2$, SVGD beside FWSS (Fig. 8)", xlabel="particles N")
-    for label, (sizes, values) in distances.items():
-        power = np.polyfit(np.log(sizes), np.log(values) / 2, 1)[0]
-        rate = np.polyfit(sizes, np.log(values) / 2, 1)[0]
-        print(f"{label}: MMD^2 {values[-1]:.2e} at N = {sizes[-1]}; MMD ~ N^{power:.2f} or e^({rate:.4f} N)")
-    for label, (seconds, values) in curves.items():
-        print(f"{label}: accuracy {values[-1]:.4f} after {seconds[-1]:.2f} s")
-    experiment.finish({"data": name, "accuracy": curves, "mmd2": distances}, figure)
 
 
 def load(data: str) -> tuple[str, np.ndarray, np.ndarray]:
@@ -186,5 +147,40 @@ def mmd_curves(
     }
 
 
-if __name__ == "__main__":
-    typer.run(main)
+@command("fwss_logistic", "FWSS18 Fig. 1, 6, 8: logistic regression")
+def main(
+    experiment: Experiment,
+    data: Annotated[str, typer.Option(help="covtype, protein, breast-cancer or UCI's file of Covertype.")] = "",
+) -> None:
+    name, inputs, labels = load(data)
+    experiment.title, seed = f"{experiment.title}, {name}", experiment.seed
+    if experiment.quick:
+        inputs, labels = inputs[::20], labels[::20]
+    model, accuracy = prepare(inputs, labels, experiment.rng())
+    n = experiment.size(quick=20, full=100)
+    batch = 100 if model.target.density.n_terms > 1000 else None
+    experiment.announce(lambda: fwss(model.target, 2, batch_size=batch, step="constant", seed=0), share=1 / (30 * n))
+    curves = accuracy_curves(model, accuracy, n, batch, seed)
+    samples = hmc(
+        model.target, experiment.size(quick=200, full=2000), n_chains=4, n_leapfrog=10, thin=1, n_warmup=200, seed=seed
+    )
+    distances = mmd_curves(model, samples, n, batch, seed)
+    figure, (left, middle, right) = experiment.axes(3)
+    for label, (seconds, values) in curves.items():
+        left.semilogx(seconds, values, marker=".", label=label)
+    left.set(title="test accuracy (Fig. 1a, 6)", xlabel="seconds")
+    for label, (sizes, values) in distances.items():
+        (middle if "start" in label else right).loglog(sizes, values, marker=".", label=label)
+    for label in ("FWSS, MAP start, corrected", "FWSS, MAP start, equal weights"):
+        right.loglog(*distances[label], marker=".", label=label)
+    top = max(max(values) for _, values in curves.values())
+    left.set_ylim(top - 0.08, top + 0.01)
+    middle.set(title="MMD$^2$ (Fig. 1b)", xlabel="particles N")
+    right.set(title="MMD$^2$, SVGD beside FWSS (Fig. 8)", xlabel="particles N")
+    for label, (sizes, values) in distances.items():
+        power = np.polyfit(np.log(sizes), np.log(values) / 2, 1)[0]
+        rate = np.polyfit(sizes, np.log(values) / 2, 1)[0]
+        print(f"{label}: MMD^2 {values[-1]:.2e} at N = {sizes[-1]}; MMD ~ N^{power:.2f} or e^({rate:.4f} N)")
+    for label, (seconds, values) in curves.items():
+        print(f"{label}: accuracy {values[-1]:.4f} after {seconds[-1]:.2f} s")
+    experiment.finish({"data": name, "accuracy": curves, "mmd2": distances}, figure)

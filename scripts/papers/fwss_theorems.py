@@ -1,7 +1,5 @@
 """FWSS18 Theorems 1 to 6 and eq. 46 where all of their constants can be computed: a distribution on few points.
 
-    python scripts/papers/fwss_theorems.py [--quick] [--seed N] [--out FOLDER]
-
 The kernel's space then has as many dimensions as points, and the oracle is exact: it looks at all of them. Left: all
 points have probability, so that mu_p is inside the marginal polytope and the theorems bound MMD; Lazy FWSS (Theorems 5
 and 6) takes the worst point that is good enough. Right: 16 of 20 points have none, so that mu_p is on the boundary: R
@@ -15,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import typer
 from experiment import Experiment, command
 from scipy.stats import norm
 
@@ -169,14 +166,6 @@ def main(experiment: Experiment) -> None:
         "radius, boundary": MarginalPolytope.of(x, outer.chances, H).radius,
         "boundary": {step: {"last": float(v[-1]), "per step": per_step(v)} for step, v in edge.items()},
     }  # fmt: skip
-    print(f"MMD above its bound: {results['above']} of {results['checks']}")
-    told = results["lazy"]
-    print(
-        f"Lazy FWSS above its bounds: {told['above']} of {told['checks']}, nearest {told['nearest']:.3f} of its bound"
-    )
-    print(f"eq. 46 - eq. 47: {results['eq. 46 - eq. 47']:.1e}")
-    for step, found in results["boundary"].items():
-        print(f"mu_p on the boundary, {step}: MMD {found['last']:.2e} after {n} steps, x {found['per step']:.4f} each")
     figure, (left, right) = experiment.axes(2)
     polytope = MarginalPolytope.of(inner[0].x, inner[0].chances, H)
     for step in STEPS:
@@ -188,7 +177,3 @@ def main(experiment: Experiment) -> None:
     left.set(title="MMD, 5 points, mu_p inside", xlabel="particles N", ylim=(1e-12, 3))
     right.set(title="MMD, 20 points, mu_p on the boundary", xlabel="steps", ylim=(1e-12, 3))
     experiment.finish(results, figure)
-
-
-if __name__ == "__main__":
-    typer.run(main)

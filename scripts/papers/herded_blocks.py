@@ -78,37 +78,6 @@ def distance(p: Floats, q: Floats) -> float:
     return float(np.abs(p - q).sum(axis=1).mean() / 2)
 
 
-@command("herded_blocks", "Herded blocked Gibbs over sentences, marginals of linked tokens")
-def main(
-    experiment: Experiment,
-    test: Annotated[str, typer.Argument(help="FILE:FORMAT, the documents.")],
-    model: Annotated[str, typer.Option("--model", help="A model with links.")] = "en",
-    documents: Annotated[int, typer.Option("--documents", min=1, help="How many.")] = 40,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each sampler on each.")] = 5,
-) -> None:
-    lengths = experiment.size([10, 30, 100], [10, 30, 100, 300, 1000])
-    scored = Scored.of(herdner.load(model), list(read(test)))
-    chosen = linked_documents(scored, experiment.size(min(3, documents), documents))
-    errors: dict[str, list[list[float]]] = {name: [] for name in METHODS}  # a row for each document
-    seconds: dict[str, list[float]] = {name: [] for name in METHODS}
-    messages, apart = list[tuple[float, float]](), list[float]()
-    for k, document in enumerate(chosen):
-        document.settle(experiment.size(5_000, 50_000), experiment.seeds(2, 2 * k))
-        messages.append(document.by_messages())
-        apart.append(document.apart)
-        rows: dict[str, list[list[float]]] = {name: [] for name in METHODS}
-        took: dict[str, list[float]] = {name: [] for name in METHODS}
-        for seed in experiment.seeds(experiment.size(2, runs), 2 * k + 1):
-            for name, herded in METHODS.items():
-                found, each = document.errors(herded, lengths, seed)
-                rows[name].append(found)
-                took[name].append(each)
-        for name in METHODS:
-            errors[name].append(np.mean(rows[name], axis=0).tolist())
-            seconds[name].append(float(np.median(took[name])))
-    show(experiment, lengths, errors, seconds, np.array(messages), apart)
-
-
 def linked_documents(scored: Scored, n: int) -> list[Document]:
     """Documents of at least so many links, evenly spread."""
     fit = [i for i, links in enumerate(scored.links) if sum(len(each.ends) for each in links) >= FEWEST_LINKS]
@@ -163,5 +132,32 @@ def show(
     experiment.finish(results, figure)
 
 
-if __name__ == "__main__":
-    typer.run(main)
+@command("herded_blocks", "Herded blocked Gibbs over sentences, marginals of linked tokens")
+def main(
+    experiment: Experiment,
+    test: Annotated[str, typer.Argument(help="FILE:FORMAT, the documents.")],
+    model: Annotated[str, typer.Option("--model", help="A model with links.")] = "en",
+    documents: Annotated[int, typer.Option("--documents", min=1, help="How many.")] = 40,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each sampler on each.")] = 5,
+) -> None:
+    lengths = experiment.size([10, 30, 100], [10, 30, 100, 300, 1000])
+    scored = Scored.of(herdner.load(model), list(read(test)))
+    chosen = linked_documents(scored, experiment.size(min(3, documents), documents))
+    errors: dict[str, list[list[float]]] = {name: [] for name in METHODS}  # a row for each document
+    seconds: dict[str, list[float]] = {name: [] for name in METHODS}
+    messages, apart = list[tuple[float, float]](), list[float]()
+    for k, document in enumerate(chosen):
+        document.settle(experiment.size(5_000, 50_000), experiment.seeds(2, 2 * k))
+        messages.append(document.by_messages())
+        apart.append(document.apart)
+        rows: dict[str, list[list[float]]] = {name: [] for name in METHODS}
+        took: dict[str, list[float]] = {name: [] for name in METHODS}
+        for seed in experiment.seeds(experiment.size(2, runs), 2 * k + 1):
+            for name, herded in METHODS.items():
+                found, each = document.errors(herded, lengths, seed)
+                rows[name].append(found)
+                took[name].append(each)
+        for name in METHODS:
+            errors[name].append(np.mean(rows[name], axis=0).tolist())
+            seconds[name].append(float(np.median(took[name])))
+    show(experiment, lengths, errors, seconds, np.array(messages), apart)

@@ -9,17 +9,17 @@ their start alone; where a weight sees several probabilities (bins) they are dif
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import typer
+from sampler_errors import RECORD, errors
 
 from herdner.graph import FactorGraph, boltzmann, ising
-from herdner.inference import make_backend
 from herdner.inference.backends.gibbs import Gibbs
-from herdner.sampling import Record, Sharing, bins, blanket
+from herdner.sampling import bins, blanket
 
-FORMS = ("circular", "threshold")
+FORMS: tuple[Literal["circular", "threshold"], ...] = ("circular", "threshold")
 
 
 def graphs(rng: np.random.Generator) -> dict[str, FactorGraph]:
@@ -32,14 +32,6 @@ def graphs(rng: np.random.Generator) -> dict[str, FactorGraph]:
     }
 
 
-def error(graph: FactorGraph, sharing: Sharing, form: str, n_sweeps: int, runs: int) -> float:
-    """The mean over runs of the mean absolute error of P(x_i = 1)."""
-    truth = make_backend("exact").infer(graph).marginals
-    plan = Gibbs(n_sweeps, sharing=sharing, form=form, record=Record(best=False))  # type: ignore[arg-type]
-    found = [plan.infer(graph, seed).marginals for seed in range(runs)]
-    return float(np.mean([np.abs(m - truth)[:, 1].mean() for m in found if m is not None and truth is not None]))
-
-
 def main(
     runs: Annotated[int, typer.Option(min=1, help="Runs of each sampler.")] = 40,
 ) -> None:
@@ -48,7 +40,10 @@ def main(
     print("error x 10^5, circular / threshold   " + "".join(f"{f'T = {t}':>16}" for t in lengths))
     for name, graph in graphs(np.random.default_rng(0)).items():
         for sharing in (bins(1), bins(4), bins(16), blanket()):
-            cells = [[error(graph, sharing, form, t, runs) for form in FORMS] for t in lengths]
+            cells = [
+                [errors(Gibbs(t, sharing=sharing, form=form, record=RECORD), graph, runs)[0] for form in FORMS]
+                for t in lengths
+            ]
             print(f"{name:6}{sharing!s:31}" + "".join(f"{f'{1e5 * a:.0f} / {1e5 * b:.0f}':>16}" for a, b in cells))
 
 

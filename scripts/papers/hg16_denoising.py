@@ -1,8 +1,7 @@
 """Denoising under Gaussian noise: HG16 Table 2 and Fig. 9.
 
     python scripts/papers/hg16_denoising.py PICTURE [--coupling 0.5] [--start observed|random] [--error squared|wrong]
-            [--order rows|random] [--temper 1] [--noise sd|variance] [--side 128] [--search] [--quick] [--seed N]
-            [--out FOLDER]
+            [--order rows|random] [--temper 1] [--noise sd|variance] [--side 128] [--search]
 
 Ten noisy pictures for each sigma of 2, 4, 6, 8, 30 sweeps of herded Gibbs (HG), HG-shared, Gibbs, and mean field with
 damping 0.5 and 1. Table 2 is the error after 30 sweeps, Fig. 9 the error by the number of sweeps at sigma = 4.
@@ -119,6 +118,19 @@ def search(experiment: Experiment, shape: NDArray[np.int32], runs: int, n_sweeps
     experiment.finish({"sigmas": SIGMAS, "methods": METHODS, "printed": PRINTED, "conventions": results})
 
 
+def show(table: dict[str, list[tuple[float, float]]]) -> None:
+    """Beside the paper's numbers, and the order of all five methods beside its order."""
+    print(f"{'error x 1000':18}" + "".join(f"{f'sigma {sigma}':>16}{'paper':>8}" for sigma in SIGMAS))
+    for method, row in table.items():
+        cells = (f"{1e3 * m:8.2f} ({1e3 * sd:5.2f}){p:8.2f}" for (m, sd), p in zip(row, PRINTED[method], strict=True))
+        print(f"{method:18}" + "".join(cells))
+    for k, sigma in enumerate(SIGMAS):
+        ours, theirs = [table[m][k][0] for m in METHODS], [PRINTED[m][k] for m in METHODS]
+        ranked, printed = ([METHODS[i] for i in np.argsort(values)] for values in (ours, theirs))
+        same = "as in the paper" if ranked == printed else f"the paper: {' < '.join(printed)}"
+        print(f"sigma {sigma}: {' < '.join(ranked)}; {same}; {in_order(ours, k)} of 10 pairs in its order")
+
+
 @command(
     "hg16_denoising", "HG16 Table 2, Fig. 9: {picture.stem}, J = {coupling:g} a pair, {start} start, {error} error"
 )
@@ -157,20 +169,3 @@ def main(
     axes.set(xlabel="sweeps", ylabel="error at sigma = 4", yscale="log")
     curves = {method: found[4]["mean"][k] for k, method in enumerate(METHODS)}
     experiment.finish({"sigmas": SIGMAS, "table": table, "printed": PRINTED, "fig9": curves}, figure)
-
-
-def show(table: dict[str, list[tuple[float, float]]]) -> None:
-    """Beside the paper's numbers, and the order of all five methods beside its order."""
-    print(f"{'error x 1000':18}" + "".join(f"{f'sigma {sigma}':>16}{'paper':>8}" for sigma in SIGMAS))
-    for method, row in table.items():
-        cells = (f"{1e3 * m:8.2f} ({1e3 * sd:5.2f}){p:8.2f}" for (m, sd), p in zip(row, PRINTED[method], strict=True))
-        print(f"{method:18}" + "".join(cells))
-    for k, sigma in enumerate(SIGMAS):
-        ours, theirs = [table[m][k][0] for m in METHODS], [PRINTED[m][k] for m in METHODS]
-        ranked, printed = ([METHODS[i] for i in np.argsort(values)] for values in (ours, theirs))
-        same = "as in the paper" if ranked == printed else f"the paper: {' < '.join(printed)}"
-        print(f"sigma {sigma}: {' < '.join(ranked)}; {same}; {in_order(ours, k)} of 10 pairs in its order")
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -123,7 +123,3 @@ def main(
     for panel, document in zip(panels, documents, strict=True):
         draw(panel, document, n_lines)
     experiment.finish({"differences": told, "start": start, "sweeps": sweeps}, figure)
-
-
-if __name__ == "__main__":
-    typer.run(main)

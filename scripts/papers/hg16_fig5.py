@@ -1,7 +1,5 @@
 """Two variables that agree: HG16 Fig. 5 (a, b, c).
 
-    python scripts/papers/hg16_fig5.py [--quick] [--seed N] [--out FOLDER]
-
 P(X1 = 1) and the L1 error of the joint for eps = 0.1 to 0.0001, after up to 2.6 * 10^5 sweeps of Gibbs, of Gibbs driven
 by the whole period of a shift register (MCQMC) and of herded Gibbs. The first two have 100 runs: their median and
 quartiles; herded Gibbs has one, drawn by the envelope of its error, the largest that is still to come.
@@ -12,9 +10,10 @@ two steps of a sweep, in twice the period; "once" takes a register of twice the 
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
-import typer
-from experiment import Experiment, command, envelope, slope, summary
+from experiment import Experiment, command, envelope, summary
 
 from herdner import LFSR, FactorGraph, Gibbs, from_joint, gibbs, herded_gibbs, qmc_gibbs
 from herdner.convergence import count
@@ -46,6 +45,15 @@ def path(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> np.n
     return np.array([first, [errors.all for errors in found.errors]])
 
 
+def decorate(a, b, c, epsilon: float) -> None:
+    a.axhline(0.75, color="black", linewidth=0.7)
+    a.set_ylim(0.4, 1.0)
+    a.set(title=f"eps = {epsilon}", xscale="log", ylabel="P(X1 = 1)")
+    b.set(xscale="log", yscale="log", ylabel="L1 error of the joint")
+    c.set(xscale="linear", yscale="linear", ylabel="1 / error", xlabel="sweeps")
+    c.locator_params(axis="x", nbins=4)
+
+
 @command("hg16_fig5", "HG16 Fig. 5: a two-variable model, eps = 0.1 to 0.0001")
 def main(experiment: Experiment) -> None:
     degree, runs = experiment.size(13, 18), experiment.size(20, 100)
@@ -57,7 +65,7 @@ def main(experiment: Experiment) -> None:
         a, b, c = (panels[row * len(EPSILONS) + column] for row in range(3))
         for name, (plan, colour) in methods(degree).items():
             n = 1 if name == "herded Gibbs" else runs
-            found = experiment.repeat(lambda s, e=epsilon, p=plan: path(model(e), p, lengths, s), n)
+            found = experiment.repeat(partial(path, model(epsilon), plan, lengths), n)
             if n == 1:
                 found[:, 1] = envelope(found[:, 1])
             told = summary(found)
@@ -66,20 +74,5 @@ def main(experiment: Experiment) -> None:
                 axes.plot(lengths, told["median"][k] ** turn, color=colour, label=name if axes is a else None)
                 if n > 1:
                     axes.fill_between(lengths, told["low"][k] ** turn, told["high"][k] ** turn, color=colour, alpha=0.2)
-            half, error = len(lengths) // 2, told["median"][1]
-            print(f"eps={epsilon}, {name}: error {error[-1]:.2e}, slope {slope(lengths[half:], error[half:]):.2f}")
         decorate(a, b, c, epsilon)
     experiment.finish(results, figure)
-
-
-def decorate(a, b, c, epsilon: float) -> None:
-    a.axhline(0.75, color="black", linewidth=0.7)
-    a.set_ylim(0.4, 1.0)
-    a.set(title=f"eps = {epsilon}", xscale="log", ylabel="P(X1 = 1)")
-    b.set(xscale="log", yscale="log", ylabel="L1 error of the joint")
-    c.set(xscale="linear", yscale="linear", ylabel="1 / error", xlabel="sweeps")
-    c.locator_params(axis="x", nbins=4)
-
-
-if __name__ == "__main__":
-    typer.run(main)

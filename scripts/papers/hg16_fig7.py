@@ -1,7 +1,5 @@
 """The counterexample of an incomplete graph: HG16 Fig. 6 and 7.
 
-    python scripts/papers/hg16_fig7.py [--quick] [--seed N] [--out FOLDER]
-
 Four variables without the pairs 1-4 and 2-3, all energies from a standard normal distribution: the joint of 10^8
 samples of herded Gibbs beside the true one, and the L1 error, which stops falling; that of Gibbs and of complete
 herding does not.
@@ -10,7 +8,6 @@ herding does not.
 from __future__ import annotations
 
 import numpy as np
-import typer
 from experiment import Experiment, command, envelope
 
 from herdner import boltzmann, gibbs, herded_gibbs
@@ -38,8 +35,6 @@ def main(experiment: Experiment) -> None:
         errors = np.array([part.all for part in found.errors])
         results[name] = {"error": errors, "joint": found.visits[-1, 0].ravel() / lengths[-1]}
         right.loglog(lengths, envelope(errors) if "herded" in name else errors, label=name)
-        half = len(lengths) // 2
-        print(f"{name}: L1 error {errors[half]:.2e} after {lengths[half]} sweeps, {errors[-1]:.2e} after {longest}")
     true = results["true joint"] = found.focus.target.ravel()
     states = np.arange(len(true))
     left.bar(states - 0.2, true, 0.4, label="true")
@@ -52,7 +47,3 @@ def main(experiment: Experiment) -> None:
     )
     right.set(xlabel="sweeps", ylabel="L1 error of the joint")
     experiment.finish(results, figure)
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,7 +1,5 @@
 """HG16 Sec. 5, conclusions: herded Gibbs in parallel, and what that does to its bias.
 
-    python scripts/papers/hg16_parallel.py [--quick] [--seed N] [--out FOLDER]
-
 The authors' parallel version is asynchronous Jacobi, all variables at once, less efficient than their Gauss-Seidel
 sweeps. A colouring has both: variables of one colour do not depend on each other, so that threads share them, and the
 sweep is still Gauss-Seidel. Top: the L1 error of the joint at the ends of sweeps, exact by enumeration, on a 3 x 4
@@ -13,9 +11,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
-import typer
 from experiment import Experiment, command, powers
 
 from herdner import FactorGraph, Gibbs, boltzmann, gibbs, herded_gibbs, ising
@@ -62,21 +60,12 @@ def main(experiment: Experiment) -> None:
         found[name] = {}
         for plan_name, plan in (("Gibbs", gibbs()), ("HG", herded_gibbs())):
             for scan_name, scan in SCANS.items():
-                errors = [
-                    experiment.repeat(lambda s, g=graph, p=plan, o=scan, n=n: error(g, p, o, n, s), runs).mean()
-                    for n in lengths
-                ]
+                errors = [experiment.repeat(partial(error, graph, plan, scan, n), runs).mean() for n in lengths]
                 found[name][f"{plan_name}, {scan_name}"] = errors
                 panel.loglog(lengths, errors, "--" if plan_name == "Gibbs" else "-", label=f"{plan_name}, {scan_name}")
-                print(f"{name}, {plan_name}, {scan_name}: L1 {errors[-1]:.2e} after {lengths[-1]} sweeps")
         panel.set(title=name, xlabel="sweeps T", ylabel="L1 error of the joint")
     side = experiment.size(512, 2048)
     (one, first), (two, second) = (seconds(herded_gibbs(), side, n) for n in (1, 2))
-    same = bool(np.array_equal(first, second))
-    print(f"{side} x {side}, a sweep: {1000 * one:.2f} ms by one thread, {1000 * two:.2f} by two; same states: {same}")
-    results = {"lengths": lengths, "errors": found, "side": side, "seconds": [one, two], "same": same}
-    experiment.finish(results, figure)
-
-
-if __name__ == "__main__":
-    typer.run(main)
+    print(f"{side} x {side}, a sweep: {1000 * one:.2f} ms by one thread, {1000 * two:.2f} by two")
+    results = {"lengths": lengths, "errors": found, "side": side, "seconds": [one, two]}
+    experiment.finish(results | {"same": np.array_equal(first, second)}, figure)

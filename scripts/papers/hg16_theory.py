@@ -1,7 +1,5 @@
 """HG16 Theorems 2 and 3, Corollary 4 and Proposition 5, held against herded samples.
 
-    python scripts/papers/hg16_theory.py [--quick] [--seed N] [--out FOLDER]
-
 Theorem 2: on an empty graph of two variables the joint of herded Gibbs comes to the target where 1, pi_1 and pi_2 are
 rationally independent (the roots of 2 and 3, less 1), and need not where they are not (both a half). Theorem 3 and
 Proposition 5 (constants of eq. 15 and 34): complete herding on random joints of two variables, one of four with an
@@ -11,7 +9,6 @@ impossible state, whose visits and distances are counted after each power of two
 from __future__ import annotations
 
 import numpy as np
-import typer
 from experiment import Experiment, command, powers
 
 from herdner import FactorGraph, TableFactors, from_joint, herded_gibbs
@@ -65,10 +62,4 @@ def main(experiment: Experiment) -> None:
         "dependent": theorem2((0.5, 0.5), lengths, seeds[:10]),
         **theorem3(graphs, lengths, seeds),
     }
-    for name, found in results.items():
-        print(f"{name}: " + ", ".join(f"{key} {value:.4g}" for key, value in found.items()))
     experiment.finish(results)
-
-
-if __name__ == "__main__":
-    typer.run(main)

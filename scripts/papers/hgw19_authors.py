@@ -1,7 +1,5 @@
 """The numbers of the program of HGW19's authors, on their graphs, beside ours: Fig. 3, 4, 6, 7, 8, 9 and Table 1.
 
-    python scripts/papers/hgw19_authors.py [--quick] [--seed N] [--out FOLDER]
-
 Ten runs of each sampler, as theirs; hgw19_authors.toml holds lines of their result files. A column is far off where the
 means differ by more than 3 standard errors of a difference of two means of ten runs, as ours vary. Of Fig. 9 (G3) they
 have one run, cut into 100 trials; ours are four such runs, and the standard error is the larger one of how these vary
@@ -17,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 from experiment import Experiment, command
 from hgw19_raw import plan_of
 
@@ -74,36 +71,12 @@ def expectations(graph: FactorGraph, run: dict[str, Any], lengths: list[int], se
     return found
 
 
-@command("hgw19_authors", "HGW19: the numbers of the authors' program")
-def main(experiment: Experiment) -> None:
-    held = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    models, lengths = graphs(held["graphs"]), LENGTHS[: experiment.size(2, 3)]
-    rows = {}
-    for run, seed in zip(held["run"], experiment.seeds(len(held["run"])), strict=True):
-        rows[run["name"]] = compared(models[run["name"].split(",")[0]], run, lengths, seed)
-        cells = [
-            f"{n} {v:.3g} / {rows[run['name']][-1]['theirs'][n]:.3g}" for n, v in rows[run["name"]][-1]["ours"].items()
-        ]
-        print(f"{run['name']}, {lengths[-1]} sweeps, ours / theirs: {', '.join(cells)}", flush=True)
-    apart = [list(row["standard errors apart"].values()) for found in rows.values() for row in found]
-    estimates = {name: Correlation.exact(joint(models[name]), focus(models[name])).total for name in held["table1"]}
-    for name, value in estimates.items():
-        print(f"Table 1, {name}: {value:.3g}, the paper {held['table1'][name]:.3g}")
-    experiment.finish(
-        {"lengths": lengths, "rows": rows, **far_apart(apart), "estimates": estimates, "table1": held["table1"]}
-        | {"means": means_of(experiment, held["expectation"], models)}
-    )
-
-
 def means_of(experiment: Experiment, runs: list[dict[str, Any]], models: dict[str, FactorGraph]) -> dict[str, Any]:
     """Fig. 9: `expectations` of all runs."""
     lengths, rows = TRIAL_LENGTHS[: experiment.size(3, 4)], {}
     for run in runs:
         seeds = experiment.seeds(SERIES, 1)
         rows[run["name"]] = expectations(models[run["name"].split(",")[0]], run, lengths, seeds)
-        for kind, row in rows[run["name"]].items():
-            last = f"{row['ours'][-1]:.3g} / {row['theirs'][-1]:.3g}"
-            print(f"{run['name']}, {kind}, {lengths[-1]} sweeps, ours / theirs: {last}", flush=True)
     apart = [row["standard errors apart"] for found in rows.values() for row in found.values()]
     return {"lengths": lengths, "rows": rows, **far_apart(apart)}
 
@@ -111,10 +84,19 @@ def means_of(experiment: Experiment, runs: list[dict[str, Any]], models: dict[st
 def far_apart(apart: list[Any]) -> dict[str, int]:
     """Of standard errors, how many there are and how many are too many."""
     found = np.concatenate([np.ravel(row) for row in apart])
-    far = int((np.abs(found) > FAR).sum())
-    print(f"{far} of {found.size} columns are more than {FAR:g} standard errors apart")
-    return {"far": far, "compared": found.size}
+    return {"far": int((np.abs(found) > FAR).sum()), "compared": found.size}
 
 
-if __name__ == "__main__":
-    typer.run(main)
+@command("hgw19_authors", "HGW19: the numbers of the authors' program")
+def main(experiment: Experiment) -> None:
+    held = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    models, lengths = graphs(held["graphs"]), LENGTHS[: experiment.size(2, 3)]
+    rows = {}
+    for run, seed in zip(held["run"], experiment.seeds(len(held["run"])), strict=True):
+        rows[run["name"]] = compared(models[run["name"].split(",")[0]], run, lengths, seed)
+    apart = [list(row["standard errors apart"].values()) for found in rows.values() for row in found]
+    estimates = {name: Correlation.exact(joint(models[name]), focus(models[name])).total for name in held["table1"]}
+    experiment.finish(
+        {"lengths": lengths, "rows": rows, **far_apart(apart), "estimates": estimates, "table1": held["table1"]}
+        | {"means": means_of(experiment, held["expectation"], models)}
+    )

@@ -1,7 +1,5 @@
 """Weight sharing: HGW19 Fig. 1, both panels.
 
-    python scripts/papers/hgw19_fig1.py [--quick] [--seed N] [--out FOLDER]
-
 Left: the median error of E[sum of x] on a ring of 9, herding with 2, 4, 6, 8 neighbours (dummy edges), and Gibbs.
 Right: the mean error of E[x8] on a full graph of 8, parameters uniform in [0, 0.1], by the number of bins.
 The true expectations are enumerated; 100 runs each, as in the paper, with samples from the ends of sweeps.
@@ -9,8 +7,9 @@ The true expectations are enumerated; 100 runs each, as in the paper, with sampl
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
-import typer
 from experiment import Experiment, command, powers
 from hgw19_graphs import full_graph, ring
 
@@ -59,7 +58,7 @@ def main(experiment: Experiment) -> None:
     results: dict = {"lengths": lengths}
     for panel, (name, (graph, values, plans)) in zip(axes, panels.items(), strict=True):
         for label, plan in plans.items():
-            found = experiment.repeat(lambda s, g=graph, p=plan, v=values: errors(g, p, lengths, v, s), runs)
+            found = experiment.repeat(partial(errors, graph, plan, lengths, values), runs)
             middle = np.median(found, axis=0) if name == "left" else found.mean(axis=0)
             results[f"{name}, {label}"] = middle
             panel.plot(np.log2(lengths), np.log2(np.maximum(middle, 1e-9)), label=label)
@@ -67,7 +66,3 @@ def main(experiment: Experiment) -> None:
     axes[0].set_ylabel("log2 of the median error of E[sum of x]")
     axes[1].set_ylabel("log2 of the mean error of E[x8]")
     experiment.finish(results, figure)
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,15 +1,14 @@
 """Herding beside Rao-Blackwell estimates: HGW19 Fig. 9.
 
-    python scripts/papers/hgw19_fig9.py [--quick] [--seed N] [--out FOLDER]
-
 The mean error of E[x8] over 100 runs on full graphs of 8, parameters uniform in [0, 0.5] and in [0, 0.1]: Gibbs,
 DHG(64) and RDHG(64), by counts and by the average of the conditionals (RB).
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
-import typer
 from experiment import Experiment, command, powers
 from hgw19_graphs import full_graph
 
@@ -40,13 +39,9 @@ def main(experiment: Experiment) -> None:
     results: dict = {"lengths": lengths}
     for axes, (name, graph) in zip(panels, graphs.items(), strict=True):
         for label, plan in plans.items():
-            found = experiment.repeat(lambda s, g=graph, p=plan: errors(g, p, lengths, s), runs).mean(axis=0)
+            found = experiment.repeat(partial(errors, graph, plan, lengths), runs).mean(axis=0)
             (line,) = axes.plot(np.log2(lengths), np.log2(found[0]), label=label)
             axes.plot(np.log2(lengths), np.log2(found[1]), "--", color=line.get_color(), label=f"{label}, RB")
             results[f"{name}, {label}"], results[f"{name}, {label}, RB"] = found
         axes.set(title=f"parameters {name}", xlabel="log2 T", ylabel="log2 of the mean error of E[x8]")
     experiment.finish(results, figure)
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,7 +1,5 @@
 """The parts of the error of HGW19 Sec. 4.3 for three and four labels, which the paper leaves to the reader.
 
-    python scripts/papers/hgw19_labels.py [--quick] [--seed N] [--out FOLDER]
-
 Rings of five variables, tables normal with standard deviation 0.7: Gibbs, herded Gibbs, one bin and four bins of the
 threshold form, four random bins, complete herding. D^cor, D^herding, D^approx, D^bin and D^all after each power of two
 of sweeps, means of runs. Random bins round all probabilities of a variable together, by systematic sampling; the paper
@@ -10,11 +8,12 @@ has them for two labels, where this is its Algorithm 9.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
-import typer
 from experiment import Experiment, command, powers, slope
 
-from herdner import FactorGraph, TableFactors, dhg, gibbs, herded_gibbs, rdhg
+from herdner import FactorGraph, Gibbs, TableFactors, dhg, gibbs, herded_gibbs, rdhg
 from herdner.convergence import count
 from herdner.sampling import complete_sharing
 
@@ -32,6 +31,11 @@ def ring(rng: np.random.Generator, n_labels: int) -> FactorGraph:
     return FactorGraph([n_labels] * 5, [TableFactors(scopes, 0.7 * rng.normal(size=(5, n_labels, n_labels)))])
 
 
+def parts(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> list[list[float]]:
+    """[T, PARTS]."""
+    return [[getattr(e, part) for part in PARTS] for e in count(graph, plan, lengths, seed=seed).errors]
+
+
 @command("hgw19_labels", "HGW19 Sec. 4.3 for three and four labels")
 def main(experiment: Experiment) -> None:
     lengths, runs = powers(4, experiment.size(15, 20)), experiment.size(4, 20)
@@ -43,14 +47,8 @@ def main(experiment: Experiment) -> None:
     figure, panels = experiment.axes(len(PARTS) - 1, rows=2, width=3.8, height=3.2)
     for row, (name, graph) in enumerate(graphs.items()):
         for plan_name, plan in PLANS.items():
-            one = experiment.repeat(
-                lambda s, g=graph, p=plan: [
-                    [getattr(e, part) for part in PARTS] for e in count(g, p, lengths, seed=s).errors
-                ],
-                runs,
-            )
-            mean = one.mean(axis=0).T
-            found = dict(zip(PARTS, mean, strict=True))
+            one = experiment.repeat(partial(parts, graph, plan, lengths), runs)
+            found = dict(zip(PARTS, one.mean(axis=0).T, strict=True))
             above = one[..., -1] > one[..., :-1].sum(axis=-1) + 1e-9
             results[f"{name}, {plan_name}"] = {
                 **found,
@@ -62,12 +60,4 @@ def main(experiment: Experiment) -> None:
                 shown = np.where(found[part] > 1e-12, found[part], np.nan)
                 panel.loglog(lengths, shown, marker=".", label=plan_name)
                 panel.set(title=f"D$^{{{part}}}$, {name}", xlabel="sweeps T")
-    for name, found in results.items():
-        if name != "lengths":
-            last = ", ".join(f"{part} {found[part][-1]:.2e}" for part in PARTS)
-            print(f"{name}: {last}; D^herding ~ T^{found['slope of herding']:.2f}")
     experiment.finish(results, figure)
-
-
-if __name__ == "__main__":
-    typer.run(main)

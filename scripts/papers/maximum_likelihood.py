@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from herdner import Gibbs, Record, TableGraph, boltzmann, compile_tables
 from herdner.base.seeds import Seed
@@ -29,6 +29,7 @@ from herdner.sampling import given, random_scan, systematic
 
 _NOTHING = Record(best=False, marginals=False)
 _SHRINKING = 60  # halvings of the factor that couplings are shrunk by
+EPSILON, MOST_STEPS, MOST_INFLUENCE = 0.01, 2**16, 0.95
 ScanName = Literal["uniform", "systematic", "dogs"]
 
 
@@ -36,96 +37,64 @@ ScanName = Literal["uniform", "systematic", "dogs"]
 class Fit:
     """What was learned, and on the way: ``path`` float64[n_gradients + 1, E + V], the parameters before each step and
     at the end, couplings first; ``n_steps`` int64[n_gradients], the updates of one run for each gradient; ``bounds``
-    float64[n_gradients], the guarantee of each run; ``seconds`` float64[n_gradients], since the start; ``n_updates``
-    in all.
+    float64[n_gradients], the guarantee of each run; ``seconds`` float64[n_gradients], since the start.
     """
 
     path: NDArray[np.float64]
     n_steps: NDArray[np.int64]
     bounds: NDArray[np.float64]
     seconds: NDArray[np.float64]
-    n_updates: int
 
 
 def fit_binary(
-    edges: ArrayLike,
-    products: ArrayLike,
-    means: ArrayLike,
-    scan: ScanName = "dogs",
+    edges: NDArray[np.int32],
+    products: NDArray[np.float64],
+    means: NDArray[np.float64],
+    scan: ScanName,
     seed: Seed = None,
     *,
-    start: ArrayLike | None = None,
     n_gradients: int = 30,
     n_runs: int = 1000,
     step_size: float = 0.3,
-    ridge: float = 0.0,
-    epsilon: float = 0.01,
-    most_steps: int = 2**16,
-    most_influence: float = 0.95,
 ) -> Fit:
     """Gradient ascent on the likelihood, with the bound of influences recomputed as the parameters move.
 
     ``edges`` [E, 2]; ``products`` [E] and ``means`` [V]: the means of x_i x_j and of x_i in the data, within -1 to 1.
     ``scan``: ``uniform``, ``systematic``, or ``dogs``, the scan that Algorithm 2 makes of the uniform one. Each is as
-    long as it takes to bring the Dobrushin variation of the whole state to ``epsilon``, ``most_steps`` at most.
-    ``n_runs`` independent runs, each from a uniformly random state, are averaged for one gradient. ``start`` [E + V]:
-    the first parameters, 0 by default; ``ridge``: weight of -|theta|^2 / 2. Where the couplings come to a total
-    influence above ``most_influence`` (infinity norm) they are shrunk by one factor, so that scans converge; Domke 2015
-    projects.
+    long as it takes to bring the Dobrushin variation of the whole state to EPSILON, MOST_STEPS at most. ``n_runs``
+    independent runs, each from a uniformly random state, are averaged for one gradient. Where the couplings come to a
+    total influence above MOST_INFLUENCE (infinity norm) they are shrunk by one factor, so that scans converge; Domke
+    2015 projects.
     """
     began, rng = perf_counter(), np.random.default_rng(seed)
-    joined, data = _checked(edges, products, means)
-    n = len(data) - len(joined)
-    theta = np.zeros(len(data)) if start is None else np.array(start, np.float64)
-    if theta.shape != data.shape:
-        raise ValueError(f"start must hold {len(data)} parameters, the couplings and then the fields")
-    if scan not in ("uniform", "systematic", "dogs"):
-        raise ValueError(f"scan must be uniform, systematic or dogs, not {scan!r}")
-    theta, influence = _shrunk(theta, joined, n, most_influence)
+    data, n = np.concatenate([products, means]), len(means)
+    theta, influence = _shrunk(np.zeros(len(data)), edges, n)
     path, n_steps, bounds, seconds = [theta], [], [], []
     for _ in range(n_gradients):
-        steps, bound = _steps(influence, scan, epsilon, most_steps)
-        expected = _expectations(theta, joined, n, steps, n_runs, rng)
-        theta = theta + step_size * (data - expected - ridge * theta)
-        theta, influence = _shrunk(theta, joined, n, most_influence)
+        steps, bound = _steps(influence, scan)
+        expected = _expectations(theta, edges, n, steps, n_runs, rng)
+        theta, influence = _shrunk(theta + step_size * (data - expected), edges, n)
         path.append(theta)
         n_steps.append(len(steps[0]) + steps[1])
         bounds.append(bound)
         seconds.append(perf_counter() - began)
-    counts = np.array(n_steps, np.int64)
-    return Fit(np.array(path), counts, np.array(bounds), np.array(seconds), int(counts.sum()) * n_runs)
+    return Fit(np.array(path), np.array(n_steps, np.int64), np.array(bounds), np.array(seconds))
 
 
-def _checked(edges: ArrayLike, products: ArrayLike, means: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """The edges, and the means of the data in the order of the parameters."""
-    joined = np.asarray(edges, np.int32).reshape(-1, 2)
-    first, second = np.asarray(products, np.float64), np.asarray(means, np.float64)
-    if first.shape != (len(joined),) or second.ndim != 1:
-        raise ValueError(
-            f"products must have one entry for each of the {len(joined)} edges, and means one for each variable"
-        )
-    data = np.concatenate([first, second])
-    if not (np.abs(data) <= 1).all():
-        raise ValueError("the means of states -1 and +1, and of their products, are within -1 to 1")
-    return joined, data
-
-
-def _shrunk(
-    theta: NDArray[np.float64], edges: NDArray[np.int32], n: int, limit: float
-) -> tuple[NDArray[np.float64], Influence]:
-    """The parameters with couplings shrunk until their total influence is at most the limit."""
+def _shrunk(theta: NDArray[np.float64], edges: NDArray[np.int32], n: int) -> tuple[NDArray[np.float64], Influence]:
+    """The parameters with couplings shrunk until their total influence is at most MOST_INFLUENCE."""
 
     def influence(factor: float) -> Influence:
         return binary_pairwise_bound(_graph(np.concatenate([factor * couplings, fields]), edges, n))
 
     couplings, fields = theta[: len(edges)], theta[len(edges) :]
     whole = influence(1.0)
-    if whole.total_rows() <= limit:
+    if whole.total_rows() <= MOST_INFLUENCE:
         return theta, whole
     low, high = 0.0, 1.0
     for _ in range(_SHRINKING):
         middle = (low + high) / 2
-        low, high = (middle, high) if influence(middle).total_rows() <= limit else (low, middle)
+        low, high = (middle, high) if influence(middle).total_rows() <= MOST_INFLUENCE else (low, middle)
     return np.concatenate([low * couplings, fields]), influence(low)
 
 
@@ -133,22 +102,20 @@ def _graph(theta: NDArray[np.float64], edges: NDArray[np.int32], n: int) -> Tabl
     return compile_tables(boltzmann(theta[: len(edges)], theta[len(edges) :], (-1, 1), edges))
 
 
-def _steps(
-    influence: Influence, scan: ScanName, epsilon: float, most: int
-) -> tuple[tuple[NDArray[np.int32], int], float]:
+def _steps(influence: Influence, scan: ScanName) -> tuple[tuple[NDArray[np.int32], int], float]:
     """(the order of a run, how many steps that draw their variable come before it), and its guarantee."""
     if scan == "dogs":
-        found = shortest_scan(influence, epsilon, random_scan(), None, most, refine=True)
+        found = shortest_scan(influence, EPSILON, random_scan(), None, MOST_STEPS, refine=True)
         if found is None:
-            found = optimise_scan(influence, random_scan(), None, most)
+            found = optimise_scan(influence, random_scan(), None, MOST_STEPS)
         return (found.order, found.n_random), found.bound
-    walk, length = systematic() if scan == "systematic" else random_scan(), min(2, most)
+    walk, length = systematic() if scan == "systematic" else random_scan(), 2
     while True:
         curve = variation_curve(influence, walk, None, length)
-        if curve[-1] <= epsilon or length == most:
+        if curve[-1] <= EPSILON or length == MOST_STEPS:
             break
-        length = min(2 * length, most)
-    length = int(np.argmax(curve <= epsilon)) if curve[-1] <= epsilon else length
+        length = min(2 * length, MOST_STEPS)
+    length = int(np.argmax(curve <= EPSILON)) if curve[-1] <= EPSILON else length
     order = Steps.of(walk, influence, length).order
     return ((order, 0) if order is not None else (np.empty(0, np.int32), length)), float(curve[length])
 

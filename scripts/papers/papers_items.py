@@ -3,15 +3,15 @@
 A table ``[[item]]`` of papers.toml: ``of``, the paper (a key of PAPERS); ``name``; ``paper``, what it reports;
 ``command``, a key of ``[commands]``, left out where no script makes the item; ``found``, a function of this module,
 which takes the results of the script (after the arguments ``with``, if there are any) and returns ours in words and
-whether they agree;
-``experiment``, whose JSON file it reads where that is not named like the command; ``why``: what the paper leaves open,
-or why ours depart; ``verdict``: where nothing is run.
+whether they agree; ``experiment``, whose results it reads where that is not named like the command; ``why``: what the
+paper leaves open, or why ours depart; ``verdict``: where nothing is run.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ else:
     import tomli as tomllib
 
 Results = dict[str, Any]
-Found = Callable[[Results], tuple[str, bool]]
+Reading = tuple[str, bool]
+Found = Callable[[Results], Reading]
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,7 @@ class Item:
     verdict: str | None = None
 
 
-PAPERS = {
-    "head": """# The papers, item by item
+HEAD = """# The papers, item by item
 
 Every table and figure of the five papers that herdner stands on: what the paper reports, what we get, and whether
 they agree. `python scripts/papers/all.py` writes the page: what stands under "here", and whether it agrees, is read
@@ -55,7 +55,8 @@ of the paper's sizes, or of those that the item names. Where "agrees" means less
 HG13: Bornn et al., *Herded Gibbs Sampling* (2013). HG16: Chen et al., the same in JMLR 17 (2016). DoGS17: Mitliagkas
 and Mackey, *Improving Gibbs Sampler Scan Quality with DoGS* (2017). FWSS18: Futami et al., *Frank-Wolfe Stein Sampling*
 (2018). HGW19: Yamashita and Suzuki, *Convergence analysis of herded-Gibbs-type sampling algorithms* (2019).
-""",
+"""
+PAPERS = {
     "HG": "Herded Gibbs sampling (HG13, HG16)",
     "DoGS17": "Scans of Gibbs samplers (DoGS17)",
     "FWSS18": "Frank-Wolfe Stein sampling (FWSS18)",
@@ -67,20 +68,27 @@ def g(value: float) -> str:
     return f"{value:.3g}"
 
 
+def each(found: Mapping[str, float]) -> str:
+    """Names with their numbers."""
+    return ", ".join(f"{name} {g(value)}" for name, value in found.items())
+
+
 # ---- HG13, HG16 ----
 
 
-def fig5(r: Results) -> tuple[str, bool]:
-    epsilons = (0.1, 0.01, 0.001, 0.0001)
-    ends = {m: [r[f"eps={e}, {m}"]["median"][1][-1] for e in epsilons] for m in ("Gibbs", "herded Gibbs")}
+EPSILONS = (0.1, 0.01, 0.001, 0.0001)
+
+
+def fig5(r: Results) -> Reading:
+    ends = {m: [r[f"eps={e}, {m}"]["median"][1][-1] for e in EPSILONS] for m in ("Gibbs", "herded Gibbs")}
     words = "; ".join(f"{m} {', '.join(map(g, values))}" for m, values in ends.items())
     ahead = [b < a for a, b in zip(ends["Gibbs"], ends["herded Gibbs"], strict=True)]
     return f"L1 error for eps .1, .01, .001, .0001: {words}", all(ahead)
 
 
-def mcqmc(r: Results) -> tuple[str, bool]:
+def mcqmc(r: Results) -> Reading:
     def ratios(method: str, at: int) -> list[float]:
-        of = [[r[f"eps={e}, {m}"]["median"][1][at] for m in (method, "Gibbs")] for e in (0.1, 0.01, 0.001, 0.0001)]
+        of = [[r[f"eps={e}, {m}"]["median"][1][at] for m in (method, "Gibbs")] for e in EPSILONS]
         return [a / b for a, b in of]
 
     half = min(range(len(r["lengths"])), key=lambda k: abs(2 * r["lengths"][k] - r["lengths"][-1]))
@@ -92,13 +100,12 @@ def mcqmc(r: Results) -> tuple[str, bool]:
     return f"MCQMC / Gibbs for eps .1, .01, .001, .0001: {words}", all(x > 0.8 for x in ways["whole period"])
 
 
-def fig7(r: Results) -> tuple[str, bool]:
-    ends = {name: r[name]["error"] for name in ("herded Gibbs", "complete herded Gibbs", "Gibbs")}
-    stalls = ends["herded Gibbs"][-1] > 10 * ends["complete herded Gibbs"][-1]
-    return ", ".join(f"{name} {g(values[-1])}" for name, values in ends.items()), stalls
+def fig7(r: Results) -> Reading:
+    ends = {name: r[name]["error"][-1] for name in ("herded Gibbs", "complete herded Gibbs", "Gibbs")}
+    return each(ends), ends["herded Gibbs"] > 10 * ends["complete herded Gibbs"]
 
 
-def table2(r: Results) -> tuple[str, bool]:
+def table2(r: Results) -> Reading:
     words = [f"{m} {'/'.join(f'{1000 * cell[0]:.0f}' for cell in cells)}" for m, cells in r["table"].items()]
     return "x 1000, sigma 2/4/6/8: " + ", ".join(words), all(
         sorted(r["table"], key=lambda m, k=k: r["table"][m][k][0])
@@ -107,7 +114,7 @@ def table2(r: Results) -> tuple[str, bool]:
     )
 
 
-def conventions(r: Results) -> tuple[str, bool]:
+def conventions(r: Results) -> Reading:
     best, held = max(r["conventions"].items(), key=lambda item: sum(item[1]["pairs"]))
     best = best.removeprefix("Convention(").rstrip(")").replace("'", "")
     n = sum(all(k == 10 for k in one["pairs"]) for one in r["conventions"].values())
@@ -117,21 +124,21 @@ def conventions(r: Results) -> tuple[str, bool]:
     ), n > 0
 
 
-def fig9(r: Results) -> tuple[str, bool]:
+def fig9(r: Results) -> Reading:
     ends = {m: values[-1] for m, values in r["fig9"].items()}
     return "after 30 sweeps, x 1000: " + ", ".join(f"{m} {1000 * v:.0f}" for m, v in ends.items()), (
         ends["HG"] < ends["Gibbs"] and ends["HG-shared"] < ends["Gibbs"]
     )
 
 
-def fig11(r: Results) -> tuple[str, bool]:
+def fig11(r: Results) -> Reading:
     alike = [line for line in r["differences"] if line.startswith(("annealed", "herded"))]
     changes = {line.split(":")[0]: sum(part.strip()[0] in "+-" for part in line.split(",")[1:]) for line in alike}
     words = ", ".join(f"{name}: {n} names added or left out" for name, n in changes.items())
     return f"beside Viterbi, {words}", max(changes.values()) <= 2
 
 
-def table3(r: Results) -> tuple[str, bool]:
+def table3(r: Results) -> Reading:
     rows = next(iter(r.values()))["tables"]["chain of a sentence, random start"]["rows"]
     means = {(row["method"], row["sweeps"]): sum(row["f1"]) / len(row["f1"]) for row in rows}
     herded, annealed = (
@@ -144,79 +151,73 @@ def table3(r: Results) -> tuple[str, bool]:
     return f"{words}, Viterbi {viterbi:.2f}", fine
 
 
-def theory2(r: Results) -> tuple[str, bool]:
+def theory2(r: Results) -> Reading:
     one = r["rationally independent"]
     return f"L1 {g(one['first'])} falls to {g(one['last'])}; dependent pi_i: stays at {g(r['dependent']['last'])}", (
         one["last"] < one["first"] / 20 and r["dependent"]["last"] > 10 * one["last"]
     )
 
 
-def theory3(r: Results) -> tuple[str, bool]:
+def theory3(r: Results) -> Reading:
     t = r["theorem 3"]
     words = f"{t['checks']} lengths and graphs, {t['above']} above; nearest {g(t['nearest'])} of the bound"
     return words, t["above"] == 0
 
 
-def theory34(r: Results) -> tuple[str, bool]:
+def theory34(r: Results) -> Reading:
     t = r["equation 34"]
     return f"{t['checks']} visits of states, {t['below']} below l T - B", t["below"] == 0
 
 
-def parallel16(r: Results) -> tuple[str, bool]:
-    rows = r["errors"].values()
-    words = [
-        f"{name}: " + ", ".join(f"{scan} {g(found[f'HG, {scan}'][-1])}" for scan in ("in order", "coloured", "Jacobi"))
-        + f" (Gibbs {g(found['Gibbs, in order'][-1])})"
+def parallel16(r: Results) -> Reading:
+    ends = {
+        name: {scan: found[f"HG, {scan}"][-1] for scan in ("in order", "coloured", "Jacobi")}
         for name, found in r["errors"].items()
-    ]  # fmt: skip
-    level = all(found["HG, coloured"][-1] < 1.3 * found["HG, in order"][-1] for found in rows)
-    wrong = all(found["HG, Jacobi"][-1] > 5 * found["HG, in order"][-1] for found in rows)
+    }
+    gibbs = {name: found["Gibbs, in order"][-1] for name, found in r["errors"].items()}
+    words = "; ".join(f"{name}: {each(found)} (Gibbs {g(gibbs[name])})" for name, found in ends.items())
+    level = all(found["coloured"] < 1.3 * found["in order"] for found in ends.values())
+    wrong = all(found["Jacobi"] > 5 * found["in order"] for found in ends.values())
     threads = "two threads give the states of one" if r["same"] else "two threads give OTHER states than one"
-    return f"L1 of the joint after {r['lengths'][-1]} sweeps, {'; '.join(words)}; {threads}", level and wrong and r[
-        "same"
-    ]
+    words = f"L1 of the joint after {r['lengths'][-1]} sweeps, {words}; {threads}"
+    return words, level and wrong and r["same"]
 
 
 # ---- DoGS17 ----
 
 
-def estimated17(r: Results) -> tuple[str, bool]:
-    words = [
-        f"{s}: systematic {g(f['systematic'])}, bound {g(f['DoGS, bound'])}, estimate {g(f['DoGS, estimate'])}"
-        for s, f in r["strengths"].items()
-    ]
+def estimated17(r: Results) -> Reading:
+    names = {"systematic": "systematic", "bound": "DoGS, bound", "estimate": "DoGS, estimate"}
+    words = [f"{s}: {each({k: f[name] for k, name in names.items()})}" for s, f in r["strengths"].items()]
     ahead = [f["DoGS, estimate"] < 1.02 * f["DoGS, bound"] for f in r["strengths"].values()]
     return f"mean bias of a corner after {r['steps']} updates, by coupling: {'; '.join(words)}", all(ahead)
 
 
-def ratios(r: Results) -> tuple[str, bool]:
+def ratios(r: Results) -> Reading:
     found = [one["systematic_over_dogs"] for one in r["replicates"]]
     return f"DoGS {', '.join(f'{x:.0f}' for x in found)} times below systematic at the last budget", min(found) > 20
 
 
-def dogs2(r: Results) -> tuple[str, bool]:
+def dogs2(r: Results) -> Reading:
     n, t, side = r["n_steps"], r["seconds_a_sample"], r["side"]
     words = f"{side} x {side}: {n['DoGS']} updates in place of {n['systematic']:,}; {g(t['DoGS'])} s a sample in place"
     return f"{words} of {g(t['systematic'])}", n["DoGS"] < n["systematic"] / 1000
 
 
-def dogs3(r: Results) -> tuple[str, bool]:
-    cells = {name: grid["updates_to_level"] for name, grid in r["grids"].items()}
-    words = "; ".join(
-        f"{name}, error {g(r['grids'][name]['level'])}: "
-        + ", ".join(f"{k} {mean:.0f} (sd {sd:.0f})" for k, (mean, sd) in cell.items())
-        for name, cell in cells.items()
-    )
-    return f"updates to one error for all scans: {words}", all(
-        2 * c["dogs"][0] < c["uniform"][0] for c in cells.values()
-    )
+def dogs3(r: Results) -> Reading:
+    words, ahead = [], []
+    for name, grid in r["grids"].items():
+        cells = grid["updates_to_level"]
+        told = ", ".join(f"{k} {mean:.0f} (sd {sd:.0f})" for k, (mean, sd) in cells.items())
+        words.append(f"{name}, error {g(grid['level'])}: {told}")
+        ahead.append(2 * cells["dogs"][0] < cells["uniform"][0])
+    return f"updates to one error for all scans: {'; '.join(words)}", all(ahead)
 
 
 def dogs4(name: str) -> Found:
-    def found(r: Results) -> tuple[str, bool]:
+    def found(r: Results) -> Reading:
         held = r["grids"][name]["guarantees"]
-        bias = {k: v["bias"] for k, v in r["grids"][name]["bias"].items()}
-        means = {k: sum(abs(b) for b in v) / len(v) for k, v in bias.items()}
+        means = {k: _mean_bias(v) for k, v in r["grids"][name]["bias"].items()}
         ends = {k: f"{g(held[k][0])} to {g(held[k][-1])}, mean bias {g(means[k])}" for k in ("DoGS", "systematic")}
         words = "guarantee " + "; ".join(f"{k} {v}" for k, v in ends.items())
         return words, held["DoGS"][-1] < held["systematic"][-1] and means["DoGS"] < means["systematic"]
@@ -224,7 +225,7 @@ def dogs4(name: str) -> Found:
     return found
 
 
-def dogs7(r: Results) -> tuple[str, bool]:
+def dogs7(r: Results) -> Reading:
     error, scan, apart = r["errors"], next(iter(r["scans"].values())), r["DoGS - systematic"]
     a, b, c = (error[m]["mean"] for m in ("DoGS", "systematic", "PLSA"))
     words = f"error DoGS {a:.3f}, systematic {b:.3f}, PLSA {c:.3f}; DoGS - systematic {apart['mean']:.4f} (s.e."
@@ -233,16 +234,17 @@ def dogs7(r: Results) -> tuple[str, bool]:
     return words, level and max(a, b) < c and 4 * scan["updates"] < scan["of"]
 
 
-def dogs8(r: Results) -> tuple[str, bool]:
-    means = {
-        f: sum(abs(b) for b in one["bias"]["DoGS"]["bias"]) / len(one["bias"]["DoGS"]["bias"])
-        for f, one in r["factors"].items()
-    }
-    systematic = [one["bias"]["systematic"]["bias"] for one in r["factors"].values()]
-    worst = min(sum(abs(b) for b in one) / len(one) for one in systematic)
-    return "mean bias by factor: " + ", ".join(f"{f} {g(v)}" for f, v in means.items()) + f"; systematic {g(worst)}", (
-        max(means.values()) < worst
+def dogs8(r: Results) -> Reading:
+    dogs, systematic = (
+        {f: _mean_bias(one["bias"][scan]) for f, one in r["factors"].items()} for scan in ("DoGS", "systematic")
     )
+    worst = min(systematic.values())
+    return f"mean bias by factor: {each(dogs)}; systematic {g(worst)}", max(dogs.values()) < worst
+
+
+def _mean_bias(found: Results) -> float:
+    """Over budgets."""
+    return sum(abs(b) for b in found["bias"]) / len(found["bias"])
 
 
 # ---- FWSS18 ----
@@ -256,7 +258,7 @@ def toy(step: str) -> Found:
         fits = [t["R^2, exponent of N"], t["R^2, rate per particle"]]
         return f"N^{power:.2f} (R^2 {fits[0]:.3f}) or e^({rate:.3f} N) ({fits[1]:.3f})", fits[1] > fits[0], power
 
-    def found(r: Results) -> tuple[str, bool]:
+    def found(r: Results) -> Reading:
         (own, _, _), (exact, geometric, power) = (form(r["theory"][f"{step}{more}"]) for more in ("", ", exact oracle"))
         fine = power < -0.9 if step == "constant" else geometric
         return f"MMD ~ {exact} by an exact oracle, {own} by 50 moves of Adam", fine
@@ -264,22 +266,21 @@ def toy(step: str) -> Found:
     return found
 
 
-def particles(r: Results) -> tuple[str, bool]:
+def particles(r: Results) -> Reading:
     names = ("FWSS, h = 0.3", "FWSS, h = 0.05", "FWSS, h = 1.5", "FWSS, median", "SVGD, h = 0.3")
     found = {name: r["particles"][name][1] for name in names}
-    best = found["FWSS, h = 0.3"]
-    ahead = best < min(found["FWSS, h = 0.05"], found["FWSS, h = 1.5"])
-    return "MMD^2: " + ", ".join(f"{k} {g(v)}" for k, v in found.items()), ahead
+    ahead = found["FWSS, h = 0.3"] < min(found["FWSS, h = 0.05"], found["FWSS, h = 1.5"])
+    return f"MMD^2: {each(found)}", ahead
 
 
-def cached(r: Results) -> tuple[str, bool]:
+def cached(r: Results) -> Reading:
     found = {name: r["particles"][name] for name in ("Cache-FWSS", "Lazy FWSS", "FWSS, h = 0.3")}
     words = "; ".join(f"{k}: MMD^2 {g(v)} in {g(t)} s" for k, (t, v) in found.items())
     (cache_time, cache), (time, plain) = found["Cache-FWSS"], found["FWSS, h = 0.3"]
     return words, cache < 2 * plain and cache_time < time
 
 
-def accuracy(r: Results) -> tuple[str, bool]:
+def accuracy(r: Results) -> Reading:
     ends = {m: f"{values[1][-1]:.4f} ({values[0][-1]:.1f} s)" for m, values in r["accuracy"].items()}
     (times, found), (until, other) = r["accuracy"]["FWSS, MAP start"], r["accuracy"]["SVGD"]
     there = [t for t, a in zip(times, found, strict=True) if a >= other[-1]]
@@ -287,51 +288,44 @@ def accuracy(r: Results) -> tuple[str, bool]:
     return "; ".join(f"{m} {v}" for m, v in ends.items()) + f"; {when}", bool(there) and there[0] <= until[-1]
 
 
-def falling(r: Results) -> tuple[str, bool]:
+def falling(r: Results) -> Reading:
     ends = {m: values[1][-1] for m, values in r["mmd2"].items()}
-    return "MMD^2: " + "; ".join(f"{m} {g(v)}" for m, v in ends.items()), (
-        ends["FWSS, MAP start, corrected"] < ends["SVGD, mode"]
-        and ends["FWSS, MAP start, equal weights"] < ends["SVGD, mode"]
-    )
+    ours = [ends[f"FWSS, MAP start, {weights}"] for weights in ("corrected", "equal weights")]
+    return "MMD^2: " + "; ".join(f"{m} {g(v)}" for m, v in ends.items()), max(ours) < ends["SVGD, mode"]
 
 
 def neural(data: str, rmse: float, ll: float) -> Found:
-    def found(r: Results) -> tuple[str, bool]:
-        def mean(method: str) -> tuple[float, float]:
-            rows = r[data][method]
-            return sum(row[0] for row in rows) / len(rows), sum(row[1] for row in rows) / len(rows)
-
-        (a, b), (c, d) = mean("FWSS, mode"), mean("SVGD, prior")
+    def found(r: Results) -> Reading:
+        (a, b, _), (c, d, _) = (np.mean(r[data][method], axis=0) for method in ("FWSS, mode", "SVGD, prior"))
         return f"FWSS RMSE {g(a)}, LL {b:.2f}; SVGD {g(c)}, {d:.2f}", a <= 1.1 * rmse and b >= ll - 0.1
 
     return found
 
 
-def theorems18(r: Results) -> tuple[str, bool]:
-    words = (
-        f"{r['above']} of {r['checks']} above, on {r['problems']} problems; the last at most {g(r['nearest'])} of its"
-    )
-    return f"{words} bound; d {g(r['first']['diameter'])}, R {g(r['first']['radius'])} in the first", not r["above"]
+def theorems18(r: Results) -> Reading:
+    sizes = f"d {g(r['first']['diameter'])}, R {g(r['first']['radius'])} in the first"
+    words = f"{r['above']} of {r['checks']} above, on {r['problems']} problems; the last at most {g(r['nearest'])}"
+    return f"{words} of its bound; {sizes}", not r["above"]
 
 
-def lazy18(r: Results) -> tuple[str, bool]:
+def lazy18(r: Results) -> Reading:
     t = r["lazy"]
     words = f"{t['above']} of {t['checks']} above, for K = 1, 2, 8; the nearest {g(t['nearest'])} of its bound"
     return f"{words}, as Phi falls, to {g(t['phi'])} here", not t["above"]
 
 
-def variance18(r: Results) -> tuple[str, bool]:
+def variance18(r: Results) -> Reading:
     return f"apart by {g(r['eq. 46 - eq. 47'])} at most", r["eq. 46 - eq. 47"] < 1e-9
 
 
-def variants18(r: Results) -> tuple[str, bool]:
+def variants18(r: Results) -> Reading:
     found = r["boundary"]
-    words = ", ".join(f"{step} {g(one['last'])}" for step, one in found.items())
     geometric = max(found["away"]["per step"], found["pairwise"]["per step"]) < 0.99
-    return f"MMD after {r['particles']} steps: {words}", geometric and found["line-search"]["per step"] > 0.995
+    words = f"MMD after {r['particles']} steps: {each({step: one['last'] for step, one in found.items()})}"
+    return words, geometric and found["line-search"]["per step"] > 0.995
 
 
-def fig2b18(r: Results) -> tuple[str, bool]:
+def fig2b18(r: Results) -> Reading:
     found = r["protein, MMD^2"]
     falls = {m: found[m] for m in ("FWSS, mode", "FWSS, prior")}
     words = [f"{m} {g(v[0])} to {g(v[-1])} at N = {len(v)}" for m, v in falls.items()]
@@ -339,7 +333,7 @@ def fig2b18(r: Results) -> tuple[str, bool]:
     return f"MMD^2: {'; '.join(words)}", all(v[-1] < v[0] / 2 for v in falls.values())
 
 
-def dimensions18(r: Results) -> tuple[str, bool]:
+def dimensions18(r: Results) -> Reading:
     def exponents(weights: str, rule: str) -> str:
         return "/".join(f"{r[f'{d} dimensions, {weights}, {rule}']['exponent']:.2f}" for d in (2, 3, 5, 10))
 
@@ -351,7 +345,7 @@ def dimensions18(r: Results) -> tuple[str, bool]:
     )
 
 
-def blocks(r: Results) -> tuple[str, bool]:
+def blocks(r: Results) -> Reading:
     one, two = r["2 blocks, 1 worker"], r["2 blocks, 2 workers"]
     words = f"2 blocks: {one['seconds'][-1]:.1f} s with one worker, {two['seconds'][-1]:.1f} s with two, RMSE"
     return f"{words} {g(two['RMSE'][-1])}; whole: {g(r['FWSS']['RMSE'][-1])}", two["seconds"][-1] < one["seconds"][-1]
@@ -360,21 +354,19 @@ def blocks(r: Results) -> tuple[str, bool]:
 # ---- HGW19 ----
 
 
-def share_left(r: Results) -> tuple[str, bool]:
+def share_left(r: Results) -> Reading:
     ends = {n: r[f"left, Herding({n})"][-1] for n in (2, 4, 6, 8)}
-    words = ", ".join(f"Herding({n}) {g(v)}" for n, v in ends.items())
-    return f"{words}, Gibbs {g(r['left, Gibbs'][-1])}", ends[2] > ends[4] > ends[8]
+    words = each({f"Herding({n})": v for n, v in ends.items()} | {"Gibbs": r["left, Gibbs"][-1]})
+    return words, ends[2] > ends[4] > ends[8]
 
 
-def share_right(r: Results) -> tuple[str, bool]:
+def share_right(r: Results) -> Reading:
     at = r["lengths"].index(32)
     first = {name: r[f"right, {name}"][at] for name in ("DHG, B=1", "DHG, B=16", "DHG, B=64", "Gibbs")}
-    return "after 32 sweeps: " + ", ".join(f"{k} {g(v)}" for k, v in first.items()), (
-        first["DHG, B=1"] < first["DHG, B=16"] < first["Gibbs"]
-    )
+    return f"after 32 sweeps: {each(first)}", first["DHG, B=1"] < first["DHG, B=16"] < first["Gibbs"]
 
 
-def fig3(r: Results) -> tuple[str, bool]:
+def fig3(r: Results) -> Reading:
     words = [
         f"{k}: D^cor {g(v['cor'][-1])}, estimate {g(v['estimate'])}, slope of D^herding {v['slope of herding']:.2f}"
         for k, v in r.items()
@@ -383,13 +375,13 @@ def fig3(r: Results) -> tuple[str, bool]:
     return "; ".join(words), all(slopes) and all(0.7 < v["cor"][-1] / v["estimate"] < 1.5 for v in r.values())
 
 
-def fig4(r: Results) -> tuple[str, bool]:
+def fig4(r: Results) -> Reading:
     cells = {b: {k: r[f"B={b}"][k][-1] for k in ("herding", "approx", "cor")} for b in (4, 16, 64, 256)}
-    words = "; ".join(f"B={b}: " + ", ".join(f"{k} {g(v)}" for k, v in c.items()) for b, c in cells.items())
+    words = "; ".join(f"B={b}: {each(c)}" for b, c in cells.items())
     return words, cells[4]["herding"] < cells[256]["herding"] and cells[4]["approx"] > cells[64]["approx"]
 
 
-def fig6(r: Results) -> tuple[str, bool]:
+def fig6(r: Results) -> Reading:
     """Over the paper's range of bins; beyond it the words alone say how it goes on."""
     pairs = [(b, d) for b, d in zip(r["bins"], r["threshold"], strict=True) if 4 <= b <= 16]
     bins, logs = np.array([b for b, _ in pairs], float), np.log([d for _, d in pairs])
@@ -404,73 +396,63 @@ def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
 
 
 def by_plan(part: str, order: list[str]) -> Found:
-    def found(r: Results) -> tuple[str, bool]:
-        ends = [r[name][part][-1] for name in order]
-        return f"D^{part}: " + ", ".join(f"{n} {g(v)}" for n, v in zip(order, ends, strict=True)), ends == sorted(ends)
+    def found(r: Results) -> Reading:
+        ends = {name: r[name][part][-1] for name in order}
+        return f"D^{part}: {each(ends)}", list(ends.values()) == sorted(ends.values())
 
     return found
 
 
-def table1(r: Results) -> tuple[str, bool]:
+def table1(r: Results) -> Reading:
     words = [f"{k}: by samples {g(v['total'])}, exact {g(v['exact total'])}" for k, v in r.items()]
     return "; ".join(words), all(0.7 < v["total"] / v["exact total"] < 1.4 for v in r.values())
 
 
-def fig9_19(r: Results) -> tuple[str, bool]:
-    found = {}
-    for span in ("0 to 0.5", "0 to 0.1"):
-        found[span] = {m: r[f"{span}, {m}"][-1] for m in ("Gibbs", "Gibbs, RB", "RDHG(64)", "RDHG(64), RB")}
-    words = "; ".join(f"{s}: " + ", ".join(f"{m} {g(v)}" for m, v in c.items()) for s, c in found.items())
+def fig9_19(r: Results) -> Reading:
+    methods = ("Gibbs", "Gibbs, RB", "RDHG(64)", "RDHG(64), RB")
+    found = {span: {m: r[f"{span}, {m}"][-1] for m in methods} for span in ("0 to 0.5", "0 to 0.1")}
+    words = "; ".join(f"{span}: {each(c)}" for span, c in found.items())
     return words, all(c["RDHG(64)"] < c["Gibbs, RB"] < c["Gibbs"] for c in found.values())
 
 
-def fig11_19(r: Results) -> tuple[str, bool]:
+def fig11_19(r: Results) -> Reading:
     ends = {name: r[name]["mean"][-1] for name in r["order"]}
     return ", ".join(f"{k} {v:.4f}" for k, v in ends.items()), list(ends.values()) == sorted(ends.values())
 
 
-def authors(r: Results) -> tuple[str, bool]:
+def authors(r: Results) -> Reading:
     last = {name: rows[-1] for name, rows in r["rows"].items()}
     words = "; ".join(f"{n}: {g(v['ours']['all'])} / {g(v['theirs']['all'])}" for n, v in last.items())
     far = f"{r['far']} of {r['compared']} columns more than 3 standard errors of 10 runs apart"
     return f"D^all after {r['lengths'][-1]} sweeps, ours / theirs: {words}; {far}", r["far"] <= 0.05 * r["compared"]
 
 
-def authors_means(r: Results) -> tuple[str, bool]:
+def authors_means(r: Results) -> Reading:
     """One file of theirs, of 32 bins, is the odd one: see papers.toml."""
-    found, at = r["means"], -1
-    words = []
-    for name, row in found["rows"].items():
-        one = row["labels"]
-        words.append(f"{name}: {g(one['ours'][at])} / {g(one['theirs'][at])}")
-    others = [
-        abs(apart)
-        for name, row in found["rows"].items()
-        for one in row.values()
-        for apart in one["standard errors apart"]
-        if "DHG(32)" not in name
-    ]
-    far = sum(apart > 3 for apart in others)
-    told = f"{far} of {len(others)} more than 3 standard errors apart, DHG(32) aside ({found['far']} with it)"
-    return f"after {found['lengths'][at]} sweeps, ours / theirs: {'; '.join(words)}; {told}", far <= 0.05 * len(others)
+    found, rows = r["means"], r["means"]["rows"]
+    labels = {name: row["labels"] for name, row in rows.items()}
+    words = "; ".join(f"{name}: {g(one['ours'][-1])} / {g(one['theirs'][-1])}" for name, one in labels.items())
+    others = [one for name, row in rows.items() if "DHG(32)" not in name for one in row.values()]
+    apart = [abs(x) > 3 for one in others for x in one["standard errors apart"]]
+    told = f"{sum(apart)} of {len(apart)} more than 3 standard errors apart, DHG(32) aside ({found['far']} with it)"
+    return f"after {found['lengths'][-1]} sweeps, ours / theirs: {words}; {told}", sum(apart) <= 0.05 * len(apart)
 
 
-def authors_table(r: Results) -> tuple[str, bool]:
+def authors_table(r: Results) -> Reading:
     pairs = {name: (r["estimates"][name], value) for name, value in r["table1"].items()}
     words = ", ".join(f"{name}: {a:.3g} for {b:.3g}" for name, (a, b) in pairs.items())
     return words, all(abs(a / b - 1) < 0.02 for a, b in pairs.values())
 
 
-def labels19(r: Results) -> tuple[str, bool]:
+def labels19(r: Results) -> Reading:
     rows = {name: found for name, found in r.items() if name != "lengths"}
     names = [f"4 labels, {plan}" for plan in ("HG", "DHG(4)", "RDHG(4)", "complete HG")]
     shown = [f"{name}: cor {g(r[name]['cor'][-1])}, all {g(r[name]['all'][-1])}" for name in names]
     slopes = [f["slope of herding"] for name, f in rows.items() if "Gibbs" not in name and "complete" not in name]
     no_bias = all(f["cor"][-1] < 1e-9 for name, f in rows.items() if "complete" in name)
     above = sum(f["above"] for f in rows.values())
-    words = (
-        f"{'; '.join(shown)}; D^herding ~ T^{min(slopes):.2f} to T^{max(slopes):.2f}; D^all above the sum {above} times"
-    )
+    falls = f"D^herding ~ T^{min(slopes):.2f} to T^{max(slopes):.2f}"
+    words = f"{'; '.join(shown)}; {falls}; D^all above the sum {above} times"
     return words, no_bias and above == 0 and max(slopes) < -0.85
 
 
@@ -479,9 +461,18 @@ def load() -> tuple[dict[str, str], list[Item]]:
     held = tomllib.loads(Path(__file__).with_name("papers.toml").read_text(encoding="utf-8"))
     items = []
     for given in held["item"]:
-        function, arguments = given.pop("found", None), given.pop("with", None)
-        found = None if function is None else globals()[function]
-        if found is not None and arguments is not None:
-            found = found(*arguments)
-        items.append(Item(**given, found=found))
+        function, arguments = given.pop("found", None), given.pop("with", ())
+        found: Any = None if function is None else globals()[function]
+        items.append(
+            Item(**{"experiment": given.get("command", "")} | given, found=found(*arguments) if arguments else found)
+        )
     return held["commands"], items
+
+
+def verdicts(experiment: str, results: Results) -> Iterator[str]:
+    """What the page says of an experiment, a line for each item; nothing of results that other options have made."""
+    for item in load()[1]:
+        if item.experiment == experiment and item.found is not None:
+            with suppress(KeyError, IndexError):
+                words, agrees = item.found(results)
+                yield f"{item.name}: {words}; {'agrees' if agrees else 'departs'} (the paper: {item.paper})"

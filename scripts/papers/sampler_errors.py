@@ -26,6 +26,7 @@ METHODS: dict[str, tuple[str, dict]] = {
     "circular-dhg": ("circular-dhg", {}),
     "rdhg": ("rdhg", {}),
 }
+RECORD = Record(best=False, rao_blackwell=True)
 LENGTHS = (511, 4095, 32767)  # whole periods of a shift register
 
 
@@ -53,12 +54,11 @@ def main(
     runs: Annotated[int, typer.Option(min=1, help="Runs of each sampler.")] = 12,
 ) -> None:
     """Errors of the marginals by sampler and number of sweeps, on small graphs, against enumeration."""
-    record = Record(best=False, rao_blackwell=True)
     print("error x 10^5" + " " * 12 + "".join(f"{f'{n} sweeps':>16}" for n in LENGTHS))
     for title, graph in graphs(np.random.default_rng(0)).items():
         print(title)
         for shown, (name, options) in METHODS.items():
-            backends = [make_backend(name, n_sweeps=n, record=record, **options) for n in LENGTHS]
+            backends = [make_backend(name, n_sweeps=n, record=RECORD, **options) for n in LENGTHS]
             cells = ["{:.0f} / {:.0f}".format(*(1e5 * e for e in errors(b, graph, runs))) for b in backends]
             print(f"  {shown:22}" + "".join(f"{cell:>16}" for cell in cells))
 

@@ -29,20 +29,15 @@ class Aspects:
     beta: tuple[NDArray[np.float64], ...]
     log_likelihood: NDArray[np.float64]
 
-    @property
-    def n_labels(self) -> int:
-        """K."""
-        return len(self.beta[0])
-
-    def log_emissions(self, words: ArrayLike) -> NDArray[np.float64]:
+    def log_emissions(self, words: NDArray[np.int64]) -> NDArray[np.float64]:
         """float64[P, K]: the log-probability of the words int[P, M] of each patch under each label."""
-        seen = np.asarray(words)
-        return sum(np.log(table[:, seen[:, m]]).T for m, table in enumerate(self.beta))  # type: ignore[return-value]
+        return sum(np.log(table[:, words[:, m]]).T for m, table in enumerate(self.beta))  # type: ignore[return-value]
 
-    def mixture(self, words: ArrayLike, n_iterations: int = 50) -> NDArray[np.float64]:
+    def mixture(self, words: NDArray[np.int64], n_iterations: int = 50) -> NDArray[np.float64]:
         """theta float64[K] of an image whose labels are not known, by EM with the words of the labels as they are."""
-        likelihood = _normalised(self.log_emissions(words))
-        theta = np.full(self.n_labels, 1 / self.n_labels)
+        log_p = self.log_emissions(words)
+        likelihood = np.exp(log_p - log_p.max(axis=1, keepdims=True))
+        theta = np.full(likelihood.shape[1], 1 / likelihood.shape[1])
         for _ in range(n_iterations):
             joint = likelihood * theta
             theta = (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
@@ -50,8 +45,8 @@ class Aspects:
 
 
 def fit_aspects(
-    images: Sequence[ArrayLike],
-    labels: ArrayLike,
+    images: Sequence[NDArray[np.int64]],
+    labels: NDArray[np.bool_],
     n_words: Sequence[int],
     seed: Seed = None,
     *,
@@ -61,20 +56,17 @@ def fit_aspects(
     """PLSA by EM from images of which only the set of labels is known (weak supervision, Verbeek & Triggs 2007 Sec. 3).
 
     ``images``: for each the words int[P, M] of its patches in M vocabularies of ``n_words`` words; ``labels`` bool[N,
-    K]: which labels an image shows; ``smoothing``: added to all counts of words. ValueError where the shapes do not
-    fit, or an image shows no label.
+    K]: which labels an image shows, one at least; ``smoothing``: added to all counts of words.
     """
-    rng, allowed = np.random.default_rng(seed), np.asarray(labels, bool)
-    words = _checked(images, allowed, n_words)
-    owner = np.repeat(np.arange(len(allowed)), [np.shape(image)[0] for image in images])
-    n_labels = allowed.shape[1]
+    words, owner = np.concatenate(images), np.repeat(np.arange(len(images)), [len(image) for image in images])
     # Labels are told apart by the images that show them; a little noise parts those that always come together.
-    responsibility = allowed[owner] * rng.uniform(0.9, 1.1, (len(owner), n_labels))
+    noise = np.random.default_rng(seed).uniform(0.9, 1.1, (len(owner), labels.shape[1]))
+    responsibility = labels[owner] * noise
     responsibility /= responsibility.sum(axis=1, keepdims=True)
     path = []
     for _ in range(n_iterations):
         aspects = Aspects(_word_tables(words, responsibility, n_words, smoothing), np.array(path))
-        theta = np.zeros(allowed.shape)
+        theta = np.zeros(labels.shape)
         np.add.at(theta, owner, responsibility)
         theta /= theta.sum(axis=1, keepdims=True)
         with np.errstate(divide="ignore"):
@@ -88,26 +80,19 @@ def fit_aspects(
 
 
 def aspect_field(
-    aspects: Aspects, words: ArrayLike, shape: Sequence[int], theta: ArrayLike | None = None, sigma: float = 0.48
+    aspects: Aspects, words: NDArray[np.int64], shape: tuple[int, int], theta: NDArray[np.float64], sigma: float
 ) -> FactorGraph:
     """The field over the labels of a grid of patches (DoGS17 eq. 4): neighbours that agree count ``sigma``, and each
-    patch log theta_a + the log-probabilities of its words under a. ``theta`` [K]: the image's mixture, by default
-    estimated.
+    patch log theta_a + the log-probabilities of its words under a. ``theta`` [K]: the image's mixture.
     """
-    mixture = aspects.mixture(words) if theta is None else np.asarray(theta, np.float64)
-    unary = aspects.log_emissions(words) + np.log(np.maximum(mixture, _LEAST))
-    rows, columns = shape
-    if len(unary) != rows * columns:
-        raise ValueError(f"{len(unary)} patches do not fill a grid of {rows} x {columns}")
-    return potts(sigma, (unary - unary.max(axis=1, keepdims=True)).reshape(rows, columns, -1))
+    unary = aspects.log_emissions(words) + np.log(np.maximum(theta, _LEAST))
+    return potts(sigma, (unary - unary.max(axis=1, keepdims=True)).reshape(*shape, -1))
 
 
 def patch_centres(
     height: int, width: int, size: int = 20, step: int = 10
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The rows and the columns of pixels that patches of ``size`` pixels are centred at, every ``step`` pixels."""
-    if min(height, width) < size:
-        raise ValueError(f"an image of {height} x {width} pixels is smaller than its patches of {size}")
     return np.arange(size // 2, height - size // 2 + 1, step), np.arange(size // 2, width - size // 2 + 1, step)
 
 
@@ -120,11 +105,10 @@ def pixel_labels(
     return np.asarray(labels, np.int32).reshape(len(rows), len(columns))[np.ix_(near_row, near_column)]
 
 
-def hamming_error(found: ArrayLike, truth: ArrayLike, void: int = -1) -> float:
-    """The share of pixels with a true label, other than ``void``, that are given another; NaN where there are none."""
+def hamming_error(found: ArrayLike, truth: ArrayLike) -> float:
+    """The share of pixels with a true label, not -1, that are given another."""
     given, true = np.asarray(found), np.asarray(truth)
-    counted = true != void
-    return float((given[counted] != true[counted]).mean()) if counted.any() else float("nan")
+    return float((given != true)[true != -1].mean())
 
 
 def _word_tables(
@@ -135,21 +119,3 @@ def _word_tables(
         counts = np.stack([np.bincount(words[:, m], column, n) for column in responsibility.T]) + max(smoothing, _LEAST)
         tables.append(counts / counts.sum(axis=1, keepdims=True))
     return tuple(tables)
-
-
-def _checked(images: Sequence[ArrayLike], allowed: NDArray[np.bool_], n_words: Sequence[int]) -> NDArray[np.int64]:
-    """All words [patches of all images, M]."""
-    if allowed.ndim != 2 or len(allowed) != len(images) or not allowed.any(axis=1).all():
-        raise ValueError(f"labels must say for each of the {len(images)} images which labels it shows, at least one")
-    arrays = [np.asarray(image, np.int64) for image in images]
-    wrong = next((k for k, a in enumerate(arrays) if a.ndim != 2 or a.shape[1] != len(n_words)), None)
-    if wrong is not None:
-        raise ValueError(f"image {wrong}: words must have shape [patches, {len(n_words)}], not {arrays[wrong].shape}")
-    words = np.concatenate(arrays)
-    if len(words) and not ((words >= 0) & (words < np.asarray(n_words))).all():
-        raise ValueError("words are numbered from 0 to the size of their vocabulary less 1")
-    return words
-
-
-def _normalised(log_p: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.exp(log_p - log_p.max(axis=1, keepdims=True))

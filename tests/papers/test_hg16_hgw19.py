@@ -30,7 +30,7 @@ def found(out: Path, name: str) -> dict:
 @pytest.mark.slow
 def test_parts_of_the_error_on_rings(tmp_path):
     """HGW19 Fig. 3: D^herding falls like 1 / T, D^all follows D^z, both stop above D^cor's estimate or near it."""
-    hgw19_parts.figure3(quick=True, out=tmp_path)
+    hgw19_parts.main(figure="3", quick=True, out=tmp_path)
     for ring in found(tmp_path, "hgw19_fig3").values():
         assert ring["slope of herding"] == pytest.approx(-1, abs=0.1)
         assert np.corrcoef(np.log(ring["all"]), np.log(ring["z"]))[0, 1] > 0.99
@@ -40,8 +40,8 @@ def test_parts_of_the_error_on_rings(tmp_path):
 @pytest.mark.slow
 def test_bins_and_bounds_on_errors(tmp_path):
     """HGW19 Fig. 4, 6, 7, 8."""
-    for run in (hgw19_parts.figure4, hgw19_parts.figure6, hgw19_parts.figure7, hgw19_parts.figure8):
-        run(quick=True, out=tmp_path)
+    for figure in ("4", "6", "7", "8"):
+        hgw19_parts.main(figure=figure, quick=True, out=tmp_path)
     by_bins = found(tmp_path, "hgw19_fig4")
     for part, rising in (("herding", True), ("approx", False), ("cor", False), ("all", False)):
         ends = [by_bins[f"B={n}"][part][-1] for n in (4, 16, 64, 256)]
@@ -55,7 +55,7 @@ def test_bins_and_bounds_on_errors(tmp_path):
 
 
 def test_the_table_of_returns(tmp_path):
-    hgw19_parts.table1(quick=True, out=tmp_path)
+    hgw19_parts.main(figure="table1", quick=True, out=tmp_path)
     written = json.loads((tmp_path / "hgw19_table1.json").read_text())["results"]
     for ring in written.values():
         assert ring["total"] == pytest.approx(ring["exact total"], rel=0.15)
