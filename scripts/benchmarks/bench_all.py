@@ -66,19 +66,8 @@ def short(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 
-def at(*path: str) -> Callable[[Found], float]:
-    """The number at a path of names."""
-
-    def number(found: Any) -> float:
-        for name in path:
-            found = found[name]
-        return float(found)
-
-    return number
-
-
 def row(what: str, field: str = "ns") -> Callable[[Found], float]:
-    """A field of a row of `bench_kernels.py` or `bench_start.py`."""
+    """A field of the first row with this name."""
     return lambda found: float(next(row for row in found["rows"] if row["what"] == what)[field])
 
 
@@ -99,15 +88,17 @@ def figures() -> Iterator[Figure]:
         ("tokens to entities, `links=False`", "herdner, tokens, no links", crfsuite, "python-crfsuite, tokens"),
         ("text to entities, with links", "herdner, text", spacy, "en_core_web_sm, text"),
     ):
-        yield Figure(what, "tagging", at("ns_per_token", ours), ns, peer, at("ns_per_token", theirs))
+        yield Figure(what, "tagging", row(ours), ns, peer, row(theirs))
     for kind in ("tokens", "text"):
-        yield Figure(f"two threads in place of one, {kind}", "tagging", at("two_threads_times_one", kind), "times")
-    yield Figure("one document of 10^6 tokens, text to entities", "long", at("document", "seconds"), "s")
-    yield Figure("memory of that process", "long", at("document", "megabytes"), "MB")
-    yield Figure("memory of a process that tags a stream of texts", "long", at("stream", "megabytes"), "MB")
+        yield Figure(f"two threads in place of one, {kind}", "tagging", row(f"two threads, {kind}", "value"), "times")
+    yield Figure("one document of 10^6 tokens, text to entities", "long", row("one document", "value"), "s")
+    yield Figure("memory of that process", "long", row("one document, memory", "value"), "MB")
+    yield Figure(
+        "memory of a process that tags a stream of texts", "long", row("a stream of texts, memory", "value"), "MB"
+    )
     yield Figure("`herdner tag`, one line", "start", row("herdner tag, one line", "value"), "s of CPU")
-    yield Figure("training to CRFsuite's objective, two threads", "trainer", at("herdner", "seconds"), "s",
-                 "CRFsuite", at("crfsuite", "seconds"))  # fmt: skip
+    yield Figure("training to CRFsuite's objective, two threads", "trainer", row("herdner", "value"), "s",
+                 "CRFsuite", row("CRFsuite", "value"))  # fmt: skip
     for loop, call in (("viterbi", "tag()"), ("forward-backward", "marginal()")):
         peer = f"python-crfsuite {call}"
         yield Figure(f"{loop}, 9 labels", "kernels", row(loop), ns, f"its `{call}` alone", row(peer))

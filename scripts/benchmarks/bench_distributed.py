@@ -9,14 +9,13 @@ resident set of each worker process since it began (Linux). ``--no-baseline`` le
 
 from __future__ import annotations
 
-import json
 import resource
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from timing import AsJson, Repeats, best_times, calibration
+from timing import AsJson, Repeats, Row, best_times, report
 
 from herdner.corpora.reading import read
 from herdner.distributed import cluster_client, tag_files
@@ -50,7 +49,6 @@ def main(
     as_json: AsJson = False,
 ) -> None:
     """How much faster processes of a Dask cluster tag a corpus than one does, and how much memory each takes."""
-    peaks: dict[int, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "corpus.txt")
         size = write_text(path, corpus, megabytes * MEGABYTE) / MEGABYTE
@@ -66,23 +64,17 @@ def main(
         with cluster_client("local", 1) as one, cluster_client("local", jobs) as many:
             clients = {jobs: many, **({1: one} if baseline else {})}
             times = best_times({str(n): lambda n=n: tag(n) for n in clients}, repeats)
-            found: dict[int, Any] = {n: client.run(peak_megabytes) for n, client in clients.items()}
-            peaks = {n: sorted(each.values()) for n, each in found.items()}
-    report = {
-        "megabytes": size, "calibration_exp_ns": calibration(), "seconds": times,
-        "megabytes_per_second": {name: size / seconds for name, seconds in times.items()},
-        "times_one_process": times["1"] / times[str(jobs)] if baseline else None,
-        "peak_megabytes_per_worker": max(peaks[jobs]),
-    }  # fmt: skip
-    if as_json:
-        print(json.dumps(report, indent=1))
-        return
-    print(f"{size:.0f} MB of text; one libm exp: {report['calibration_exp_ns']:.1f} ns")
-    for name, seconds in times.items():
-        print(f"{name} processes: {seconds:8.1f} s, {size / seconds:6.2f} MB/s")
+            peaks: Any = many.run(peak_megabytes)
+    rows = [
+        Row("distributed", f"{name} processes", value=size / seconds, unit="MB/s") for name, seconds in times.items()
+    ]
     if baseline:
-        print(f"{report['times_one_process']:.2f} times one process (target: 1.7 with 2 on 2 processors)")
-    print(f"peak memory per worker: {report['peak_megabytes_per_worker']:.0f} MB (target: at most 700)")
+        ratio = times["1"] / times[str(jobs)]
+        rows.append(Row("distributed", f"{jobs} processes", value=ratio, unit="times one process", target=1.7))
+    rows.append(
+        Row("distributed", "memory of a process", value=max(peaks.values()), unit="MB", target=700.0, wanted="at most")
+    )
+    report({"all": lambda: rows}, False, as_json, f"; {size:.0f} MB of text")
 
 
 if __name__ == "__main__":

@@ -8,18 +8,15 @@ one after the other, by `Tagger.pipe` in one thread. Each in a process of its ow
 
 from __future__ import annotations
 
-import json
 import multiprocessing
-import resource
-import sys
 import time
 from collections.abc import Callable
 from itertools import cycle, islice
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from timing import AsJson
+from bench_memory import megabytes_taken
+from timing import AsJson, Row, report
 
 import herdner
 from herdner.corpora.reading import read
@@ -38,7 +35,7 @@ def one_document(model: str, corpus: str, tokens: int) -> dict[str, float]:
     began = time.perf_counter()
     found = tagger.tag(text)
     seconds = time.perf_counter() - began
-    return {"tokens": found.n_tokens, "names": len(found.entities), "seconds": seconds}
+    return {"tokens": found.n_tokens, "seconds": seconds}
 
 
 def stream(model: str, corpus: str, megabytes: int) -> dict[str, float]:
@@ -57,8 +54,7 @@ def measured(run: Callable[[str, str, int], dict[str, float]], *arguments: str |
 
 
 def _with_memory(run: Callable[..., dict[str, float]], arguments: tuple[str | int, ...]) -> dict[str, float]:
-    unit = 1 if sys.platform == "darwin" else 1024
-    return {**run(*arguments), "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6}
+    return {**run(*arguments), "megabytes": megabytes_taken()}
 
 
 def main(
@@ -69,13 +65,19 @@ def main(
     as_json: AsJson = False,
 ) -> None:
     """One document of many tokens, and a stream of many texts."""
-    document = measured(one_document, model, corpus, tokens)
-    texts = measured(stream, model, corpus, megabytes)
-    if as_json:
-        print(json.dumps({"corpus": Path(corpus).name, "document": document, "stream": texts}, indent=1))
-        return
-    for name, told in (("one document", document), ("a stream of texts", texts)):
-        print(f"{name}: {told['tokens']:,} tokens, {told['seconds']:.1f} s, at most {told['megabytes']:.0f} MB")
+
+    def rows(what: str, found: dict[str, float]) -> list[Row]:
+        ns = 1e9 * found["seconds"] / found["tokens"]
+        return [
+            Row("long", what, ns, value=found["seconds"], unit=f"s, {found['tokens']:,} tokens"),
+            Row("long", f"{what}, memory", value=found["megabytes"], unit="MB"),
+        ]
+
+    groups = {
+        "document": lambda: rows("one document", measured(one_document, model, corpus, tokens)),
+        "stream": lambda: rows("a stream of texts", measured(stream, model, corpus, megabytes)),
+    }
+    report(groups, False, as_json)
 
 
 if __name__ == "__main__":

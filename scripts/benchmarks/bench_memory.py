@@ -27,14 +27,19 @@ def peak_megabytes(n_variables: int) -> float:
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
+def megabytes_taken() -> float:
+    """The most that this process has taken so far."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
 def main(n_variables: int) -> None:
     columns = math.isqrt(n_variables)
     shape = (math.ceil(n_variables / columns), columns)
     graph = ising(0.3, np.random.default_rng(7).normal(0.0, 0.5, shape))
     result = herded_gibbs(SWEEPS, sharing=neighbour_sum()).infer(graph, seed=7)
     assert result.marginals is not None
-    unit = 1 if sys.platform == "darwin" else 1024
-    print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6:.0f}")
+    print(f"{megabytes_taken():.0f}")
 
 
 if __name__ == "__main__":

@@ -15,17 +15,17 @@ time is counted, so that other programs on the machine take less part in it.
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import feature_strings
 import typer
-from timing import AsJson, Repeats, best_times, calibration
+from timing import AsJson, Repeats, Row, best_times, report
 
 import herdner
 from herdner.corpora.reading import read
@@ -94,41 +94,36 @@ def main(
     texts = [document.text for document in gold]
     n_tokens = sum(document.n_tokens for document in gold)
     ner, tokenizer = spacy_pipeline(texts)
-    times = best_times(
-        {
+
+    def speeds() -> list[Row]:
+        runs = {
             "herdner, tokens": lambda: list(tagger.pipe(gold)),
             "herdner, tokens, no links": lambda: list(tagger.pipe(gold, links=False)),
             "python-crfsuite, tokens": crfsuite_pipeline(tagger, gold, iterations),
             "herdner, text": lambda: list(tagger.pipe(texts)),
             "en_core_web_sm, text": ner,
             "spaCy tokenizer alone": tokenizer,
-        },
-        repeats,
-        time.process_time,
-    )
-    threads = {}
-    for name, sources in (("tokens", gold), ("text", texts)):
-        many: Sequence[str | Document] = [*sources] * 4
-        runs = {str(n): partial(lambda n, many: list(tagger.pipe(many, n_jobs=n)), n, many) for n in (1, 2)}
-        best = best_times(runs, 4 * repeats)
-        threads[name] = best["1"] / best["2"]
-    report = {
-        "corpus": Path(corpus).name, "documents": len(gold), "tokens": n_tokens, "calibration_exp_ns": calibration(),
-        "ns_per_token": {name: round(1e9 * seconds / n_tokens) for name, seconds in times.items()},
-        "times_python_crfsuite": times["python-crfsuite, tokens"] / times["herdner, tokens"],
-        "times_en_core_web_sm": times["en_core_web_sm, text"] / times["herdner, text"],
-        "two_threads_times_one": threads,
-    }  # fmt: skip
-    if as_json:
-        print(json.dumps(report, indent=1))
-        return
-    print(f"{report['corpus']}: {len(gold)} documents, {n_tokens} tokens; one libm exp: {calibration():.1f} ns")
-    for name, ns in report["ns_per_token"].items():
-        print(f"{name:26}{ns:>9,} ns per token")
-    print(f"tagging tokens: {report['times_python_crfsuite']:.1f} times python-crfsuite (target: 20)")
-    print(f"tagging text:   {report['times_en_core_web_sm']:.1f} times en_core_web_sm (target: 10)")
-    for name, ratio in threads.items():
-        print(f"two threads, {name + ':':8}{ratio:.2f} times one thread (target: 1.6)")
+        }
+        times = best_times(runs, repeats, time.process_time)
+        found = {name: Row("speed", name, 1e9 * seconds / n_tokens) for name, seconds in times.items()}
+        for name, peer, target in (
+            ("herdner, tokens", "python-crfsuite, tokens", 20.0), ("herdner, text", "en_core_web_sm, text", 10.0),
+        ):  # fmt: skip
+            found[name] = replace(found[name], value=times[peer] / times[name], unit=f"times {peer}", target=target)
+        return list(found.values())
+
+    def threads() -> list[Row]:
+        rows = []
+        for name, sources in (("tokens", gold), ("text", texts)):
+            many: Sequence[str | Document] = [*sources] * 4
+            runs = {str(n): partial(lambda n, many: list(tagger.pipe(many, n_jobs=n)), n, many) for n in (1, 2)}
+            best = best_times(runs, 4 * repeats)
+            ratio = best["1"] / best["2"]
+            rows.append(Row("threads", f"two threads, {name}", value=ratio, unit="times one thread", target=1.6))
+        return rows
+
+    size = f"; {Path(corpus).name}: {len(gold)} documents, {n_tokens} tokens, and ns for each"
+    report({"speed": speeds, "threads": threads}, False, as_json, size)
 
 
 if __name__ == "__main__":

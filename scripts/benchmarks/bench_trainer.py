@@ -14,18 +14,18 @@ The two objectives are compared on the weights that CRFsuite found: a lower one 
 from __future__ import annotations
 
 import gc
-import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from timing import AsJson, Repeats
+from timing import AsJson, Repeats, Row, report
 
 import herdner
 from herdner.corpora.reading import read
@@ -62,6 +62,12 @@ class Curve:
     def seconds_per_iteration(self) -> float:
         """Of the iterations after the first, as what comes before the first is set-up."""
         return (self.seconds[-1] - self.seconds[0]) / max(len(self.seconds) - 1, 1)
+
+    @property
+    def told(self) -> str:
+        """Its unit, and where the seconds went."""
+        steps = f"{len(self.losses)} iterations of {self.seconds_per_iteration:.3f} s after {self.seconds[0]:.1f} s"
+        return f"s ({self.processor:.1f} s of processors, {steps}; objective {self.losses[-1]:,.1f})"
 
     @property
     def iterating(self) -> float:
@@ -171,51 +177,29 @@ def main(
     goal, _ = ChainLikelihood(data, C2)(data.vector_of(found[0]))
     _check_same(goal, their_curve.losses[-1])
     our_curve = fastest(lambda: ours(task, goal, threads), repeats)
-    report: dict[str, Any] = {
-        "corpus": corpus.rpartition("/")[2], "documents": len(gold), "tokens": data.n_tokens,
-        "weights": int(np.size(data.vector_of(found[0]))), "objective": goal, "reached": our_curve.losses[-1] <= goal,
-        "crfsuite": _told(their_curve), "herdner": _told(our_curve),
-        "times_crfsuite": their_curve.total / our_curve.total,
-        "times_crfsuite_iterations_alone": their_curve.iterating / our_curve.iterating,
-        "fit_seconds": fit_seconds(gold, words) if fit else None,
-    }  # fmt: skip
-    if as_json:
-        curves = {"crfsuite": asdict(their_curve), "herdner": asdict(our_curve)}
-        print(json.dumps(report | {"curves": curves}, indent=1))
-        return
-    show(report)
+    reached = our_curve.losses[-1] <= goal
 
+    def rows() -> list[Row]:
+        found = [
+            Row("trainer", "CRFsuite", value=their_curve.total, unit=their_curve.told),
+            Row("trainer", "herdner", value=our_curve.total, unit=our_curve.told),
+            Row("trainer", "to CRFsuite's objective", value=their_curve.total / our_curve.total if reached else 0.0,
+                unit="times CRFsuite" if reached else "times CRFsuite: never as low", target=TARGET, stretch=STRETCH),
+            Row("trainer", "its iterations alone", value=their_curve.iterating / our_curve.iterating,
+                unit="times CRFsuite"),
+        ]  # fmt: skip
+        if fit:
+            found.append(Row("fit", "Tagger.fit, four folds and links", value=fit_seconds(gold, words), unit="s"))
+        return found
 
-def show(report: dict[str, Any]) -> None:
-    """The report as lines of text."""
-    size = f"{report['documents']} documents, {report['tokens']:,} tokens"
-    print(f"{report['corpus']}: {size}; objective {report['objective']:,.1f}")
-    for name in ("crfsuite", "herdner"):
-        told = report[name]
-        print(
-            f"{name:9}{told['seconds']:8.1f} s ({told['processor_seconds']:.1f} s of processors),"
-            f" {told['iterations']} iterations of {told['seconds_per_iteration']:.3f} s,"
-            f" {told['seconds_before']:.1f} s up to the first; objective {told['objective']:,.1f}"
-        )
-    verdict = f"{report['times_crfsuite']:.1f} times CRFsuite (target: {TARGET:g}, stretch {STRETCH:g})"
-    print(f"to CRFsuite's objective: {verdict if report['reached'] else 'never as low'}")
-    print(f"its iterations alone: {report['times_crfsuite_iterations_alone']:.1f} times")
-    if report["fit_seconds"] is not None:
-        print(f"Tagger.fit, four folds and links: {report['fit_seconds']:.1f} s")
+    size = f"{Path(corpus).name}: {len(gold)} documents, {data.n_tokens:,} tokens"
+    report({"trainer": rows}, False, as_json, f"; {size}; CRFsuite's objective {goal:,.1f}")
 
 
 def _check_same(ours: float, theirs: float) -> None:
     """The objective of CRFsuite's weights must be the one that CRFsuite says."""
     if abs(ours - theirs) > 1e-6 * abs(theirs):
         raise SystemExit(f"the objectives differ: {theirs} by CRFsuite, {ours} by herdner on the same weights")
-
-
-def _told(curve: Curve) -> dict[str, float]:
-    return {
-        "seconds": curve.total, "processor_seconds": curve.processor, "iterations": len(curve.losses),
-        "seconds_per_iteration": curve.seconds_per_iteration, "seconds_before": curve.seconds[0],
-        "objective": curve.losses[-1],
-    }  # fmt: skip
 
 
 if __name__ == "__main__":

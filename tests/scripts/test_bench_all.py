@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from bench_all import Figure, at, commands, figures, recorded, row, run
+from bench_all import Figure, commands, figures, recorded, row, run
 
 
 def test_a_figure_is_the_median_ratio_beside_the_lowest_and_the_highest():
-    runs = [{"a": {"ours": ours, "theirs": theirs}} for ours, theirs in ((2, 10), (1, 9), (4, 12))]
-    figure = Figure("work", "script", at("a", "ours"), "ns", "peer", at("a", "theirs"))
+    pairs = ((2, 10), (1, 9), (4, 12))
+    runs = [{"rows": [{"what": "ours", "ns": ours}, {"what": "theirs", "ns": theirs}]} for ours, theirs in pairs]
+    figure = Figure("work", "script", row("ours"), "ns", "peer", row("theirs"))
     assert figure.cells(runs) == ("work", "2 ns", "10, peer", "**5 times**", "3 to 9")
-    alone = Figure("work", "script", at("a", "ours"), "s")
+    alone = Figure("work", "script", row("ours"), "s")
     assert alone.cells(runs) == ("work", "**2** s", "", "", "1 to 4")
 
 
