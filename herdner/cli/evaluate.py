@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from herdner.cli.common import command, inference
 from herdner.cli.compare import compared
-from herdner.cli.gold import Gold, case_of, classes_of, parse_map, parse_sources, show, timed
+from herdner.cli.gold import Gold, classes_of, parse_map, parse_sources, show, timed
 from herdner.cli.options import (
     MAX_RESAMPLES,
     BackendOption,
@@ -21,7 +21,7 @@ from herdner.cli.options import (
     StrictOption,
     UnitOption,
 )
-from herdner.cli.usage import UsageError, unit_of
+from herdner.cli.usage import UsageError, is_given
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -68,7 +68,7 @@ def evaluate(
     resamples: ResamplesOption = None,
     map_: MapOption = None,
     case: Annotated[
-        str | None,
+        Literal["lower", "upper"] | None,
         typer.Option(metavar="lower|upper", help="Tag the text in lower case or in capitals, whatever it is in."),
     ] = None,
     consistency: Annotated[
@@ -93,7 +93,7 @@ def evaluate(
 
     check_scores()
     sources = parse_sources(files)
-    gold = Gold(sources, map_labels, parse_map(map_ or ()), case_of(case), strict)
+    gold = Gold(sources, map_labels, parse_map(map_ or ()), case, strict)
     if compare is None:
         if unit is not None:
             raise UsageError("--unit goes with --compare")
@@ -102,9 +102,9 @@ def evaluate(
         )
     else:
         for name in ("model", "backend", "set_", "consistency"):
-            if getattr(context.get_parameter_source(name), "name", "DEFAULT") != "DEFAULT":
+            if is_given(context, name):
                 raise UsageError(f"--{name.strip('_')}: with --compare, A and B say so: MODEL@BACKEND:KEY=VALUE")
-        tables = [compared(gold, compare, seed, 10_000 if resamples is None else resamples, unit_of(unit))]
+        tables = [compared(gold, compare, seed, 10_000 if resamples is None else resamples, unit)]
     if json_:
         more = {"consistency": tables[1].to_dict()} if len(tables) > 1 else {}
         print(json.dumps({**tables[0].to_dict(), **more}, ensure_ascii=False))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from herdner.cli.common import complain, progress
-from herdner.cli.usage import UsageError, check_choice, wrong_use
+from herdner.cli.usage import UsageError, wrong_use
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -44,14 +44,6 @@ class Gold:
         documents = read_gold(self.sources, tokenizer, mapped, labels=self.labels, strict=self.strict)
         check_known(documents, known, who, self.sources)
         return documents if self.case is None else [recased(document, self.case) for document in documents]
-
-
-def case_of(name: str | None) -> Case | None:
-    """What ``--case`` says; None where it is not given."""
-    if name is None:
-        return None
-    check_choice("--case", name, ("lower", "upper"))
-    return "lower" if name == "lower" else "upper"
 
 
 def timed(

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -41,7 +41,7 @@ PatternOption = Annotated[
     ),
 ]
 ErrorsOption = Annotated[
-    str | None,
+    Literal["skip", "replace", "fail"] | None,
     typer.Option(
         "--errors",
         metavar="skip|replace|fail",
@@ -53,7 +53,6 @@ ErrorsOption = Annotated[
 ColumnOption = Annotated[
     str, typer.Option("--column", help="Column of CSV, TSV and Parquet files that holds the texts.")
 ]
-ERRORS = ("skip", "replace", "fail")
 MESSAGES = 100  # about documents that fail; the rest are counted
 ENDINGS = 5  # of files that are left out, which are named
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -41,6 +41,7 @@ MapOption = Annotated[
     typer.Option("--map", metavar="OLD=NEW", help="Rename a class, everywhere; OLD= drops it. May be repeated."),
 ]
 UnitOption = Annotated[
-    str | None, typer.Option("--unit", help="Resample by document or sentence [default: document, if there are two].")
+    Literal["document", "sentence"] | None,
+    typer.Option("--unit", help="Resample by document or sentence [default: document, if there are two]."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]

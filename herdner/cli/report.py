@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,7 +20,7 @@ from herdner.cli.options import (
     StrictOption,
     UnitOption,
 )
-from herdner.cli.usage import UsageError, check_choice, check_encoding, check_not_input, check_writable, unit_of
+from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
 
 if TYPE_CHECKING:
     from herdner.corpora.reading import SourceFile
@@ -46,7 +46,8 @@ GoldClassesOption = Annotated[
     bool, typer.Option("--gold-classes", help="Leave out predicted classes that the gold standard does not have.")
 ]
 FormatOption = Annotated[
-    str | None, typer.Option("--format", "-f", help="md, html or json [default: by --output, else md].")
+    Literal["md", "html", "json"] | None,
+    typer.Option("--format", "-f", help="md, html or json [default: by --output, else md]."),
 ]
 OutputOption = Annotated[
     str | None, typer.Option("--output", "-o", help="Write this file (.md, .html, .json) instead of standard output.")
@@ -100,7 +101,6 @@ def report(
     labels = parse_map(map_ or ())
     sources, names = _sources(files, before, after, name)
     check_not_input(output, [source.path for source in sources])
-    resampled = unit_of(unit)
 
     from herdner.evaluation.report import WRITERS, Options, make_report
 
@@ -109,7 +109,7 @@ def report(
         sources, names, notes, map_labels=map_labels, encoding=encoding, labels=labels, gold_classes=gold_classes,
         strict=strict,
     )  # fmt: skip
-    options = Options(seed, resamples, resampled, mistakes, examples)
+    options = Options(seed, resamples, unit, mistakes, examples)
     with working("measuring"):
         made = make_report(sources[0].path, gold, predictions, options, notes)
     for note in made.notes:
@@ -162,7 +162,6 @@ def _missing() -> list[str]:
 def _format(format: str | None, output: str | None) -> str:
     """The one that is named, or that of the file's ending."""
     if format is not None:
-        check_choice("--format", format, ("md", "html", "json"))
         return format
     ending = Path(output or "").suffix.lower().lstrip(".")
     if ending not in ENDINGS:

@@ -11,7 +11,6 @@ import typer
 
 from herdner.cli.common import command, destination, inference, progress
 from herdner.cli.inputs import (
-    ERRORS,
     ColumnOption,
     ErrorsOption,
     FilesArgument,
@@ -24,7 +23,7 @@ from herdner.cli.inputs import (
 )
 from herdner.cli.names import FoldCaseOption, HardOption, NamesOption, StrengthOption, known_names
 from herdner.cli.options import BackendOption, EncodingOption, ModelOption, SeedOption, SetOption, StrictOption
-from herdner.cli.usage import UsageError, check_choice, check_encoding, check_not_input, check_writable
+from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -114,8 +113,6 @@ def tag(
     """
     check_encoding(encoding)
     report = Report()
-    if errors is not None:
-        check_choice("--errors", errors, ERRORS)
     inputs: list[Input] = []
     if cluster is None:
         inputs = expand(files or [], input_, pattern, errors)

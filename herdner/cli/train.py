@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -15,7 +15,7 @@ from herdner.base.files import replacing
 from herdner.cli.common import command, complain, progress
 from herdner.cli.gold import bare, classes_of, parse_map, parse_sources, read_gold, show
 from herdner.cli.options import MapLabelsOption, MapOption, StrictOption
-from herdner.cli.usage import UsageError, check_choice, check_figure, check_not_input, check_writable, wrong_use
+from herdner.cli.usage import UsageError, check_figure, check_not_input, check_writable, is_given, wrong_use
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -23,14 +23,9 @@ if TYPE_CHECKING:
     from herdner.crf.learning import Learner
     from herdner.crf.rules import Rule
     from herdner.crf.templates import Template
-    from herdner.ner.chains import TrainerName
     from herdner.ner.lexicon import Lexicon
     from herdner.text.document import Document
-    from herdner.text.tags import Scheme
     from herdner.text.tokenize import Tokenizer, TokenizerSettings
-
-WEIGHTS = ("float64", "float32", "float16")
-OBJECTIVES = ("pseudo-likelihood", "token-pseudo-likelihood", "piecewise", "mcmc")
 
 
 LexiconOption = Annotated[
@@ -89,7 +84,8 @@ LinkOption = Annotated[
     ),
 ]
 ObjectiveOption = Annotated[
-    str, typer.Option("--objective", help=f"What the links are learned by: {', '.join(OBJECTIVES)}.")
+    Literal["pseudo-likelihood", "token-pseudo-likelihood", "piecewise", "mcmc"],
+    typer.Option("--objective", help="What the links are learned by."),
 ]
 L2Option = Annotated[float, typer.Option("--l2", min=0, help="Weight of the squared L2 norm of the links' tables.")]
 JointOption = Annotated[bool, typer.Option("--joint", help="Learn the chain's transitions together with the links.")]
@@ -110,9 +106,15 @@ MinFreqOption = Annotated[
     int | None, typer.Option("--min-freq", min=1, help="Rarer features are left out [default: 2, with --base 1].")
 ]
 TrainerOption = Annotated[
-    str, typer.Option("--trainer", help="herdner or crfsuite: the same objective; L1 is always left to CRFsuite.")
+    Literal["herdner", "crfsuite"],
+    typer.Option("--trainer", help="Both have the same objective; L1 is always left to CRFsuite."),
 ]
-SchemeOption = Annotated[str, typer.Option("--scheme", help="Tag scheme inside the model: iobes, iob2, iob1 or bilou.")]
+SchemeOption = Annotated[
+    Literal["iobes", "iob2", "iob1", "bilou"], typer.Option("--scheme", help="Tag scheme inside the model.")
+]
+WeightsOption = Annotated[
+    Literal["float64", "float32", "float16"], typer.Option("--weights", help="How they are stored.")
+]
 LanguageOption = Annotated[str, typer.Option("--language", help="Language of the tokenizer and the word classes.")]
 
 
@@ -134,14 +136,14 @@ def train(
     trainer: TrainerOption = "herdner",
     scheme: SchemeOption = "iobes",
     link: LinkOption = None,
-    objective: ObjectiveOption = OBJECTIVES[0],
+    objective: ObjectiveOption = "pseudo-likelihood",
     l2: L2Option = 2.0,
     joint: JointOption = False,
     scaled: ScaledOption = False,
     folds: FoldsOption = 4,
     curve: CurveOption = None,
     particles: ParticlesOption = 0,
-    weights: Annotated[str, typer.Option("--weights", help=f"Stored as {', '.join(WEIGHTS)}.")] = "float32",
+    weights: WeightsOption = "float32",
     language: LanguageOption = "en",
     lexicon: LexiconOption = None,
     classes: ClassesOption = False,
@@ -158,7 +160,6 @@ def train(
     """
     from herdner import Tagger, Tokenizer
 
-    check_words(scheme, trainer, weights, objective)
     check_libraries(own_trainer=trainer == "herdner" and c1 == 0, scored=bool(dev))
     check_writable(output)
     check_figure(curve, "--figure")
@@ -173,9 +174,9 @@ def train(
     options = penalty(base, c1, c2, min_freq)
     tagger = Tagger(
         lexicon=word_knowledge(lexicon, language, classes, gazetteer or [], tokenizer) if adapted is None else None,
-        scheme=cast("Scheme", scheme) if adapted is None else adapted.model_.scheme, max_iterations=iterations,
+        scheme=scheme if adapted is None else adapted.model_.scheme, max_iterations=iterations,
         templates=templates if adapted is None else None, learner=learner, n_folds=folds, n_particles=particles,
-        tokenizer=rules, trainer=cast("TrainerName", trainer), **cast("dict[str, Any]", options),
+        tokenizer=rules, trainer=trainer, **cast("dict[str, Any]", options),
     )  # fmt: skip
     fit(tagger, documents, iterations, dev_documents, base=adapted, **counts)
     draw(tagger, curve)
@@ -187,17 +188,6 @@ def train(
         "options": {**options, "particles": particles, "links": linked}, "training_documents": len(documents),
     }  # fmt: skip
     finish(tagger, output, card, weights, dev_documents, [Path(path).name for path, _ in dev_sources])
-
-
-def check_words(scheme: str, trainer: str, weights: str, objective: str) -> None:
-    """Words that are not among the choices are wrong use."""
-    from herdner.ner.chains import TRAINERS
-    from herdner.text.tags import SCHEMES
-
-    check_choice("--scheme", scheme, SCHEMES)
-    check_choice("--trainer", trainer, TRAINERS)
-    check_choice("--weights", weights, WEIGHTS)
-    check_choice("--objective", objective, OBJECTIVES)
 
 
 def check_libraries(own_trainer: bool, scored: bool) -> None:
@@ -261,7 +251,7 @@ def base_of(context: typer.Context, base: str | None, language: str) -> tuple[Ta
     if base is None:
         return None, TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
     for name in ("scheme", "language", "lexicon", "classes", "gazetteer", "link", "scaled", "trainer", "c1"):
-        if getattr(context.get_parameter_source(name), "name", "DEFAULT") != "DEFAULT":
+        if is_given(context, name):
             raise UsageError(
                 f"--{name}: not with --base, whose tag scheme, language, words and links are kept, and which only"
                 " herdner's own trainer adapts"

@@ -8,14 +8,11 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from herdner.base.options import pair
-
-if TYPE_CHECKING:
-    from herdner.evaluation.compare import Unit
 
 # Typer's own base class; it lives in click or inside Typer, depending on Typer's version.
 UsageError: Any = typer.BadParameter.__mro__[1]
@@ -41,14 +38,26 @@ def wrong_use(option: str = "", see: str | None = None) -> Generator[None]:
 
 
 def plainly(error: Any) -> str:
-    """What a wrong use says, in words of our own where pydantic said it, by which Typer checks values."""
-    if type(error.__cause__).__name__ != "ValidationError":
+    """What a wrong use says, in words of our own where it is said of a value by Typer, or by pydantic behind it."""
+    if getattr(error, "param", None) is None:
         return error.format_message()
-    found = error.__cause__.errors()[0]
-    expected = _EXPECTED.get(found["type"])
+    option = error.param.opts[0]
+    value, of, words = error.message.removeprefix("Value error, ").partition(" is not one of ")
+    if of:
+        choices = words.rstrip(".").replace("'", "").split(", ")
+        expected = " or ".join(choices) if len(choices) == 2 else f"one of {', '.join(choices)}"
+        return f"{option} {value}: expected {expected}"
+    is_pydantic = type(error.__cause__).__name__ == "ValidationError"
+    found: dict[str, Any] = error.__cause__.errors()[0] if is_pydantic else {}
+    expected = _EXPECTED.get(found.get("type", ""))
     if expected is None:
-        return error.format_message().replace("Value error, ", "")
-    return f"{error.param.opts[0]} {found['input']}: expected {expected.format(**found.get('ctx', {}))}"
+        return error.format_message()
+    return f"{option} {found['input']!r}: expected {expected.format(**found.get('ctx', {}))}"
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether the user has set this parameter of the command."""
+    return getattr(context.get_parameter_source(name), "name", "DEFAULT") != "DEFAULT"
 
 
 def options_of(pairs: Sequence[str] | None, option: str = "--set") -> dict[str, str]:
@@ -94,21 +103,6 @@ def check_figure(path: Path | None, option: str) -> None:
         raise UsageError(f"{option} needs Matplotlib: pip install 'herdner[plot]'")
     if path.suffix.lower() not in FIGURES:
         raise UsageError(f"{option} {path}: expected an ending {', '.join(FIGURES[:-1])} or {FIGURES[-1]}")
-
-
-def check_choice(option: str, value: str, choices: Iterable[str]) -> None:
-    """A word that is not among the choices is wrong use."""
-    if value not in (known := tuple(choices)):
-        expected = " or ".join(known) if len(known) == 2 else f"one of {', '.join(known)}"
-        raise UsageError(f"{option} {value!r}: expected {expected}")
-
-
-def unit_of(name: str | None) -> Unit | None:
-    """What ``--unit`` says; None where it is not given."""
-    if name is None:
-        return None
-    check_choice("--unit", name, ("document", "sentence"))
-    return "sentence" if name == "sentence" else "document"
 
 
 def check_encoding(encoding: str) -> None:

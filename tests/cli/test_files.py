@@ -160,7 +160,8 @@ def test_names_below_a_confidence_are_left_out(call: Call, model: str, tmp_path:
     assert kept[0]["entities"] == [entity for entity in all_ if entity["confidence"] >= least]
     assert 0 < len(kept[0]["entities"]) < len(all_)
     told = one_line(call("tag", tmp_path / "a.txt", "-m", model, "--min-confidence", 1.5), 2)
-    assert told == "herdner: --min-confidence 1.5: expected at most 1 (see herdner tag --help)\n"
+    assert "--min-confidence" in told
+    assert "Input should" not in told, "those are words of pydantic"
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.html"])
