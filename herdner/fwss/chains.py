@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from herdner.base.arrays import Floats
 from herdner.base.checks import whole
 from herdner.base.seeds import Seed, generator
-from herdner.fwss.common import Batches, continued, given_points
-from herdner.fwss.optimisers import Diverged
+from herdner.fwss.common import Batches, continued, first_points
+from herdner.fwss.optimisers import check_finite
 from herdner.fwss.targets import Target, as_target
 from herdner.graph import DensityGraph
 from herdner.sampling import Points
@@ -54,8 +54,7 @@ def sgld(
             size = step_size * (1 + t) ** -decay
             x = x + size / 2 * batches.grad(x) + np.sqrt(size) * rng.normal(size=x.shape)
             t += 1
-            if not np.isfinite(x.sum()):
-                raise Diverged("sgld", int(np.flatnonzero(~np.isfinite(x).all(axis=1))[0]), step)
+            check_finite(x, "sgld", step)
             if step >= first and (step - first) % every == every - 1:
                 kept.append(x)
     samples = np.concatenate(kept)[:n]
@@ -182,11 +181,6 @@ def _states(
         # Samples lie chain by chain in turn, so that the chain of each is its place modulo n.
         last = np.arange(len(before) - n, len(before))
         return before.x[last[np.argsort(last % n)]], True
-    if isinstance(init, str):
-        if init != "prior":
-            raise ValueError(f"init must be 'prior' or points [chains, d], not {init!r}")
-        return given_points(target.prior(rng, n), target, "the prior's draws"), False
-    points = given_points(init, target, "init")
-    if len(points) != n:
-        raise ValueError(f"init must hold a point for each of the {n} chains, not {len(points)}")
-    return points, False
+    if not isinstance(init, str) and np.shape(init)[:1] != (n,):
+        raise ValueError(f"init must hold a point for each of the {n} chains, not have shape {np.shape(init)}")
+    return first_points(init, target, n, rng), False

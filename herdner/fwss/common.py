@@ -54,13 +54,23 @@ def check_start(density: DensityGraph, x: Floats) -> None:
         )
 
 
-def given_points(x: ArrayLike, target: Target, name: str) -> Floats:
+def given_points(x: Points | ArrayLike, target: Target, name: str) -> Floats:
     """Points [N, d] that the density is finite at; ValueError otherwise."""
-    points = as_points(x, name)
+    points = as_points(x.x if isinstance(x, Points) else x, name)
     if points.shape[1] != target.dim:
         raise ValueError(f"{name} must have shape [N, {target.dim}] for this target, not {points.shape}")
     check_start(target.density, points)
     return points
+
+
+def first_points(init: ArrayLike, target: Target, n: int, rng: np.random.Generator) -> Floats:
+    """[n, d]: the first points of ``init``, [M, d] or "prior", for none; where they are fewer, draws of the prior."""
+    if isinstance(init, str) and init != "prior":
+        raise ValueError(f"init must be 'prior' or points [M, d], not {init!r}")
+    points = np.empty((0, target.dim)) if isinstance(init, str) else given_points(init, target, "init")[:n]
+    if len(points) == n:
+        return points
+    return given_points(np.concatenate([points, target.prior(rng, n - len(points))]), target, "the prior's draws")
 
 
 def continued(start: Points | None, target: Target, n: int, name: str = "n_particles") -> Points:

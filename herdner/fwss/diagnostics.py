@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdner.fwss.kernels import KernelMean, SampleMean, as_kernel_mean, as_points, check_bandwidth
+from herdner.fwss.kernels import KernelMean, SampleMean, as_kernel_mean, as_points, fixed_bandwidth
 
 
 def mmd2(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float, weights: ArrayLike | None = None) -> float:
@@ -14,10 +14,7 @@ def mmd2(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float, weights:
     Weights are 1 / N by default. In blocks: memory O(N + M). Tiny negative values are rounding.
     """
     points = as_points(x, "points")
-    h = check_bandwidth(bandwidth)
-    if isinstance(h, str):
-        raise ValueError(f"bandwidth must be a number here, not {bandwidth!r}; MMD^2 depends on it")
-    own, mean = SampleMean(points, weights), as_kernel_mean(truth)  # type: ignore[arg-type]
+    own, mean, h = SampleMean(points, weights), as_kernel_mean(truth), fixed_bandwidth(bandwidth)  # type: ignore[arg-type]
     return mean.squared_norm(h) - 2 * float(own.weights @ mean.at(points, h)) + own.squared_norm(h)
 
 

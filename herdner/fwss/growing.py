@@ -22,9 +22,9 @@ from herdner.fwss.common import (
     find_mode,
     given_points,
 )
-from herdner.fwss.kernels import KernelMean, check_bandwidth, squared_distances
-from herdner.fwss.optimisers import Adam, Diverged, Optimiser
-from herdner.fwss.stein import SteinField
+from herdner.fwss.kernels import KernelMean, check_bandwidth, median_bandwidth, squared_distances
+from herdner.fwss.optimisers import Adam, Optimiser, check_finite
+from herdner.fwss.stein import SteinField, ksd_bandwidth
 from herdner.fwss.steps import Taken, make_rule
 from herdner.fwss.targets import Target, as_target
 from herdner.sampling import Points
@@ -133,18 +133,16 @@ class Growing:
         n, rule = self.n, self.plan.bandwidth
         if not isinstance(rule, str) or not n or not (n < 4 or _quarters(n) > _quarters(n - 1)):
             return
-        by = rule if n > 1 else "median"  # KSD needs points with scores
-        scores = self.scores
-        points = self.x if by == "ksd" else np.concatenate([self.x, x])
-        self.bandwidth = chosen_bandwidth(by, points, scores)
+        if rule == "ksd" and n > 1:
+            self.bandwidth = ksd_bandwidth(self.x, self.scores)
+        else:
+            self.bandwidth = median_bandwidth(np.concatenate([self.x, x]))  # KSD needs points with scores
         self.weights = self.rule.restart(self.x, self.scores, self.bandwidth, self.weights)
 
     def keep(self, x: Floats) -> None:
         """Adds particles [B, d] and gives all their weights."""
         scores = self.batches.exact(x)
-        wrong = np.flatnonzero(~(np.isfinite(x).all(axis=1) & np.isfinite(scores).all(axis=1)))
-        if len(wrong):
-            raise Diverged("fwss", self.n + int(wrong[0]), self.plan.n_steps)
+        check_finite(np.hstack([x, scores]), "fwss", self.plan.n_steps, self.n)
         n, n_new = self.n, len(x)
         self._x[n : n + n_new], self._scores[n : n + n_new] = x, scores
         self.n += n_new
@@ -184,8 +182,13 @@ def grow(run: Growing, n: int, oracle: Oracle, start_at: Callable[[Growing, int]
 
 def approximate_lmo(run: Growing, x: Floats, seed: int) -> Floats:
     """[B, d]: the particles moved along the field of all (Alg. 2)."""
+    return moved_along(run, x, run.field(len(x)), seed)
+
+
+def moved_along(run: Growing, x: Floats, field: Callable[[Floats], Floats] | None, seed: int) -> Floats:
+    """[B, d]: the particles moved along a field, and their own scores."""
     ascent = Ascent(run, seed)
-    moved = ascent.go(x, run.field(len(x)), run.plan.n_steps)
+    moved = ascent.go(x, field, run.plan.n_steps)
     run.batches.n_gradients += ascent.batches.n_gradients
     return moved
 
@@ -214,9 +217,7 @@ class Ascent:
                 if field is not None:
                     direction += field(part)
                 part = part + self._move(direction)
-                if not np.isfinite(part.sum()):
-                    wrong = int(np.flatnonzero(~np.isfinite(part).all(axis=1))[0]) if n_new > 1 else 0
-                    raise Diverged("fwss", run.n + wrong, self._done)
+                check_finite(part, "fwss", self._done, run.n)
                 x[:, at] = part
                 self._done += 1
         return x[:, at]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, Int64s
 
 _CELLS = 2**20  # of a block of a Gram matrix, so that memory stays O(N)
 _MEDIAN_POINTS = 512
@@ -117,8 +118,7 @@ def median_bandwidth(x: ArrayLike) -> float:
     """
     points = as_points(x, "points")
     n = len(points)
-    if n > _MEDIAN_POINTS:
-        points = points[np.linspace(0, n - 1, _MEDIAN_POINTS).astype(np.int64)]
+    points = points[evenly(n, _MEDIAN_POINTS)]
     distances = squared_distances(points, points)[np.triu_indices(len(points), 1)]
     middle = float(np.median(distances)) if distances.size else 0.0
     if middle <= 0:
@@ -127,15 +127,28 @@ def median_bandwidth(x: ArrayLike) -> float:
     return float(np.sqrt(middle / (2 * np.log(n + 1))))
 
 
-def check_bandwidth(bandwidth: float | str) -> float | str:
-    """A positive number or the name of a rule; ValueError otherwise."""
+def check_bandwidth(bandwidth: float | str, rules: Sequence[str] = ("median", "ksd")) -> float | str:
+    """A positive number or the name of one of the ``rules``; ValueError otherwise."""
     if isinstance(bandwidth, str):
-        if bandwidth not in ("median", "ksd"):
-            raise ValueError(f"bandwidth must be a number above 0, 'median' or 'ksd', not {bandwidth!r}")
+        if bandwidth not in rules:
+            *most, last = ["a number above 0", *map(repr, rules)]
+            raise ValueError(f"bandwidth must be {', '.join(most)} or {last}, not {bandwidth!r}")
         return bandwidth
     if not np.isfinite(bandwidth) or bandwidth <= 0:
-        raise ValueError(f"bandwidth must be a number above 0, not {bandwidth}; 'median' finds one")
+        raise ValueError(f"bandwidth must be a number above 0, not {bandwidth}; median_bandwidth(x) finds one")
     return float(bandwidth)
+
+
+def fixed_bandwidth(bandwidth: float) -> float:
+    """A positive number; ValueError otherwise, for the name of a rule too."""
+    if isinstance(bandwidth, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
+        raise ValueError(f"bandwidth must be a number here, not {bandwidth!r}; median_bandwidth(x) finds one")
+    return float(check_bandwidth(bandwidth))
+
+
+def evenly(n: int, most: int) -> Int64s:
+    """The places among n of at most so many of them, evenly spaced."""
+    return np.linspace(0, n - 1, min(n, most)).astype(np.int64)
 
 
 def as_points(x: ArrayLike, name: str) -> Floats:

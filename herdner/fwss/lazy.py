@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed
-from herdner.fwss.common import chosen_bandwidth, given_points
+from herdner.fwss.common import chosen_bandwidth, chosen_mean, given_points
 from herdner.fwss.growing import Growing, Recipe, approximate_lmo
 from herdner.fwss.kernels import KernelMean, SampleMean, rbf
 from herdner.fwss.quadrature import stein_weights
@@ -45,7 +45,7 @@ def lazy_fwss(
     one not a number), of which `MarginalPolytope.lazy_bound` speaks.
     """
     chosen = as_target(target)
-    points = given_points(cache.x if isinstance(cache, Points) else cache, chosen, "cache")
+    points = given_points(cache, chosen, "cache")
     scores = chosen.density.grad(points)
     options.setdefault("n_steps", 10)
     plan = Recipe(**options)
@@ -54,8 +54,8 @@ def lazy_fwss(
     if not accuracy >= 1:
         raise ValueError(f"accuracy must be a number of at least 1, not {accuracy}")
     bandwidth = float(chosen_bandwidth(plan.bandwidth, points, scores))
-    mean = plan.kernel_mean if plan.kernel_mean is not None else chosen.kernel_mean
-    if mean is None or (isinstance(mean, str) and mean == "stein"):
+    mean = chosen_mean(plan.kernel_mean, chosen)
+    if mean is None:
         mean = SampleMean(points, stein_weights(points, scores, bandwidth))
     plan = replace(plan, bandwidth=bandwidth, kernel_mean=mean)
     run = Growing(chosen, plan, start, n_particles, seed)

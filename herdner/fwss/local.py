@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed
-from herdner.fwss.growing import Ascent, Growing, Recipe, grow
-from herdner.fwss.kernels import check_bandwidth
+from herdner.fwss.growing import Growing, Recipe, grow, moved_along
+from herdner.fwss.kernels import check_bandwidth, evenly
 from herdner.fwss.optimisers import Adam, Optimiser
 from herdner.fwss.targets import Target
 from herdner.sampling import Points
@@ -41,21 +41,16 @@ def local_fwss(
     Args:
         bandwidth: One for all variables, or "median", the rule applied to each.
     """
-    if check_bandwidth(bandwidth) == "ksd":
-        raise ValueError("local_fwss has a bandwidth for each variable: a number above 0 or 'median'")
+    rule = check_bandwidth(bandwidth, ["median"])
     if isinstance(init, str) and init != "prior":
         raise ValueError(f"init must be 'prior' or points [M, d], not {init!r}")
     plan = Recipe(step="constant", init=init, n_steps=n_steps, optimiser=optimiser, bandwidth=1.0)
 
     def oracle(run: Growing, x: Floats, seed: int) -> Floats:
-        ascent, field = Ascent(run, seed), None
-        if run.n:
-            median = isinstance(bandwidth, str)
-            each = bandwidths(np.concatenate([run.x, x])) if median else np.full(x.shape[1], bandwidth)
-            field = LocalField(run.x, run.pull(1), run.scores, each)
-        moved = ascent.go(x, field, n_steps)
-        run.batches.n_gradients += ascent.batches.n_gradients
-        return moved
+        if not run.n:
+            return moved_along(run, x, None, seed)
+        each = bandwidths(np.concatenate([run.x, x])) if isinstance(rule, str) else np.full(x.shape[1], rule)
+        return moved_along(run, x, LocalField(run.x, run.pull(1), run.scores, each), seed)
 
     points = grow(Growing(target, plan, start, n_particles, seed), n_particles, oracle)
     history = {"seconds": points.history["seconds"]}
@@ -82,8 +77,7 @@ class LocalField:
 def bandwidths(x: Floats) -> Floats:
     """[d]: the median rule (`median_bandwidth`) for each variable of points [N, d], of 64 of them at most."""
     n = len(x)
-    if n > _MEDIAN_POINTS:
-        x = x[np.linspace(0, n - 1, _MEDIAN_POINTS).astype(np.int64)]
+    x = x[evenly(n, _MEDIAN_POINTS)]
     i, j = np.triu_indices(len(x), 1)
     middle = np.median((x[i] - x[j]) ** 2, axis=0) if len(i) else np.zeros(x.shape[1])
     return np.where(middle > 0, np.sqrt(middle / (2 * np.log(n + 1))), 1.0)

@@ -14,15 +14,22 @@ Mover = Callable[[Floats], Floats]
 
 
 class Diverged(ArithmeticError):
-    """A sampler's numbers left the finite ones: ``particle`` (None: all move together), at ``step``."""
+    """A sampler's numbers left the finite ones: those of ``particle``, at ``step``."""
 
-    def __init__(self, sampler: str, particle: int | None, step: int) -> None:
-        who = "" if particle is None else f"particle {particle}, "
+    def __init__(self, sampler: str, particle: int, step: int) -> None:
         super().__init__(
-            f"{sampler} diverged: {who}step {step}: a position or gradient is not finite; lower the optimiser's rate"
-            " or the step size, or scale the variables"
+            f"{sampler} diverged: particle {particle}, step {step}: a position or gradient is not finite; lower the"
+            " optimiser's rate or the step size, or scale the variables"
         )
         self.particle, self.step = particle, step
+
+
+def check_finite(x: Floats, sampler: str, step: int, first: int = 0) -> None:
+    """Diverged where points x [P, d] are not all finite; they are the particles from ``first`` on."""
+    if not np.isfinite(x.sum()):
+        wrong = np.flatnonzero(~np.isfinite(x).all(axis=1))
+        if len(wrong):
+            raise Diverged(sampler, first + int(wrong[0]), step)
 
 
 class Optimiser(Protocol):

@@ -21,7 +21,7 @@ class MarginalPolytope:
 
     Attributes:
         diameter: D, the largest distance of two of the kernels.
-        radius: R, of the largest ball around mu_p that the hull holds, within its affine hull.
+        radius: R, of the largest ball around mu_p (printed "smallest") that the hull holds, within its affine hull.
     """
 
     diameter: float

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, solve_triangular  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.base.arrays import Floats
-from herdner.fwss.kernels import KernelMean, as_kernel_mean, as_points, check_bandwidth, gram
+from herdner.fwss.kernels import KernelMean, as_kernel_mean, as_points, fixed_bandwidth, gram
 from herdner.fwss.stein import stein_kernel
 
 _FIRST_JITTER, _LAST_JITTER = 1e-13, 1e-4  # relative to the mean of the diagonal
@@ -127,9 +127,7 @@ def quadrature_variance(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: 
 
 def _system(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float) -> tuple[KernelMean, Floats, GramSystem]:
     """(mu_p, z [N], K) for checked points."""
-    points, h, mean = as_points(x, "points"), check_bandwidth(bandwidth), as_kernel_mean(truth)
-    if isinstance(h, str):
-        raise ValueError(f"bandwidth must be a number here, not {bandwidth!r}; median_bandwidth(x) finds one")
+    points, h, mean = as_points(x, "points"), fixed_bandwidth(bandwidth), as_kernel_mean(truth)
     refuse_duplicates(points)
     return mean, mean.at(points, h), GramSystem(gram(points, h))
 

@@ -141,7 +141,7 @@ def cached_fwss(
     """
     options.setdefault("n_steps", 10)
     run = Growing(target, Recipe(**options), start, n_particles, seed)
-    left = given_points(cache.x if isinstance(cache, Points) else cache, run.target, "cache")
+    left = given_points(cache, run.target, "cache")
     scores = run.batches.exact(left)
 
     def start_at(run: Growing, n_new: int) -> Floats:

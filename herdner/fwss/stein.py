@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
-from herdner.fwss.kernels import as_points, median_bandwidth, squared_distances
+from herdner.fwss.kernels import as_points, evenly, median_bandwidth, squared_distances
 
 _CELLS = 2**20
 _BANDWIDTH_POINTS = 512
@@ -100,9 +100,8 @@ def ksd_bandwidth(x: ArrayLike, scores: ArrayLike, n_steps: int = 30, rate: floa
     points near balance is almost 0, so that its minimum alone says nothing. Beyond 512 points it looks at 512 of them.
     """
     points, s = as_points(x, "points"), np.asarray(scores, float)
-    if len(points) > _BANDWIDTH_POINTS:
-        some = np.linspace(0, len(points) - 1, _BANDWIDTH_POINTS).astype(np.int64)
-        points, s = points[some], s[some]
+    some = evenly(len(points), _BANDWIDTH_POINTS)
+    points, s = points[some], s[some]
     start = log_h = float(np.log(median_bandwidth(points)))
     for _ in range(n_steps):
         value, slope = _ksd_squared(points, s, float(np.exp(log_h)))

@@ -14,7 +14,7 @@ from herdner.base.arrays import Floats
 from herdner.base.checks import whole
 from herdner.base.seeds import Seed, generator
 from herdner.fwss.common import Batches, check_start, continued, find_mode
-from herdner.fwss.kernels import check_bandwidth
+from herdner.fwss.kernels import fixed_bandwidth
 from herdner.fwss.stein import stein_kernel
 from herdner.fwss.targets import Target, as_target
 from herdner.sampling import Points
@@ -49,9 +49,7 @@ def stein_points(
             points an axis over ``box`` [d, 2], lower and upper ends.
     """
     chosen, rng = as_target(target), generator(seed)
-    n, h = whole(n_particles, "n_particles"), check_bandwidth(bandwidth)
-    if isinstance(h, str):
-        raise ValueError(f"stein_points needs a number as bandwidth, not {bandwidth!r}: median_bandwidth(x) finds one")
+    n, h = whole(n_particles, "n_particles"), fixed_bandwidth(bandwidth)
     if search not in ("monte-carlo", "grid", "nelder-mead"):
         raise ValueError(f"search must be 'monte-carlo', 'grid' or 'nelder-mead', not {search!r}")
     if objective not in ("greedy", "herding"):

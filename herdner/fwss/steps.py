@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -10,8 +11,6 @@ from herdner.base.arrays import Floats
 from herdner.fwss.kernels import KernelMean, gram, rbf
 from herdner.fwss.quadrature import GramSystem, least_ksd, refuse_duplicates
 from herdner.fwss.stein import stein_kernel
-
-STEPS = ("constant", "line-search", "away", "pairwise", "fully-corrective")
 
 
 class Taken(NamedTuple):
@@ -96,7 +95,9 @@ class ConstantStep:
 
 
 class LineSearch:
-    """lambda = <mu - mu_p, mu - g> / |mu - g|^2, between 0 and 1 (FWSS18 eq. 10); g is the new particle's kernel."""
+    """lambda = <mu - mu_p, mu - g> / |mu - g|^2, between 0 and 1 (FWSS18 eq. 10, which prints another
+    denominator); g is the new particle's kernel.
+    """
 
     def __init__(self, mean: KernelMean | None) -> None:
         self.embedding, self.jitter = Embedding(mean), 0.0
@@ -232,14 +233,15 @@ def gap_to(matrix: Floats, z: Floats, weights: Floats, particle: int) -> tuple[f
 
 def make_rule(step: str, mean: KernelMean | None) -> StepRule:
     """The rule of this name; ValueError where there is none."""
-    if step == "constant":
-        return ConstantStep()
-    if step == "line-search":
-        return LineSearch(mean)
-    if step == "away":
-        return AwaySteps(mean)
-    if step == "pairwise":
-        return PairwiseSteps(mean)
-    if step == "fully-corrective":
-        return FullyCorrective(mean)
-    raise ValueError(f"step must be one of {', '.join(map(repr, STEPS))}, not {step!r}")
+    if step not in _RULES:
+        raise ValueError(f"step must be one of {', '.join(map(repr, _RULES))}, not {step!r}")
+    return _RULES[step](mean)
+
+
+_RULES: Mapping[str, Callable[[KernelMean | None], StepRule]] = {
+    "constant": lambda _: ConstantStep(),
+    "line-search": LineSearch,
+    "away": AwaySteps,
+    "pairwise": PairwiseSteps,
+    "fully-corrective": FullyCorrective,
+}

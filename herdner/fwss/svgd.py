@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from herdner.base.arrays import Floats
 from herdner.base.checks import whole
 from herdner.base.seeds import Seed, generator
-from herdner.fwss.common import Batches, chosen_bandwidth, continued, given_points
+from herdner.fwss.common import Batches, chosen_bandwidth, continued, first_points
 from herdner.fwss.kernels import check_bandwidth
-from herdner.fwss.optimisers import Adam, Diverged, Optimiser
+from herdner.fwss.optimisers import Adam, Optimiser, check_finite
 from herdner.fwss.stein import SteinField
 from herdner.fwss.targets import Target, as_target
 from herdner.sampling import Points
@@ -46,7 +46,7 @@ def svgd(
     n, rule = whole(n_particles, "n_particles"), check_bandwidth(bandwidth)
     whole(n_iterations, "n_iterations", 0)
     before = continued(start, chosen, n)
-    x = np.concatenate([before.x, _more(chosen, n - len(before), init, rng)])
+    x = np.concatenate([before.x, first_points(init, chosen, n - len(before), rng)])
     batches = Batches(chosen.density, batch_size, rng)
     move, weights, h = optimiser.begin(n_iterations), np.full(n, 1 / n), 1.0
     used: list[float] = []
@@ -57,9 +57,7 @@ def svgd(
             if iteration % _BANDWIDTH_EVERY == 0:
                 h = chosen_bandwidth(rule, x, scores)
             x = x + move(SteinField(x, weights, scores, h)(x))
-            if not np.isfinite(x.sum()):
-                wrong = int(np.flatnonzero(~np.isfinite(x).all(axis=1))[0])
-                raise Diverged("svgd", wrong, iteration)
+            check_finite(x, "svgd", iteration)
             used.append(h)
             if watch is not None:
                 now = time.perf_counter()
@@ -69,16 +67,3 @@ def svgd(
     history = {"bandwidth": np.append(before.history.get("bandwidth", np.empty(0)), used)}
     seconds = before.seconds + time.perf_counter() - began - watched
     return Points(x, weights, scores, history, before.n_gradients + batches.n_gradients, seconds)
-
-
-def _more(target: Target, n: int, init: Literal["prior"] | ArrayLike, rng: np.random.Generator) -> Floats:
-    """[n, d]: the particles to begin with."""
-    if isinstance(init, str):
-        if init != "prior":
-            raise ValueError(f"init must be 'prior' or points [M, d], not {init!r}")
-        points = np.empty((0, target.dim))
-    else:
-        points = given_points(init, target, "init")[:n]
-    if len(points) == n:
-        return points
-    return given_points(np.concatenate([points, target.prior(rng, n - len(points))]), target, "the prior's draws")

@@ -242,7 +242,7 @@ TWICE = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
         (lambda: svgd(ELEVEN, 0), "n_particles must be a whole number of at least 1, not 0"),
         (lambda: hmc(ELEVEN, 0), "n_samples must be a whole number of at least 1"),
         (lambda: stein_points(ELEVEN, 2.5), "n_particles must be a whole number"),
-        (lambda: fwss(ELEVEN, 3, bandwidth=0), "bandwidth must be a number above 0, not 0; 'median' finds one"),
+        (lambda: fwss(ELEVEN, 3, bandwidth=0), "bandwidth must be a number above 0, not 0; median_bandwidth"),
         (lambda: svgd(ELEVEN, 3, bandwidth=-1.0), "bandwidth must be a number above 0"),
         (lambda: mmd2(TWICE, TWICE, 0.0), "bandwidth must be a number above 0"),
         (lambda: fwss(ELEVEN, 3, bandwidth="mean"), "must be a number above 0, 'median' or 'ksd', not 'mean'"),
@@ -276,7 +276,7 @@ TWICE = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
         (lambda: ksd(TWICE, TWICE[:2], 1.0), "scores must have the shape of the points"),
         (lambda: effective_sample_size([0.0, 0.0]), "must not all be 0"),
         (lambda: SampleMean(TWICE, np.ones(2)), "one number for each of the 3 samples"),
-        (lambda: hmc(ELEVEN, 3, init=TWICE), "a point for each of the 4 chains, not 3"),
+        (lambda: hmc(ELEVEN, 3, init=TWICE), "a point for each of the 4 chains, not have shape"),
         (lambda: sgld(ELEVEN, 3, step_size=0.0), "step_size must be above 0"),
     ],
 )  # fmt: skip
