@@ -4,7 +4,6 @@ from herdner.graph.linked_chains import LinkedChains
 class SumProduct:
     marginals: Floats
     log_zs: Floats
-    n_stale: int
     n_updates: int
     fault: int
     def __init__(self, chains: LinkedChains, damping: float, tolerance: float) -> None: ...

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.checks import check_variables
+from herdner.base.extras import extra
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -82,10 +83,6 @@ def _of_indicator(arviz: Any, draws: Floats) -> tuple[float, float]:
 
 
 def _arviz() -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # news of another major version, which we do not allow
-            import arviz
-    except ImportError:
-        raise ImportError("this needs ArviZ: pip install 'herdner[arviz]'") from None
-    return arviz
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # news of another major version, which we do not allow
+        return extra("arviz", "this needs ArviZ", "arviz")

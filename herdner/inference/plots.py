@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
 from herdner.base.checks import check_variables
+from herdner.base.extras import extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,8 +104,4 @@ def _colours(n: int) -> Any:
 def axes(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise ImportError("figures need Matplotlib: pip install 'herdner[plot]'") from None
-    return pyplot.subplots(layout="constrained")[1]
+    return extra("matplotlib.pyplot", "figures need Matplotlib", "plot").subplots(layout="constrained")[1]

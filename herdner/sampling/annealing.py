@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,43 +31,27 @@ class Annealing(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Linear(Annealing):
-    """Equal steps from ``start`` to ``end``, each finite and at least 0: the annealed Gibbs of HG16 Sec. 4.4."""
+class Between(Annealing):
+    """From ``start`` to ``end`` in equal steps ("linear", the annealed Gibbs of HG16 Sec. 4.4) or ratios."""
 
-    start: float = 0.1
-    end: float = 1.0
+    kind: Literal["linear", "geometric"]
+    start: float
+    end: float
 
     def __post_init__(self) -> None:
         for name, beta in (("start", self.start), ("end", self.end)):
             if not (math.isfinite(beta) and beta >= 0):
-                raise ValueError(f"linear: {name} must be a finite inverse temperature of at least 0, not {beta}")
+                raise ValueError(f"{self.kind}: {name} must be a finite inverse temperature of at least 0, not {beta}")
+            if beta == 0 and self.kind == "geometric":
+                raise ValueError(f"geometric: {name} must be above 0, not {beta}; linear may use 0")
 
     def __str__(self) -> str:
-        return f"linear({self.start}, {self.end})"
+        return f"{self.kind}({self.start}, {self.end})"
 
     def betas(self, n_sweeps: int) -> Floats:
-        return np.linspace(self.start, self.end, n_sweeps) if n_sweeps > 1 else np.full(n_sweeps, float(self.end))
-
-
-@dataclass(frozen=True, slots=True)
-class Geometric(Annealing):
-    """Equal ratios from ``start`` to ``end``, each finite and above 0."""
-
-    start: float = 0.1
-    end: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name, beta in (("start", self.start), ("end", self.end)):
-            if not (math.isfinite(beta) and beta > 0):
-                raise ValueError(
-                    f"geometric: {name} must be a finite inverse temperature above 0, not {beta}; linear may use 0"
-                )
-
-    def __str__(self) -> str:
-        return f"geometric({self.start}, {self.end})"
-
-    def betas(self, n_sweeps: int) -> Floats:
-        return np.geomspace(self.start, self.end, n_sweeps) if n_sweeps > 1 else np.full(n_sweeps, float(self.end))
+        if n_sweeps <= 1:
+            return np.full(n_sweeps, float(self.end))
+        return (np.linspace if self.kind == "linear" else np.geomspace)(self.start, self.end, n_sweeps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,14 +82,14 @@ class Given(Annealing):
         return self.values
 
 
-def linear(start: float = 0.1, end: float = 1.0) -> Linear:
-    """Inverse temperatures in equal steps from ``start`` to ``end``."""
-    return Linear(start, end)
+def linear(start: float = 0.1, end: float = 1.0) -> Annealing:
+    """Inverse temperatures in equal steps from ``start`` to ``end``, each finite and at least 0 (HG16 Sec. 4.4)."""
+    return Between("linear", start, end)
 
 
-def geometric(start: float = 0.1, end: float = 1.0) -> Geometric:
-    """Inverse temperatures in equal ratios from ``start`` to ``end``, both above 0."""
-    return Geometric(start, end)
+def geometric(start: float = 0.1, end: float = 1.0) -> Annealing:
+    """Inverse temperatures in equal ratios from ``start`` to ``end``, each finite and above 0."""
+    return Between("geometric", start, end)
 
 
 def as_annealing(value: Annealing | ArrayLike | str | None) -> Annealing:
@@ -117,8 +101,8 @@ def as_annealing(value: Annealing | ArrayLike | str | None) -> Annealing:
     if isinstance(value, Annealing):
         return value
     if value is None:
-        return Linear(1.0, 1.0)
+        return linear(1.0, 1.0)
     if isinstance(value, str):
         return Annealing.from_text(value)
     array = frozen(value, np.float64, "annealing")
-    return Given(array) if array.ndim else Linear(float(array), float(array))
+    return Given(array) if array.ndim else linear(float(array), float(array))

@@ -10,7 +10,7 @@ import pytest
 
 from herdner.inference import BACKENDS, describe_backend, make_backend, registry
 from herdner.sampling import Annealing, as_annealing, linear
-from herdner.sampling.annealing import Linear
+from herdner.sampling.annealing import Annealing
 
 
 def test_every_backend_is_described():
@@ -38,7 +38,7 @@ def test_options_may_be_text():
         ("exact", {"max_states": "many"}, "max_states must be a whole number, not 'many'"),
         ("exact", {"max_states": 2.5}, "max_states must be a whole number, not 2.5"),
         ("exact", {"max_states": True}, "max_states must be a whole number, not True"),
-        ("exact", {"max_states": 0}, "backend exact: max_states must be at least 1, not 0"),
+        ("exact", {"max_states": 0}, "backend exact: max_states must be a whole number of at least 1, not 0"),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(name, options, message):
@@ -59,7 +59,7 @@ class Sampler:
     order: Literal["raster", "random"] = "raster"
     note: str = ""
     annealing: Annealing | None = None
-    start: Linear = dataclasses.field(default_factory=lambda: linear(0, 2))
+    start: Annealing = dataclasses.field(default_factory=lambda: linear(0, 2))
 
 
 def cautious(n_sweeps: int = 7, *, bound: float = math.inf, annealing: Annealing = STEEP) -> Sampler:

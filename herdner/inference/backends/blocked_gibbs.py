@@ -9,10 +9,10 @@ from typing import ClassVar
 from numpy.typing import ArrayLike
 
 from herdner.base.seeds import Seed, generator
-from herdner.graph.tables import Graph, compile_tables
+from herdner.graph.tables import Graph
 from herdner.inference.backend import SAMPLES, Takes
 from herdner.inference.gibbs.blocks import Blocks
-from herdner.inference.gibbs.run import sample
+from herdner.inference.gibbs.run import sample, to_sample
 from herdner.inference.result import Result
 from herdner.sampling.annealing import Annealing, as_annealing
 from herdner.sampling.plan import Plan
@@ -84,8 +84,6 @@ class BlockedGibbs:
             UnsupportedGraph: A factor joins more than two variables.
         """
         began = perf_counter()
-        compiled = compile_tables(graph)
-        if not len(compiled.sizes):
-            raise ValueError("the graph has no variables; a sampler needs at least one")
+        compiled = to_sample(graph)
         plan = self._plan() if record is None else replace(self._plan(), record=record)
         return sample(plan, compiled, generator(seed), start, began, Blocks.of(compiled))

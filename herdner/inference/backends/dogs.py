@@ -27,11 +27,11 @@ from herdner.dobrushin.certificate import Certificate
 from herdner.dobrushin.target_variables import Targets
 from herdner.graph.graph import FactorGraph
 from herdner.graph.linked_chains import is_near
-from herdner.graph.tables import Graph, TableGraph, compile_tables
+from herdner.graph.tables import Graph, TableGraph
 from herdner.inference.backend import SAMPLES, Interrupted, Takes
 from herdner.inference.backends.viterbi import Viterbi
 from herdner.inference.gibbs.blocks import Blocks
-from herdner.inference.gibbs.run import sample
+from herdner.inference.gibbs.run import sample, to_sample
 from herdner.inference.result import Result
 from herdner.sampling.annealing import Annealing, as_annealing
 from herdner.sampling.order import block_steps
@@ -82,10 +82,11 @@ class DoGS:
     takes: ClassVar[Takes] = SAMPLES
 
     def __post_init__(self) -> None:
-        counts = {"steps_per_target": (self.steps_per_target, 1), "iterations": (self.iterations, 1)}
-        counts |= {"exact_states": (self.exact_states, 0), "n_steps": (1 if self.n_steps is None else self.n_steps, 1)}
-        for name, (value, least) in counts.items():
-            whole(value, name, least)
+        whole(self.steps_per_target, "steps_per_target")
+        whole(self.iterations, "iterations")
+        whole(self.exact_states, "exact_states", 0)
+        if self.n_steps is not None:
+            whole(self.n_steps, "n_steps")
         if isinstance(self.targets, str):
             object.__setattr__(self, "targets", Targets.from_text(self.targets))
         if not isinstance(self.targets, Targets):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
@@ -120,11 +121,8 @@ class DoGS:
             importance: D, a number of at least 0 for each variable, or for some of them, in place of ``targets``.
         """
         began = perf_counter()
-        compiled = compile_tables(graph)
-        n = len(compiled.sizes)
-        if not n:
-            raise ValueError("the graph has no variables; a sampler needs at least one")
-        d = importance_of(n, self._importance(compiled) if importance is None else importance)
+        compiled = to_sample(graph)
+        d = importance_of(len(compiled.sizes), self._importance(compiled) if importance is None else importance)
         order, certificate, blocks = self._by_blocks(compiled, d) if self.blocks else self._by_variables(compiled, d)
         plan = self._plan(order) if len(order) else replace(self._plan([0]), n_sweeps=0, burn_in=0, annealing=None)
         plan = plan if record is None else replace(plan, record=record)

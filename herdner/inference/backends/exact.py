@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats, Int32s
+from herdner.base.checks import whole
 from herdner.base.seeds import Seed
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
@@ -36,8 +38,7 @@ class Exact:
     takes: ClassVar[Takes] = Takes(record=frozenset({"marginals", "table_counts"}), linked=False)
 
     def __post_init__(self) -> None:
-        if self.max_states < 1:
-            raise ValueError(f"max_states must be at least 1, not {self.max_states}")
+        whole(self.max_states, "max_states")
 
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
@@ -46,7 +47,7 @@ class Exact:
         began = perf_counter()
         self.takes.check("exact", record)
         compiled = compile_tables(graph)
-        sizes, n_states = compiled.sizes, _product(compiled.sizes)
+        sizes, n_states = compiled.sizes, math.prod(compiled.sizes.tolist())
         if n_states > self.max_states:
             raise UnsupportedGraph(
                 f"the graph's {len(sizes)} variables have {_about(n_states)} states together: exact enumerates at most"
@@ -72,13 +73,6 @@ class Exact:
         )
 
 
-def _product(sizes: Int32s) -> int:
-    n_states = 1
-    for size in sizes.tolist():
-        n_states *= size
-    return n_states
-
-
 def _about(n: int) -> str:
     return str(n) if n < 10**9 else f"about 10^{len(str(n)) - 1}" if n < 10**4000 else "more than 10^4000"
 
@@ -95,7 +89,7 @@ def _states(sizes: Int32s, start: int, stop: int) -> Int32s:
 def _chunks(compiled: TableGraph) -> Iterator[tuple[Int32s, slice]]:
     """All states in pieces that fit a cache, each with its slice of the numbering."""
     width = max(1, len(compiled.sizes), *(group.scopes.size for group in compiled.factors), 0)
-    step, n_states = max(1, _CELLS // width), _product(compiled.sizes)
+    step, n_states = max(1, _CELLS // width), math.prod(compiled.sizes.tolist())
     for start in range(0, n_states, step):
         stop = min(start + step, n_states)
         yield _states(compiled.sizes, start, stop), slice(start, stop)

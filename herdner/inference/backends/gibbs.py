@@ -10,9 +10,9 @@ from typing import ClassVar, Literal, TypedDict
 from numpy.typing import ArrayLike
 
 from herdner.base.seeds import Seed, generator
-from herdner.graph.tables import Graph, compile_tables
+from herdner.graph.tables import Graph
 from herdner.inference.backend import SAMPLES, Takes
-from herdner.inference.gibbs.run import sample
+from herdner.inference.gibbs.run import sample, to_sample
 from herdner.inference.result import Result
 from herdner.sampling.annealing import Annealing, linear
 from herdner.sampling.driving import LFSR, Driving
@@ -54,9 +54,7 @@ class Gibbs(Plan):
             ValueError: The start or an option does not fit the graph, or the weights need too much memory.
         """
         began = perf_counter()
-        compiled = compile_tables(graph)
-        if not len(compiled.sizes):
-            raise ValueError("the graph has no variables; a sampler needs at least one")
+        compiled = to_sample(graph)
         self.scan.check(len(compiled.sizes))
         plan = self if record is None else replace(self, record=record)
         return sample(plan, compiled, generator(seed), start, began)

@@ -17,7 +17,7 @@ from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.memory import NotEnoughMemory, check_memory
 from herdner.graph.conditionals import Conditionals
 from herdner.graph.grids import GridForm
-from herdner.graph.tables import TableGraph
+from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Interrupted
 from herdner.inference.backends.sweeps import constant
 from herdner.inference.gibbs.blocks import Blocks
@@ -66,6 +66,14 @@ def sample(
     except KeyboardInterrupt:
         raise Interrupted(_found(setup, runs, began)) from None
     return _found(setup, runs, began)
+
+
+def to_sample(graph: Graph) -> TableGraph:
+    """The compiled graph; ValueError where it has nothing to sample."""
+    compiled = compile_tables(graph)
+    if not len(compiled.sizes):
+        raise ValueError("the graph has no variables; a sampler needs at least one")
+    return compiled
 
 
 def _footprint(setup: Setup) -> float:
