@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner._ext import herding as loops
-from herdner.base.arrays import Floats, Int64s
+from herdner.base.arrays import Floats, Int64s, finite
 from herdner.base.seeds import Seed, generator
 
 _OPERATIONS = 2**26  # of a loop at a time, so that Ctrl-C is answered
@@ -46,7 +46,7 @@ def herd(
     Raises:
         ValueError: Shapes do not fit, or numbers are not finite.
     """
-    points = _finite(features, "features")
+    points = finite(features, "features")
     if points.ndim != 2 or not points.size:
         raise ValueError(f"features must have shape [points, features], neither of them 0, not {points.shape}")
     wanted = _row(moments, points.shape[1], "moments")
@@ -71,7 +71,7 @@ def herd_categorical(p: ArrayLike, n_samples: int, weights: ArrayLike | None = N
     Raises:
         ValueError: ``p`` is no distribution.
     """
-    wanted = _finite(p, "p")
+    wanted = finite(p, "p")
     if wanted.ndim != 1 or not wanted.size or (wanted < 0).any() or abs(wanted.sum() - 1) > 1e-9:
         raise ValueError("p must list probabilities of at least 0 that add up to 1; divide it by its sum")
     n_labels = len(wanted)
@@ -110,14 +110,7 @@ def _in_pieces(n_samples: int, cost: int, fill: Callable[[Int64s], None]) -> Int
 
 
 def _row(values: ArrayLike, n: int, name: str) -> Floats:
-    array = _finite(values, name)
+    array = finite(values, name)
     if array.shape != (n,):
         raise ValueError(f"{name} must list {n} numbers, not have shape {array.shape}")
-    return array
-
-
-def _finite(values: ArrayLike, name: str) -> Floats:
-    array = np.ascontiguousarray(values, np.float64)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must hold finite numbers")
     return array

@@ -54,6 +54,14 @@ def frozen_or_constant(values: ArrayLike, dtype: type[T], name: str) -> NDArray[
     return frozen(array, dtype, name)
 
 
+def finite(values: ArrayLike, name: str) -> Floats:
+    """Doubles in C order; ValueError where some are not finite."""
+    array = np.ascontiguousarray(values, np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must hold finite numbers")
+    return array
+
+
 def _is_sealed(array: NDArray[Any]) -> bool:
     base: object = array
     while isinstance(base, np.ndarray):

@@ -15,11 +15,7 @@ MOST_KERNEL = 2**11  # states of a kernel, a matrix of doubles
 
 
 def joint(graph: Graph) -> Floats:
-    """[K1, .., KV]: the probability of every state, by enumeration.
-
-    Raises:
-        ValueError: There are more than 2^16 states.
-    """
+    """[K1, .., KV]: the probability of every state, by enumeration. ValueError where there are more than 2^16."""
     compiled = compile_tables(graph)
     sizes = compiled.sizes
     n_states = float(np.prod(sizes.astype(np.float64)))

@@ -37,7 +37,7 @@ def methods(n_sweeps: int) -> dict[str, tuple[Backend, str]]:
     """The denoisers that are compared, each with its estimate: those of HG16 Table 2 and HGW19 Fig. 11, and ICM."""
     record = Record(best=False)
     herded = {"HG": "blanket", "HG-shared": "neighbour-sum", "HG-1bin": "bins(1)"}
-    found: dict[str, tuple[Backend, str]] = {
+    return {
         "Gibbs": (make_backend("gibbs", n_sweeps=n_sweeps, record=record), "mean"),
         **{
             name: (make_backend("herded-gibbs", n_sweeps=n_sweeps, sharing=sharing, record=record), "mean")
@@ -47,7 +47,6 @@ def methods(n_sweeps: int) -> dict[str, tuple[Backend, str]]:
         "mean field": (make_backend("mean-field", n_sweeps=n_sweeps, trace=False), "mean"),
         "ICM": (make_backend("icm"), "map"),
     }
-    return found
 
 
 def compared(

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int32s
-from herdner.denoising.noise import Flip, Gaussian, Noise, first_flip, first_gaussian
+from herdner.base.extras import extra
+from herdner.denoising.noise import Gaussian, Noise, first_flip, first_gaussian
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -85,8 +86,10 @@ class Observation:
 
     def picture(self, labels: Int32s, noise: Noise) -> Picture:
         """Labels as they look."""
-        looks = _as_greys(noise) if self.looks is None else self.looks
-        return Picture(looks[labels], self.palette if self.looks is not None else None)
+        if self.looks is None:
+            assert isinstance(noise, Gaussian)
+            return Picture((np.array(noise.levels) + 1)[labels] / 2)
+        return Picture(self.looks[labels], self.palette)
 
     def soft_picture(self, mean: Floats | None, noise: Noise) -> Picture:
         """Posterior means as greys, between those of the labels."""
@@ -169,11 +172,7 @@ def _two_sided(grey: Floats) -> bool:
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """Pillow's name of the format that a file's ending stands for.
-
-    Raises:
-        PictureError: Pillow writes none such.
-    """
+    """Pillow's name of the format that a file's ending stands for. PictureError where it writes none such."""
     image_module = _pillow()
     suffix = Path(path).suffix.lower()
     image_module.preinit()  # the common formats alone are quicker to load
@@ -242,14 +241,5 @@ def _opaque(name: str, image: Image.Image) -> Image.Image:
     return with_alpha.convert("RGB") if image.mode != "P" else image
 
 
-def _as_greys(noise: Noise) -> Floats:
-    assert not isinstance(noise, Flip)
-    return (np.array(noise.levels) + 1) / 2
-
-
 def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise ValueError("pictures need Pillow: pip install 'herdner[images]'") from None
-    return Image
+    return extra("PIL.Image", "pictures need Pillow", "images")

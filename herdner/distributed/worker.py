@@ -106,15 +106,12 @@ class JobPlugin(WorkerPlugin):
 
 def tag_part(job: str, part: Part, formats: Mapping[str, str]) -> Written:
     """Tag a part and write its file. The same part gives the same bytes wherever and however often it is done."""
-    return _tag_part(_jobs[job], part, formats)
-
-
-def _tag_part(job: Job, part: Part, formats: Mapping[str, str]) -> Written:
-    tagger, settings = tagger_of(job.model), job.settings
-    counts, documents = _Counts(), read_part(part, formats, job.reading)
-    items = tagger.outcomes(documents, seed=settings.seed, first=part.first, **job.inference)
+    known = _jobs[job]
+    tagger, settings = tagger_of(known.model), known.settings
+    counts, documents = _Counts(), read_part(part, formats, known.reading)
+    items = tagger.outcomes(documents, seed=settings.seed, first=part.first, **known.inference)
     name = part_name(part.index, settings.format)
-    with Folder(job.output, job.storage_options).writing(name) as stream:
+    with Folder(known.output, known.storage_options).writing(name) as stream:
         if settings.format == "parquet":
             write_parquet(counts.counted(items), stream)
         else:

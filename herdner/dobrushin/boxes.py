@@ -89,11 +89,7 @@ class Linked:
 
     @classmethod
     def of(cls, chains: LinkedChains) -> Linked:
-        """Lays them out.
-
-        Raises:
-            ValueError: A chain has no labelling.
-        """
+        """Lays them out. ValueError where a chain has no labelling."""
         form, ends = chains.form, Ends.of(chains)
         possible = _possible_labels(form)
         reference = _nodes(form).argmax(axis=1)

@@ -10,6 +10,7 @@ import numpy as np
 from herdner._ext import conditionals as loops
 from herdner.base.arrays import Floats, Int32s
 from herdner.graph.factors import TableFactors
+from herdner.graph.linked_chains import pair_keys
 from herdner.graph.tables import TableGraph
 
 
@@ -134,8 +135,7 @@ def _ranges(tables: Floats) -> Floats:
 
 def _merge_repeated(groups: Sequence[TableFactors], pairs: Int32s, ranges: Floats) -> None:
     """Where several factors join one pair, ``ranges`` of the first becomes that of their sum, those of the others 0."""
-    low, high = np.sort(pairs.astype(np.int64), axis=1).T
-    keys = low * (int(high.max(initial=0)) + 1) + high
+    keys = pair_keys(pairs)
     order = np.argsort(keys, kind="stable")
     again = np.flatnonzero(keys[order][1:] == keys[order][:-1])
     if not len(again):

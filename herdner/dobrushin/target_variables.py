@@ -31,11 +31,7 @@ class Targets:
 
     @classmethod
     def from_text(cls, text: str) -> Targets:
-        """The targets that ``all``, ``variables(0, 5)`` or ``uncertain(0.05)`` stand for.
-
-        Raises:
-            ValueError: The text is none of these.
-        """
+        """The targets that ``all``, ``variables(0, 5)`` or ``uncertain(0.05)`` stand for; ValueError for others."""
         functions = {"all": everything, "variables": variables, "uncertain": uncertain}
         return from_call(text, functions, "targets", cls.WORDS)
 

@@ -106,11 +106,7 @@ Importance = Union[ArrayLike, Mapping[int, float], None]  # noqa: UP007 - evalua
 
 
 def importance_of(n_variables: int, importance: Importance = None) -> Floats:
-    """d as float64[V].
-
-    Raises:
-        ValueError: It is not finite, below 0, or about variables that are not there.
-    """
+    """d as float64[V]. ValueError where it is not finite, below 0, or about variables that are not there."""
     variables, weights = sparse_importance(n_variables, importance)
     d = np.zeros(n_variables)
     d[variables] = weights

@@ -9,7 +9,7 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdner.base.arrays import Floats, Int64s
+from herdner.base.arrays import Floats, Int64s, finite
 
 _CELLS = 2**20  # of a block of a Gram matrix, so that memory stays O(N)
 _MEDIAN_POINTS = 512
@@ -153,9 +153,7 @@ def evenly(n: int, most: int) -> Int64s:
 
 def as_points(x: ArrayLike, name: str) -> Floats:
     """[N, d], N at least 1, finite; ValueError otherwise."""
-    points = np.ascontiguousarray(x, np.float64)
+    points = finite(x, name)
     if points.ndim != 2 or not len(points):
         raise ValueError(f"{name} must have shape [points, dimensions], with one point at least, not {points.shape}")
-    if not np.isfinite(points).all():
-        raise ValueError(f"{name} must hold finite numbers")
     return points

@@ -11,24 +11,7 @@ from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
 
 __all__ = [
-    "DensityFactors",
-    "DensityGraph",
-    "Domains",
-    "FactorGraph",
-    "Factors",
-    "GraphFileError",
-    "Labels",
-    "Reals",
-    "TableFactors",
-    "TableGraph",
-    "boltzmann",
-    "chain",
-    "compile_density",
-    "compile_tables",
-    "complete",
-    "from_joint",
-    "ising",
-    "load_graph",
-    "potts",
-    "save_graph",
-]
+    "DensityFactors", "DensityGraph", "Domains", "FactorGraph", "Factors", "GraphFileError", "Labels", "Reals",
+    "TableFactors", "TableGraph", "boltzmann", "chain", "compile_density", "compile_tables", "complete", "from_joint",
+    "ising", "load_graph", "potts", "save_graph",
+]  # fmt: skip

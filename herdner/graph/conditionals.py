@@ -84,13 +84,11 @@ def joined(blankets: tuple[Int64s, Int32s], edges: Int32s) -> tuple[Int64s, Int3
     return new, merged[:length].copy()
 
 
-def colours(blankets: tuple[Int64s, Int32s]) -> tuple[Int32s, int]:
-    """A greedy colouring, int32[V] and the number of colours: neighbours differ, so one colour can be sampled at
-    once.
-    """
-    starts, members = blankets
-    found = np.empty(len(starts) - 1, np.int32)
-    return found, loops.colour(starts, members, found)
+def colours(blankets: tuple[Int64s, Int32s]) -> Int32s:
+    """int32[V]: a greedy colouring; neighbours differ, so that one colour can be sampled at once."""
+    found = np.empty(len(blankets[0]) - 1, np.int32)
+    loops.colour(*blankets, found)
+    return found
 
 
 def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals:

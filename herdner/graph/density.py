@@ -95,11 +95,7 @@ class DensityFactors:
         return len(self.scopes)
 
     def check(self, domains: Domains) -> None:
-        """That the scopes exist in ``domains``, which are `Reals`.
-
-        Raises:
-            ValueError: They do not.
-        """
+        """ValueError where ``domains`` are not `Reals`, or a scope does not exist in them."""
         if not isinstance(domains, Reals):
             raise ValueError(f"density factors need real variables, Reals(n), not {type(domains).__name__}")
         if self.scopes.size and self.scopes.max() >= len(domains):
@@ -224,11 +220,7 @@ class DensityGraph:
 
 
 def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
-    """The graph as a density.
-
-    Raises:
-        ValueError: It has domains or factors other than real variables and densities.
-    """
+    """The graph as a density. ValueError where it has domains or factors other than real variables and densities."""
     if isinstance(graph, DensityGraph):
         return graph
     if not isinstance(graph, FactorGraph):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door

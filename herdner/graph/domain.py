@@ -19,11 +19,7 @@ class Domains(Protocol):
         ...
 
     def points(self, x: ArrayLike) -> NDArray[Any]:
-        """``x``, of shape [V] or [P, V], as P points [P, V].
-
-        Raises:
-            ValueError: A value is outside its domain.
-        """
+        """``x``, of shape [V] or [P, V], as P points [P, V]. ValueError where a value is outside its domain."""
         ...
 
     def select(self, variables: Int64s) -> Domains:

@@ -26,11 +26,7 @@ class Factors(Protocol):
         ...
 
     def check(self, domains: Domains) -> None:
-        """That the factors fit variables with these domains.
-
-        Raises:
-            ValueError: They do not.
-        """
+        """ValueError where the factors do not fit variables with these domains."""
         ...
 
     def log_potential(self, points: NDArray[Any]) -> Floats:
@@ -139,11 +135,7 @@ class TableFactors:
         return words[kind]
 
     def check(self, domains: Domains) -> None:
-        """That the scopes exist in ``domains`` and the tables have their numbers of labels.
-
-        Raises:
-            ValueError: They do not.
-        """
+        """ValueError where a scope does not exist in ``domains``, or a table has not its numbers of labels."""
         sizes = getattr(domains, "sizes", None)
         if sizes is None:
             raise ValueError(f"table factors need variables with labels, not {type(domains).__name__}")

@@ -68,11 +68,7 @@ class TableGraph:
 
     @cached_property
     def conditionals(self) -> Conditionals:
-        """The full conditionals.
-
-        Raises:
-            ImpossibleGraph: The unary factors of a variable forbid all of its labels.
-        """
+        """The full conditionals. ImpossibleGraph where the unary factors of a variable forbid all of its labels."""
         return conditionals(self.sizes, self.factors)
 
 
@@ -81,11 +77,7 @@ Graph = FactorGraph | TableGraph
 
 
 def compile_tables(graph: Graph) -> TableGraph:
-    """The graph for the loops.
-
-    Raises:
-        ValueError: It has domains or factors other than labels and tables.
-    """
+    """The graph for the loops. ValueError where it has domains or factors other than labels and tables."""
     if isinstance(graph, TableGraph):
         return graph
     if not isinstance(graph, FactorGraph):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door

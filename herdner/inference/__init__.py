@@ -7,14 +7,6 @@ from herdner.inference.registry import BACKENDS, describe_backend, make_backend
 from herdner.inference.result import Result
 
 __all__ = [
-    "BACKENDS",
-    "Backend",
-    "ImpossibleGraph",
-    "Interrupted",
-    "Result",
-    "Takes",
-    "UnsupportedGraph",
-    "UnsupportedRecord",
-    "describe_backend",
-    "make_backend",
-]
+    "BACKENDS", "Backend", "ImpossibleGraph", "Interrupted", "Result", "Takes", "UnsupportedGraph", "UnsupportedRecord",
+    "describe_backend", "make_backend",
+]  # fmt: skip

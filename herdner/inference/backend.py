@@ -31,11 +31,7 @@ class Takes:
     linked: bool = True
 
     def check(self, who: str, record: Record | None) -> None:
-        """That ``record`` asks for no more than the backend ``who`` can give.
-
-        Raises:
-            UnsupportedRecord: It does.
-        """
+        """UnsupportedRecord where ``record`` asks for more than the backend ``who`` can give."""
         if record is None:
             return
         wanted = {each.name for each in fields(record) if getattr(record, each.name)} - {"best"}

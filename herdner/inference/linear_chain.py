@@ -10,7 +10,7 @@ labels; NaN, +inf and finite numbers beyond 1e300 are refused. A sequence in whi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -83,7 +83,7 @@ def forward_backward(
     counts = result.transition_counts
     _raise_on(loops.forward_backward(*arrays, result.log_z, result.nodes, counts, result.edges), offsets)
     if counts is not None and np.ndim(transition) == 2:
-        return ChainMarginals(result.log_z, result.nodes, counts[0], result.edges)
+        return replace(result, transition_counts=counts[0])
     return result
 
 

@@ -12,28 +12,7 @@ from herdner.sampling.scan import Scan, checkerboard, given, jacobi, random_scan
 from herdner.sampling.sharing import Sharing, bins, blanket, complete_sharing, neighbour_sum, random_bins
 
 __all__ = [
-    "LFSR",
-    "Annealing",
-    "Driving",
-    "Plan",
-    "Points",
-    "Record",
-    "Scan",
-    "Sharing",
-    "Sobol",
-    "as_annealing",
-    "bins",
-    "blanket",
-    "block_ranges",
-    "checkerboard",
-    "complete_sharing",
-    "geometric",
-    "given",
-    "jacobi",
-    "linear",
-    "neighbour_sum",
-    "random_bins",
-    "random_scan",
-    "sweep_order",
-    "systematic",
-]
+    "LFSR", "Annealing", "Driving", "Plan", "Points", "Record", "Scan", "Sharing", "Sobol", "as_annealing", "bins",
+    "blanket", "block_ranges", "checkerboard", "complete_sharing", "geometric", "given", "jacobi", "linear",
+    "neighbour_sum", "random_bins", "random_scan", "sweep_order", "systematic",
+]  # fmt: skip

@@ -93,11 +93,7 @@ def geometric(start: float = 0.1, end: float = 1.0) -> Annealing:
 
 
 def as_annealing(value: Annealing | ArrayLike | str | None) -> Annealing:
-    """An annealing from itself, its text, one constant beta, a list of betas [n_sweeps], or None, which is beta = 1.
-
-    Raises:
-        ValueError: It is none of these.
-    """
+    """An annealing from itself, its text, one constant beta, a list of betas [n_sweeps], or None, which is beta = 1."""
     if isinstance(value, Annealing):
         return value
     if value is None:

@@ -68,7 +68,7 @@ def checkerboard_colours(compiled: TableGraph, plan: Plan | None = None) -> Int3
             cells = np.add.outer(np.arange(grid.rows, dtype=np.int32), np.arange(grid.columns, dtype=np.int32))
             return cells.ravel() % 2
     joins = compiled.conditionals.blankets if plan is None else dependencies(plan, compiled)
-    return colours(joins)[0]
+    return colours(joins)
 
 
 def by_colour(colour: Int32s) -> tuple[Int32s, Int64s]:

@@ -72,7 +72,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         _check_counts(self)
-        _check_words(self)
+        for name, words in (("form", ("circular", "threshold")), ("loop", ("auto", "general"))):
+            if getattr(self, name) not in words:
+                raise ValueError(f"{name} must be {' or '.join(words)}, not {getattr(self, name)!r}")
         if not isinstance(self.error_bound, Real) or not self.error_bound >= 0:
             raise ValueError(f"error_bound must be a number of at least 0 (0 always herds), not {self.error_bound!r}")
         for name, kind in (("sharing", Sharing), ("scan", Scan), ("record", Record), ("driving", Driving)):
@@ -114,14 +116,6 @@ class Plan:
     def threads(self) -> int:
         """How many threads a run takes."""
         return self.n_threads or (min(self.n_chains, os.cpu_count() or 1) if self.n_chains > 1 else 1)
-
-
-def _check_words(plan: Plan) -> None:
-    wanted = {"form": ("circular", "threshold"), "loop": ("auto", "general")}
-    for name, words in wanted.items():
-        value = getattr(plan, name)
-        if value not in words:
-            raise ValueError(f"{name} must be {' or '.join(words)}, not {value!r}")
 
 
 def _check_counts(plan: Plan) -> None:

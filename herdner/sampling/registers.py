@@ -151,16 +151,18 @@ class Words:
         self.period = 2 ** polynomial[-1] - 1
         self._jumps: list[NDArray[np.uint32]] = []
 
-    def between(self, first: int, last: int) -> NDArray[np.uint32]:
-        """uint32[last - first]: the numbers first .. last - 1, for last > first."""
-        words = np.empty(last - first, np.uint32)
-        words[0] = self._images(first)[-1]
+    def between(self, begin: int, end: int) -> NDArray[np.uint32]:
+        """uint32[end - begin]: the numbers begin .. end - 1, for end > begin."""
+        words = np.empty(end - begin, np.uint32)
+        words[0] = self._images(begin)[-1]
         done = 1
         while done < len(words):  # a jump by as many numbers as there are doubles them
             if 1 << len(self._jumps) <= done:
                 self._jumps.append(_byte_tables(self._images(1 << len(self._jumps))))
             part = words[: min(done, len(words) - done)]
-            words[done : done + len(part)] = _jumped(part, self._jumps[done.bit_length() - 1])
+            first, second, third, fourth = self._jumps[done.bit_length() - 1]
+            jumped = first[part >> 24] ^ second[part >> 16 & 255] ^ third[part >> 8 & 255] ^ fourth[part & 255]
+            words[done : done + len(part)] = jumped
             done += len(part)
         return words
 
@@ -185,11 +187,6 @@ def _byte_tables(images: list[int]) -> NDArray[np.uint32]:
             table = np.concatenate([table, table ^ np.uint32(image)])
         tables.append(table)
     return np.array(tables)
-
-
-def _jumped(words: NDArray[np.uint32], tables: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    first, second, third, fourth = tables
-    return first[words >> 24] ^ second[words >> 16 & 255] ^ third[words >> 8 & 255] ^ fourth[words & 255]
 
 
 def coprime_from(least: int, period: int) -> int:

@@ -36,11 +36,7 @@ class Scan:
 
     @classmethod
     def from_text(cls, text: str) -> Scan:
-        """The scan that ``systematic``, ``given(0, 2, 1)`` and so on stand for.
-
-        Raises:
-            ValueError: The text stands for none.
-        """
+        """The scan that ``systematic``, ``given(0, 2, 1)`` and so on stand for; ValueError for others."""
 
         def listed(*order: float | str) -> Scan:
             return given(order)
@@ -52,11 +48,7 @@ class Scan:
         return from_call(text, functions, "scan", cls.WORDS)
 
     def check(self, n_variables: int) -> None:
-        """That the order names no variable that is not there.
-
-        Raises:
-            ValueError: It does.
-        """
+        """ValueError where the order names a variable that is not there."""
         if self.order is not None:
             check_variables(self.order, n_variables, "the scan names")
 

@@ -27,11 +27,7 @@ class Sharing:
 
     @classmethod
     def from_text(cls, text: str) -> Sharing:
-        """The sharing that ``blanket``, ``bins(64)`` and so on stand for.
-
-        Raises:
-            ValueError: The text stands for none.
-        """
+        """The sharing that ``blanket``, ``bins(64)`` and so on stand for; ValueError for others."""
         functions = {
             "complete": complete_sharing, "blanket": blanket, "neighbour-sum": neighbour_sum, "bins": bins,
             "random-bins": random_bins,

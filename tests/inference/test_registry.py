@@ -10,7 +10,6 @@ import pytest
 
 from herdner.inference import BACKENDS, describe_backend, make_backend, registry
 from herdner.sampling import Annealing, as_annealing, linear
-from herdner.sampling.annealing import Annealing
 
 
 def test_every_backend_is_described():

@@ -118,7 +118,7 @@ def test_the_check_finds_a_coupling_that_is_off_by_a_tenth():
 
 
 def colour_order(graph: FactorGraph) -> list[int]:
-    colour, _ = colours(compile_tables(graph).conditionals.blankets)
+    colour = colours(compile_tables(graph).conditionals.blankets)
     return np.argsort(colour, kind="stable").tolist()
 
 

@@ -29,7 +29,7 @@ class Expected:
     def __post_init__(self) -> None:
         plan = self.plan
         if plan.scan.kind == "checkerboard":  # the reference knows no colours, only their order
-            colour, _ = colours(compile_tables(self.graph).conditionals.blankets)
+            colour = colours(compile_tables(self.graph).conditionals.blankets)
             plan = replace(plan, scan=given(np.argsort(colour, kind="stable")))
         self.chains = [Reference(plan, self.graph, self.seed, chain) for chain in range(plan.n_chains)]
         self.visited = np.array([chain.states for chain in self.chains])  # [C, T + 1, V]

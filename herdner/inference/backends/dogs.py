@@ -47,7 +47,7 @@ class DoGS:
     Where the bounds of influence do not add up to less than 1, as those of hard constraints without ``blocks``,
     nothing is guaranteed. The scan is then optimised as if all influences were smaller by one factor, which is a rule
     of thumb. The input of Algorithm 2 is the systematic scan or, without ``blocks``, one of the targets in turn,
-    whichever leads to the better scan.
+    whichever leads to the better scan. ``burn_in``, ``n_chains``, ``n_threads`` and ``record`` are as of `Gibbs`.
 
     Attributes:
         n_sweeps: Runs of the scan; the state after each counts, and the guarantee is that of each.
@@ -60,10 +60,6 @@ class DoGS:
             counts blocks, and steps_per_target is for each block that holds a target.
         exact_states: Blankets of at most so many states are enumerated for sharper bounds of influence.
         annealing: Inverse temperatures, in search of the best state: there is no guarantee then. None is 1.
-        burn_in: As of `herdner.Gibbs`.
-        n_chains: As of `herdner.Gibbs`.
-        n_threads: As of `herdner.Gibbs`.
-        record: As of `herdner.Gibbs`.
     """
 
     n_sweeps: int = 100

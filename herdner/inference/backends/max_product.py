@@ -15,6 +15,7 @@ from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.seeds import Seed
 from herdner.graph.chains import check_cells, edge_recipes, recipe_table, unary_table
 from herdner.graph.factors import TableFactors
+from herdner.graph.linked_chains import pair_keys
 from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import ImpossibleGraph, Interrupted, Takes
 from herdner.inference.backends.sweeps import check_options, check_room, constant
@@ -169,9 +170,7 @@ def without_parallels(factors: Sequence[TableFactors]) -> Sequence[TableFactors]
     if not pairs:
         return factors
     scopes = np.sort(np.concatenate([group.scopes for group in pairs]), axis=1)
-    _, first, edge = np.unique(
-        scopes[:, 0].astype(np.int64) * 2**32 + scopes[:, 1], return_index=True, return_inverse=True
-    )
+    _, first, edge = np.unique(pair_keys(scopes), return_index=True, return_inverse=True)
     if len(first) == len(scopes):
         return factors
     edges = np.split(edge.reshape(-1), np.cumsum([len(group) for group in pairs])[:-1])
