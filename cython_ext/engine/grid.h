@@ -72,17 +72,20 @@ static ALWAYS_INLINE void store_resolved(label *y, const uint64_t *given0, const
     store_labels(y, x, n);
 }
 
-/* Bits of `draws_one` for n variables, n rounded up to a multiple of 4, of odds known * left. */
-static ALWAYS_INLINE void drawn_bits(const double *known, double left, const double *u, int n, uint64_t *bits) {
+/* Bits of `draws_one` for n variables, n rounded up to a multiple of 4, of odds known * left[l], for both l. */
+static ALWAYS_INLINE void drawn_bits(const double *known, const double *left, const double *u, int n,
+                                     uint64_t bits[2][STRETCH / 64]) {
     for (int k = 0; k < n; k += 64) {
-        uint64_t word = 0;
+        uint64_t word0 = 0, word1 = 0;
         for (int j = 0; j < 64 && k + j < n; j += 4) {
             quad o, v;
             LOAD_QUAD(o, known + k + j);
             LOAD_QUAD(v, u + k + j);
-            word |= mask_bits(v * (1.0 + o * left) < 1.0) << j;
+            word0 |= mask_bits(v * (1.0 + o * left[0]) < 1.0) << j;
+            word1 |= mask_bits(v * (1.0 + o * left[1]) < 1.0) << j;
         }
-        bits[k / 64] = word;
+        bits[0][k / 64] = word0;
+        bits[1][k / 64] = word1;
     }
 }
 
@@ -90,7 +93,7 @@ static ALWAYS_INLINE void stretch_random(const sampler *s, stretch *t, int64_t i
     uint64_t given[2][STRETCH / 64];
     double own[STRETCH + 4];
     if (n % 4) u = memcpy(own, u, n * sizeof(double)); /* not to read past the end */
-    for (int l = 0; l < 2; l++) drawn_bits(t->known, s->m.ratio[LEFT][l], u, n, given[l]);
+    drawn_bits(t->known, s->m.ratio[LEFT], u, n, given);
     store_resolved(s->y + i, given[0], given[1], n);
 }
 

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "conditional.h"
+
 #define UNIFORM_BLOCK 1024
 #define UNIFORM_LANES 8
 
@@ -31,17 +33,29 @@ typedef uint64_t unaligned_lanes __attribute__((vector_size(32), aligned(8), may
 
 #define ROTATED_LANES(x, k) (((x) << (k)) | ((x) >> (64 - (k))))
 
-/* The 64-bit numbers block * UNIFORM_BLOCK .. + UNIFORM_BLOCK - 1 of the stream `key`. */
-static inline void raw_block(uint64_t key, uint64_t block, uint64_t *restrict out) {
+/* A number of 52 random bits in [0, 1). */
+static inline double as_uniform(uint64_t raw) {
+    const uint64_t bits = (raw >> 12) | UINT64_C(0x3ff0000000000000);
+    double u;
+    memcpy(&u, &bits, 8);
+    return u - 1.0;
+}
+
+typedef double four_uniforms __attribute__((vector_size(32), aligned(8), may_alias));
+
+/* Numbers block * UNIFORM_BLOCK .. + UNIFORM_BLOCK - 1 of the stream `key`: of 64 bits each or, if `uniform`, as
+ * `as_uniform` makes them. */
+static ALWAYS_INLINE void fill_block(uint64_t key, uint64_t block, void *restrict out, const int uniform) {
     uint64_t seeds[4][UNIFORM_LANES], z = mix64(key ^ mix64(GOLDEN * (block + 1)));
     for (int w = 0; w < 4; w++)
         for (int l = 0; l < UNIFORM_LANES; l++) seeds[w][l] = mix64(z += GOLDEN);
     lanes s[4][2];
     memcpy(s, seeds, sizeof(seeds));
-    for (int j = 0; j < UNIFORM_BLOCK; j += UNIFORM_LANES) {
+    for (int j = 0; j < UNIFORM_BLOCK / 4; j += 2) {
         for (int h = 0; h < 2; h++) {
-            const lanes sum = s[0][h] + s[3][h], t = s[1][h] << 17;
-            ((unaligned_lanes *)(out + j))[h] = ROTATED_LANES(sum, 23) + s[0][h];
+            const lanes sum = s[0][h] + s[3][h], t = s[1][h] << 17, result = ROTATED_LANES(sum, 23) + s[0][h];
+            if (uniform) ((four_uniforms *)out)[j + h] = (four_uniforms)((result >> 12) | UINT64_C(0x3ff0000000000000)) - 1.0;
+            else ((unaligned_lanes *)out)[j + h] = result;
             s[2][h] ^= s[0][h];
             s[3][h] ^= s[1][h];
             s[1][h] ^= s[2][h];
@@ -52,19 +66,9 @@ static inline void raw_block(uint64_t key, uint64_t block, uint64_t *restrict ou
     }
 }
 
-/* A number of 52 random bits in [0, 1). */
-static inline double as_uniform(uint64_t raw) {
-    const uint64_t bits = (raw >> 12) | UINT64_C(0x3ff0000000000000);
-    double u;
-    memcpy(&u, &bits, 8);
-    return u - 1.0;
-}
+static inline void raw_block(uint64_t key, uint64_t block, uint64_t *restrict out) { fill_block(key, block, out, 0); }
 
-static inline void uniform_block(uint64_t key, uint64_t block, double *restrict out) {
-    uint64_t raw[UNIFORM_BLOCK];
-    raw_block(key, block, raw);
-    for (int j = 0; j < UNIFORM_BLOCK; j++) out[j] = as_uniform(raw[j]);
-}
+static inline void uniform_block(uint64_t key, uint64_t block, double *restrict out) { fill_block(key, block, out, 1); }
 
 /* raw as an integer 0 .. n - 1; its bias is below n / 2^64. */
 static inline uint64_t below(uint64_t raw, uint64_t n) {
