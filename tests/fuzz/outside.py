@@ -72,6 +72,60 @@ def manifests(rng: Rng) -> None:
         assert load_manifest(Folder(folder)) == found
 
 
+def _column(rng: Rng, name: str, n: int) -> Any:
+    """Values of a column of this name: those that belong there, or of any type that Arrow has."""
+    import pyarrow as pa
+
+    entity = {"start": 0, "end": 3, "label": "PER", "text": "Ada", "confidence": 0.5}
+    texts = pa.array(["Ada met Bob.", None, "x\0y", "\U0001f3e0"] * n).slice(int(rng.integers(3)), n)
+    odd = pick(rng, -1, 0, 3, 2**40, 2**62, -(2**63))
+    entities = [[entity], [], None, [None], [entity, {**entity, "start": odd}], [{"end": odd}]]
+    own = pa.array([pick(rng, *entities) for _ in range(n)]) if name == "entities" else texts
+    kind = pick(
+        rng, *["own"] * (12 if name == "text" else 4), "other", "other", "dictionary", "large", "list", "bytes", "null"
+    )
+    if kind == "other":
+        numbers = pa.array(rng.choice([0, 1, -1, 2**40, 2**62, -(2**63)], n))
+        days = numbers.cast(pa.int32(), safe=False)
+        return pick(
+            rng, numbers, numbers.cast(pa.float64(), safe=False), numbers.cast(pa.bool_()), days.cast(pa.date32()),
+            *(numbers.cast(pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")), numbers.cast(pa.duration("s")),
+            numbers.cast(pa.timestamp("s", "Nowhere/X")), pa.array([odd] * n).cast(pa.duration("us")),
+            numbers.cast(pa.decimal128(38)),
+        )  # fmt: skip
+    made: dict[str, Any] = {
+        "dictionary": lambda: texts.dictionary_encode(),
+        "large": lambda: texts.cast(pa.large_string()),
+        "list": lambda: pa.array([[i, None] for i in range(n)]),
+        "bytes": lambda: pa.array([b"\xff\xfe"] * n, pa.binary()),
+        "null": lambda: pa.nulls(n),
+    }
+    # Texts that are none: Parquet does not look into them.
+    wrong = pa.Array.from_buffers(pa.string(), n, pa.array([b"\xffAda"] * n, pa.binary()).buffers())
+    return made[kind]() if kind in made else wrong if rng.random() < 0.05 else own
+
+
+def tables(rng: Rng) -> None:
+    """A right Parquet file of columns at random: whole documents, or a FormatError."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    import herdner
+
+    n = int(pick(rng, 0, 1, 3, 70))
+    names = [name for name in ("text", "id", "entities", "more", "offset", "more") if rng.random() < 0.7]
+    stream = io.BytesIO()
+    try:
+        pq.write_table(pa.Table.from_arrays([_column(rng, name, n) for name in names], names), stream)
+    except (pa.ArrowException, OSError):  # what Parquet has no type for
+        return
+    stream.seek(0)
+    for document in herdner.read_documents(stream, "parquet", strict=bool(rng.random() < 0.2)):
+        for entity in document.entities:
+            assert document.text[entity.start : entity.end] == entity.text, entity
+        herdner.write_documents([document], io.BytesIO(), "jsonl")
+
+
 def scans(rng: Rng) -> None:
     """A scan file that is read is a list of numbers of variables; a scan of other variables is refused."""
     from herdner.cli.scan import _read

@@ -26,6 +26,7 @@ TARGETS: Mapping[str, Callable[[np.random.Generator], object]] = {
     "images": outside.images,
     "manifests": outside.manifests,
     "scans": outside.scans,
+    "tables": outside.tables,
     "requests": outside.requests,
     "spacy": outside.spacy,
 }

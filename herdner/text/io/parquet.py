@@ -89,7 +89,11 @@ def read_rows(
 
 def _rows(batches: Iterator[Any]) -> Iterator[dict[str, Any]]:
     while (batch := _next(batches)) is not None:
-        yield from batch.to_pylist()
+        try:
+            rows = batch.to_pylist()
+        except (pa.ArrowException, ValueError, OverflowError) as error:  # dates behind the year 9999
+            raise ValueError(f"holds a value that Python has no type for ({' '.join(str(error).split())})") from None
+        yield from rows
 
 
 def _next(batches: Iterator[Any]) -> Any:

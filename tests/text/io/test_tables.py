@@ -124,6 +124,21 @@ def test_a_damaged_parquet_file_is_one_message() -> None:
         list(read_documents(io.BytesIO(data), "parquet", column="body"))
 
 
+@pytest.mark.parametrize(
+    ("numbers", "type"), [("int64", "timestamp[us]"), ("int64", "time64[us]"), ("int32", "date32")]
+)
+def test_a_date_that_python_does_not_know_is_one_message(numbers: str, type: str) -> None:
+    """Arrow's dates go beyond the year 9999, and its times beyond 24 hours."""
+    stream = io.BytesIO()
+    days = pa.array([2**31 - 1], numbers)
+    days = days if numbers == "int32" else pa.array([2**62], numbers)
+    pq.write_table(pa.table({"text": ["Ada"], "day": days.cast(type)}), stream)
+    stream.seek(0)
+    with pytest.raises(FormatError, match=r"^<stream>: holds a value that Python has no type for") as raised:
+        list(read_documents(stream, "parquet"))
+    assert "\n" not in str(raised.value)
+
+
 def test_lines_are_documents() -> None:
     documents = list(read_documents(io.BytesIO(b"Ada\r\n\n  \nBo\n"), "lines"))
     assert [document.text for document in documents] == ["Ada", "Bo"]
