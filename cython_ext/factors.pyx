@@ -14,12 +14,13 @@ def find_fault(const int32_t[:, ::1] scopes, const int32_t[:] table_of_factor, c
 
     ``scopes`` [F, a], ``table_of_factor`` [F], ``scale`` [F]; ``tables`` [T, cells]. Names: "negative" and
     "repeated" variable, "table" number and "scale" of a factor, "entry" of a table, "forbidding" table of a factor
-    whose scale is not above 0, "reach" of a factor that makes the reach of all larger than ``most``.
+    whose scale is not above 0, "reach" of a factor that makes the reach of all, or "scales" of one that makes the sum
+    of their scales, larger than ``most``.
     """
     cdef int64_t f, t, i
     cdef int a, b, arity = <int> scopes.shape[1]
     cdef bint forbids = False
-    cdef double largest, reach = 0.0
+    cdef double largest, reach = 0.0, scales = 0.0
     cdef double[::1] sizes = np.empty(tables.shape[0])
     for t in range(tables.shape[0]):
         largest = 0.0
@@ -49,6 +50,9 @@ def find_fault(const int32_t[:, ::1] scopes, const int32_t[:] table_of_factor, c
         reach += fabs(scale[f]) * sizes[table_of_factor[f]]
         if not reach <= most:
             return "reach", f, 0.0
+        scales += fabs(scale[f])
+        if not scales <= most:
+            return "scales", f, 0.0
     return None, 0, reach
 
 

@@ -53,7 +53,7 @@ class TableFactors:
         scopes: int32[F, a], distinct variables.
         tables: float64[T, K1, .., Ka] (natural logarithms), so that tied factors share one.
         table_of_factor: int32[F], by default table 0 for all or, where there are F tables, one each.
-        scale: float64[F], finite, by default 1.
+        scale: float64[F], finite, by default 1; their sizes add up to at most 1e300.
         unscaled: Says that all scales are 1.
 
     Raises:
@@ -127,6 +127,8 @@ class TableFactors:
             "repeated": f"factor {at} has the scope {scope}, which names a variable twice",
             "table": f"factor {at} uses table {table}, but the tables are 0 to {len(self.tables) - 1}",
             "scale": f"factor {at} has scale {scale}, which is not a finite number",
+            "scales": f"factor {at} has scale {scale:g}: with those before it the scales add up to more than"
+            f" {LARGEST:g}; use smaller ones, and larger tables",
             "forbidding": f"factor {at} has scale {scale:g}, but its table {table} holds -inf, which needs a scale"
             " above 0; keep the constraints in a group of their own",
             "reach": f"factor {at}, of the variables {scope}, has too large log-potentials: with those before it they"

@@ -226,6 +226,13 @@ def test_log_potentials_beyond_the_range_of_their_sums_are_told(size):
         TableFactors([[0]], [[0.0, 2.0]], scale=[size])
 
 
+def test_scales_beyond_the_range_of_their_sums_are_told():
+    """How often a cell is used is counted by the scales, also where the cell is nearly 0."""
+    with pytest.raises(ValueError, match=r"^factor 1 has scale -1.7e\+308: .* the scales add up to more than 1e\+300"):
+        TableFactors([[0], [1]], [[0.0, 1e-20]], scale=[1.0, -1.7e308])
+    assert TableFactors([[0], [1]], [[0.0, 1e-20]], scale=[1e299, -1e299]).reach == 2e279
+
+
 def test_the_reach_of_a_group_is_the_most_its_finite_entries_add_up_to():
     tables = [[1.0, -3.0], [-np.inf, 0.5]]
     assert TableFactors([[0], [1], [2]], tables, [0, 0, 1], [2.0, -1.0, 4.0]).reach == 2 * 3 + 1 * 3 + 4 * 0.5
