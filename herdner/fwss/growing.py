@@ -13,15 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from herdner.base.arrays import Floats
 from herdner.base.checks import whole
 from herdner.base.seeds import Seed, generator
-from herdner.fwss.common import (
-    Batches,
-    check_start,
-    chosen_bandwidth,
-    chosen_mean,
-    continued,
-    find_mode,
-    given_points,
-)
+from herdner.fwss.common import Batches, check_start, chosen_bandwidth, chosen_mean, continued, find_mode, given_points
 from herdner.fwss.kernels import KernelMean, check_bandwidth, median_bandwidth, squared_distances
 from herdner.fwss.optimisers import Adam, Optimiser, check_finite
 from herdner.fwss.stein import SteinField, ksd_bandwidth

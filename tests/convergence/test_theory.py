@@ -124,8 +124,12 @@ def test_impossible_states_have_the_constants_of_equation_34():
 
 
 def test_what_theorem_3_leaves_out_is_told():
-    with pytest.raises(ValueError, match="two labels"):
-        Convergence.of(potts(0.3, np.zeros((1, 2, 3))))
+    for graph, found in ((potts(0.3, np.zeros((1, 2, 3))), "3"), (from_joint([[1.0, 2.0]]), "1 and 2")):
+        with pytest.raises(ValueError, match=f"two labels; those of the graph have {found}$"):
+            Convergence.of(graph)
+    assert joint(FactorGraph([], [])) == 1.0
+    with pytest.raises(ValueError, match="those of the graph have none"):
+        Convergence.of(FactorGraph([], []))
     with pytest.raises(ValueError, match="cut the states into parts"):
         Convergence.of(from_joint([[0.5, 0.0], [0.0, 0.5]]))
     assert Convergence.of(positive(0)).bound(3) == 1.0

@@ -138,6 +138,9 @@ def test_overlapping_blocks_are_the_longest_without_a_link() -> None:
     compiled = herdner.compile_tables(sentences())
     assert block_ranges(compiled).tolist() == [[0, 2], [3, 3], [4, 5], [6, 8]]
     assert block_ranges(compiled, overlapping=True).tolist() == [[0, 2], [1, 3], [4, 5], [6, 8]]
+    nothing = herdner.compile_tables(FactorGraph([], []))
+    for overlapping in (False, True):
+        assert block_ranges(nothing, overlapping).shape == (0, 2)
 
 
 def test_the_optimised_scan_is_never_worse() -> None:
