@@ -54,7 +54,8 @@ static ALWAYS_INLINE void fill_block(uint64_t key, uint64_t block, void *restric
     for (int j = 0; j < UNIFORM_BLOCK / 4; j += 2) {
         for (int h = 0; h < 2; h++) {
             const lanes sum = s[0][h] + s[3][h], t = s[1][h] << 17, result = ROTATED_LANES(sum, 23) + s[0][h];
-            if (uniform) ((four_uniforms *)out)[j + h] = (four_uniforms)((result >> 12) | UINT64_C(0x3ff0000000000000)) - 1.0;
+            const lanes bits = (result >> 12) | UINT64_C(0x3ff0000000000000);
+            if (uniform) ((four_uniforms *)out)[j + h] = (four_uniforms)bits - 1.0;
             else ((unaligned_lanes *)out)[j + h] = result;
             s[2][h] ^= s[0][h];
             s[3][h] ^= s[1][h];
