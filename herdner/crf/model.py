@@ -131,9 +131,11 @@ class CRF:
         offsets, tables, edge_table, near = sentence_offsets, self.transition[None], None, ends[:, 1] - ends[:, 0] == 1
         apart = np.stack([sum(chosen, nothing) for chosen in added])
         if near.any():  # such a link adds to the table of two neighbours, or joins two sentences
-            later = ends[near, 1]
-            across = np.isin(later, offsets)
-            offsets = np.setdiff1d(offsets, later[across])
+            later, starts = ends[near, 1], np.zeros(len(unary) + 1, np.bool_)
+            starts[offsets] = True
+            across = starts[later]
+            starts[later] = False
+            offsets = np.flatnonzero(starts)
             tables = np.stack([self.transition, *(sum(chosen, self.transition) for chosen in added), *apart])
             edge_table = np.zeros(len(unary), np.int32)
             edge_table[later] = 1 + which[near] + len(added) * across

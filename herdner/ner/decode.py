@@ -241,7 +241,9 @@ class Decoder:
         Where ``backend`` is None each document gets, bit for bit, what it would get alone, in less time.
         """
         seen = list(map(self.read, documents))
-        tokens = [token for document in seen for token in document.tokens]
+        tokens: list[str] = []
+        for document in seen:
+            tokens += document.tokens
         if not tokens:
             return [replace(document, tags=[], entities=()) for document in documents]
         starts, offsets, ends = joined(self.crf, seen)
