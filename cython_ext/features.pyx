@@ -28,7 +28,7 @@ from herdner._ext.words cimport BRIEF, DIGITS, LOWER, N_TYPE_ATTRIBUTES, SHAPE, 
 TYPE_ATTRIBUTES = (
     "word", "lower", "digits", "shape", "brief_shape",
     "prefix1", "prefix2", "prefix3", "prefix4", "prefix5", "suffix1", "suffix2", "suffix3", "suffix4", "suffix5",
-    "class4", "class6", "class10", "class20",
+    "class4", "class6", "class10", "class20", "vector32", "vector128", "vector512", "vector2048",
 )
 # Followed by one attribute for each gazetteer.
 POSITION_ATTRIBUTES = ("casing", "headline", "run", "run_first", "run_last", "run_before", "run_after", "bias")
@@ -72,7 +72,7 @@ cdef class Extractor:
     elsewhere: int32[e] type attributes of the neighbours of other occurrences; elsewhere_seeds: uint64[e, 2] (left,
     right);
         n_occurrences: how many other occurrences are looked at on either side, nearest first.
-    classes, gazetteers: word classes and phrases, or None; n_gazetteers: the number of lists.
+    classes, vectors, gazetteers: word classes, vector classes and phrases, or None; n_gazetteers: the number of lists.
     weights: to score with, or None for training.
     """
     cdef const int32_t[:, ::1] singles
@@ -81,20 +81,20 @@ cdef class Extractor:
     cdef const int32_t[::1] elsewhere
     cdef const uint64_t[::1] single_seeds
     cdef const uint64_t[:, ::1] elsewhere_seeds
-    cdef WordTable classes, gazetteers
+    cdef WordTable classes, vectors, gazetteers
     cdef FeatureWeights weights
     cdef TypeStore store
     cdef object lock        # held while words are looked up and added
     cdef const uint64_t[::1] nothing
     cdef Py_ssize_t n_occurrences, n_position, n_labels, window, reach, n_conjunctions, max_keys
 
-    def __init__(self, plan, WordTable classes, WordTable gazetteers, Py_ssize_t n_gazetteers,
+    def __init__(self, plan, WordTable classes, WordTable vectors, WordTable gazetteers, Py_ssize_t n_gazetteers,
                  FeatureWeights weights=None):
         self.singles, self.single_seeds = plan["singles"], plan["single_seeds"]
         self.items, self.n_conjunctions = plan["conjunctions"].copy(), len(plan["conjunction_seeds"])
         self.elsewhere, self.elsewhere_seeds = plan["elsewhere"], plan["elsewhere_seeds"]
         self.n_occurrences, self.window = plan["n_occurrences"], plan["window"]
-        self.classes, self.gazetteers, self.weights = classes, gazetteers, weights
+        self.classes, self.vectors, self.gazetteers, self.weights = classes, vectors, gazetteers, weights
         self.n_labels = weights.n_labels if weights is not None else 0
         self.n_position = N_POSITION_ATTRIBUTES + n_gazetteers
         self.max_keys = (self.singles.shape[0] + self.n_conjunctions
@@ -178,7 +178,7 @@ cdef class Extractor:
 
     cdef Py_ssize_t intern(self, TypeStore store, str word) except -1:
         """The number of a word that the store has not met yet."""
-        cdef Py_ssize_t type = store.add(word, self.classes, self.gazetteers)
+        cdef Py_ssize_t type = store.add(word, self.classes, self.vectors, self.gazetteers)
         self.sum_singles(store, type)
         store.ids[word] = type
         return type

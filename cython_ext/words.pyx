@@ -60,7 +60,7 @@ cdef class TypeStore:
         self.n_types += 1
         return self.n_types - 1
 
-    cdef Py_ssize_t add(self, str word, WordTable classes, WordTable gazetteers) except -1:
+    cdef Py_ssize_t add(self, str word, WordTable classes, WordTable vectors, WordTable gazetteers) except -1:
         """Describes a new word; its number. The caller enters it among ``ids`` once it is complete."""
         cdef Py_ssize_t type = self.reserve()
         cdef TypeRecord* record = self.record(type)
@@ -68,6 +68,8 @@ cdef class TypeStore:
         describe(plain_form(word), record)
         if classes is not None:
             classify(record, classes)
+        if vectors is not None:
+            classify_vector(record, vectors)
         if gazetteers is not None:
             slot = find(gazetteers.slots, gazetteers.mask, combine(hash_start(), record.attributes[LOWER]))
             record.phrase = 0 if slot == NULL else <uint32_t> slot.value
@@ -153,3 +155,13 @@ cdef void classify(TypeRecord* record, WordTable classes) noexcept nogil:
         record.attributes[CLASS + 1] = 1 + (slot.value & 0x3F)
         record.attributes[CLASS + 2] = 1 + (slot.value & 0x3FF)
         record.attributes[CLASS + 3] = 1 + (slot.value & 0xFFFFF)
+
+
+cdef void classify_vector(TypeRecord* record, WordTable vectors) noexcept nogil:
+    """Vector classes, of the small form: the table has 32 bits of its hash, and numbers of 5, 7, 9 and 11 bits."""
+    cdef const Slot* slot = find(vectors.slots, vectors.mask, <uint32_t> record.attributes[LOWER])
+    if slot != NULL:
+        record.attributes[VECTOR] = 1 + (slot.value & 0x1F)
+        record.attributes[VECTOR + 1] = 1 + (slot.value >> 5 & 0x7F)
+        record.attributes[VECTOR + 2] = 1 + (slot.value >> 12 & 0x1FF)
+        record.attributes[VECTOR + 3] = 1 + (slot.value >> 21 & 0x7FF)

@@ -31,6 +31,7 @@ class Extractor:
         self,
         plan: PlanArrays,
         classes: WordTable | None,
+        vectors: WordTable | None,
         gazetteers: WordTable | None,
         n_gazetteers: int,
         weights: FeatureWeights | None = None,

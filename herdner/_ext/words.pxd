@@ -1,5 +1,5 @@
 # cython: language_level=3
-# What a word shows by itself: case, shape, affixes, word class. One record per distinct word (type); cython_ext/words.pyx
+# What a word shows by itself: case, shape, affixes, classes. One record per distinct word (type); cython_ext/words.pyx
 # fills them.
 cimport cython
 from libc.stdint cimport int32_t, uint32_t, uint64_t
@@ -9,7 +9,8 @@ from herdner._ext.feature_tables cimport WordTable
 cdef enum:
     MAX_AFFIX = 5       # prefixes and suffixes of 1 to 5 letters
     N_CLASS_DEPTHS = 4  # word-class prefixes of 4, 6, 10 and 20 bits
-    N_TYPE_ATTRIBUTES = 5 + 2 * MAX_AFFIX + N_CLASS_DEPTHS
+    N_VECTOR_DEPTHS = 4  # vector classes: of 32, 128, 512 and 2,048 each word has one
+    N_TYPE_ATTRIBUTES = 5 + 2 * MAX_AFFIX + N_CLASS_DEPTHS + N_VECTOR_DEPTHS
     # indices of the attributes, in the order of TYPE_ATTRIBUTES in features.pyx
     WORD = 0
     LOWER = 1
@@ -19,6 +20,7 @@ cdef enum:
     PREFIX = 5
     SUFFIX = PREFIX + MAX_AFFIX
     CLASS = SUFFIX + MAX_AFFIX
+    VECTOR = CLASS + N_CLASS_DEPTHS
 
 cdef enum Case:
     HAS_LETTER = 1
@@ -54,4 +56,4 @@ cdef class TypeStore:
         return &self.sums[type // CHUNK][(type % CHUNK) * self.sum_width]
 
     cdef Py_ssize_t reserve(self) except -1
-    cdef Py_ssize_t add(self, str word, WordTable classes, WordTable gazetteers) except -1
+    cdef Py_ssize_t add(self, str word, WordTable classes, WordTable vectors, WordTable gazetteers) except -1

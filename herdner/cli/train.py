@@ -33,7 +33,8 @@ LexiconOption = Annotated[
     typer.Option(
         "--lexicon",
         metavar="MODEL",
-        help="Take the word classes and gazetteers of this model, or none [default: en for English, else none].",
+        help="Take the word classes and gazetteers of this model, or none [default: those of en with classes of word "
+        "vectors for English, else none].",
     ),
 ]
 ClassesOption = Annotated[
@@ -330,10 +331,12 @@ def word_knowledge(
 ) -> Lexicon:
     """Word classes and gazetteers: those of a model, with what is given by hand in place of them or beside them."""
     import herdner
-    from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, word_classes
+    from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, usual_lexicon, word_classes
 
-    model = model or ("en" if language == "en" else "none")
-    base = Lexicon() if model == "none" else herdner.load(model).model_.lexicon
+    if model is None:
+        base = usual_lexicon(language)
+    else:
+        base = Lexicon() if model == "none" else herdner.load(model).model_.lexicon
     try:
         words = word_classes(brown_classes(language)) if classes else base.classes
     except ImportError as error:
@@ -348,9 +351,10 @@ def word_knowledge(
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: not UTF-8 (byte {error.start}); convert it first") from None
     if not lists:
-        return Lexicon(words, base.gazetteers)
+        return replace(base, classes=words)
     given = Gazetteers.of(lists)
-    return Lexicon(words, base.gazetteers.joined(given) if base.gazetteers is not None else given)
+    joined = given if base.gazetteers is None else base.gazetteers.joined(given)
+    return replace(base, classes=words, gazetteers=joined)
 
 
 def finish(

@@ -149,6 +149,7 @@ def make_extractor(plan: FeaturePlan, lexicon: Lexicon, weights: FeatureWeights 
     return Extractor(
         plan.compile(),
         lexicon.classes.table() if lexicon.classes is not None else None,
+        lexicon.vectors.table() if lexicon.vectors is not None else None,
         gazetteers.phrases.table() if gazetteers is not None else None,
         len(plan.gazetteers),
         weights,
@@ -179,6 +180,7 @@ def default_plan(gazetteers: Sequence[str] = (), recased: Sequence[str] | None =
 
     templates = [
         *at((-2, -1, 0, 1, 2), "word", "lower", "brief_shape", "class4", "class6", "class10", "class20"),
+        *at((-2, -1, 0, 1, 2), "vector32", "vector128", "vector512", "vector2048"),
         *at((-1, 0, 1), "shape", "prefix2", "prefix3", "suffix2", "suffix3", "casing"),
         *at((0,), "digits", "prefix1", "prefix4", "prefix5", "suffix1", "suffix4", "suffix5"),
         *at((0,), *POSITION_ATTRIBUTES[1:]),

@@ -1,5 +1,5 @@
-"""Word classes and gazetteers: what a tagger knows of words beyond its training text. Plain arrays inside a model
-file.
+"""Word classes, vector classes and gazetteers: what a tagger knows of words beyond its training text. Plain arrays
+inside a model file.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import gzip
 import importlib.resources
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,10 @@ from numpy.typing import NDArray
 from herdner._ext.feature_tables import WordTable
 from herdner._ext.features import MAX_GAZETTEERS, MAX_PHRASE, PHRASE_GOES_ON
 from herdner._ext.hashing import build_table, hash_phrase, hash_strings
+from herdner.base.npz import read_arrays
 
+VECTOR_CLASSES = 32, 128, 512, 2048
+_SHORT = (1 << 32) - 1  # the bits that are kept of the hash of a word with vector classes
 USUAL_CASE = 1 << 20  # in the value of a word: it is mostly written so; the bits below are its class
 
 
@@ -52,6 +55,24 @@ def word_classes(classes: Mapping[str, int]) -> WordValues:
             met.add(small)
             values[i] |= USUAL_CASE
     return WordValues.of(hash_strings(list(classes)), values)
+
+
+def vector_classes(leaves: Mapping[str, int], tree: NDArray[np.integer[Any]]) -> WordValues:
+    """Vector classes, of words that stand in similar texts: word in small letters -> one of at most 2,048 classes, and
+    int[classes, 3]: to which of 32, 128 and 512 larger ones each belongs. Of each word 32 bits of its hash are kept.
+    """
+    keys = np.bitwise_and(hash_strings(list(leaves)), np.uint64(_SHORT))
+    values = _packed_classes(np.fromiter(leaves.values(), np.int64, len(leaves)), tree)
+    return WordValues.of(keys[keys != 0], values[keys != 0])
+
+
+def _packed_classes(leaves: NDArray[np.integer[Any]], tree: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
+    """Numbers of 5, 7, 9 and 11 bits, the first in the lowest bits. ValueError for larger ones."""
+    numbers = np.column_stack([tree, np.arange(len(tree))]).astype(np.int64)
+    if numbers.shape[1] != len(VECTOR_CLASSES) or ((numbers < 0) | (numbers >= VECTOR_CLASSES)).any():
+        raise ValueError(f"vector classes must be numbers below {', '.join(map(str, VECTOR_CLASSES))}")
+    shifts = np.cumsum([0, *(n.bit_length() - 1 for n in VECTOR_CLASSES[:-1])])
+    return (numbers << shifts).sum(axis=1).astype(np.uint32)[leaves]
 
 
 @dataclass(frozen=True)
@@ -101,10 +122,33 @@ class Gazetteers:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Both, each of which may be missing."""
+    """All three, each of which may be missing."""
 
     classes: WordValues | None = None
     gazetteers: Gazetteers | None = None
+    vectors: WordValues | None = None
+
+
+def usual_lexicon(language: str = "en") -> Lexicon:
+    """What a training in this language knows of words, unless it is told otherwise: for English the word classes and
+    gazetteers of `en` and the vector classes of `english_vectors`, for others nothing.
+    """
+    from herdner.ner.model import Model  # late: a model holds a lexicon
+    from herdner.ner.model_file import shipped_models
+
+    if language != "en":
+        return Lexicon()
+    with shipped_models()["en"].open("rb") as stream:
+        return replace(Model.load(stream).lexicon, vectors=english_vectors())
+
+
+def english_vectors() -> WordValues:
+    """Vector classes of 400,000 English words and numbers: GloVe 6B, trained on Wikipedia and news (Pennington, Socher
+    and Manning 2014; public domain by PDDL 1.0), as scripts/models/vector_classes.py puts them into classes.
+    """
+    with (importlib.resources.files("herdner") / "data" / "english_vectors.npz").open("rb") as stream:
+        arrays = read_arrays(stream)
+    return WordValues(np.cumsum(arrays["keys"], dtype=np.uint64), _packed_classes(arrays["leaves"], arrays["tree"]))
 
 
 def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str, int]:

@@ -86,6 +86,8 @@ class Model:
             arrays["particle_weights"] = self.particles.weights.astype(np.float32)
         if self.lexicon.classes is not None:
             arrays |= _packed("classes", self.lexicon.classes)
+        if self.lexicon.vectors is not None:
+            arrays |= _packed("vectors", self.lexicon.vectors)
         if self.lexicon.gazetteers is not None:
             arrays |= _packed("gazetteers", self.lexicon.gazetteers.phrases)
         header = {
@@ -115,6 +117,7 @@ _ARRAYS = {
     "transition": ("<f8", 2), "feature_keys": ("<u8", 1), "feature_sizes": ("<u2", 1), "feature_labels": ("|u1", 1),
     "feature_weights": ("<f8 <f4 <f2", 1), "skip_tables": ("<f8", 3), "particles": ("<f4", 2),
     "particle_weights": ("<f4", 1), "classes_keys": ("<u8", 1), "classes_values": ("<u4", 1),
+    "vectors_keys": ("<u8", 1), "vectors_values": ("<u4", 1),
     "gazetteers_keys": ("<u8", 1), "gazetteers_values": ("<u4", 1),
 }  # fmt: skip
 
@@ -133,6 +136,7 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Mod
     check_tags(labels, scheme)
     plan.compile()  # templates that do not exist are found here, not when the first text is tagged
     classes = _unpacked("classes", arrays) if "classes_keys" in arrays else None
+    vectors = _unpacked("vectors", arrays) if "vectors_keys" in arrays else None
     names = words(header["gazetteers"], "gazetteers")
     if plan.gazetteers != names:
         raise ValueError(f"its plan reads the gazetteers {plan.gazetteers}, and it holds {names}")
@@ -140,7 +144,7 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Mod
     model = Model(
         weights=_weights(labels, arrays),
         plan=plan,
-        lexicon=Lexicon(classes, gazetteers),
+        lexicon=Lexicon(classes, gazetteers, vectors),
         scheme=scheme,
         constrained=truth(header["constrained"], "constrained"),
         tokenizer=TokenizerSettings.from_dict(header["tokenizer"]),

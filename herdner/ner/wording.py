@@ -231,6 +231,11 @@ def _class(words: Words, column: int, token: int, of: str) -> str:
     return f"has the word class of {', '.join(shared or [words.tokens[token]])}"
 
 
+def _vector(words: Words, column: int, token: int, of: str) -> str:
+    shared = words.sharing(column, token)
+    return f"stands in such texts as {', '.join(shared or [words.tokens[token]])}"
+
+
 def _casing(words: Words, column: int, token: int, of: str) -> str:
     value = int(words.attributes[token, column])
     if not value & 32:
@@ -270,7 +275,7 @@ def _listed(words: Words, column: int, token: int, of: str) -> str:
 SAYINGS: dict[str, Saying] = {
     "word": _word, _FOLDED: _lower, "digits": _digits, "shape": _shape, "brief_shape": _brief_shape,
     **{f"prefix{n}": _prefix(n) for n in range(1, 6)}, **{f"suffix{n}": _suffix(n) for n in range(1, 6)},
-    **{f"class{n}": _class for n in (4, 6, 10, 20)},
+    **{f"class{n}": _class for n in (4, 6, 10, 20)}, **{f"vector{n}": _vector for n in (32, 128, 512, 2048)},
     "casing": _casing, "headline": _unknown, "run": _run, "bias": _unknown,
     "run_first": _run_with("begins with"), "run_last": _run_with("ends with"),
     "run_before": _run_with("comes after"), "run_after": _run_with("comes before"),

@@ -16,6 +16,7 @@ from typing import NamedTuple
 SAME_MARK = dict.fromkeys(["``", "''", "\u201c", "\u201d", "\u201e", "\u00ab", "\u00bb"], '"') | {
     "\u2018": "'", "\u2014": "--", "\u2013": "--", "\u2015": "--", "_": "--",
 }  # fmt: skip
+VECTOR_NAMES = "vector32", "vector128", "vector512", "vector2048"
 CLASS_BITS = {"class4": 0xF, "class6": 0x3F, "class10": 0x3FF, "class20": 0xFFFFF}
 Attributes = dict[str, str]
 PhraseIndex = dict[str, list[tuple[int, tuple[str, ...], str]]]
@@ -33,7 +34,7 @@ BEFORE = Word(dict.fromkeys(("word", "lower", "digits", "shape", "brief_shape"),
 AFTER = Word(dict.fromkeys(("word", "lower", "digits", "shape", "brief_shape"), "</s>"), False, False, False, False)
 
 
-def describe(word: str, classes: Mapping[str, int]) -> Word:
+def describe(word: str, classes: Mapping[str, int], vectors: Mapping[str, Sequence[int]]) -> Word:
     """Attributes of a word by itself."""
     word = SAME_MARK.get(word, word.replace("\u2019", "'"))
     lower = "".join(c.lower()[0] for c in word)
@@ -51,6 +52,7 @@ def describe(word: str, classes: Mapping[str, int]) -> Word:
     path = classes.get(word, classes.get(lower))
     if path is not None:
         attributes |= {name: str(path & bits) for name, bits in CLASS_BITS.items()}
+    attributes |= zip(VECTOR_NAMES, map(str, vectors.get(lower, ())), strict=False)
     n_upper, n_lower = marks.count("X"), marks.count("x")
     return Word(
         attributes, n_upper + n_lower > 0, marks[:1] == ["X"], n_upper >= 2 and not n_lower, n_lower > 0 and not n_upper
@@ -125,13 +127,22 @@ def casings(sentences: Sequence[Sequence[Word]], positions: Sequence[list[Attrib
 
 
 def features(
-    plan, sentences: Sequence[Sequence[str]], classes: Mapping[str, int], index: PhraseIndex, known: dict[str, Word]
+    plan,
+    sentences: Sequence[Sequence[str]],
+    classes: Mapping[str, int],
+    index: PhraseIndex,
+    known: dict[str, Word],
+    vectors: Mapping[str, Sequence[int]] | None = None,
 ) -> list[list[list[str]]]:
     """Feature strings by sentence and token, for a `herdner.ner.features.FeaturePlan`.
 
-    ``classes``: word classes by word; ``index``: see `index_phrases`; ``known``: words described so far, added to.
+    ``classes``: word classes by word; ``index``: see `index_phrases`; ``known``: words described so far, added
+    to; ``vectors``: the four vector classes of small words.
     """
-    words = [[known.get(t) or known.setdefault(t, describe(t, classes)) for t in tokens] for tokens in sentences]
+    words = [
+        [known.get(t) or known.setdefault(t, describe(t, classes, vectors or {})) for t in tokens]
+        for tokens in sentences
+    ]
     positions: list[list[Attributes]] = [
         [{"bias": "1", "headline": "1"} if headline else {"bias": "1"} for _ in sentence]
         for sentence in words

@@ -23,7 +23,7 @@ from herdner.crf.templates import EdgeScale, skip_chain
 from herdner.crf.weights import ChainWeights
 from herdner.ner.explain import Explanation, NoSuchName, weights_of
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
-from herdner.ner.lexicon import Gazetteers, Lexicon, word_classes
+from herdner.ner.lexicon import Gazetteers, Lexicon, vector_classes, word_classes
 from herdner.ner.model import Model
 from herdner.ner.wording import SAYINGS, brief
 from herdner.text.document import Document
@@ -251,7 +251,8 @@ PLACES = {
     "lower[0]": "the word is 'paris', in small letters or not",
     "shape[0]": "the word looks like Xxxxx", "brief_shape[0]": "the word looks like Xx",
     "prefix3[0]": "the word begins with 'par-'", "suffix2[0]": "the word ends in '-is'",
-    "class20[0]": "the word has the word class of Reuters", "gazetteer:city[0]": "the word is in the list city",
+    "class20[0]": "the word has the word class of Reuters",
+    "vector512[0]": "the word stands in such texts as Reuters", "gazetteer:city[0]": "the word is in the list city",
     "run[0]": "the word is the first of 2 capitalised words in a row",
     "run_last[0]": "the word is in a run of capitalised words that ends with 'Reuters'",
     "run_before[0]": "the word is in a run of capitalised words that comes after 'at'",
@@ -267,7 +268,8 @@ def test_each_feature_has_words_of_its_own(template: str) -> None:
     """A model of one feature, whose weight is all that speaks for the label."""
     plan = FeaturePlan((template,), gazetteers=LISTS.names)
     document = Document.from_tokens([["at", "Paris", "Reuters", "1998"], ["of", "Paris", "."]])
-    lexicon = Lexicon(CLASSES, LISTS)
+    vectors = vector_classes({"paris": 0, "reuters": 1}, np.array([[1, 2, 3], [1, 2, 3]]))
+    lexicon = Lexicon(CLASSES, LISTS, vectors)
     starts, keys = make_extractor(plan, lexicon).keys(document.tokens, document.sentence_offsets)
     assert starts[2] - starts[1] == 1
     key = keys[starts[1] : starts[2]]

@@ -16,7 +16,7 @@ from quick import examples
 from herdner._ext.feature_tables import FeatureWeights
 from herdner._ext.features import TYPE_ATTRIBUTES
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
-from herdner.ner.lexicon import Gazetteers, Lexicon, word_classes
+from herdner.ner.lexicon import Gazetteers, Lexicon, vector_classes, word_classes
 from herdner.text.document import Document
 from herdner.text.io import read_documents
 
@@ -25,7 +25,10 @@ LISTS = {
     "city": [["New", "York"], ["New", "York", "City"], ["Paris"], ["York"]],
     "org": [["Bank", "of", "New", "York"]],
 }
-LEXICON = Lexicon(word_classes(CLASSES), Gazetteers.of(LISTS))
+TREE = np.array([[0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1, 2], [31, 127, 511]])
+LEAVES = {"paris": 0, "york": 1, "bank": 2, "said": 3, "1998": 4, "stra\u00dfe": 4}
+VECTORS = {word: (*TREE[leaf].tolist(), leaf) for word, leaf in LEAVES.items()}
+LEXICON = Lexicon(word_classes(CLASSES), Gazetteers.of(LISTS), vector_classes(LEAVES, TREE))
 PLAN = default_plan(tuple(LISTS))
 INDEX = feature_strings.index_phrases(
     {name: [[w.lower() for w in p] for p in entries] for name, entries in LISTS.items()}
@@ -74,7 +77,7 @@ def assert_same_features(sentences, extractor) -> None:
     """Equal features have equal keys and different features different ones, with the same multiplicity on every
     token.
     """
-    expected = [t for s in feature_strings.features(PLAN, sentences, CLASSES, INDEX, {}) for t in s]
+    expected = [t for s in feature_strings.features(PLAN, sentences, CLASSES, INDEX, {}, VECTORS) for t in s]
     starts, keys = extractor.keys([t for s in sentences for t in s], offsets_of(sentences))
     assert np.diff(starts).tolist() == list(map(len, expected))
     assert_bijection(expected, starts, keys)
@@ -180,7 +183,7 @@ def test_plans_that_reach_too_far_are_refused(options):
 def test_every_word_attribute_can_stand_in_a_template():
     plan = FeaturePlan(tuple(f"{name}[0]" for name in TYPE_ATTRIBUTES))
     starts, _ = make_extractor(plan, LEXICON).keys(["Parisian"], np.array([0, 1]))
-    assert starts[-1] == len(TYPE_ATTRIBUTES) - 4  # it has no word class
+    assert starts[-1] == len(TYPE_ATTRIBUTES) - 8  # it has no word class and no vector class
 
 
 def test_a_plan_survives_json():

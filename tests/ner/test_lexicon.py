@@ -5,9 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import herdner
 from herdner._ext.features import MAX_GAZETTEERS, MAX_PHRASE
 from herdner.ner.features import FeaturePlan, make_extractor
-from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, word_classes
+from herdner.ner.lexicon import (
+    VECTOR_CLASSES,
+    Gazetteers,
+    Lexicon,
+    brown_classes,
+    english_vectors,
+    usual_lexicon,
+    vector_classes,
+    word_classes,
+)
 
 CITIES = {"city": [["New", "York"], ["Paris"], ["York"]]}
 BANKS = {"bank": [["Bank", "of", "New", "York"], ["New", "Bank"]], "name": [["Paris"]]}
@@ -39,6 +49,49 @@ def test_a_class_is_found_by_the_word_as_written_then_by_its_small_form():
     starts, keys = extractor.keys(["us", "US", "Us", "none"], np.array([0, 4]))
     assert np.diff(starts).tolist() == [1, 1, 1, 0]
     assert keys[0] == keys[2] != keys[1]
+
+
+NAMES = tuple(f"vector{n}[0]" for n in VECTOR_CLASSES)
+
+
+def test_vector_classes_are_those_of_the_small_form():
+    tree = np.array([[3, 5, 7], [3, 5, 8]])
+    extractor = make_extractor(FeaturePlan(NAMES), Lexicon(vectors=vector_classes({"oslo": 0, "bergen": 1}, tree)))
+    starts, keys = extractor.keys(["Oslo", "OSLO", "bergen", "none"], np.array([0, 4]))
+    assert np.diff(starts).tolist() == [4, 4, 4, 0]
+    oslo, capitals, bergen = keys.reshape(3, 4)
+    assert oslo.tolist() == capitals.tolist()
+    assert (oslo == bergen).tolist() == [True, True, False, False]
+
+
+@pytest.mark.parametrize("row", [[32, 0, 0], [0, 128, 0], [0, 0, 512], [-1, 0, 0], [0, 0]])
+def test_vector_classes_out_of_range_are_refused(row):
+    with pytest.raises(ValueError, match="numbers below 32, 128, 512, 2048"):
+        vector_classes({"oslo": 0}, np.array([row]))
+
+
+def test_words_that_stand_in_similar_texts_share_english_vector_classes():
+    extractor = make_extractor(FeaturePlan(NAMES), Lexicon(vectors=english_vectors()))
+    words = ["Monday", "tuesday", "Boston", "Chicago", "bank", "Qqxzzy"]
+    starts, keys = extractor.keys(words, np.array([0, len(words)]))
+    assert np.diff(starts).tolist() == [4] * 5 + [0]
+    monday, tuesday, boston, chicago, bank = keys.reshape(5, 4)
+    assert monday.tolist() == tuesday.tolist()
+    assert boston[0] == chicago[0] != monday[0]
+    assert bank[3] not in (monday[3], boston[3])
+
+
+def test_the_larger_english_vector_classes_hold_whole_smaller_ones():
+    values = np.unique(english_vectors().values)
+    assert len(values) == len(np.unique(values >> np.uint32(21))) > 1900
+
+
+def test_what_english_trainings_know_of_words():
+    usual, en = usual_lexicon(), herdner.load("en").model_.lexicon
+    assert usual.gazetteers.names == en.gazetteers.names
+    np.testing.assert_array_equal(usual.classes.values, en.classes.values)
+    assert usual.vectors is not None
+    assert usual_lexicon("nb") == Lexicon()
 
 
 def test_languages_without_classes_are_named():

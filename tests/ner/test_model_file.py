@@ -16,7 +16,7 @@ from quick import examples
 
 from herdner.crf.weights import ChainWeights
 from herdner.ner.features import FeaturePlan
-from herdner.ner.lexicon import Gazetteers, Lexicon, word_classes
+from herdner.ner.lexicon import Gazetteers, Lexicon, vector_classes, word_classes
 from herdner.ner.model import Model
 from herdner.ner.model_file import FORMAT_VERSION, ModelError
 from herdner.ner.tagger import load
@@ -33,6 +33,7 @@ def model() -> Model:
     labels = rng.integers(0, 5, starts[-1]).astype(np.uint8)
     weights = ChainWeights(LABELS, rng.normal(size=(5, 5)), keys, starts, labels, rng.normal(size=starts[-1]))
     lexicon = Lexicon(word_classes({"Ada": 12, "of": 900_000}), Gazetteers.of({"city": [["New", "York"], ["Oslo"]]}))
+    lexicon = replace(lexicon, vectors=vector_classes({"oslo": 1, "ada": 0}, np.array([[0, 1, 2], [31, 127, 511]])))
     return Model(
         weights, FeaturePlan(("word[0]", "gazetteer:city[0]"), gazetteers=("city",)), lexicon, card={"name": "tiny"}
     )
@@ -53,6 +54,8 @@ def assert_equal_models(a: Model, b: Model) -> None:
         np.testing.assert_array_equal(left, right)
     np.testing.assert_array_equal(a.lexicon.classes.keys, b.lexicon.classes.keys)
     np.testing.assert_array_equal(a.lexicon.gazetteers.phrases.values, b.lexicon.gazetteers.phrases.values)
+    np.testing.assert_array_equal(a.lexicon.vectors.keys, b.lexicon.vectors.keys)
+    np.testing.assert_array_equal(a.lexicon.vectors.values, b.lexicon.vectors.values)
 
 
 def test_a_saved_model_comes_back_bit_for_bit(model, tmp_path):
