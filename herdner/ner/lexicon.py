@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from herdner._ext.feature_tables import WordTable
 from herdner._ext.features import MAX_GAZETTEERS, MAX_PHRASE, PHRASE_GOES_ON
 from herdner._ext.hashing import build_table, hash_phrase, hash_strings
-from herdner.base.npz import read_arrays
+from herdner.base.npz import Where, read_arrays
 
 VECTOR_CLASSES = 32, 128, 512, 2048
 _SHORT = (1 << 32) - 1  # the bits that are kept of the hash of a word with vector classes
@@ -147,7 +147,16 @@ def english_vectors() -> WordValues:
     and Manning 2014; public domain by PDDL 1.0), as scripts/models/vector_classes.py puts them into classes.
     """
     with (importlib.resources.files("herdner") / "data" / "english_vectors.npz").open("rb") as stream:
-        arrays = read_arrays(stream)
+        return read_vector_classes(stream)
+
+
+def read_vector_classes(where: Where) -> WordValues:
+    """Vector classes that scripts/models/vector_classes.py has written. NpzError where the file is no archive of
+    arrays, ValueError where they are others.
+    """
+    arrays = read_arrays(where)
+    if set(arrays) != {"keys", "leaves", "tree"} or arrays["keys"].shape != arrays["leaves"].shape:
+        raise ValueError("expected the arrays keys, leaves and tree of vector classes")
     return WordValues(np.cumsum(arrays["keys"], dtype=np.uint64), _packed_classes(arrays["leaves"], arrays["tree"]))
 
 
