@@ -58,6 +58,19 @@ def interruption_kept() -> Generator[None]:
         raise
 
 
+@contextmanager
+def deaf_children() -> Generator[None]:
+    """A process that is started in here never hears of Ctrl-C, not even while it imports its modules."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
 def _end(*_: object) -> None:
     os.write(2, b"herdner: interrupted\n")
     os._exit(130)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from herdner.base.interrupts import deaf_children
 from herdner.text.document import Document
 from herdner.text.failure import Failure
 
@@ -54,23 +55,18 @@ def in_processes(
 
 @contextmanager
 def _uninterrupted() -> Generator[None]:
-    """Ctrl-C and a polite kill wait until what is begun here is done, such as the start of a process.
-
-    A process that is started here never hears of Ctrl-C, not even while it imports its modules.
-    """
+    """Ctrl-C and a polite kill wait until what is begun here is done, such as the start of a process."""
     if threading.current_thread() is not threading.main_thread():  # where signals do not arrive
         yield
         return
     came: list[int] = []
     old = {each: signal.signal(each, lambda number, _: came.append(number)) for each in (signal.SIGINT, signal.SIGTERM)}
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if hasattr(signal, "pthread_sigmask") else None
     try:
-        yield
+        with deaf_children():
+            yield
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)
-        if blocked is not None:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         for number in came:
             signal.raise_signal(number)
 

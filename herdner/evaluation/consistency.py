@@ -23,23 +23,19 @@ class Differing(Tabulated):
 
     def rows(self) -> list[tuple[str, ...]]:
         return [
-            (name.name, name.document or "", told(name.labels), told(name.gold_labels), right(name))
-            for name in self.names
-        ]
+            (each.name, each.document or "", _told(each.labels), _told(each.gold_labels),
+             f"{each.n_right} of {each.n_mentions}")
+            for each in self.names
+        ]  # fmt: skip
 
     def summary(self) -> str:
         found = "Names with differing labels" if self.names else "No name has differing labels"
         return f"{found}, {self.of}; '-' counts places that are no entity, right are mentions that the gold has too"
 
 
-def told(labels: Mapping[str, int]) -> str:
+def _told(labels: Mapping[str, int]) -> str:
     """Labels with their counts, in words."""
     return ", ".join(f"{label}\N{NO-BREAK SPACE}{n}" for label, n in labels.items())
-
-
-def right(name: InconsistentName) -> str:
-    """How many of its mentions are."""
-    return f"{name.n_right} of {name.n_mentions}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import signal
 import threading
-from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from queue import Empty, Queue
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
+from herdner.base.interrupts import deaf_children
 from herdner.ner.names import Names
 from herdner.serve.limits import Limits
 from herdner.serve.work import DONE, REFUSED, Source, work
@@ -62,7 +62,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads and locks there are
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=work, args=(theirs, source, names), daemon=True, name="herdner serve")
-        with _deaf():
+        with deaf_children():
             self._process.start()
         theirs.close()  # so that this end is told when the process ends
 
@@ -219,16 +219,3 @@ def _until(deadline: float, gone: threading.Event, wait: Callable[[float], T]) -
         if monotonic() >= deadline:
             return None
     return found
-
-
-@contextmanager
-def _deaf() -> Generator[None]:
-    """A process that is started here never hears of Ctrl-C, not even while it imports its modules."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)

@@ -19,13 +19,17 @@ _LARGEST_SEED = 2**53 - 1  # the largest number that JavaScript writes exactly
 EXAMPLE = "Winam Ferries lost in court. Winam will pay, said Charlotte Akinyi in Kisumu."
 
 
-class Options(BaseModel):
+class _Given(BaseModel):
+    """What a client sends: nothing but these fields, of just these types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Options(_Given):
     """Options of a backend that a request may set: those that bear on the result, not on memory or threads.
 
     Each backend has some of them (`GET /api/about` says which); those left out have the backend's own defaults.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     n_sweeps: int | None = Field(None, ge=1, le=MOST_SWEEPS, description="Sweeps over the document.")
     burn_in: int | None = Field(None, ge=0, le=MOST_SWEEPS, description="Sweeps at the start that are not counted.")
@@ -44,10 +48,8 @@ class Options(BaseModel):
 OPTIONS = tuple(Options.model_fields)
 
 
-class Choice(BaseModel):
+class Choice(_Given):
     """A way to tag: a backend, its options, and whether mentions are linked."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     backend: str | None = Field(
         None, max_length=64, description="Name of an inference backend; null is the model's own.", examples=["gibbs"]
@@ -79,12 +81,10 @@ _Named = Annotated[Choice, BeforeValidator(_named)]
 _SEED = "Of the random numbers; equal seeds, equal results."
 
 
-class TagRequest(BaseModel):
+class TagRequest(_Given):
     """A text, or many texts, and how to tag them."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
         json_schema_extra={
             "examples": [
                 {"text": EXAMPLE},
@@ -135,14 +135,20 @@ class TagRequest(BaseModel):
         return self.characters * sum(choice.sweeps for choice in self.backends)
 
 
-class ExplainRequest(BaseModel):
+class _OneText(_Given):
+    text: _Text = Field(description=_TEXT)
+
+    @property
+    def characters(self) -> int:
+        """Of the text."""
+        return len(self.text)
+
+
+class ExplainRequest(_OneText):
     """A name that was found in a text, and how the text was tagged."""
 
-    model_config = ConfigDict(
-        extra="forbid", strict=True, json_schema_extra={"examples": [{"text": EXAMPLE, "start": 70, "end": 76}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": EXAMPLE, "start": 70, "end": 76}]})
 
-    text: _Text = Field(description=_TEXT)
     start: int = Field(ge=0, description="Number of the name's first character, as `POST /api/tag` has it.")
     end: int = Field(ge=0, description="Number of the character behind its last one.")
     backend: _Named = Field(
@@ -152,11 +158,6 @@ class ExplainRequest(BaseModel):
         None, max_length=64, description='Compare with this label, or "best", the best other one; null is no name.'
     )
     seed: int = Field(0, ge=0, le=_LARGEST_SEED, description=_SEED)
-
-    @property
-    def characters(self) -> int:
-        """Of the text."""
-        return len(self.text)
 
     @property
     def cost(self) -> int:
@@ -175,12 +176,10 @@ class EntityGiven(BaseModel):
     confidence: float | None = Field(None, ge=0, le=1, description="Its confidence, where it is known.")
 
 
-class FileRequest(BaseModel):
+class FileRequest(_OneText):
     """A text with its names, and the format of a file."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
         json_schema_extra={
             "examples": [
                 {"text": EXAMPLE, "entities": [{"start": 70, "end": 76, "label": "LOC"}], "format": "conll"},
@@ -188,14 +187,8 @@ class FileRequest(BaseModel):
         },
     )
 
-    text: _Text = Field(description=_TEXT)
     entities: list[EntityGiven] = Field(max_length=MOST_ENTITIES, description="Its names, which do not overlap.")
     format: str = Field(max_length=32, description="One of `formats` of `GET /api/about`.")
-
-    @property
-    def characters(self) -> int:
-        """Of the text."""
-        return len(self.text)
 
     @property
     def cost(self) -> int:

@@ -14,6 +14,7 @@ draws; half of it against the other half is the last line.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from time import process_time
 from typing import Annotated
 
@@ -35,42 +36,35 @@ METHODS = {"blocked Gibbs": False, "herded": True}
 AVERAGES = Record(best=False, marginals=False, rao_blackwell=True)
 
 
-def average(
-    graph: TableGraph, start: NDArray[np.int32], n_sweeps: int, seed: int, herded: bool, burn_in: int
-) -> Floats:
-    """The Rao-Blackwellised marginals of a run."""
-    sampler = make_backend("blocked-gibbs", n_sweeps=n_sweeps, burn_in=burn_in, herded=herded, record=AVERAGES)
-    marginals = sampler.infer(graph, seed, start=start).rao_blackwell
-    assert marginals is not None
-    return marginals
+@dataclass(frozen=True)
+class Case:
+    """A document's graph, where samplers begin, and the linked tokens, whose marginals count."""
 
+    graph: TableGraph
+    start: NDArray[np.int32]
+    linked: NDArray[np.int64]
 
-class Document:
-    """A graph, where samplers begin, the linked tokens, and the truth about their marginals."""
+    def average(self, n_sweeps: int, seed: int, herded: bool = False, burn_in: int = 0) -> Floats:
+        """The Rao-Blackwellised marginals of a run."""
+        sampler = make_backend("blocked-gibbs", n_sweeps=n_sweeps, burn_in=burn_in, herded=herded, record=AVERAGES)
+        marginals = sampler.infer(self.graph, seed, start=self.start).rao_blackwell
+        assert marginals is not None
+        return marginals[self.linked]
 
-    def __init__(self, graph: TableGraph, start: NDArray[np.int32], linked: NDArray[np.int64]) -> None:
-        self.graph, self.start, self.linked = graph, start, linked
-        self.truth, self.apart = np.empty(0), 0.0
-
-    def settle(self, n_sweeps: int, seeds: list[int]) -> None:
-        """Finds the truth by two long runs, and how far these are ``apart``."""
-        halves = [average(self.graph, self.start, n_sweeps, seed, False, n_sweeps // 20)[self.linked] for seed in seeds]
-        self.truth, self.apart = (halves[0] + halves[1]) / 2, distance(*halves)
-
-    def errors(self, herded: bool, lengths: list[int], seed: int) -> tuple[list[float], float]:
-        """After each number of sweeps; seconds of a sweep of the longest run."""
-        found, began = list[float](), 0.0
+    def errors(self, truth: Floats, herded: bool, lengths: list[int], seed: int) -> list[float]:
+        """After each number of sweeps, and last the seconds of a sweep of the longest run."""
+        found, began = [], 0.0
         for n in lengths:
             began = process_time()
-            found.append(distance(average(self.graph, self.start, n, seed, herded, 0)[self.linked], self.truth))
-        return found, (process_time() - began) / lengths[-1]
+            found.append(distance(self.average(n, seed, herded), truth))
+        return [*found, (process_time() - began) / lengths[-1]]
 
-    def by_messages(self) -> tuple[float, float]:
+    def by_messages(self, truth: Floats) -> tuple[float, float]:
         """The error of sum-product, and its seconds."""
         began = process_time()
         beliefs = make_backend("sum-product").infer(self.graph).marginals
         assert beliefs is not None
-        return distance(beliefs[self.linked], self.truth), process_time() - began
+        return distance(beliefs[self.linked], truth), process_time() - began
 
 
 def distance(p: Floats, q: Floats) -> float:
@@ -78,58 +72,16 @@ def distance(p: Floats, q: Floats) -> float:
     return float(np.abs(p - q).sum(axis=1).mean() / 2)
 
 
-def linked_documents(scored: Scored, n: int) -> list[Document]:
+def linked_documents(scored: Scored, n: int) -> list[Case]:
     """Documents of at least so many links, evenly spread."""
     fit = [i for i, links in enumerate(scored.links) if sum(len(each.ends) for each in links) >= FEWEST_LINKS]
-    fit, found = fit[:: max(1, len(fit) // n)][:n], list[Document]()
+    fit, found = fit[:: max(1, len(fit) // n)][:n], list[Case]()
     for i, unary, offsets, links in scored.pieces():
         if i in fit:
             ends = np.unique(np.concatenate([each.ends for each in links]))
             start = scored.crf.best_chain(unary, offsets)
-            found.append(Document(scored.crf.compiled(unary, offsets, links), start, ends.astype(np.int64)))
+            found.append(Case(scored.crf.compiled(unary, offsets, links), start, ends.astype(np.int64)))
     return found
-
-
-def show(
-    experiment: Experiment,
-    lengths: list[int],
-    errors: dict[str, list[list[float]]],
-    seconds: dict[str, list[float]],
-    messages: Floats,
-    apart: list[float],
-) -> None:
-    """The table, and what it says: per document, the error of herded draws by that of random ones in the same time."""
-    print(f"{len(apart)} documents; {'x 1000, sweeps':18}" + "".join(f"{n:>8}" for n in lengths) + "   ms/sweep")
-    for name, rows in errors.items():
-        means = "".join(f"{1000 * e:8.2f}" for e in np.mean(rows, axis=0))
-        print(f"{name:32}{means}{1000 * np.mean(seconds[name]):11.3f}")
-    slower = np.array(seconds["herded"]) / np.array(seconds["blocked Gibbs"])
-    ratio = np.array(errors["herded"]) / np.array(errors["blocked Gibbs"])
-    equal = ratio * np.sqrt(slower)[:, None]
-    print(f"a herded sweep takes {np.median(slower):.2f} times as long (median)")
-    for n, column in zip(lengths, equal.T, strict=True):
-        low, median, high = np.quantile(column, [0.25, 0.5, 0.75])
-        ahead = f"{int((column < 1).sum())} of {len(column)} documents ahead"
-        share = f"{median:.2f} of the error of random draws in the same time ({low:.2f} to {high:.2f})"
-        print(f"{n} sweeps: {share}, {ahead}")
-    print(f"sum-product {1000 * messages[:, 0].mean():.2f}, in the time of"
-          f" {np.median(messages[:, 1] / np.array(seconds['blocked Gibbs'])):.1f} sweeps;"
-          f" the truth, half against half {1000 * np.mean(apart):.2f} (x 1000)")  # fmt: skip
-    figure, (axes, right) = experiment.axes(2)
-    for name, rows in errors.items():
-        axes.loglog(np.array(lengths) * np.mean(seconds[name]), np.mean(rows, axis=0), "o-", label=name)
-    axes.axhline(messages[:, 0].mean(), color="grey", linestyle=":", label="sum-product")
-    axes.set(xlabel="seconds", ylabel="mean error of a marginal")
-    told = summary(equal)
-    right.fill_between(lengths, told["low"], told["high"], alpha=0.3, label="quartiles of the documents")
-    right.semilogx(lengths, told["median"], "o-", label="median")
-    right.axhline(1.0, color="grey", linestyle=":")
-    right.set(xlabel="sweeps", ylabel="error, herded by random, equal time", ylim=(0, None))
-    results = {
-        "lengths": lengths, "errors": errors, "seconds": seconds, "equal time": equal, "sum-product": messages,
-        "apart": apart,
-    }  # fmt: skip
-    experiment.finish(results, figure)
 
 
 @command("herded_blocks", "Herded blocked Gibbs over sentences, marginals of linked tokens")
@@ -140,24 +92,48 @@ def main(
     documents: Annotated[int, typer.Option("--documents", min=1, help="How many.")] = 40,
     runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each sampler on each.")] = 5,
 ) -> None:
-    lengths = experiment.size([10, 30, 100], [10, 30, 100, 300, 1000])
+    lengths, long = experiment.size([10, 30, 100], [10, 30, 100, 300, 1000]), experiment.size(5_000, 50_000)
     scored = Scored.of(herdner.load(model), list(read(test)))
-    chosen = linked_documents(scored, experiment.size(min(3, documents), documents))
-    errors: dict[str, list[list[float]]] = {name: [] for name in METHODS}  # a row for each document
-    seconds: dict[str, list[float]] = {name: [] for name in METHODS}
-    messages, apart = list[tuple[float, float]](), list[float]()
-    for k, document in enumerate(chosen):
-        document.settle(experiment.size(5_000, 50_000), experiment.seeds(2, 2 * k))
-        messages.append(document.by_messages())
-        apart.append(document.apart)
-        rows: dict[str, list[list[float]]] = {name: [] for name in METHODS}
-        took: dict[str, list[float]] = {name: [] for name in METHODS}
-        for seed in experiment.seeds(experiment.size(2, runs), 2 * k + 1):
-            for name, herded in METHODS.items():
-                found, each = document.errors(herded, lengths, seed)
-                rows[name].append(found)
-                took[name].append(each)
-        for name in METHODS:
-            errors[name].append(np.mean(rows[name], axis=0).tolist())
-            seconds[name].append(float(np.median(took[name])))
-    show(experiment, lengths, errors, seconds, np.array(messages), apart)
+    found, messages, apart = [], [], []
+    for k, case in enumerate(linked_documents(scored, experiment.size(min(3, documents), documents))):
+        halves = [case.average(long, seed, burn_in=long // 20) for seed in experiment.seeds(2, 2 * k)]
+        truth = (halves[0] + halves[1]) / 2
+        messages.append(case.by_messages(truth))
+        apart.append(distance(*halves))
+        seeds = experiment.seeds(experiment.size(2, runs), 2 * k + 1)
+        found.append([[case.errors(truth, herded, lengths, s) for herded in METHODS.values()] for s in seeds])
+    of_runs = np.array(found)  # [documents, runs, methods, lengths and the seconds of a sweep]
+    errors = dict(zip(METHODS, np.moveaxis(of_runs[..., :-1].mean(axis=1), 1, 0), strict=True))
+    seconds = dict(zip(METHODS, np.median(of_runs[..., -1], axis=1).T, strict=True))
+    slower = seconds["herded"] / seconds["blocked Gibbs"]
+    equal = errors["herded"] / errors["blocked Gibbs"] * np.sqrt(slower)[:, None]
+    by_messages = np.array(messages)
+    print(f"{len(apart)} documents; {'x 1000, sweeps':18}" + "".join(f"{n:>8}" for n in lengths) + "   ms/sweep")
+    for name, rows in errors.items():
+        means = "".join(f"{1000 * e:8.2f}" for e in rows.mean(axis=0))
+        print(f"{name:32}{means}{1000 * seconds[name].mean():11.3f}")
+    print(f"a herded sweep takes {np.median(slower):.2f} times as long (median)")
+    for n, column in zip(lengths, equal.T, strict=True):
+        low, median, high = np.quantile(column, [0.25, 0.5, 0.75])
+        ahead = f"{int((column < 1).sum())} of {len(column)} documents ahead"
+        print(
+            f"{n} sweeps: {median:.2f} of the error of random draws in the same time ({low:.2f} to {high:.2f}), {ahead}"
+        )
+    print(f"sum-product {1000 * by_messages[:, 0].mean():.2f}, in the time of"
+          f" {np.median(by_messages[:, 1] / seconds['blocked Gibbs']):.1f} sweeps;"
+          f" the truth, half against half {1000 * np.mean(apart):.2f} (x 1000)")  # fmt: skip
+    figure, (left, right) = experiment.axes(2)
+    for name, rows in errors.items():
+        left.loglog(np.array(lengths) * seconds[name].mean(), rows.mean(axis=0), "o-", label=name)
+    left.axhline(by_messages[:, 0].mean(), color="grey", linestyle=":", label="sum-product")
+    left.set(xlabel="seconds", ylabel="mean error of a marginal")
+    told = summary(equal)
+    right.fill_between(lengths, told["low"], told["high"], alpha=0.3, label="quartiles of the documents")
+    right.semilogx(lengths, told["median"], "o-", label="median")
+    right.axhline(1.0, color="grey", linestyle=":")
+    right.set(xlabel="sweeps", ylabel="error, herded by random, equal time", ylim=(0, None))
+    results = {
+        "lengths": lengths, "errors": errors, "seconds": seconds, "equal time": equal, "sum-product": by_messages,
+        "apart": apart,
+    }  # fmt: skip
+    experiment.finish(results, figure)

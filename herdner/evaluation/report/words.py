@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from herdner.evaluation.consistency import right, told
+from herdner.evaluation.consistency import Differing
 from herdner.evaluation.mistakes import Confusion, Example, FrequentMistake
 from herdner.evaluation.repeats import Repeats
 from herdner.evaluation.report.values import Change, Report, System
@@ -227,8 +227,8 @@ def _consistency(report: Report) -> list[Block]:
     for system in report.systems:
         if names := system.inconsistent_names:
             parts.append(Text(f"Names that {system.name} gives several labels ('-': places that are no entity):"))
-            rows = [[n.name, n.document or "", told(n.labels), told(n.gold_labels), right(n)] for n in names]
-            parts.append(Rows(["name", "document", "labels", "gold", "right"], rows, 4))
+            differing = Differing(system.name, tuple(names))
+            parts.append(Rows(differing.header, differing.rows(), 4))
     return parts
 
 
