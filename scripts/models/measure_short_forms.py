@@ -1,0 +1,112 @@
+"""Short forms of names in corpora: how many do models get right, and what do they make of the others?
+
+    python scripts/models/measure_short_forms.py --model en --model en_core9 --wrong \
+        --test ../shared/data/ner/ieer:ieer --test ../shared/data/ner/conll2003/eng.testa:conll2003
+
+A short form is one word of a longer name before it (`herdner.evaluation.short_forms`): the first of an organisation's,
+or the last of a person's (``--label PER``). Prints how many each model tags with the right borders and label, with
+links and without, in all corpora together. The short forms of one document are right or wrong together, so intervals,
+and those of what a row gains on the first, resample documents. ``--wrong`` lists what some model got wrong with links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+import herdner
+from herdner import Tagger
+from herdner.corpora.reading import read
+from herdner.evaluation.scores import Interval, bootstrap_sums, pair_up
+from herdner.evaluation.short_forms import KEPT_WORD, short_forms
+from herdner.evaluation.tabular import markdown_table, percent, points
+from herdner.text.document import Document
+from herdner.text.tags import Span
+from herdner.text.tokenize import Tokenizer
+
+RESAMPLES = 10_000
+
+
+class Found(NamedTuple):
+    """What one tagger makes of each short form, and which are right, bool[short forms]."""
+
+    name: str
+    labels: list[str]
+    right: NDArray[np.bool_]
+
+
+def found(name: str, gold: Sequence[Document], predicted: Sequence[Document], label: str) -> Found:
+    """The labels that the predictions give the short forms of a label; ``ORG+2`` reaches 2 tokens beyond the word."""
+    labels: list[str] = []
+    right: list[bool] = []
+    for document, pair in zip(gold, pair_up(gold, predicted), strict=True):
+        for short in short_forms(document, {label: KEPT_WORD[label]}):
+            over = [span for span in pair.predicted if span.start < short.end and short.start < span.end]
+            labels.append(" ".join(_written(span, short) for span in over) or "-")
+            right.append(short in over)
+    return Found(name, labels, np.array(right, np.bool_))
+
+
+def _written(span: Span, short: Span) -> str:
+    beyond = (span.end - span.start) - (short.end - short.start)
+    return span.label + (f"{beyond:+d}" if (span.start, span.end) != (short.start, short.end) else "")
+
+
+def share(right: NDArray[np.bool_], document: NDArray[np.int64], less: NDArray[np.bool_] | None = None) -> Interval:
+    """Of the share of short forms that are right, or of its difference from that of others; documents resampled."""
+    gain = right.astype(np.int64) - (0 if less is None else less)
+    counts = np.stack([np.bincount(document), np.bincount(document, gain).astype(np.int64)], axis=1)
+    drawn = np.concatenate([*bootstrap_sums(counts[counts[:, 0] > 0], np.random.default_rng(0), RESAMPLES)])
+    low, high = np.quantile(drawn[:, 1] / drawn[:, 0], [0.025, 0.975]).tolist()
+    return Interval(low, high, 0.95, "document", RESAMPLES)
+
+
+def rows(all_found: Sequence[Found], document: NDArray[np.int64]) -> list[list[str]]:
+    """Of each tagger how many are right, the share with its interval, and the same of what it gains on the first."""
+    first, lines = all_found[0].right, list[list[str]]()
+    for name, _, right in all_found:
+        own, gain = share(right, document), share(right, document, first)
+        difference = f"{points(right.mean() - first.mean())} ({points(gain.low)} to {points(gain.high)})"
+        interval = f"{percent(right.mean())} ({percent(own.low)} to {percent(own.high)})"
+        lines.append([name, f"{right.sum()} of {len(right)}", interval, "" if right is first else difference])
+    return lines
+
+
+def main(
+    test: Annotated[list[str], typer.Option(help="FILE:FORMAT, see herdner corpora.")],
+    model: Annotated[list[str] | None, typer.Option(help="Name or file; others are held against the first.")] = None,
+    label: Annotated[str, typer.Option(help="ORG or PER.")] = "ORG",
+    wrong: Annotated[bool, typer.Option("--wrong", help="List those that are wrong.")] = False,
+) -> None:
+    """Prints how many short forms of names models get right."""
+    if label not in KEPT_WORD:
+        raise typer.BadParameter(f"must be one of {', '.join(KEPT_WORD)}, not {label}", param_hint="--label")
+    taggers: dict[str, Tagger] = {name: herdner.load(name) for name in model or ["en"]}
+    tokenizer = Tokenizer(next(iter(taggers.values())).model_.tokenizer)
+    gold = [d for source in test for d in read(source, map_labels=True, tokenizer=tokenizer) if d.n_tokens]
+    every = [(i, d, short) for i, d in enumerate(gold) for short in short_forms(d, {label: KEPT_WORD[label]})]
+    if not every:
+        raise typer.BadParameter(f"no name there has a short form with the label {label}", param_hint="--test")
+    linked = [found(name, gold, list(tagger.pipe(gold)), label) for name, tagger in taggers.items()]
+    alone = [
+        found(f"{name}, chain alone", gold, list(tagger.pipe(gold, links=False)), label)
+        for name, tagger in taggers.items()
+    ]
+    both = [each for pair in zip(linked, alone, strict=True) for each in pair]
+    document = np.array([i for i, _, _ in every])
+    print(markdown_table(["tagger", "right", "% (95 % interval)", "more than the first"], rows(both, document)))
+    if wrong:
+        lines = [
+            [" ".join(d.tokens[short.start : short.end]), d.id or str(i), *(each.labels[k] for each in both)]
+            for k, (i, d, short) in enumerate(every)
+            if not all(each.right[k] for each in linked)
+        ]
+        print("\n" + markdown_table(["short form", "document", *(each.name for each in both)], lines))
+
+
+if __name__ == "__main__":
+    typer.run(main)
