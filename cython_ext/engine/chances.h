@@ -40,9 +40,10 @@ static ALWAYS_INLINE void weights_of(const model *m, int64_t i, const label *x, 
         const int length = width - from < REGISTERS ? width - from : REGISTERS;
         for (int k = 0; k < length; k += 4) LOAD_QUAD(rows[k / 4], unary + from + k);
         for (int64_t e = m->c.starts[i + 1] - 1; e >= m->c.starts[i]; e--) {
-            const int64_t at = !m->c.others_at && m->c.others[e] == last ? m->c.row_at[e] + (int64_t)width * last_label
-                                                                     : row_of(&m->c, e, width, x);
-            const double *row = m->rows + at + from;
+            const int known = !m->c.others_at && m->c.others[e] == last;
+            /* Where the row stands but for the label that was last drawn, which is waited for. */
+            const double *first = m->rows + from + (known ? m->c.row_at[e] : row_of(&m->c, e, width, x));
+            const double *row = first + (known ? (int64_t)width * last_label : 0);
             for (int k = 0; k < length; k += 4) {
                 LOAD_QUAD(factor, row + k);
                 rows[k / 4] *= factor;
