@@ -16,7 +16,7 @@ static ALWAYS_INLINE int64_t first_key(const sampler *s, int64_t i) {
     return s->w.weights_at ? s->w.weights_at[i] : i * s->w.n_keys;
 }
 
-static inline double *signed_slot(const sampler *s, worker *w, int64_t i, uint64_t key, uint64_t place) {
+static ALWAYS_INLINE double *signed_slot(const sampler *s, worker *w, int64_t i, uint64_t key, uint64_t place) {
     if (s->dense && first_key(s, i) >= 0) return s->dense + (first_key(s, i) + place) * s->w.words;
     double *slot = weight_slot(w->table, i, key, s->most_bytes, &w->fault);
     if (!slot) w->faulty = i;
