@@ -33,8 +33,7 @@ LexiconOption = Annotated[
     typer.Option(
         "--lexicon",
         metavar="MODEL",
-        help="Take the word classes and gazetteers of this model, or none [default: those of en with classes of word "
-        "vectors for English, else none].",
+        help="Take the word classes and gazetteers of this model, or none [default: en for English, else none].",
     ),
 ]
 ClassesOption = Annotated[
@@ -331,12 +330,10 @@ def word_knowledge(
 ) -> Lexicon:
     """Word classes and gazetteers: those of a model, with what is given by hand in place of them or beside them."""
     import herdner
-    from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, usual_lexicon, word_classes
+    from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, word_classes
 
-    if model is None:
-        base = usual_lexicon(language)
-    else:
-        base = Lexicon() if model == "none" else herdner.load(model).model_.lexicon
+    model = model or ("en" if language == "en" else "none")
+    base = Lexicon() if model == "none" else herdner.load(model).model_.lexicon
     try:
         words = word_classes(brown_classes(language)) if classes else base.classes
     except ImportError as error:

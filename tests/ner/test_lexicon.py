@@ -13,8 +13,6 @@ from herdner.ner.lexicon import (
     Gazetteers,
     Lexicon,
     brown_classes,
-    english_vectors,
-    usual_lexicon,
     vector_classes,
     word_classes,
 )
@@ -71,7 +69,7 @@ def test_vector_classes_out_of_range_are_refused(row):
 
 
 def test_words_that_stand_in_similar_texts_share_english_vector_classes():
-    extractor = make_extractor(FeaturePlan(NAMES), Lexicon(vectors=english_vectors()))
+    extractor = make_extractor(FeaturePlan(NAMES), Lexicon(vectors=herdner.load("en").model_.lexicon.vectors))
     words = ["Monday", "tuesday", "Boston", "Chicago", "bank", "Qqxzzy"]
     starts, keys = extractor.keys(words, np.array([0, len(words)]))
     assert np.diff(starts).tolist() == [4] * 5 + [0]
@@ -82,16 +80,8 @@ def test_words_that_stand_in_similar_texts_share_english_vector_classes():
 
 
 def test_the_larger_english_vector_classes_hold_whole_smaller_ones():
-    values = np.unique(english_vectors().values)
+    values = np.unique(herdner.load("en").model_.lexicon.vectors.values)
     assert len(values) == len(np.unique(values >> np.uint32(21))) > 1900
-
-
-def test_what_english_trainings_know_of_words():
-    usual, en = usual_lexicon(), herdner.load("en").model_.lexicon
-    assert usual.gazetteers.names == en.gazetteers.names
-    np.testing.assert_array_equal(usual.classes.values, en.classes.values)
-    assert usual.vectors is not None
-    assert usual_lexicon("nb") == Lexicon()
 
 
 def test_languages_without_classes_are_named():

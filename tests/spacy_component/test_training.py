@@ -17,7 +17,6 @@ from spacy.training import Example
 
 import herdner
 from herdner import read_documents, write_documents
-from herdner.ner.lexicon import usual_lexicon
 from herdner.spacy_component.common import ComponentError
 from herdner.spacy_component.examples import training_documents
 from herdner.text.sentences import ENGLISH
@@ -123,7 +122,8 @@ def test_initialize_trains_what_the_tagger_would(corpus):
     nlp = trained(corpus, {"rules": ["same-word:nearest=2"]})
     document = list(read_documents(CORPUS / "herdner_news.train.conll", "conll"))[:40]
     templates = [herdner.linear_chain(), herdner.skip_chain(herdner.SameWord(nearest=2))]
-    same = herdner.Tagger(lexicon=usual_lexicon(), max_iterations=25, templates=templates).fit(document)
+    lexicon = herdner.load("en").model_.lexicon
+    same = herdner.Tagger(lexicon=lexicon, max_iterations=25, templates=templates).fit(document)
     component = nlp.get_pipe("herdner")
     assert component.labels == ("LOC", "ORG", "PER")
     assert (component.tagger.model_.weights.transition == same.model_.weights.transition).all()
