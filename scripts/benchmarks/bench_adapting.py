@@ -23,6 +23,7 @@ from herdner import Document, Tagger
 from herdner.corpora.reading import parse_source, read
 from herdner.evaluation.compare import compare
 from herdner.evaluation.scores import evaluate
+from herdner.evaluation.tabular import markdown_table
 from herdner.text.document import offsets_from_lengths
 from herdner.text.tokenize import Tokenizer
 
@@ -76,13 +77,14 @@ def study(name: str, documents: list[Document], arguments: argparse.Namespace) -
             found[c2, min_freq] += tagged(adapted, test)
     f1 = {key: evaluate(gold, documents).micro.f1 for key, documents in found.items()}
     print(f"\n{name}: {n_groups} times {arguments.documents} documents learned from, {len(gold)} scored\n")
-    print(f"| c2 | min freq | {arguments.base} adapted | the {arguments.documents} alone | {arguments.base} "
-          "| p against the two | seconds |\n| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")  # fmt: skip
+    rows = []
     for key in strengths:
         rng = np.random.default_rng(arguments.seed)
         p = [compare(gold, found[other], found[key], rng=rng).randomisation_p for other in ("alone", "base")]
-        print(f"| {key[0]:g} | {key[1]} | {f1[key]:.2%} | {f1['alone']:.2%} | {f1['base']:.2%} "
-              f"| {p[0]:.2g}, {p[1]:.2g} | {seconds[key] / n_groups:.1f} |")  # fmt: skip
+        shares = [f"{f1[name]:.2%}" for name in (key, "alone", "base")]
+        rows.append((f"{key[0]:g}", f"{key[1]}", *shares, f"{p[0]:.2g}, {p[1]:.2g}", f"{seconds[key] / n_groups:.1f}"))
+    names = f"{arguments.base} adapted", f"the {arguments.documents} alone", arguments.base
+    print(markdown_table(("c2", "min freq", *names, "p against the two", "seconds"), rows))
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from herdner import Document, Tagger
 from herdner.corpora.reading import read
 from herdner.crf.templates import linear_chain
+from herdner.evaluation.tabular import markdown_table
 from herdner.ner import suggesting
 
 
@@ -80,12 +81,13 @@ def main() -> None:
             scores.setdefault(name, []).append(100 * learned([*start, *more], options.iterations).score(test))
             sizes.setdefault(name, []).append(sum(document.n_tokens for document in more))
     print(f"{options.pool}: {options.start} random documents and {options.documents} more, {options.seeds} seeds")
-    print("| chosen | F1 | sd | tokens | suggested is better by | in |\n|---|--:|--:|--:|--:|--:|")
+    rows = []
     for name, found in scores.items():
         gains = [ours - theirs for ours, theirs in zip(scores["suggested"], found, strict=True)]
-        better = f"{sum(gain > 0 for gain in gains)} of {len(gains)}" if name != "suggested" else ""
-        by = f"{mean(gains):+.2f}" if name != "suggested" else ""
-        print(f"| {name} | {mean(found):.2f} | {stdev(found):.2f} | {mean(sizes[name]):,.0f} | {by} | {better} |")
+        better = (f"{mean(gains):+.2f}", f"{sum(gain > 0 for gain in gains)} of {len(gains)}")
+        figures = f"{mean(found):.2f}", f"{stdev(found):.2f}", f"{mean(sizes[name]):,.0f}"
+        rows.append((name, *figures, *(better if name != "suggested" else ("", ""))))
+    print(markdown_table(("chosen", "F1", "sd", "tokens", "suggested is better by", "in"), rows))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import json
 import all as page_of
 import pytest
 from data import REPOSITORY
-from papers_items import PAPERS, load
+from papers_items import PAPERS, load, verdicts
 
 COMMANDS, ITEMS = load()
 PAPERS_FOLDER = REPOSITORY / "scripts" / "papers"
@@ -54,3 +54,12 @@ def test_what_is_found_decides_the_verdict_and_a_missing_result_is_told(tmp_path
     )
     with pytest.raises(SystemExit, match="does not hold what Table 1"):
         page_of.page(page_of.results(tmp_path), {})
+
+
+def test_a_script_says_what_the_page_will_say_and_nothing_of_other_results() -> None:
+    errors = {"herded Gibbs": [1.0, 0.5], "complete herded Gibbs": [1.0, 0.01], "Gibbs": [1.0, 0.02]}
+    (line,) = verdicts("hg16_fig7", {name: {"error": values} for name, values in errors.items()})
+    assert line.startswith(
+        "HG16 Fig. 6, 7: herded Gibbs 0.5, complete herded Gibbs 0.01, Gibbs 0.02; agrees (the paper:"
+    )
+    assert list(verdicts("hg16_fig7", {})) == list(verdicts("nothing", {})) == []
