@@ -182,7 +182,8 @@ def marginal_bound(
     influence: Influence, scan: Scan | ArrayLike, variables: Iterable[int], n_steps: int | None = None
 ) -> float:
     """A bound of the total variation distance of the joint marginal of these variables (Definition 2), at most 1."""
-    return min(1.0, weighted_bound(influence, scan, targets(influence.n_variables, variables), n_steps))
+    importance = targets(bound_of_influence(influence).n_variables, variables)
+    return min(1.0, weighted_bound(influence, scan, importance, n_steps))
 
 
 def weighted_bound(
