@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from herdner.cli.common import complain, inference
-from herdner.cli.gold import Gold, classes_of, read_gold, timed
+from herdner.cli.gold import Gold, read_gold, timed
 from herdner.cli.usage import UsageError
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def compared(source: Gold, names: tuple[str, str], seed: int, resamples: int, un
     import numpy as np
 
     from herdner.evaluation.compare import compare
+    from herdner.text.tags import classes_of
 
     if not resamples:
         raise UsageError("--resamples 0: a comparison is made of resamples; give 1 or more")

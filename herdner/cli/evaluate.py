@@ -9,7 +9,7 @@ import typer
 
 from herdner.cli.common import command, inference
 from herdner.cli.compare import compared
-from herdner.cli.gold import Gold, classes_of, parse_map, parse_sources, show, timed
+from herdner.cli.gold import Gold, parse_map, parse_sources, show, timed
 from herdner.cli.options import (
     MAX_RESAMPLES,
     BackendOption,
@@ -128,6 +128,7 @@ def scored(
 
     import herdner
     from herdner.evaluation.scores import evaluate as score
+    from herdner.text.tags import classes_of
     from herdner.text.tokenize import Tokenizer
 
     tagger = herdner.load(model)

@@ -63,11 +63,6 @@ def timed(
     return predicted, sum(len(document.tokens) for document in gold) / max(seconds, 1e-9)
 
 
-def classes_of(tags: Iterable[str]) -> set[str]:
-    """The classes that tags speak of."""
-    return {tag.partition("-")[2] for tag in tags if tag != "O"}
-
-
 def check_known(gold: Sequence[Document], known: Collection[str], who: str, sources: Sequence[SourceFile]) -> None:
     """Wrong use where names are annotated, and none of a class that is known: the format is another, or the classes
     have other names.

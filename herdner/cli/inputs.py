@@ -156,15 +156,13 @@ def _in_folder(folder: Path, format: str | None, patterns: Sequence[str]) -> lis
         chosen = [file for file in files if any(matches(file, folder, pattern) for pattern in patterns)]
         if not chosen:
             raise UsageError(f"--pattern: no file in {folder} matches {' or '.join(patterns)}")
-        kinds = [format or format_of(file) or "text" for file in chosen]
     else:
         told = [(file, format_of(file)) for file in files]
         chosen = [file for file, own in told if own is not None and format in (None, own)]
-        kinds = [format or format_of(file) or "text" for file in chosen]
         if not chosen:  # the endings of the corpora's own formats vary: their readers look for the files themselves
             return [Input(str(folder), format)]
         _tell_left_out(folder, set(files) - set(chosen))
-    return [Input(Source(str(file), file.name, file, None), kind) for file, kind in zip(chosen, kinds, strict=True)]
+    return [Input(Source(str(file), file.name, file, None), format or format_of(file) or "text") for file in chosen]
 
 
 def _tell_left_out(folder: Path, files: Iterable[Path]) -> None:

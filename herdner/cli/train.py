@@ -13,7 +13,7 @@ import typer
 
 from herdner.base.files import replacing
 from herdner.cli.common import command, complain, progress
-from herdner.cli.gold import bare, classes_of, parse_map, parse_sources, read_gold, show
+from herdner.cli.gold import bare, parse_map, parse_sources, read_gold, show
 from herdner.cli.options import MapLabelsOption, MapOption, StrictOption
 from herdner.cli.usage import UsageError, check_figure, check_not_input, check_writable, is_given, wrong_use
 
@@ -271,6 +271,7 @@ def read_apart(
     guideline is followed, as `Tagger.fit` takes them.
     """
     from herdner.ner.supervision import annotated_apart
+    from herdner.text.tags import classes_of
 
     if weight and len(weight) != len(sources):
         raise UsageError(f"--weight: {len(weight)} for {len(sources)} of --train; give one for each, in their order")

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from herdner.ner.tagger import Tagger, load
+from herdner.text.tags import classes_of
 
 try:
     _presidio: Any = import_module("presidio_analyzer")
@@ -52,8 +53,7 @@ class HerdnerRecognizer(Base):
     ) -> None:
         self.tagger = model if isinstance(model, Tagger) else load(model)
         self.options = options
-        classes = {label.partition("-")[2] for label in self.tagger.labels} - {""}
-        self.entities = {label: entities.get(label, label) for label in sorted(classes)}
+        self.entities = {label: entities.get(label, label) for label in sorted(classes_of(self.tagger.labels))}
         start: Any = super().__init__
         start(supported_entities=sorted(set(self.entities.values())), name=name, supported_language=language)
 

@@ -24,7 +24,7 @@ from herdner.ner.tagger import Tagger, load
 from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.io import WRITABLE, write_documents
-from herdner.text.tags import split_tag
+from herdner.text.tags import classes_of
 from herdner.text.tokenize import Tokenizer
 
 Source = str | Tagger
@@ -64,9 +64,8 @@ class Desk:
 
     def about(self) -> dict[str, Any]:
         """What `GET /api/about` says of the model."""
-        kinds = dict.fromkeys(split_tag(label)[1] for label in self.tagger.labels if label != "O")
         rules = [each.template.name for each in self.crf.link_tables]
-        return {"model": self.name, "labels": sorted(kinds), "rules": rules}
+        return {"model": self.name, "labels": sorted(classes_of(self.tagger.labels)), "rules": rules}
 
     def answer(self, request: bytes) -> bytes:
         """JSON of a `TagRequest` in, JSON of a `Tagged` out, or of an `ExplainRequest` and an `Explained`: behind one

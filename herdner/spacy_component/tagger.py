@@ -45,7 +45,7 @@ from herdner.spacy_component.examples import training_documents
 from herdner.spacy_component.pipe import SCORES, WRITES, EntityPipe, Part
 from herdner.text.io.labels import rename
 from herdner.text.sentences import ENGLISH, SentenceRules
-from herdner.text.tags import Span, spans_from_tags, split_tag
+from herdner.text.tags import Span, classes_of, spans_from_tags
 from herdner.text.tokenize import TokenizerSettings
 
 DEFAULT_CONFIG = {
@@ -214,15 +214,14 @@ class HerdnerTagger(EntityPipe):
                 "this model has no particles to average over: set uncertainty to false, or train it with n_particles"
             )
         self._tagger = Tagger.from_model(model, backend=self._backend, links=self.links)
-        classes = {split_tag(tag)[1] for tag in model.weights.labels} - {""}
-        renamed = {rename(label, self._renaming) for label in classes}
+        renamed = {rename(label, self._renaming) for label in classes_of(model.weights.labels)}
         self._labels = tuple(sorted(label for label in renamed if label is not None))
         for label in self._labels:
             self.vocab.strings.add(label)  # now: a memory zone would forget a label that comes with an entity
 
     def _check_renaming(self) -> None:
         """ValueError for classes that the model of the config does not have: a slip would go unnoticed."""
-        classes = {split_tag(tag)[1] for tag in self.tagger.labels} - {""}
+        classes = classes_of(self.tagger.labels)
         if unknown := sorted(set(self._renaming or {}) - classes):
             raise ValueError(f"labels: the model has no class {unknown[0]!r}; it has {', '.join(sorted(classes))}")
 

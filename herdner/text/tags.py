@@ -76,6 +76,11 @@ def split_tag(tag: str) -> tuple[str, str]:
     return _TO_IOBES.get(prefix, prefix), label
 
 
+def classes_of(tags: Iterable[str]) -> set[str]:
+    """The classes that tags speak of."""
+    return {split_tag(tag)[1] for tag in tags if tag != "O"}
+
+
 def sentences_of(tags: Sequence[str], sentence_offsets: SentenceOffsets | None) -> Iterator[tuple[int, int]]:
     """Borders (start, end) of the sentences; the whole sequence is one sentence when no offsets are given."""
     if sentence_offsets is None:

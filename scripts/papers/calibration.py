@@ -31,6 +31,7 @@ from herdner.evaluation.calibration import MEASURES, Claims, claims, reliability
 from herdner.evaluation.tabular import markdown_table
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
+from herdner.text.tags import classes_of
 from herdner.text.tokenize import Tokenizer
 
 Floats = NDArray[np.float64]
@@ -110,7 +111,7 @@ def main(
 ) -> None:
     experiment.title += f", {Path(test.partition(':')[0]).name}"
     tagger = herdner.load(model)
-    known = {tag.partition("-")[2] for tag in tagger.labels}
+    known = classes_of(tagger.labels)
     source = parse_source(test)
     gold = [d for d in read(source, map_labels="MISC" not in known, tokenizer=Tokenizer()) if len(d.tokens)]
     gold = gold[: experiment.size(quick=20, full=len(gold))]

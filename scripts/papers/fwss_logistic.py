@@ -181,6 +181,4 @@ def main(
         power = np.polyfit(np.log(sizes), np.log(values) / 2, 1)[0]
         rate = np.polyfit(sizes, np.log(values) / 2, 1)[0]
         print(f"{label}: MMD^2 {values[-1]:.2e} at N = {sizes[-1]}; MMD ~ N^{power:.2f} or e^({rate:.4f} N)")
-    for label, (seconds, values) in curves.items():
-        print(f"{label}: accuracy {values[-1]:.4f} after {seconds[-1]:.2f} s")
     experiment.finish({"data": name, "accuracy": curves, "mmd2": distances}, figure)
