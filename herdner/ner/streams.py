@@ -19,7 +19,7 @@ TextOrDocument = str | Document
 Item = TextOrDocument | Failure
 
 # Longer batches save no more time, and what is read ahead stays small.
-BATCH_CHARACTERS = 40_000
+BATCH_CHARACTERS = 80_000
 BATCHES_WAITING = 2  # for each thread
 
 

@@ -270,7 +270,7 @@ class Tagger(Estimator):
         occur, or settle them.
 
         Short documents are tagged together, which is faster and gives the same: up to ``batch_size`` are read ahead, or
-        as many as make 40,000 characters. ``n_jobs`` threads tag at the same time, the calling one among them (the
+        as many as make 80,000 characters. ``n_jobs`` threads tag at the same time, the calling one among them (the
         compiled loops leave Python to the others), each with two such batches waiting. A document that cannot be tagged
         raises ValueError in its place, or is left out and its `Failure` handed to ``on_error``.
 
