@@ -86,6 +86,8 @@ def load_registry(path: str | os.PathLike[str] | None = None) -> dict[str, Corpu
         raise CorpusError(f"{source}: cannot read the registry: {problem.strerror or problem}") from None
     except ValueError as problem:  # bytes that are not UTF-8, or not TOML
         raise CorpusError(f"{source}: not a registry: {problem}") from None
+    except RecursionError:
+        raise CorpusError(f"{source}: not a registry: its lists are nested too deeply") from None
     if data.get("version") != REGISTRY_VERSION:
         raise CorpusError(
             f"{source}: registry version {data.get('version')!r}; herdner reads version {REGISTRY_VERSION}"

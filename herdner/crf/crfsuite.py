@@ -57,12 +57,14 @@ def read_crfsuite(path: str | Path) -> CRFsuiteWeights:
         features = np.frombuffer(data, _FEATURE, int.from_bytes(data[start + 8 : start + 12], "little"), start + 12)
         labels = _strings(data, int(header["labels"]), int(header["n_labels"]))
         attributes = _strings(data, int(header["attributes"]), int(header["n_attributes"]))
-    except (ValueError, IndexError) as error:
+        state = features[features["type"] == _STATE]
+        transitions = features[features["type"] == _TRANSITION]
+        if (state["source"] >= len(attributes)).any() or (state["target"] >= len(labels)).any():
+            raise ValueError("a weight of an attribute or a label that is not there")
+        transition = np.zeros((len(labels), len(labels)))
+        transition[transitions["source"], transitions["target"]] = transitions["weight"]
+    except (ValueError, IndexError, MemoryError) as error:
         raise ValueError(f"{path}: not a linear-chain model of CRFsuite ({error})") from None
-    state = features[features["type"] == _STATE]
-    transitions = features[features["type"] == _TRANSITION]
-    transition = np.zeros((len(labels), len(labels)))
-    transition[transitions["source"], transitions["target"]] = transitions["weight"]
     return CRFsuiteWeights(
         labels, attributes, state["source"].copy(), state["target"].copy(), state["weight"].copy(), transition
     )

@@ -129,6 +129,7 @@ def test_a_registry_of_ones_own(tmp_path: Path) -> None:
     [
         ("version = 1", "version = 2", "registry version 2; herdner reads version 1"),
         ("version = 1", "version = ", "not a registry"),
+        ("version = 1", "version = " + "[" * 50_000, "not a registry: its lists are nested too deeply"),
         ('licence = "CC0-1.0"', "", "corpus toy: licence is missing"),
         ('licence = "CC0-1.0"', "licence = 3", "licence must be of type str, found int"),
         ('use = "train"', 'use = "sell"', "use is 'sell', expected one of train, measure only"),

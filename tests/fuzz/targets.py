@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fuzz import calls, documents, files, graphs, headers, outside, readers
+from fuzz import calls, documents, files, graphs, headers, loaders, outside, readers
 
 TARGETS: Mapping[str, Callable[[np.random.Generator], object]] = {
     "graphs": graphs.infer,
@@ -22,6 +22,7 @@ TARGETS: Mapping[str, Callable[[np.random.Generator], object]] = {
     "graph-files": files.graph_files,
     "readers": readers.readers,
     "sealed": files.sealed,
+    "loaders": loaders.loaders,
     "headers": headers.headers,
     "images": outside.images,
     "manifests": outside.manifests,

@@ -111,6 +111,19 @@ def test_what_is_no_crfsuite_model_is_refused(tmp_path, data):
         read_crfsuite(tmp_path / "m")
 
 
+def test_a_crfsuite_model_with_weights_of_nothing_is_refused(tmp_path):
+    trainer = pycrfsuite.Trainer("lbfgs", {"max_iterations": 5}, verbose=False)
+    trainer.append([["1", "22"], ["1"]], ["O", "B-PER"])
+    trainer.train(str(tmp_path / "m"))
+    data = (tmp_path / "m").read_bytes()
+    first = data.index(b"FEAT") + 12
+    for place in range(first, data.index(b"CQDB"), 20):  # type, source, target, weight
+        for field in (4, 8):
+            (tmp_path / "m").write_bytes(data[: place + field] + b"\xff" * 4 + data[place + field + 4 :])
+            with pytest.raises(ValueError, match="not a linear-chain model of CRFsuite"):
+                read_crfsuite(tmp_path / "m")
+
+
 def joint(tagger: Tagger, document: Document) -> tuple[list[tuple[int, ...]], np.ndarray]:
     """All states of a one-sentence document with their probabilities, by enumeration."""
     model, crf = tagger.model_, tagger.model_.crf()
