@@ -31,7 +31,7 @@ typedef struct {
 /* Four sequences in lanes, the longest first, ends[l] tokens each. Of the tied scaled table and its transpose
  * [n_labels, n_labels, 4] each entry stands four times; x, forward and backward are [ends[0], n_labels, 4], the others
  * [ends[0], 4]. With more labels, those of one sequence fill vectors as well, and tables leave the cache. */
-enum { CHAIN_LANE_LABELS = 16, CHAIN_LANE_TOKENS = 1024 };
+enum { CHAIN_LANE_LABELS = 16, CHAIN_LANE_TOKENS = 1024, CHAIN_LANE_AHEAD = 256 };
 typedef struct {
     int n_labels;
     double shift;

@@ -248,6 +248,7 @@ static TARGET int NAME(lane_best_scores)(const chain_stretches *c) {
     for (int64_t t = 0; t < c->longest; t++, row += 4 * n_labels) {
         const double *rows[4], *previous = t ? row - 4 * n_labels : extra;
         for (int l = 0; l < 4; l++) rows[l] = t < c->ends[l] ? c->unary[l] + t * n_labels : zeros;
+        for (int l = 0; l < 4; l++) CHAIN_PREFETCH(rows[l] + CHAIN_LANE_AHEAD);
         NAME(into_lanes)(rows, n_labels, extra);
 #define LABELS(width)                                                                                                  \
     NAME(lane_max_labels)(row + 4 * j, previous, c->table + 4 * j, extra + 4 * j, n_labels, sound, width)
