@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from data import ELSEWHERE
 
 PROGRAM = """
 import _testcapi
@@ -41,5 +42,5 @@ print(told > 5)
 
 def test_words_that_found_no_memory_are_described_the_next_time():
     pytest.importorskip("_testcapi", reason="needs the allocators that CPython's own tests let fail")
-    ran = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
+    ran = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, cwd=ELSEWHERE)
     assert (ran.returncode, ran.stdout) == (0, "True\n"), ran.stderr
