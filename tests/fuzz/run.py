@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -105,6 +106,10 @@ def _end_late(child: subprocess.Popen[str], last: _Watched, until: float, second
         last.late = now - last.heard > (seconds if last.ready else START_SECONDS)
         last.told = now > until and not last.late
         if last.late or last.told:
+            with suppress(OSError, subprocess.TimeoutExpired):
+                if last.late and sys.platform != "win32":  # asked by this signal, Python says where each thread is
+                    child.send_signal(signal.SIGABRT)
+                    child.wait(5)
             with suppress(OSError):
                 child.kill()
             return
