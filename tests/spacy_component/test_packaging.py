@@ -76,7 +76,8 @@ def test_the_project_trains_and_its_package_works_in_an_environment_of_its_own(t
     others = os.pathsep.join(path for path in sys.path if path)
     installed = run(*offline, "--no-deps", package, folder=tmp_path, python=python, PYTHONPATH=others)
     assert installed.returncode == 0, installed.stderr
-    code = "import en_names; print([(e.text, e.label_) for e in en_names.load()('President Ada Lovelace said in London that John Smith left.').ents])"
+    text = "President Ada Lovelace said in London that John Smith left."
+    code = f"import en_names; print([(e.text, e.label_) for e in en_names.load()({text!r}).ents])"
     used = run("-c", code, folder=tmp_path, python=python, PYTHONPATH=others)
     assert used.returncode == 0, used.stderr
     assert "Lovelace" in used.stdout
