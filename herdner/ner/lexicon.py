@@ -21,6 +21,7 @@ from herdner._ext.hashing import build_table, hash_phrase, hash_strings
 from herdner.base.npz import Where, read_arrays
 
 VECTOR_CLASSES = 32, 128, 512, 2048
+_VECTOR_ARRAYS = {"keys": ("<u4", 1), "leaves": ("<u2", 1), "tree": ("<u2", 2)}  # of a file: types, numbers of axes
 _SHORT = (1 << 32) - 1  # the bits that are kept of the hash of a word with vector classes
 USUAL_CASE = 1 << 20  # in the value of a word: it is mostly written so; the bits below are its class
 
@@ -134,9 +135,12 @@ def read_vector_classes(where: Where) -> WordValues:
     arrays, ValueError where they are others.
     """
     arrays = read_arrays(where)
-    if set(arrays) != {"keys", "leaves", "tree"} or arrays["keys"].shape != arrays["leaves"].shape:
+    if {name: (array.dtype.str, array.ndim) for name, array in arrays.items()} != _VECTOR_ARRAYS:
         raise ValueError("expected the arrays keys, leaves and tree of vector classes")
-    return WordValues(np.cumsum(arrays["keys"], dtype=np.uint64), _packed_classes(arrays["leaves"], arrays["tree"]))
+    differences, leaves, tree = arrays["keys"], arrays["leaves"], arrays["tree"]
+    if len(differences) != len(leaves) or (leaves >= len(tree)).any() or (differences == 0).any():
+        raise ValueError("the keys, leaves and tree of these vector classes do not fit each other")
+    return WordValues(np.cumsum(differences, dtype=np.uint64), _packed_classes(leaves, tree))
 
 
 def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str, int]:

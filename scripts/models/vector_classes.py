@@ -27,7 +27,7 @@ from herdner.ner.lexicon import VECTOR_CLASSES, vector_classes
 Vectors = NDArray[np.float32]
 N_DIRECTIONS, N_CLUSTERED, N_ROUNDS = 2, 100_000, 12
 BLOCK = 20_000  # words whose distances are found at a time
-LEAF_SHIFT = 21
+LEAF_SHIFT = 21  # in the value of a word, the smallest class stands above the numbers of the three larger ones
 
 
 def read_vectors(where: Path, most: int) -> tuple[list[str], Vectors]:

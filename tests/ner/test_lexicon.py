@@ -7,12 +7,14 @@ import pytest
 
 import herdner
 from herdner._ext.features import MAX_GAZETTEERS, MAX_PHRASE
+from herdner.base.npz import write_npz
 from herdner.ner.features import FeaturePlan, make_extractor
 from herdner.ner.lexicon import (
     VECTOR_CLASSES,
     Gazetteers,
     Lexicon,
     brown_classes,
+    read_vector_classes,
     vector_classes,
     word_classes,
 )
@@ -88,3 +90,19 @@ def test_languages_without_classes_are_named():
     pytest.importorskip("spacy_lookups_data")
     with pytest.raises(ValueError, match="no word classes for 'xx'"):
         brown_classes("xx")
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [("leaves", np.array([0, 2], np.uint16)), ("keys", np.array([5, 0], np.uint32)), ("keys", np.ones(3, np.uint32)),
+     ("leaves", np.array([0, 1], np.int64)), ("tree", np.zeros(2, np.uint16))],
+)  # fmt: skip
+def test_vector_classes_that_do_not_fit_are_refused(name, array, tmp_path):
+    arrays = {
+        "keys": np.array([5, 3], np.uint32), "leaves": np.array([0, 1], np.uint16), "tree": np.zeros((2, 3), np.uint16)
+    }  # fmt: skip
+    write_npz(tmp_path / "v.npz", arrays, {})
+    assert read_vector_classes(tmp_path / "v.npz").keys.tolist() == [5, 8]
+    write_npz(tmp_path / "v.npz", {**arrays, name: array}, {})
+    with pytest.raises(ValueError, match="vector classes"):
+        read_vector_classes(tmp_path / "v.npz")
