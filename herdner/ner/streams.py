@@ -74,7 +74,7 @@ def ordered(function: Callable[[T], U], items: Iterable[T], n_jobs: int) -> Iter
     most = n_jobs * BATCHES_WAITING
     waiting: deque[Future[U]] = deque()
     items, fault = iter(items), None
-    pool = ThreadPoolExecutor(n_jobs - 1, "herdner")
+    pool, is_closed = ThreadPoolExecutor(n_jobs - 1, "herdner"), False
     try:
         while fault is None:
             try:
@@ -85,8 +85,13 @@ def ordered(function: Callable[[T], U], items: Iterable[T], n_jobs: int) -> Iter
                 fault = error
             while waiting and (fault is not None or waiting[0].done() or len(waiting) > most):
                 yield waiting.popleft().result()
+    except GeneratorExit:
+        is_closed = True
+        raise
     finally:
-        pool.shutdown(cancel_futures=True)
+        # Python closes a stream that nobody holds any more wherever the collector of garbage finds it, also where a
+        # thread that begins holds the lock that is needed to wait for one: nothing may be waited for then.
+        pool.shutdown(wait=not is_closed, cancel_futures=True)
     if not isinstance(fault, StopIteration):
         raise fault
 

@@ -180,6 +180,27 @@ def test_threads_keep_the_order(items, n_jobs):
     assert list(ordered(lambda item: item * 2, items, n_jobs)) == [item * 2 for item in items]
 
 
+def test_closing_a_stream_waits_for_no_thread():
+    """The collector of garbage does so wherever it comes by, also where a thread that begins holds locks."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def second_takes_long(item: int) -> int:
+        if item == 1:
+            begun.set()
+            go_on.wait(300)
+        return item
+
+    stream = ordered(second_takes_long, range(100), 2)
+    assert next(stream) == 0
+    assert begun.wait(300)
+    closing = threading.Thread(target=stream.close, daemon=True)
+    closing.start()
+    closing.join(60)
+    stuck = closing.is_alive()
+    go_on.set()
+    assert not stuck
+
+
 @pytest.mark.parametrize(
     ("sources", "message"),
     [("one text", "tag takes one"), (NEWS[0], "tag takes one"), ([b"x"], "not bytes"), ([None], "not NoneType")],
