@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int64s
 from herdner.dobrushin.blocks import BlockInfluence
@@ -14,15 +14,21 @@ from herdner.dobrushin.certificate import Certificate
 SHRUNK = 0.9  # total influence that scans are optimised by where the bounds' own is not below 1
 
 
-def optimise_blocks(influence: BlockInfluence, order: NDArray[np.integer], importance: Floats) -> Int64s:
+def optimise_blocks(influence: BlockInfluence, order: Iterable[int], importance: Floats) -> Int64s:
     """Algorithm 2 once on an ``order`` of blocks: int64[T], whose weighted bound is never above that of the input.
 
     A step of a block replaces the probabilities p of all its places by those of its rows, which are linear in p; so the
     bound after all steps is importance . R_T .. R_1 p, and each step in turn, the last one first, takes the block that
     makes it smallest, given what comes before and after it. ``importance`` float64[places]. Of blocks that are as good
     the first is taken. Time O(T x entries).
+
+    Raises:
+        ValueError: The order names a block that is not there, or the importance is not one number for each place.
     """
-    order, p, replaced = np.array(order, np.int64), np.ones(len(importance)), list[Floats]()
+    order, n_places, replaced = influence.steps(order), len(influence.places), list[Floats]()
+    if np.shape(importance) != (n_places,):
+        raise ValueError(f"importance must be a number for each of {n_places} places, not {np.shape(importance)}")
+    p = np.ones(n_places)
     for block in order.tolist():
         targets = influence.targets[_rows(influence, block)]
         replaced.append(p[targets])

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
+from operator import index
 from typing import NamedTuple
 
 import numpy as np
@@ -81,6 +82,14 @@ class BlockInfluence:
         sums = np.add.reduceat(np.append(self.values, 0.0), self.starts[:-1]) * (np.diff(self.starts) > 0)
         return float(sums.max(initial=0.0))
 
+    def steps(self, order: Iterable[int]) -> Int64s:
+        """int64[T]: the blocks of an order. ValueError for a block that is not there."""
+        blocks = np.array([index(block) for block in order], np.int64)
+        wrong = blocks[(blocks < 0) | (blocks >= self.n_blocks)]
+        if len(wrong):
+            raise ValueError(f"there is no block {wrong[0]}: this influence has {self.n_blocks} blocks, counted from 0")
+        return blocks
+
     def step(self, p: Floats, block: int) -> Floats:
         """What a step of the block makes of its own places, those of its rows, from ``p`` [places]."""
         first, last = int(self.rows[block]), int(self.rows[block + 1])
@@ -90,10 +99,11 @@ class BlockInfluence:
 
     def coupling_bounds(self, order: Iterable[int]) -> Floats:
         """float64[places]: a bound of the total variation distance between the law of each place's labels together,
-        after steps of the blocks in this ``order`` from any first state that is possible, and the target.
+        after steps of the blocks in this ``order`` from any first state that is possible, and the target. ValueError
+        for a block that is not there.
         """
         p = np.ones(len(self.places))
-        for block in order:
+        for block in self.steps(order).tolist():
             p[self.targets[self.rows[block] : self.rows[block + 1]]] = self.step(p, block)
         return p
 

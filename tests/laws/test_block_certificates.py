@@ -194,6 +194,18 @@ def test_an_influence_of_blocks_made_by_hand_is_checked(changed, words) -> None:
         replace(right, **{name: wrong.astype(getattr(right, name).dtype)})
 
 
+@pytest.mark.parametrize("block", [-1, 4])
+def test_orders_name_blocks_that_are_there(block: int) -> None:
+    influence = block_influence(sentences())
+    said = f"there is no block {block}: this influence has 4 blocks, counted from 0"
+    with pytest.raises(ValueError, match=said):
+        influence.coupling_bounds([0, block])
+    with pytest.raises(ValueError, match=said):
+        optimise_blocks(influence, [0, block], np.ones(len(influence.places)))
+    with pytest.raises(ValueError, match=r"a number for each of \d+ places, not \(1,\)"):
+        optimise_blocks(influence, [0], np.ones(1))
+
+
 def test_bad_input_is_one_line() -> None:
     with pytest.raises(ValueError, match="no variables 3 to 12: the graph's variables are 0 to 8"):
         block_influence(sentences(), [(3, 12)])
