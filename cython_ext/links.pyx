@@ -29,13 +29,16 @@ cdef inline bint has_letters(str word, Py_ssize_t n_letters) noexcept:
 
 
 def capitalised(list tokens not None, Py_ssize_t min_letters):
-    """list[int]: the tokens that begin with a capital and have so many letters, ascending."""
+    """list[int]: the tokens that begin with a capital and have so many letters, ascending. ValueError if a token is no
+    string: None would pass for one in all loops behind this."""
     cdef Py_ssize_t token
     cdef str word
     cdef list found = []
     for token in range(len(tokens)):
+        if type(tokens[token]) is not str:
+            raise ValueError(f"a token is of type {type(tokens[token]).__name__}; tokens are plain strings (str)")
         word = tokens[token]
-        if (word is not None and PyUnicode_GET_LENGTH(word) and Py_UNICODE_ISUPPER(PyUnicode_READ_CHAR(word, 0))
+        if (PyUnicode_GET_LENGTH(word) and Py_UNICODE_ISUPPER(PyUnicode_READ_CHAR(word, 0))
                 and has_letters(word, min_letters)):
             found.append(token)
     return found
@@ -186,7 +189,7 @@ cdef set also_among(list tokens, set words):
     for word in words:
         lengths[first(word)] |= <uint64_t> 1 << (PyUnicode_GET_LENGTH(word) & 63)
     for word in tokens:
-        if (word is not None and lengths[first(word)] >> (PyUnicode_GET_LENGTH(word) & 63) & 1 and word in words):
+        if lengths[first(word)] >> (PyUnicode_GET_LENGTH(word) & 63) & 1 and word in words:
             found.add(word)
     return found
 

@@ -74,8 +74,8 @@ def misplaced(str text not None, tokens, const int64_t[:] starts not None, const
                     f" ends at {last}; tokens stand one behind the other and are not empty")
         last = ends[t]
     for token in tokens:
-        if not isinstance(token, str):
-            return f"a token is of type {type(token).__name__}; tokens are strings"
+        if type(token) is not str:  # compiled loops read no subclasses, such as numpy.str_
+            return f"a token is of type {type(token).__name__}; tokens are plain strings (str)"
     if offsets.shape[0] < 1 or offsets[0] != 0 or offsets[offsets.shape[0] - 1] != n:
         return f"sentence_offsets must run from 0 to the number of tokens, {n}"
     for s in range(1, offsets.shape[0]):

@@ -538,6 +538,17 @@ def test_sentence_offsets_that_are_none_are_told(rule, offsets):
         linear_chain().links(words, np.array(offsets))
 
 
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+@pytest.mark.parametrize("token", [None, 7, b"Paris", np.str_("Paris")], ids=repr)
+def test_tokens_that_are_no_strings_are_told(rule, token):
+    """None before a capital at the beginning of a sentence was once read as if it were a string."""
+    words = [token, "Acme", "Inc.", "acme", "IMF"]
+    told = rf"^a token is of type {type(token).__name__}; tokens are plain strings \(str\)$"
+    for tokens in (words, words[1:] + words[:1]):
+        with pytest.raises(ValueError, match=told):
+            rule().links(tokens, np.array([0, 5]))
+
+
 @dataclass(frozen=True)
 class Returning:
     """A rule of somebody's own, which returns this."""

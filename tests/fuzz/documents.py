@@ -23,7 +23,7 @@ LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 def words(rng: Rng) -> list[Any]:
     found: list[Any] = [pick(rng, *WORDS) for _ in range(int(pick(rng, 0, 1, 5, 40, 200)))]
     if rng.random() < 0.05 and found:
-        found[int(rng.integers(len(found)))] = pick(rng, None, 7, b"x", ["x"])
+        found[int(rng.integers(len(found)))] = pick(rng, None, 7, b"x", ["x"], np.str_("Bill"))
     return found
 
 

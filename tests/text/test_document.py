@@ -183,7 +183,7 @@ def test_places_outside_the_text_are_told_when_a_document_is_made(places):
         Document("Ada Bob", ["Ada", "Bob"], starts, ends, offsets, id="d")
 
 
-@pytest.mark.parametrize("tokens", [["Ada", 7], ["Ada"], ["Ada", None], 7])
+@pytest.mark.parametrize("tokens", [["Ada", 7], ["Ada"], ["Ada", None], ["Ada", np.str_("Bob")], 7])
 def test_tokens_that_are_no_strings_are_told(tokens):
     with pytest.raises(ValueError, match=r"^document 'd': "):
         Document("Ada Bob", tokens, *(np.array(each, np.int64) for each in PLACES), id="d")
