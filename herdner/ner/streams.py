@@ -72,19 +72,23 @@ def ordered(function: Callable[[T], U], items: Iterable[T], n_jobs: int) -> Iter
         yield from map(function, items)
         return
     most = n_jobs * BATCHES_WAITING
-    waiting: deque[Future[U]] = deque()
+    waiting: deque[tuple[T, Future[U]]] = deque()
     items, fault = iter(items), None
     pool, is_closed = ThreadPoolExecutor(n_jobs - 1, "herdner"), False
     try:
         while fault is None:
             try:
-                while sum(not future.done() for future in waiting) < most - BATCHES_WAITING:
-                    waiting.append(pool.submit(function, next(items)))
-                waiting.append(_done(function, next(items)))
+                while sum(not future.done() for _, future in waiting) < most - BATCHES_WAITING:
+                    item = next(items)
+                    waiting.append((item, pool.submit(function, item)))
+                item = next(items)
+                waiting.append((item, _done(function, item)))
             except Exception as error:  # StopIteration, or what the reader of the items met: behind what is under way
                 fault = error
-            while waiting and (fault is not None or waiting[0].done() or len(waiting) > most):
-                yield waiting.popleft().result()
+            while waiting and (fault is not None or waiting[0][1].done() or len(waiting) > most):
+                while not waiting[0][1].done() and _took_over(function, waiting):
+                    pass
+                yield waiting.popleft()[1].result()
     except GeneratorExit:
         is_closed = True
         raise
@@ -94,6 +98,15 @@ def ordered(function: Callable[[T], U], items: Iterable[T], n_jobs: int) -> Iter
         pool.shutdown(wait=not is_closed, cancel_futures=True)
     if not isinstance(fault, StopIteration):
         raise fault
+
+
+def _took_over(function: Callable[[T], U], waiting: deque[tuple[T, Future[U]]]) -> bool:
+    """Does the first item that no thread has begun with; whether there was one."""
+    for i, (item, future) in enumerate(waiting):
+        if future.cancel():
+            waiting[i] = item, _done(function, item)
+            return True
+    return False
 
 
 def _done(function: Callable[[T], U], item: T) -> Future[U]:

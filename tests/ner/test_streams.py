@@ -180,19 +180,31 @@ def test_threads_keep_the_order(items, n_jobs):
     assert list(ordered(lambda item: item * 2, items, n_jobs)) == [item * 2 for item in items]
 
 
+def test_the_caller_does_what_no_thread_has_begun():
+    """Else it would wait for one thread at the end of a stream, while that does one item after the other."""
+    others_done = threading.Semaphore(0)
+
+    def first_waits_for_all_others(item: int) -> bool:
+        if item == 0:
+            return all(others_done.acquire(timeout=60) for _ in range(3))
+        others_done.release()
+        return True
+
+    assert list(ordered(first_waits_for_all_others, range(4), 2)) == [True] * 4
+
+
 def test_closing_a_stream_waits_for_no_thread():
     """The collector of garbage does so wherever it comes by, also where a thread that begins holds locks."""
-    begun, go_on = threading.Event(), threading.Event()
+    begun, go_on, caller = threading.Event(), threading.Event(), threading.current_thread()
 
-    def second_takes_long(item: int) -> int:
-        if item == 1:
+    def others_take_long(item: int) -> int:
+        if item and threading.current_thread() is not caller:
             begun.set()
             go_on.wait(300)
         return item
 
-    stream = ordered(second_takes_long, range(100), 2)
-    assert next(stream) == 0
-    assert begun.wait(300)
+    stream = ordered(others_take_long, range(100), 2)
+    assert any(begun.wait(1) for _ in stream)
     closing = threading.Thread(target=stream.close, daemon=True)
     closing.start()
     closing.join(60)
