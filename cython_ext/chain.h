@@ -292,6 +292,24 @@ static void chain_product(double *out, const double *row, const double *table, i
     DISPATCH(product, out, row, table, n_labels, stride);
 }
 
+static double chain_message(double *out, const double *row, const double *table, const double *before, int n_labels,
+                            int stride) {
+    return DISPATCH(message, out, row, table, before, n_labels, stride);
+}
+
+static void chain_cavity(double *out, const double *belief, const double *told, int stride) {
+    DISPATCH(cavity, out, belief, told, stride);
+}
+
+static void chain_retell(double *belief, const double *new, const double *told, int stride, double *least,
+                         double *most) {
+    DISPATCH(retell, belief, new, told, stride, least, most);
+}
+
+static void chain_multiply(double *row, const double *by, int stride, double *least, double *most) {
+    DISPATCH(multiply, row, by, stride, least, most);
+}
+
 static double chain_join(double *out, const double *forward, const double *backward, int n, int stride) {
     return DISPATCH(join, out, forward, backward, n, stride);
 }

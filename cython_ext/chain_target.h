@@ -69,6 +69,87 @@ static ALWAYS_INLINE TARGET double NAME(sum)(const double *row, int stride) {
     return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
+/* a where b > 0, else c. */
+#define OR_ELSE(a, b, c) ADD(WHERE_MORE(a, b, SPLAT(0.0)), SUB(SPLAT(c), WHERE_MORE(SPLAT(c), b, SPLAT(0.0))))
+
+/* The least of four numbers, and the largest of four. */
+static ALWAYS_INLINE TARGET void NAME(extremes)(const VEC *least, const VEC *most, double *lowest, double *highest) {
+    double low[4], high[4];
+    for (int v = 0; v < FOUR; v++) {
+        STORE(low + v * LANES, least[v]);
+        STORE(high + v * LANES, most[v]);
+    }
+    *lowest = fmin(fmin(low[0], low[1]), fmin(low[2], low[3]));
+    *highest = fmax(fmax(high[0], high[1]), fmax(high[2], high[3]));
+}
+
+/* out [stride] = belief / told, 0 where told is. */
+static TARGET void NAME(cavity)(double *restrict out, const double *restrict belief, const double *restrict told,
+                                int stride) {
+    EACH_FOUR(stride) STORE(AT(out), WHERE_MORE(DIV(LOAD(AT(belief)), LOAD(AT(told))), LOAD(AT(told)), SPLAT(0.0)));
+}
+
+/* out [stride] = row [n_labels] times table, 0 where `before` is, its largest number 1. Returns the least number that is
+ * not 0, or 0 where all are. */
+static TARGET double NAME(message)(double *restrict out, const double *restrict row, const double *restrict table,
+                                   const double *restrict before, int n_labels, int stride) {
+    VEC least[FOUR], most[FOUR];
+    double lowest, highest;
+    NAME(product)(out, row, table, n_labels, stride);
+    for (int v = 0; v < FOUR; v++) {
+        least[v] = SPLAT(1.0);
+        most[v] = SPLAT(0.0);
+    }
+    EACH_FOUR(stride) {
+        const VEC x = WHERE_MORE(LOAD(AT(out)), LOAD(AT(before)), SPLAT(0.0));
+        STORE(AT(out), x);
+        most[v] = MAX(most[v], x);
+    }
+    NAME(extremes)(least, most, &lowest, &highest);
+    if (highest == 0.0) return 0.0;
+    EACH_FOUR(stride) {
+        const VEC x = MUL(LOAD(AT(out)), SPLAT(1.0 / highest));
+        STORE(AT(out), x);
+        least[v] = MIN(least[v], OR_ELSE(x, x, 1.0));
+    }
+    NAME(extremes)(least, most, &lowest, &highest);
+    return lowest;
+}
+
+/* Multiplies a belief [stride] by new / told where that is not 0; the least and the largest of these factors. */
+static TARGET void NAME(retell)(double *restrict belief, const double *restrict new, const double *restrict told,
+                                int stride, double *lowest, double *highest) {
+    VEC least[FOUR], most[FOUR];
+    for (int v = 0; v < FOUR; v++) {
+        least[v] = SPLAT(DBL_MAX);
+        most[v] = SPLAT(0.0);
+    }
+    EACH_FOUR(stride) {
+        const VEC before = LOAD(AT(told)), ratio = DIV(LOAD(AT(new)), before);
+        STORE(AT(belief), MUL(LOAD(AT(belief)), OR_ELSE(ratio, before, 1.0)));
+        least[v] = MIN(least[v], OR_ELSE(ratio, before, DBL_MAX));
+        most[v] = MAX(most[v], WHERE_MORE(ratio, before, SPLAT(0.0)));
+    }
+    NAME(extremes)(least, most, lowest, highest);
+}
+
+/* Multiplies a row [stride] by another; the least of what is not 0, and the largest number. */
+static TARGET void NAME(multiply)(double *restrict row, const double *restrict by, int stride, double *lowest,
+                                  double *highest) {
+    VEC least[FOUR], most[FOUR];
+    for (int v = 0; v < FOUR; v++) {
+        least[v] = SPLAT(DBL_MAX);
+        most[v] = SPLAT(0.0);
+    }
+    EACH_FOUR(stride) {
+        const VEC x = MUL(LOAD(AT(row)), LOAD(AT(by)));
+        STORE(AT(row), x);
+        least[v] = MIN(least[v], OR_ELSE(x, x, DBL_MAX));
+        most[v] = MAX(most[v], x);
+    }
+    NAME(extremes)(least, most, lowest, highest);
+}
+
 /* exp(d) for -708 <= d <= 0, within 1 unit in the last place. d is n log 2 + r, |r| <= log(2) / 2; the polynomial is the
  * minimax one of (exp(r) - 1 - r) / r^2, its error at most 1.3e-17 of exp(r). */
 static ALWAYS_INLINE TARGET VEC NAME(exp_near)(VEC d) {

@@ -17,9 +17,9 @@ from libc.math cimport INFINITY, exp, fabs, fmax, fmin, frexp, ldexp, log
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from herdner._ext.smoothing cimport (
-    CHAIN_EXTREME, CHAIN_OK, ScaledTables, Smoothed, Workspace, chain_exponentials, chain_product,
-    chain_start_backward, chain_tables, edges_from, joined, log_sum_exp, longest, node_marginals, scaled_passes, smooth,
-    soft_max, total_log,
+    CHAIN_EXTREME, CHAIN_OK, ScaledTables, Smoothed, Workspace, chain_cavity, chain_exponentials,
+    chain_message, chain_multiply, chain_product, chain_retell, chain_start_backward, chain_tables, edges_from, joined,
+    log_sum_exp, longest, node_marginals, scaled_passes, smooth, soft_max, total_log,
 )
 from prefetch cimport prefetch
 from rows cimport BUDGET
@@ -251,16 +251,11 @@ cdef class SumProduct:
     cdef int hear(self, Smoothed *c, int64_t a, int64_t t) noexcept nogil:
         """Multiplies token t of the chain by the message of slot ``a``, and by a power of 2 that keeps it near 1."""
         cdef double *row = c.x + t * c.scaled.stride
-        cdef const double *told = &self.told[a, 0]
-        cdef double top = 0.0, least = INFINITY, factor
+        cdef double top, least, factor
         cdef int k, exponent
         if not self.plain[a]:
             return CHAIN_EXTREME
-        for k in range(c.scaled.stride):
-            row[k] *= told[k]
-        for k in range(c.scaled.stride):
-            top = max(top, row[k])
-            least = min(least, row[k] if row[k] > 0.0 else INFINITY)
+        chain_multiply(row, &self.told[a, 0], c.scaled.stride, &least, &top)
         if not top <= SPREAD * least:
             return CHAIN_EXTREME
         if 0.0 < top < 0.5:
@@ -313,11 +308,7 @@ cdef class SumProduct:
     cdef void cavity(self, int64_t a, double *out) noexcept nogil:
         """``out`` [stride]: the belief of a slot's variable without what the slot was told, not normalised; 0 for
         labels that no state has: what they would tell makes no difference."""
-        cdef const double *belief = &self.nodes[self.variable[a], 0]
-        cdef const double *told = &self.told[a, 0]
-        cdef int k
-        for k in range(self.links.stride):
-            out[k] = belief[k] / told[k] if told[k] > 0.0 else 0.0
+        chain_cavity(out, &self.nodes[self.variable[a], 0], &self.told[a, 0], self.links.stride)
 
     cdef void log_cavity(self, int64_t a, double *out) noexcept nogil:
         cdef int64_t v = self.variable[a]
@@ -332,34 +323,35 @@ cdef class SumProduct:
         """Row i of the fresh messages: what slot ``to`` is told now, its largest number 1; false where all are 0."""
         cdef int64_t a = self.partner[to]
         cdef double *new = &self.fresh[i, 0]
-        cdef bint logs = self.any_logs and (self.in_logs(a) or not self.scaled.scalable)
-        if not (self.message_in_logs(a, to, &self.log_fresh[i, 0]) if logs else self.message_in_numbers(a, to, new)):
-            return False
-        self.fresh_plain[i] = numbers(new, &self.log_fresh[i, 0], self.links.n_labels, logs)
+        cdef double *log_new = &self.log_fresh[i, 0]
+        cdef double smallest
+        cdef int k
+        if self.any_logs and (self.in_logs(a) or not self.scaled.scalable):
+            if not self.message_in_logs(a, to, log_new):
+                return False
+            smallest = numbers(new, log_new, self.links.n_labels)
+        else:
+            smallest = self.message_in_numbers(a, to, new)
+            if smallest == 0.0:
+                return False
+            for k in range(self.links.n_labels if smallest < FAINT else 0):
+                log_new[k] = log(new[k])
+        self.fresh_plain[i] = smallest >= FAINT
         self.any_logs |= not self.fresh_plain[i]
         return True
 
-    cdef bint message_in_numbers(self, int64_t a, int64_t to, double *new) noexcept nogil:
+    cdef double message_in_numbers(self, int64_t a, int64_t to, double *new) noexcept nogil:
+        """The least number of the message that is not 0, or 0 where all are."""
         cdef const double *tables = self.links.transposed if self.second[a] else self.links.tables
         cdef const double *before = &self.told[to, 0]
         cdef int n_labels = self.links.n_labels, stride = self.links.stride, k
-        cdef double top = 0.0, share
-        self.cavity(a, &self.scratch[0, 0])
-        chain_product(new, &self.scratch[0, 0], tables + <int64_t> self.table[a] * n_labels * stride, n_labels, stride)
-        if self.plain[to]:
-            for k in range(stride):
-                new[k] = new[k] if before[k] > 0.0 else 0.0
-        else:
+        if not self.plain[to]:
+            before = &self.scratch[1, 0]
             for k in range(n_labels):
-                new[k] = 0.0 if self.ruled_out(to, k) else new[k]
-        for k in range(stride):
-            top = max(top, new[k])
-        if top == 0.0:
-            return False
-        share = 1.0 / top
-        for k in range(stride):
-            new[k] *= share
-        return True
+                self.scratch[1, k] = not self.ruled_out(to, k)
+        self.cavity(a, &self.scratch[0, 0])
+        return chain_message(new, &self.scratch[0, 0], tables + <int64_t> self.table[a] * n_labels * stride, before,
+                             n_labels, stride)
 
     cdef bint message_in_logs(self, int64_t a, int64_t to, double *log_new) noexcept nogil:
         """The same in logarithms."""
@@ -407,20 +399,13 @@ cdef class SumProduct:
         cdef int stride = self.links.stride, n_labels = self.links.n_labels, k
         cdef double *after = &self.scratch[1, 0]
         cdef const double *before = &self.nodes[self.variable[begin], 0]
-        cdef const double *told
-        cdef const double *new
-        cdef double least, most, ratio, total = 0.0, farthest = 0.0
+        cdef double least, most, total = 0.0, farthest = 0.0
         for k in range(stride):
             after[k] = before[k]
         for a in range(begin, end):
             if not self.is_fresh[a - first]:
                 continue
-            told, new, least, most = &self.told[a, 0], &self.fresh[a - first, 0], INFINITY, 0.0
-            for k in range(stride):
-                ratio = new[k] / told[k] if told[k] > 0.0 else 1.0
-                after[k] *= ratio
-                least = min(least, ratio if told[k] > 0.0 else INFINITY)
-                most = max(most, ratio if told[k] > 0.0 else 0.0)
+            chain_retell(after, &self.fresh[a - first, 0], &self.told[a, 0], stride, &least, &most)
             self.pending[s] *= most / least
         if not self.pending[s] <= MOST_PENDING:
             return True
@@ -473,7 +458,7 @@ cdef class SumProduct:
             top = fmax(top, log_new[k])
         for k in range(self.links.n_labels):
             log_new[k] -= top
-        return numbers(new, log_new, self.links.n_labels, True)
+        return numbers(new, log_new, self.links.n_labels) >= FAINT
 
     def log_potential(self, const int32_t[::1] state):
         """The log-potential of a state [V], constants left out."""
@@ -542,17 +527,11 @@ cdef class SumProduct:
                     soft_max(&out[self.link[a], 0, 0], n_labels * n_labels)
 
 
-cdef bint numbers(double *new, double *log_new, int n, bint from_logs) noexcept nogil:
-    """Completes a message: its numbers and, where these are not enough, its logarithms. True where they are."""
+cdef double numbers(double *new, const double *log_new, int n) noexcept nogil:
+    """The numbers of a message from their logarithms; the least of those that are not 0 by these."""
     cdef double smallest = 1.0
     cdef int k
     for k in range(n):
-        if from_logs:
-            new[k] = exp(log_new[k])
-            smallest = fmin(smallest, new[k] if log_new[k] > -INFINITY else 1.0)
-        else:
-            smallest = fmin(smallest, new[k] if new[k] > 0.0 else 1.0)
-    if smallest < FAINT and not from_logs:
-        for k in range(n):
-            log_new[k] = log(new[k])
-    return smallest >= FAINT
+        new[k] = exp(log_new[k])
+        smallest = fmin(smallest, new[k] if log_new[k] > -INFINITY else 1.0)
+    return smallest

@@ -74,6 +74,11 @@ cdef extern from "chain.h" nogil:
     void chain_in_lanes(const chain_lanes *c, int backward, int *sound)
     void chain_lane_nodes(const chain_lanes *c, double **rows)
     void chain_product(double *out, const double *row, const double *table, int n_labels, int stride)
+    double chain_message(double *out, const double *row, const double *table, const double *before, int n_labels,
+                         int stride)
+    void chain_cavity(double *out, const double *belief, const double *told, int stride)
+    void chain_retell(double *belief, const double *new, const double *told, int stride, double *least, double *most)
+    void chain_multiply(double *row, const double *by, int stride, double *least, double *most)
     double chain_join(double *out, const double *forward, const double *backward, int n, int stride)
     void chain_add_outer(double *table, const double *left, const double *right, double share, int n_labels,
                          int stride)
