@@ -258,6 +258,61 @@ cdef nearest_links(int32_t[:, ::1] rows, Py_ssize_t n_groups, Py_ssize_t nearest
     return found
 
 
+def merged(list ends not None):
+    """(int32[E, 2], int32[E], int64[C]): the pairs that any rule links, ascending; by which combination of rules each
+    is linked; and these combinations, ascending, bit r for rule r. ``ends``: int32[F, 2] for each of at most 62 rules;
+    None where these do not ascend, or one stands twice.
+    """
+    cdef Py_ssize_t n_rules = len(ends), n = 0, r
+    cdef bint ascends = True
+    cdef int64_t[::1] heads = np.zeros(n_rules + 1, np.int64)
+    # Rules one behind the other, each with a last row beyond all others.
+    beyond = np.full((1, 2), np.iinfo(np.int32).max, np.int32)
+    cdef const int32_t[:, ::1] rows = np.concatenate([beyond, *(part for own in ends for part in (own, beyond))])
+    pairs, masks = np.empty((rows.shape[0], 2), np.int32), np.empty(rows.shape[0], np.int64)
+    cdef int32_t[:, ::1] to = pairs
+    cdef int64_t[::1] mask = masks
+    cdef const int32_t* least
+    cdef const int32_t* row
+    heads[0] = 1
+    for r in range(n_rules):
+        heads[r + 1] = heads[r] + len(ends[r]) + 1
+    with nogil:
+        while True:
+            least = &rows[0, 0]
+            for r in range(n_rules):
+                row = &rows[heads[r], 0]
+                if row[0] < least[0] or (row[0] == least[0] and row[1] < least[1]):
+                    least = row
+            if least == &rows[0, 0]:
+                break
+            to[n, 0], to[n, 1], mask[n] = least[0], least[1], 0
+            for r in range(n_rules):
+                row = &rows[heads[r], 0]
+                if row[0] == to[n, 0] and row[1] == to[n, 1]:
+                    mask[n] |= <int64_t> 1 << r
+                    heads[r] += 1
+                    if row[2] < row[0] or (row[2] == row[0] and row[3] <= row[1]):  # the row behind it
+                        ascends = False
+            n += 1
+    if not ascends:
+        return None
+    combinations, which = distinct(mask[:n])
+    return pairs[:n].copy(), which, combinations
+
+
+cdef distinct(const int64_t[::1] values):
+    """Few distinct values, ascending, and which of them each is: what numpy.unique would sort all for."""
+    cdef dict numbers = {}
+    cdef Py_ssize_t i
+    cdef int32_t[::1] which = np.empty(values.shape[0], np.int32)
+    for i in range(values.shape[0]):
+        which[i] = which[i - 1] if i and values[i] == values[i - 1] else numbers.setdefault(values[i], len(numbers))
+    found = np.array(list(numbers), np.int64)
+    ranks = np.argsort(np.argsort(found)).astype(np.int32)
+    return np.sort(found), ranks[np.asarray(which)]
+
+
 def add_messages(double[:, ::1] total not None, const int32_t[:, ::1] ends not None, scale,
                  const double[:, ::1] table not None, const double[:, ::1] beliefs not None):
     """Adds to the rows of ``total`` [n, K] of both ends of each link, int32[F, 2], the expected log-potentials

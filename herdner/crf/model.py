@@ -9,12 +9,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.links import add_messages
-from herdner.crf.rules import ascending
+from herdner._ext.links import add_messages, merged
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.graph import FactorGraph, TableFactors, TableGraph, chain
 from herdner.graph.chains import ChainForm
-from herdner.graph.linked_chains import LinkedChains, pair_keys
+from herdner.graph.linked_chains import LinkedChains
 from herdner.inference.linear_chain import forward_backward, viterbi
 from herdner.text.tags import Scheme, allowed_transitions
 
@@ -122,11 +121,10 @@ class CRF:
             return None
         unary = self.with_borders(unary, sentence_offsets)
         largest = max(unary.max(), self.transition.max(), sum(max(table.max(), 0) for table, _ in linked))
-        if not all(ascending(found.ends) for _, found in linked) or not largest < np.inf:
+        joint = merged([found.ends for _, found in linked])
+        if joint is None or not largest < np.inf:
             return None  # numbers that are none: whoever builds the graph says what is wrong
-        ends, joint = _joint([found.ends for _, found in linked])
-        combinations, which = np.unique(joint, return_inverse=True) if len(linked) > 1 else (joint[:1], joint - 1)
-        which, nothing = which.astype(np.int32), np.zeros_like(self.transition)
+        (ends, which, combinations), nothing = joint, np.zeros_like(self.transition)
         added = [[table for r, (table, _) in enumerate(linked) if mask >> r & 1] for mask in combinations.tolist()]
         offsets, tables, edge_table, near = sentence_offsets, self.transition[None], None, ends[:, 1] - ends[:, 0] == 1
         apart = np.stack([sum(chosen, nothing) for chosen in added])
@@ -204,14 +202,3 @@ class CRF:
         for each, found in zip(self.link_tables, links, strict=True):
             add_messages(total, found.ends, found.scale, each.table, np.ascontiguousarray(beliefs, np.float64))
         return total
-
-
-def _joint(ends: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The pairs that are linked by any rule, int32[E, 2], ascending; and by which, as int64[E]: bit r for rule r."""
-    if len(ends) == 1:
-        return ends[0], np.ones(len(ends[0]), np.int64)
-    keys, edge = np.unique(np.concatenate(list(map(pair_keys, ends))), return_inverse=True)
-    rules = np.zeros(len(keys), np.int64)
-    for r, own in enumerate(np.split(edge.reshape(-1), np.cumsum([len(each) for each in ends])[:-1])):
-        rules[own] |= 1 << r
-    return np.stack([keys >> 32, keys & 0xFFFFFFFF], axis=1).astype(np.int32), rules

@@ -311,10 +311,10 @@ def checked_links(found: object, n_tokens: int, name: str) -> NDArray[np.int32]:
             f"links of {name} must join two of the {n_tokens} tokens, the earlier one first, not {row[0]} and {row[1]}"
         )
     links = links.astype(np.int32)
-    return links if ascending(links) else np.unique(links, axis=0)
+    return links if _ascending(links) else np.unique(links, axis=0)
 
 
-def ascending(links: NDArray[np.int32]) -> bool:
+def _ascending(links: NDArray[np.int32]) -> bool:
     """Whether links int32[F, 2] ascend, none twice."""
     steps = np.diff(links, axis=0)
     return bool(((steps[:, 0] > 0) | ((steps[:, 0] == 0) & (steps[:, 1] > 0))).all())

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Oracle, factors_of
 
+from herdner._ext.links import merged
 from herdner.crf.model import CRF, Links, LinkTable
 from herdner.crf.rules import LastName, SameWord
 from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, linear_chain, skip_chain
@@ -35,6 +36,23 @@ def crf(n_labels: int = 3, linked: tuple[LinkTable, ...] | None = None, seed: in
 
 def unary(n_labels: int = 3, seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(len(TOKENS), n_labels))
+
+
+@given(st.lists(st.sets(st.tuples(st.integers(0, 9), st.integers(10, 14)), min_size=1), min_size=1, max_size=5))
+def test_links_of_several_rules_are_merged_as_sets_say(rules):
+    found = merged([np.array(sorted(links), np.int32) for links in rules])
+    assert found is not None
+    pairs, which, combinations = found
+    rules_of = {pair: sum(1 << r for r, links in enumerate(rules) if pair in links) for pair in set().union(*rules)}
+    assert list(map(tuple, pairs.tolist())) == sorted(rules_of)
+    assert combinations[which].tolist() == [rules_of[pair] for pair in sorted(rules_of)]
+    assert combinations.tolist() == sorted(set(rules_of.values()))
+
+
+@pytest.mark.parametrize("wrong", [[[0, 3], [0, 3]], [[0, 3], [0, 2]], [[1, 2], [0, 3]]])
+def test_links_out_of_order_are_not_merged(wrong):
+    right = np.array([[0, 1], [0, 3]], np.int32)
+    assert merged([right, np.array(wrong, np.int32)]) is None
 
 
 def test_the_joint_is_that_of_chains_borders_and_links():
