@@ -298,7 +298,7 @@ def merged(list ends not None):
     if not ascends:
         return None
     combinations, which = distinct(mask[:n])
-    return pairs[:n].copy(), which, combinations
+    return pairs[:n], which, combinations
 
 
 cdef distinct(const int64_t[::1] values):

@@ -177,12 +177,12 @@ class CRF:
         """``unary`` with start and end added at the borders of sentences: the chain's log-potentials without those
         tables. A copy, unless there is nothing to add.
         """
-        if not self.start.any() and not self.end.any():
-            return unary
-        return self.add_borders(unary.copy(), sentence_offsets)
+        return self.add_borders(unary.copy() if self.start.any() or self.end.any() else unary, sentence_offsets)
 
     def add_borders(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
         """`with_borders` into ``unary`` itself."""
+        if not self.start.any() and not self.end.any():
+            return unary
         unary[sentence_offsets[:-1]] += self.start
         unary[sentence_offsets[1:] - 1] += self.end
         return unary
@@ -192,13 +192,18 @@ class CRF:
         return replace(self, start=np.zeros_like(self.start), end=np.zeros_like(self.end))
 
     def given(
-        self, unary: NDArray[np.float64], links: Sequence[Links], beliefs: NDArray[np.float64]
+        self,
+        unary: NDArray[np.float64],
+        links: Sequence[Links],
+        beliefs: NDArray[np.float64],
+        spare: bool = False,
     ) -> NDArray[np.float64]:
         """float64[n, K]: ``unary`` and what the links add to it when their other ends are distributed as ``beliefs``
         [n, K] (one state for certain where its rows are 0 and 1): the expected log-potentials of naive mean field
-        (Wainwright and Jordan 2008, Sec. 5.3).
+        (Wainwright and Jordan 2008, Sec. 5.3). ``spare``: nobody needs ``unary`` any more, so that they may take its
+        place.
         """
-        total = unary.copy()
+        total = unary if spare else unary.copy()
         for each, found in zip(self.link_tables, links, strict=True):
             add_messages(total, found.ends, found.scale, each.table, np.ascontiguousarray(beliefs, np.float64))
         return total

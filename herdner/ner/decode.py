@@ -89,16 +89,17 @@ def span_confidences(
     states: States,
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
+    spare: bool = False,
 ) -> Floats:
     """[M]: the probability that exactly the tokens ``starts[m]:ends[m]`` carry the label that ``states`` give them,
     under the chain of their sentence and what is believed of linked tokens adds to it: the marginals that were
-    ``found``, or else the states for certain.
+    ``found``, or else the states for certain. ``spare``: ``unary`` is not needed any more.
     """
     if not len(starts):
         return np.empty(0)
     if any(len(each.ends) for each in links):
         beliefs = np.eye(unary.shape[1])[found.states] if found.marginals is None else found.marginals
-        unary = crf.add_borders(crf.given(unary, links, beliefs), sentence_offsets)
+        unary = crf.add_borders(crf.given(unary, links, beliefs, spare), sentence_offsets)
     else:
         unary = crf.with_borders(unary, sentence_offsets)
     return np.exp(linear_chain.span_log_probability(unary, crf.transition, sentence_offsets, states, starts, ends))
@@ -112,20 +113,22 @@ def span_beliefs(
     found: Decoded,
     chunks: Chunks,
     starts: Sequence[int] = (0,),
+    spare: bool = False,
 ) -> Beliefs:
     """What `span_confidences` says of the spans of ``found``, with links and without, and where links end; ``starts``
     are the first tokens of the documents that they are of.
     """
     first, stops, labels = chunks
     given = crf, unary, sentence_offsets
-    sure = span_confidences(*given, links, found, found.states, first, stops)
     is_linked = np.zeros(len(unary) + 1, np.int64)
     for each in links:
         is_linked[each.ends.ravel() + 1] = 1
     before = np.cumsum(is_linked)  # how many tokens before this one are linked
     linked = before[stops] > before[first]
+    unlinked = span_confidences(*given, (), found, found.states, first[linked], stops[linked])
+    sure = span_confidences(*given, links, found, found.states, first, stops, spare)
     alone = sure.copy()
-    alone[linked] = span_confidences(*given, (), found, found.states, first[linked], stops[linked])
+    alone[linked] = unlinked
     document = np.searchsorted(np.array(starts), first, "right") - 1
     return Beliefs(sure, alone, linked, labels, stops - first, document)
 
@@ -275,12 +278,13 @@ class Decoder:
         starts: Sequence[int] = (0,),
     ) -> Floats:
         """[M]: of the spans of ``found``, all that the documents which begin at ``starts`` have; calibrated where the
-        model is.
+        model is. Nobody may need ``unary`` any more.
         """
         if self.calibration is None:
             names = found.states, chunks.starts, chunks.ends
-            return span_confidences(self.crf, unary, sentence_offsets, links, found, *names)
-        return self.calibration(span_beliefs(self.crf, unary, sentence_offsets, links, found, chunks, starts))
+            return span_confidences(self.crf, unary, sentence_offsets, links, found, *names, spare=True)
+        said = span_beliefs(self.crf, unary, sentence_offsets, links, found, chunks, starts, spare=True)
+        return self.calibration(said)
 
     def _parts(
         self, documents: Sequence[Document], starts: list[int], states: States, chunks: Chunks, sure: Floats
