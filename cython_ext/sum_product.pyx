@@ -47,7 +47,8 @@ cdef class SumProduct:
     cdef double damping, tolerance
     # Slots, in the order of their variables: the slots of chain s are slot_starts[s] .. slot_starts[s + 1] - 1.
     cdef int64_t[::1] slot_starts
-    cdef int32_t[::1] variable, partner, link, table, chain_of
+    cdef int32_t[::1] variable, partner, link, table
+    cdef int32_t[::1] far, far_chain  # the partner's variable, and its chain
     cdef uint8_t[::1] second        # this is the slot of the second variable of its link's scope
     cdef double[:, ::1] told        # [slots, stride]: the messages that the chain's beliefs are by
     cdef double[:, ::1] log_told    # [slots, K]: where the numbers are not enough
@@ -100,7 +101,8 @@ cdef class SumProduct:
         cdef int side
         cdef int32_t[:, ::1] slot_of = np.empty((n_links, 2), np.int32)
         cdef int64_t[::1] ends = np.zeros(self.unary.shape[0] + 1, np.int64)  # of each variable's slots
-        self.variable, self.partner, self.link, self.table, self.chain_of = np.empty((5, 2 * n_links), np.int32)
+        self.variable, self.partner, self.link, self.table = np.empty((4, 2 * n_links), np.int32)
+        self.far, self.far_chain = np.empty((2, 2 * n_links), np.int32)
         self.second = np.empty(2 * n_links, np.uint8)
         self.slot_starts = np.zeros(self.offsets.shape[0], np.int64)
         for e in range(n_links):
@@ -116,11 +118,12 @@ cdef class SumProduct:
                 self.variable[a], self.link[a], self.table[a] = <int32_t> v, <int32_t> e, table_of_edge[e]
                 self.second[a], slot_of[e, side] = <uint8_t> side, <int32_t> a
             for side in range(2):
-                self.partner[slot_of[e, side]] = slot_of[e, 1 - side]
+                a = slot_of[e, side]
+                self.partner[a], self.far[a] = slot_of[e, 1 - side], scopes[e, 1 - side]
         for s in range(self.offsets.shape[0] - 1):
             self.slot_starts[s + 1] = ends[self.offsets[s + 1] - 1]
             for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
-                self.chain_of[a] = <int32_t> s
+                self.far_chain[self.partner[a]] = <int32_t> s
 
     def advance(self, int64_t at, int64_t n_sweeps, bint send):
         """Looks at one stale chain after the other, for a fraction of a second: it gets what others have to tell, its
@@ -154,11 +157,11 @@ cdef class SumProduct:
                 p = self.partner[a]
                 prefetch(&self.told[p, 0])
                 prefetch(&self.told[p, 0] + 8)
-                prefetch(&self.nodes[self.variable[p], 0])
-                prefetch(&self.nodes[self.variable[p], 0] + 8)
+                prefetch(&self.nodes[self.far[a], 0])
+                prefetch(&self.nodes[self.far[a], 0] + 8)
 
     cdef void look(self, int64_t s, bint send) noexcept nogil:
-        cdef int64_t a, p
+        cdef int64_t a
         cdef bint moves = self.listen(s)
         self.n_stale -= 1
         self.stale[s] = 0
@@ -168,9 +171,8 @@ cdef class SumProduct:
         if not self.smooth_chain(s) or not send:
             return
         for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
-            p = self.partner[a]
-            self.news[p] = 1
-            self.make_stale(self.chain_of[p])
+            self.news[self.partner[a]] = 1
+            self.make_stale(self.far_chain[a])
 
     cdef void make_stale(self, int64_t s) noexcept nogil:
         self.n_stale += 1 - self.stale[s]
@@ -303,7 +305,7 @@ cdef class SumProduct:
 
     cdef bint in_logs(self, int64_t a) noexcept nogil:
         """Whether the cavity belief of a slot is one of logarithms."""
-        return self.any_logs and (self.log_domain[self.chain_of[a]] or not self.plain[a])
+        return self.any_logs and (self.log_domain[self.far_chain[self.partner[a]]] or not self.plain[a])
 
     cdef void cavity(self, int64_t a, double *out) noexcept nogil:
         """``out`` [stride]: the belief of a slot's variable without what the slot was told, not normalised; 0 for
@@ -312,7 +314,7 @@ cdef class SumProduct:
 
     cdef void log_cavity(self, int64_t a, double *out) noexcept nogil:
         cdef int64_t v = self.variable[a]
-        cdef bint logs = self.log_domain[self.chain_of[a]]
+        cdef bint logs = self.log_domain[self.far_chain[self.partner[a]]]
         cdef double belief
         cdef int k
         for k in range(self.links.n_labels):
@@ -342,15 +344,15 @@ cdef class SumProduct:
 
     cdef double message_in_numbers(self, int64_t a, int64_t to, double *new) noexcept nogil:
         """The least number of the message that is not 0, or 0 where all are."""
-        cdef const double *tables = self.links.transposed if self.second[a] else self.links.tables
+        cdef const double *tables = self.links.tables if self.second[to] else self.links.transposed
         cdef const double *before = &self.told[to, 0]
         cdef int n_labels = self.links.n_labels, stride = self.links.stride, k
         if not self.plain[to]:
             before = &self.scratch[1, 0]
             for k in range(n_labels):
                 self.scratch[1, k] = not self.ruled_out(to, k)
-        self.cavity(a, &self.scratch[0, 0])
-        return chain_message(new, &self.scratch[0, 0], tables + <int64_t> self.table[a] * n_labels * stride, before,
+        chain_cavity(&self.scratch[0, 0], &self.nodes[self.far[to], 0], &self.told[a, 0], stride)
+        return chain_message(new, &self.scratch[0, 0], tables + <int64_t> self.table[to] * n_labels * stride, before,
                              n_labels, stride)
 
     cdef bint message_in_logs(self, int64_t a, int64_t to, double *log_new) noexcept nogil:
