@@ -13,10 +13,11 @@ from herdner._ext.words cimport ALL_CAPS, CAPITAL, HAS_LETTER, LOWER, SMALL, Typ
 
 
 cdef class Context:
-    def __cinit__(self, TypeStore store, Py_ssize_t n, const int64_t[::1] offsets not None,
+    def __cinit__(self, TypeStore store, const int32_t[::1] types not None, const int64_t[::1] offsets not None,
                   const int64_t[::1] documents, Py_ssize_t n_position):
-        """``n`` tokens in sentences, int64[S + 1] ``offsets``; ``documents`` int64[D + 1], the first token of each, or
-        None where all are one document."""
+        """Tokens whose numbers in the store are ``types`` [n], in sentences, int64[S + 1] ``offsets``; ``documents``
+        int64[D + 1], the first token of each, or None where all are one document."""
+        cdef Py_ssize_t n = types.shape[0]
         check_offsets(offsets, n)
         self.documents = sentences_of(offsets, documents)
         words = np.empty(max(n, 1), np.uintp)
@@ -26,8 +27,7 @@ cdef class Context:
         cdef int32_t[:, ::1] links_view = links
         cdef uint64_t[:, ::1] position_view = position
         self.arrays = [words, links, position]
-        self.store, self.offsets = store, offsets
-        self.types = np.empty(max(n, 1), np.int32)
+        self.store, self.offsets, self.types = store, offsets, types
         self.view.n, self.view.n_position = n, n_position
         self.view.words = <const TypeRecord**> &words_view[0]
         self.view.previous, self.view.next = &links_view[0, 0], &links_view[1, 0]

@@ -12,6 +12,7 @@ from threading import Lock
 
 import numpy as np
 
+cimport cython
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
@@ -23,6 +24,7 @@ from herdner._ext.context cimport (
     beside, position_of,
 )
 from herdner._ext.feature_tables cimport FeatureWeights, WordTable
+from herdner._ext.spellings cimport Spelled
 from herdner._ext.words cimport BRIEF, DIGITS, LOWER, N_TYPE_ATTRIBUTES, SHAPE, WORD, TypeStore
 
 TYPE_ATTRIBUTES = (
@@ -59,6 +61,27 @@ ctypedef struct Origin:
     # where a key comes from
     int32_t template    # in the order of the enumeration: singles, elsewhere (left, right of each), conjunctions
     int32_t place       # the token itself, or the neighbour of another occurrence
+
+
+@cython.final
+cdef class Words:
+    """Tokens as an extractor knows them."""
+    cdef TypeStore store
+    cdef const int32_t[::1] types
+
+    def __cinit__(self, TypeStore store not None, const int32_t[::1] types not None):
+        self.store, self.types = store, types
+
+    def spelled(self):
+        """What rules that link tokens read of them, a `herdner._ext.spellings.Spelled`."""
+        cdef Spelled said = Spelled()
+        cdef Py_ssize_t i
+        said.make_room(self.types.shape[0])
+        with nogil:
+            for i in range(self.types.shape[0]):
+                said.at[i] = self.store.record(self.types[i]).spelling
+        said.count(self.store.spellings)
+        return said
 
 
 cdef class Extractor:
@@ -183,22 +206,26 @@ cdef class Extractor:
         store.ids[word] = type
         return type
 
-    cdef Context context(self, tokens, const int64_t[::1] offsets, const int64_t[::1] documents):
-        """The words, looked up: this needs the interpreter, what follows does not."""
+    def words(self, tokens):
+        """The `Words` of a sequence of tokens: to find them needs the interpreter, what follows does not."""
         cdef list words = list(tokens)
         cdef Py_ssize_t n = len(words), i
+        cdef int32_t[::1] types = np.empty(n, np.int32)
         cdef object type
         cdef TypeStore store
-        cdef Context context
         with self.lock:
             if self.store.n_types > MANY_TYPES or self.store.n_types + n > self.store.capacity:
                 self.store = self.new_store(n)
             store = self.store
-            context = Context(store, n, offsets, documents, self.n_position)
             for i in range(n):
                 type = store.ids.get(words[i])
-                context.types[i] = self.intern(store, words[i]) if type is None else type
-            context.make_room()
+                types[i] = self.intern(store, words[i]) if type is None else type
+        return Words(store, types)
+
+    cdef Context context(self, tokens, const int64_t[::1] offsets, const int64_t[::1] documents):
+        cdef Words words = tokens if isinstance(tokens, Words) else self.words(tokens)
+        cdef Context context = Context(words.store, words.types, offsets, documents, self.n_position)
+        context.make_room()
         return context
 
     cdef void find_sources(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
@@ -333,7 +360,8 @@ cdef class Extractor:
         return np.asarray(starts), np.asarray(keys)[:k].copy(), np.asarray(origins)[:k].copy(), np.asarray(attributes)
 
     def scores(self, tokens, const int64_t[::1] sentence_offsets not None, const int64_t[::1] documents=None):
-        """Unary log-potentials: float64[n, n_labels], the sum of the weights of each token's features.
+        """Unary log-potentials: float64[n, n_labels], the sum of the weights of each token's features. ``tokens``:
+        strings, or the `Words` that `words` has made of them.
 
         Of several documents, one behind the other, ``documents`` int64[D + 1] has the first token of each and their
         number: each gets what it would get alone.

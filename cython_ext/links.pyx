@@ -4,19 +4,18 @@
 import numpy as np
 
 from cpython.unicode cimport PyUnicode_GET_LENGTH, PyUnicode_READ_CHAR
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from herdner._ext.spellings cimport (
+    BEGINS_CAPITAL, BEGINS_SMALL, IN_CAPITALS, OPENS, Spelled, Spelling,
+)
 
 cdef extern from "Python.h":
-    bint Py_UNICODE_ISLOWER(Py_UCS4) nogil
     bint Py_UNICODE_ISUPPER(Py_UCS4) nogil
     bint Py_UNICODE_ISALPHA(Py_UCS4) nogil
 
 cdef enum:
     MOST_BULLETS = 3  # tokens without letters before the first word of a sentence: "1 .", "--", "(4)"
-
-# Behind these a capital may be that of a sentence inside a sentence: "said: `` The ...", bullets, three full stops.
-cdef str OPENINGS = (".!?\u2026:;\"'`\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u00a1\u00bf"
-                     "\u2022*\u2014")
 
 
 cdef inline bint has_letters(str word, Py_ssize_t n_letters) noexcept:
@@ -29,16 +28,13 @@ cdef inline bint has_letters(str word, Py_ssize_t n_letters) noexcept:
 
 
 def capitalised(list tokens not None, Py_ssize_t min_letters):
-    """list[int]: the tokens that begin with a capital and have so many letters, ascending. ValueError if a token is no
-    string: None would pass for one in all loops behind this."""
+    """list[int]: the tokens that begin with a capital and have so many letters, ascending."""
     cdef Py_ssize_t token
     cdef str word
     cdef list found = []
     for token in range(len(tokens)):
-        if type(tokens[token]) is not str:
-            raise ValueError(f"a token is of type {type(tokens[token]).__name__}; tokens are plain strings (str)")
         word = tokens[token]
-        if (PyUnicode_GET_LENGTH(word) and Py_UNICODE_ISUPPER(PyUnicode_READ_CHAR(word, 0))
+        if (word is not None and PyUnicode_GET_LENGTH(word) and Py_UNICODE_ISUPPER(PyUnicode_READ_CHAR(word, 0))
                 and has_letters(word, min_letters)):
             found.append(token)
     return found
@@ -61,28 +57,100 @@ def checked_borders(sentence_offsets, Py_ssize_t n_tokens):
     return found
 
 
-def names(list tokens not None, sentence_offsets, Py_ssize_t min_letters):
+def names(Spelled said not None, sentence_offsets, Py_ssize_t min_letters):
     """list[int]: the tokens that begin with a capital of their own, ascending.
 
     Left out are those that the document has in small letters too where their place asks for a capital.
     """
-    return Names(tokens, sentence_offsets, min_letters).found
+    found, _ = names_of_all(said, sentence_offsets, None, min_letters)
+    return found.tolist()
 
 
-def same_words(list tokens not None, sentence_offsets, Py_ssize_t min_letters, bint fold_case, Py_ssize_t nearest):
-    """int32[F, 2], see `herdner.crf.rules.SameWord`: the links of `names` that are the same word."""
-    cdef Names said = Names(tokens, sentence_offsets, min_letters)
-    cdef Py_ssize_t m = len(said.found), i
-    cdef int32_t[:, ::1] rows = np.empty((5, m), np.int32)
-    cdef dict numbers = {}
-    cdef list groups = said.spellings
-    if fold_case:
-        groups = [said.lowered[i] if (<str> groups[i]).isascii() else (<str> groups[i]).casefold()
-                  for i in range(len(groups))]
-    for i in range(m):
-        rows[0, i] = said.found[i]
-        rows[1, i] = numbers.setdefault(groups[said.spelling[i]], len(numbers))
-    return nearest_links(rows, len(numbers), nearest)
+def names_of_all(Spelled said not None, sentence_offsets, documents, Py_ssize_t min_letters):
+    """(int32[m], int64[D + 1]): the `names` of D documents, one behind the other, and the first of each document.
+    ``documents`` int64[D + 1] has the first token of each and the number of tokens; None: there is one.
+    """
+    cdef const int64_t[::1] borders = checked_borders(sentence_offsets, said.n)
+    cdef const int64_t[::1] starts = np.array([0, said.n]) if documents is None else documents
+    cdef int32_t[::1] met = np.full(said.n_words, -1, np.int32)  # the last document that has this word
+    found, firsts = np.empty(said.n, np.int32), np.zeros(starts.shape[0], np.int64)
+    cdef int32_t[::1] tokens = found
+    cdef int64_t[::1] first = firsts
+    cdef Py_ssize_t s = 0, d, token, m = 0
+    with nogil:
+        for d in range(starts.shape[0] - 1):
+            for token in range(starts[d], starts[d + 1]):
+                met[said.at[token].word] = <int32_t> d
+            while s < borders.shape[0] - 1 and borders[s] < starts[d + 1]:
+                m += names_of(said.at, borders[s], borders[s + 1], min_letters, &met[0], <int32_t> d, &tokens[m])
+                s += 1
+            first[d + 1] = m
+    return found[:m], firsts
+
+
+cdef Py_ssize_t names_of(const Spelling* at, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t min_letters,
+                         const int32_t* met, int32_t document, int32_t* found) noexcept nogil:
+    """The names of a sentence; how many they are."""
+    cdef Py_ssize_t token, m = 0
+    cdef int headline = -1  # not asked yet
+    for token in range(begin, end):
+        if not at[token].kind & BEGINS_CAPITAL or at[token].n_letters < min_letters:
+            continue
+        if met[at[token].small] == document:
+            if opens(at, begin, token):
+                continue
+            if headline == -1:
+                headline = is_headline(at, begin, end)
+            if headline:
+                continue
+        found[m] = <int32_t> token
+        m += 1
+    return m
+
+
+cdef bint opens(const Spelling* at, Py_ssize_t begin, Py_ssize_t token) noexcept nogil:
+    """Whether a token begins the sentence that begins with ``begin``, or one inside it."""
+    cdef Py_ssize_t i
+    if token == begin or at[token - 1].kind & OPENS:
+        return True
+    if token - begin > MOST_BULLETS:
+        return False
+    for i in range(begin, token):
+        if at[i].n_letters:
+            return False
+    return True
+
+
+cdef bint is_headline(const Spelling* at, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Three or more words, none of which begins with a small letter and most of which are in capitals."""
+    cdef Py_ssize_t i, n_words = 0, n_capitals = 0
+    for i in range(begin, end):
+        if not at[i].n_letters:
+            continue
+        if at[i].kind & BEGINS_SMALL:
+            return False
+        n_words += 1
+        n_capitals += (at[i].kind & IN_CAPITALS) != 0
+    return n_words >= 3 and 2 * n_capitals > n_words
+
+
+def same_words(Spelled said not None, sentence_offsets, documents, Py_ssize_t min_letters, bint fold_case,
+               Py_ssize_t nearest):
+    """int32[F, 2], see `herdner.crf.rules.SameWord`: the links of `names_of_all` that are the same word."""
+    mentions, firsts = names_of_all(said, sentence_offsets, documents, min_letters)
+    cdef const int32_t[::1] tokens = mentions
+    cdef const int64_t[::1] first = firsts
+    cdef Py_ssize_t m = tokens.shape[0], d, i
+    rows = np.empty((2, m), np.int32)
+    cdef int32_t[::1] groups = rows[0], later = rows[1]
+    cdef int32_t[:, ::1] of_group = np.empty((2, said.n_folded if fold_case else said.n_words), np.int32)
+    cdef int64_t n_links = 0
+    with nogil:
+        for i in range(m):
+            groups[i] = said.at[tokens[i]].folded if fold_case else said.at[tokens[i]].word
+        for d in range(first.shape[0] - 1):
+            n_links += link_groups(groups, first[d], first[d + 1], nearest, later, of_group)
+    return nearest_links(tokens, later, nearest, n_links)
 
 
 cdef enum:
@@ -91,7 +159,7 @@ cdef enum:
     START = 4       # of a sentence
 
 
-def company_runs(list tokens not None, sentence_offsets, frozenset designators not None):
+def company_runs(names, list tokens not None, sentence_offsets, frozenset designators not None):
     """list[(begin, end, designated)]: the runs of `names`, see `herdner.crf.rules.Company`, and each that begins a
     sentence also without its first word; only those whose first word is that of a run before a designator.
     """
@@ -100,14 +168,12 @@ def company_runs(list tokens not None, sentence_offsets, frozenset designators n
     cdef list runs = []
     cdef set wanted
     cdef tuple run
-    if designators.isdisjoint(tokens):
-        return runs
     cdef bytearray kinds = bytearray(n + 1)
     cdef unsigned char[::1] kind = kinds
     for token in range(n):
         if tokens[token] in designators:
             kind[token] = DESIGNATOR
-    for token in names(tokens, sentence_offsets, 1):
+    for token in names:
         kind[token] |= NAME
     for s in range(borders.shape[0]):
         kind[borders[s]] |= START
@@ -131,131 +197,54 @@ def company_runs(list tokens not None, sentence_offsets, frozenset designators n
     return [run for run in runs if (<str> tokens[<Py_ssize_t> run[0]]).casefold() in wanted]
 
 
-cdef class Names:
-    """The tokens of `names` in a document."""
-    cdef list found
-    cdef list spelling      # of each of them, which of the spellings it has
-    cdef list spellings, lowered  # distinct words; the same in small letters
-
-    def __cinit__(self, list tokens, sentence_offsets, Py_ssize_t min_letters):
-        cdef const int64_t[::1] borders = checked_borders(sentence_offsets, len(tokens))
-        cdef dict numbers = {}
-        cdef set small
-        cdef object token, number, word
-        self.found, self.spelling, self.lowered = capitalised(tokens, min_letters), [], []
-        for token in self.found:
-            word = tokens[<Py_ssize_t> token]
-            number = numbers.get(word)
-            if number is None:
-                number = numbers[word] = len(numbers)
-                self.lowered.append((<str> word).lower())
-            self.spelling.append(number)
-        self.spellings = list(numbers)
-        small = also_among(tokens, set(self.lowered))
-        if small:
-            self.leave_out(tokens, borders, [word in small for word in self.lowered])
-
-    cdef int leave_out(self, list tokens, const int64_t[::1] borders, list is_small) except -1:
-        """Those whose place asks for a capital, of the spellings that the document has in small letters too."""
-        cdef list found = [], spelling = []
-        cdef Py_ssize_t s = 0, headline_of = -1, token, i
-        cdef bint headline = False
-        for i in range(len(self.found)):
-            if is_small[self.spelling[i]]:
-                token = self.found[i]
-                while borders[s + 1] <= token:
-                    s += 1
-                if opens(tokens, borders[s], token):
-                    continue
-                if headline_of != s:
-                    headline, headline_of = is_headline(tokens, borders[s], borders[s + 1]), s
-                if headline:
-                    continue
-            found.append(self.found[i])
-            spelling.append(self.spelling[i])
-        self.found, self.spelling = found, spelling
-        return 0
-
-
-cdef set also_among(list tokens, set words):
-    """Those of the words that are among the tokens. Most tokens are told from all of them by their length and first
-    character, without looking for them in the set."""
-    cdef uint64_t[64] lengths  # by the first character, those of words that begin so, one bit each
-    cdef Py_ssize_t i
-    cdef str word
-    cdef set found = set()
-    for i in range(64):
-        lengths[i] = 0
-    for word in words:
-        lengths[first(word)] |= <uint64_t> 1 << (PyUnicode_GET_LENGTH(word) & 63)
-    for word in tokens:
-        if lengths[first(word)] >> (PyUnicode_GET_LENGTH(word) & 63) & 1 and word in words:
-            found.add(word)
-    return found
-
-
-cdef inline Py_ssize_t first(str word) noexcept:
-    """The last bits of the first character."""
-    return <Py_ssize_t> PyUnicode_READ_CHAR(word, 0) & 63 if PyUnicode_GET_LENGTH(word) else 0
-
-
-cdef bint opens(list tokens, Py_ssize_t begin, Py_ssize_t token) except -1:
-    """Whether a token begins the sentence that begins with ``begin``, or one inside it."""
-    cdef Py_ssize_t i
-    cdef str before = tokens[token - 1] if token > begin else ""
-    for i in range(PyUnicode_GET_LENGTH(before)):
-        if PyUnicode_READ_CHAR(before, i) not in OPENINGS:
-            break
-    else:
-        return True
-    if token - begin > MOST_BULLETS:
-        return False
-    for i in range(begin, token):
-        if has_letters(tokens[i], 1):
-            return False
-    return True
-
-
-cdef bint is_headline(list tokens, Py_ssize_t begin, Py_ssize_t end) except -1:
-    """Three or more words, none of which begins with a small letter and most of which are in capitals."""
-    cdef Py_ssize_t i, n_words = 0, n_capitals = 0
-    cdef str word
+cdef int64_t link_groups(const int32_t[::1] groups, int64_t begin, int64_t end, int64_t nearest, int32_t[::1] later,
+                         int32_t[:, ::1] of_group) noexcept nogil:
+    """The next mention of the same group for each of a document's mentions, or -1; the number of links. ``of_group``
+    [2, groups] is scratch."""
+    cdef int64_t i, n_links = 0
+    cdef int32_t[::1] latest = of_group[0], sizes = of_group[1]
     for i in range(begin, end):
-        word = tokens[i]
-        if not has_letters(word, 1):
-            continue
-        if Py_UNICODE_ISLOWER(PyUnicode_READ_CHAR(word, 0)):
-            return False
-        n_words += 1
-        n_capitals += PyUnicode_GET_LENGTH(word) > 1 and word.isupper()
-    return n_words >= 3 and 2 * n_capitals > n_words
-
-
-cdef nearest_links(int32_t[:, ::1] rows, Py_ssize_t n_groups, Py_ssize_t nearest):
-    """int32[F, 2], rows ascending: each mention with up to ``nearest`` earlier ones of its group, closest first.
-
-    rows [5, m]: tokens, ascending; of each, its group, from 0 to ``n_groups`` - 1; room for what is found here.
-    """
-    cdef Py_ssize_t m = rows.shape[1], i, k, other, row = 0, n_links = 0
-    cdef int32_t[::1] mentions = rows[0], groups = rows[1], later = rows[2], latest = rows[3], sizes = rows[4]
-    for i in range(n_groups):
-        latest[i], sizes[i] = -1, 0
-    for i in range(m - 1, -1, -1):
+        latest[groups[i]], sizes[groups[i]] = -1, 0
+    for i in range(end - 1, begin - 1, -1):
         later[i] = latest[groups[i]]
         latest[groups[i]] = <int32_t> i
-        n_links += min(<Py_ssize_t> sizes[groups[i]], nearest)
+        n_links += min(<int64_t> sizes[groups[i]], nearest)
         sizes[groups[i]] += 1
+    return n_links
+
+
+cdef nearest_links(const int32_t[::1] mentions, const int32_t[::1] later, Py_ssize_t nearest, int64_t n_links):
+    """int32[F, 2], rows ascending: each mention with up to ``nearest`` earlier ones of its group, closest first."""
+    cdef Py_ssize_t i, k, other, row = 0
     found = np.empty((n_links, 2), np.int32)
     cdef int32_t[:, ::1] links = found
     # From the earlier end: the next mentions of each, so that rows come in order.
-    for i in range(m):
-        k, other = 0, later[i]
-        while other >= 0 and k < nearest:
-            links[row, 0], links[row, 1] = mentions[i], mentions[other]
-            row += 1
-            k += 1
-            other = later[other]
+    with nogil:
+        for i in range(mentions.shape[0]):
+            k, other = 0, later[i]
+            while other >= 0 and k < nearest:
+                links[row, 0], links[row, 1] = mentions[i], mentions[other]
+                row += 1
+                k += 1
+                other = later[other]
     return found
+
+
+def with_any_of(Spelled said not None, words, const int64_t[::1] documents not None):
+    """list[int]: which of the documents have any of the words; ``documents`` as of `names_of_all`."""
+    cdef uint8_t[::1] wanted = np.zeros(said.n_words, np.uint8)
+    cdef uint8_t[::1] has = np.zeros(documents.shape[0], np.uint8)
+    cdef Py_ssize_t d, token
+    cdef object number
+    for word in words:
+        number = said.words.get(word)
+        if number is not None and number < said.n_words:
+            wanted[<Py_ssize_t> number] = 1
+    with nogil:
+        for d in range(documents.shape[0] - 1):
+            for token in range(documents[d], documents[d + 1]):
+                has[d] |= wanted[said.at[token].word]
+    return np.flatnonzero(has).tolist()
 
 
 def merged(list ends not None):

@@ -8,6 +8,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from hashing cimport Slot, combine, find, hash_char, hash_start, mix
 
 from herdner._ext.feature_tables cimport WordTable
+from herdner._ext.spellings cimport Spellings
 
 cdef extern from "Python.h":
     bint Py_UNICODE_ISUPPER(Py_UCS4) nogil
@@ -31,7 +32,7 @@ cdef str plain_form(str word):
 cdef class TypeStore:
     def __cinit__(self, Py_ssize_t capacity, Py_ssize_t sum_width):
         cdef Py_ssize_t n_chunks = capacity // CHUNK + 1
-        self.ids, self.groups = {}, {}
+        self.ids, self.groups, self.spellings = {}, {}, Spellings()
         self.n_types, self.capacity, self.sum_width = 0, capacity, sum_width
         self.records = <TypeRecord**> PyMem_RawCalloc(n_chunks, sizeof(void*))
         self.sums = <double**> PyMem_RawCalloc(n_chunks, sizeof(void*))
@@ -66,6 +67,7 @@ cdef class TypeStore:
         cdef TypeRecord* record = self.record(type)
         cdef const Slot* slot
         describe(plain_form(word), record)
+        record.spelling = self.spellings.of(word)
         if classes is not None:
             classify(record, classes)
         if vectors is not None:

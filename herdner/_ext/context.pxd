@@ -67,7 +67,7 @@ cdef class Context:
     cdef View view
     cdef const int64_t[::1] offsets
     cdef const int64_t[::1] documents  # the first sentence of each, and their number
-    cdef int32_t[::1] types
+    cdef const int32_t[::1] types
     cdef Py_ssize_t n_groups
     cdef list arrays
 

@@ -5,6 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.feature_tables import FeatureWeights, WordTable
+from herdner._ext.spellings import Spelled
 from herdner.base.arrays import Floats, Int32s, Int64s
 
 TYPE_ATTRIBUTES: tuple[str, ...]
@@ -26,6 +27,9 @@ class PlanArrays(TypedDict):
     n_occurrences: int
     window: int
 
+class Words:
+    def spelled(self) -> Spelled: ...
+
 class Extractor:
     def __init__(
         self,
@@ -40,4 +44,7 @@ class Extractor:
     def origins(
         self, tokens: Sequence[str], sentence_offsets: Int64s, chosen: Int64s
     ) -> tuple[Int64s, NDArray[np.uint64], Int32s, NDArray[np.uint64]]: ...
-    def scores(self, tokens: Sequence[str], sentence_offsets: Int64s, documents: Int64s | None = None) -> Floats: ...
+    def words(self, tokens: Sequence[str]) -> Words: ...
+    def scores(
+        self, tokens: Sequence[str] | Words, sentence_offsets: Int64s, documents: Int64s | None = None
+    ) -> Floats: ...

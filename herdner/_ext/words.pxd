@@ -5,6 +5,7 @@ cimport cython
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 
 from herdner._ext.feature_tables cimport WordTable
+from herdner._ext.spellings cimport Spelling, Spellings
 
 cdef enum:
     MAX_AFFIX = 5       # prefixes and suffixes of 1 to 5 letters
@@ -34,6 +35,7 @@ ctypedef struct TypeRecord:
     uint32_t case
     int32_t group                           # words that differ only in case share a group
     uint32_t phrase                         # gazetteer entry of the word alone (see context.pyx)
+    Spelling spelling
 
 
 cdef enum:
@@ -45,6 +47,7 @@ cdef class TypeStore:
     """Records of the words met so far, and ``sum_width`` numbers for each that the caller fills. It only grows, and
     records stay where they are."""
     cdef dict ids, groups
+    cdef Spellings spellings
     cdef TypeRecord** records
     cdef double** sums
     cdef Py_ssize_t n_types, capacity, sum_width

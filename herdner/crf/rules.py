@@ -21,7 +21,9 @@ from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.links import capitalised, checked_borders, company_runs, names, same_words
+from herdner._ext.links import capitalised, checked_borders, company_runs, names, names_of_all, same_words, with_any_of
+from herdner._ext.spellings import Spelled, spelled
+from herdner.base.arrays import Int64s
 from herdner.base.checks import whole
 from herdner.base.options import pair, read
 
@@ -36,6 +38,16 @@ DESIGNATORS = frozenset(
     " Ltd. NV N.V. Oy Oyj PLC plc Plc Pte Pty S.A. S.p.A. SA SARL SE SpA Srl".split()
 )
 MOST_LINKS = 100  # links of one mention to earlier ones: a rule may come out of a file that nobody has checked
+
+
+class Tokenized(Protocol):
+    """Tokens in sentences, as a `Document` has them."""
+
+    @property
+    def tokens(self) -> Sequence[str]: ...
+
+    @property
+    def sentence_offsets(self) -> Int64s: ...
 
 
 @runtime_checkable
@@ -79,7 +91,14 @@ class SameWord:
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
         """int32[F, 2], see `Rule`. Linear in the number of tokens."""
-        return same_words(list(tokens), sentence_offsets, self.min_length, self.fold_case, self.nearest)
+        said = spelled(list(tokens))
+        return same_words(said, sentence_offsets, None, self.min_length, self.fold_case, self.nearest)
+
+    def links_of_all(
+        self, documents: Sequence[Tokenized], said: Spelled, starts: Int64s, sentence_offsets: Int64s
+    ) -> NDArray[np.int32]:
+        """The links of all documents, one behind the other, see `herdner.crf.templates.SkipChain.links_of_all`."""
+        return same_words(said, sentence_offsets, starts, self.min_length, self.fold_case, self.nearest)
 
 
 @dataclass(frozen=True)
@@ -111,7 +130,7 @@ class SameStem:
         stem = _stemmer(self.language)
         families: defaultdict[str, dict[str, deque[int]]] = defaultdict(dict)  # the latest mentions by stem and word
         pairs: list[tuple[int, int]] = []
-        for token in names(tokens, sentence_offsets, 2):
+        for token in names(spelled(tokens), sentence_offsets, 2):
             word = tokens[token].casefold()
             family = families[stem(word)]
             if word not in family:
@@ -155,7 +174,7 @@ class Acronym:
         borders = checked_borders(sentence_offsets, len(tokens))
         mentions: defaultdict[str, list[int]] = defaultdict(list)
         initials: dict[int, str] = {}
-        for token in names(tokens, borders, 2):
+        for token in names(spelled(tokens), borders, 2):
             acronym = _acronym(tokens[token])
             if len(acronym) >= self.min_length:
                 mentions[acronym].append(token)
@@ -231,7 +250,7 @@ class LastName:
         full: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=self.nearest))
         pairs: list[tuple[int, int]] = []
         borders = checked_borders(sentence_offsets, len(tokens))
-        for begin, end in _runs(names(tokens, borders, 1), set(borders.tolist())):
+        for begin, end in _runs(names(spelled(tokens), borders, 1), set(borders.tolist())):
             word = tokens[begin].casefold()
             if end - begin == 1 and word in full:
                 pairs += [(earlier, begin) for earlier in full[word]]
@@ -265,10 +284,24 @@ class Company:
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
         """int32[F, 2], see `Rule`. Linear in the number of tokens."""
         tokens = list(tokens)
+        return self._links(tokens, names(spelled(tokens), sentence_offsets, 1), sentence_offsets)
+
+    def links_of_all(
+        self, documents: Sequence[Tokenized], said: Spelled, starts: Int64s, sentence_offsets: Int64s
+    ) -> NDArray[np.int32]:
+        """The links of all documents, one behind the other, see `herdner.crf.templates.SkipChain.links_of_all`."""
+        found, all_names = [np.empty((0, 2), np.int32)], names_of_all(said, sentence_offsets, starts, 1)
+        for d in with_any_of(said, DESIGNATORS, starts):
+            start, own = np.int32(starts[d]), slice(*all_names[1][d : d + 2].tolist())
+            own_names = (all_names[0][own] - start).tolist()
+            found.append(self._links(list(documents[d].tokens), own_names, documents[d].sentence_offsets) + start)
+        return np.concatenate(found)
+
+    def _links(self, tokens: list[str], said: list[int], sentence_offsets: Int64s) -> NDArray[np.int32]:
         full: defaultdict[str, deque[range]] = defaultdict(lambda: deque(maxlen=self.nearest))
         early: defaultdict[str, deque[range]] = defaultdict(lambda: deque(maxlen=self.nearest))
         pairs: list[tuple[int, int]] = []
-        for begin, end, designated in company_runs(tokens, sentence_offsets, DESIGNATORS):
+        for begin, end, designated in company_runs(said, tokens, sentence_offsets, DESIGNATORS):
             run, key = range(begin, end), tokens[begin].casefold()
             if not designated:
                 pairs += [pair for name in full[key] for pair in _beginning(tokens, name, run, run)]

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.links import checked_borders
-from herdner.crf.rules import RULES, Rule, SameWord, checked_links, rule_from_dict, rule_to_dict
+from herdner._ext.spellings import Spelled
+from herdner.base.arrays import Int64s
+from herdner.crf.rules import RULES, Company, Rule, SameWord, Tokenized, checked_links, rule_from_dict, rule_to_dict
 
 STEPS = 8  # a scale is a multiple of 1 / STEPS, so that links share tables
 LEAST_SCALE, MOST_SCALE = 1 / STEPS, 4.0
@@ -56,6 +58,18 @@ class SkipChain:
         """
         found = self.rule.links(tokens, sentence_offsets)
         return found if type(self.rule) in RULES.values() else checked_links(found, len(tokens), f"rule {self.name}")
+
+    def links_of_all(
+        self, documents: Sequence[Tokenized], said: Spelled, starts: Int64s, sentence_offsets: Int64s
+    ) -> NDArray[np.int32]:
+        """`links` of documents one behind the other: document d has the tokens ``starts[d]:starts[d + 1]`` of all, of
+        which ``said`` has what rules read of their letters, in sentences, int64[S + 1].
+        """
+        if type(self.rule) in (SameWord, Company):
+            return cast("SameWord | Company", self.rule).links_of_all(documents, said, starts, sentence_offsets)
+        placed = zip(documents, starts.tolist(), strict=False)
+        found = [self.links(document.tokens, document.sentence_offsets) + np.int32(start) for document, start in placed]
+        return np.concatenate([np.empty((0, 2), np.int32), *found])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

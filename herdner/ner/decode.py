@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.features import Extractor
-from herdner.base.arrays import Floats
+from herdner._ext.spellings import Spelled, spelled
+from herdner.base.arrays import Floats, Int64s
 from herdner.crf.model import CRF, Links
+from herdner.crf.rules import Tokenized
 from herdner.inference import Backend, UnsupportedGraph, linear_chain, make_backend
 from herdner.ner.calibration import Beliefs, Calibration
 from herdner.ner.model import Model
@@ -25,16 +27,6 @@ from herdner.text.tags import Chunks, Scheme, chunks_from_states
 States = NDArray[np.int32]
 
 DEFAULT_BACKEND = "sum-product"  # with links; without them Viterbi is exact and faster
-
-
-class Tokenized(Protocol):
-    """Tokens in sentences, as a `Document` has them."""
-
-    @property
-    def tokens(self) -> Sequence[str]: ...
-
-    @property
-    def sentence_offsets(self) -> NDArray[np.int64]: ...
 
 
 def backend_of(backend: object, options: dict[str, Any]) -> Backend:
@@ -112,7 +104,7 @@ def span_beliefs(
     links: Sequence[Links],
     found: Decoded,
     chunks: Chunks,
-    starts: Sequence[int] = (0,),
+    starts: Sequence[int] | Int64s = (0,),
     spare: bool = False,
 ) -> Beliefs:
     """What `span_confidences` says of the spans of ``found``, with links and without, and where links end; ``starts``
@@ -162,24 +154,19 @@ class Joined(NamedTuple):
     links that each link table finds, int32[F, 2].
     """
 
-    starts: list[int]
+    starts: NDArray[np.int64]
     sentence_offsets: NDArray[np.int64]
     ends: list[NDArray[np.int32]]
 
 
-def joined(crf: CRF, documents: Sequence[Tokenized]) -> Joined:
-    """The sentences and links of documents in one piece."""
+def joined(crf: CRF, documents: Sequence[Tokenized], said: Spelled | None = None) -> Joined:
+    """The sentences and links of documents in one piece; ``said`` is what rules read of all tokens, if it is known."""
     starts = [0, *accumulate(len(document.tokens) for document in documents)]
-    placed = list(zip(documents, starts, strict=False))
+    placed = zip(documents, starts, strict=False)
     offsets = np.concatenate([np.zeros(1, np.int64), *(d.sentence_offsets[1:] + start for d, start in placed)])
-    nothing = np.empty((0, 2), np.int32)
-    ends = [
-        np.concatenate(
-            [nothing, *(each.template.links(d.tokens, d.sentence_offsets) + np.int32(start) for d, start in placed)]
-        )
-        for each in crf.link_tables
-    ]
-    return Joined(starts, offsets, ends)
+    said = said or spelled([token for document in documents for token in document.tokens])
+    said, at = said or spelled([token for document in documents for token in document.tokens]), np.array(starts)
+    return Joined(at, offsets, [each.template.links_of_all(documents, said, at, offsets) for each in crf.link_tables])
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,9 +236,10 @@ class Decoder:
             tokens += document.tokens
         if not tokens:
             return [replace(document, tags=[], entities=()) for document in documents]
-        starts, offsets, ends = joined(self.crf, seen)
-        unary = self.extractor.scores(tokens, offsets, np.array(starts))
-        for evidence, start, end in zip(known, starts, starts[1:], strict=False):
+        words = self.extractor.words(tokens)
+        starts, offsets, ends = joined(self.crf, seen, words.spelled())
+        unary = self.extractor.scores(words, offsets, starts)
+        for evidence, start, end in zip(known, starts.tolist(), starts[1:].tolist(), strict=False):
             evidence.add_to(unary[start:end])
         # Once and in place: what else needs the borders would copy all log-potentials for them.
         unary, chain = self.crf.add_borders(unary, offsets), replace(self, crf=self.crf.without_borders())
@@ -266,7 +254,7 @@ class Decoder:
             sure = mean_confidences(particles, unary, offsets, links, backend, rng, found, chunks)
         else:
             sure = chain.confidences(unary, offsets, links, found, chunks, starts)
-        return self._parts(documents, starts, found.states, chunks, sure)
+        return self._parts(documents, starts.tolist(), found.states, chunks, sure)
 
     def confidences(
         self,
@@ -275,7 +263,7 @@ class Decoder:
         links: Sequence[Links],
         found: Decoded,
         chunks: Chunks,
-        starts: Sequence[int] = (0,),
+        starts: Sequence[int] | Int64s = (0,),
     ) -> Floats:
         """[M]: of the spans of ``found``, all that the documents which begin at ``starts`` have; calibrated where the
         model is. Nobody may need ``unary`` any more.

@@ -8,7 +8,7 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass, fields, replace
 from itertools import combinations, pairwise
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from herdner import SkipChainLayer, linear_chain, skip_chain
+from herdner._ext.spellings import spelled
 from herdner.crf.rules import (
     DESIGNATORS,
     MOST_LINKS,
@@ -287,6 +288,24 @@ def test_a_mention_is_linked_to_so_many_earlier_ones_at_most(case, rule):
 def test_words_and_stems_never_link_the_same_tokens(case):
     words, stems = (rule.links(*case).tolist() for rule in (SameWord(nearest=100), SameStem(nearest=100)))
     assert not {tuple(row) for row in words} & {tuple(row) for row in stems}
+
+
+@given(st.lists(documents(st.sampled_from(WORDS + STRANGE + FIRMS)), max_size=4), rules())
+def test_documents_together_are_linked_as_each_alone(several, rule):
+    template = skip_chain(rule)
+    starts = np.cumsum([0, *(len(tokens) for tokens, _ in several)])
+    borders = np.concatenate(
+        [[0], *(offsets[1:] + start for (_, offsets), start in zip(several, starts, strict=False))]
+    )
+    said = spelled([token for tokens, _ in several for token in tokens])
+    found = template.links_of_all([Tokens(*each) for each in several], said, starts, borders)
+    alone = [template.links(*each) + start for each, start in zip(several, starts, strict=False)]
+    assert found.tolist() == [pair for links in alone for pair in links.tolist()]
+
+
+class Tokens(NamedTuple):
+    tokens: list[str]
+    sentence_offsets: np.ndarray
 
 
 @given(documents(st.sampled_from(NAMES)))
