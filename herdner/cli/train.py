@@ -100,7 +100,11 @@ CurveOption = Annotated[
 
 C2Option = Annotated[
     float | None,
-    typer.Option("--c2", min=0, help="Weight of the squared L2 norm, or distance from the base [default: 0.3]."),
+    typer.Option(
+        "--c2",
+        min=0,
+        help="Weight of the squared L2 norm; weights of a base are held by ten times as much [default: 0.3].",
+    ),
 ]
 MinFreqOption = Annotated[
     int | None, typer.Option("--min-freq", min=1, help="Rarer features are left out [default: 2, with --base 1].")

@@ -48,6 +48,7 @@ class ChainLikelihood:
     Called with a vector of weights float64[weights] it returns the value and its derivatives float64[weights].
 
     Args:
+        c2: A number, or float64[weights], one for each.
         document_weights: float64[documents], by how much each counts; None: 1.
         origin: float64[weights], 0 where None.
     """
@@ -55,7 +56,7 @@ class ChainLikelihood:
     def __init__(
         self,
         data: ChainData,
-        c2: float = 0.0,
+        c2: float | Floats = 0.0,
         *,
         origin: Floats | None = None,
         document_weights: Floats | None = None,
@@ -66,7 +67,7 @@ class ChainLikelihood:
         self.n_weights = data.n_features + int(data.transitions.sum())
         columns, _ = data.entries
         # The weights of m features that are one column are equal: m squares of 1/m of their sum.
-        self.penalty = np.full(self.n_weights, float(c2))
+        self.penalty = np.array(np.broadcast_to(c2, self.n_weights), np.float64)
         self.penalty[: len(columns)] /= data.sizes[columns]
         self.origin = np.zeros(self.n_weights) if origin is None else origin
         n_documents = int(data.documents.max()) + 1 if len(data.documents) else 0

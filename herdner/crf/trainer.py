@@ -39,7 +39,7 @@ class _Enough(Exception):
 def train_chain(
     data: ChainData,
     *,
-    c2: float = 0.3,
+    c2: float | Floats = 0.3,
     stop: Stop | None = None,
     start: Floats | None = None,
     origin: Floats | None = None,

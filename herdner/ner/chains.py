@@ -22,12 +22,14 @@ TRAINERS: tuple[TrainerName, ...] = get_args(TrainerName)
 @dataclass(frozen=True)
 class Penalty:
     """What keeps weights small, and which there are: ``c1`` and ``c2`` weigh the L1 and the squared L2 norm; pairs of a
-    feature and a tag that are met fewer than ``min_freq`` times have no weight.
+    feature and a tag that are met fewer than ``min_freq`` times have no weight. The weights of a base are held at their
+    values by ``held`` times ``c2``, others at 0 by ``c2``.
     """
 
     c1: float = 0.0
     c2: float = 0.3
     min_freq: int = 2
+    held: float = 1.0
 
 
 class Chains(Protocol):
@@ -67,8 +69,9 @@ class OwnChains:
         self.data = ChainData.of(
             features, sentence_offsets, allowed, labels, min_freq=penalty.min_freq, base=base, counted=counted
         )
-        self.penalty, self.stop, self.borders, self.base = penalty, stop, borders, base
+        self.stop, self.borders, self.base = stop, borders, base
         self.origin = None if base is None else self.data.vector_of(base)
+        self.c2 = penalty.c2 if self.origin is None else penalty.c2 * np.where(self.origin == 0, 1.0, penalty.held)
         self.start = None if start is None else self.data.vector_of(start)
         self.document_weights = np.ones(len(features)) if document_weights is None else document_weights
 
@@ -82,7 +85,7 @@ class OwnChains:
                 rest = 0.0 if self.origin is None else self.origin
                 start = np.where(data.met(weights > 0), start, rest)
         vector = train_chain(
-            data, c2=self.penalty.c2, stop=stop, start=start, origin=self.origin, document_weights=weights,
+            data, c2=self.c2, stop=stop, start=start, origin=self.origin, document_weights=weights,
             borders=self.borders, progress=progress,
         )  # fmt: skip
         if chosen is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from herdner.base.checks import whole
 from herdner.crf.learning import Learner
@@ -78,4 +78,5 @@ class Recipe:
         """What keeps the chain's weights small."""
         usual = Penalty() if base is None else ADAPTING
         c2 = usual.c2 if self.c2 is None else self.c2
-        return Penalty(self.c1, c2, usual.min_freq if self.min_freq is None else self.min_freq)
+        min_freq = usual.min_freq if self.min_freq is None else self.min_freq
+        return replace(usual, c1=self.c1, c2=c2, min_freq=min_freq)

@@ -1,6 +1,6 @@
 """Adapting a model with few documents of a new domain, beside training on these alone, and beside the model as it is.
 
-    python scripts/benchmarks/bench_adapting.py SEC.txt:conll2003 wikigold.dev:conll2003 --c2 0.1 0.3 1
+    python scripts/benchmarks/bench_adapting.py FIN5.txt:conll2003 wikigold.dev:conll --seed 0
 
 Each corpus is cut into documents of at most ``--chunk`` tokens (agreements are long) and these into random groups of
 ``--documents``. A model learned from one group is scored on the next, so that every document is scored once, by a model

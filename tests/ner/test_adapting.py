@@ -11,11 +11,14 @@ from data import news
 
 import herdner
 from herdner.crf.learning import Learner
+from herdner.crf.likelihood import ChainLikelihood
 from herdner.crf.templates import linear_chain
+from herdner.crf.trainer import Stop
 from herdner.ner.adapting import look_alikes
+from herdner.ner.chains import OwnChains, Penalty, allowed_tags
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
-from herdner.text.tags import Span
+from herdner.text.tags import Span, tags_from_spans
 from herdner.text.tokenize import TokenizerSettings
 
 
@@ -60,6 +63,27 @@ def test_features_that_the_documents_do_not_show_keep_their_weights(base):
     assert len(kept) > 1000
     assert all(after[entry] == before[entry] for entry in kept)
     assert any(after[entry] != before[entry] for entry in before if entry[0] in shown)
+
+
+def test_the_base_holds_its_weights_more_strongly_than_0_holds_new_ones(base):
+    """Where the loss is smallest the likelihood pulls at each weight as much as its penalty."""
+    few, known = news("dev")[:3], base.model_.weights
+    features = [base.model_.extractor().keys(d.tokens, d.sentence_offsets) for d in few]
+    tags = [tags_from_spans(d.spans or [], len(d.tokens), "iobes") for d in few]
+    labels = list(dict.fromkeys([*base.labels, *chain(*tags)]))
+    chains = OwnChains(
+        features, [d.sentence_offsets for d in few], [allowed_tags(each, labels) for each in tags], labels,
+        Penalty(c2=0.3, min_freq=1, held=7.0), Stop(1000, 1e-13), base=known,
+    )  # fmt: skip
+    vector = chains.data.vector_of(chains.train(None, None))
+    _, pull = ChainLikelihood(chains.data)(vector)
+    origin, columns = chains.data.vector_of(known), chains.data.entries[0]
+    sizes = np.ones(len(vector))
+    sizes[: len(columns)] = chains.data.sizes[columns]
+    new = origin == 0
+    assert 100 < new.sum() < len(new) - 100
+    assert pull[new] == pytest.approx(-2 * 0.3 * (vector / sizes)[new], abs=1e-3)
+    assert pull[~new] == pytest.approx(-2 * 0.3 * 7 * ((vector - origin) / sizes)[~new], abs=1e-3)
 
 
 def test_adapting_beats_both_the_base_and_the_few_documents_alone(base):
