@@ -29,8 +29,8 @@ _SYNONYMS = (
     {"misc", "miscellaneous", "other"},
     {"prod", "product"},
 )
-# Measured by scripts/benchmarks/bench_adapting.py. What a base has learned from many documents is surer than that weights
-# it lacks are small.
+# Measured by scripts/benchmarks/bench_adapting.py. What a base has learned from many documents is surer than that the
+# weights it lacks are small.
 ADAPTING = Penalty(c2=0.3, min_freq=1, held=10.0)
 
 
