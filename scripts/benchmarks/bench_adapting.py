@@ -4,8 +4,9 @@
 
 Each corpus is cut into documents of at most ``--chunk`` tokens (agreements are long) and these into random groups of
 ``--documents``. A model learned from one group is scored on the next, so that every document is scored once, by a model
-that has not seen it. The p-values are those of `herdner evaluate --compare`: approximate
-randomisation over documents. ``--keep-labels`` has the corpus's own classes, which may be new ones.
+that has not seen it. The p-values are those of `herdner evaluate --compare`: approximate randomisation over documents.
+Several seeds are several draws of the groups, which are also judged together. ``--keep-labels`` has the corpus's own
+classes, which may be new ones.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 import herdner
 from herdner import Document, Tagger
 from herdner.corpora.reading import parse_source, read
-from herdner.evaluation.compare import compare
-from herdner.evaluation.scores import evaluate
+from herdner.evaluation.compare import swapped_differences
+from herdner.evaluation.scores import count_spans, f1_of_counts, pair_up
 from herdner.evaluation.tabular import markdown_table
 from herdner.text.document import offsets_from_lengths
 from herdner.text.tokenize import Tokenizer
@@ -58,33 +60,62 @@ def tagged(tagger: Tagger, documents: Sequence[Document]) -> list[Document]:
     return list(tagger.pipe(replace(document, tags=None, entities=()) for document in documents))
 
 
-def study(name: str, documents: list[Document], arguments: argparse.Namespace) -> None:
-    """A row for each strength."""
+Counts = dict[object, NDArray[np.int64]]  # of each tagger int64[documents, 3]: right, predicted and gold names
+
+
+def draw(documents: list[Document], seed: int, arguments: argparse.Namespace) -> tuple[Counts, dict[object, float]]:
+    """What each tagger gets right on each document, and the seconds that adapting took."""
     base, strengths = herdner.load(arguments.base), list(product(arguments.c2, arguments.min_freq))
-    gold: list[Document] = []
-    found: dict[object, list[Document]] = {key: [] for key in ("alone", "base", *strengths)}
+    place = {id(document): i for i, document in enumerate(documents)}
+    counts: Counts = {key: np.zeros((len(documents), 3), np.int64) for key in ("alone", "base", *strengths)}
     seconds = dict.fromkeys(strengths, 0.0)
-    n_groups = 0
-    for train, test in groups(documents, arguments.documents, arguments.seed):
-        n_groups += 1
-        gold += test
-        found["alone"] += tagged(Tagger(lexicon=base.model_.lexicon).fit(train), test)
-        found["base"] += tagged(base, test)
+    for train, test in groups(documents, arguments.documents, seed):
+        taggers: dict[object, Tagger] = {"alone": Tagger(lexicon=base.model_.lexicon).fit(train), "base": base}
         for c2, min_freq in strengths:
             begin = time.perf_counter()
-            adapted = Tagger(scheme=base.model_.scheme, c2=c2, min_freq=min_freq).fit(train, base=base)
+            taggers[c2, min_freq] = Tagger(scheme=base.model_.scheme, c2=c2, min_freq=min_freq).fit(train, base=base)
             seconds[c2, min_freq] += time.perf_counter() - begin
-            found[c2, min_freq] += tagged(adapted, test)
-    f1 = {key: evaluate(gold, documents).micro.f1 for key, documents in found.items()}
-    print(f"\n{name}: {n_groups} times {arguments.documents} documents learned from, {len(gold)} scored\n")
-    rows = []
-    for key in strengths:
-        rng = np.random.default_rng(arguments.seed)
-        p = [compare(gold, found[other], found[key], rng=rng).randomisation_p for other in ("alone", "base")]
-        shares = [f"{f1[name]:.2%}" for name in (key, "alone", "base")]
-        rows.append((f"{key[0]:g}", f"{key[1]}", *shares, f"{p[0]:.2g}, {p[1]:.2g}", f"{seconds[key] / n_groups:.1f}"))
+        for key, tagger in taggers.items():
+            _, found = count_spans(list(pair_up(test, tagged(tagger, test))))
+            counts[key][[place[id(document)] for document in test]] = found.sum(axis=1)
+    n_groups = len(documents) // arguments.documents
+    return counts, {key: value / n_groups for key, value in seconds.items()}
+
+
+def p_value(a: NDArray[np.int64], b: NDArray[np.int64]) -> float:
+    """Approximate randomisation over documents, as `herdner evaluate --compare` has it. Counts of several draws may be
+    added up: what they say of one document is swapped together.
+    """
+    large = abs(f1_of_counts(b.sum(axis=0)) - f1_of_counts(a.sum(axis=0))) - 1e-12
+    swaps = swapped_differences(a, b, np.random.default_rng(0), 10_000)
+    return (1 + sum(int((abs(part) >= large).sum()) for part in swaps)) / 10_001
+
+
+def show(title: str, counts: Counts, seconds: dict[object, float], arguments: argparse.Namespace) -> None:
+    """A row for each strength."""
+    rows: list[tuple[str, ...]] = []
+    for c2, min_freq in product(arguments.c2, arguments.min_freq):
+        key = c2, min_freq
+        shares = [f"{float(f1_of_counts(counts[name].sum(axis=0))):.2%}" for name in (key, "alone", "base")]
+        p = [f"{p_value(counts[other], counts[key]):.2g}" for other in ("alone", "base")]
+        rows.append((f"{c2:g}", f"{min_freq}", *shares, ", ".join(p), f"{seconds[key]:.1f}"))
     names = f"{arguments.base} adapted", f"the {arguments.documents} alone", arguments.base
-    print(markdown_table(("c2", "min freq", *names, "p against the two", "seconds"), rows))
+    header = "c2", "min freq", *names, "p against the two", "seconds"
+    print(f"\n{title}\n\n{markdown_table(header, rows)}", flush=True)
+
+
+def study(name: str, documents: list[Document], arguments: argparse.Namespace) -> None:
+    """A table for each draw, and one of all together."""
+    draws: list[tuple[Counts, dict[object, float]]] = []
+    n_groups = len(documents) // arguments.documents
+    title = f"{name}: {n_groups} times {arguments.documents} documents learned from, {len(documents)} scored"
+    for seed in arguments.seed:
+        draws.append(draw(documents, seed, arguments))
+        show(f"{title}, seed {seed}", *draws[-1], arguments)
+    if len(draws) > 1:
+        counts = {key: np.sum([each[key] for each, _ in draws], axis=0) for key in draws[0][0]}
+        seconds = {key: float(np.mean([each[key] for _, each in draws])) for key in draws[0][1]}
+        show(f"{title}, seeds {', '.join(map(str, arguments.seed))} together", counts, seconds, arguments)
 
 
 def main() -> None:
@@ -93,7 +124,7 @@ def main() -> None:
     parser.add_argument("corpora", nargs="+", metavar="FILE:FORMAT")
     parser.add_argument("--base", default="en")
     parser.add_argument("--documents", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, nargs="+", default=[0], help="of each draw of the groups")
     parser.add_argument("--chunk", type=int, default=1000)
     parser.add_argument("--c2", type=float, nargs="+", default=[0.3])
     parser.add_argument("--min-freq", type=int, nargs="+", default=[1])
