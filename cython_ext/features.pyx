@@ -79,7 +79,7 @@ cdef class Words:
         said.make_room(self.types.shape[0])
         with nogil:
             for i in range(self.types.shape[0]):
-                said.at[i] = self.store.record(self.types[i]).spelling
+                said.at[i] = self.store.letters_of(self.types[i])[0]
         said.count(self.store.spellings)
         return said
 

@@ -8,7 +8,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from hashing cimport Slot, combine, find, hash_char, hash_start, mix
 
 from herdner._ext.feature_tables cimport WordTable
-from herdner._ext.spellings cimport Spellings
+from herdner._ext.spellings cimport Spelling, Spellings
 
 cdef extern from "Python.h":
     bint Py_UNICODE_ISUPPER(Py_UCS4) nogil
@@ -36,7 +36,8 @@ cdef class TypeStore:
         self.n_types, self.capacity, self.sum_width = 0, capacity, sum_width
         self.records = <TypeRecord**> PyMem_RawCalloc(n_chunks, sizeof(void*))
         self.sums = <double**> PyMem_RawCalloc(n_chunks, sizeof(void*))
-        if self.records == NULL or self.sums == NULL:
+        self.letters = <Spelling**> PyMem_RawCalloc(n_chunks, sizeof(void*))
+        if self.records == NULL or self.sums == NULL or self.letters == NULL:
             raise MemoryError("no memory for word records")
 
     def __dealloc__(self):
@@ -46,8 +47,11 @@ cdef class TypeStore:
                 PyMem_RawFree(self.records[i])
             if self.sums != NULL:
                 PyMem_RawFree(self.sums[i])
+            if self.letters != NULL:
+                PyMem_RawFree(self.letters[i])
         PyMem_RawFree(self.records)
         PyMem_RawFree(self.sums)
+        PyMem_RawFree(self.letters)
 
     cdef Py_ssize_t reserve(self) except -1:
         """Room for one more record; its number."""
@@ -56,7 +60,9 @@ cdef class TypeStore:
             self.records[chunk] = <TypeRecord*> PyMem_RawCalloc(CHUNK, sizeof(TypeRecord))
         if self.sums[chunk] == NULL:  # by itself, as it may have failed when the records did not
             self.sums[chunk] = <double*> PyMem_RawCalloc(CHUNK * max(self.sum_width, 1), sizeof(double))
-        if self.records[chunk] == NULL or self.sums[chunk] == NULL:
+        if self.letters[chunk] == NULL:
+            self.letters[chunk] = <Spelling*> PyMem_RawCalloc(CHUNK, sizeof(Spelling))
+        if self.records[chunk] == NULL or self.sums[chunk] == NULL or self.letters[chunk] == NULL:
             raise MemoryError("no memory for word records")
         self.n_types += 1
         return self.n_types - 1
@@ -67,7 +73,7 @@ cdef class TypeStore:
         cdef TypeRecord* record = self.record(type)
         cdef const Slot* slot
         describe(plain_form(word), record)
-        record.spelling = self.spellings.of(word)
+        self.letters_of(type)[0] = self.spellings.of(word)
         if classes is not None:
             classify(record, classes)
         if vectors is not None:

@@ -35,7 +35,6 @@ ctypedef struct TypeRecord:
     uint32_t case
     int32_t group                           # words that differ only in case share a group
     uint32_t phrase                         # gazetteer entry of the word alone (see context.pyx)
-    Spelling spelling
 
 
 cdef enum:
@@ -49,11 +48,15 @@ cdef class TypeStore:
     cdef dict ids, groups
     cdef Spellings spellings
     cdef TypeRecord** records
+    cdef Spelling** letters  # by themselves, as features do not read them
     cdef double** sums
     cdef Py_ssize_t n_types, capacity, sum_width
 
     cdef inline TypeRecord* record(self, Py_ssize_t type) noexcept nogil:
         return &self.records[type // CHUNK][type % CHUNK]
+
+    cdef inline Spelling* letters_of(self, Py_ssize_t type) noexcept nogil:
+        return &self.letters[type // CHUNK][type % CHUNK]
 
     cdef inline double* sums_of(self, Py_ssize_t type) noexcept nogil:
         return &self.sums[type // CHUNK][(type % CHUNK) * self.sum_width]
