@@ -164,7 +164,6 @@ def joined(crf: CRF, documents: Sequence[Tokenized], said: Spelled | None = None
     starts = [0, *accumulate(len(document.tokens) for document in documents)]
     placed = zip(documents, starts, strict=False)
     offsets = np.concatenate([np.zeros(1, np.int64), *(d.sentence_offsets[1:] + start for d, start in placed)])
-    said = said or spelled([token for document in documents for token in document.tokens])
     said, at = said or spelled([token for document in documents for token in document.tokens]), np.array(starts)
     return Joined(at, offsets, [each.template.links_of_all(documents, said, at, offsets) for each in crf.link_tables])
 
