@@ -14,6 +14,7 @@ from herdner.crf.crfsuite import train_crfsuite
 from herdner.crf.likelihood import Borders
 from herdner.crf.trainer import Progress, Stop, train_chain
 from herdner.crf.weights import ChainWeights, Keys
+from herdner.text.tags import classes_of
 
 TrainerName = Literal["herdner", "crfsuite"]
 TRAINERS: tuple[TrainerName, ...] = get_args(TrainerName)
@@ -71,9 +72,18 @@ class OwnChains:
         )
         self.stop, self.borders, self.base = stop, borders, base
         self.origin = None if base is None else self.data.vector_of(base)
-        self.c2 = penalty.c2 if self.origin is None else penalty.c2 * np.where(self.origin == 0, 1.0, penalty.held)
+        self.c2 = penalty.c2 if base is None else penalty.c2 * self._held(base, penalty.held)
         self.start = None if start is None else self.data.vector_of(start)
         self.document_weights = np.ones(len(features)) if document_weights is None else document_weights
+
+    def _held(self, base: ChainWeights, times: float) -> NDArray[np.float64]:
+        """How many times as strongly as others each weight is held: those that the base has. Where there are classes
+        that it never looked for, what it says of no name is no more than a beginning.
+        """
+        data, known = self.data, self.data.vector_of(base) != 0
+        if classes_of(data.labels) - classes_of(base.labels):
+            known[: data.n_features] &= data.entries[1] != data.labels.index("O")
+        return np.where(known, times, 1.0)
 
     def train(self, chosen: Sequence[int] | None, progress: Progress | None) -> ChainWeights:
         data, weights, start, stop = self.data, self.document_weights, self.start, self.stop
