@@ -103,7 +103,7 @@ C2Option = Annotated[
     typer.Option(
         "--c2",
         min=0,
-        help="Weight of the squared L2 norm; weights of a base are held by ten times as much [default: 0.3].",
+        help="Weight of the squared L2 norm; weights of a base are held ten times as strongly [default: 0.3].",
     ),
 ]
 MinFreqOption = Annotated[

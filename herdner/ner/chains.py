@@ -72,18 +72,11 @@ class OwnChains:
         )
         self.stop, self.borders, self.base = stop, borders, base
         self.origin = None if base is None else self.data.vector_of(base)
-        self.c2 = penalty.c2 if base is None else penalty.c2 * self._held(base, penalty.held)
+        self.c2 = penalty.c2
+        if base is not None and self.origin is not None:
+            self.c2 = penalty.c2 * np.where(_is_held(self.data, base, self.origin), penalty.held, 1.0)
         self.start = None if start is None else self.data.vector_of(start)
         self.document_weights = np.ones(len(features)) if document_weights is None else document_weights
-
-    def _held(self, base: ChainWeights, times: float) -> NDArray[np.float64]:
-        """How many times as strongly as others each weight is held: those that the base has. Where there are classes
-        that it never looked for, what it says of no name is no more than a beginning.
-        """
-        data, known = self.data, self.data.vector_of(base) != 0
-        if classes_of(data.labels) - classes_of(base.labels):
-            known[: data.n_features] &= data.entries[1] != data.labels.index("O")
-        return np.where(known, times, 1.0)
 
     def train(self, chosen: Sequence[int] | None, progress: Progress | None) -> ChainWeights:
         data, weights, start, stop = self.data, self.document_weights, self.start, self.stop
@@ -101,6 +94,16 @@ class OwnChains:
         if chosen is None:
             self.start = vector
         return data.weights_of(vector, self.base)
+
+
+def _is_held(data: ChainData, base: ChainWeights, origin: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which weights are held at those of a base: all that it has; but none of the tag O where the documents have
+    classes that it never looked for, as names of these were outside to it.
+    """
+    held = origin != 0
+    if classes_of(data.labels) - classes_of(base.labels):
+        held[: data.n_features] &= np.array(data.labels)[data.entries[1]] != "O"
+    return held
 
 
 class CRFsuiteChains:

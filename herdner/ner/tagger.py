@@ -59,8 +59,8 @@ class Tagger(Estimator):
         scheme: Tag scheme of the chain's labels, whatever scheme the training data are written in.
         constrained: Forbid tag sequences that are not well formed in the scheme.
         c1: Weight of the L1 norm.
-        c2: Weight of the squared L2 norm; None: 0.3. Where a base is adapted, the distance from its weights weighs ten
-            times as much (of those for O no more, where there are new classes).
+        c2: Weight of the squared L2 norm; None: 0.3. Where a base is adapted, its weights are held ten times as
+            strongly; those of the tag O only as strongly as others, if there are new classes.
         min_freq: How often a feature must meet a tag to have a weight; None: 2, and where a base is adapted 1.
         max_iterations: Of L-BFGS, at most.
         tolerance: It ends earlier when five iterations have lowered the loss by less than this share of it; for the
