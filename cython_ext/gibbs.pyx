@@ -44,7 +44,7 @@ cdef extern from "engine/engine.h" nogil:
     void engine_free(engine *e)
     void *engine_part(engine *e, int part, const field **fields)
     conditionals *engine_conditionals(engine *e)
-    int64_t engine_begin(engine *e, bint plain)
+    int64_t engine_begin(engine *e, const char *most)
     int64_t engine_advance(engine *e, int64_t start, int64_t stop)
     int64_t engine_advance_together(engine *e, int me, int64_t first, int64_t last)
     void engine_settle(engine *e)
@@ -155,9 +155,12 @@ cdef class Engine:
             to[2] = array.strides[0] // dtype.itemsize
         return 0
 
-    def begin(self, setup, arrays, bint plain=False):
-        """Takes what all runs of a `Setup` share and this run's own `Arrays`; ``plain``: without AVX2, for tests."""
+    def begin(self, setup, arrays, str most=""):
+        """Takes what all runs of a `Setup` share and this run's own `Arrays`; ``most``: the best `instructions` that may be
+        used, for tests."""
         cdef bint memory
+        cdef bytes name = most.encode()
+        cdef const char *best = name
         for part, source in ((PART_PLAN, setup.plan), (PART_RECORD, setup.plan.record), (PART_SETUP, setup),
                              (PART_WEIGHTS, setup.weights), (PART_BLOCKS, setup.blocks), (PART_ARRAYS, arrays)):
             if source is not None:
@@ -169,7 +172,7 @@ cdef class Engine:
             self.kept.append(setup.form)
         self.n_steps = setup.n_steps
         with nogil:
-            memory = engine_begin(self.e, plain) != NO_MEMORY
+            memory = engine_begin(self.e, best) != NO_MEMORY
         if not memory:
             raise MemoryError
 
@@ -240,7 +243,7 @@ cdef class Engine:
 
     @property
     def instructions(self):
-        """Which loops it runs on, once it has begun: "plain" or "avx2"."""
+        """Those its loops are compiled for, once it has begun: "plain", "avx2" or "avx512"."""
         return engine_instructions(self.e).decode()
 
     @property

@@ -64,16 +64,21 @@ void engine_free(engine *e) {
     free(e);
 }
 
-extern const loops loops_base;
-#ifdef HERDNER_HAS_AVX2
-extern const loops loops_avx2;
+extern const loops loops_plain;
+#ifdef HERDNER_X86
+extern const loops loops_avx2, loops_avx512;
+#define HAS(INSTRUCTIONS) (!!__builtin_cpu_supports(INSTRUCTIONS))
 #endif
 
-static const loops *best_loops(int plain) {
-#ifdef HERDNER_HAS_AVX2
-    if (!plain && __builtin_cpu_supports("avx2")) return &loops_avx2;
+/* The best loops that this machine can run, or the best of those up to `most`. */
+static const loops *best_loops(const char *most) {
+#ifdef HERDNER_X86
+    const int any = !*most || !strcmp(most, "avx512");
+    if (any && HAS("avx512f") && HAS("avx512vl") && HAS("avx512bw") && HAS("avx512dq")) return &loops_avx512;
+    if ((any || !strcmp(most, "avx2")) && HAS("avx2")) return &loops_avx2;
 #endif
-    return &loops_base;
+    (void)most;
+    return &loops_plain;
 }
 
 static void begin_model(engine *e) {
@@ -151,8 +156,8 @@ static int64_t allocate(engine *e) {
     return b->heated && b->filter && b->row && b->seen ? 0 : NO_MEMORY;
 }
 
-int64_t engine_begin(engine *e, int plain) {
-    e->loops = best_loops(plain);
+int64_t engine_begin(engine *e, const char *most) {
+    e->loops = best_loops(most);
     if (allocate(e)) return NO_MEMORY;
     begin_model(e);
     begin_sampler(e);
@@ -195,7 +200,7 @@ int64_t engine_n_kept(const engine *e) { return e->r.n_kept; }
 
 int64_t engine_n_samples(const engine *e) { return e->r.n_samples; }
 
-const char *engine_instructions(const engine *e) { return e->loops == &loops_base ? "plain" : "avx2"; }
+const char *engine_instructions(const engine *e) { return e->loops->instructions; }
 
 void engine_uniforms(uint64_t key, uint64_t block, double *out) { uniform_block(key, block, out); }
 

@@ -31,8 +31,8 @@ void engine_free(engine *e);
 void *engine_part(engine *e, int part, const field **fields);
 conditionals *engine_conditionals(engine *e);
 
-/* Once all parts are filled; `plain`: without AVX2. Returns a fault. */
-int64_t engine_begin(engine *e, int plain);
+/* Once all parts are filled; `most`: the best instructions that may be used, or "". Returns a fault. */
+int64_t engine_begin(engine *e, const char *most);
 /* Updates number from .. to - 1; or whole sweeps, each of the threads calling with its own number. Returns a fault. */
 int64_t engine_advance(engine *e, int64_t from, int64_t to);
 int64_t engine_advance_together(engine *e, int me, int64_t first, int64_t last);
@@ -50,7 +50,7 @@ double engine_best_log_potential(const engine *e);
 double engine_added_up(const engine *e, const label *x); /* the log-potential of a state, added up anew */
 int64_t engine_n_kept(const engine *e);
 int64_t engine_n_samples(const engine *e);
-const char *engine_instructions(const engine *e); /* which loops it runs on: "plain" or "avx2" */
+const char *engine_instructions(const engine *e); /* of its loops: "plain", "avx2" or "avx512" */
 
 void engine_uniforms(uint64_t key, uint64_t block, double *out);
 /* Dense weights at their starts: fractions, `at` [V + 1] or NULL where each variable has n_keys; signed ones, unborn. */

@@ -1,4 +1,9 @@
-/* The loops, compiled with LOOPS=loops_base and, for AVX2, LOOPS=loops_avx2. */
+/* The loops, compiled with INSTRUCTIONS=plain as loops_plain and, where there are such, for avx2 and avx512. */
 #include "run.h"
 
-const loops LOOPS = {choose_stepper, run_alone, run_together, heat, exp_scaled};
+#define TEXT(x) #x
+#define TEXT_OF(x) TEXT(x)
+#define JOINED(a, b) a##b
+#define LOOPS(instructions) JOINED(loops_, instructions)
+
+const loops LOOPS(INSTRUCTIONS) = {TEXT_OF(INSTRUCTIONS), choose_stepper, run_alone, run_together, heat, exp_scaled};

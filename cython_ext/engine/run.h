@@ -35,8 +35,9 @@ typedef struct {
     int32_t order[UNIFORM_BLOCK];
 } thread_state;
 
-/* What is compiled for each instruction set. */
+/* What is compiled for each instruction set, and its name. */
 typedef struct {
+    const char *instructions;
     stepper (*choose)(int64_t loop, int64_t draw);
     int64_t (*alone)(struct engine *e, thread_state *t, int64_t from, int64_t to);
     int64_t (*together)(struct engine *e, thread_state *t, int me, int64_t first, int64_t last);

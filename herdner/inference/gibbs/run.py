@@ -186,19 +186,19 @@ class Run:
         state: NDArray[np.uint16],
         keys: NDArray[np.uint64],
         driver: Uniforms | None = None,
-        plain: bool = False,
+        instructions: str = "",
     ) -> None:
         """Lays out the arrays of one run, and begins it.
 
         Args:
             driver: Where uniform numbers come from, None: the generator.
-            plain: Without AVX2, for tests.
+            instructions: None better than these, for tests: "plain", "avx2" or "avx512".
         """
         factors, tables = setup.compiled.factors, setup.plan.record.table_counts
         self.setup, self.driver, self.arrays = setup, driver, Arrays.of(setup, state, keys)
         self.table_counts = tuple(np.zeros(group.tables.shape) for group in factors) if tables else ()
         self.engine = loops.Engine(factors, self.table_counts)
-        self.engine.begin(setup, self.arrays, plain)
+        self.engine.begin(setup, self.arrays, instructions)
         self.piece = min(2**16, setup.n_steps)
 
     @property
