@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Forward-backward of many sequences, and the probabilities of spans in them: four sequences of about one length side
-by side, one in each lane of a vector.
+"""Forward-backward of many sequences, and the probabilities of spans in them: sequences of about one length side by
+side, one in each lane of a vector.
 
 A lane has the bits that its sequence has alone (`smooth`), so who shares a batch changes no result. Called by
 chain.pyx, to which herdner/_ext/batches.pxd declares it."""
@@ -11,13 +11,13 @@ from libc.math cimport log
 from libc.stdint cimport int32_t, int64_t
 
 from herdner._ext.smoothing cimport (
-    CHAIN_LANE_LABELS, CHAIN_LANE_TOKENS, CHAIN_OK, Smoothed, Workspace, chain_has_bad_numbers, chain_in_lanes,
-    chain_lane_nodes, chain_lanes, in_lines, joined, longest, node_marginals, smooth, total_log,
+    CHAIN_LANE_LABELS, CHAIN_LANE_TOKENS, CHAIN_OK, CHAIN_WIDEST, Smoothed, Workspace, chain_has_bad_numbers,
+    chain_in_lanes, chain_lane_nodes, chain_lanes, chain_wide, in_lines, joined, longest, node_marginals, smooth,
+    total_log,
 )
 from sums cimport CompensatedSum, add
 
 cdef enum:
-    LANES = 4
     BATCH_SEQUENCES = 64  # so many are sorted by length
 
 
@@ -92,6 +92,7 @@ cdef class Many:
     cdef Spans spans            # or None
     cdef bint backward
     cdef chain_lanes lanes
+    cdef int wide               # so many lanes
     cdef object kept
 
     def __cinit__(self, Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, double[::1] log_z,
@@ -99,16 +100,18 @@ cdef class Many:
         cdef Py_ssize_t n_labels = unary.shape[1]
         cdef int64_t n = min(longest(offsets), CHAIN_LANE_TOKENS)
         tied = np.asarray(space.scaled.padded)[:, 0, :, :n_labels]
-        cdef double[:, :, ::1] wide = in_lines((2, n_labels, LANES * n_labels))
-        cdef double[:, :, ::1] labels = in_lines((3, n, LANES * n_labels)), numbers = in_lines((3, n, LANES))
-        np.asarray(wide)[:] = np.repeat(tied, LANES, axis=2)
+        cdef int wide = chain_wide()
+        cdef double[:, :, ::1] tables = in_lines((2, n_labels, wide * n_labels))
+        cdef double[:, :, ::1] labels = in_lines((3, n, wide * n_labels)), numbers = in_lines((3, n, wide))
+        np.asarray(tables)[:] = np.repeat(tied, wide, axis=2)
+        self.wide = wide
         self.space, self.unary, self.offsets, self.log_z, self.nodes = space, unary, offsets, log_z, nodes
         self.spans, self.backward = spans, nodes is not None or spans is not None
         self.lanes.n_labels, self.lanes.shift = <int> n_labels, space.scaled.shifts[0]
-        self.lanes.table, self.lanes.transposed = &wide[0, 0, 0], &wide[1, 0, 0]
+        self.lanes.table, self.lanes.transposed = &tables[0, 0, 0], &tables[1, 0, 0]
         self.lanes.x, self.lanes.forward, self.lanes.backward = &labels[0, 0, 0], &labels[1, 0, 0], &labels[2, 0, 0]
         self.lanes.tops, self.lanes.norm, self.lanes.factor = &numbers[0, 0, 0], &numbers[1, 0, 0], &numbers[2, 0, 0]
-        self.kept = (wide, labels, numbers)
+        self.kept = (tables, labels, numbers)
 
     cdef inline int64_t length(self, int64_t s) noexcept nogil:
         return self.offsets[s + 1] - self.offsets[s]
@@ -134,17 +137,17 @@ cdef class Many:
             n_sound += 1
         while i < n_sound:
             if self.lanes_pay(&order[i], n_sound - i):
-                fault = min(fault, self.together(&order[i], min(n_sound - i, LANES), last))
-                i += LANES
+                fault = min(fault, self.together(&order[i], min(n_sound - i, self.wide), last))
+                i += self.wide
             else:
                 fault = min(fault, self.alone(order[i], last))
                 i += 1
         return fault if fault < last else BAD_NUMBERS if bad < last else -1
 
     cdef bint lanes_pay(self, const int64_t *group, int64_t n) noexcept nogil:
-        """Four lanes take less time than their sequences one after the other."""
+        """The lanes take less time than their sequences one after the other."""
         cdef int64_t lane, n_tokens = 0
-        for lane in range(min(n, LANES)):
+        for lane in range(min(n, self.wide)):
             n_tokens += self.length(group[lane])
         return n_tokens > 2 * self.length(group[0]) and self.length(group[0]) <= CHAIN_LANE_TOKENS
 
@@ -163,11 +166,12 @@ cdef class Many:
         return none
 
     cdef int64_t together(self, const int64_t *group, int64_t n, int64_t none) noexcept nogil:
-        """n sequences at most LANES, the last one filling lanes that are left over; returns the first at fault."""
-        cdef int sound[LANES]
-        cdef double *nodes[LANES]
+        """n sequences, at most as many as there are lanes; the last one fills those that are left over. Returns the
+        first at fault."""
+        cdef int sound[CHAIN_WIDEST]
+        cdef double *nodes[CHAIN_WIDEST]
         cdef int64_t lane, s, fault = none
-        for lane in range(LANES):
+        for lane in range(self.wide):
             s = group[min(lane, n - 1)]
             self.lanes.ends[lane], self.lanes.unary[lane] = self.length(s), &self.unary[self.offsets[s], 0]
             if self.nodes is not None:
@@ -191,20 +195,20 @@ cdef class Many:
         cdef const chain_lanes *c = &self.lanes
         cdef int64_t k = self.spans.first(first), n_labels = c.n_labels, start, end, j
         cdef const int32_t *states = &self.spans.states[first]
-        cdef double sums[LANES]
+        cdef double sums[4]
         cdef double here, ahead, total
         while k < self.spans.starts.shape[0] and self.spans.starts[k] < last:
             start, end = self.spans.starts[k] - first, self.spans.ends[k] - first - 1
-            here = c.forward[LANES * (start * n_labels + states[start]) + lane] * c.factor[LANES * start + lane]
-            ahead = c.backward[LANES * (end * n_labels + states[end]) + lane]
-            for j in range(LANES):
+            here = c.forward[self.wide * (start * n_labels + states[start]) + lane] * c.factor[self.wide * start + lane]
+            ahead = c.backward[self.wide * (end * n_labels + states[end]) + lane]
+            for j in range(4):
                 sums[j] = 0.0
             for j in range(n_labels):
-                sums[j % LANES] += (c.forward[LANES * (end * n_labels + j) + lane]
-                                    * c.backward[LANES * (end * n_labels + j) + lane])
-            total = ((sums[0] + sums[2]) + (sums[1] + sums[3])) * c.factor[LANES * end + lane]
+                sums[j % 4] += (c.forward[self.wide * (end * n_labels + j) + lane]
+                                * c.backward[self.wide * (end * n_labels + j) + lane])
+            total = ((sums[0] + sums[2]) + (sums[1] + sums[3])) * c.factor[self.wide * end + lane]
             self.spans.out[k] = min(along(&self.space.c, &self.unary[first, 0], states, NULL, start, end + 1,
-                                          c.norm + lane, LANES, log(here * ahead / total)), 0.0)
+                                          c.norm + lane, self.wide, log(here * ahead / total)), 0.0)
             k += 1
 
     cdef double lane_log_z(self, int64_t lane) noexcept nogil:
@@ -214,10 +218,10 @@ cdef class Many:
         cdef double rest = 0.0
         cdef int j
         for t in range(last + 1):
-            add(&total, self.lanes.norm[LANES * t + lane])
+            add(&total, self.lanes.norm[self.wide * t + lane])
         for j in range(self.lanes.n_labels):
-            rest += self.lanes.forward[LANES * (last * self.lanes.n_labels + j) + lane]
-        add(&total, log(rest * self.lanes.factor[LANES * last + lane]))
+            rest += self.lanes.forward[self.wide * (last * self.lanes.n_labels + j) + lane]
+        add(&total, log(rest * self.lanes.factor[self.wide * last + lane]))
         return total.value
 
 

@@ -1,5 +1,6 @@
 /* Chain loops for the instruction set at hand: AVX2 where the processor has it, SSE2 on other x86-64, plain C elsewhere.
- * (AVX2 makes the forward pass of Viterbi 1.6 times as fast as SSE2 at 9 labels.) */
+ * (AVX2 makes the forward pass of Viterbi 1.6 times as fast as SSE2 at 9 labels.) Loops of many sequences side by side take
+ * AVX-512 where there is that. */
 #ifndef HERDNER_CHAIN_H
 #define HERDNER_CHAIN_H
 
@@ -28,27 +29,28 @@ typedef struct {
     const double *tables, *transposed, *shifts;
 } chain_tables;
 
-/* Four sequences in lanes, the longest first, ends[l] tokens each. Of the tied scaled table and its transpose
- * [n_labels, n_labels, 4] each entry stands four times; x, forward and backward are [ends[0], n_labels, 4], the others
- * [ends[0], 4]. With more labels, those of one sequence fill vectors as well, and tables leave the cache. */
-enum { CHAIN_LANE_LABELS = 16, CHAIN_LANE_TOKENS = 1024, CHAIN_LANE_AHEAD = 256 };
+/* `wide` sequences in lanes, as many as `chain_wide` tells, the longest first, ends[l] tokens each. Of the tied scaled table
+ * and its transpose [n_labels, n_labels, wide] each entry stands in all lanes; x, forward and backward are
+ * [ends[0], n_labels, wide], the others [ends[0], wide]. With more labels, those of one sequence fill vectors as well, and
+ * tables leave the cache. */
+enum { CHAIN_WIDEST = 8, CHAIN_STRETCHES = 8, CHAIN_LANE_LABELS = 20, CHAIN_LANE_TOKENS = 1024, CHAIN_LANE_AHEAD = 256 };
 typedef struct {
     int n_labels;
     double shift;
-    const double *table, *transposed, *unary[4];
-    int64_t ends[4];
+    const double *table, *transposed, *unary[CHAIN_WIDEST];
+    int64_t ends[CHAIN_WIDEST];
     double *x, *forward, *backward, *tops, *norm, *factor;
 } chain_lanes;
 
-/* Viterbi of four stretches of whole sequences, one in each lane, ends[l] tokens each, `longest` the most of them. Bit l of
- * begins [longest + 1] is set where a sequence of lane l begins, and behind its last. The table [n_labels, n_labels, 4]
- * has each entry four times, `transposed` is [n_labels, stride]. Filled are `states`, scores [longest, n_labels, 4], as
- * of chain_path, and tops [longest, 4]: at the last token of a sequence, the log-potential of its best labelling. */
+/* Viterbi of stretches of whole sequences, one in each lane, ends[l] tokens each, `longest` the most of them. Bit l of
+ * begins [longest + 1] is set where a sequence of lane l begins, and behind its last. The table [n_labels, n_labels, wide]
+ * has each entry in all lanes, `transposed` is [n_labels, stride]. Filled are `states`, scores [longest, n_labels, wide], as
+ * of chain_path, and tops [longest, wide]: at the last token of a sequence, the log-potential of its best labelling. */
 typedef struct {
     int n_labels, stride;
-    const double *table, *transposed, *unary[4];
-    int32_t *states[4];
-    int64_t ends[4], longest;
+    const double *table, *transposed, *unary[CHAIN_WIDEST];
+    int32_t *states[CHAIN_WIDEST];
+    int64_t ends[CHAIN_WIDEST], longest;
     uint8_t *begins;
     double *scores, *tops;
 } chain_stretches;
@@ -132,6 +134,64 @@ static ALWAYS_INLINE int chain_exponent(double number, double *factor) {
 /* Compilers else read a vector again for each time that it is used. */
 #define IN_REGISTER(v) __asm__("" : "+x"(v))
 
+#define NAME(x) x##_avx512
+#define TARGET __attribute__((target("avx512f")))
+#define VEC __m512d
+#define LANES 8
+#define LOAD(p) _mm512_loadu_pd(p)
+#define STORE(p, v) _mm512_storeu_pd(p, v)
+#define SPLAT(s) _mm512_set1_pd(s)
+#define ADD(a, b) _mm512_add_pd(a, b)
+#define SUB(a, b) _mm512_sub_pd(a, b)
+#define MUL(a, b) _mm512_mul_pd(a, b)
+#define DIV(a, b) _mm512_div_pd(a, b)
+#define MAX(a, b) _mm512_max_pd(a, b)
+#define MIN(a, b) _mm512_min_pd(a, b)
+#define WHERE_MORE(x, a, b) _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(a, b, _CMP_GT_OQ), x)
+#define TIMES_POWER(x, n)                                                                                              \
+    _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(x), _mm512_slli_epi64(_mm512_castpd_si512(n), 52)))
+#define EXPONENT(x)                                                                                                    \
+    _mm512_sub_pd(_mm512_castsi512_pd(_mm512_or_si512(_mm512_srli_epi64(_mm512_castpd_si512(x), 52),                   \
+                                                      _mm512_castpd_si512(_mm512_set1_pd(0x1p52)))),                   \
+                  _mm512_set1_pd(0x1p52 + 1023))
+#define INVERSE_POWER(x)                                                                                               \
+    _mm512_castsi512_pd(_mm512_sub_epi64(_mm512_set1_epi64(INT64_C(2046) << 52),                                       \
+                                         _mm512_and_si512(_mm512_castpd_si512(x), _mm512_set1_epi64(INT64_C(2047) << 52))))
+#define LOWS(a, b) _mm512_unpacklo_pd(a, b)
+#define HIGHS(a, b) _mm512_unpackhi_pd(a, b)
+#define FIRST_PAIRS(a, b) _mm512_permutex2var_pd(a, _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), b)
+#define LAST_PAIRS(a, b) _mm512_permutex2var_pd(a, _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15), b)
+#define LOAD_FOURS(rows, l, j)                                                                                         \
+    _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd((rows)[l] + (j))), _mm256_loadu_pd((rows)[(l) + 4] + (j)), 1)
+#define STORE_FOURS(rows, l, j, v)                                                                                     \
+    (_mm256_storeu_pd((rows)[l] + (j), _mm512_castpd512_pd256(v)),                                                     \
+     _mm256_storeu_pd((rows)[(l) + 4] + (j), _mm512_extractf64x4_pd(v, 1)))
+#include "chain_exp.h"
+#include "chain_lanes.h"
+#undef NAME
+#undef TARGET
+#undef VEC
+#undef LANES
+#undef LOAD
+#undef STORE
+#undef SPLAT
+#undef ADD
+#undef SUB
+#undef MUL
+#undef DIV
+#undef MAX
+#undef MIN
+#undef WHERE_MORE
+#undef TIMES_POWER
+#undef EXPONENT
+#undef INVERSE_POWER
+#undef LOWS
+#undef HIGHS
+#undef FIRST_PAIRS
+#undef LAST_PAIRS
+#undef LOAD_FOURS
+#undef STORE_FOURS
+
 #define NAME(x) x##_avx2
 #define TARGET __attribute__((target("avx2")))
 #define VEC __m256d
@@ -156,7 +216,14 @@ static ALWAYS_INLINE int chain_exponent(double number, double *factor) {
 #define INVERSE_POWER(x)                                                                                               \
     _mm256_castsi256_pd(_mm256_sub_epi64(_mm256_set1_epi64x(INT64_C(2046) << 52),                                      \
                                          _mm256_and_si256(_mm256_castpd_si256(x), _mm256_set1_epi64x(INT64_C(2047) << 52))))
+#define LOWS(a, b) _mm256_unpacklo_pd(a, b)
+#define HIGHS(a, b) _mm256_unpackhi_pd(a, b)
+#define FIRST_PAIRS(a, b) _mm256_permute2f128_pd(a, b, 0x20)
+#define LAST_PAIRS(a, b) _mm256_permute2f128_pd(a, b, 0x31)
+#define LOAD_FOURS(rows, l, j) LOAD((rows)[l] + (j))
+#define STORE_FOURS(rows, l, j, v) STORE((rows)[l] + (j), v)
 #include "chain_target.h"
+#include "chain_lanes.h"
 #undef NAME
 #undef TARGET
 #undef VEC
@@ -175,6 +242,12 @@ static ALWAYS_INLINE int chain_exponent(double number, double *factor) {
 #undef TIMES_POWER
 #undef EXPONENT
 #undef INVERSE_POWER
+#undef LOWS
+#undef HIGHS
+#undef FIRST_PAIRS
+#undef LAST_PAIRS
+#undef LOAD_FOURS
+#undef STORE_FOURS
 
 #define LANES 2
 #define VEC __m128d
@@ -198,8 +271,10 @@ static ALWAYS_INLINE int chain_exponent(double number, double *factor) {
     _mm_castsi128_pd(_mm_sub_epi64(_mm_set1_epi64x(INT64_C(2046) << 52),                                               \
                                    _mm_and_si128(_mm_castpd_si128(x), _mm_set1_epi64x(INT64_C(2047) << 52))))
 #define DISPATCH(f, ...) (chain_has_avx2() ? f##_avx2(__VA_ARGS__) : f##_base(__VA_ARGS__))
+#define LANE_DISPATCH(f, ...) (chain_has_avx512() ? f##_avx512(__VA_ARGS__) : DISPATCH(f, __VA_ARGS__))
 
 static inline int chain_has_avx2(void) { return __builtin_cpu_supports("avx2"); }
+static inline int chain_has_avx512(void) { return __builtin_cpu_supports("avx512f"); }
 
 #else
 
@@ -237,12 +312,16 @@ static ALWAYS_INLINE double chain_times_power(double x, double n) {
 }
 
 #define DISPATCH(f, ...) f##_base(__VA_ARGS__)
+#define LANE_DISPATCH(f, ...) f##_base(__VA_ARGS__)
+
+static inline int chain_has_avx512(void) { return 0; }
 
 #endif
 
 #define NAME(x) x##_base
 #define TARGET
 #include "chain_target.h"
+#include "chain_lanes.h"
 
 static int chain_has_bad_numbers(const double *values, int64_t n) { return DISPATCH(unfit, values, n) != 0; }
 
@@ -272,21 +351,24 @@ static int chain_backward(const chain_tables *c, int64_t last, const int32_t *ed
     return DISPATCH(backward, c, last, edge_table, x, backward, xb, scale);
 }
 
-/* Forward and, if asked, backward of four sequences; afterwards sound[l] is 0 where lane l has to be done alone. */
+/* How many lanes there are on this machine. */
+static inline int chain_wide(void) { return chain_has_avx512() ? 8 : 4; }
+
+/* Forward and, if asked, backward of the sequences; afterwards sound[l] is 0 where lane l has to be done alone. */
 static void chain_in_lanes(const chain_lanes *c, int backward, int *sound) {
-    for (int l = 0; l < 4; l++) sound[l] = 1;
-    DISPATCH(lane_exponentials, c, sound);
-    DISPATCH(lane_forward, c, sound);
-    if (backward) DISPATCH(lane_backward, c, sound);
+    for (int l = 0; l < CHAIN_WIDEST; l++) sound[l] = 1;
+    LANE_DISPATCH(lane_exponentials, c, sound);
+    LANE_DISPATCH(lane_forward, c, sound);
+    if (backward) LANE_DISPATCH(lane_backward, c, sound);
 }
 
 /* The scores; whether it is plain that no number is bad, or -inf. */
-static int chain_best_in_lanes(const chain_stretches *c) { return DISPATCH(lane_best_scores, c); }
+static int chain_best_in_lanes(const chain_stretches *c) { return LANE_DISPATCH(lane_best_scores, c); }
 
-/* Of two groups of stretches that have their scores. */
-static void chain_trace_lanes(const chain_stretches *c) { DISPATCH(lane_trace_back, c); }
+/* Of CHAIN_STRETCHES stretches that have their scores, in one group or more. */
+static void chain_trace_lanes(const chain_stretches *c) { LANE_DISPATCH(lane_trace_back, c); }
 
-static void chain_lane_nodes(const chain_lanes *c, double *const *rows) { DISPATCH(lane_nodes, c, rows); }
+static void chain_lane_nodes(const chain_lanes *c, double *const *rows) { LANE_DISPATCH(lane_nodes, c, rows); }
 
 static void chain_product(double *out, const double *row, const double *table, int n_labels, int stride) {
     DISPATCH(product, out, row, table, n_labels, stride);

@@ -19,10 +19,10 @@ from libc.string cimport memset
 
 from herdner._ext.batches cimport BAD_NUMBERS, Spans, fit_lanes, smooth_all
 from herdner._ext.smoothing cimport (
-    CHAIN_LANE_LABELS, CHAIN_OK, CHAIN_PATHS, Smoothed, Workspace, chain_best_in_lanes, chain_best_scores,
-    chain_has_bad_numbers, chain_path, chain_start_trace, chain_stretches, chain_tables, chain_trace_back,
-    chain_trace_lanes, count_edges, edge_marginal, edges_from, in_lines, longest, node_marginals, pad, padded_tables,
-    smooth, total_log,
+    CHAIN_LANE_LABELS, CHAIN_OK, CHAIN_PATHS, CHAIN_STRETCHES, Smoothed, Workspace, chain_best_in_lanes,
+    chain_best_scores, chain_has_bad_numbers, chain_path, chain_start_trace, chain_stretches, chain_tables,
+    chain_trace_back, chain_trace_lanes, chain_wide, count_edges, edge_marginal, edges_from, in_lines, longest,
+    node_marginals, pad, padded_tables, smooth, total_log,
 )
 
 
@@ -30,9 +30,6 @@ cdef enum:
     SPARE = 512  # tokens for which there is room beside the longest sequence
     # Viterbi in lanes: a call has at least FEW_TOKENS, a stretch at most LONG_STRETCH, and all stretches together have
     # at least PAYING_STRETCHES times as many as the longest.
-    LANES = 4
-    GROUPS = 2
-    STRETCHES = 8
     FEW_TOKENS = 4096
     LONG_STRETCH = 256
     PAYING_STRETCHES = 5
@@ -47,7 +44,8 @@ cdef class Best:
     cdef double[::1] scores
     cdef chain_tables c
     cdef double[:, ::1] rows
-    cdef chain_stretches groups[GROUPS]
+    cdef chain_stretches groups[CHAIN_STRETCHES]  # of as many stretches as there are lanes
+    cdef int n_groups, wide
     cdef object kept
 
     def __cinit__(self, const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,
@@ -65,29 +63,31 @@ cdef class Best:
 
     cdef widen(self):
         """Memory for lanes."""
-        cdef Py_ssize_t n_labels = self.unary.shape[1], k
-        cdef double[:, ::1] wide = in_lines((n_labels, LANES * n_labels))
-        cdef double[:, :, ::1] rows = in_lines((GROUPS, LONG_STRETCH, LANES * n_labels))
-        cdef double[:, :, ::1] tops = in_lines((GROUPS, LONG_STRETCH, LANES))
-        cdef uint8_t[:, ::1] begins = np.empty((GROUPS, LONG_STRETCH + 1), np.uint8)
-        np.asarray(wide)[:] = np.repeat(np.asarray(self.kept)[0, 0, :, :n_labels], LANES, axis=1)
-        for k in range(GROUPS):
+        cdef Py_ssize_t n_labels = self.unary.shape[1], wide = chain_wide(), n = CHAIN_STRETCHES // wide, k
+        cdef double[:, ::1] table = in_lines((n_labels, wide * n_labels))
+        cdef double[:, :, ::1] rows = in_lines((n, LONG_STRETCH, wide * n_labels))
+        cdef double[:, :, ::1] tops = in_lines((n, LONG_STRETCH, wide))
+        cdef uint8_t[:, ::1] begins = np.empty((n, LONG_STRETCH + 1), np.uint8)
+        np.asarray(table)[:] = np.repeat(np.asarray(self.kept)[0, 0, :, :n_labels], wide, axis=1)
+        self.n_groups, self.wide = n, wide
+        for k in range(n):
             self.groups[k].n_labels, self.groups[k].stride = self.c.n_labels, self.c.stride
-            self.groups[k].table, self.groups[k].transposed = &wide[0, 0], self.c.transposed
+            self.groups[k].table, self.groups[k].transposed = &table[0, 0], self.c.transposed
             self.groups[k].scores, self.groups[k].tops = &rows[k, 0, 0], &tops[k, 0, 0]
             self.groups[k].begins = &begins[k, 0]
-        self.kept = (self.kept, wide, rows, tops, begins)
+        self.kept = (self.kept, table, rows, tops, begins)
 
     cdef inline int64_t length(self, int64_t s) noexcept nogil:
         return self.offsets[s + 1] - self.offsets[s]
 
-    cdef int64_t lay_out(self, int64_t first, int64_t[STRETCHES + 1] bounds) noexcept nogil:
+    cdef int64_t lay_out(self, int64_t first, int64_t[CHAIN_STRETCHES + 1] bounds) noexcept nogil:
         """Stretches of about one length, ``bounds[i]`` to ``bounds[i + 1]`` - 1 being the sequences of one; returns how
         many tokens the longest has. A sequence that is too long stands in the first, with no other."""
         cdef int64_t n = self.offsets.shape[0] - 1, s = first, most = 0, taken, i
-        cdef int64_t wanted = min((self.offsets[n] - self.offsets[first]) // STRETCHES + 1, <int64_t> LONG_STRETCH)
+        cdef int64_t n_tokens = self.offsets[n] - self.offsets[first]
+        cdef int64_t wanted = min(n_tokens // CHAIN_STRETCHES + 1, <int64_t> LONG_STRETCH)
         bounds[0] = first
-        for i in range(STRETCHES):
+        for i in range(CHAIN_STRETCHES):
             taken = 0
             while s < n and taken < wanted and (taken + self.length(s) <= LONG_STRETCH or s == first):
                 taken += self.length(s)
@@ -98,33 +98,33 @@ cdef class Best:
 
     cdef int64_t next(self, int64_t first, int64_t *fault) noexcept nogil:
         """Some sequences from ``first`` on; returns the next one to be done. With ``fault``, the first that is."""
-        cdef int64_t bounds[STRETCHES + 1]
-        cdef int64_t most = self.lay_out(first, bounds), last = bounds[STRETCHES]
+        cdef int64_t bounds[CHAIN_STRETCHES + 1]
+        cdef int64_t most = self.lay_out(first, bounds), last = bounds[CHAIN_STRETCHES]
         cdef int64_t n_tokens = self.offsets[last] - self.offsets[first]
         if most > LONG_STRETCH or n_tokens < PAYING_STRETCHES * most or not self.together(bounds):
             fault[0] = self.alone(first, last)
         return last
 
-    cdef bint together(self, const int64_t[STRETCHES + 1] bounds) noexcept nogil:
+    cdef bint together(self, const int64_t[CHAIN_STRETCHES + 1] bounds) noexcept nogil:
         """False if these have to be done alone, as there is a fault in them."""
-        cdef int64_t first = self.offsets[bounds[0]], n_tokens = self.offsets[bounds[STRETCHES]] - first, i
+        cdef int64_t first = self.offsets[bounds[0]], n_tokens = self.offsets[bounds[CHAIN_STRETCHES]] - first, i
         cdef bint sound = True
-        for i in range(STRETCHES):
+        for i in range(CHAIN_STRETCHES):
             self.begin(i, bounds[i], bounds[i + 1])
-        for i in range(GROUPS):
+        for i in range(self.n_groups):
             sound &= chain_best_in_lanes(&self.groups[i])
         if not sound and chain_has_bad_numbers(&self.unary[first, 0], n_tokens * self.c.n_labels):
             return False
         chain_trace_lanes(self.groups)
         sound = True
-        for i in range(STRETCHES):
+        for i in range(CHAIN_STRETCHES):
             sound &= self.take_scores(i, bounds[i], bounds[i + 1])
         return sound
 
     cdef void begin(self, int64_t stretch, int64_t first, int64_t last) noexcept nogil:
         """Sequences ``first`` to ``last`` - 1 as a stretch. The lanes of a group are met in turn."""
-        cdef chain_stretches *group = &self.groups[stretch // LANES]
-        cdef int64_t lane = stretch % LANES, start = self.offsets[first], n = self.offsets[last] - start, s
+        cdef chain_stretches *group = &self.groups[stretch // self.wide]
+        cdef int64_t lane = stretch % self.wide, start = self.offsets[first], n = self.offsets[last] - start, s
         if lane == 0:
             group.longest = 0
             memset(group.begins, 0, LONG_STRETCH + 1)
@@ -137,13 +137,13 @@ cdef class Best:
 
     cdef bint take_scores(self, int64_t stretch, int64_t first, int64_t last) noexcept nogil:
         """Of a stretch; whether all its sequences have a possible labelling."""
-        cdef const double *tops = self.groups[stretch // LANES].tops + stretch % LANES
+        cdef const double *tops = self.groups[stretch // self.wide].tops + stretch % self.wide
         cdef int64_t s
         cdef bint possible = True
         for s in range(first, last):
             self.scores[s] = 0.0
             if self.length(s):
-                self.scores[s] = tops[LANES * (self.offsets[s + 1] - self.offsets[first] - 1)]
+                self.scores[s] = tops[self.wide * (self.offsets[s + 1] - self.offsets[first] - 1)]
                 possible &= self.scores[s] > -INFINITY
         return possible
 

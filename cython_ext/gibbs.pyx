@@ -156,8 +156,8 @@ cdef class Engine:
         return 0
 
     def begin(self, setup, arrays, str most=""):
-        """Takes what all runs of a `Setup` share and this run's own `Arrays`; ``most``: the best `instructions` that may be
-        used, for tests."""
+        """Takes what all runs of a `Setup` share and this run's own `Arrays`; ``most``: the best `instructions` that
+        may be used, for tests."""
         cdef bint memory
         cdef bytes name = most.encode()
         cdef const char *best = name

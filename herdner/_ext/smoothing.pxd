@@ -17,6 +17,8 @@ cdef extern from "chain.h" nogil:
         CHAIN_LANE_LABELS
         CHAIN_LANE_TOKENS
         CHAIN_PATHS
+        CHAIN_STRETCHES
+        CHAIN_WIDEST
     double CHAIN_TABLE_RANGE
     ctypedef struct chain_tables:
         int n_labels
@@ -49,8 +51,8 @@ cdef extern from "chain.h" nogil:
         double shift
         const double *table
         const double *transposed
-        const double *unary[4]
-        int64_t ends[4]
+        const double *unary[CHAIN_WIDEST]
+        int64_t ends[CHAIN_WIDEST]
         double *x
         double *forward
         double *backward
@@ -62,13 +64,14 @@ cdef extern from "chain.h" nogil:
         int stride
         const double *table
         const double *transposed
-        const double *unary[4]
-        int32_t *states[4]
-        int64_t ends[4]
+        const double *unary[CHAIN_WIDEST]
+        int32_t *states[CHAIN_WIDEST]
+        int64_t ends[CHAIN_WIDEST]
         int64_t longest
         uint8_t *begins
         double *scores
         double *tops
+    int chain_wide()
     bint chain_best_in_lanes(const chain_stretches *c)
     void chain_trace_lanes(const chain_stretches *c)
     void chain_in_lanes(const chain_lanes *c, int backward, int *sound)

@@ -150,7 +150,7 @@ def test_a_path_that_pays_dearly_at_first_and_wins_slowly_is_not_lost():
     assert nodes[0, 0] == 1.0
 
 
-@pytest.mark.parametrize("n_labels", [1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17])
+@pytest.mark.parametrize("n_labels", [1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 20, 21])
 def test_a_sequence_has_the_same_bits_alone_and_in_any_batch(n_labels):
     """Sequences of a batch are worked on side by side, but for those that need logarithms."""
     rng = np.random.default_rng(n_labels)
@@ -183,7 +183,7 @@ def test_a_sequence_has_the_same_bits_alone_and_in_any_batch(n_labels):
         assert np.array_equal(single_spans, spans[here])
 
 
-@pytest.mark.parametrize("n_labels", [1, 2, 3, 4, 5, 6, 7, 9, 10, 16, 17])
+@pytest.mark.parametrize("n_labels", [1, 2, 3, 4, 5, 6, 7, 9, 10, 16, 17, 20, 21])
 @pytest.mark.parametrize("ties", [False, True])
 def test_best_labellings_in_lanes_are_those_of_sequences_alone(n_labels, ties):
     """So many tokens are worked on in stretches side by side; one sequence is longer than a stretch may be."""
