@@ -12,13 +12,10 @@ from libc.stdint cimport int32_t, int64_t
 
 from herdner._ext.smoothing cimport (
     CHAIN_LANE_LABELS, CHAIN_LANE_TOKENS, CHAIN_OK, CHAIN_WIDEST, Smoothed, Workspace, chain_has_bad_numbers,
-    chain_in_lanes, chain_lane_nodes, chain_lanes, chain_wide, in_lines, joined, longest, node_marginals, smooth,
-    total_log,
+    chain_in_lanes, chain_lane_nodes, chain_lanes, chain_wide, count_edges, in_lines, joined, longest, node_marginals,
+    smooth, total_log,
 )
 from sums cimport CompensatedSum, add
-
-cdef enum:
-    BATCH_SEQUENCES = 64  # so many are sorted by length
 
 
 cdef bint fit_lanes(Workspace space, int64_t n_sequences):
@@ -82,38 +79,73 @@ cdef class Spans:
         return k < self.starts.shape[0] and self.starts[k] < end
 
 
-cdef class Many:
-    """The sequences, what is to be filled, and memory."""
-    cdef Workspace space
-    cdef const double[:, ::1] unary
-    cdef const int64_t[::1] offsets
-    cdef double[::1] log_z      # None, and nodes too: spans alone are wanted
-    cdef double[:, ::1] nodes
-    cdef Spans spans            # or None
-    cdef bint backward
-    cdef chain_lanes lanes
-    cdef int wide               # so many lanes
-    cdef object kept
+cdef class PairCounts:
+    """Expected counts of pairs of labels, added up sequence by sequence, each multiplied by its weight."""
 
-    def __cinit__(self, Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, double[::1] log_z,
-                  double[:, ::1] nodes, Spans spans):
+    def __cinit__(self, Py_ssize_t n_labels, Py_ssize_t stride):
+        self.outer, self.counts = np.zeros((n_labels, stride)), np.zeros((n_labels, n_labels))
+        self.total_outer, self.total_counts = np.zeros((n_labels, n_labels)), np.zeros((n_labels, n_labels))
+        self.work = np.empty((n_labels, stride))
+
+    cdef void add_alone(self, const Smoothed *c, int64_t n, double weight) noexcept nogil:
+        """Those of a sequence that has been smoothed alone."""
+        cdef Py_ssize_t i, j
+        self.outer[:] = 0.0
+        if c.log_domain:
+            self.counts[:] = 0.0
+        count_edges(c, n, NULL, &self.outer[0, 0], &self.counts[0, 0], &self.work[0, 0])
+        for i in range(self.counts.shape[0]):
+            for j in range(self.counts.shape[1]):
+                self.total_outer[i, j] += weight * self.outer[i, j]
+        if c.log_domain:
+            for i in range(self.counts.shape[0]):
+                for j in range(self.counts.shape[1]):
+                    self.total_counts[i, j] += weight * self.counts[i, j]
+
+    cdef void add_lane(self, const chain_lanes *lanes, int wide, int64_t lane, double weight) noexcept nogil:
+        cdef Py_ssize_t k, n = self.total_outer.shape[0] * self.total_outer.shape[1]
+        cdef double *total = &self.total_outer[0, 0]
+        for k in range(n):
+            total[k] += weight * lanes.pairs[wide * k + lane]
+
+    cdef total(self, Workspace space):
+        """Float64[K, K]."""
+        exponentials = np.asarray(space.scaled.padded)[0, 0, :, :self.total_outer.shape[1]]
+        return np.asarray(self.total_outer) * exponentials + np.asarray(self.total_counts)
+
+
+cdef class Many:
+    """The sequences, what is to be filled, and memory.
+
+    Where only spans are wanted, ``log_z`` and ``nodes`` are None; ``pairs`` may be, and go with ``nodes``; ``weights``
+    [S] are theirs, None: 1. Sequences have at most ``most`` tokens.
+    """
+
+    def __cinit__(self, Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, int64_t most,
+                  double[::1] log_z, double[:, ::1] nodes, Spans spans, PairCounts pairs, const double[::1] weights):
         cdef Py_ssize_t n_labels = unary.shape[1]
-        cdef int64_t n = min(longest(offsets), CHAIN_LANE_TOKENS)
-        tied = np.asarray(space.scaled.padded)[:, 0, :, :n_labels]
+        cdef int64_t n = min(most, CHAIN_LANE_TOKENS)
         cdef int wide = chain_wide()
-        cdef double[:, :, ::1] tables = in_lines((2, n_labels, wide * n_labels))
-        cdef double[:, :, ::1] labels = in_lines((3, n, wide * n_labels)), numbers = in_lines((3, n, wide))
-        np.asarray(tables)[:] = np.repeat(tied, wide, axis=2)
-        self.wide = wide
+        cdef double[:, :, ::1] tables, labels, numbers, sums
         self.space, self.unary, self.offsets, self.log_z, self.nodes = space, unary, offsets, log_z, nodes
-        self.spans, self.backward = spans, nodes is not None or spans is not None
+        self.spans, self.pairs, self.weights = spans, pairs, weights
+        self.backward, self.wide = nodes is not None or spans is not None, wide
+        self.in_lanes = fit_lanes(space, offsets.shape[0] - 1)
+        if not self.in_lanes:
+            return
+        tied = np.asarray(space.scaled.padded)[:, 0, :, :n_labels]
+        tables, labels = in_lines((2, n_labels, wide * n_labels)), in_lines((3, n, wide * n_labels))
+        numbers, sums = in_lines((4, n, wide)), in_lines((n_labels, n_labels, wide))
+        np.asarray(tables)[:] = np.repeat(tied, wide, axis=2)
         self.lanes.n_labels, self.lanes.shift = <int> n_labels, space.scaled.shifts[0]
         self.lanes.table, self.lanes.transposed = &tables[0, 0, 0], &tables[1, 0, 0]
         self.lanes.x, self.lanes.forward, self.lanes.backward = &labels[0, 0, 0], &labels[1, 0, 0], &labels[2, 0, 0]
-        self.lanes.tops, self.lanes.norm, self.lanes.factor = &numbers[0, 0, 0], &numbers[1, 0, 0], &numbers[2, 0, 0]
-        self.kept = (tables, labels, numbers)
+        self.lanes.tops, self.lanes.norm = &numbers[0, 0, 0], &numbers[1, 0, 0]
+        self.lanes.factor, self.lanes.scale = &numbers[2, 0, 0], &numbers[3, 0, 0]
+        self.lanes.pairs = NULL if pairs is None else &sums[0, 0, 0]
+        self.kept = (tables, labels, numbers, sums)
 
-    cdef inline int64_t length(self, int64_t s) noexcept nogil:
+    cdef int64_t length(self, int64_t s) noexcept nogil:
         return self.offsets[s + 1] - self.offsets[s]
 
     cdef int64_t batch(self, int64_t first, int64_t last) noexcept nogil:
@@ -147,6 +179,8 @@ cdef class Many:
     cdef bint lanes_pay(self, const int64_t *group, int64_t n) noexcept nogil:
         """The lanes take less time than their sequences one after the other."""
         cdef int64_t lane, n_tokens = 0
+        if not self.in_lanes:
+            return False
         for lane in range(min(n, self.wide)):
             n_tokens += self.length(group[lane])
         return n_tokens > 2 * self.length(group[0]) and self.length(group[0]) <= CHAIN_LANE_TOKENS
@@ -161,6 +195,8 @@ cdef class Many:
             self.log_z[s] = total_log(c, self.length(s))
         if self.nodes is not None:
             node_marginals(c, self.length(s), &self.nodes[start, 0])
+        if self.pairs is not None:
+            self.pairs.add_alone(c, self.length(s), 1.0 if self.weights is None else self.weights[s])
         if self.spans is not None:
             self.spans.fill(c, self.unary, NULL, start, self.offsets[s + 1], &self.space.work[0])
         return none
@@ -185,6 +221,9 @@ cdef class Many:
                 continue
             if self.log_z is not None:
                 self.log_z[group[lane]] = self.lane_log_z(lane)
+            if self.pairs is not None:
+                s = group[lane]
+                self.pairs.add_lane(&self.lanes, self.wide, lane, 1.0 if self.weights is None else self.weights[s])
             if self.spans is not None:
                 self.lane_spans(lane, self.offsets[group[lane]], self.offsets[group[lane] + 1])
         return fault
@@ -226,10 +265,10 @@ cdef class Many:
 
 
 cdef int64_t smooth_all(Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, double[::1] log_z,
-                        double[:, ::1] nodes, Spans spans):
-    """Fills, where given, ``log_z`` [S], ``nodes`` [N, K] and what is asked of ``spans``; with these, sequences without
-    one are left out. Returns the index of the first sequence at fault, -1 for none or BAD_NUMBERS."""
-    cdef Many many = Many(space, unary, offsets, log_z, nodes, spans)
+                        double[:, ::1] nodes, Spans spans, PairCounts pairs):
+    """Fills, where given, ``log_z`` [S], ``nodes`` [N, K], ``pairs`` and what is asked of ``spans``; with these,
+    sequences without one are left out. Returns the index of the first sequence at fault, -1 for none or BAD_NUMBERS."""
+    cdef Many many = Many(space, unary, offsets, longest(offsets), log_z, nodes, spans, pairs, None)
     cdef int64_t n = offsets.shape[0] - 1, s = 0, fault = -1
     with nogil:
         while s < n and fault == -1:

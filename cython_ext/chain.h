@@ -29,17 +29,18 @@ typedef struct {
     const double *tables, *transposed, *shifts;
 } chain_tables;
 
-/* `wide` sequences in lanes, as many as `chain_wide` tells, the longest first, ends[l] tokens each. Of the tied scaled table
- * and its transpose [n_labels, n_labels, wide] each entry stands in all lanes; x, forward and backward are
- * [ends[0], n_labels, wide], the others [ends[0], wide]. With more labels, those of one sequence fill vectors as well, and
- * tables leave the cache. */
+/* `wide` sequences in lanes, as many as `chain_wide` tells, the longest first, ends[l] tokens each. Of the tied scaled
+ * table and its transpose [n_labels, n_labels, wide] each entry stands in all lanes; x, forward and backward are
+ * [ends[0], n_labels, wide], the others [ends[0], wide]. `pairs` [n_labels, n_labels, wide], or NULL, becomes the expected
+ * counts of pairs of labels but for the scaled table, by which they are multiplied in the end. With more labels, those of
+ * one sequence fill vectors as well, and tables leave the cache. */
 enum { CHAIN_WIDEST = 8, CHAIN_STRETCHES = 8, CHAIN_LANE_LABELS = 20, CHAIN_LANE_TOKENS = 1024, CHAIN_LANE_AHEAD = 256 };
 typedef struct {
     int n_labels;
     double shift;
     const double *table, *transposed, *unary[CHAIN_WIDEST];
     int64_t ends[CHAIN_WIDEST];
-    double *x, *forward, *backward, *tops, *norm, *factor;
+    double *x, *forward, *backward, *tops, *norm, *factor, *scale, *pairs;
 } chain_lanes;
 
 /* Viterbi of stretches of whole sequences, one in each lane, ends[l] tokens each, `longest` the most of them. Bit l of

@@ -17,7 +17,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from herdner._ext.batches cimport BAD_NUMBERS, Spans, fit_lanes, smooth_all
+from herdner._ext.batches cimport BAD_NUMBERS, PairCounts, Spans, smooth_all
 from herdner._ext.smoothing cimport (
     CHAIN_LANE_LABELS, CHAIN_OK, CHAIN_PATHS, CHAIN_STRETCHES, Smoothed, Workspace, chain_best_in_lanes,
     chain_best_scores, chain_has_bad_numbers, chain_path, chain_start_trace, chain_stretches, chain_tables,
@@ -216,8 +216,14 @@ def forward_backward(const double[:, ::1] unary, const double[:, :, ::1] tables,
     cdef double *outer_counts = NULL
     cdef const int32_t *edge
     cdef int64_t s, start, n, t, fault = -1
-    if counts is None and edges is None and edge_table is None and fit_lanes(space, offsets.shape[0] - 1):
-        return smooth_all(space, unary, offsets, log_z, nodes, None)
+    cdef PairCounts pairs = None
+    if edges is None and edge_table is None and (counts is None or nodes is not None):
+        if counts is not None:
+            pairs = PairCounts(unary.shape[1], c.scaled.stride)
+        fault = smooth_all(space, unary, offsets, log_z, nodes, None, pairs)
+        if pairs is not None:
+            np.asarray(counts)[0] = pairs.total(space)
+        return fault
     if counts is not None:
         outer = np.zeros((tables.shape[0], tables.shape[1], c.scaled.stride))
         outer_counts = &outer[0, 0, 0]
@@ -262,8 +268,8 @@ def span_log_probability(const double[:, ::1] unary, const double[:, :, ::1] tab
     cdef Smoothed *c = &space.c
     cdef const int32_t *edge
     cdef int64_t s, start, n, fault = -1
-    if edge_table is None and fit_lanes(space, offsets.shape[0] - 1):
-        return smooth_all(space, unary, offsets, None, None, spans)
+    if edge_table is None:
+        return smooth_all(space, unary, offsets, None, None, spans, None)
     with nogil:
         for s in range(offsets.shape[0] - 1):
             start = offsets[s]

@@ -200,7 +200,6 @@ UNROLLED(void, lane_forward, (const chain_lanes *c, int *sound), (c, sound))
 static ALWAYS_INLINE TARGET void NAME(lane_backward_of)(const int n_labels, const chain_lanes *c, int *sound) {
     const int width = WIDE * n_labels;
     ALIGNED double xb[WIDE * CHAIN_LANE_LABELS];
-    double factor[WIDE];
     VEC small[VECS], total[VECS], lowest[VECS];
     EACH_VEC {
         small[v] = SPLAT(0.0);
@@ -209,6 +208,7 @@ static ALWAYS_INLINE TARGET void NAME(lane_backward_of)(const int n_labels, cons
     for (int64_t t = c->ends[0] - 1; t >= 0; t--) {
         double *row = c->backward + t * width;
         const double *x = c->x + t * width;
+        double *factor = c->scale + WIDE * t; /* of this row, by which the one before it is multiplied */
         EACH_LANE {
             if (t < c->ends[l] - 1) continue;
             factor[l] = 1.0;
@@ -220,7 +220,7 @@ static ALWAYS_INLINE TARGET void NAME(lane_backward_of)(const int n_labels, cons
         NAME(lane_sums)(row - width, n_labels, total);
         EACH_VEC {
             lowest[v] = MIN(lowest[v], total[v]);
-            STORE(factor + v * LANES, INVERSE_POWER(total[v]));
+            STORE(factor - WIDE + v * LANES, INVERSE_POWER(total[v]));
         }
     }
     NAME(note_small)(small, lowest, sound);
@@ -228,21 +228,64 @@ static ALWAYS_INLINE TARGET void NAME(lane_backward_of)(const int n_labels, cons
 
 UNROLLED(void, lane_backward, (const chain_lanes *c, int *sound), (c, sound))
 
-/* Row t of rows[l] [ends[l], n_labels] becomes the node marginals of token t of lane l; powers of 2 do not matter to them. */
+/* Adds the outer products of n rows of each lane to the pairs. */
+static ALWAYS_INLINE TARGET void NAME(add_pairs)(const int n_labels, const double *left, const double *right,
+                                                 double *pairs, const int n) {
+    for (int i = 0; i < n_labels; i++)
+        EACH_LABEL EACH_VEC {
+            VEC sum = LOAD(IN_LANES(pairs, i * n_labels + j));
+            for (int k = 0; k < n; k++)
+                sum = ADD(sum, MUL(LOAD(IN_LANES(left, k * n_labels + i)), LOAD(IN_LANES(right, k * n_labels + j))));
+            STORE(IN_LANES(pairs, i * n_labels + j), sum);
+        }
+}
+
+/* The two rows whose outer product is the pairs of tokens t - 1 and t; 0 in lanes that are at their end. `share`: 1 over
+ * the sum of forward times backward at t - 1. */
+static ALWAYS_INLINE TARGET void NAME(pair_rows)(const int n_labels, const chain_lanes *c, int64_t t, const VEC *share,
+                                                 double *left, double *right) {
+    const double *x = c->x + WIDE * t * n_labels, *forward = c->forward + WIDE * (t - 1) * n_labels;
+    const double *backward = c->backward + WIDE * t * n_labels;
+    double going[WIDE];
+    EACH_LANE going[l] = t < c->ends[l];
+    EACH_VEC {
+        const VEC here = LOAD(going + v * LANES), factor = MUL(share[v], LOAD(IN_LANES(c->scale, t)));
+        EACH_LABEL {
+            STORE(IN_LANES(left, j), WHERE_MORE(MUL(LOAD(IN_LANES(forward, j)), factor), here, SPLAT(0.0)));
+            STORE(IN_LANES(right, j), WHERE_MORE(MUL(LOAD(IN_LANES(x, j)), LOAD(IN_LANES(backward, j))), here, SPLAT(0.0)));
+        }
+    }
+}
+
+/* Row t of rows[l] [ends[l], n_labels] becomes the node marginals of token t of lane l; powers of 2 do not matter to them.
+ * The pairs, where they are wanted, are added for a few tokens at a time, to be read and written less often. */
 static ALWAYS_INLINE TARGET void NAME(lane_nodes_of)(const int n_labels, const chain_lanes *c, double *const *rows) {
-    ALIGNED double joined[WIDE * CHAIN_LANE_LABELS];
+    enum { AT_A_TIME = 4 };
+    ALIGNED double joined[WIDE * CHAIN_LANE_LABELS], lefts[AT_A_TIME * WIDE * CHAIN_LANE_LABELS];
+    ALIGNED double rights[AT_A_TIME * WIDE * CHAIN_LANE_LABELS];
     double unused[CHAIN_LANE_LABELS];
+    int waiting = 0;
+    VEC share[VECS];
+    if (c->pairs) memset(c->pairs, 0, n_labels * n_labels * WIDE * sizeof(double));
     for (int64_t t = 0; t < c->ends[0]; t++) {
         const double *forward = c->forward + WIDE * t * n_labels, *backward = c->backward + WIDE * t * n_labels;
         double *out[WIDE];
-        VEC total[VECS];
+        if (c->pairs && t) {
+            const int at = waiting++ * WIDE * n_labels;
+            NAME(pair_rows)(n_labels, c, t, share, lefts + at, rights + at);
+            if (waiting == AT_A_TIME) {
+                NAME(add_pairs)(n_labels, lefts, rights, c->pairs, AT_A_TIME);
+                waiting = 0;
+            }
+        }
         EACH_LABEL EACH_VEC STORE(IN_LANES(joined, j), MUL(LOAD(IN_LANES(forward, j)), LOAD(IN_LANES(backward, j))));
-        NAME(lane_sums)(joined, n_labels, total);
-        EACH_VEC total[v] = DIV(SPLAT(1.0), total[v]);
-        EACH_LABEL EACH_VEC STORE(IN_LANES(joined, j), MUL(LOAD(IN_LANES(joined, j)), total[v]));
+        NAME(lane_sums)(joined, n_labels, share);
+        EACH_VEC share[v] = DIV(SPLAT(1.0), share[v]);
+        EACH_LABEL EACH_VEC STORE(IN_LANES(joined, j), MUL(LOAD(IN_LANES(joined, j)), share[v]));
         EACH_LANE out[l] = t < c->ends[l] ? rows[l] + t * n_labels : unused;
         NAME(from_lanes)(joined, n_labels, out);
     }
+    if (waiting) NAME(add_pairs)(n_labels, lefts, rights, c->pairs, waiting);
 }
 
 UNROLLED(void, lane_nodes, (const chain_lanes *c, double *const *rows), (c, rows))

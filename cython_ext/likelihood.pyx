@@ -15,8 +15,9 @@ from libc.string cimport memset
 from hashing cimport mix
 
 from prefetch cimport prefetch
+from herdner._ext.batches cimport BATCH_SEQUENCES, Many, PairCounts
 from herdner._ext.smoothing cimport (
-    CHAIN_OK, Smoothed, Workspace, chain_gather, chain_scatter, count_edges, longest, node_marginals, smooth, total_log,
+    CHAIN_OK, Workspace, chain_gather, chain_scatter, longest, node_marginals, smooth, total_log,
 )
 
 cdef enum:
@@ -170,14 +171,17 @@ cdef struct Features:
 
 cdef inline void score(const Features* f, int64_t token, const double* dense, const double* entries, double* padded,
                        double* unary) noexcept nogil:
-    """``unary`` [K]: the summed weights of a token's features; ``padded`` [stride] is scratch."""
+    """``unary`` [K]: the summed weights of a token's features; ``padded`` [2, stride] is scratch: sums of every second
+    weight, as a sum waits for itself."""
     cdef int64_t i
     cdef int k
-    memset(padded, 0, f.stride * sizeof(double))
+    memset(padded, 0, 2 * f.stride * sizeof(double))
     for i in range(f.middles[token], f.starts[token + 1]):
         if i + AHEAD < f.n_uses:
             prefetch(&entries[f.uses[i + AHEAD]])
-        padded[f.entry_labels[f.uses[i]]] += entries[f.uses[i]]
+        padded[(i & 1) * f.stride + f.entry_labels[f.uses[i]]] += entries[f.uses[i]]
+    for k in range(f.stride):
+        padded[k] += padded[f.stride + k]
     chain_gather(padded, dense, f.uses + f.starts[token], f.middles[token] - f.starts[token], f.stride)
     for k in range(f.n_labels):
         unary[k] = padded[k]
@@ -197,36 +201,78 @@ cdef inline void spread(const Features* f, int64_t token, const double* excess, 
         entries[f.uses[i]] += padded[f.entry_labels[f.uses[i]]]
 
 
-cdef class Edges:
-    """Expected counts of pairs of tags, weighted: `count_edges` for a sentence at a time."""
-    cdef double[:, ::1] outer, counts, work, total_outer, total_counts
+cdef class Batch:
+    """Some sentences: their log-potentials, what forward-backward makes of them, and their weights."""
+    cdef double[:, ::1] unary, nodes
+    cdef double[::1] log_z, weights
+    cdef int64_t[::1] offsets
+    cdef PairCounts pairs
+    cdef Many many
 
-    def __cinit__(self, Py_ssize_t n_labels, Py_ssize_t stride):
-        self.outer, self.counts = np.zeros((n_labels, stride)), np.zeros((n_labels, n_labels))
-        self.total_outer, self.total_counts = np.zeros((n_labels, stride)), np.zeros((n_labels, n_labels))
-        self.work = np.empty((n_labels, stride))
+    def __cinit__(self, Workspace space, const int64_t[::1] offsets, int64_t most):
+        cdef int64_t s, n = offsets.shape[0] - 1, n_tokens = 1
+        cdef int n_labels = space.c.scaled.n_labels
+        for s in range(0, n, BATCH_SEQUENCES):
+            n_tokens = max(n_tokens, offsets[min(s + BATCH_SEQUENCES, n)] - offsets[s])
+        self.unary, self.nodes = np.empty((n_tokens, n_labels)), np.empty((n_tokens, n_labels))
+        self.log_z, self.weights = np.empty(BATCH_SEQUENCES), np.empty(BATCH_SEQUENCES)
+        self.offsets = np.zeros(BATCH_SEQUENCES + 1, np.int64)
+        self.pairs = PairCounts(n_labels, space.c.scaled.stride)
+        self.many = Many(space, self.unary, self.offsets, most, self.log_z, self.nodes, None, self.pairs, self.weights)
 
-    cdef void add(self, const Smoothed* c, int64_t n, double weight) noexcept nogil:
-        cdef int i, j
-        if n < 2:
-            return
-        self.outer[:] = 0.0
-        if c.log_domain:
-            self.counts[:] = 0.0
-        count_edges(c, n, NULL, &self.outer[0, 0], &self.counts[0, 0], &self.work[0, 0])
-        for i in range(self.outer.shape[0]):
-            for j in range(self.outer.shape[1]):
-                self.total_outer[i, j] += weight * self.outer[i, j]
-        if c.log_domain:
-            for i in range(self.counts.shape[0]):
-                for j in range(self.counts.shape[1]):
-                    self.total_counts[i, j] += weight * self.counts[i, j]
 
-    cdef total(self, Workspace space):
-        """Float64[K, K]."""
-        exponentials = np.asarray(space.scaled.padded)[0, 0]
-        total = np.asarray(self.total_outer) * exponentials
-        return total[:, :self.counts.shape[1]] + np.asarray(self.total_counts)
+cdef class Narrowed:
+    """Sentences of whose tags only some are known: forward and backward over those that are allowed."""
+    cdef Workspace space
+    cdef PairCounts pairs
+    cdef const uint8_t[:, ::1] allowed
+    cdef double[:, ::1] nodes
+
+    def __cinit__(self, const double[:, :, ::1] transition, int64_t most, const uint8_t[:, ::1] allowed):
+        self.space, self.allowed = Workspace(transition, most), allowed
+        self.pairs = PairCounts(transition.shape[1], self.space.c.scaled.stride)
+        self.nodes = np.empty((most, transition.shape[1]))
+
+    cdef double take(self, int64_t at, int64_t n, double* unary, double* nodes, double weight) noexcept nogil:
+        """Takes its marginals from ``nodes``; their log-sum, or -inf. Changes ``unary``."""
+        cdef int64_t t
+        cdef Py_ssize_t n_labels = self.allowed.shape[1], k
+        for t in range(n):
+            for k in range(n_labels):
+                if not self.allowed[at + t, k]:
+                    unary[t * n_labels + k] = -INFINITY
+        if smooth(&self.space.c, unary, n, NULL, True) != CHAIN_OK:
+            return -INFINITY
+        node_marginals(&self.space.c, n, &self.nodes[0, 0])
+        self.pairs.add_alone(&self.space.c, n, weight)
+        for t in range(n):
+            for k in range(n_labels):
+                nodes[t * n_labels + k] -= self.nodes[t, k]
+        return total_log(&self.space.c, n)
+
+
+cdef bint are_known(const int32_t* states, int64_t n) noexcept nogil:
+    cdef int64_t t
+    for t in range(n):
+        if states[t] < 0:
+            return False
+    return True
+
+
+cdef double take_tags(const int32_t* states, int64_t n, const double* unary, double* nodes,
+                      const double[:, :, ::1] transition, double weight,
+                      double[:, ::1] transition_slope) noexcept nogil:
+    """Takes the right tags from the marginals ``nodes``, and their pairs from the slope; their log-potential."""
+    cdef Py_ssize_t n_labels = transition.shape[1]
+    cdef double gain = 0.0
+    cdef int64_t t
+    for t in range(n):
+        gain += unary[t * n_labels + states[t]]
+        nodes[t * n_labels + states[t]] -= 1.0
+        if t:
+            gain += transition[0, states[t - 1], states[t]]
+            transition_slope[states[t - 1], states[t]] -= weight
+    return gain
 
 
 def slope(data, Py_ssize_t first, Py_ssize_t last, const double[::1] sentence_weights not None,
@@ -242,24 +288,21 @@ def slope(data, Py_ssize_t first, Py_ssize_t last, const double[::1] sentence_we
     cdef const int32_t[::1] uses = data.uses, states = data.states
     cdef const int64_t[::1] starts = data.starts, middles = data.middles
     cdef const uint8_t[::1] entry_labels = data.entry_labels
-    cdef const int64_t[::1] offsets = data.sentence_offsets
+    cdef const int64_t[::1] offsets = data.sentence_offsets[first:last + 1]
     cdef const uint8_t[:, ::1] allowed = data.allowed
     cdef int n_labels = <int> transition.shape[1], k
-    cdef int64_t n_longest = longest(offsets[first:last + 1]), s, t, n, at, fault = -1
-    cdef Workspace space = Workspace(transition, n_longest), narrowed = Workspace(transition, n_longest)
-    cdef int stride = space.c.scaled.stride
-    cdef Edges edges = Edges(n_labels, stride), edges_narrowed = Edges(n_labels, stride)
+    cdef int64_t n_longest = longest(offsets), n_sentences = last - first, s = 0, i, t, n, at, to, fault = -1, n_batch
+    cdef Workspace space = Workspace(transition, n_longest)
+    cdef Batch batch = Batch(space, offsets, n_longest)
+    cdef Narrowed narrowed = Narrowed(transition, n_longest, allowed)
     cdef Features f
-    cdef double[::1] padded = np.zeros(stride)
-    cdef double[:, ::1] unary = np.empty((n_longest, n_labels)), nodes = np.empty((n_longest, n_labels))
-    cdef double[:, ::1] within = np.empty((n_longest, n_labels))
+    cdef double[::1] padded = np.zeros(2 * space.c.scaled.stride)
     cdef const double* weights = NULL
     cdef const double* rows = NULL
     cdef double* slopes = NULL
     cdef double* row_slopes = NULL
     cdef double value = 0.0, weight, gain
-    cdef bint partial
-    f.starts, f.n_uses, f.n_labels, f.stride = &starts[0], uses.shape[0], n_labels, stride
+    f.starts, f.n_uses, f.n_labels, f.stride = &starts[0], uses.shape[0], n_labels, space.c.scaled.stride
     if middles.shape[0]:
         f.middles = &middles[0]
     if uses.shape[0]:
@@ -269,52 +312,39 @@ def slope(data, Py_ssize_t first, Py_ssize_t last, const double[::1] sentence_we
     if dense.shape[0]:
         rows, row_slopes = &dense[0, 0], &dense_slope[0, 0]
     with nogil:
-        for s in range(first, last):
-            at, n, weight = offsets[s], offsets[s + 1] - offsets[s], sentence_weights[s]
-            if n == 0 or weight == 0.0:
-                continue
-            partial = False
-            for t in range(n):
-                score(&f, at + t, rows, weights, &padded[0], &unary[t, 0])
-                partial = partial or states[at + t] < 0
-            for k in range(n_labels):
-                unary[0, k] += start[k]
-                unary[n - 1, k] += end[k]
-            if smooth(&space.c, &unary[0, 0], n, NULL, True) != CHAIN_OK:
-                fault = s
+        while s < n_sentences and fault == -1:
+            n_batch = min(n_sentences - s, <int64_t> BATCH_SEQUENCES)
+            for i in range(n_batch):
+                at, to, weight = offsets[s + i], batch.offsets[i], sentence_weights[first + s + i]
+                n = offsets[s + i + 1] - at if weight != 0.0 else 0
+                batch.offsets[i + 1], batch.weights[i] = to + n, weight
+                for t in range(n):
+                    score(&f, at + t, rows, weights, &padded[0], &batch.unary[to + t, 0])
+                for k in range(n_labels if n else 0):
+                    batch.unary[to, k] += start[k]
+                    batch.unary[to + n - 1, k] += end[k]
+            fault = batch.many.batch(0, n_batch)
+            if fault != -1:
+                fault = first + s + max(fault, <int64_t> 0)
                 break
-            node_marginals(&space.c, n, &nodes[0, 0])
-            edges.add(&space.c, n, weight)
-            if partial:
-                for t in range(n):
-                    for k in range(n_labels):
-                        if not allowed[at + t, k]:
-                            unary[t, k] = -INFINITY
-                if smooth(&narrowed.c, &unary[0, 0], n, NULL, True) != CHAIN_OK:
-                    fault = s
-                    break
-                node_marginals(&narrowed.c, n, &within[0, 0])
-                edges_narrowed.add(&narrowed.c, n, weight)
-                gain = total_log(&narrowed.c, n)
-                for t in range(n):
-                    for k in range(n_labels):
-                        nodes[t, k] -= within[t, k]
-            else:
-                gain = 0.0
-                for t in range(n):
-                    k = states[at + t]
-                    gain += unary[t, k]
-                    nodes[t, k] -= 1.0
-                    if t:
-                        gain += transition[0, states[at + t - 1], k]
-                        transition_slope[states[at + t - 1], k] -= weight
+            for i in range(n_batch):
+                at, to, weight = offsets[s + i], batch.offsets[i], batch.weights[i]
+                n = batch.offsets[i + 1] - to
+                if n == 0:
+                    continue
+                if are_known(&states[at], n):
+                    gain = take_tags(&states[at], n, &batch.unary[to, 0], &batch.nodes[to, 0], transition, weight,
+                                     transition_slope)
+                else:
+                    gain = narrowed.take(at, n, &batch.unary[to, 0], &batch.nodes[to, 0], weight)
                 if gain == -INFINITY:
-                    fault = s
+                    fault = first + s + i
                     break
-            value += weight * (total_log(&space.c, n) - gain)
-            for t in range(n):
-                for k in range(n_labels):
-                    nodes[t, k] *= weight
-                spread(&f, at + t, &nodes[t, 0], &padded[0], row_slopes, slopes)
-    np.asarray(transition_slope)[:] += edges.total(space) - edges_narrowed.total(narrowed)
+                value += weight * (batch.log_z[i] - gain)
+                for t in range(n):
+                    for k in range(n_labels):
+                        batch.nodes[to + t, k] *= weight
+                    spread(&f, at + t, &batch.nodes[to + t, 0], &padded[0], row_slopes, slopes)
+            s += BATCH_SEQUENCES
+    np.asarray(transition_slope)[:] += batch.pairs.total(space) - narrowed.pairs.total(narrowed.space)
     return value, fault

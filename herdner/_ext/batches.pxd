@@ -2,12 +2,13 @@
 # Forward-backward of many sequences, as chain.pyx sees it; cython_ext/batches.pyx has the loops.
 from libc.stdint cimport int32_t, int64_t
 
-from herdner._ext.smoothing cimport Smoothed, Workspace
+from herdner._ext.smoothing cimport Smoothed, Workspace, chain_lanes
 
 
 cdef enum:
     BAD_NUMBERS = -2
-    FEW_SEQUENCES = 8   # fewer do not repay what lanes cost at the beginning
+    FEW_SEQUENCES = 8      # fewer do not repay what lanes cost at the beginning
+    BATCH_SEQUENCES = 64   # so many are sorted by length
 
 
 cdef class Spans:
@@ -20,6 +21,34 @@ cdef class Spans:
     cdef bint any_in(self, int64_t start, int64_t end) noexcept nogil
 
 
-cdef bint fit_lanes(Workspace space, int64_t n_sequences)
+cdef class PairCounts:
+    cdef double[:, ::1] outer, counts, work, total_outer, total_counts
+    cdef void add_alone(self, const Smoothed *c, int64_t n, double weight) noexcept nogil
+    cdef void add_lane(self, const chain_lanes *lanes, int wide, int64_t lane, double weight) noexcept nogil
+    cdef total(self, Workspace space)
+
+
+cdef class Many:
+    cdef Workspace space
+    cdef const double[:, ::1] unary
+    cdef const int64_t[::1] offsets
+    cdef double[::1] log_z
+    cdef double[:, ::1] nodes
+    cdef Spans spans
+    cdef PairCounts pairs
+    cdef const double[::1] weights
+    cdef bint backward, in_lanes
+    cdef chain_lanes lanes
+    cdef int wide               # so many lanes
+    cdef object kept
+    cdef int64_t length(self, int64_t s) noexcept nogil
+    cdef int64_t batch(self, int64_t first, int64_t last) noexcept nogil
+    cdef bint lanes_pay(self, const int64_t *group, int64_t n) noexcept nogil
+    cdef int64_t alone(self, int64_t s, int64_t none) noexcept nogil
+    cdef int64_t together(self, const int64_t *group, int64_t n, int64_t none) noexcept nogil
+    cdef void lane_spans(self, int64_t lane, int64_t first, int64_t last) noexcept nogil
+    cdef double lane_log_z(self, int64_t lane) noexcept nogil
+
+
 cdef int64_t smooth_all(Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, double[::1] log_z,
-                        double[:, ::1] nodes, Spans spans)
+                        double[:, ::1] nodes, Spans spans, PairCounts pairs)

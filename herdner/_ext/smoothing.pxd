@@ -59,6 +59,8 @@ cdef extern from "chain.h" nogil:
         double *tops
         double *norm
         double *factor
+        double *scale
+        double *pairs
     ctypedef struct chain_stretches:
         int n_labels
         int stride

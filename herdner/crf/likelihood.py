@@ -76,12 +76,15 @@ class ChainLikelihood:
         self.borders = borders or Borders.free(len(data.labels))
         self.n_threads = n_threads or min(os.cpu_count() or 1, _PARTS)
         self.parts = _parts(data.sentence_offsets, self.sentence_weights)
+        n_labels = len(data.labels)
+        padded = np.pad(data.dense, ((0, 0), (0, -n_labels % 4)))
+        self.dense_shape, self.dense_places = padded.shape, np.flatnonzero(padded)
 
     def __call__(self, vector: Floats) -> tuple[float, Floats]:
         data, n_labels = self.data, len(self.data.labels)
-        n_dense, n_features = int(data.dense.sum()), data.n_features
-        dense = np.zeros((len(data.dense), (n_labels + 3) // 4 * 4))
-        dense[:, :n_labels][data.dense] = vector[:n_dense]
+        n_dense, n_features = len(self.dense_places), data.n_features
+        dense = np.zeros(self.dense_shape)
+        dense.ravel()[self.dense_places] = vector[:n_dense]
         transition = np.zeros((n_labels, n_labels))
         transition[data.transitions] = vector[n_features:]
         transition += self.borders.transition
@@ -101,7 +104,7 @@ class ChainLikelihood:
         off = vector - self.origin
         slope = 2 * self.penalty * off
         for rows, entries, pairs in slopes:
-            slope[:n_dense] += rows[:, :n_labels][data.dense]
+            slope[:n_dense] += rows.ravel()[self.dense_places]
             slope[n_dense:n_features] += entries
             slope[n_features:] += pairs[data.transitions]
         return sum(value for value, _ in found) + float((self.penalty * off) @ off), slope

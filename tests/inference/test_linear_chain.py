@@ -183,6 +183,26 @@ def test_a_sequence_has_the_same_bits_alone_and_in_any_batch(n_labels):
         assert np.array_equal(single_spans, spans[here])
 
 
+@pytest.mark.parametrize("n_labels", [1, 2, 3, 5, 9, 13, 17, 20, 21])
+def test_pairs_counted_in_lanes_are_the_sums_of_edges(n_labels):
+    rng = np.random.default_rng(n_labels)
+    lengths = rng.integers(0, 30, 150)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    unary, table = rng.normal(size=(offsets[-1], n_labels)) * 4, rng.normal(size=(n_labels, n_labels))
+    flat = np.zeros_like(table)  # exp(table) is 1 and rounds nothing: bits tell the order of the sums
+    batches = [sorted(range(s, min(s + 64, 150)), key=lambda i: -lengths[i]) for s in range(0, 150, 64)]
+    total = np.zeros_like(table)
+    for s in itertools.chain(*batches):
+        rows = unary[offsets[s] : offsets[s + 1]]
+        total += forward_backward(rows, flat, [0, len(rows)], transition_counts=True).transition_counts
+    assert np.array_equal(forward_backward(unary, flat, offsets, transition_counts=True).transition_counts, total)
+    unary[offsets[20] : offsets[21]] *= 1e4  # needs logarithms
+    unary[:, 1:][rng.random((len(unary), n_labels - 1)) < 0.1] = -INF
+    result = forward_backward(unary, table, offsets, transition_counts=True)
+    edges = forward_backward(unary, table, offsets, edges=True).edges
+    np.testing.assert_allclose(result.transition_counts, edges.sum(axis=0), rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("n_labels", [1, 2, 3, 4, 5, 6, 7, 9, 10, 16, 17, 20, 21])
 @pytest.mark.parametrize("ties", [False, True])
 def test_best_labellings_in_lanes_are_those_of_sequences_alone(n_labels, ties):
