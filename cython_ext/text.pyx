@@ -8,13 +8,30 @@ import math
 
 import numpy as np
 
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc
+from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_GET_LENGTH, PyUnicode_KIND, PyUnicode_READ, PyUnicode_READ_CHAR
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from hashing cimport hash_char, hash_start, mix
+
+cdef extern from *:
+    """
+    #define herdner_load(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
+    #define herdner_store(p, value) __atomic_store_n(p, value, __ATOMIC_RELEASE)
+    """
+    void* load_pointer "herdner_load"(void** p) nogil
+    void store_pointer "herdner_store"(void** p, void* value) nogil
 
 cdef extern from "Python.h":
     bint Py_UNICODE_ISALNUM(Py_UCS4) nogil
     bint Py_UNICODE_ISLOWER(Py_UCS4) nogil
     bint Py_UNICODE_ISSPACE(Py_UCS4) nogil
+    # Strings do not change: whoever holds one may read it without the interpreter.
+    Py_ssize_t length_of "PyUnicode_GET_LENGTH"(PyObject*) nogil
+    int kind_of "PyUnicode_KIND"(PyObject*) nogil
+    void* data_of "PyUnicode_DATA"(PyObject*) nogil
+    Py_UCS4 read "PyUnicode_READ"(int, void*, Py_ssize_t) nogil
 
 cdef enum:
     WIDEST_WRAP = 100  # texts with lines of more characters are not wrapped: each line is a block
@@ -25,40 +42,224 @@ cdef enum:
     WIDTH = 3          # those up to the end of its last token
     BLANK = 4          # a line without tokens comes before it
     N_COLUMNS = 5
+    MOST_PROBES = 32   # slots that a look-up tries
 
 
-def place(str text not None, dict splits not None, dict long_splits not None):
-    """((tokens, int64[n] starts, int64[n] ends) of a text, its runs that are unknown). The dictionaries have the parts,
-    one tuple of them, of the runs of characters between white space; tokens of unknown runs are left out.
+ctypedef struct Split:
+    PyObject* run      # of `Splits.parts`; NULL: the slot is empty. Written last
+    PyObject* parts
+    uint64_t hash
+
+
+ctypedef struct Table:
+    Table* before      # a smaller one
+    uint64_t mask
+    Split[0] slots     # mask + 1 of them
+
+
+ctypedef struct Run:
+    int64_t begin
+    int64_t end
+    PyObject* parts    # NULL: the table does not have it
+
+
+ctypedef struct Text:
+    void* data
+    Py_ssize_t n
+    int kind
+    Py_ssize_t end     # the number of runs up to its end
+
+
+cdef class Splits:
+    """The parts of runs of characters between white space. ``parts`` has them all; loops find them without the
+    interpreter in a table, while one thread at a time adds to it.
     """
-    cdef Py_ssize_t n = PyUnicode_GET_LENGTH(text), i = 0, k = 0, begin
-    cdef int kind = PyUnicode_KIND(text)
-    cdef void* data = PyUnicode_DATA(text)
-    cdef str part, run
-    cdef tuple parts
-    cdef list tokens = []
-    cdef set unknown = set()
-    starts_array, ends_array = np.empty(n, np.int64), np.empty(n, np.int64)  # no more is touched than there are tokens
-    cdef int64_t[::1] starts = starts_array, ends = ends_array
+    cdef readonly dict parts
+    cdef Table* table
+
+    def __cinit__(self):
+        self.parts = {}
+        self.grow(1 << 10)
+
+    def __dealloc__(self):
+        cdef Table* table = self.table
+        while table != NULL:
+            self.table = table.before
+            PyMem_RawFree(table)
+            table = self.table
+
+    def add(self, str run not None, tuple parts not None):
+        """Another run that is not among ``parts`` yet."""
+        if 2 * len(self.parts) > <Py_ssize_t> self.table.mask:
+            self.grow(2 * (self.table.mask + 1))
+        self.parts[run] = parts
+        enter(self.table, <PyObject*> run, <PyObject*> parts,
+              run_hash(PyUnicode_KIND(run), PyUnicode_DATA(run), 0, PyUnicode_GET_LENGTH(run)))
+
+    cdef int grow(self, uint64_t n_slots) except -1:
+        """A larger table; those before it stay, as other threads may be reading them."""
+        cdef Table* table = <Table*> PyMem_RawCalloc(1, sizeof(Table) + n_slots * sizeof(Split))
+        cdef uint64_t i
+        if table == NULL:
+            raise MemoryError("no memory for the parts of words")
+        table.mask, table.before = n_slots - 1, self.table
+        if table.before != NULL:
+            for i in range(table.before.mask + 1):
+                if table.before.slots[i].run != NULL:
+                    enter(table, table.before.slots[i].run, table.before.slots[i].parts, table.before.slots[i].hash)
+        store_pointer(<void**> &self.table, table)
+        return 0
+
+
+cdef void enter(Table* table, PyObject* run, PyObject* parts, uint64_t hash) noexcept nogil:
+    """Without effect where too many slots are taken, so that whoever chooses words cannot make look-ups slow."""
+    cdef Split* slot
+    cdef uint64_t i
+    for i in range(MOST_PROBES):
+        slot = &table.slots[(hash + i) & table.mask]
+        if slot.run == NULL:
+            slot.parts, slot.hash = parts, hash
+            store_pointer(<void**> &slot.run, run)
+            return
+
+
+cdef PyObject* look_up(Table* table, uint64_t hash, int kind, void* data, Py_ssize_t begin, Py_ssize_t n) noexcept nogil:
+    """The parts of ``n`` characters from ``begin``, or NULL where the table does not have them."""
+    cdef Split* slot
+    cdef PyObject* run
+    cdef uint64_t i
+    for i in range(MOST_PROBES):
+        slot = &table.slots[(hash + i) & table.mask]
+        run = <PyObject*> load_pointer(<void**> &slot.run)
+        if run == NULL:
+            break
+        if slot.hash == hash and is_run(run, kind, data, begin, n):
+            return slot.parts
+    return NULL
+
+
+cdef bint is_run(PyObject* run, int kind, void* data, Py_ssize_t begin, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int own = kind_of(run)
+    cdef void* characters = data_of(run)
+    if length_of(run) != n:
+        return False
+    for i in range(n):
+        if read(own, characters, i) != read(kind, data, begin + i):
+            return False
+    return True
+
+
+cdef uint64_t run_hash(int kind, void* data, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    cdef uint64_t found = hash_start()
+    cdef Py_ssize_t i
+    for i in range(begin, end):
+        found = hash_char(found, read(kind, data, i))
+    return mix(found)
+
+
+cdef class Runs:
+    """The runs of characters between white space of texts, with their parts as far as they are known.
+
+    ``long`` has the parts of further runs, for these texts alone.
+    """
+    cdef readonly Splits splits
+    cdef readonly dict long
+    cdef list texts
+    cdef Run* at
+    cdef Text* views
+
+    def __init__(self, list texts not None, Splits splits not None):
+        cdef Py_ssize_t n_texts = len(texts), i, most = 1
+        cdef str text
+        cdef Table* table = <Table*> load_pointer(<void**> &splits.table)
+        self.texts, self.splits, self.long = list(texts), splits, {}
+        self.views = <Text*> PyMem_RawCalloc(n_texts + 1, sizeof(Text))
+        if self.views == NULL:
+            raise MemoryError("no memory for texts")
+        for i in range(n_texts):
+            text = texts[i]
+            self.views[i] = Text(PyUnicode_DATA(text), PyUnicode_GET_LENGTH(text), PyUnicode_KIND(text), 0)
+            most += (self.views[i].n + 1) // 2
+        self.at = <Run*> PyMem_RawMalloc(most * sizeof(Run))  # no more is touched than there are runs
+        if self.at == NULL:
+            raise MemoryError("no memory for the words of texts")
+        with nogil:
+            most = 0
+            for i in range(n_texts):
+                most += find_runs(&self.views[i], table, &self.at[most])
+                self.views[i].end = most
+
+    def __dealloc__(self):
+        PyMem_RawFree(self.views)
+        PyMem_RawFree(self.at)
+
+    cdef tuple parts_of(self, Py_ssize_t text, const Run* run):
+        if run.parts != NULL:
+            return <tuple> run.parts
+        cdef str word = (<str> self.texts[text])[run.begin:run.end]
+        return self.splits.parts.get(word) or self.long.get(word)
+
+    def unknown(self):
+        """set[str]: the runs of which nobody has told the parts."""
+        cdef Py_ssize_t i, run = 0
+        cdef set found = set()
+        for i in range(len(self.texts)):
+            while run < self.views[i].end:
+                if self.at[run].parts == NULL and self.parts_of(i, &self.at[run]) is None:
+                    found.add((<str> self.texts[i])[self.at[run].begin:self.at[run].end])
+                run += 1
+        return found
+
+    def placed(self):
+        """list[(tokens, int64[n] starts, int64[n] ends)]: of each text. TypeError if a run is unknown."""
+        cdef Py_ssize_t i, first = 0, run, k
+        cdef int64_t begin
+        cdef int64_t[::1] starts, ends
+        cdef list tokens, found = []
+        cdef tuple parts
+        cdef str part
+        for i in range(len(self.texts)):
+            tokens = []
+            for run in range(first, self.views[i].end):
+                parts = self.parts_of(i, &self.at[run])
+                tokens += parts
+            starts_array, ends_array = np.empty(len(tokens), np.int64), np.empty(len(tokens), np.int64)
+            starts, ends = starts_array, ends_array
+            k = 0
+            for run in range(first, self.views[i].end):
+                begin = self.at[run].begin
+                while begin < self.at[run].end:
+                    part = <str> tokens[k]
+                    starts[k] = begin
+                    begin += PyUnicode_GET_LENGTH(part)
+                    ends[k] = begin
+                    k += 1
+            first = self.views[i].end
+            found.append((tokens, starts_array, ends_array))
+        return found
+
+
+cdef Py_ssize_t find_runs(const Text* text, Table* table, Run* runs) noexcept nogil:
+    """Fills in the runs of a text; how many they are."""
+    cdef Py_ssize_t i = 0, k = 0
+    cdef Py_UCS4 char
+    cdef uint64_t hash
     while True:
-        while i < n and Py_UNICODE_ISSPACE(PyUnicode_READ(kind, data, i)):
+        while i < text.n and Py_UNICODE_ISSPACE(read(text.kind, text.data, i)):
             i += 1
-        if i == n:
-            return (tokens, starts_array[:k].copy(), ends_array[:k].copy()), unknown
-        begin = i
-        while i < n and not Py_UNICODE_ISSPACE(PyUnicode_READ(kind, data, i)):
+        if i == text.n:
+            return k
+        runs[k].begin, hash = i, hash_start()
+        while i < text.n:
+            char = read(text.kind, text.data, i)
+            if Py_UNICODE_ISSPACE(char):
+                break
+            hash = hash_char(hash, char)
             i += 1
-        run = text[begin:i]
-        parts = splits.get(run) or long_splits.get(run)
-        if parts is None:
-            unknown.add(run)
-            continue
-        for part in parts:
-            tokens.append(part)
-            starts[k] = begin
-            begin += PyUnicode_GET_LENGTH(part)
-            ends[k] = begin
-            k += 1
+        runs[k].end = i
+        runs[k].parts = look_up(table, mix(hash), text.kind, text.data, runs[k].begin, i - runs[k].begin)
+        k += 1
 
 
 def misplaced(str text not None, tokens, const int64_t[:] starts not None, const int64_t[:] ends not None,

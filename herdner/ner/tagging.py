@@ -39,7 +39,8 @@ class BatchTagger:
         if failure is not None:
             return [failure]
         try:
-            documents, known = [with_tokens(source, self.tokenizer) for source in sources], ()
+            cut = iter(self.tokenizer.together([source for source in sources if isinstance(source, str)]))
+            documents, known = [next(cut) if isinstance(s, str) else with_tokens(s, self.tokenizer) for s in sources], ()
             if self.finder is not None:
                 pairs = zip(documents, sources, strict=True)
                 known = [self.finder(document, own_tokens=document is not source) for document, source in pairs]
