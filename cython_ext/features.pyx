@@ -14,6 +14,7 @@ import numpy as np
 
 cimport cython
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
+from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from hashing cimport combine
@@ -26,6 +27,10 @@ from herdner._ext.context cimport (
 from herdner._ext.feature_tables cimport FeatureWeights, WordTable
 from herdner._ext.spellings cimport Spelled
 from herdner._ext.words cimport BRIEF, DIGITS, LOWER, N_TYPE_ATTRIBUTES, SHAPE, WORD, TypeStore
+
+cdef extern from "Python.h":
+    PyObject** items_of "PySequence_Fast_ITEMS"(list)
+    bint is_string "PyUnicode_CheckExact"(PyObject*) nogil
 
 TYPE_ATTRIBUTES = (
     "word", "lower", "digits", "shape", "brief_shape",
@@ -203,23 +208,28 @@ cdef class Extractor:
         """The number of a word that the store has not met yet."""
         cdef Py_ssize_t type = store.add(word, self.classes, self.vectors, self.gazetteers)
         self.sum_singles(store, type)
-        store.ids[word] = type
+        store.ids.enter(word, type, <void*> (type + 1))
         return type
 
     def words(self, tokens):
-        """The `Words` of a sequence of tokens: to find them needs the interpreter, what follows does not."""
-        cdef list words = list(tokens)
+        """The `Words` of a sequence of tokens."""
+        cdef list words = list(tokens)  # its own, which nobody alters meanwhile
         cdef Py_ssize_t n = len(words), i
         cdef int32_t[::1] types = np.empty(n, np.int32)
+        cdef PyObject** items = items_of(words)
         cdef object type
         cdef TypeStore store
         with self.lock:
             if self.store.n_types > MANY_TYPES or self.store.n_types + n > self.store.capacity:
                 self.store = self.new_store(n)
             store = self.store
+            with nogil:
+                for i in range(n):
+                    types[i] = <int32_t> (<Py_ssize_t> store.ids.find_word(items[i])) - 1 if is_string(items[i]) else -1
             for i in range(n):
-                type = store.ids.get(words[i])
-                types[i] = self.intern(store, words[i]) if type is None else type
+                if types[i] == -1:
+                    type = store.ids.values.get(words[i])
+                    types[i] = self.intern(store, words[i]) if type is None else type
         return Words(store, types)
 
     cdef Context context(self, tokens, const int64_t[::1] offsets, const int64_t[::1] documents):

@@ -4,34 +4,23 @@
 The rules are those of herdner.text.tokenize and herdner.text.sentences, which explain them.
 """
 
-import math
-
 import numpy as np
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_GET_LENGTH, PyUnicode_KIND, PyUnicode_READ, PyUnicode_READ_CHAR
+from libc.math cimport ceil
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdlib cimport qsort
 
 from hashing cimport hash_char, hash_start, mix
 
-cdef extern from *:
-    """
-    #define herdner_load(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
-    #define herdner_store(p, value) __atomic_store_n(p, value, __ATOMIC_RELEASE)
-    """
-    void* load_pointer "herdner_load"(void** p) nogil
-    void store_pointer "herdner_store"(void** p, void* value) nogil
+from herdner._ext.strings cimport Strings, read
 
 cdef extern from "Python.h":
     bint Py_UNICODE_ISALNUM(Py_UCS4) nogil
     bint Py_UNICODE_ISLOWER(Py_UCS4) nogil
     bint Py_UNICODE_ISSPACE(Py_UCS4) nogil
-    # Strings do not change: whoever holds one may read it without the interpreter.
-    Py_ssize_t length_of "PyUnicode_GET_LENGTH"(PyObject*) nogil
-    int kind_of "PyUnicode_KIND"(PyObject*) nogil
-    void* data_of "PyUnicode_DATA"(PyObject*) nogil
-    Py_UCS4 read "PyUnicode_READ"(int, void*, Py_ssize_t) nogil
 
 cdef enum:
     WIDEST_WRAP = 100  # texts with lines of more characters are not wrapped: each line is a block
@@ -42,25 +31,12 @@ cdef enum:
     WIDTH = 3          # those up to the end of its last token
     BLANK = 4          # a line without tokens comes before it
     N_COLUMNS = 5
-    MOST_PROBES = 32   # slots that a look-up tries
-
-
-ctypedef struct Split:
-    PyObject* run      # of `Splits.parts`; NULL: the slot is empty. Written last
-    PyObject* parts
-    uint64_t hash
-
-
-ctypedef struct Table:
-    Table* before      # a smaller one
-    uint64_t mask
-    Split[0] slots     # mask + 1 of them
 
 
 ctypedef struct Run:
     int64_t begin
     int64_t end
-    PyObject* parts    # NULL: the table does not have it
+    PyObject* parts    # NULL: not found without the interpreter
 
 
 ctypedef struct Text:
@@ -70,109 +46,20 @@ ctypedef struct Text:
     Py_ssize_t end     # the number of runs up to its end
 
 
-cdef class Splits:
-    """The parts of runs of characters between white space. ``parts`` has them all; loops find them without the
-    interpreter in a table, while one thread at a time adds to it.
-    """
-    cdef readonly dict parts
-    cdef Table* table
-
-    def __cinit__(self):
-        self.parts = {}
-        self.grow(1 << 10)
-
-    def __dealloc__(self):
-        cdef Table* table = self.table
-        while table != NULL:
-            self.table = table.before
-            PyMem_RawFree(table)
-            table = self.table
-
-    def add(self, str run not None, tuple parts not None):
-        """Another run that is not among ``parts`` yet."""
-        if 2 * len(self.parts) > <Py_ssize_t> self.table.mask:
-            self.grow(2 * (self.table.mask + 1))
-        self.parts[run] = parts
-        enter(self.table, <PyObject*> run, <PyObject*> parts,
-              run_hash(PyUnicode_KIND(run), PyUnicode_DATA(run), 0, PyUnicode_GET_LENGTH(run)))
-
-    cdef int grow(self, uint64_t n_slots) except -1:
-        """A larger table; those before it stay, as other threads may be reading them."""
-        cdef Table* table = <Table*> PyMem_RawCalloc(1, sizeof(Table) + n_slots * sizeof(Split))
-        cdef uint64_t i
-        if table == NULL:
-            raise MemoryError("no memory for the parts of words")
-        table.mask, table.before = n_slots - 1, self.table
-        if table.before != NULL:
-            for i in range(table.before.mask + 1):
-                if table.before.slots[i].run != NULL:
-                    enter(table, table.before.slots[i].run, table.before.slots[i].parts, table.before.slots[i].hash)
-        store_pointer(<void**> &self.table, table)
-        return 0
-
-
-cdef void enter(Table* table, PyObject* run, PyObject* parts, uint64_t hash) noexcept nogil:
-    """Without effect where too many slots are taken, so that whoever chooses words cannot make look-ups slow."""
-    cdef Split* slot
-    cdef uint64_t i
-    for i in range(MOST_PROBES):
-        slot = &table.slots[(hash + i) & table.mask]
-        if slot.run == NULL:
-            slot.parts, slot.hash = parts, hash
-            store_pointer(<void**> &slot.run, run)
-            return
-
-
-cdef PyObject* look_up(Table* table, uint64_t hash, int kind, void* data, Py_ssize_t begin, Py_ssize_t n) noexcept nogil:
-    """The parts of ``n`` characters from ``begin``, or NULL where the table does not have them."""
-    cdef Split* slot
-    cdef PyObject* run
-    cdef uint64_t i
-    for i in range(MOST_PROBES):
-        slot = &table.slots[(hash + i) & table.mask]
-        run = <PyObject*> load_pointer(<void**> &slot.run)
-        if run == NULL:
-            break
-        if slot.hash == hash and is_run(run, kind, data, begin, n):
-            return slot.parts
-    return NULL
-
-
-cdef bint is_run(PyObject* run, int kind, void* data, Py_ssize_t begin, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
-    cdef int own = kind_of(run)
-    cdef void* characters = data_of(run)
-    if length_of(run) != n:
-        return False
-    for i in range(n):
-        if read(own, characters, i) != read(kind, data, begin + i):
-            return False
-    return True
-
-
-cdef uint64_t run_hash(int kind, void* data, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    cdef uint64_t found = hash_start()
-    cdef Py_ssize_t i
-    for i in range(begin, end):
-        found = hash_char(found, read(kind, data, i))
-    return mix(found)
-
-
 cdef class Runs:
     """The runs of characters between white space of texts, with their parts as far as they are known.
 
     ``long`` has the parts of further runs, for these texts alone.
     """
-    cdef readonly Splits splits
+    cdef readonly Strings splits
     cdef readonly dict long
     cdef list texts
     cdef Run* at
     cdef Text* views
 
-    def __init__(self, list texts not None, Splits splits not None):
+    def __init__(self, list texts not None, Strings splits not None):
         cdef Py_ssize_t n_texts = len(texts), i, most = 1
         cdef str text
-        cdef Table* table = <Table*> load_pointer(<void**> &splits.table)
         self.texts, self.splits, self.long = list(texts), splits, {}
         self.views = <Text*> PyMem_RawCalloc(n_texts + 1, sizeof(Text))
         if self.views == NULL:
@@ -187,7 +74,7 @@ cdef class Runs:
         with nogil:
             most = 0
             for i in range(n_texts):
-                most += find_runs(&self.views[i], table, &self.at[most])
+                most += find_runs(&self.views[i], splits, &self.at[most])
                 self.views[i].end = most
 
     def __dealloc__(self):
@@ -198,7 +85,7 @@ cdef class Runs:
         if run.parts != NULL:
             return <tuple> run.parts
         cdef str word = (<str> self.texts[text])[run.begin:run.end]
-        return self.splits.parts.get(word) or self.long.get(word)
+        return self.splits.values.get(word) or self.long.get(word)
 
     def unknown(self):
         """set[str]: the runs of which nobody has told the parts."""
@@ -223,7 +110,8 @@ cdef class Runs:
             tokens = []
             for run in range(first, self.views[i].end):
                 parts = self.parts_of(i, &self.at[run])
-                tokens += parts
+                for part in parts:
+                    tokens.append(part)
             starts_array, ends_array = np.empty(len(tokens), np.int64), np.empty(len(tokens), np.int64)
             starts, ends = starts_array, ends_array
             k = 0
@@ -240,7 +128,7 @@ cdef class Runs:
         return found
 
 
-cdef Py_ssize_t find_runs(const Text* text, Table* table, Run* runs) noexcept nogil:
+cdef Py_ssize_t find_runs(const Text* text, Strings splits, Run* runs) noexcept nogil:
     """Fills in the runs of a text; how many they are."""
     cdef Py_ssize_t i = 0, k = 0
     cdef Py_UCS4 char
@@ -258,7 +146,7 @@ cdef Py_ssize_t find_runs(const Text* text, Table* table, Run* runs) noexcept no
             hash = hash_char(hash, char)
             i += 1
         runs[k].end = i
-        runs[k].parts = look_up(table, mix(hash), text.kind, text.data, runs[k].begin, i - runs[k].begin)
+        runs[k].parts = <PyObject*> splits.find(text.kind, text.data, runs[k].begin, i, mix(hash))
         k += 1
 
 
@@ -360,14 +248,17 @@ cdef class SentenceLoop:
         cdef int64_t[:, ::1] lines = np.empty((n, N_COLUMNS), np.int64)  # no more is touched than there are lines
         cdef const int64_t* line
         cdef const int64_t* before
+        cdef int64_t[::1] widths
         cdef double room
         cdef bint fits, goes_on, indented
         n_lines = find_lines(text, starts, ends, lines)
         if n_lines < 2:
             return 0
-        widths = np.asarray(lines)[:n_lines, WIDTH]
-        longer = math.ceil(0.95 * (n_lines - 1))
-        room = np.partition(widths, longer)[longer]
+        widths = np.empty(n_lines, np.int64)
+        for i in range(n_lines):
+            widths[i] = lines[i, WIDTH]
+        qsort(&widths[0], n_lines, sizeof(int64_t), smaller)
+        room = widths[<Py_ssize_t> ceil(0.95 * (n_lines - 1))]
         for i in range(1, n_lines):
             line, before = &lines[i, 0], &lines[i - 1, 0]
             word = last = line[FIRST]
@@ -381,6 +272,11 @@ cdef class SentenceLoop:
             if room > WIDEST_WRAP or line[BLANK] or (fits and not goes_on) or indented:
                 begins[word] = 1
         return 0
+
+
+cdef int smaller(const void* one, const void* other) noexcept nogil:
+    cdef int64_t a = (<const int64_t*> one)[0], b = (<const int64_t*> other)[0]
+    return (a > b) - (a < b)
 
 
 cdef Py_ssize_t find_lines(str text, const int64_t[::1] starts, const int64_t[::1] ends,

@@ -9,6 +9,7 @@ from hashing cimport Slot, combine, find, hash_char, hash_start, mix
 
 from herdner._ext.feature_tables cimport WordTable
 from herdner._ext.spellings cimport Spelling, Spellings
+from herdner._ext.strings cimport Strings
 
 cdef extern from "Python.h":
     bint Py_UNICODE_ISUPPER(Py_UCS4) nogil
@@ -32,7 +33,7 @@ cdef str plain_form(str word):
 cdef class TypeStore:
     def __cinit__(self, Py_ssize_t capacity, Py_ssize_t sum_width):
         cdef Py_ssize_t n_chunks = capacity // CHUNK + 1
-        self.ids, self.groups, self.spellings = {}, {}, Spellings()
+        self.ids, self.groups, self.spellings = Strings(), {}, Spellings()
         self.n_types, self.capacity, self.sum_width = 0, capacity, sum_width
         self.records = <TypeRecord**> PyMem_RawCalloc(n_chunks, sizeof(void*))
         self.sums = <double**> PyMem_RawCalloc(n_chunks, sizeof(void*))

@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t
 
 from herdner._ext.feature_tables cimport WordTable
 from herdner._ext.spellings cimport Spelling, Spellings
+from herdner._ext.strings cimport Strings
 
 cdef enum:
     MAX_AFFIX = 5       # prefixes and suffixes of 1 to 5 letters
@@ -45,7 +46,8 @@ cdef enum:
 cdef class TypeStore:
     """Records of the words met so far, and ``sum_width`` numbers for each that the caller fills. It only grows, and
     records stay where they are."""
-    cdef dict ids, groups
+    cdef Strings ids   # what loops find is the number + 1
+    cdef dict groups
     cdef Spellings spellings
     cdef TypeRecord** records
     cdef Spelling** letters  # by themselves, as features do not read them

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.text import Runs, Splits
+from herdner._ext.strings import Strings
+from herdner._ext.text import Runs
 from herdner.text.document import Document
 from herdner.text.sentences import ENGLISH, SentenceRules
 from herdner.text.splitting import Splitter, english, spacy_rules
@@ -82,9 +83,9 @@ class Tokenizer:
     def __init__(self, settings: TokenizerSettings | None = None, *, cache_characters: int = 2_000_000) -> None:
         self.settings = settings or TokenizerSettings()
         self._cache_characters = cache_characters
-        self._splits = Splits()
+        self._splits = Strings()
         self._cached_characters = 0
-        self._lock = Lock()  # held while new words are split, so that each is split and counted once
+        self._lock = Lock()  # held while words are looked up and split, so that each is split and counted once
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.settings, self._cache_characters)
@@ -107,18 +108,17 @@ class Tokenizer:
         return self._placed([text])[0][0]
 
     def _placed(self, texts: list[str]) -> list[tuple[list[str], NDArray[np.int64], NDArray[np.int64]]]:
-        runs = Runs(texts, self._splits)
-        if unknown := runs.unknown():
-            with self._lock:
+        with self._lock:
+            runs = Runs(texts, self._splits)
+            if unknown := runs.unknown():
                 self._learn(unknown, runs)
                 if self._cached_characters > self._cache_characters:
-                    # Other threads may be reading the old ones.
-                    self._splits, self._cached_characters = Splits(), 0
+                    self._splits, self._cached_characters = Strings(), 0
         return runs.placed()
 
     def _learn(self, words: Iterable[str], runs: Runs) -> None:
         """Keeps the parts of each of them; long ones are split piece by piece and stay among these runs."""
-        parts = runs.splits.parts
+        parts = runs.splits.values
         for word in words:
             if len(word) > LONGEST_RUN:
                 pieces = PIECE.findall(word)

@@ -1,0 +1,92 @@
+# cython: language_level=3
+"""What is known of strings, which loops look up without the interpreter. text.pyx and features.pyx use it."""
+
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+
+from hashing cimport hash_char, hash_start, mix
+
+cdef enum:
+    MOST_PROBES = 32   # slots that a look-up tries, so that whoever chooses the strings cannot make it slow
+
+
+cdef class Strings:
+    def __cinit__(self):
+        self.values = {}
+        self.grow(1 << 10)
+
+    def __dealloc__(self):
+        PyMem_RawFree(self.slots)
+
+    def add(self, str word not None, value not None):
+        """Another string; what loops find is a pointer to its value."""
+        self.enter(word, value, <void*> value)
+
+    cdef int enter(self, str word, value, void* found) except -1:
+        """Another string, and what loops find of it."""
+        if 2 * len(self.values) > <Py_ssize_t> self.mask:
+            self.grow(2 * (self.mask + 1))
+        self.values[word] = value
+        self.fill(Slot(<PyObject*> word, found, hash_of(<PyObject*> word)))
+        return 0
+
+    cdef int grow(self, uint64_t n_slots) except -1:
+        cdef Slot* old = self.slots
+        cdef uint64_t i, n_old = 0 if old == NULL else self.mask + 1
+        cdef Slot* slots = <Slot*> PyMem_RawCalloc(n_slots, sizeof(Slot))
+        if slots == NULL:
+            raise MemoryError("no memory for what is known of words")
+        self.slots, self.mask = slots, n_slots - 1
+        for i in range(n_old):
+            if old[i].word != NULL:
+                self.fill(old[i])
+        PyMem_RawFree(old)
+        return 0
+
+    cdef void fill(self, Slot entry) noexcept nogil:
+        """Without effect where too many slots are taken."""
+        cdef uint64_t i
+        for i in range(MOST_PROBES):
+            if self.slots[(entry.hash + i) & self.mask].word == NULL:
+                self.slots[(entry.hash + i) & self.mask] = entry
+                return
+
+    cdef void* find(self, int kind, void* data, Py_ssize_t begin, Py_ssize_t end, uint64_t hash) noexcept nogil:
+        """What there is of these characters, whose hash the caller knows; NULL: ask ``values``."""
+        cdef const Slot* slot
+        cdef uint64_t i
+        for i in range(MOST_PROBES):
+            slot = &self.slots[(hash + i) & self.mask]
+            if slot.word == NULL:
+                break
+            if slot.hash == hash and is_word(slot.word, kind, data, begin, end):
+                return slot.value
+        return NULL
+
+    cdef void* find_word(self, PyObject* word) noexcept nogil:
+        return self.find(kind_of(word), data_of(word), 0, length_of(word), hash_of(word))
+
+
+cdef bint is_word(PyObject* word, int kind, void* data, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int own = kind_of(word)
+    cdef void* characters = data_of(word)
+    if length_of(word) != end - begin:
+        return False
+    if characters == data:
+        return True
+    for i in range(end - begin):
+        if read(own, characters, i) != read(kind, data, begin + i):
+            return False
+    return True
+
+
+cdef uint64_t hash_of(PyObject* word) noexcept nogil:
+    cdef uint64_t found = hash_start()
+    cdef Py_ssize_t i
+    cdef int kind = kind_of(word)
+    cdef void* data = data_of(word)
+    for i in range(length_of(word)):
+        found = hash_char(found, read(kind, data, i))
+    return mix(found)
