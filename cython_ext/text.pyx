@@ -117,8 +117,8 @@ cdef class Runs:
             k = 0
             for run in range(first, self.views[i].end):
                 begin = self.at[run].begin
-                while begin < self.at[run].end:
-                    part = <str> tokens[k]
+                parts = self.parts_of(i, &self.at[run])
+                for part in parts:
                     starts[k] = begin
                     begin += PyUnicode_GET_LENGTH(part)
                     ends[k] = begin
