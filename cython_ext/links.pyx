@@ -154,9 +154,8 @@ def same_words(Spelled said not None, sentence_offsets, documents, Py_ssize_t mi
 
 
 cdef enum:
-    NAME = 1        # what a token is for `company_runs`
-    DESIGNATOR = 2
-    START = 4       # of a sentence
+    NAME = 1    # what a token is for `company_runs`: of a name, and no designator
+    START = 2   # of a sentence
 
 
 def company_runs(names, list tokens not None, sentence_offsets, frozenset designators not None):
@@ -170,16 +169,13 @@ def company_runs(names, list tokens not None, sentence_offsets, frozenset design
     cdef tuple run
     cdef bytearray kinds = bytearray(n + 1)
     cdef unsigned char[::1] kind = kinds
-    for token in range(n):
-        if tokens[token] in designators:
-            kind[token] = DESIGNATOR
     for token in names:
-        kind[token] |= NAME
+        kind[token] = NAME if tokens[token] not in designators else 0
     for s in range(borders.shape[0]):
         kind[borders[s]] |= START
     token = 0
     while token < n:
-        if kind[token] & (NAME | DESIGNATOR) != NAME:
+        if not kind[token] & NAME:
             token += 1
             continue
         begin = token
@@ -189,7 +185,7 @@ def company_runs(names, list tokens not None, sentence_offsets, frozenset design
         after = token
         if not kind[after] & START and tokens[after] in (",", "&"):
             after += 1
-        designated = kind[after] & (DESIGNATOR | START) == DESIGNATOR
+        designated = not kind[after] & START and tokens[after] in designators
         runs.append((begin, token, designated))
         if kind[begin] & START and token > begin + 1:
             runs.append((begin + 1, token, designated))
