@@ -26,11 +26,10 @@ cdef enum:
     WIDEST_WRAP = 100  # texts with lines of more characters are not wrapped: each line is a block
     # what is known of a line that holds a token
     FIRST = 0          # its first token
-    BEGIN = 1          # its first character
-    INDENT = 2         # the characters before its first token
-    WIDTH = 3          # those up to the end of its last token
-    BLANK = 4          # a line without tokens comes before it
-    N_COLUMNS = 5
+    INDENT = 1         # the characters before its first token
+    WIDTH = 2          # those up to the end of its last token
+    BLANK = 3          # a line without tokens comes before it
+    N_COLUMNS = 4
 
 
 ctypedef struct Run:
@@ -282,11 +281,11 @@ cdef int smaller(const void* one, const void* other) noexcept nogil:
 cdef Py_ssize_t find_lines(str text, const int64_t[::1] starts, const int64_t[::1] ends,
                            int64_t[:, ::1] lines) noexcept:
     """Fills a row for each line that holds a token; their number."""
-    cdef Py_ssize_t n = PyUnicode_GET_LENGTH(text), token, i = 0, begin = 0, n_lines = 0, n_breaks
+    cdef Py_ssize_t n = PyUnicode_GET_LENGTH(text), token = 0, i = 0, begin = 0, n_lines = 0, n_breaks
     cdef int kind = PyUnicode_KIND(text)
     cdef void* data = PyUnicode_DATA(text)
     cdef Py_UCS4 char
-    for token in range(starts.shape[0]):
+    while token < starts.shape[0]:
         n_breaks = 0
         while i < starts[token]:
             char = PyUnicode_READ(kind, data, i)
@@ -295,16 +294,19 @@ cdef Py_ssize_t find_lines(str text, const int64_t[::1] starts, const int64_t[::
             if is_break(char) and not (char == u"\r" and i < n and PyUnicode_READ(kind, data, i) == u"\n"):
                 begin = i
                 n_breaks += 1
-        if n_breaks or not token:
-            lines[n_lines, FIRST], lines[n_lines, BLANK] = token, n_breaks > 1
-            lines[n_lines, BEGIN], lines[n_lines, INDENT] = begin, starts[token] - begin
-            n_lines += 1
-        lines[n_lines - 1, WIDTH] = ends[token] - lines[n_lines - 1, BEGIN]
+        lines[n_lines, FIRST], lines[n_lines, BLANK] = token, n_breaks > 1
+        lines[n_lines, INDENT] = starts[token] - begin
+        while i < n and not is_break(PyUnicode_READ(kind, data, i)):
+            i += 1
+        while token < starts.shape[0] and starts[token] <= i:
+            token += 1
+        lines[n_lines, WIDTH] = ends[token - 1] - begin
+        n_lines += 1
     return n_lines
 
 
 cdef inline bint is_break(Py_UCS4 char) noexcept nogil:
-    return u"\n" <= char <= u"\r" or char == 0x85 or char == 0x2028 or char == 0x2029
+    return char <= u"\r" and char >= u"\n" or char >= 0x85 and (char == 0x85 or char == 0x2028 or char == 0x2029)
 
 
 cdef inline bint goes_on_after(Py_UCS4 char) noexcept nogil:
