@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from herdner._ext.strings import Strings
 from herdner.base.arrays import Int64s

@@ -40,7 +40,8 @@ class BatchTagger:
             return [failure]
         try:
             cut = iter(self.tokenizer.together([source for source in sources if isinstance(source, str)]))
-            documents, known = [next(cut) if isinstance(s, str) else with_tokens(s, self.tokenizer) for s in sources], ()
+            documents = [next(cut) if isinstance(each, str) else with_tokens(each, self.tokenizer) for each in sources]
+            known = ()
             if self.finder is not None:
                 pairs = zip(documents, sources, strict=True)
                 known = [self.finder(document, own_tokens=document is not source) for document, source in pairs]

@@ -1,7 +1,7 @@
 """Text to tokens with character offsets: spaCy's rules, applied once per distinct word.
 
 Every run of characters between white space is split on its own, so the split of a run is worked out once and kept;
-repeated runs cost a dictionary look-up, a tenth of the time of calling spaCy on the whole text. The rules are those of
+repeated runs cost a look-up, a tenth of the time of calling spaCy on the whole text. The rules are those of
 ``spacy.blank(language)`` with the additions below. The cache is emptied when it is full, so memory does not grow with
 the stream.
 """

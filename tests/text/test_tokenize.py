@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from functools import partial
-from itertools import pairwise
+from itertools import count, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from quick import examples
 
+from herdner._ext.hashing import hash_string
 from herdner.text.document import Document
 from herdner.text.sentences import CLOSERS, ENDS, ENGLISH, OPENERS, SentenceRules
 from herdner.text.tokenize import INFIXES, LONGEST_RUN, PREFIXES, SUFFIXES, Tokenizer, TokenizerSettings
@@ -382,6 +383,19 @@ def test_documents_streams() -> None:
         raise AssertionError("read ahead")
 
     assert list(next(TOKENIZER.documents(texts())).tokens) == ["One", "."]
+
+
+def test_words_that_all_want_one_place_in_the_table_are_found() -> None:
+    """More of them than a look-up tries."""
+    words = list(islice((word for word in map("w{}".format, count()) if not hash_string(word) % 1024), 100))
+    tokenizer = Tokenizer()
+    assert all(tokenizer.tokens(" ".join(words)) == words for _ in range(2))
+
+
+@given(st.lists(ANY_TEXT | NEWS_TEXT))
+def test_texts_together_are_cut_as_each_alone(texts: list[str]) -> None:
+    alone = list(map(Tokenizer(), texts))
+    assert all(tokenizer.together(texts) == alone for tokenizer in (TOKENIZER, FORGETFUL))
 
 
 def test_a_cache_that_fills_within_a_text_keeps_the_words_of_that_text() -> None:
