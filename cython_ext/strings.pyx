@@ -24,7 +24,9 @@ cdef class Strings:
         self.enter(word, value, <void*> value)
 
     cdef int enter(self, str word, value, void* found) except -1:
-        """Another string, and what loops find of it."""
+        """Another string, and what loops find of it. A known one stays as it is, as loops may have found it."""
+        if word in self.values:
+            return 0
         if 2 * len(self.values) > <Py_ssize_t> self.mask:
             self.grow(2 * (self.mask + 1))
         self.values[word] = value

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from itertools import chain
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,7 @@ class Tokenizer:
         self._cache_characters = cache_characters
         self._splits = Strings()
         self._cached_characters = 0
-        self._lock = Lock()  # held while words are looked up and split, so that each is split and counted once
+        self._lock = RLock()  # held while words are looked up and split; a handler of signals may tag meanwhile
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.settings, self._cache_characters)

@@ -8,6 +8,7 @@ import json
 import math
 import pickle
 import re
+import signal
 import string
 import subprocess
 import sys
@@ -403,3 +404,26 @@ def test_a_cache_that_fills_within_a_text_keeps_the_words_of_that_text() -> None
     tokenizer.tokens("It was known.")
     text = "It was " + " ".join(f"new{i}" for i in range(60)) + " " + "ab," * 200 + " known."
     assert tokenizer.tokens(text) == Tokenizer().tokens(text)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+def test_a_handler_of_signals_may_use_the_tokenizer_that_it_interrupts() -> None:
+    tokenizer, calls = Tokenizer(), count()
+    text = "Ada Lovelace met Charles Babbage in London."
+
+    def handler(*_: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        number = next(calls)
+        assert tokenizer.tokens(f"{text} handled{number}") == [*words, f"handled{number}"]
+        signal.setitimer(signal.ITIMER_REAL, 1e-4)
+
+    words = tokenizer.tokens(text)
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 1e-4)
+    try:
+        for i in range(3000):
+            assert tokenizer.tokens(f"{text} word{i}") == [*words, f"word{i}"]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert next(calls)
