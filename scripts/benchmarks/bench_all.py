@@ -116,7 +116,7 @@ def figures() -> Iterator[Figure]:
         yield Figure(f"default record over none: {loop}", "kernels", recorded(loop), "times")
     for loop in ("random graph, Gibbs", "random graph, circular DHG(16)"):
         yield Figure(f"{loop}, an update", "kernels", in_exps(loop), "exps")
-    for loop in ("Gibbs", "annealed", "herded, one bin", "herded, blanket"):
+    for loop in ("Gibbs", "annealed", "herded, one bin", "herded, blanket", "circular DHG(16)"):
         yield Figure(f"skip chain of 9 labels, {loop}, an update", "kernels", in_exps(f"skip chain, {loop}"), "exps")
 
 

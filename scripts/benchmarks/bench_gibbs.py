@@ -174,6 +174,7 @@ def skip_rows(effort: Effort) -> list[Row]:
         "skip chain, annealed": (annealed_gibbs(), 10.0),
         "skip chain, herded, one bin": (herded_gibbs(sharing=bins(1)), 10.0),
         "skip chain, herded, blanket": (herded_gibbs(), 10.0),
+        "skip chain, circular DHG(16)": (circular_dhg(), 18.0),
     }
     plans = {name: (plan, graph) for name, (plan, _) in cases.items()}
     found = measured(plans, replace(effort, updates=effort.updates // 20))
