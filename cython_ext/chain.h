@@ -169,29 +169,7 @@ static ALWAYS_INLINE int chain_exponent(double number, double *factor) {
      _mm256_storeu_pd((rows)[(l) + 4] + (j), _mm512_extractf64x4_pd(v, 1)))
 #include "chain_exp.h"
 #include "chain_lanes.h"
-#undef NAME
-#undef TARGET
-#undef VEC
-#undef LANES
-#undef LOAD
-#undef STORE
-#undef SPLAT
-#undef ADD
-#undef SUB
-#undef MUL
-#undef DIV
-#undef MAX
-#undef MIN
-#undef WHERE_MORE
-#undef TIMES_POWER
-#undef EXPONENT
-#undef INVERSE_POWER
-#undef LOWS
-#undef HIGHS
-#undef FIRST_PAIRS
-#undef LAST_PAIRS
-#undef LOAD_FOURS
-#undef STORE_FOURS
+#include "chain_undef.h"
 
 #define NAME(x) x##_avx2
 #define TARGET __attribute__((target("avx2")))
@@ -225,30 +203,7 @@ static ALWAYS_INLINE int chain_exponent(double number, double *factor) {
 #define STORE_FOURS(rows, l, j, v) STORE((rows)[l] + (j), v)
 #include "chain_target.h"
 #include "chain_lanes.h"
-#undef NAME
-#undef TARGET
-#undef VEC
-#undef LANES
-#undef LOAD
-#undef STORE
-#undef SPLAT
-#undef ADD
-#undef SUB
-#undef MUL
-#undef DIV
-#undef MAX
-#undef MIN
-#undef WHERE_MORE
-#undef SAME
-#undef TIMES_POWER
-#undef EXPONENT
-#undef INVERSE_POWER
-#undef LOWS
-#undef HIGHS
-#undef FIRST_PAIRS
-#undef LAST_PAIRS
-#undef LOAD_FOURS
-#undef STORE_FOURS
+#include "chain_undef.h"
 
 #define LANES 2
 #define VEC __m128d

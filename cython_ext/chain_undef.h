@@ -1,0 +1,25 @@
+/* Takes back what chain.h has defined for one instruction set. */
+#undef NAME
+#undef TARGET
+#undef VEC
+#undef LANES
+#undef LOAD
+#undef STORE
+#undef SPLAT
+#undef ADD
+#undef SUB
+#undef MUL
+#undef DIV
+#undef MAX
+#undef MIN
+#undef WHERE_MORE
+#undef TIMES_POWER
+#undef EXPONENT
+#undef INVERSE_POWER
+#undef LOWS
+#undef HIGHS
+#undef FIRST_PAIRS
+#undef LAST_PAIRS
+#undef LOAD_FOURS
+#undef STORE_FOURS
+#undef SAME
