@@ -143,3 +143,24 @@ def test_faults_are_one_line(call, message):
     with pytest.raises(ValueError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@examples(100)
+@given(st.integers(2, 12), st.integers(0, 2**32 - 1))
+def test_no_weight_leaves_its_bound_whatever_the_probabilities(n, seed):
+    """The sum of the k largest weights is at most 3k(n - k)/2 above k times their mean: packed weights rely on it."""
+    rng, weights, bounds = np.random.default_rng(seed), np.zeros(n), 1.5 * np.arange(n) * (n - np.arange(n))
+    for _ in range(300):
+        p = np.where(rng.random(n) < rng.random(), rng.exponential(size=n), 0.0)
+        if rng.random() < 0.7:  # against it: a part in p for the largest of the smaller ones, which are chosen
+            ranks = np.argsort(-weights)
+            p = np.zeros(n)
+            p[ranks[rng.integers(0, n - 1) :][:2]] = 1.0, rng.choice([1e-9, 0.5, 1.0])
+        if not p.any():
+            continue
+        p /= p.sum()
+        chosen = np.argmax(np.where(p > 0, weights + p, -np.inf))
+        weights += p
+        weights[chosen] -= 1
+        sums = np.concatenate([[0.0], np.cumsum(np.sort(weights)[::-1])])
+        assert (sums[:n] <= bounds + 1e-9).all()

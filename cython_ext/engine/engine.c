@@ -51,8 +51,10 @@ engine *engine_new(int64_t n_groups) {
 void engine_free(engine *e) {
     if (!e) return;
     for (int64_t k = 0; e->tables && k < e->n_tables; k++) weight_table_free(&e->tables[k]);
+    for (int64_t k = 0; e->memos && k < e->n_tables; k++) memo_free(&e->memos[k]);
     for (int64_t k = 0; e->threads && k < e->setup.n_threads; k++) free(e->threads[k].w.w);
     free(e->tables);
+    free(e->memos);
     free(e->threads);
     free(e->blocks.heated);
     free(e->blocks.filter);
@@ -115,6 +117,8 @@ static void begin_sampler(engine *e) {
     s->conditional_counts = e->arrays.conditional_counts;
     s->factors = (int)e->setup.factors;
     s->follow = e->r.options.follows && s->x == s->y && !e->blocks.first;
+    s->remembers = s->w.hashed && s->w.key_starts && e->setup.loop == LOOP_LABELS && s->m.c.widths[0] <= MEMO_LABELS &&
+                   (s->w.draw == DRAW_BLANKET || s->w.draw == DRAW_BINS);
     s->most_bytes = s->plan.weight_memory / (e->n_tables > 1 ? e->n_tables : 1);
     e->all_two = e->setup.loop == LOOP_GRID || e->setup.loop == LOOP_TWO;
     e->step = e->loops->choose(e->setup.loop, s->w.draw);
@@ -131,12 +135,16 @@ static int64_t allocate(engine *e) {
         if (e->s.m.c.widths[i] > widest) widest = e->s.m.c.widths[i];
     e->n_tables = !e->s.w.hashed ? 0 : own ? n_shards : 1;
     e->tables = calloc(e->n_tables + 1, sizeof(weight_table));
+    e->memos = calloc(e->n_tables + 1, sizeof(memo));
     e->turns = malloc((n_shards + 1) * sizeof(turns));
     if (e->arrays.counts) e->few = calloc(e->arrays.n_counts + 1, 1);
     e->threads = calloc(n_threads, sizeof(thread_state));
-    if (!e->tables || !e->turns || !e->threads || (e->arrays.counts && !e->few)) return NO_MEMORY;
+    if (!e->tables || !e->memos || !e->turns || !e->threads || (e->arrays.counts && !e->few)) return NO_MEMORY;
     for (int64_t k = 0; k < n_shards; k++) e->turns[k] = NO_TURNS;
-    for (int64_t k = 0; k < e->n_tables; k++) e->tables[k].words = e->s.w.words;
+    for (int64_t k = 0; k < e->n_tables; k++) {
+        e->tables[k].words = e->s.w.words;
+        e->memos[k].numbers.words = 1;
+    }
     for (int64_t k = 0; k < n_threads; k++) {
         worker *w = &e->threads[k].w;
         e->threads[k].block = e->threads[k].order_block = -1;

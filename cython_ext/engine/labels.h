@@ -3,6 +3,7 @@
 #ifndef HERDNER_LABELS_H
 #define HERDNER_LABELS_H
 
+#include "blanket_memo.h"
 #include "keys.h"
 #include "slots.h"
 
@@ -29,10 +30,10 @@ static int start_labels(double *weights, const double *p, int n, int circular, i
     return chosen;
 }
 
-/* The label of the largest weight among those of positive p, ties to the smallest; p is added to all weights, and 1 taken
- * from the one chosen. width: n rounded up to a multiple of 4; p is 0 above n. */
-static ALWAYS_INLINE int herd_labels(double *restrict weights, const double *restrict p, int width,
-                                     const int circular, const double bound, int drawn, double *restrict decides) {
+/* The label of the largest weight among those of positive p, ties to the smallest; p is added to all weights, and 1 is to
+ * be taken from the one chosen. width: n rounded up to a multiple of 4; p is 0 above n. */
+static ALWAYS_INLINE int add_and_choose(double *restrict weights, const double *restrict p, int width,
+                                        const int circular, const double bound, int drawn, double *restrict decides) {
     quad tops = QUAD(-INFINITY);
     for (int k = 0; k < width; k += 4) {
         quad w, q, d;
@@ -59,7 +60,6 @@ static ALWAYS_INLINE int herd_labels(double *restrict weights, const double *res
         if (bits) x = from + __builtin_ctzll(bits);
     }
     if (bound > 0.0 && tops[0] <= bound * ONE) x = drawn;
-    weights[x] -= ONE;
     return x;
 }
 
@@ -134,19 +134,47 @@ static inline int pick_fixed(const double *p, int n, double u) {
     return x;
 }
 
+/* The same for new weights. */
+static ALWAYS_INLINE int start_and_choose(double *weights, const double *p, int n, int width, const int circular,
+                                          const double bound, int drawn, uint64_t start) {
+    const int x = start_labels(weights, p, n, circular, bound > 0.0, drawn, start);
+    for (int k = 0; k < n; k++) weights[k] += p[k];
+    for (int k = n; k < width; k++) weights[k] = 0.0;
+    return x;
+}
+
 /* Herds with the weights of a key, whose start may be due; `place`: where they stand in a dense table. */
 static ALWAYS_INLINE int herd_key(const sampler *s, worker *w, int64_t i, uint64_t key, uint64_t place, const double *p,
                                   double *decides, int n, int width, const int circular, const double bound, int drawn) {
     double *slot = signed_slot(s, w, i, key, place);
     if (!slot) return s->x[i];
-    if (is_unborn(slot)) {
-        const int x = start_labels(slot, p, n, circular, bound > 0.0, drawn, mix_pair(s->weight_key, i, key));
-        for (int k = 0; k < n; k++) slot[k] += p[k];
-        for (int k = n; k < width; k++) slot[k] = 0.0;
-        slot[x] -= ONE;
-        return x;
+    const int x = is_unborn(slot) ? start_and_choose(slot, p, n, width, circular, bound, drawn, mix_pair(s->weight_key, i, key))
+                                  : add_and_choose(slot, p, width, circular, bound, drawn, decides);
+    slot[x] -= ONE;
+    return x;
+}
+
+/* The same in the circular form, with weights that a memo holds. */
+static ALWAYS_INLINE int herd_remembered(const sampler *s, worker *w, int64_t i, const double *p, double *decides, int n,
+                                         int width, const int draw) {
+    double weights[MEMO_LABELS];
+    int x, unborn = 0;
+    uint64_t key = 0;
+    packed_row *row = remembered(s, w->memo, i);
+    if (!row) {
+        key = draw == DRAW_BLANKET ? blanket_key(s, i, s->x) : labels_bin(s, p, n);
+        row = remember(s, w, i, key, &unborn);
     }
-    return herd_labels(slot, p, width, circular, bound, drawn, decides);
+    if (!row) return s->x[i];
+    if (unborn) {
+        x = start_and_choose(weights, p, n, width, 1, 0.0, 0, mix_pair(s->weight_key, i, key));
+    } else {
+        unpack(row, weights, width);
+        x = add_and_choose(weights, p, width, 1, 0.0, 0, decides);
+    }
+    pack(weights, row, width);
+    row->high[x]--; /* 1, without waiting for what was just written */
+    return x;
 }
 
 static int draw_labels_any(const sampler *s, worker *w, int64_t i, quad total, int n, int width, double u) {
@@ -177,6 +205,8 @@ static ALWAYS_INLINE int draw_labels(const sampler *s, worker *k, int64_t i, con
         return pick(w, scratch, width, all, u);
     }
     fixed_labels_p(w, total, scratch, width);
+    if (draw != DRAW_SUM && width <= MEMO_LABELS && is_remembered(s, i))
+        return herd_remembered(s, k, i, scratch, decides, n, width, draw);
     const uint64_t key = draw == DRAW_BLANKET ? blanket_key(s, i, s->x) : draw == DRAW_SUM ? sum_key(s, i, s->x)
                                               : labels_bin(s, scratch, n);
     const uint64_t place = draw == DRAW_BLANKET ? blanket_place(s, i, s->x, 1) : key;
@@ -228,9 +258,15 @@ static ALWAYS_INLINE int update_labels(const sampler *s, worker *w, int64_t i, d
         const int64_t unknown = s->x == s->y ? 0 : -1; /* Jacobi: others keep their old labels */                      \
         int64_t last = -1;                                                                                             \
         int x = 0;                                                                                                     \
+        uint64_t lines[AHEAD_LINES] = {0}; /* of the updates ahead */                                                  \
         EACH_VARIABLE {                                                                                                \
             if (DRAW == DRAW_BLANKET && j + AHEAD_LABELS < n)                                                          \
                 fetch_blanket(s_, order ? order[j + AHEAD_LABELS] : i + AHEAD_LABELS);                                 \
+            if ((DRAW == DRAW_BLANKET || DRAW == DRAW_BINS) && s_->remembers) {                                        \
+                const int64_t k = j + AHEAD_LINES;                                                                     \
+                lines[k % AHEAD_LINES] = k < n ? fetch_line(s_, w->memo, order ? order[k] : first + k) : 0;            \
+                fetch_rows(w->memo, lines[(j + AHEAD_ROWS) % AHEAD_LINES]);                                            \
+            }                                                                                                          \
             switch (width) {                                                                                           \
                 case 4: x = update_labels(s_, w, i, u[j], n_labels, 4, DRAW, last, x); break;                          \
                 case 8: x = update_labels(s_, w, i, u[j], n_labels, 8, DRAW, last, x); break;                          \

@@ -60,6 +60,7 @@ struct engine {
     const double *driving; /* uniform numbers from elsewhere: of update `driving_from` and later; or NULL */
     int64_t driving_from;
     weight_table *tables;  /* [n_tables], position / SHARD each; one alone where positions do not own variables */
+    memo *memos;           /* likewise */
     int64_t n_tables;
     turns *turns;          /* [shards] */
     uint8_t *few;          /* counts of the latest sweeps, not yet in arrays.counts; or NULL */
@@ -96,7 +97,10 @@ static ALWAYS_INLINE piece next_piece(engine *e, thread_state *t, int64_t from, 
         }
         p.order = t->order + at;
     }
-    if (e->n_tables) t->w.table = e->tables + (e->n_tables > 1 ? shard : 0);
+    if (e->n_tables) {
+        t->w.table = e->tables + (e->n_tables > 1 ? shard : 0);
+        t->w.memo = e->memos + (e->n_tables > 1 ? shard : 0);
+    }
     t->w.turns = e->turns + shard; /* goes on where it stood, so that the product is the same however the run is cut */
     return p;
 }

@@ -2,8 +2,8 @@
 #ifndef HERDNER_SAMPLER_H
 #define HERDNER_SAMPLER_H
 
+#include "memo.h"
 #include "turns.h"
-#include "weight_table.h"
 
 /* Probabilities and herding weights are whole multiples of 1 / ONE, so that every sum of them is exact. */
 #define ONE 4294967296.0
@@ -22,6 +22,7 @@ typedef struct {
     const uint8_t *independent; /* which BATCHes of variables have no neighbours among themselves; or NULL */
     double *conditional_sums;   /* Rao-Blackwell: in the layout of the unary rows; may be NULL */
     uint32_t *conditional_counts; /* [V]: how many conditionals were added */
+    int remembers;              /* weights by states of blankets: see blanket_memo.h */
     int follow;                 /* keep what turns of labels gain */
     int factors;                /* see `turn_many` */
 } sampler;
@@ -29,6 +30,7 @@ typedef struct {
 typedef struct {
     turns *turns;               /* of the present shard in this sweep */
     weight_table *table;
+    memo *memo;
     int64_t fault, faulty;      /* 0, or one of the negative codes; then `faulty` is the variable */
     double *w, *cumulative, *p; /* scratch of the widest row */
 } worker;

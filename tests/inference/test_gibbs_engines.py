@@ -40,11 +40,12 @@ def instructions() -> list[str]:
 
 @pytest.mark.parametrize("kind", ["grid", "two", "labels", "any"])
 @pytest.mark.parametrize("sharing", [None, blanket(), neighbour_sum(), bins(1), bins(16), random_bins(8)], ids=str)
-def test_instruction_sets_agree(kind, sharing) -> None:
+@pytest.mark.parametrize("annealing", [None, linear(0.2, 1.5)], ids=["steady", "annealed"])
+def test_instruction_sets_agree(kind, sharing, annealing) -> None:
     graph = compile_tables(graphs()[kind])
     if sharing == neighbour_sum() and kind in ("two", "any"):
         pytest.skip("the sum of the neighbours needs equal couplings")
-    plan = Gibbs(20, sharing=sharing, annealing=linear(0.2, 1.5), record=Record(rao_blackwell=True, trace=True))
+    plan = Gibbs(20, sharing=sharing, annealing=annealing, record=Record(rao_blackwell=True, trace=True))
     setup = Setup.of(plan, graph)
     runs = [
         Run(setup, np.zeros(len(graph.sizes), np.uint16), np.arange(4, dtype=np.uint64), instructions=most)

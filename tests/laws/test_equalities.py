@@ -152,6 +152,32 @@ def test_hashed_weights_are_the_dense_ones(family, sharing, memory, dense):
     assert_equal_runs(signed, replace(signed, weight_memory=memory), graph)
 
 
+def linked_chain(n: int = 240, n_labels: int = 9) -> FactorGraph:
+    """A chain with names of four occurrences, all pairs of which are joined, and one variable of ten neighbours."""
+    rng, nodes = np.random.default_rng(3), np.arange(n, dtype=np.int32)
+    names = rng.permutation(nodes[20:])[: n // 10 * 4].reshape(-1, 4)
+    pairs = [nodes[:-1], nodes[1:]], *names[:, np.transpose(np.triu_indices(4, 1))].reshape(-1, 2).T[None]
+    hub = np.stack([np.zeros(9, np.int32), nodes[3:12]])
+    return FactorGraph(
+        np.full(n, n_labels),
+        [
+            TableFactors(nodes[:, None], rng.normal(size=(n, n_labels))),
+            *(TableFactors(np.transpose(p), rng.normal(size=(1, n_labels, n_labels))) for p in (*pairs, hub)),
+        ],
+    )
+
+
+@pytest.mark.parametrize("scan", [systematic(), random_scan(), checkerboard(), jacobi()], ids=str)
+@pytest.mark.parametrize("sharing", [blanket(), bins(6), bins(16)], ids=str)
+def test_weights_found_by_the_state_of_the_blanket_are_those_of_its_key(sharing, scan):
+    graph = linked_chain()
+    plan = herded_gibbs(80, sharing=sharing, scan=scan, record=RECORD)
+    assert (loop(plan, graph), layout(plan, graph)) == ("labels", "hashed")
+    assert_equal_runs(plan, replace(plan, loop="general"), graph)
+    if scan == checkerboard():
+        assert_equal_runs(plan, replace(plan, n_threads=3), graph)
+
+
 @pytest.mark.parametrize("family", sorted(EQUAL))
 def test_presets_are_their_plans(family):
     graph, plan = FAMILIES[family], Gibbs(30, record=RECORD)

@@ -25,7 +25,8 @@ _DENSE_SIGNED = 8  # signed weights are dense up to this part of the memory: a h
 class Weights:
     """Which weight an update uses and where it lives; the engine reads it by these names (engine/fields.h).
 
-    The key of variable i is made of the labels of ``key_members[key_starts[i]:key_starts[i + 1]]``, in rising order.
+    The key of variable i is made of the labels of ``key_members[key_starts[i]:key_starts[i + 1]]``, in rising order;
+    of bins, these labels and nothing else decide it.
     Complete sharing: the sum of ``place * label`` over all other variables. Bins of more than two labels: the sum of
     ``bin_places * bin`` over the labels. The first key of each variable is ``weights_at`` or, where that is None, i *
     ``n_keys``.
@@ -83,6 +84,9 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
     if kind == "bins" or kind == "random-bins":
         bits = _bin_bits(n_bins, kind, sizes[:1] if all_two else sizes)
         keys = Weights() if all_two else Weights(bin_places=_bin_places(n_bins, int(sizes.max())))
+        if loop == "labels" and kind == "bins" and plan.annealing is None:
+            starts, members = compiled.conditionals.blankets
+            keys = replace(keys, key_starts=starts, key_members=members)
     elif kind == "complete":
         bits, keys = _complete_keys(sizes)
     elif isinstance(form, GridForm):
