@@ -55,6 +55,7 @@ void engine_free(engine *e) {
     for (int64_t k = 0; e->threads && k < e->setup.n_threads; k++) free(e->threads[k].w.w);
     free(e->tables);
     free(e->memos);
+    free(e->places);
     free(e->threads);
     free(e->blocks.heated);
     free(e->blocks.filter);
@@ -117,8 +118,6 @@ static void begin_sampler(engine *e) {
     s->conditional_counts = e->arrays.conditional_counts;
     s->factors = (int)e->setup.factors;
     s->follow = e->r.options.follows && s->x == s->y && !e->blocks.first;
-    s->remembers = s->w.hashed && s->w.key_starts && e->setup.loop == LOOP_LABELS && s->m.c.widths[0] <= MEMO_LABELS &&
-                   (s->w.draw == DRAW_BLANKET || s->w.draw == DRAW_BINS);
     s->most_bytes = s->plan.weight_memory / (e->n_tables > 1 ? e->n_tables : 1);
     e->all_two = e->setup.loop == LOOP_GRID || e->setup.loop == LOOP_TWO;
     e->step = e->loops->choose(e->setup.loop, s->w.draw);
@@ -139,6 +138,11 @@ static int64_t allocate(engine *e) {
     e->turns = malloc((n_shards + 1) * sizeof(turns));
     if (e->arrays.counts) e->few = calloc(e->arrays.n_counts + 1, 1);
     e->threads = calloc(n_threads, sizeof(thread_state));
+    if (e->s.w.packed && e->s.w.n_slots) {
+        e->places = calloc(e->s.w.n_slots + 1, sizeof(packed_row));
+        if (!e->places) return NO_MEMORY;
+        e->s.places = (packed_row *)(((uintptr_t)e->places + 63) & ~(uintptr_t)63); /* each in one line of the cache */
+    }
     if (!e->tables || !e->memos || !e->turns || !e->threads || (e->arrays.counts && !e->few)) return NO_MEMORY;
     for (int64_t k = 0; k < n_shards; k++) e->turns[k] = NO_TURNS;
     for (int64_t k = 0; k < e->n_tables; k++) {

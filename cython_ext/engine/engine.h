@@ -10,6 +10,7 @@
 typedef struct engine engine;
 
 enum { MOST_LABELS = 65535, MOST_COUNTED = 16 /* variables that `engine_count` takes */ };
+enum { MOST_PACKED = 12 }; /* labels of variables whose weights may be packed */
 enum { BATCH = 16 }; /* variables that the loop of pairs works on together where they are independent */
 
 /* Why a run cannot go on; 0 is none. */

@@ -55,7 +55,9 @@ enum { SHARE_COMPLETE, SHARE_BLANKET, SHARE_SUM, SHARE_BINS, SHARE_RANDOM_BINS }
     F(ARRAY, int64_t, weights_at)                                                                                      \
     F(WHOLE, int64_t, n_keys)                                                                                          \
     F(WHOLE, int64_t, words)                                                                                           \
-    F(WHOLE, int64_t, hashed)
+    F(WHOLE, int64_t, hashed)                                                                                          \
+    F(WHOLE, int64_t, packed)                                                                                          \
+    F(WHOLE, int64_t, n_slots)
 
 #define GRID_FIELDS(F) /* herdner.graph.grids.GridForm */                                                              \
     F(WHOLE, int64_t, rows)                                                                                            \

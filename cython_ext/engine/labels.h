@@ -148,22 +148,23 @@ static ALWAYS_INLINE int herd_key(const sampler *s, worker *w, int64_t i, uint64
                                   double *decides, int n, int width, const int circular, const double bound, int drawn) {
     double *slot = signed_slot(s, w, i, key, place);
     if (!slot) return s->x[i];
-    const int x = is_unborn(slot) ? start_and_choose(slot, p, n, width, circular, bound, drawn, mix_pair(s->weight_key, i, key))
+    const uint64_t start = is_unborn(slot) ? mix_pair(s->weight_key, i, key) : 0;
+    const int x = is_unborn(slot) ? start_and_choose(slot, p, n, width, circular, bound, drawn, start)
                                   : add_and_choose(slot, p, width, circular, bound, drawn, decides);
     slot[x] -= ONE;
     return x;
 }
 
-/* The same in the circular form, with weights that a memo holds. */
-static ALWAYS_INLINE int herd_remembered(const sampler *s, worker *w, int64_t i, const double *p, double *decides, int n,
-                                         int width, const int draw) {
-    double weights[MEMO_LABELS];
+/* The same in the circular form, with packed weights. */
+static ALWAYS_INLINE int herd_packed(const sampler *s, worker *w, int64_t i, const double *p, double *decides, int n,
+                                     int width, const int draw) {
+    double weights[MOST_PACKED];
     int x, unborn = 0;
     uint64_t key = 0;
-    packed_row *row = remembered(s, w->memo, i);
+    packed_row *row = known_row(s, w->memo, i, n);
     if (!row) {
         key = draw == DRAW_BLANKET ? blanket_key(s, i, s->x) : labels_bin(s, p, n);
-        row = remember(s, w, i, key, &unborn);
+        row = row_of_key(s, w, i, n, key, &unborn);
     }
     if (!row) return s->x[i];
     if (unborn) {
@@ -205,8 +206,8 @@ static ALWAYS_INLINE int draw_labels(const sampler *s, worker *k, int64_t i, con
         return pick(w, scratch, width, all, u);
     }
     fixed_labels_p(w, total, scratch, width);
-    if (draw != DRAW_SUM && width <= MEMO_LABELS && is_remembered(s, i))
-        return herd_remembered(s, k, i, scratch, decides, n, width, draw);
+    if (draw != DRAW_SUM && width <= MOST_PACKED && has_memo(s, i))
+        return herd_packed(s, k, i, scratch, decides, n, width, draw);
     const uint64_t key = draw == DRAW_BLANKET ? blanket_key(s, i, s->x) : draw == DRAW_SUM ? sum_key(s, i, s->x)
                                               : labels_bin(s, scratch, n);
     const uint64_t place = draw == DRAW_BLANKET ? blanket_place(s, i, s->x, 1) : key;
@@ -260,12 +261,13 @@ static ALWAYS_INLINE int update_labels(const sampler *s, worker *w, int64_t i, d
         int x = 0;                                                                                                     \
         uint64_t lines[AHEAD_LINES] = {0}; /* of the updates ahead */                                                  \
         EACH_VARIABLE {                                                                                                \
-            if (DRAW == DRAW_BLANKET && j + AHEAD_LABELS < n)                                                          \
+            if ((DRAW == DRAW_BLANKET || DRAW == DRAW_BINS) && s_->w.packed) {                                         \
+                int64_t k = j + AHEAD_LINES;                                                                           \
+                if (k < n) lines[k % AHEAD_LINES] = fetch_line(s_, w->memo, order ? order[k] : first + k, n_labels);   \
+                k = j + AHEAD_ROWS;                                                                                    \
+                if (k < n) fetch_rows(s_, w->memo, order ? order[k] : first + k, n_labels, lines[k % AHEAD_LINES]);    \
+            } else if (DRAW == DRAW_BLANKET && j + AHEAD_LABELS < n) {                                                 \
                 fetch_blanket(s_, order ? order[j + AHEAD_LABELS] : i + AHEAD_LABELS);                                 \
-            if ((DRAW == DRAW_BLANKET || DRAW == DRAW_BINS) && s_->remembers) {                                        \
-                const int64_t k = j + AHEAD_LINES;                                                                     \
-                lines[k % AHEAD_LINES] = k < n ? fetch_line(s_, w->memo, order ? order[k] : first + k) : 0;            \
-                fetch_rows(w->memo, lines[(j + AHEAD_ROWS) % AHEAD_LINES]);                                            \
             }                                                                                                          \
             switch (width) {                                                                                           \
                 case 4: x = update_labels(s_, w, i, u[j], n_labels, 4, DRAW, last, x); break;                          \

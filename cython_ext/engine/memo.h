@@ -1,4 +1,5 @@
-/* Herding weights of variables of a few labels, packed and in the order in which they were met, and a hash table of lines
+/* Herding weights of variables of a few labels, packed: where all states of a blanket have a place, at the place of the
+ * first state that was met of those that share them; else in the order in which they were met, with a hash table of lines
  * that say which of them an update uses. */
 #ifndef HERDNER_MEMO_H
 #define HERDNER_MEMO_H
@@ -6,7 +7,7 @@
 #include "model.h"
 #include "weight_table.h"
 
-enum { MEMO_LABELS = 12, MEMO_MEMBERS = 8 }; /* at most: 12^8 < 2^32 */
+enum { MEMO_MEMBERS = 8 }; /* at most: 12^8 < 2^32 */
 
 /* Weights in units of 2^-32, in one line of the cache: floor(w / 2^32) and the rest.
  *
@@ -14,14 +15,14 @@ enum { MEMO_LABELS = 12, MEMO_MEMBERS = 8 }; /* at most: 12^8 < 2^32 */
  * their mean. To rise, the k would have to have a part in p while a smaller one is chosen, which must then be within 1 of
  * them; but where these bounds are nearly reached, the k are further ahead than that. */
 typedef struct {
-    uint32_t low[MEMO_LABELS];
-    int8_t high[MEMO_LABELS];
-    uint8_t unused[4];
+    uint32_t low[MOST_PACKED];
+    int8_t high[MOST_PACKED];
+    uint32_t owner; /* of a place: 1 + the place whose weights it uses, within those of its variable; 0: not met */
 } packed_row;
 
 typedef struct {
     uint64_t tag;               /* 0: free */
-    uint32_t rows[MEMO_LABELS]; /* by the label of one variable; 0: not met */
+    uint32_t rows[MOST_PACKED]; /* by the label of one variable; 0: not met */
     uint64_t unused;
 } memo_line;
 
@@ -49,7 +50,7 @@ static ALWAYS_INLINE void unpack(const packed_row *row, double *weights, int wid
 }
 
 static ALWAYS_INLINE void pack(const double *weights, packed_row *row, int width) {
-    uint64_t bits[MEMO_LABELS];
+    uint64_t bits[MOST_PACKED];
     for (int k = 0; k < width; k++) {
         const double w = weights[k] + ROUNDING_SHIFT;
         memcpy(bits + k, &w, 8);
@@ -87,26 +88,27 @@ static int64_t room_for_line(memo *m, int64_t most) {
     return 0;
 }
 
-/* The number of a new row; 0 with *fault set where there is no room for it. */
-static int64_t new_row(memo *m, int64_t most, int64_t *fault) {
-    if (memo_bytes(m) + (int64_t)sizeof(packed_row) > most || m->n_rows == UINT32_MAX) *fault = WEIGHTS_FULL;
-    if (!*fault && m->n_rows + 1 >= m->most_rows) {
-        /* By eight, as what is not touched is not yet memory, but what is copied has been touched twice. */
-        const int64_t rows = m->most_rows ? m->most_rows * 8 : 1024;
-        packed_row *bigger = table_memory(rows * sizeof(packed_row));
-        if (bigger && m->rows) memcpy(bigger, m->rows, (m->n_rows + 1) * sizeof(packed_row));
-        if (!bigger) *fault = NO_MEMORY;
-        else free(m->rows), m->rows = bigger, m->most_rows = rows;
-    }
-    return *fault ? 0 : ++m->n_rows;
+/* Room for row n_rows + 1; returns a fault. */
+static int64_t room_for_row(memo *m, int64_t most) {
+    if (memo_bytes(m) + (int64_t)sizeof(packed_row) > most || m->n_rows == UINT32_MAX) return WEIGHTS_FULL;
+    if (m->n_rows + 1 < m->most_rows) return 0;
+    /* By eight, as what is not touched is not yet memory, but what is copied has been touched twice. */
+    const int64_t rows = m->most_rows ? m->most_rows * 8 : 1024;
+    packed_row *bigger = table_memory(rows * sizeof(packed_row));
+    if (!bigger) return NO_MEMORY;
+    if (m->rows) memcpy(bigger, m->rows, (m->n_rows + 1) * sizeof(packed_row));
+    free(m->rows);
+    m->rows = bigger;
+    m->most_rows = rows;
+    return 0;
 }
 
-/* The number of the row of a pair, *unborn where it is new; 0 with *fault set. */
-static int64_t row_of_key(memo *m, int64_t i, uint64_t key, int *unborn, int64_t most, int64_t *fault) {
+/* The number that a pair goes by: `next`, which is kept, where it is *unborn; 0 with *fault set. */
+static int64_t number_of(memo *m, int64_t i, uint64_t key, int64_t next, int *unborn, int64_t most, int64_t *fault) {
     double *number = weight_slot(&m->numbers, i, key, most - memo_bytes(m), fault);
     if (!number) return 0;
     *unborn = is_unborn(number);
-    if (*unborn) *number = (double)new_row(m, most, fault);
+    if (*unborn) *number = (double)next;
     return (int64_t)*number;
 }
 

@@ -61,6 +61,7 @@ struct engine {
     int64_t driving_from;
     weight_table *tables;  /* [n_tables], position / SHARD each; one alone where positions do not own variables */
     memo *memos;           /* likewise */
+    void *places;          /* the memory of s.places */
     int64_t n_tables;
     turns *turns;          /* [shards] */
     uint8_t *few;          /* counts of the latest sweeps, not yet in arrays.counts; or NULL */

@@ -22,7 +22,7 @@ typedef struct {
     const uint8_t *independent; /* which BATCHes of variables have no neighbours among themselves; or NULL */
     double *conditional_sums;   /* Rao-Blackwell: in the layout of the unary rows; may be NULL */
     uint32_t *conditional_counts; /* [V]: how many conditionals were added */
-    int remembers;              /* weights by states of blankets: see blanket_memo.h */
+    packed_row *places;         /* [w.n_slots] where weights are packed, or NULL */
     int follow;                 /* keep what turns of labels gain */
     int factors;                /* see `turn_many` */
 } sampler;

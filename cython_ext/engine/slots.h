@@ -5,8 +5,9 @@
  * Algorithms 2 and 3, within an error bound Algorithms 7 and 8 (`drawn` is the label drawn at random); the circular form
  * adds p before it decides. Herding never chooses a label of probability 0.
  *
- * Dense tables hold every key; beyond a budget a hash table holds the keys that were met, or a memo (blanket_memo.h). The start of a weight is drawn
- * from a stream of its own by (variable, key), so it does not depend on the layout or on when the key is first met. */
+ * Dense tables hold every key; beyond a budget a hash table holds the keys that were met. Weights of a few labels may stand
+ * by the state of the blanket instead (blanket_memo.h). The start of a weight is drawn from a stream of its own by
+ * (variable, key), so it does not depend on the layout or on when the key is first met. */
 #ifndef HERDNER_SLOTS_H
 #define HERDNER_SLOTS_H
 

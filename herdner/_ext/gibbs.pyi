@@ -12,6 +12,7 @@ from herdner.inference.gibbs.setup import Setup
 LABELS_LIMIT: int
 COUNTED_LIMIT: int
 BATCH_SIZE: int
+PACKED_LIMIT: int
 FULL: int
 FORBIDDEN: int
 

@@ -123,7 +123,8 @@ def test_the_fast_loop_is_the_general_one_under_heat(family, sharing, form):
 
 def layout(plan: Gibbs, graph: FactorGraph) -> str:
     weights = Setup.of(plan, compile_tables(graph), None).weights
-    return "fractions" if weights.fractions else "hashed" if weights.hashed else "dense"
+    everywhere = weights.n_slots and (weights.weights_at is None or (weights.weights_at >= 0).all())
+    return "fractions" if weights.fractions else "dense" if everywhere else "hashed"
 
 
 @pytest.mark.parametrize(

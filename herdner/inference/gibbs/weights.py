@@ -18,6 +18,8 @@ from herdner.sampling.order import dependencies
 from herdner.sampling.plan import Plan
 
 _LONG = 62.0  # bits of the longest key that is a number; longer ones are hashes
+_PACKED_ROW = 64  # bytes
+_PLACES = 10.0  # bits of the states that all have a place: of more than these, few are met
 _DENSE_SIGNED = 8  # signed weights are dense up to this part of the memory: a hash table touches only what is met
 
 
@@ -26,7 +28,7 @@ class Weights:
     """Which weight an update uses and where it lives; the engine reads it by these names (engine/fields.h).
 
     The key of variable i is made of the labels of ``key_members[key_starts[i]:key_starts[i + 1]]``, in rising order;
-    of bins, these labels and nothing else decide it.
+    of packed bins, these labels decide it, and nothing else.
     Complete sharing: the sum of ``place * label`` over all other variables. Bins of more than two labels: the sum of
     ``bin_places * bin`` over the labels. The first key of each variable is ``weights_at`` or, where that is None, i *
     ``n_keys``.
@@ -42,6 +44,8 @@ class Weights:
         dense: There is a dense table, of ``n_slots`` weights of ``words`` doubles each.
         weights_at: [V + 1], the first key of each variable; -1: hashed.
         hashed: The weights of some variables, or of all, are hashed.
+        packed: Those of variables of a few neighbours stand by the states of these (engine/blanket_memo.h), from
+            ``weights_at`` on as if each state were a key, or hashed.
     """
 
     draw: Literal["random", "blanket", "neighbour-sum", "bins", "any"] = "random"
@@ -59,6 +63,7 @@ class Weights:
     n_slots: int = 0
     words: int = 1
     hashed: bool = False
+    packed: bool = False
 
     def arrays(self, key: int, n_variables: int) -> tuple[NDArray[np.uint32] | None, Floats | None]:
         """Dense fractions, or dense signed weights, at their starts in the stream ``key``; else None."""
@@ -84,9 +89,6 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
     if kind == "bins" or kind == "random-bins":
         bits = _bin_bits(n_bins, kind, sizes[:1] if all_two else sizes)
         keys = Weights() if all_two else Weights(bin_places=_bin_places(n_bins, int(sizes.max())))
-        if loop == "labels" and kind == "bins" and plan.annealing is None:
-            starts, members = compiled.conditionals.blankets
-            keys = replace(keys, key_starts=starts, key_members=members)
     elif kind == "complete":
         bits, keys = _complete_keys(sizes)
     elif isinstance(form, GridForm):
@@ -101,13 +103,33 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
             return replace(keys, fractions=True, weights_at=weights_at, n_keys=n_keys, n_slots=n_slots)
     words = 1 if all_two else (int(sizes.max()) + 3) // 4 * 4
     keys = replace(keys, draw=kind if specialised and loop == "labels" else "any", sharing=kind, n_bins=n_bins)
+    packed = _is_packed(plan, keys, sizes)
+    if packed and kind == "bins":
+        bits, blankets = _blanket_keys(plan, compiled)
+        keys = replace(keys, key_starts=blankets.key_starts, key_members=blankets.key_members)
+    if packed:  # those of most states are hashed
+        bits = np.where(bits < _PLACES, bits, 2 * _LONG)
     # A dense table is written whole before the first sweep: one of more weights than updates costs more than it saves.
-    most = min(plan.weight_memory // _DENSE_SIGNED // (8 * words), plan.n_sweeps * len(sizes))
+    row = _PACKED_ROW if packed else 8 * words
+    most = min(plan.weight_memory // _DENSE_SIGNED // row, plan.n_sweeps * len(sizes))
     n_keys, n_slots, weights_at = _slots(bits, len(sizes), most, some=True)
-    hashed = not n_slots or (weights_at is not None and bool((weights_at < 0).any()))
+    hashed = packed or not n_slots or (weights_at is not None and bool((weights_at < 0).any()))
     return replace(
-        keys, dense=n_slots > 0, weights_at=weights_at, n_keys=n_keys, n_slots=n_slots, words=words, hashed=hashed
+        keys,
+        dense=n_slots > 0 and not packed,
+        weights_at=weights_at,
+        n_keys=n_keys,
+        n_slots=n_slots,
+        words=words,
+        hashed=hashed,
+        packed=packed,
     )
+
+
+def _is_packed(plan: Plan, keys: Weights, sizes: Int32s) -> bool:
+    """Where the neighbours decide which weights a specialised loop over variables of a few labels uses."""
+    steady_bins = keys.draw == "bins" and keys.n_bins > 1 and plan.annealing is None
+    return (keys.draw == "blanket" or steady_bins) and 2 < int(sizes.max()) <= loops.PACKED_LIMIT
 
 
 def block_weights(plan: Plan, sizes: Int32s) -> Weights:
