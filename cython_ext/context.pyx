@@ -3,13 +3,14 @@
 
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.math cimport sqrt
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from hashing cimport Slot, combine, find, hash_start
 
 from herdner._ext.feature_tables cimport WordTable
-from herdner._ext.words cimport ALL_CAPS, CAPITAL, HAS_LETTER, LOWER, SMALL, TypeRecord, TypeStore
+from herdner._ext.words cimport ALL_CAPS, CAPITAL, HAS_LETTER, LOWER, SMALL, VECTOR, TypeRecord, TypeStore
 
 
 cdef class Context:
@@ -27,6 +28,7 @@ cdef class Context:
         cdef int32_t[:, ::1] links_view = links
         cdef uint64_t[:, ::1] position_view = position
         self.arrays = [words, links, position]
+        self.topics = None
         self.store, self.offsets, self.types = store, offsets, types
         self.view.n, self.view.n_position = n, n_position
         self.view.words = <const TypeRecord**> &words_view[0]
@@ -46,6 +48,47 @@ cdef class Context:
         self.arrays.append(occurrences)
         self.view.occurrences = <Occurrences*> &rows[0, 0]
         return 0
+
+    cdef int read_topics(self, topics) except -1:
+        """The topics of all documents, whose words are known; ``topics`` may be None."""
+        cdef Py_ssize_t d
+        if topics is None:
+            return 0
+        self.centres, self.biases, self.topic_starts = topics.centres, topics.biases, topics.starts
+        self.topics = np.zeros((max(self.offsets.shape[0] - 1, 1), N_TOPICS), np.uint8)
+        cdef double[::1] sums = np.empty(self.biases.shape[0])
+        cdef int32_t[::1] counts = np.empty(self.centres.shape[0], np.int32)
+        with nogil:
+            for d in range(self.documents.shape[0] - 1):
+                self.find_topics(d, sums, counts)
+        return 0
+
+    cdef void find_topics(self, Py_ssize_t d, double[::1] sums, int32_t[::1] counts) noexcept nogil:
+        """Of each number of topics the one whose centre is nearest to the square roots of the shares that vector
+        classes have in the document: the largest product less half the squared length of the centre, both times the
+        square root of the number of tokens.
+        """
+        cdef Py_ssize_t first = self.documents[d], last = self.documents[d + 1], i, k, c, best
+        cdef Py_ssize_t n = self.offsets[last] - self.offsets[first]
+        cdef double root
+        counts[:] = 0
+        for i in range(self.offsets[first], self.offsets[last]):
+            counts[self.store.record(self.types[i]).attributes[VECTOR + 2]] += 1
+        root = sqrt(n)
+        for k in range(sums.shape[0]):
+            sums[k] = root * self.biases[k]
+        for c in range(counts.shape[0]):
+            if counts[c]:
+                root = sqrt(counts[c])
+                for k in range(sums.shape[0]):
+                    sums[k] += root * self.centres[c, k]
+        for i in range(N_TOPICS):
+            best = self.topic_starts[i]
+            for k in range(self.topic_starts[i], self.topic_starts[i + 1]):
+                if sums[k] > sums[best]:
+                    best = k
+            for k in range(first, last):
+                self.topics[k, i] = <uint8_t> (1 + best - self.topic_starts[i])
 
     cdef Py_ssize_t slots_of(self, Py_ssize_t d) noexcept nogil:
         """The number of slots that the occurrences of a document take: 2^k, at most half of them full."""
@@ -67,8 +110,13 @@ cdef class Context:
 
     cdef void describe(self, Py_ssize_t s, WordTable gazetteers) noexcept nogil:
         """The position attributes of a sentence, in the place of those of another."""
+        cdef Py_ssize_t i, k
         self.view.begin = self.offsets[s]
         describe_sentence(&self.view, self.offsets[s], self.offsets[s + 1])
+        if self.topics is not None:
+            for i in range(self.offsets[s], self.offsets[s + 1]):
+                for k in range(N_TOPICS):
+                    position_of(&self.view, i)[TOPIC + k] = self.topics[s, k]
         if gazetteers is not None:
             mark_gazetteers(&self.view, self.offsets[s], self.offsets[s + 1], gazetteers)
 

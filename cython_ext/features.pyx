@@ -38,7 +38,8 @@ TYPE_ATTRIBUTES = (
     "class4", "class6", "class10", "class20", "vector32", "vector128", "vector512", "vector2048",
 )
 # Followed by one attribute for each gazetteer.
-POSITION_ATTRIBUTES = ("casing", "headline", "run", "run_first", "run_last", "run_before", "run_after", "bias")
+POSITION_ATTRIBUTES = ("casing", "headline", "run", "run_first", "run_last", "run_before", "run_after", "bias",
+                       "topic8", "topic24", "topic64")
 MAX_GAZETTEERS, MAX_PHRASE, PHRASE_GOES_ON = MOST_GAZETTEERS, LONGEST_PHRASE, PHRASE_CONTINUES
 MAX_OCCURRENCES, MAX_OFFSET = MOST_OCCURRENCES, FARTHEST
 assert len(TYPE_ATTRIBUTES) == N_TYPE_ATTRIBUTES and len(POSITION_ATTRIBUTES) == N_POSITION_ATTRIBUTES
@@ -101,7 +102,7 @@ cdef class Extractor:
     right);
         n_occurrences: how many other occurrences are looked at on either side, nearest first.
     classes, vectors, gazetteers: word classes, vector classes and phrases, or None; n_gazetteers: the number of lists.
-    weights: to score with, or None for training.
+    weights: to score with, or None for training. topics: `herdner.ner.topics.Topics`, or None.
     """
     cdef const int32_t[:, ::1] singles
     cdef int32_t[:, ::1] items          # of conjunctions, as (source, index): see find_sources
@@ -112,17 +113,19 @@ cdef class Extractor:
     cdef WordTable classes, vectors, gazetteers
     cdef FeatureWeights weights
     cdef TypeStore store
+    cdef object topics
     cdef object lock        # held while words are looked up and added
     cdef const uint64_t[::1] nothing
     cdef Py_ssize_t n_occurrences, n_position, n_labels, window, reach, n_conjunctions, max_keys
 
     def __init__(self, plan, WordTable classes, WordTable vectors, WordTable gazetteers, Py_ssize_t n_gazetteers,
-                 FeatureWeights weights=None):
+                 FeatureWeights weights=None, topics=None):
         self.singles, self.single_seeds = plan["singles"], plan["single_seeds"]
         self.items, self.n_conjunctions = plan["conjunctions"].copy(), len(plan["conjunction_seeds"])
         self.elsewhere, self.elsewhere_seeds = plan["elsewhere"], plan["elsewhere_seeds"]
         self.n_occurrences, self.window = plan["n_occurrences"], plan["window"]
         self.classes, self.vectors, self.gazetteers, self.weights = classes, vectors, gazetteers, weights
+        self.topics = topics
         self.n_labels = weights.n_labels if weights is not None else 0
         self.n_position = N_POSITION_ATTRIBUTES + n_gazetteers
         self.max_keys = (self.singles.shape[0] + self.n_conjunctions
@@ -236,6 +239,7 @@ cdef class Extractor:
         cdef Words words = tokens if isinstance(tokens, Words) else self.words(tokens)
         cdef Context context = Context(words.store, words.types, offsets, documents, self.n_position)
         context.make_room()
+        context.read_topics(self.topics)
         return context
 
     cdef void find_sources(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,

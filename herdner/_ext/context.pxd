@@ -1,8 +1,9 @@
 # cython: language_level=3
-# What a position shows in its document: casing of the same word elsewhere, runs of capitals, headlines, gazetteers;
+# What a position shows in its document: casing of the same word elsewhere, runs of capitals, headlines, topics,
+# gazetteers;
 # cython_ext/context.pyx finds it.
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from herdner._ext.feature_tables cimport WordTable
 from herdner._ext.words cimport TypeRecord, TypeStore
@@ -17,7 +18,9 @@ cdef enum:
     RUN_BEFORE = 5
     RUN_AFTER = 6
     BIAS = 7
-    N_POSITION_ATTRIBUTES = 8
+    TOPIC = 8
+    N_TOPICS = 3                           # of a document: of a few, of more, and of many
+    N_POSITION_ATTRIBUTES = 11
     LONGEST_PHRASE = 12                    # words of a gazetteer entry
     MOST_GAZETTEERS = 24
     PHRASE_CONTINUES = 1 << 30           # a longer entry begins with these words
@@ -68,10 +71,16 @@ cdef class Context:
     cdef const int64_t[::1] offsets
     cdef const int64_t[::1] documents  # the first sentence of each, and their number
     cdef const int32_t[::1] types
+    cdef const float[:, ::1] centres   # of topics, see herdner.ner.topics.Topics; or None
+    cdef const float[::1] biases
+    cdef const int32_t[::1] topic_starts
+    cdef uint8_t[:, ::1] topics        # of each sentence, from 1
     cdef Py_ssize_t n_groups
     cdef list arrays
 
     cdef int make_room(self) except -1
+    cdef int read_topics(self, topics) except -1
+    cdef void find_topics(self, Py_ssize_t d, double[::1] sums, int32_t[::1] counts) noexcept nogil
     cdef Py_ssize_t slots_of(self, Py_ssize_t d) noexcept nogil
     cdef void mark_places(self) noexcept nogil
     cdef void describe(self, Py_ssize_t s, WordTable gazetteers) noexcept nogil

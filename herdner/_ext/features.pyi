@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from herdner._ext.feature_tables import FeatureWeights, WordTable
 from herdner._ext.spellings import Spelled
 from herdner.base.arrays import Floats, Int32s, Int64s
+from herdner.ner.lexicon import Topics
 
 TYPE_ATTRIBUTES: tuple[str, ...]
 POSITION_ATTRIBUTES: tuple[str, ...]
@@ -39,6 +40,7 @@ class Extractor:
         gazetteers: WordTable | None,
         n_gazetteers: int,
         weights: FeatureWeights | None = None,
+        topics: Topics | None = None,
     ) -> None: ...
     def keys(self, tokens: Sequence[str], sentence_offsets: Int64s) -> tuple[Int64s, NDArray[np.uint64]]: ...
     def origins(

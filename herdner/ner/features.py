@@ -25,6 +25,7 @@ from herdner.ner.lexicon import Lexicon
 if TYPE_CHECKING:
     from herdner._ext.features import PlanArrays
 
+TOPIC_ATTRIBUTES = POSITION_ATTRIBUTES[-3:]
 _ITEM = re.compile(r"([^][|]+)\[(-?\d+)\]")
 _Template = tuple[str, list[tuple[int, int]]]  # as it is written, and its items: attribute and offset
 
@@ -153,6 +154,7 @@ def make_extractor(plan: FeaturePlan, lexicon: Lexicon, weights: FeatureWeights 
         gazetteers.phrases.table() if gazetteers is not None else None,
         len(plan.gazetteers),
         weights,
+        lexicon.topics,
     )
 
 
@@ -170,9 +172,12 @@ def _seeds(names: list[str]) -> NDArray[np.uint64]:
     return np.array([hash_string(name) for name in names], np.uint64)
 
 
-def default_plan(gazetteers: Sequence[str] = (), recased: Sequence[str] | None = None) -> FeaturePlan:
+def default_plan(
+    gazetteers: Sequence[str] = (), recased: Sequence[str] | None = None, topics: bool = False
+) -> FeaturePlan:
     """The features of a tagger for which nothing else is asked: words, shapes, affixes, word classes, windows, bigrams,
-    runs of capitals, casing elsewhere in the document, gazetteers, and the neighbours of other occurrences.
+    runs of capitals, casing elsewhere in the document, gazetteers, and the neighbours of other occurrences. With
+    ``topics`` also words, their shapes and their classes in documents of the same topic.
     """
 
     def at(offsets: Sequence[int], *attributes: str) -> list[str]:
@@ -183,7 +188,7 @@ def default_plan(gazetteers: Sequence[str] = (), recased: Sequence[str] | None =
         *at((-2, -1, 0, 1, 2), "vector32", "vector128", "vector512", "vector2048"),
         *at((-1, 0, 1), "shape", "prefix2", "prefix3", "suffix2", "suffix3", "casing"),
         *at((0,), "digits", "prefix1", "prefix4", "prefix5", "suffix1", "suffix4", "suffix5"),
-        *at((0,), *POSITION_ATTRIBUTES[1:]),
+        *at((0,), "headline", "run", "run_first", "run_last", "run_before", "run_after", "bias"),
         "word[-1]|word[0]", "word[0]|word[1]", "lower[-1]|lower[1]", "lower[-2]|lower[-1]", "lower[1]|lower[2]",
         "brief_shape[-1]|brief_shape[0]", "brief_shape[0]|brief_shape[1]",
         "brief_shape[-1]|brief_shape[0]|brief_shape[1]",
@@ -193,5 +198,7 @@ def default_plan(gazetteers: Sequence[str] = (), recased: Sequence[str] | None =
     ]  # fmt: skip
     for name in gazetteers:
         templates += [*at((-1, 0, 1), f"gazetteer:{name}"), f"gazetteer:{name}[0]|casing[0]"]
+    if topics:
+        templates += [f"{t}[0]|{a}[0]" for t in TOPIC_ATTRIBUTES for a in ("brief_shape", "vector128", "lower")]
     elsewhere = "lower", "class10", "brief_shape"
     return FeaturePlan(tuple(templates), elsewhere, 3, tuple(gazetteers), None if recased is None else tuple(recased))

@@ -1,5 +1,5 @@
-"""Word classes, vector classes and gazetteers: what a tagger knows of words beyond its training text. Plain arrays
-inside a model file.
+"""Word classes, vector classes, gazetteers and topics: what a tagger knows of words and documents beyond their tags.
+Plain arrays inside a model file.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import importlib.resources
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from herdner._ext.hashing import build_table, hash_phrase, hash_strings
 from herdner.base.npz import Where, read_arrays
 
 VECTOR_CLASSES = 32, 128, 512, 2048
+TOPICS = 8, 24, 64
 _VECTOR_ARRAYS = {"keys": ("<u4", 1), "leaves": ("<u2", 1), "tree": ("<u2", 2)}  # of a file: types, numbers of axes
 _SHORT = (1 << 32) - 1  # the bits that are kept of the hash of a word with vector classes
 USUAL_CASE = 1 << 20  # in the value of a word: it is mostly written so; the bits below are its class
@@ -121,13 +123,43 @@ class Gazetteers:
         return Gazetteers((*self.names, *other.names), WordValues(keys, values))
 
 
+@dataclass(frozen=True, eq=False)
+class Topics:
+    """What documents are about (`herdner.ner.topics`): centres of 8, of 24 and of 64 clusters.
+
+    Attributes:
+        centres: float32[513, 96], of each cluster the square roots of the shares that vector classes have of its
+            documents' tokens; the first row is that of words without a class.
+    """
+
+    centres: NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        if self.centres.shape != (VECTOR_CLASSES[2] + 1, sum(TOPICS)) or not np.isfinite(self.centres).all():
+            raise ValueError(f"centres of topics are {VECTOR_CLASSES[2] + 1} x {sum(TOPICS)} finite numbers")
+        own = np.array(self.centres, np.float32, order="C")  # which nobody changes: compiled loops trust it
+        own.flags.writeable = False
+        object.__setattr__(self, "centres", own)
+
+    @cached_property
+    def biases(self) -> NDArray[np.float32]:
+        """float32[96]: half the squared length of each centre, negative."""
+        return -(self.centres**2).sum(axis=0) / 2
+
+    @cached_property
+    def starts(self) -> NDArray[np.int32]:
+        """int32[4]: where the centres of each number of clusters begin."""
+        return np.cumsum([0, *TOPICS], dtype=np.int32)
+
+
 @dataclass(frozen=True)
 class Lexicon:
-    """All three, each of which may be missing."""
+    """All four, each of which may be missing."""
 
     classes: WordValues | None = None
     gazetteers: Gazetteers | None = None
     vectors: WordValues | None = None
+    topics: Topics | None = None
 
 
 def read_vector_classes(where: Where) -> WordValues:

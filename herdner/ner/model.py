@@ -17,7 +17,7 @@ from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.crf.weights import MOST_TAGS, ChainWeights
 from herdner.ner.calibration import Calibration
 from herdner.ner.features import FeaturePlan, make_extractor
-from herdner.ner.lexicon import Gazetteers, Lexicon, WordValues
+from herdner.ner.lexicon import Gazetteers, Lexicon, Topics, WordValues
 from herdner.ner.model_file import check_arrays, read_model, undamaged, write_model
 from herdner.text.tags import SCHEMES, Scheme, check_tags
 from herdner.text.tokenize import TokenizerSettings
@@ -88,6 +88,8 @@ class Model:
             arrays |= _packed("classes", self.lexicon.classes)
         if self.lexicon.vectors is not None:
             arrays |= _packed("vectors", self.lexicon.vectors)
+        if self.lexicon.topics is not None:
+            arrays["topics"] = self.lexicon.topics.centres
         if self.lexicon.gazetteers is not None:
             arrays |= _packed("gazetteers", self.lexicon.gazetteers.phrases)
         header = {
@@ -117,7 +119,7 @@ _ARRAYS = {
     "transition": ("<f8", 2), "feature_keys": ("<u8", 1), "feature_sizes": ("<u2", 1), "feature_labels": ("|u1", 1),
     "feature_weights": ("<f8 <f4 <f2", 1), "skip_tables": ("<f8", 3), "particles": ("<f4", 2),
     "particle_weights": ("<f4", 1), "classes_keys": ("<u8", 1), "classes_values": ("<u4", 1),
-    "vectors_keys": ("<u8", 1), "vectors_values": ("<u4", 1),
+    "vectors_keys": ("<u8", 1), "vectors_values": ("<u4", 1), "topics": ("<f4", 2),
     "gazetteers_keys": ("<u8", 1), "gazetteers_values": ("<u4", 1),
 }  # fmt: skip
 
@@ -137,6 +139,7 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Mod
     plan.compile()  # templates that do not exist are found here, not when the first text is tagged
     classes = _unpacked("classes", arrays) if "classes_keys" in arrays else None
     vectors = _unpacked("vectors", arrays) if "vectors_keys" in arrays else None
+    topics = Topics(arrays["topics"]) if "topics" in arrays else None
     names = words(header["gazetteers"], "gazetteers")
     if plan.gazetteers != names:
         raise ValueError(f"its plan reads the gazetteers {plan.gazetteers}, and it holds {names}")
@@ -144,7 +147,7 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Mod
     model = Model(
         weights=_weights(labels, arrays),
         plan=plan,
-        lexicon=Lexicon(classes, gazetteers, vectors),
+        lexicon=Lexicon(classes, gazetteers, vectors, topics),
         scheme=scheme,
         constrained=truth(header["constrained"], "constrained"),
         tokenizer=TokenizerSettings.from_dict(header["tokenizer"]),

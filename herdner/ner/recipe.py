@@ -70,7 +70,9 @@ class Recipe:
         if base is not None:
             return untrained(base, self.plan, self.lexicon, self.scheme, self.tokenizer)
         lexicon = self.lexicon or Lexicon()
-        plan = self.plan or default_plan(lexicon.gazetteers.names if lexicon.gazetteers else ())
+        plan = self.plan or default_plan(
+            lexicon.gazetteers.names if lexicon.gazetteers else (), topics=lexicon.topics is not None
+        )
         tokenizer = self.tokenizer or TokenizerSettings()
         return Model(ChainWeights.none(), plan, lexicon, self.scheme, self.constrained, tokenizer)
 

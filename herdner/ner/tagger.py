@@ -174,12 +174,15 @@ class Tagger(Estimator):
         # Late: who only tags needs nothing of what trains, which takes as long to import as a page to tag.
         from herdner.ner.lessons import Lessons
         from herdner.ner.recipe import Recipe
+        from herdner.ner.topics import with_topics
         from herdner.ner.training import Origin, train
 
         recipe = Recipe(**{each.name: getattr(self, each.name) for each in fields(Recipe)})
         origin = Origin(base and base._model, start and start._model)
         empty = recipe.without_weights(origin.base)
         lessons = Lessons.of(empty, origin.base, documents, tags, development, document_weights, groups, guideline)
+        if base is None and recipe.plan is None:
+            empty = with_topics(empty, lessons.documents, origin.start, seed)
         model, curve = train(recipe, empty, lessons, origin, progress, seed)
         self.model_ = replace(model, card=dict(card or {}))
         self.learning_curve_: LearningCurve | None = curve

@@ -272,6 +272,11 @@ def _listed(words: Words, column: int, token: int, of: str) -> str:
     return f"{_IN_LIST.get(int(words.attributes[token, column]), 'is in')} the list {of}"
 
 
+def _topic(words: Words, column: int, token: int, of: str) -> str:
+    number, most = words.attributes[token, column], words.names[column].removeprefix("topic")
+    return f"stands in a document on topic {number} of {most}"
+
+
 SAYINGS: dict[str, Saying] = {
     "word": _word, _FOLDED: _lower, "digits": _digits, "shape": _shape, "brief_shape": _brief_shape,
     **{f"prefix{n}": _prefix(n) for n in range(1, 6)}, **{f"suffix{n}": _suffix(n) for n in range(1, 6)},
@@ -279,5 +284,6 @@ SAYINGS: dict[str, Saying] = {
     "casing": _casing, "headline": _unknown, "run": _run, "bias": _unknown,
     "run_first": _run_with("begins with"), "run_last": _run_with("ends with"),
     "run_before": _run_with("comes after"), "run_after": _run_with("comes before"),
+    "topic8": _topic, "topic24": _topic, "topic64": _topic,
     "gazetteer": _listed,
 }  # fmt: skip
