@@ -134,7 +134,7 @@ static inline int pick_fixed(const double *p, int n, double u) {
     return x;
 }
 
-/* The same for new weights. */
+/* As `add_and_choose`, for new weights. */
 static ALWAYS_INLINE int start_and_choose(double *weights, const double *p, int n, int width, const int circular,
                                           const double bound, int drawn, uint64_t start) {
     const int x = start_labels(weights, p, n, circular, bound > 0.0, drawn, start);

@@ -9,10 +9,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.vq import kmeans2  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+from scipy.cluster import vq  # pyright: ignore[reportMissingTypeStubs]
 
 from herdner._ext.features import TYPE_ATTRIBUTES
 from herdner.base.seeds import Seed, generator
@@ -58,10 +59,10 @@ def square_roots(model: Model, documents: Sequence[Document]) -> NDArray[np.floa
 
 def learn_topics(points: NDArray[np.float64], seed: Seed) -> Topics:
     """Clusters of documents, from what `square_roots` gives; each begins at a document."""
-    rng, found = generator(seed), list[NDArray[np.float64]]()
+    rng, found, k_means = generator(seed), list[NDArray[np.float64]](), cast(Any, vq).kmeans2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that a cluster is empty: it keeps its centre
         for k in TOPICS:
             first = points[rng.choice(len(points), k, replace=False)]
-            found.append(kmeans2(points, first, iter=_ROUNDS, minit="matrix")[0])
+            found.append(k_means(points, first, iter=_ROUNDS, minit="matrix")[0])
     return Topics(np.concatenate(found).T.astype(np.float32))
