@@ -20,7 +20,8 @@ static ALWAYS_INLINE int has_memo(const sampler *s, int64_t i) {
     return s->w.packed && s->w.key_starts[i + 1] - s->w.key_starts[i] <= MEMO_MEMBERS;
 }
 
-/* The state of the blanket of variable i without *last, or -1, as a number of these digits. */
+/* The state of the blanket of variable i but for the label of *last (-1: there is no member before i), as a number in base
+ * n_labels. */
 static ALWAYS_INLINE uint64_t rest_of(const sampler *s, int64_t i, int n_labels, int64_t *last) {
     uint64_t rest = 0;
     *last = -1;

@@ -16,8 +16,9 @@
 static inline void *table_memory(size_t bytes) {
 #ifdef __linux__
     const size_t page = (size_t)1 << 21;
-    void *memory = aligned_alloc(bytes < page ? 64 : page, bytes);
-    if (memory && bytes >= page) madvise(memory, bytes, MADV_HUGEPAGE); /* a wish: it may fail */
+    void *memory;
+    if (posix_memalign(&memory, bytes < page ? 64 : page, bytes)) return NULL;
+    if (bytes >= page) madvise(memory, bytes, MADV_HUGEPAGE); /* a wish: it may fail */
     return memory;
 #else
     return malloc(bytes);

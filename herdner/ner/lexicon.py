@@ -128,15 +128,16 @@ class Topics:
     """What documents are about (`herdner.ner.topics`): centres of 8, of 24 and of 64 clusters.
 
     Attributes:
-        centres: float32[513, 96], of each cluster the square roots of the shares that vector classes have of its
-            documents' tokens; the first row is that of words without a class.
+        centres: float32[513, 96], a column for each cluster: the mean square roots of the shares that vector classes
+            have of its documents' tokens, first that of words without a class.
     """
 
     centres: NDArray[np.float32]
 
     def __post_init__(self) -> None:
-        if self.centres.shape != (VECTOR_CLASSES[2] + 1, sum(TOPICS)) or not np.isfinite(self.centres).all():
-            raise ValueError(f"centres of topics are {VECTOR_CLASSES[2] + 1} x {sum(TOPICS)} finite numbers")
+        shape = VECTOR_CLASSES[2] + 1, sum(TOPICS)
+        if self.centres.shape != shape or not ((self.centres >= 0) & (self.centres <= 1)).all():
+            raise ValueError(f"centres of topics are {shape[0]} x {shape[1]} numbers from 0 to 1")
         own = np.array(self.centres, np.float32, order="C")  # which nobody changes: compiled loops trust it
         own.flags.writeable = False
         object.__setattr__(self, "centres", own)

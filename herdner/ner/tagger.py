@@ -54,8 +54,9 @@ class Tagger(Estimator):
     """Names of a document by a CRF: a chain for each sentence, and links between mentions of one name.
 
     Args:
-        plan: The features (`FeaturePlan`), or None for `default_plan`.
-        lexicon: Word classes and gazetteers they read (`Lexicon`).
+        plan: The features (`FeaturePlan`), or None for `default_plan`, with topics where they can be learned.
+        lexicon: Word classes and gazetteers they read (`Lexicon`); without topics, training adds them
+            (`herdner.ner.topics`).
         scheme: Tag scheme of the chain's labels, whatever scheme the training data are written in.
         constrained: Forbid tag sequences that are not well formed in the scheme.
         c1: Weight of the L1 norm.

@@ -27,7 +27,7 @@ ROWS = VECTOR_CLASSES[2] + 1
 
 
 def random_topics(seed: int) -> Topics:
-    return Topics(np.random.default_rng(seed).normal(size=(ROWS, sum(TOPICS))).astype(np.float32))
+    return Topics(np.random.default_rng(seed).random((ROWS, sum(TOPICS))).astype(np.float32))
 
 
 def found_topics(document: Document, topics: Topics) -> NDArray[np.uint64]:
@@ -153,9 +153,11 @@ def test_features_of_topics_are_said_in_words():
     assert "the word stands in a document on topic" in said
 
 
-@pytest.mark.parametrize("centres", [np.zeros((ROWS, 5)), np.zeros((3, sum(TOPICS))), np.full((ROWS, 96), np.nan)])
+@pytest.mark.parametrize(
+    "centres", [np.zeros((ROWS, 5)), np.zeros((3, sum(TOPICS))), np.full((ROWS, 96), np.nan), np.full((ROWS, 96), 2.0)]
+)
 def test_other_arrays_are_no_topics(centres):
-    with pytest.raises(ValueError, match="centres of topics are 513 x 96 finite numbers"):
+    with pytest.raises(ValueError, match="centres of topics are 513 x 96 numbers from 0 to 1"):
         Topics(centres.astype(np.float32))
 
 
@@ -164,5 +166,5 @@ def test_a_file_with_other_topics_is_no_model(tmp_path):
     model = Tagger(lexicon=lexicon, calibrated=False).fit(documents(4)).model_
     object.__setattr__(lexicon.topics, "centres", np.zeros((ROWS, 5), np.float32))
     model.save(tmp_path / "m.herdner")
-    with pytest.raises(ModelError, match="centres of topics are 513 x 96 finite numbers"):
+    with pytest.raises(ModelError, match="centres of topics are 513 x 96 numbers from 0 to 1"):
         herdner.load(tmp_path / "m.herdner")
