@@ -11,29 +11,14 @@
 
 enum { AHEAD_LINES = 16, AHEAD_ROWS = 6 }; /* updates */
 
-/* The first place of variable i; negative where its states have none. */
-static ALWAYS_INLINE int64_t first_place(const sampler *s, int64_t i) {
-    return !s->places ? -1 : s->w.weights_at ? s->w.weights_at[i] : i * s->w.n_keys;
-}
+/* Whether the weights of variable i are packed. */
+static ALWAYS_INLINE int has_memo(const sampler *s, int64_t i) { return s->sites && s->sites[i].n_rest >= 0; }
 
-static ALWAYS_INLINE int has_memo(const sampler *s, int64_t i) {
-    return s->w.packed && s->w.key_starts[i + 1] - s->w.key_starts[i] <= MEMO_MEMBERS;
-}
-
-/* The state of the blanket of variable i but for the label of *last (-1: there is no member before i), as a number in base
- * n_labels. */
-static ALWAYS_INLINE uint64_t rest_of(const sampler *s, int64_t i, int n_labels, int64_t *last) {
+/* The state of the blanket of variable i but for its last member before i, as a number in base n_labels. */
+static ALWAYS_INLINE uint64_t rest_of(const sampler *s, int64_t i, int n_labels) {
+    const int32_t *members = s->rest + s->sites[i].rest;
     uint64_t rest = 0;
-    *last = -1;
-    for (int64_t e = s->w.key_starts[i]; e < s->w.key_starts[i + 1]; e++) {
-        int64_t j = s->w.key_members[e];
-        if (j < i) {
-            const int64_t before = *last;
-            *last = j;
-            j = before;
-        }
-        if (j >= 0) rest = rest * n_labels + s->x[j];
-    }
+    for (int e = 0; e < s->sites[i].n_rest; e++) rest = rest * n_labels + s->x[members[e]];
     return rest;
 }
 
@@ -47,40 +32,50 @@ static ALWAYS_INLINE int64_t place_of(uint64_t rest, int64_t last, int label, in
 /* A number of its own, not 0, for each variable and rest. */
 static ALWAYS_INLINE uint64_t line_tag(int64_t i, uint64_t rest) { return mix64(((uint64_t)i << 32 | rest) + 1); }
 
-/* Asks for the line of variable i, if it has one; returns where it probably stands. */
+/* Asks for the line of variable i, or for the owners of its places; returns where the line probably stands. */
 static ALWAYS_INLINE uint64_t fetch_line(const sampler *s, const memo *m, int64_t i, int n_labels) {
-    int64_t last;
-    if (first_place(s, i) >= 0 || !has_memo(s, i) || !m->lines) return 0;
-    const uint64_t at = line_tag(i, rest_of(s, i, n_labels, &last)) & m->mask;
+    const memo_site *site = s->sites + i;
+    if (site->n_rest < 0 || (site->first >= 0 ? !s->owners : !m->lines)) return 0;
+    const uint64_t rest = rest_of(s, i, n_labels);
+    if (site->first >= 0) {
+        __builtin_prefetch(s->owners + site->first + place_of(rest, site->last, 0, n_labels));
+        return 0;
+    }
+    const uint64_t at = line_tag(i, rest) & m->mask;
     __builtin_prefetch(m->lines + at, 1);
     return at;
 }
 
 /* Asks for all weights that variable i may use; `at`: of its line. */
 static ALWAYS_INLINE void fetch_rows(const sampler *s, const memo *m, int64_t i, int n_labels, uint64_t at) {
-    int64_t last;
-    const int64_t first = first_place(s, i);
-    if (first >= 0) {
-        const uint64_t rest = rest_of(s, i, n_labels, &last);
-        const packed_row *from = s->places + first + place_of(rest, last, 0, n_labels);
-        for (int k = 0; k < n_labels; k++) __builtin_prefetch(from + k, 1);
+    const memo_site *site = s->sites + i;
+    if (site->n_rest < 0) return;
+    if (site->first >= 0) {
+        const packed_row *places = s->places + site->first;
+        const int64_t place = place_of(rest_of(s, i, n_labels), site->last, 0, n_labels);
+        if (!s->owners) {
+            for (int k = 0; k < n_labels; k++) __builtin_prefetch(places + place + k, 1);
+        } else if (site->last >= 0) {
+            const uint16_t *owners = s->owners + site->first + place;
+            for (int k = 0; k < n_labels; k++) __builtin_prefetch(places + (int64_t)owners[k] - 1, 1);
+        }
     } else if (m->lines) {
         for (int k = 0; k < MOST_PACKED; k++) __builtin_prefetch(m->rows + m->lines[at].rows[k], 1);
     }
 }
 
-/* The weights that variable i had at this state of its blanket; NULL where it was not met. */
-static ALWAYS_INLINE packed_row *known_row(const sampler *s, const memo *m, int64_t i, int n_labels) {
-    int64_t last;
-    const uint64_t rest = rest_of(s, i, n_labels, &last);
-    const int64_t first = first_place(s, i);
-    if (first >= 0) {
-        packed_row *places = s->places + first;
-        const uint32_t owner = places[place_of(rest, last, label_of(s, last), n_labels)].owner;
-        return owner ? places + owner - 1 : NULL;
+/* The weights that variable i had at this state of its blanket, whose last member before i has `label`; NULL where it was
+ * not met. */
+static ALWAYS_INLINE packed_row *known_row(const sampler *s, const memo *m, int64_t i, int n_labels, int label) {
+    const memo_site *site = s->sites + i;
+    const uint64_t rest = rest_of(s, i, n_labels);
+    if (site->first >= 0) {
+        const int64_t at = site->first + place_of(rest, site->last, label, n_labels);
+        if (!s->owners) return s->places[at].high[0] ? s->places + at : NULL;
+        return s->owners[at] ? s->places + site->first + s->owners[at] - 1 : NULL;
     }
     if (!m->lines) return NULL;
-    const uint32_t row = line_at(m, line_tag(i, rest))->rows[label_of(s, last)];
+    const uint32_t row = line_at(m, line_tag(i, rest))->rows[label];
     return row ? m->rows + row : NULL;
 }
 
@@ -88,9 +83,9 @@ static ALWAYS_INLINE packed_row *known_row(const sampler *s, const memo *m, int6
  * worker's fault set. */
 static packed_row *row_of_key(const sampler *s, worker *w, int64_t i, int n_labels, uint64_t key, int *unborn) {
     memo *m = w->memo;
-    int64_t last;
-    const uint64_t rest = rest_of(s, i, n_labels, &last);
-    const int64_t first = first_place(s, i), place = place_of(rest, last, label_of(s, last), n_labels);
+    const uint64_t rest = rest_of(s, i, n_labels);
+    const int64_t first = s->sites[i].first, last = s->sites[i].last;
+    const int64_t place = place_of(rest, last, label_of(s, last), n_labels);
     if (first < 0) w->fault = room_for_line(m, s->most_bytes);
     if (first < 0 && !w->fault) w->fault = room_for_row(m, s->most_bytes);
     int64_t number = first < 0 ? m->n_rows + 1 : place + 1;
@@ -101,7 +96,7 @@ static packed_row *row_of_key(const sampler *s, worker *w, int64_t i, int n_labe
         return NULL;
     }
     if (first >= 0) {
-        s->places[first + place].owner = (uint32_t)number;
+        if (s->owners) s->owners[first + place] = (uint16_t)number;
         return s->places + first + number - 1;
     }
     memo_line *line = line_at(m, line_tag(i, rest));

@@ -186,7 +186,7 @@ static ALWAYS_INLINE void see_outside(const blocks *b, const model *m, int64_t i
 static inline int herd_back(const blocks *b, const sampler *s, worker *k, int64_t i, int right, const double *w,
                             quad total, int n_labels, int width) {
     double *p = b->row + 2 * width;
-    fixed_labels_p(w, total, p, width);
+    fixed_labels_p(w, QUAD(ONE) / total, p, width);
     const uint64_t key = mix64(b->seen[i - b->begin] + GOLDEN * (uint64_t)(right + 2));
     return herd_key(s, k, i, key, 0, p, b->row + width, n_labels, width, 1, 0.0, 0);
 }

@@ -56,6 +56,10 @@ void engine_free(engine *e) {
     free(e->tables);
     free(e->memos);
     free(e->places);
+    free(e->s.owners);
+    free(e->s.sites);
+    free(e->s.rest);
+    free(e->s.m.turned);
     free(e->threads);
     free(e->blocks.heated);
     free(e->blocks.filter);
@@ -124,6 +128,33 @@ static void begin_sampler(engine *e) {
     if (s->w.place) sum_state(e);
 }
 
+/* What decides packed weights. Returns 0, or NO_MEMORY. */
+static int64_t allocate_sites(engine *e) {
+    const weights_fields *w = &e->s.w;
+    const int64_t n = e->s.m.c.n;
+    memo_site *sites = e->s.sites = malloc(n * sizeof(memo_site));
+    int32_t *rest = e->s.rest = malloc((w->key_starts[n] + 1) * sizeof(int32_t));
+    if (!sites || !rest) return NO_MEMORY;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t begin = w->key_starts[i], end = w->key_starts[i + 1];
+        sites[i] = (memo_site){!w->n_slots ? -1 : w->weights_at ? w->weights_at[i] : i * w->n_keys, begin, -1, -1};
+        if (end - begin > MEMO_MEMBERS) continue;
+        int64_t before = begin; /* members come in rising order */
+        while (before < end && w->key_members[before] < i) before++;
+        if (before > begin) sites[i].last = w->key_members[before - 1];
+        sites[i].n_rest = 0;
+        for (int64_t e_ = begin; e_ < end; e_++)
+            if (e_ != before - 1) rest[begin + sites[i].n_rest++] = w->key_members[e_];
+    }
+    if (!w->n_slots) return 0;
+    e->places = calloc(w->n_slots + 1, sizeof(packed_row));
+    if (w->draw == DRAW_BINS) e->s.owners = calloc(w->n_slots, sizeof(uint16_t));
+    if (!e->places || (w->draw == DRAW_BINS && !e->s.owners)) return NO_MEMORY;
+    wish_large_pages(e->places, (w->n_slots + 1) * sizeof(packed_row));
+    e->s.places = (packed_row *)(((uintptr_t)e->places + 63) & ~(uintptr_t)63); /* each in one line of the cache */
+    return 0;
+}
+
 /* 0, or NO_MEMORY. */
 static int64_t allocate(engine *e) {
     const int64_t n_shards = (e->setup.n_steps + SHARD - 1) / SHARD, n_threads = e->setup.n_threads;
@@ -138,17 +169,14 @@ static int64_t allocate(engine *e) {
     e->turns = malloc((n_shards + 1) * sizeof(turns));
     if (e->arrays.counts) e->few = calloc(e->arrays.n_counts + 1, 1);
     e->threads = calloc(n_threads, sizeof(thread_state));
-    if (e->s.w.packed && e->s.w.n_slots) {
-        e->places = calloc(e->s.w.n_slots + 1, sizeof(packed_row));
-        if (!e->places) return NO_MEMORY;
-        e->s.places = (packed_row *)(((uintptr_t)e->places + 63) & ~(uintptr_t)63); /* each in one line of the cache */
+    if (e->s.w.packed && allocate_sites(e)) return NO_MEMORY;
+    if (e->setup.loop == LOOP_LABELS && e->s.m.c.n_rows && e->s.m.c.n_rows <= MOST_TURNED) {
+        e->s.m.turned = calloc(e->s.m.c.n_rows, sizeof(double));
+        if (!e->s.m.turned) return NO_MEMORY;
     }
     if (!e->tables || !e->memos || !e->turns || !e->threads || (e->arrays.counts && !e->few)) return NO_MEMORY;
     for (int64_t k = 0; k < n_shards; k++) e->turns[k] = NO_TURNS;
-    for (int64_t k = 0; k < e->n_tables; k++) {
-        e->tables[k].words = e->s.w.words;
-        e->memos[k].numbers.words = 1;
-    }
+    for (int64_t k = 0; k < e->n_tables; k++) e->tables[k].words = e->s.w.words;
     for (int64_t k = 0; k < n_threads; k++) {
         worker *w = &e->threads[k].w;
         e->threads[k].block = e->threads[k].order_block = -1;

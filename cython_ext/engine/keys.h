@@ -113,6 +113,17 @@ static ALWAYS_INLINE uint64_t labels_bin(const sampler *s, const double *p, int 
     return key;
 }
 
+/* The key of variable i in a loop that draws in one way; p: of bins. */
+static ALWAYS_INLINE uint64_t key_drawn_by(const sampler *s, int64_t i, const double *p, int n, const int draw) {
+    if (draw == DRAW_BLANKET) return blanket_key(s, i, s->x);
+    return draw == DRAW_SUM ? sum_key(s, i, s->x) : labels_bin(s, p, n);
+}
+
+/* And where its weights stand in a dense table. */
+static ALWAYS_INLINE uint64_t place_drawn_by(const sampler *s, int64_t i, uint64_t key, const int draw) {
+    return draw == DRAW_BLANKET ? blanket_place(s, i, s->x, 1) : key;
+}
+
 /* Random rounding of p to multiples of 1 / B whose mean is p: systematic sampling with one uniform number, which for two
  * labels is HGW19 Algorithm 9. Returns the key. */
 static inline uint64_t round_labels(const sampler *s, double *p, int n, double u) {

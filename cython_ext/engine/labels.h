@@ -3,32 +3,7 @@
 #ifndef HERDNER_LABELS_H
 #define HERDNER_LABELS_H
 
-#include "blanket_memo.h"
-#include "keys.h"
-#include "slots.h"
-
-/* The first label of new weights is drawn from p, and all others had their last turn a random part of a round ago. (The
- * start p - e_k, k drawn from p, makes early labels depend on p in the wrong way: for p = 0.2, 0.8 the second label is
- * 0 four times out of five.) Within an error bound all start at 0. Returns the first label. */
-static int start_labels(double *weights, const double *p, int n, int circular, int bounded, int drawn, uint64_t start) {
-    if (bounded) {
-        memset(weights, 0, n * sizeof(double));
-        return drawn;
-    }
-    const double at = start_part(start);
-    double sum = 0.0, top = -INFINITY;
-    int chosen = -1;
-    for (int k = 0; k < n; k++) {
-        weights[k] = (circular ? 0.0 : p[k]) - start_part(mix64(start + GOLDEN * (k + 1)));
-        if (p[k] <= 0.0) continue;
-        if (chosen < 0 || sum <= at) chosen = k;
-        sum += p[k];
-        const double decides = circular ? weights[k] + p[k] : weights[k];
-        if (decides > top) top = decides;
-    }
-    weights[chosen] = circular ? top - p[chosen] : top;
-    return chosen;
-}
+#include "registers.h"
 
 /* The label of the largest weight among those of positive p, ties to the smallest; p is added to all weights, and 1 is to
  * be taken from the one chosen. width: n rounded up to a multiple of 4; p is 0 above n. */
@@ -67,16 +42,16 @@ static ALWAYS_INLINE int add_and_choose(double *restrict weights, const double *
  * total in each lane. The sums of all fours are worked out before they are added up, as each waits for those before. */
 static ALWAYS_INLINE quad cumulate(const double *restrict w, double *restrict cumulative, int width) {
     const quad zero = QUAD(0.0);
-    quad before = zero;
+    quad before;
     for (int k = 0; k < width; k += 4) {
         quad v;
         LOAD_QUAD(v, w + k);
         v += SHUFFLED(zero, v, 0, 4, 2, 6);
         const quad four = v + HALVES_EXCHANGED(v), first = SECONDS(v);
         v += SHUFFLED(zero, first, 0, 1, 4, 5);
-        const quad sums = v + before;
+        const quad sums = k ? v + before : v;
         STORE_QUAD(cumulative + k, sums);
-        before += SECONDS(four);
+        before = k ? before + SECONDS(four) : SECONDS(four);
     }
     return before;
 }
@@ -111,9 +86,8 @@ static ALWAYS_INLINE quad total_of(const double *restrict w, int width) {
     return sum;
 }
 
-/* p[k] in 2^-32, to the nearest; what is 0 stays 0. Together they may miss 1 by some 2^-32, which shifts all weights alike. */
-static ALWAYS_INLINE void fixed_labels_p(const double *restrict w, quad total, double *restrict p, int width) {
-    const quad scale = QUAD(ONE) / total;
+/* p[k] in 2^-32, to the nearest; scale: 2^32 over the total, in each lane. What is 0 stays 0. Together they may miss 1 by some 2^-32, which shifts all weights alike. */
+static ALWAYS_INLINE void fixed_labels_p(const double *restrict w, quad scale, double *restrict p, int width) {
     for (int k = 0; k < width; k += 4) {
         quad v;
         LOAD_QUAD(v, w + k);
@@ -134,15 +108,6 @@ static inline int pick_fixed(const double *p, int n, double u) {
     return x;
 }
 
-/* As `add_and_choose`, for new weights. */
-static ALWAYS_INLINE int start_and_choose(double *weights, const double *p, int n, int width, const int circular,
-                                          const double bound, int drawn, uint64_t start) {
-    const int x = start_labels(weights, p, n, circular, bound > 0.0, drawn, start);
-    for (int k = 0; k < n; k++) weights[k] += p[k];
-    for (int k = n; k < width; k++) weights[k] = 0.0;
-    return x;
-}
-
 /* Herds with the weights of a key, whose start may be due; `place`: where they stand in a dense table. */
 static ALWAYS_INLINE int herd_key(const sampler *s, worker *w, int64_t i, uint64_t key, uint64_t place, const double *p,
                                   double *decides, int n, int width, const int circular, const double bound, int drawn) {
@@ -155,37 +120,14 @@ static ALWAYS_INLINE int herd_key(const sampler *s, worker *w, int64_t i, uint64
     return x;
 }
 
-/* The same in the circular form, with packed weights. */
-static ALWAYS_INLINE int herd_packed(const sampler *s, worker *w, int64_t i, const double *p, double *decides, int n,
-                                     int width, const int draw) {
-    double weights[MOST_PACKED];
-    int x, unborn = 0;
-    uint64_t key = 0;
-    packed_row *row = known_row(s, w->memo, i, n);
-    if (!row) {
-        key = draw == DRAW_BLANKET ? blanket_key(s, i, s->x) : labels_bin(s, p, n);
-        row = row_of_key(s, w, i, n, key, &unborn);
-    }
-    if (!row) return s->x[i];
-    if (unborn) {
-        x = start_and_choose(weights, p, n, width, 1, 0.0, 0, mix_pair(s->weight_key, i, key));
-    } else {
-        unpack(row, weights, width);
-        x = add_and_choose(weights, p, width, 1, 0.0, 0, decides);
-    }
-    pack(weights, row, width);
-    row->high[x]--; /* 1, without waiting for what was just written */
-    return x;
-}
-
-static int draw_labels_any(const sampler *s, worker *w, int64_t i, quad total, int n, int width, double u) {
+static int draw_labels_any(const sampler *s, worker *w, int64_t i, quad scale, int n, int width, double u) {
     int drawn = 0;
     if (s->w.draw == DRAW_RANDOM || s->plan.error_bound > 0.0) {
         const quad all = cumulate(w->w, w->cumulative, width);
         drawn = pick(w->w, w->cumulative, width, all, u);
     }
     if (s->w.draw == DRAW_RANDOM) return drawn;
-    fixed_labels_p(w->w, total, w->p, width);
+    fixed_labels_p(w->w, scale, w->p, width);
     uint64_t key;
     if (s->w.sharing == SHARE_BINS) {
         key = labels_bin(s, w->p, n);
@@ -198,20 +140,16 @@ static int draw_labels_any(const sampler *s, worker *w, int64_t i, quad total, i
     return herd_key(s, w, i, key, key, w->p, w->cumulative, n, width, s->plan.form == CIRCULAR, s->plan.error_bound, drawn);
 }
 
-/* w: of the labels, and its total; scratch, decides: rows. */
-static ALWAYS_INLINE int draw_labels(const sampler *s, worker *k, int64_t i, const double *w, quad total, double *scratch,
+/* w: of the labels; scale: as in `fixed_labels_p`; scratch, decides: rows. */
+static ALWAYS_INLINE int draw_labels(const sampler *s, worker *k, int64_t i, const double *w, quad scale, double *scratch,
                                      double *decides, int n, int width, double u, const int draw) {
     if (draw == DRAW_RANDOM) {
         const quad all = cumulate(w, scratch, width);
         return pick(w, scratch, width, all, u);
     }
-    fixed_labels_p(w, total, scratch, width);
-    if (draw != DRAW_SUM && width <= MOST_PACKED && has_memo(s, i))
-        return herd_packed(s, k, i, scratch, decides, n, width, draw);
-    const uint64_t key = draw == DRAW_BLANKET ? blanket_key(s, i, s->x) : draw == DRAW_SUM ? sum_key(s, i, s->x)
-                                              : labels_bin(s, scratch, n);
-    const uint64_t place = draw == DRAW_BLANKET ? blanket_place(s, i, s->x, 1) : key;
-    return herd_key(s, k, i, key, place, scratch, decides, n, width, 1, 0.0, 0);
+    fixed_labels_p(w, scale, scratch, width);
+    const uint64_t key = key_drawn_by(s, i, scratch, n, draw);
+    return herd_key(s, k, i, key, place_drawn_by(s, i, key, draw), scratch, decides, n, width, 1, 0.0, 0);
 }
 
 enum { AHEAD_LABELS = 2, MOST_FETCHED = 256 };
@@ -229,60 +167,83 @@ static ALWAYS_INLINE void fetch_blanket(const sampler *s, int64_t i) {
 
 /* Returns the new label. */
 static ALWAYS_INLINE int update_labels(const sampler *s, worker *w, int64_t i, double u, int n_labels, int width,
-                                       const int draw, int64_t last, int last_label) {
+                                       const int draw, const int plain, int64_t last, int last_label) {
     double own[3][REGISTERS];
-    const int small = width <= REGISTERS && draw != DRAW_ANY;
+    const int small = width <= REGISTERS && draw != DRAW_ANY, herds = small && draw != DRAW_RANDOM;
     double *weights = small ? own[0] : w->w, *scratch = small ? own[1] : w->p, *decides = small ? own[2] : w->cumulative;
-    weights_of(&s->m, i, s->x, weights, width, last, last_label);
-    const quad total = total_of(weights, width);
-    if (!(total[0] > 0.0)) {
+    quad rows[REGISTERS / 4], scale;
+    double total;
+    if (herds && is_ahead(&s->m, i, last) && (plain || !s->m.careful || !s->m.careful[i])) {
+        total = product_ahead(&s->m, i, s->x, rows, n_labels, width, last_label, ONE, &scale);
+        for (int k = 0; k < width; k += 4) STORE_QUAD(weights + k, rows[k / 4]);
+    } else {
+        weights_of(&s->m, i, s->x, weights, width, last, last_label);
+        const quad totals = total_of(weights, width);
+        total = totals[0];
+        scale = QUAD(ONE) / totals;
+        for (int k = 0; herds && k < width; k += 4) LOAD_QUAD(rows[k / 4], weights + k);
+    }
+    if (!(total > 0.0)) {
         w->fault = IMPOSSIBLE;
         w->faulty = i;
         return 0;
     }
-    if (s->conditional_sums) {
+    if (!plain && s->conditional_sums) {
         double *to = s->conditional_sums + unary_row(&s->m, i);
-        for (int k = 0; k < n_labels; k++) to[k] += weights[k] / total[0];
+        for (int k = 0; k < n_labels; k++) to[k] += weights[k] / total;
         s->conditional_counts[i]++;
     }
-    const int x = draw == DRAW_ANY ? draw_labels_any(s, w, i, total, n_labels, width, u)
-                                   : draw_labels(s, w, i, weights, total, scratch, decides, n_labels, width, u, draw);
-    set_label(s, w, i, x, weights[x], weights[s->x[i]]);
+    const int x = herds              ? herd_in_registers(s, w, i, rows, scale, n_labels, width, draw, last, last_label)
+                  : draw == DRAW_ANY ? draw_labels_any(s, w, i, scale, n_labels, width, u)
+                                     : draw_labels(s, w, i, weights, scale, scratch, decides, n_labels, width, u, draw);
+    if (plain && !s->follow) s->y[i] = (label)x;
+    else set_label(s, w, i, x, weights[x], weights[s->x[i]]);
     return x;
 }
 
-/* Variables of one number of labels above two, joined in pairs or not at all: rows of 4 to 16 doubles. */
+/* plain: variables in order, whose labels are seen at once, and nothing that few runs ask for. Chains of names of four
+ * classes have 9 labels, which are worth a loop of their own. */
+static ALWAYS_INLINE void run_labels(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n,
+                                     const double *u, int n_labels, int width, const int draw, const int plain) {
+    const int packed = (draw == DRAW_BLANKET || draw == DRAW_BINS) && s->sites;
+    const int64_t unknown = s->x == s->y ? 0 : -1; /* Jacobi: others keep their old labels */
+    int64_t last = -1;
+    int x = 0;
+    uint64_t lines[AHEAD_LINES] = {0}; /* of the updates ahead */
+#define VARIABLE(j) (plain || !order ? first + (j) : order[j])
+    for (int64_t j = 0; j < n; j++) {
+        const int64_t i = VARIABLE(j), line = j + AHEAD_LINES, row = j + AHEAD_ROWS, weights = j + AHEAD_LABELS;
+        if (packed && line < n) lines[line % AHEAD_LINES] = fetch_line(s, w->memo, VARIABLE(line), n_labels);
+        if (packed && row < n) fetch_rows(s, w->memo, VARIABLE(row), n_labels, lines[row % AHEAD_LINES]);
+        if (!packed && draw == DRAW_BLANKET && weights < n) fetch_blanket(s, VARIABLE(weights));
+        x = update_labels(s, w, i, u[j], n_labels, width, draw, plain, last, x);
+        if (w->fault) return;
+        last = i | unknown;
+    }
+#undef VARIABLE
+}
+
+/* Variables of one number of labels above two, joined in pairs or not at all. */
 #define STEP_LABELS(NAME, DRAW)                                                                                        \
     static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
-        const int n_labels = s->m.c.sizes[0], width = s->m.c.widths[0];                                                    \
+        const int n_labels = s->m.c.sizes[0], width = s->m.c.widths[0];                                                \
+        const int plain = !order && s->x == s->y && !s->m.careful && !s->w.place && !s->conditional_sums;              \
         OWN_COPY(s);                                                                                                   \
-        const int64_t unknown = s->x == s->y ? 0 : -1; /* Jacobi: others keep their old labels */                      \
-        int64_t last = -1;                                                                                             \
-        int x = 0;                                                                                                     \
-        uint64_t lines[AHEAD_LINES] = {0}; /* of the updates ahead */                                                  \
-        EACH_VARIABLE {                                                                                                \
-            if ((DRAW == DRAW_BLANKET || DRAW == DRAW_BINS) && s_->w.packed) {                                         \
-                int64_t k = j + AHEAD_LINES;                                                                           \
-                if (k < n) lines[k % AHEAD_LINES] = fetch_line(s_, w->memo, order ? order[k] : first + k, n_labels);   \
-                k = j + AHEAD_ROWS;                                                                                    \
-                if (k < n) fetch_rows(s_, w->memo, order ? order[k] : first + k, n_labels, lines[k % AHEAD_LINES]);    \
-            } else if (DRAW == DRAW_BLANKET && j + AHEAD_LABELS < n) {                                                 \
-                fetch_blanket(s_, order ? order[j + AHEAD_LABELS] : i + AHEAD_LABELS);                                 \
-            }                                                                                                          \
-            switch (width) {                                                                                           \
-                case 4: x = update_labels(s_, w, i, u[j], n_labels, 4, DRAW, last, x); break;                          \
-                case 8: x = update_labels(s_, w, i, u[j], n_labels, 8, DRAW, last, x); break;                          \
-                case 12: x = update_labels(s_, w, i, u[j], n_labels, 12, DRAW, last, x); break;                        \
-                default: x = update_labels(s_, w, i, u[j], n_labels, width, DRAW, last, x);                            \
-            }                                                                                                          \
-            if (w->fault) return;                                                                                      \
-            last = i | unknown;                                                                                        \
-        }                                                                                                              \
+        if (n_labels == 9 && plain) run_labels(s_, w, order, first, n, u, 9, 12, DRAW, 1);                             \
+        else if (width == 4) run_labels(s_, w, order, first, n, u, n_labels, 4, DRAW, 0);                              \
+        else if (width == 8) run_labels(s_, w, order, first, n, u, n_labels, 8, DRAW, 0);                              \
+        else if (width == 12) run_labels(s_, w, order, first, n, u, n_labels, 12, DRAW, 0);                            \
+        else if (width == 16) run_labels(s_, w, order, first, n, u, n_labels, 16, DRAW, 0);                            \
+        else if (width > REGISTERS) run_labels(s_, w, order, first, n, u, n_labels, width, DRAW, 0);                   \
     }
 STEP_LABELS(step_labels_random, DRAW_RANDOM)
 STEP_LABELS(step_labels_blanket, DRAW_BLANKET)
 STEP_LABELS(step_labels_sum, DRAW_SUM)
 STEP_LABELS(step_labels_bins, DRAW_BINS)
-STEP_LABELS(step_labels_any, DRAW_ANY)
+
+static void step_labels_any(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {
+    OWN_COPY(s);
+    run_labels(s_, w, order, first, n, u, s->m.c.sizes[0], s->m.c.widths[0], DRAW_ANY, 0);
+}
 
 #endif

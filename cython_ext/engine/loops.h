@@ -10,7 +10,7 @@
 static void step_any(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {
     EACH_VARIABLE {
         if (s->m.c.sizes[i] == 2) update_two(s, w, i, u[j], DRAW_ANY, LISTS);
-        else update_labels(s, w, i, u[j], s->m.c.sizes[i], s->m.c.widths[i], DRAW_ANY, -1, 0);
+        else update_labels(s, w, i, u[j], s->m.c.sizes[i], s->m.c.widths[i], DRAW_ANY, 0, -1, 0);
         if (w->fault) return;
     }
 }

@@ -9,16 +9,21 @@
 
 enum { MEMO_MEMBERS = 8 }; /* at most: 12^8 < 2^32 */
 
-/* Weights in units of 2^-32, in one line of the cache: floor(w / 2^32) and the rest.
+/* Weights in units of 2^-32, in one line of the cache: the last 32 bits of each, and floor(w / 2^32) + 128 in byte k / 4 of
+ * high[k % 4], so that all four at a time are unpacked alike. Of weights that were not yet met all is 0.
  *
- * None leaves int8_t, whatever the probabilities: the sum of the k largest of n weights is never 3k(n - k)/2 above k times
- * their mean. To rise, the k would have to have a part in p while a smaller one is chosen, which must then be within 1 of
- * them; but where these bounds are nearly reached, the k are further ahead than that. */
+ * None leaves its 40 bits, whatever the probabilities: the sum of the k largest of n weights is never 3k(n - k)/2 above k
+ * times their mean. To rise, the k would have to have a part in p while a smaller one is chosen, which must then be within 1
+ * of them; but where these bounds are nearly reached, the k are further ahead than that. */
 typedef struct {
-    uint32_t low[MOST_PACKED];
-    int8_t high[MOST_PACKED];
-    uint32_t owner; /* of a place: 1 + the place whose weights it uses, within those of its variable; 0: not met */
+    uint32_t low[MOST_PACKED], high[4];
 } packed_row;
+
+/* Of a variable whose weights are packed: what decides them. */
+typedef struct {
+    int64_t first, rest;     /* its first place, or -1; where the members of its blanket stand but for `last` */
+    int32_t n_rest, last;    /* -1: its weights are not packed; the last member of its blanket before it, or -1 */
+} memo_site;
 
 typedef struct {
     uint64_t tag;               /* 0: free */
@@ -27,36 +32,23 @@ typedef struct {
 } memo_line;
 
 typedef struct {
+    uint64_t tag, number; /* 0: free */
+} memo_number;
+
+typedef struct {
     packed_row *rows; /* [most_rows], of which number 0 is nobody's */
     memo_line *lines; /* [mask + 1] */
     uint64_t mask;
     int64_t n_rows, most_rows, n_lines;
-    weight_table numbers; /* of the rows, by their keys */
+    memo_number *numbers; /* [number_mask + 1]: of the rows, by their keys */
+    uint64_t number_mask;
+    int64_t n_numbers;
 } memo;
 
 static inline void memo_free(memo *m) {
-    weight_table_free(&m->numbers);
+    free(m->numbers);
     free(m->rows);
     free(m->lines);
-}
-
-static ALWAYS_INLINE void unpack(const packed_row *row, double *weights, int width) {
-    for (int k = 0; k < width; k++) {
-        const uint64_t bits = ((uint64_t)(int64_t)row->high[k] << 32 | row->low[k]) + ROUNDING_BITS;
-        double w;
-        memcpy(&w, &bits, 8);
-        weights[k] = w - ROUNDING_SHIFT;
-    }
-}
-
-static ALWAYS_INLINE void pack(const double *weights, packed_row *row, int width) {
-    uint64_t bits[MOST_PACKED];
-    for (int k = 0; k < width; k++) {
-        const double w = weights[k] + ROUNDING_SHIFT;
-        memcpy(bits + k, &w, 8);
-    }
-    for (int k = 0; k < width; k++) row->low[k] = (uint32_t)bits[k];
-    for (int k = 0; k < width; k++) row->high[k] = (int8_t)((bits[k] - ROUNDING_BITS) >> 32);
 }
 
 /* The line of a tag, or the free one where it belongs. */
@@ -68,8 +60,8 @@ static ALWAYS_INLINE memo_line *line_at(const memo *m, uint64_t tag) {
 
 /* What is in use, in bytes. */
 static inline int64_t memo_bytes(const memo *m) {
-    const int64_t lines = m->lines ? (int64_t)m->mask + 1 : 0, numbers = m->numbers.tags ? (int64_t)m->numbers.mask + 1 : 0;
-    return lines * (int64_t)sizeof(memo_line) + m->n_rows * (int64_t)sizeof(packed_row) + numbers * 16;
+    const int64_t lines = m->lines ? (int64_t)m->mask + 1 : 0, numbers = m->numbers ? (int64_t)m->number_mask + 1 : 0;
+    return lines * (int64_t)sizeof(memo_line) + m->n_rows * (int64_t)sizeof(packed_row) + numbers * (int64_t)sizeof(memo_number);
 }
 
 /* Room for one more line; returns a fault. */
@@ -103,13 +95,42 @@ static int64_t room_for_row(memo *m, int64_t most) {
     return 0;
 }
 
+static ALWAYS_INLINE memo_number *number_at(const memo *m, uint64_t tag) {
+    uint64_t at = tag & m->number_mask;
+    while (m->numbers[at].tag && m->numbers[at].tag != tag) at = (at + 1) & m->number_mask;
+    return m->numbers + at;
+}
+
+/* Room for one more number; returns a fault. */
+static int64_t room_for_number(memo *m, int64_t most) {
+    const int64_t before = m->numbers ? (int64_t)m->number_mask + 1 : 0, size = sizeof(memo_number);
+    if (m->n_numbers * 2 < before) return 0;
+    int64_t numbers = before ? before * 4 : 1024;
+    if (before && memo_bytes(m) + (numbers - before) * size > most) numbers = before * 2;
+    if (memo_bytes(m) + (numbers - before) * size > most) return WEIGHTS_FULL;
+    memo_number *const old = m->numbers, *const bigger = table_memory(numbers * sizeof(memo_number));
+    if (!bigger) return NO_MEMORY;
+    memset(bigger, 0, numbers * sizeof(memo_number));
+    m->numbers = bigger;
+    m->number_mask = numbers - 1;
+    for (int64_t k = 0; k < before; k++)
+        if (old[k].tag) *number_at(m, old[k].tag) = old[k];
+    free(old);
+    return 0;
+}
+
 /* The number that a pair goes by: `next`, which is kept, where it is *unborn; 0 with *fault set. */
 static int64_t number_of(memo *m, int64_t i, uint64_t key, int64_t next, int *unborn, int64_t most, int64_t *fault) {
-    double *number = weight_slot(&m->numbers, i, key, most - memo_bytes(m), fault);
-    if (!number) return 0;
-    *unborn = is_unborn(number);
-    if (*unborn) *number = (double)next;
-    return (int64_t)*number;
+    *fault = room_for_number(m, most);
+    if (*fault) return 0;
+    const uint64_t tag = pair_tag(i, key);
+    memo_number *number = number_at(m, tag);
+    *unborn = !number->tag;
+    if (*unborn) {
+        *number = (memo_number){tag, (uint64_t)next};
+        m->n_numbers++;
+    }
+    return (int64_t)number->number;
 }
 
 #endif

@@ -21,6 +21,7 @@ typedef struct {
     double *unary, *rows;           /* exp(beta * c.unary), exp(beta * c.rows), rewritten by heat() */
     double *unary_step, *rows_step; /* exp(step * log) where annealing rises in equal steps; else NULL */
     const uint8_t *careful;         /* products of these variables' rows could leave the range of a double; or NULL */
+    double *turned;                 /* see ahead.h: rows, the two labels of each table exchanged; or NULL */
     double beta;
 } model;
 
@@ -66,12 +67,23 @@ static inline void exp_scaled(const double *restrict from, double *restrict to, 
         for (int64_t j = 0; j < n; j++) to[j] = fast_exp(beta * from[j]);
 }
 
+enum { MOST_TURNED = 1 << 15 }; /* doubles: what stays near the processor beside the rows themselves */
+
+/* Every table joins two variables of sizes[0] labels. */
+static inline void turn_tables(model *m) {
+    const int n = m->c.sizes[0], width = m->c.widths[0];
+    for (int64_t at = 0; at < m->c.n_rows; at += n * width)
+        for (int l = 0; l < n; l++)
+            for (int k = 0; k < n; k++) m->turned[at + k * width + l] = m->rows[at + l * width + k];
+}
+
 static inline void heat(model *m, double beta) {
     if (beta == m->beta) return;
     m->beta = beta;
     exp_scaled(m->c.unary, m->unary, m->c.n_unary, beta);
     if (m->grid) exp_scaled(m->log_ratio[0], m->ratio[0], 8, beta);
     else exp_scaled(m->c.rows, m->rows, m->c.n_rows, beta);
+    if (m->turned) turn_tables(m);
 }
 
 /* to *= by. The pointers come as arguments: read from a model each time, they would keep the loop from being vector code. */
@@ -85,6 +97,7 @@ static inline void heat_step(model *m, double beta) {
     multiply(m->unary, m->unary_step, m->c.n_unary);
     if (m->grid) multiply(m->ratio[0], m->rows_step, 8);
     else multiply(m->rows, m->rows_step, m->c.n_rows);
+    if (m->turned) turn_tables(m);
 }
 
 static ALWAYS_INLINE int64_t unary_row(const model *m, int64_t i) { return m->c.unary_at ? m->c.unary_at[i] : i; }

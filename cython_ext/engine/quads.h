@@ -56,6 +56,21 @@ static ALWAYS_INLINE quad_mask widened(const int16_t *from) {
 #endif
 }
 
+typedef uint64_t lanes __attribute__((vector_size(32)));
+typedef uint32_t four_words __attribute__((vector_size(16), aligned(4), may_alias));
+
+static ALWAYS_INLINE lanes widened_words(const uint32_t *from) {
+#if defined(__AVX2__) && !defined(__clang__)
+    typedef int words __attribute__((vector_size(16)));
+    return (lanes)__builtin_ia32_pmovzxdq256((words) * (const four_words *)from);
+#else
+    return __builtin_convertvector(*(const four_words *)from, lanes);
+#endif
+}
+
+/* The low half of each. */
+static ALWAYS_INLINE void store_words(uint32_t *to, lanes v) { *(four_words *)to = __builtin_convertvector(v, four_words); }
+
 /* Bit k: whether lane k is set. */
 static ALWAYS_INLINE uint64_t mask_bits(quad_mask mask) {
 #ifdef __AVX2__

@@ -22,7 +22,10 @@ typedef struct {
     const uint8_t *independent; /* which BATCHes of variables have no neighbours among themselves; or NULL */
     double *conditional_sums;   /* Rao-Blackwell: in the layout of the unary rows; may be NULL */
     uint32_t *conditional_counts; /* [V]: how many conditionals were added */
+    memo_site *sites;           /* [V] where weights are packed, or NULL */
+    int32_t *rest;              /* members of their blankets */
     packed_row *places;         /* [w.n_slots] where weights are packed, or NULL */
+    uint16_t *owners;           /* [w.n_slots] of bins: 1 + the place whose weights a place uses, within those of its variable */
     int follow;                 /* keep what turns of labels gain */
     int factors;                /* see `turn_many` */
 } sampler;

@@ -32,4 +32,37 @@ static ALWAYS_INLINE uint32_t start_fraction(uint64_t weight_key, int64_t i, uin
 /* Of signed weights: from 32 random bits. */
 static ALWAYS_INLINE double start_part(uint64_t random) { return (double)(random >> 32); }
 
+/* The first label of new weights is drawn from p, and all others had their last turn a random part of a round ago. (The
+ * start p - e_k, k drawn from p, makes early labels depend on p in the wrong way: for p = 0.2, 0.8 the second label is
+ * 0 four times out of five.) Within an error bound all start at 0. Returns the first label. */
+static int start_labels(double *weights, const double *p, int n, int circular, int bounded, int drawn, uint64_t start) {
+    if (bounded) {
+        memset(weights, 0, n * sizeof(double));
+        return drawn;
+    }
+    const double at = start_part(start);
+    double sum = 0.0, top = -INFINITY;
+    int chosen = -1;
+    for (int k = 0; k < n; k++) weights[k] = 0.0 - start_part(mix64(start + GOLDEN * (k + 1)));
+    for (int k = 0; k < n; k++) {
+        if (!circular) weights[k] += p[k];
+        if (p[k] <= 0.0) continue;
+        if (chosen < 0 || sum <= at) chosen = k;
+        sum += p[k];
+        const double decides = circular ? weights[k] + p[k] : weights[k];
+        if (decides > top) top = decides;
+    }
+    weights[chosen] = circular ? top - p[chosen] : top;
+    return chosen;
+}
+
+/* Starts weights, adds p, and returns the first label. */
+static ALWAYS_INLINE int start_and_choose(double *weights, const double *p, int n, int width, const int circular,
+                                          const double bound, int drawn, uint64_t start) {
+    const int x = start_labels(weights, p, n, circular, bound > 0.0, drawn, start);
+    for (int k = 0; k < n; k++) weights[k] += p[k];
+    for (int k = n; k < width; k++) weights[k] = 0.0;
+    return x;
+}
+
 #endif

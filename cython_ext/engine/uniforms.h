@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "conditional.h"
+#include "quads.h"
 
 #define UNIFORM_BLOCK 1024
 #define UNIFORM_LANES 8
@@ -28,7 +29,6 @@ static inline uint64_t mix_pair(uint64_t key, uint64_t a, uint64_t b) {
     return mix64(mix64(mix64(key + GOLDEN * (a + 1)) + GOLDEN * (b + 1)));
 }
 
-typedef uint64_t lanes __attribute__((vector_size(32)));
 typedef uint64_t unaligned_lanes __attribute__((vector_size(32), aligned(8), may_alias));
 
 #define ROTATED_LANES(x, k) (((x) << (k)) | ((x) >> (64 - (k))))

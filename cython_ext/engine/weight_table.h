@@ -12,13 +12,25 @@
 #include "engine.h"
 #include "uniforms.h"
 
-/* Memory for a table that is read here and there: in large pages, so that the processor knows where they all are. */
+enum { LARGE_PAGE = 1 << 21 };
+
+/* What is read here and there stands in large pages, so that the processor knows where they all are. Only a wish. */
+static inline void wish_large_pages(void *memory, size_t bytes) {
+#ifdef __linux__
+    const uintptr_t from = ((uintptr_t)memory + LARGE_PAGE - 1) & ~(uintptr_t)(LARGE_PAGE - 1);
+    const uintptr_t to = ((uintptr_t)memory + bytes) & ~(uintptr_t)(LARGE_PAGE - 1);
+    if (from < to) madvise((void *)from, to - from, MADV_HUGEPAGE);
+#else
+    (void)memory, (void)bytes;
+#endif
+}
+
+/* Memory for such a table, each line of the cache as one. */
 static inline void *table_memory(size_t bytes) {
 #ifdef __linux__
-    const size_t page = (size_t)1 << 21;
     void *memory;
-    if (posix_memalign(&memory, bytes < page ? 64 : page, bytes)) return NULL;
-    if (bytes >= page) madvise(memory, bytes, MADV_HUGEPAGE); /* a wish: it may fail */
+    if (posix_memalign(&memory, bytes < LARGE_PAGE ? 64 : LARGE_PAGE, bytes)) return NULL;
+    wish_large_pages(memory, bytes);
     return memory;
 #else
     return malloc(bytes);
@@ -28,6 +40,12 @@ static inline void *table_memory(size_t bytes) {
 #define UNBORN -0.0 /* no sum of weights is ever a negative zero */
 
 static ALWAYS_INLINE int is_unborn(const double *slot) { return *slot == 0.0 && signbit(*slot); }
+
+/* Of (variable, key), not 0. */
+static ALWAYS_INLINE uint64_t pair_tag(int64_t i, uint64_t key) {
+    const uint64_t tag = mix64(mix64(key) + GOLDEN * (uint64_t)(i + 1));
+    return tag + !tag;
+}
 
 /* Open addressing by a 64-bit hash of (variable, key): two pairs with one hash would share a weight, which among 10^8
  * pairs happens with probability 0.0003. */
@@ -71,8 +89,7 @@ static double *weight_slot(weight_table *t, int64_t i, uint64_t key, int64_t mos
         *fault = (int64_t)(slots * 8 * (t->words + 1)) > most ? WEIGHTS_FULL : weight_table_resize(t, slots);
         if (*fault) return NULL;
     }
-    uint64_t tag = mix64(mix64(key) + GOLDEN * (uint64_t)(i + 1));
-    tag += !tag;
+    const uint64_t tag = pair_tag(i, key);
     uint64_t s = tag & t->mask;
     while (t->tags[s] && t->tags[s] != tag) s = (s + 1) & t->mask;
     double *slot = t->values + s * t->words;

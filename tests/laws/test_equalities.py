@@ -179,6 +179,35 @@ def test_weights_found_by_the_state_of_the_blanket_are_those_of_its_key(sharing,
         assert_equal_runs(plan, replace(plan, n_threads=3), graph)
 
 
+def hard_chain(n_labels: int, n: int = 90) -> FactorGraph:
+    """A chain of thirty tables, by which some labels cannot come after others, and ten links."""
+    rng, nodes = np.random.default_rng(n_labels), np.arange(n, dtype=np.int32)
+    tables = rng.normal(size=(30, n_labels, n_labels)) * 2
+    tables[rng.random(tables.shape) < 0.15] = -np.inf
+    tables[:, 0] = tables[:, :, 0] = 0.0  # label 0 is always possible
+    unary = rng.normal(size=(n, n_labels))
+    unary[:, 1:][rng.random((n, n_labels - 1)) < 0.1] = -np.inf
+    links = rng.permutation(nodes)[:20].reshape(-1, 2)
+    return FactorGraph(
+        np.full(n, n_labels),
+        [
+            TableFactors(nodes[:, None], unary),
+            TableFactors(np.stack([nodes[:-1], nodes[1:]], axis=1), tables, nodes[:-1] % 30),
+            TableFactors(links, np.eye(n_labels)[None]),
+        ],
+    )
+
+
+@pytest.mark.parametrize("sharing", [None, blanket(), bins(1), bins(16)], ids=str)
+@pytest.mark.parametrize("n_labels", [3, 4, 5, 8, 9, 11, 12, 13, 16, 17])
+def test_the_fast_loop_is_the_general_one_on_chains_of_any_number_of_labels(n_labels, sharing):
+    graph = hard_chain(n_labels)
+    for options in ({}, {"annealing": linear(0.1, 2)}, {"record": replace(RECORD, rao_blackwell=True)}):
+        plan = Gibbs(60, **{"sharing": sharing, "record": RECORD} | options)
+        assert loop(plan, graph) == "labels"
+        assert_equal_runs(plan, replace(plan, loop="general"), graph)
+
+
 @pytest.mark.parametrize("family", sorted(EQUAL))
 def test_presets_are_their_plans(family):
     graph, plan = FAMILIES[family], Gibbs(30, record=RECORD)

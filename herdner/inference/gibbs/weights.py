@@ -18,7 +18,7 @@ from herdner.sampling.order import dependencies
 from herdner.sampling.plan import Plan
 
 _LONG = 62.0  # bits of the longest key that is a number; longer ones are hashes
-_PACKED_ROW = 64  # bytes
+_PACKED_ROW = 66  # bytes: a line of the cache, and of bins whose it is
 _PLACES = 10.0  # bits of the states that all have a place: of more than these, few are met
 _DENSE_SIGNED = 8  # signed weights are dense up to this part of the memory: a hash table touches only what is met
 
