@@ -20,7 +20,7 @@ Item = TextOrDocument | Failure
 
 # Longer batches save no more time, and what is read ahead stays small.
 BATCH_CHARACTERS = 80_000
-BATCHES_WAITING = 2  # for each thread
+BATCHES_WAITING = 3  # for each thread: with one less it stood still when the calling thread was long at work
 
 
 class Batch(NamedTuple):
@@ -29,6 +29,17 @@ class Batch(NamedTuple):
     first: int
     sources: list[TextOrDocument]
     failure: Failure | None = None
+
+    def halves(self) -> list[Batch]:
+        """Two smaller ones; this one alone where that would cost more than it saves."""
+        middle = len(self.sources) // 2
+        if not middle or sum(map(_length, self.sources)) < BATCH_CHARACTERS // 2:
+            return [self]
+        return [Batch(self.first, self.sources[:middle]), Batch(self.first + middle, self.sources[middle:])]
+
+
+def _length(source: TextOrDocument) -> int:
+    return len(source) if isinstance(source, str) else len(source.text)
 
 
 def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]:
@@ -50,7 +61,7 @@ def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]
                 continue
             if not isinstance(source, str | Document):
                 raise TypeError(f"expected a text or a herdner Document, not {type(source).__name__}")
-            size += len(source) if isinstance(source, str) else len(source.text)
+            size += _length(source)
             held.append(source)
             if size >= BATCH_CHARACTERS or len(held) == most:
                 yield Batch(first, held)
@@ -63,10 +74,13 @@ def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]
         yield Batch(first, held)
 
 
-def ordered(function: Callable[[T], U], items: Iterable[T], n_jobs: int) -> Iterator[U]:
+def ordered(
+    function: Callable[[T], U], items: Iterable[T], n_jobs: int, halves: Callable[[T], list[T]] = lambda item: [item]
+) -> Iterator[U]:
     """``map(function, items)``, by ``n_jobs`` threads, each with `BATCHES_WAITING` items read ahead.
 
     The calling thread is one of them: another one that only waits would take part in the hunt for the interpreter.
+    At the end they share ``halves`` of items, in place of which two results come.
     """
     if n_jobs == 1:
         yield from map(function, items)
@@ -78,15 +92,14 @@ def ordered(function: Callable[[T], U], items: Iterable[T], n_jobs: int) -> Iter
     try:
         while fault is None:
             try:
-                while sum(not future.done() for _, future in waiting) < most - BATCHES_WAITING:
+                while sum(not future.done() for _, future in waiting) <= most - BATCHES_WAITING:
                     item = next(items)
                     waiting.append((item, pool.submit(function, item)))
-                item = next(items)
-                waiting.append((item, _done(function, item)))
             except Exception as error:  # StopIteration, or what the reader of the items met: behind what is under way
                 fault = error
+            _took_over(function, waiting, pool, n_jobs, halves)
             while waiting and (fault is not None or waiting[0][1].done() or len(waiting) > most):
-                while not waiting[0][1].done() and _took_over(function, waiting):
+                while not waiting[0][1].done() and _took_over(function, waiting, pool, n_jobs, halves):
                     pass
                 yield waiting.popleft()[1].result()
     except GeneratorExit:
@@ -100,10 +113,19 @@ def ordered(function: Callable[[T], U], items: Iterable[T], n_jobs: int) -> Iter
         raise fault
 
 
-def _took_over(function: Callable[[T], U], waiting: deque[tuple[T, Future[U]]]) -> bool:
-    """Does the first item that no thread has begun with; whether there was one."""
+def _took_over(
+    function: Callable[[T], U], waiting: deque[tuple[T, Future[U]]], pool: ThreadPoolExecutor, n_jobs: int,
+    halves: Callable[[T], list[T]],
+) -> bool:  # fmt: skip
+    """Does the first item that no thread has begun with, or half of it where others would soon have none; whether there
+    was one.
+    """
     for i, (item, future) in enumerate(waiting):
         if future.cancel():
+            if sum(not (later.running() or later.done()) for _, later in waiting) < n_jobs - 1:
+                item, *rest = halves(item)
+                for half in rest:
+                    waiting.insert(i + 1, (half, pool.submit(function, half)))
             waiting[i] = item, _done(function, item)
             return True
     return False

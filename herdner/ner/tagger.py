@@ -28,7 +28,7 @@ from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.names import Finder, Names
 from herdner.ner.names.known import NamesLike
-from herdner.ner.streams import Item, TextOrDocument, awaited, batches, kept_apart, ordered
+from herdner.ner.streams import Batch, Item, TextOrDocument, awaited, batches, kept_apart, ordered
 from herdner.ner.tagging import BatchTagger
 from herdner.text.document import Document
 from herdner.text.failure import Failure
@@ -329,7 +329,7 @@ class Tagger(Estimator):
         child(seed, first)  # a wrong seed raises here, and not once for each document
         work = BatchTagger(self._decoder_with(links), self._tokenizer, finder, chosen, seed, uncertainty)
         most = whole(batch_size, "batch_size") if chosen is None else 1
-        return chain.from_iterable(ordered(work, batches(items, first, most), whole(n_jobs, "n_jobs")))
+        return chain.from_iterable(ordered(work, batches(items, first, most), whole(n_jobs, "n_jobs"), Batch.halves))
 
     async def apipe(
         self,

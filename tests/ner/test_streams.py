@@ -19,7 +19,7 @@ import herdner
 from herdner import Tagger
 from herdner.crf.rules import LastName, SameWord
 from herdner.crf.templates import skip_chain
-from herdner.ner.streams import BATCH_CHARACTERS, batches, ordered
+from herdner.ner.streams import BATCH_CHARACTERS, Batch, batches, ordered
 from herdner.text.document import Document
 from herdner.text.failure import Failure
 from herdner.text.io import read_documents
@@ -178,6 +178,26 @@ def test_batches_hold_all_in_order(lengths, most):
 @examples(25)
 def test_threads_keep_the_order(items, n_jobs):
     assert list(ordered(lambda item: item * 2, items, n_jobs)) == [item * 2 for item in items]
+
+
+@given(st.lists(st.lists(st.integers(), max_size=9)), st.integers(1, 4))
+@examples(25)
+def test_halves_that_threads_share_come_in_order(items, n_jobs):
+    def halves(item: list[int]) -> list[list[int]]:
+        return [item[: len(item) // 2], item[len(item) // 2 :]] if len(item) > 1 else [item]
+
+    assert sum(ordered(list, items, n_jobs, halves), []) == sum(items, [])
+
+
+@given(st.lists(st.integers(0, BATCH_CHARACTERS), min_size=1, max_size=30), st.integers(0, 99))
+@examples(50)
+def test_halves_of_a_batch_hold_all_of_it(lengths, first):
+    batch = Batch(first, ["x" * length for length in lengths])
+    halves = batch.halves()
+    assert [text for half in halves for text in half.sources] == batch.sources
+    assert all(half.sources for half in halves)
+    assert [half.first for half in halves] == [first, first + len(halves[0].sources)][: len(halves)]
+    assert len(halves) == (2 if len(lengths) > 1 and sum(lengths) >= BATCH_CHARACTERS / 2 else 1)
 
 
 def test_the_caller_does_what_no_thread_has_begun():
