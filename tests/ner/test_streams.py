@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -186,7 +187,7 @@ def test_halves_that_threads_share_come_in_order(items, n_jobs):
     def halves(item: list[int]) -> list[list[int]]:
         return [item[: len(item) // 2], item[len(item) // 2 :]] if len(item) > 1 else [item]
 
-    assert sum(ordered(list, items, n_jobs, halves), []) == sum(items, [])
+    assert [*chain.from_iterable(ordered(list, items, n_jobs, halves))] == [*chain.from_iterable(items)]
 
 
 @given(st.lists(st.integers(0, BATCH_CHARACTERS), min_size=1, max_size=30), st.integers(0, 99))
