@@ -9,7 +9,7 @@
 
 #include "chances.h"
 
-/* Whether it pays: it takes five times the arithmetic, so not where four numbers take as many steps. */
+/* Whether that is done for variable i. It takes five times the arithmetic, so only where there are vectors of four numbers. */
 static ALWAYS_INLINE int is_ahead(const model *m, int64_t i, int64_t last) {
 #ifdef __AVX2__
     const int64_t first = m->c.starts[i];

@@ -143,8 +143,8 @@ static int64_t allocate_sites(engine *e) {
         while (before < end && w->key_members[before] < i) before++;
         if (before > begin) sites[i].last = w->key_members[before - 1];
         sites[i].n_rest = 0;
-        for (int64_t e_ = begin; e_ < end; e_++)
-            if (e_ != before - 1) rest[begin + sites[i].n_rest++] = w->key_members[e_];
+        for (int64_t k = begin; k < end; k++)
+            if (k != before - 1) rest[begin + sites[i].n_rest++] = w->key_members[k];
     }
     if (!w->n_slots) return 0;
     e->places = calloc(w->n_slots + 1, sizeof(packed_row));
@@ -170,7 +170,8 @@ static int64_t allocate(engine *e) {
     if (e->arrays.counts) e->few = calloc(e->arrays.n_counts + 1, 1);
     e->threads = calloc(n_threads, sizeof(thread_state));
     if (e->s.w.packed && allocate_sites(e)) return NO_MEMORY;
-    if (e->setup.loop == LOOP_LABELS && e->s.m.c.n_rows && e->s.m.c.n_rows <= MOST_TURNED) {
+    const int herds = e->s.w.draw != DRAW_RANDOM && e->s.w.draw != DRAW_ANY;
+    if (herds && e->setup.loop == LOOP_LABELS && e->s.m.c.n_rows && e->s.m.c.n_rows <= MOST_TURNED) {
         e->s.m.turned = calloc(e->s.m.c.n_rows, sizeof(double));
         if (!e->s.m.turned) return NO_MEMORY;
     }

@@ -32,7 +32,7 @@ typedef struct {
 } memo_line;
 
 typedef struct {
-    uint64_t tag, number; /* 0: free */
+    uint64_t tag, number; /* tag 0: free */
 } memo_number;
 
 typedef struct {

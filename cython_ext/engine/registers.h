@@ -69,7 +69,7 @@ static __attribute__((noinline)) int start_packed(const sampler *s, int64_t i, u
     return x;
 }
 
-/* Herds with packed weights, p as of `herd_in_registers`. */
+/* Herds with packed weights; p, allowed, fixed: as in `herd_in_registers`. */
 static ALWAYS_INLINE int herd_packed(const sampler *s, worker *w, int64_t i, const quad *p, const quad_mask *allowed,
                                      const double *fixed, int n, int width, const int draw, int label_before) {
     packed_row *row = known_row(s, w->memo, i, n, label_before);
@@ -93,7 +93,7 @@ static ALWAYS_INLINE int herd_in_registers(const sampler *s, worker *w, int64_t 
                                            int width, const int draw, int64_t last, int last_label) {
     quad p[REGISTERS / 4], weights[REGISTERS / 4];
     quad_mask allowed[REGISTERS / 4];
-    double fixed[REGISTERS];
+    double fixed[REGISTERS]; /* p as an array */
     for (int k = 0; k < width; k += 4) {
         const quad exact = rows[k / 4] * scale;
         p[k / 4] = TO_NEAREST(exact);

@@ -80,7 +80,7 @@ def ordered(
     """``map(function, items)``, by ``n_jobs`` threads, each with `BATCHES_WAITING` items read ahead.
 
     The calling thread is one of them: another one that only waits would take part in the hunt for the interpreter.
-    At the end they share ``halves`` of items, in place of which two results come.
+    Near the end they share the work by ``halves``: then an item has a result for each of its halves.
     """
     if n_jobs == 1:
         yield from map(function, items)
