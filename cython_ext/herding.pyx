@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Herding over a finite set; ``herdner.herding`` checks the arguments."""
+"""Herding over a finite set; ``herdner.studies.herding`` checks the arguments."""
 
 from libc.stdint cimport int64_t
 

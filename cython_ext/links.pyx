@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Loops of the rules that link tokens (herdner.crf.rules)."""
+"""Loops of the rules that link tokens (herdner.crf.link_rules)."""
 
 import numpy as np
 
@@ -136,7 +136,7 @@ cdef bint is_headline(const Spelling* at, Py_ssize_t begin, Py_ssize_t end) noex
 
 def same_words(Spelled said not None, sentence_offsets, documents, Py_ssize_t min_letters, bint fold_case,
                Py_ssize_t nearest):
-    """int32[F, 2], see `herdner.crf.rules.SameWord`: the links of `names_of_all` that are the same word."""
+    """int32[F, 2], see `herdner.crf.link_rules.SameWord`: the links of `names_of_all` that are the same word."""
     mentions, firsts = names_of_all(said, sentence_offsets, documents, min_letters)
     cdef const int32_t[::1] tokens = mentions
     cdef const int64_t[::1] first = firsts
@@ -159,7 +159,7 @@ cdef enum:
 
 
 def company_runs(names, list tokens not None, sentence_offsets, frozenset designators not None):
-    """list[(begin, end, designated)]: the runs of `names`, see `herdner.crf.rules.Company`, and each that begins a
+    """list[(begin, end, designated)]: the runs of `names`, see `herdner.crf.link_rules.Company`, and each that begins a
     sentence also without its first word; only those whose first word is that of a run before a designator.
     """
     cdef const int64_t[::1] borders = checked_borders(sentence_offsets, len(tokens))

@@ -7,14 +7,48 @@
 """
 
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
-# (lazy_loader has no types; those of the names stand in __init__.pyi.)
+# (lazy_loader has no types; the types of the public names are in __init__.pyi.)
 
 from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import sys
+from pathlib import Path
 
 import lazy_loader
 
 __version__ = "0.1.0"
 
-# The names stand in __init__.pyi. Each is imported when it is first used, so that what is not used costs no time.
+
+def _installed_package() -> importlib.machinery.ModuleSpec:
+    """Return the spec of an installed herdner of this version; raise `ImportError` if there is none."""
+    from importlib.metadata import distributions
+
+    own_folder = Path(__file__).resolve().parents[1]
+    search_path = [entry for entry in sys.path if Path(entry).resolve() != own_folder]
+    spec = importlib.machinery.PathFinder.find_spec(__name__, search_path)
+    versions = [found.version for found in distributions(name=__name__, path=search_path)]
+    if spec is None or spec.origin is None or __version__ not in versions[:1]:
+        installed = (
+            f"the installed herdner has version {versions[0]}, not {__version__}" if versions else "none is installed"
+        )
+        raise ImportError(
+            f"this herdner is a source folder without compiled modules, and {installed}: leave the folder (Python"
+            " prefers it to an installed herdner), or install it with pip install ."
+        )
+    return spec
+
+
+# Python prefers the source folder in which it is started to an installed package. Without compiled modules the folder
+# cannot work, so all modules come from the installed package of the same version.
+if importlib.util.find_spec("herdner._ext.chain") is None:
+    del sys.modules["herdner._ext"]
+    __spec__ = _installed_package()
+    assert __spec__.origin is not None
+    assert __spec__.submodule_search_locations is not None
+    __file__, __loader__, __path__ = __spec__.origin, __spec__.loader, __spec__.submodule_search_locations
+
+# The public names are listed in __init__.pyi. Each is imported on first use, so unused names cost no time.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["__version__"]

@@ -1,7 +1,7 @@
 /* Counting the states of a small graph of two labels: what an update needs is looked up by the state of all variables.
  *
  * The labels are those of the other loops, bit for bit. Variable i is bit n - 1 - i of a state, as in the joint. The
- * tables, part COUNTING, are described by herdner.convergence.counts.Tables. */
+ * tables, part COUNTING, are described by herdner.studies.convergence.counts.Tables. */
 #ifndef HERDNER_COUNT_H
 #define HERDNER_COUNT_H
 

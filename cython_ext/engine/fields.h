@@ -15,13 +15,13 @@
 #include "engine.h"
 
 enum { CIRCULAR, THRESHOLD };
-#define PLAN_FIELDS(F) /* herdner.sampling.plan.Plan */                                                                \
+#define PLAN_FIELDS(F) /* herdner.inference.gibbs.plan.Plan */                                                                \
     F(WHOLE, int64_t, burn_in)                                                                                         \
     F(WHOLE, int64_t, weight_memory)                                                                                   \
     F(REAL, double, error_bound)                                                                                       \
     F(WORD, "circular threshold", form)
 
-#define RECORD_FIELDS(F) /* herdner.sampling.record.Record */                                                          \
+#define RECORD_FIELDS(F) /* herdner.inference.record.Record */                                                          \
     F(WHOLE, int64_t, every)                                                                                           \
     F(WHOLE, int64_t, follows)
 
@@ -105,7 +105,7 @@ enum { SHARE_COMPLETE, SHARE_BLANKET, SHARE_SUM, SHARE_BINS, SHARE_RANDOM_BINS }
     F(WHOLE, int64_t, cells)                                                                                           \
     F(BUFFER, double, counts)
 
-#define COUNTING_FIELDS(F) /* herdner.convergence.counts.Tables */                                                     \
+#define COUNTING_FIELDS(F) /* herdner.studies.convergence.counts.Tables */                                                     \
     F(BUFFER, double, odds)                                                                                            \
     F(BUFFER, int64_t, p)                                                                                              \
     F(BUFFER, int64_t, keys)                                                                                           \

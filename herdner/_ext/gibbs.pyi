@@ -4,10 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int32s, Int64s
-from herdner.convergence.counts import Tables
 from herdner.graph.factors import TableFactors
 from herdner.inference.gibbs.run import Arrays
 from herdner.inference.gibbs.setup import Setup
+from herdner.studies.convergence.counts import Tables
 
 LABELS_LIMIT: int
 COUNTED_LIMIT: int

@@ -36,7 +36,7 @@ def tag_on_cluster(
     if input_format not in (None, "text", "jsonl", "parquet"):
         raise UsageError(f"--input {input_format!r}: with --cluster expected text, jsonl or parquet")
     try:
-        from herdner.distributed import tag_files
+        from herdner.integrations.dask import tag_files
     except ImportError:
         raise ValueError("--cluster needs Dask: pip install 'herdner[dask]'") from None
     # What Dask tells of its workers is for the developers of Dask; a task that fails comes back as an error.

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from herdner.denoising.noise import Noise
-    from herdner.denoising.pictures import Observation
     from herdner.inference.backend import Backend
+    from herdner.studies.denoising.noise import Noise
+    from herdner.studies.denoising.pictures import Observation
 
 
 NoiseOption = Annotated[
@@ -74,8 +74,8 @@ def denoise(
 
     Noise and coupling are estimated from the picture where they are not given. OUT appears when it is complete.
     """
-    from herdner.denoising.model import denoise as run
-    from herdner.denoising.pictures import encoded, image_of, observation, read_picture
+    from herdner.studies.denoising.model import denoise as run
+    from herdner.studies.denoising.pictures import encoded, image_of, observation, read_picture
 
     _check_options(noise, sigma, p, coupling, soft, estimate)
     formats = _formats([path for path in (output, figure) if path is not None])
@@ -90,7 +90,7 @@ def denoise(
     clean = None if truth is None else _truth(truth, seen, fitted)
     files = {output: encoded(image_of(shown), formats[output])}
     if figure is not None:
-        from herdner.denoising.comparison import compared, comparison_image
+        from herdner.studies.denoising.comparison import compared, comparison_image
 
         with working("comparing"):
             tiles = compared(seen, fitted, strength, sweeps, clean, seed)
@@ -103,7 +103,7 @@ def denoise(
 
 def _formats(paths: list[Path]) -> dict[Path, str]:
     """The formats of files that can be written."""
-    from herdner.denoising.pictures import format_of
+    from herdner.studies.denoising.pictures import format_of
 
     for path in paths:
         check_writable(path)
@@ -114,7 +114,7 @@ def _check_options(
     noise: str | None, sigma: float | None, p: float | None, coupling: float | None, soft: bool, estimate: str
 ) -> None:
     """What makes no sense whatever the picture is."""
-    from herdner.denoising.noise import Flip, Gaussian
+    from herdner.studies.denoising.noise import Flip, Gaussian
 
     if sigma is not None and (p is not None or noise == "flip"):
         raise UsageError("--sigma is of Gaussian noise, --p of flips; give the one of your --noise")
@@ -139,9 +139,9 @@ def _check_options(
 
 def _backend(name: str | None, pairs: list[str] | None, sweeps: int, estimate: Literal["mean", "map"]) -> Backend:
     """The backend, whose sweeps are those asked for, recording only what the estimate needs."""
-    from herdner.denoising.model import default_backend
+    from herdner.inference.record import Record
     from herdner.inference.registry import describe_backend
-    from herdner.sampling.record import Record
+    from herdner.studies.denoising.model import default_backend
 
     options: dict[str, object] = {**options_of(pairs)}
     if name is None and not options:
@@ -159,8 +159,8 @@ def _parameters(
     seen: Observation, sigma: float | None, p: float | None, coupling: float | None, seed: int
 ) -> tuple[Noise, float]:
     """The noise and the coupling, estimated as far as they are not given."""
-    from herdner.denoising.estimation import estimate_parameters
-    from herdner.denoising.noise import Flip, Gaussian
+    from herdner.studies.denoising.estimation import estimate_parameters
+    from herdner.studies.denoising.noise import Flip, Gaussian
 
     given = sigma if seen.looks is None else p
     if given is not None and coupling is not None and seen.n_labels == 2:
@@ -176,8 +176,8 @@ def _truth(path: Path, seen: Observation, noise: Noise) -> NDArray[np.int32]:
     """The labels of the clean picture."""
     import numpy as np
 
-    from herdner.denoising.noise import Gaussian
-    from herdner.denoising.pictures import read_picture
+    from herdner.studies.denoising.noise import Gaussian
+    from herdner.studies.denoising.pictures import read_picture
 
     clean = read_picture(path)
     if clean.values.shape != seen.y.shape:

@@ -43,7 +43,7 @@ def known_names(path: str | None, strength: float | None, hard: bool, fold_case:
         return None
     if hard and strength is not None:
         raise UsageError("--names-strength: with --names-hard nothing is weighed; leave one of them out")
-    from herdner.ner.names import Names
+    from herdner.ner.known_names import Names
 
     choices: dict[str, Any] = {} if strength is None else {"strength": strength}
     return Names.read(path, hard=hard, fold_case=fold_case, **choices)

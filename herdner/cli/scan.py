@@ -128,10 +128,10 @@ def _scans(
 ) -> tuple[dict[str, NDArray[np.int32]], list[str]]:
     """The orders of steps to be certified, and what there is to say of them."""
     from herdner.dobrushin import Steps, optimise_scan, shortest_scan
-    from herdner.sampling import systematic
+    from herdner.graph.scan import systematic_scan
 
     steps = {} if certify is None else {certify.name: Steps.of(_read(certify), influence)}
-    steps["systematic"] = Steps.of(systematic(), influence, asked.n_steps)
+    steps["systematic"] = Steps.of(systematic_scan(), influence, asked.n_steps)
     scans = {name: scan.order for name, scan in steps.items() if scan.order is not None}
     notes: list[str] = []
     found = None
@@ -150,7 +150,7 @@ def _curves(
     asked: _Question, influence: Influence, scans: dict[str, NDArray[np.int32]], notes: list[str]
 ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
     from herdner.dobrushin import variation_curve
-    from herdner.sampling import random_scan
+    from herdner.graph.scan import random_scan
 
     curves = {name: variation_curve(influence, order, asked.importance) for name, order in scans.items()}
     if asked.n_steps * max(1, len(influence.values)) > _MOST_WORK:

@@ -63,9 +63,9 @@ def serve(
     known = known_names(names, names_strength, names_hard, names_fold_case)
     hosts = [*(allow_host or ()), *([] if _is_address(host) else [host])]
     with listening(host, port) as listener:
-        from herdner.serve import Limits, create_app
-        from herdner.serve.app import BEGIN_WITH
-        from herdner.serve.connections import configured
+        from herdner.integrations.serve import Limits, create_app
+        from herdner.integrations.serve.app import BEGIN_WITH
+        from herdner.integrations.serve.connections import configured
 
         limits = Limits(characters=max_characters, seconds=time_limit, n_workers=jobs)
         app = create_app(model, backends=backend or BEGIN_WITH, names=known, limits=limits, hosts=hosts)

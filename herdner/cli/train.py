@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.corpora.reading import SourceFile
     from herdner.crf.learning import Learner
-    from herdner.crf.rules import Rule
+    from herdner.crf.link_rules import Rule
     from herdner.crf.templates import Template
     from herdner.ner.lexicon import Lexicon
     from herdner.text.document import Document
@@ -196,7 +196,7 @@ def train(
 
 def check_libraries(own_trainer: bool, scored: bool) -> None:
     """What the training will come to need, said before it begins."""
-    from herdner.crf.crfsuite import check_crfsuite
+    from herdner.crf.crfsuite_files import check_crfsuite
     from herdner.evaluation.scores import check_scores
 
     if not own_trainer:
@@ -219,20 +219,20 @@ def links(
 ) -> tuple[list[Template], Learner]:
     """What is linked, and how the links are learned."""
     from herdner.crf.learning import Learner, MCMCLikelihood
-    from herdner.crf.templates import linear_chain, skip_chain
+    from herdner.crf.templates import linear_chain_template, skip_chain_template
 
     rules = rules or ["same-word"]
     if "none" in rules and len(rules) > 1:
         raise UsageError("--link none goes with no other --link")
     with wrong_use("--link"):
-        linked = [skip_chain(rule_of(rule, language), scaled=scaled) for rule in rules if rule != "none"]
+        linked = [skip_chain_template(rule_of(rule, language), scaled=scaled) for rule in rules if rule != "none"]
     learner = Learner(MCMCLikelihood() if objective == "mcmc" else objective, l2=l2, joint=joint)
-    return [linear_chain(), *linked], learner
+    return [linear_chain_template(), *linked], learner
 
 
 def rule_of(text: str, language: str) -> Rule:
     """The rule that is written; stems are those of the language (as in "nb") where it does not say which."""
-    from herdner.crf.rules import SameStem, rule_from_text
+    from herdner.crf.link_rules import SameStem, rule_from_text
 
     rule = rule_from_text(text)
     if not isinstance(rule, SameStem) or "language" in text or language == "en":

@@ -13,10 +13,10 @@ from herdner.crf.model import CRF
 from herdner.crf.objectives import Examples, Objective, PseudoLikelihood
 from herdner.crf.parameters import Parameters
 from herdner.graph import DensityFactors, FactorGraph, Reals
-from herdner.sampling import Points
+from herdner.studies.fwss.points import Points
 
 if TYPE_CHECKING:
-    from herdner.fwss import Target
+    from herdner.studies.fwss import Target
 
 
 def tables_of(crf: CRF) -> Parameters:
@@ -37,7 +37,7 @@ def table_posterior(crf: CRF, examples: Examples, l2: float = 2.0, objective: Ob
     Raises:
         ValueError: ``l2`` is not above 0, or right tags are forbidden.
     """
-    from herdner.fwss import Target
+    from herdner.studies.fwss import Target
 
     if not 0 < l2 < np.inf:
         raise ValueError(f"l2 must be a number above 0, not {l2}: without a prior, tables are not bounded")
@@ -132,7 +132,7 @@ def sample_tables(
     variables are more than the particles. So it is whitened by its Laplace approximation, the particles start from
     draws of that, and `local_fwss` moves each ``n_steps`` times. Takes about d + n_steps n_particles gradients.
     """
-    from herdner.fwss import Adam, laplace, local_fwss
+    from herdner.studies.fwss import Adam, laplace, local_fwss
 
     posterior = table_posterior(crf, examples, l2, objective)
     normal = laplace(posterior, tables_of(crf).start)

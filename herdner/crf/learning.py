@@ -18,7 +18,7 @@ from herdner.crf.objectives import OBJECTIVES, Examples, Objective, Slope, scale
 from herdner.crf.parameters import Parameters
 from herdner.inference import Backend
 from herdner.inference.plots import axes
-from herdner.sampling.record import Record
+from herdner.inference.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

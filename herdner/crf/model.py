@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from herdner._ext.links import add_messages, merged
 from herdner.crf.templates import EdgeScale, SkipChain
-from herdner.graph import FactorGraph, TableFactors, TableGraph, chain
+from herdner.graph import FactorGraph, TableFactors, TableGraph, chain_graph
 from herdner.graph.chains import ChainForm
 from herdner.graph.linked_chains import LinkedChains
 from herdner.inference.linear_chain import forward_backward, viterbi
@@ -87,7 +87,7 @@ class CRF:
         """The graph of a document: ``unary`` float64[n, K] per token, one chain per sentence, and ``links`` as
         `links` finds them. Its groups of factors: unary, transition, start, end, and one for each link table.
         """
-        graph = chain(unary, self.transition, sentence_offsets, start=self.start, end=self.end)
+        graph = chain_graph(unary, self.transition, sentence_offsets, start=self.start, end=self.end)
         if not any(len(found.ends) for found in links):
             return graph
         linked = [

@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 from herdner._ext.links import checked_borders
 from herdner._ext.spellings import Spelled
 from herdner.base.arrays import Int64s
-from herdner.crf.rules import RULES, Company, Rule, SameWord, Tokenized, checked_links, rule_from_dict, rule_to_dict
+from herdner.crf.link_rules import (
+    RULES,
+    Company,
+    Rule,
+    SameWord,
+    Tokenized,
+    checked_links,
+    rule_from_dict,
+    rule_to_dict,
+)
 
 STEPS = 8  # a scale is a multiple of 1 / STEPS, so that links share tables
 LEAST_SCALE, MOST_SCALE = 1 / STEPS, 4.0
@@ -84,12 +93,12 @@ class SkipChain:
 Template = LinearChain | SkipChain
 
 
-def linear_chain() -> LinearChain:
+def linear_chain_template() -> LinearChain:
     """The template of neighbours in a sentence."""
     return LinearChain()
 
 
-def skip_chain(rule: Rule | None = None, *, scaled: bool = False) -> SkipChain:
+def skip_chain_template(rule: Rule | None = None, *, scaled: bool = False) -> SkipChain:
     """The template of tokens that ``rule`` links, by default those of one capitalised word."""
     return SkipChain(rule or SameWord(), scaled)
 

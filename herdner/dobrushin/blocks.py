@@ -19,8 +19,8 @@ from herdner.base.arrays import Floats, Int32s, Int64s, frozen
 from herdner.base.checks import rises
 from herdner.dobrushin.boxes import Box, Linked, hull, log_sums, walk
 from herdner.dobrushin.influence import check_entries
+from herdner.graph.order import block_ranges
 from herdner.graph.tables import Graph, compile_tables
-from herdner.sampling.order import block_ranges
 
 Place = tuple[int, int]
 
@@ -33,8 +33,8 @@ class BlockInfluence:
     """How far blocks can influence each other, place by place.
 
     Attributes:
-        ranges: int32[B, 2], the first and the last variable of each block, as `herdner.sampling.block_ranges` has them,
-            overlapping.
+        ranges: int32[B, 2], the first and the last variable of each block, overlapping
+            (see `herdner.graph.order.block_ranges`).
         places: Runs of variables (first, last) whose labels may differ; the ends of links, which influence others, come
             first.
         rows: int64[B + 1]. The steps of block b are about the rows ``rows[b]:rows[b + 1]``.

@@ -13,8 +13,8 @@ from herdner.dobrushin.optimise import optimise_scan
 from herdner.dobrushin.variation import Importance
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
+from herdner.graph.scan import Scan
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.sampling.scan import Scan
 
 
 @dataclass(frozen=True, slots=True)

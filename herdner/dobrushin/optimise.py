@@ -21,7 +21,7 @@ from herdner.dobrushin.variation import (
     importance_of,
     sparse_importance,
 )
-from herdner.sampling.scan import Scan, systematic
+from herdner.graph.scan import Scan, systematic_scan
 
 _CONVERGED = 1e-9  # relative gain of a run of Algorithm 2 below which it is not repeated
 
@@ -76,7 +76,10 @@ def optimise_scan(
         iterations: Runs, each on the outcome of the one before, at most, until they gain nothing ("iterated DoGS").
     """
     began = perf_counter()
-    search, steps = Search(influence, importance), Steps.of(systematic() if scan is None else scan, influence, n_steps)
+    search, steps = (
+        Search(influence, importance),
+        Steps.of(systematic_scan() if scan is None else scan, influence, n_steps),
+    )
     _check_goal(epsilon)
     whole(iterations, "iterations")
     if steps.distributions is not None:
@@ -106,7 +109,7 @@ def shortest_scan(
         refine: Looks between the last two lengths for a shorter one, by bisection.
     """
     began = perf_counter()
-    start = systematic() if scan is None else scan
+    start = systematic_scan() if scan is None else scan
     _check_goal(epsilon)
     search, n_runs = Search(influence, importance), 0
     tried, found, length = 0, None, min(2, n_steps)

@@ -9,7 +9,7 @@ import numpy as np
 from herdner.base.checks import whole
 from herdner.dobrushin.influence import Influence
 from herdner.dobrushin.variation import Importance, bound_of_influence, importance_of
-from herdner.sampling.scan import Scan
+from herdner.graph.scan import Scan
 
 
 def rate_bound(influence: Influence, scan: Scan, n_steps: int, importance: Importance = None) -> float:

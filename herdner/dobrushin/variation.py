@@ -18,8 +18,8 @@ from herdner._ext import variation as loops
 from herdner.base.arrays import Floats, Int32s
 from herdner.base.checks import check_variables, whole
 from herdner.dobrushin.influence import Influence
-from herdner.sampling.order import sweep_order
-from herdner.sampling.scan import Scan
+from herdner.graph.order import sweep_order
+from herdner.graph.scan import Scan
 
 T = TypeVar("T", bound=np.generic)
 
@@ -84,7 +84,7 @@ class Steps:
             if influence.graph is None:
                 raise ValueError(
                     "the order of a checkerboard is that of a graph, and this influence matrix has none: give the order"
-                    " itself, herdner.sampling.sweep_order(scan, graph)"
+                    " itself, herdner.graph.order.sweep_order(scan, graph)"
                 )
             order = sweep_order(scan, influence.graph)
         return cls(order=_repeated(order, n_steps))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from herdner.graph.builders import boltzmann, chain, complete, from_joint, ising, potts
+from herdner.graph.builders import boltzmann, chain_graph, complete_graph, from_joint, ising, potts
 from herdner.graph.density import DensityFactors, DensityGraph, Reals, compile_density
 from herdner.graph.domain import Domains, Labels
 from herdner.graph.factors import Factors, TableFactors
@@ -12,6 +12,6 @@ from herdner.graph.tables import TableGraph, compile_tables
 
 __all__ = [
     "DensityFactors", "DensityGraph", "Domains", "FactorGraph", "Factors", "GraphFileError", "Labels", "Reals",
-    "TableFactors", "TableGraph", "boltzmann", "chain", "compile_density", "compile_tables", "complete", "from_joint",
-    "ising", "load_graph", "potts", "save_graph",
+    "TableFactors", "TableGraph", "boltzmann", "chain_graph", "compile_density", "compile_tables", "complete_graph",
+    "from_joint", "ising", "load_graph", "potts", "save_graph",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from herdner.graph.graph import FactorGraph
 SPINS = (-1.0, 1.0)
 
 
-def chain(
+def chain_graph(
     unary: ArrayLike,
     transition: ArrayLike,
     offsets: ArrayLike | None = None,
@@ -108,7 +108,7 @@ def boltzmann(
     return _spins(_nodes(len(bias)), joined, w, bias, (float(states[0]), float(states[1])))
 
 
-def complete(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = None) -> FactorGraph:
+def complete_graph(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = None) -> FactorGraph:
     """An Ising model (s = -1, +1) in which every pair of variables is joined, with zero couplings too.
 
     Args:

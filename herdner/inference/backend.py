@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from herdner.base.seeds import Seed
 from herdner.graph.graph import ImpossibleGraph as ImpossibleGraph
 from herdner.graph.tables import Graph
+from herdner.inference.record import Record
 from herdner.inference.result import Result
-from herdner.sampling.record import Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.crf.chain_data import ChainData
-from herdner.crf.crfsuite import train_crfsuite
+from herdner.crf.crfsuite_files import train_crfsuite
 from herdner.crf.likelihood import Borders
 from herdner.crf.trainer import Progress, Stop, train_chain
 from herdner.crf.weights import ChainWeights, Keys

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from herdner._ext.features import Extractor
 from herdner._ext.spellings import Spelled, spelled
 from herdner.base.arrays import Floats, Int64s
+from herdner.crf.link_rules import Tokenized
 from herdner.crf.model import CRF, Links
-from herdner.crf.rules import Tokenized
 from herdner.inference import Backend, UnsupportedGraph, linear_chain, make_backend
 from herdner.ner.calibration import Beliefs, Calibration
+from herdner.ner.known_names.evidence import Evidence
 from herdner.ner.model import Model
-from herdner.ner.names.evidence import Evidence
 from herdner.ner.recasing import reader
 from herdner.text.document import Document, Tagging
 from herdner.text.tags import Chunks, Scheme, chunks_from_states

@@ -32,8 +32,8 @@ from herdner.base.arrays import Floats
 from herdner.crf.model import Links
 from herdner.crf.weights import ChainWeights
 from herdner.ner.decode import Decoded, Decoder
+from herdner.ner.known_names.evidence import Evidence
 from herdner.ner.model import Model
-from herdner.ner.names.evidence import Evidence
 from herdner.ner.wording import WELL_KNOWN, Words
 from herdner.text.document import Document
 from herdner.text.entity import Entity

@@ -55,8 +55,8 @@ from numpy.typing import ArrayLike, NDArray
 from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
 from herdner.crf.learning import Learner, LearningCurve, Score, Step, learn
+from herdner.crf.link_rules import RULES, Rule, SameWord, checked_links, rule_from_text
 from herdner.crf.model import CRF, LinkTable
-from herdner.crf.rules import RULES, Rule, SameWord, checked_links, rule_from_text
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.inference import Backend
 from herdner.ner.decode import DEFAULT_BACKEND, Decoded, backend_of, decode, span_confidences
@@ -133,7 +133,7 @@ class SkipChainLayer(Estimator):
     Args:
         labels: What the columns of scores are: tags of any scheme, such as O, B-PER and I-PER, in any order; or plain
             labels, with ``constrained=False``.
-        rules: Which tokens are linked: rules (`herdner.crf.rules`), their text such as "acronym:nearest=3", or
+        rules: Which tokens are linked: rules (`herdner.crf.link_rules`), their text such as "acronym:nearest=3", or
             ``skip_chain(rule, scaled=True)``, whose links have a learned scale each.
         scores: "log-potentials" (any real numbers, the larger the likelier: logits, log-probabilities), or "marginals"
             (probabilities of a token's labels).

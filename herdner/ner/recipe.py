@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from herdner.base.checks import whole
 from herdner.crf.learning import Learner
-from herdner.crf.templates import LinearChain, SkipChain, Template, linear_chain, skip_chain
+from herdner.crf.templates import LinearChain, SkipChain, Template, linear_chain_template, skip_chain_template
 from herdner.crf.weights import ChainWeights
 from herdner.ner.adapting import ADAPTING, untrained
 from herdner.ner.chains import TRAINERS, Penalty, TrainerName
@@ -57,7 +57,9 @@ class Recipe:
         """The templates of links; ValueError where they are none or the chain is not among them."""
         if self.templates is None and base is not None:
             return [each.template for each in base.link_tables]
-        templates = (linear_chain(), skip_chain()) if self.templates is None else tuple(self.templates)
+        templates = (
+            (linear_chain_template(), skip_chain_template()) if self.templates is None else tuple(self.templates)
+        )
         if sum(isinstance(template, LinearChain) for template in templates) != 1:
             raise ValueError("templates must hold linear_chain() once, and skip_chain(...) for each kind of link")
         links = [template for template in templates if isinstance(template, SkipChain)]

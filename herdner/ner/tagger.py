@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from herdner.base.checks import whole
 from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
-from herdner.crf.templates import Template, linear_chain
+from herdner.crf.templates import Template, linear_chain_template
 from herdner.inference import Backend
 from herdner.ner.decode import DEFAULT_BACKEND, Decoder, backend_of
 from herdner.ner.features import FeaturePlan
+from herdner.ner.known_names import Finder, Names
+from herdner.ner.known_names.known import NamesLike
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError, shipped_models
-from herdner.ner.names import Finder, Names
-from herdner.ner.names.known import NamesLike
 from herdner.ner.streams import Batch, Item, TextOrDocument, awaited, batches, kept_apart, ordered
 from herdner.ner.tagging import BatchTagger
 from herdner.text.document import Document
@@ -444,7 +444,7 @@ class Tagger(Estimator):
             model.lexicon,
             scheme=model.scheme,
             constrained=model.constrained,
-            templates=(linear_chain(), *(each.template for each in model.link_tables)),
+            templates=(linear_chain_template(), *(each.template for each in model.link_tables)),
             tokenizer=model.tokenizer,
             **params,
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from herdner.base.seeds import child
 from herdner.inference import Backend
 from herdner.ner.decode import Decoder
-from herdner.ner.names import Finder
+from herdner.ner.known_names import Finder
 from herdner.ner.streams import Batch
 from herdner.text.document import Document
 from herdner.text.failure import Failure

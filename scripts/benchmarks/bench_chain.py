@@ -18,8 +18,8 @@ import numpy as np
 from pycrfsuite import Tagger, Trainer  # pyright: ignore[reportAttributeAccessIssue]  # it has no types
 from timing import Row, best_times, calibration
 
-from herdner.crf.crfsuite import read_crfsuite
-from herdner.graph import chain as chain_graph
+from herdner.crf.crfsuite_files import read_crfsuite
+from herdner.graph import chain_graph as chain_graph
 from herdner.inference import linear_chain, make_backend
 
 WORDS = 400

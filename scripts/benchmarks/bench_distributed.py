@@ -18,7 +18,7 @@ import typer
 from timing import AsJson, Repeats, Row, best_times, report
 
 from herdner.corpora.reading import read
-from herdner.distributed import cluster_client, tag_files
+from herdner.integrations.dask import cluster_client, tag_files
 
 MEGABYTE = 1 << 20
 

@@ -25,7 +25,7 @@ from herdner.dobrushin import (
     tightest,
 )
 from herdner.graph import FactorGraph
-from herdner.sampling import systematic
+from herdner.graph.scan import systematic_scan
 
 REFERENCE_EXP = 6.0  # nanoseconds of one libm exp on the machine that the targets are for
 
@@ -42,17 +42,17 @@ def million(side: int) -> dict[str, Callable[[], object]]:
     graph = herdner.compile_tables(random_ising(side))
     influence, first = binary_pairwise_bound(graph), {0: 1.0}
     n_steps = 2 * side * side
-    epsilon = dobrushin_variation(influence, systematic(), first, n_steps)
+    epsilon = dobrushin_variation(influence, systematic_scan(), first, n_steps)
 
     def whole() -> None:
         bound = binary_pairwise_bound(herdner.compile_tables(graph.graph))
-        goal = dobrushin_variation(bound, systematic(), first, n_steps)
-        assert shortest_scan(bound, goal, systematic(), first, n_steps)
+        goal = dobrushin_variation(bound, systematic_scan(), first, n_steps)
+        assert shortest_scan(bound, goal, systematic_scan(), first, n_steps)
 
     return {
         "influence bound": lambda: binary_pairwise_bound(graph),
-        "variation of the systematic scan": lambda: dobrushin_variation(influence, systematic(), first, n_steps),
-        "doubling search": lambda: shortest_scan(influence, epsilon, systematic(), first, n_steps),
+        "variation of the systematic scan": lambda: dobrushin_variation(influence, systematic_scan(), first, n_steps),
+        "doubling search": lambda: shortest_scan(influence, epsilon, systematic_scan(), first, n_steps),
         "all of it, and compilation": whole,
     }
 
@@ -65,8 +65,8 @@ def field_aspect() -> Callable[[], object]:
 
     def select() -> None:
         influence = pairwise_bound(graph)
-        goal = dobrushin_variation(influence, systematic(), middle, 620)
-        assert shortest_scan(influence, goal, systematic(), middle, 620)
+        goal = dobrushin_variation(influence, systematic_scan(), middle, 620)
+        assert shortest_scan(influence, goal, systematic_scan(), middle, 620)
 
     return select
 

@@ -19,16 +19,15 @@ from herdner import (
     Record,
     TableFactors,
     annealed_gibbs,
-    bins,
     boltzmann,
     circular_dhg,
     compile_tables,
-    gibbs,
     herded_gibbs,
     ising,
     make_backend,
-    neighbour_sum,
+    plain_gibbs,
 )
+from herdner.inference.gibbs import bin_sharing, neighbour_sum_sharing
 
 NOTHING = Record(best=False, marginals=False)
 COUPLING = 0.3
@@ -102,10 +101,10 @@ def grid_rows(effort: Effort) -> list[Row]:
     graph = ising(COUPLING, field)
     found = measured(
         {
-            "grid, Gibbs": (gibbs(), graph),
+            "grid, Gibbs": (plain_gibbs(), graph),
             "grid, herded, blanket": (herded_gibbs(), graph),
-            "grid, herded, shared by sum": (herded_gibbs(sharing=neighbour_sum()), graph),
-            "grid, herded, one bin": (herded_gibbs(sharing=bins(1)), graph),
+            "grid, herded, shared by sum": (herded_gibbs(sharing=neighbour_sum_sharing()), graph),
+            "grid, herded, one bin": (herded_gibbs(sharing=bin_sharing(1)), graph),
             "grid, annealed": (annealed_gibbs(), graph),
             "grid, circular DHG(16)": (circular_dhg(), graph),
         },
@@ -141,7 +140,7 @@ def check_grid(sweeps: int) -> None:
     exact = make_backend("exact").infer(graph).marginals
     assert exact is not None
     found = {}
-    for name, plan in {"gibbs": gibbs(sweeps), "herded": herded_gibbs(sweeps)}.items():
+    for name, plan in {"gibbs": plain_gibbs(sweeps), "herded": herded_gibbs(sweeps)}.items():
         marginals = plan.infer(graph, SEED).marginals
         assert marginals is not None
         found[name] = marginals[:, 1]
@@ -159,7 +158,7 @@ def csr_rows(effort: Effort) -> list[Row]:
     """Boltzmann machines of 10,000 variables, a weight for each pair: whatever neighbours, and four for all."""
     n, rng = 10_000 // effort.smaller, np.random.default_rng(SEED)
     graphs = {"random graph": random_machine(n, rng), "4-regular graph": regular_machine(n, rng)}
-    plans = {"Gibbs": (gibbs(), 2.0), "circular DHG(16)": (circular_dhg(), 2.7)}
+    plans = {"Gibbs": (plain_gibbs(), 2.0), "circular DHG(16)": (circular_dhg(), 2.7)}
     targets = {f"{g}, {p}": target for g in graphs for p, (_, target) in plans.items()}
     cases = {f"{g}, {p}": (plan, graph) for g, graph in graphs.items() for p, (plan, _) in plans.items()}
     found = measured(cases, replace(effort, updates=effort.updates // 4))
@@ -170,9 +169,9 @@ def skip_rows(effort: Effort) -> list[Row]:
     """A document of 2,000 tokens with 9 labels, a tenth of them linked to others."""
     graph = skip_chain(2000 // effort.smaller, np.random.default_rng(SEED))
     cases = {
-        "skip chain, Gibbs": (gibbs(), 6.5),
+        "skip chain, Gibbs": (plain_gibbs(), 6.5),
         "skip chain, annealed": (annealed_gibbs(), 10.0),
-        "skip chain, herded, one bin": (herded_gibbs(sharing=bins(1)), 10.0),
+        "skip chain, herded, one bin": (herded_gibbs(sharing=bin_sharing(1)), 10.0),
         "skip chain, herded, blanket": (herded_gibbs(), 10.0),
         "skip chain, circular DHG(16)": (circular_dhg(), 18.0),
     }
@@ -186,11 +185,11 @@ def scaling_rows(effort: Effort) -> list[Row]:
     cases = {}
     for power in range(3, 8):
         side = round((10**power / effort.smaller) ** 0.5)
-        cases[f"grid of 10^{power}, Gibbs"] = gibbs(), ising(COUPLING, _field(side, side))
+        cases[f"grid of 10^{power}, Gibbs"] = plain_gibbs(), ising(COUPLING, _field(side, side))
     grids = list(cases)
     n = 1_000_000 // effort.smaller
-    cases["random graph of 10^6, Gibbs"] = gibbs(), random_machine(n, np.random.default_rng(SEED))
-    cases["random graph, one coupling, Gibbs"] = gibbs(), random_machine(n, np.random.default_rng(SEED), COUPLING)
+    cases["random graph of 10^6, Gibbs"] = plain_gibbs(), random_machine(n, np.random.default_rng(SEED))
+    cases["random graph, one coupling, Gibbs"] = plain_gibbs(), random_machine(n, np.random.default_rng(SEED), COUPLING)
     found = measured(cases, effort)
     rows = [found.row("scaling", name) for name in grids]
     growth = found.bare[grids[-1]] / found.bare[grids[1]]

@@ -15,7 +15,8 @@ import sys
 
 import numpy as np
 
-from herdner import herded_gibbs, ising, neighbour_sum
+from herdner import herded_gibbs, ising
+from herdner.inference.gibbs import neighbour_sum_sharing
 
 SWEEPS = 3
 VARIABLES = 10_000_000
@@ -37,7 +38,7 @@ def main(n_variables: int) -> None:
     columns = math.isqrt(n_variables)
     shape = (math.ceil(n_variables / columns), columns)
     graph = ising(0.3, np.random.default_rng(7).normal(0.0, 0.5, shape))
-    result = herded_gibbs(SWEEPS, sharing=neighbour_sum()).infer(graph, seed=7)
+    result = herded_gibbs(SWEEPS, sharing=neighbour_sum_sharing()).infer(graph, seed=7)
     assert result.marginals is not None
     print(f"{megabytes_taken():.0f}")
 

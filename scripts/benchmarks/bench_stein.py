@@ -17,9 +17,9 @@ import numpy as np
 import typer
 from timing import AsJson, Only, Quick, Row, best_times, chosen_groups, report
 
-from herdner.fwss import Adam, Points, Target, cached_fwss, eleven_gaussians, fwss, lazy_fwss, mmd2, svgd
-from herdner.fwss.growing import Growing, Recipe, approximate_lmo
-from herdner.fwss.stein import SteinField
+from herdner.studies.fwss import Adam, Points, Target, cached_fwss, eleven_gaussians, fwss, lazy_fwss, mmd2, svgd
+from herdner.studies.fwss.growing import Growing, Recipe, approximate_lmo
+from herdner.studies.fwss.stein import SteinField
 
 H = 0.3  # the bandwidth of FWSS18 Fig. 3
 LMO = Adam(0.2, final=0.02)
@@ -128,7 +128,7 @@ def line_rows(quick: bool) -> list[Row]:
 
 
 def _standard_normal(d: int) -> Target:
-    from herdner.fwss import target
+    from herdner.studies.fwss import target
 
     return target(lambda x: -(x**2).sum(axis=1) / 2, lambda x: -x, dim=d)
 

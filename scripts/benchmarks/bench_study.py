@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 from timing import Row, best_times
 
-from herdner import Record, boltzmann, bounded_error, circular_dhg, gibbs, herded_gibbs, neighbour_sum, rdhg
-from herdner.convergence import count
-from herdner.denoising import Flip, posterior
+from herdner import Record, boltzmann, bounded_error_gibbs, circular_dhg, herded_gibbs, plain_gibbs, rdhg
+from herdner.inference.gibbs import neighbour_sum_sharing
+from herdner.studies.convergence import count
+from herdner.studies.denoising import Flip, posterior
 
 SAMPLES = 2**24
 AUTHORS = 213.0  # ns for each update of HG-shared, the published program of HGW19, measured on another machine
@@ -31,8 +32,8 @@ def count_rows(repeats: int, smaller: int) -> list[Row]:
         "count: ring, herded": (ring, herded_gibbs()),
         "count: full graph, circular DHG(16)": (full, circular_dhg()),
         "count: full graph, RDHG(16)": (full, rdhg()),
-        "count: full graph, Gibbs": (full, gibbs()),
-        "count: ring, bounded error": (ring, bounded_error()),
+        "count: full graph, Gibbs": (full, plain_gibbs()),
+        "count: ring, bounded error": (ring, bounded_error_gibbs()),
     }
     n = SAMPLES // smaller**2
     best = best_times(
@@ -56,7 +57,7 @@ def denoise_rows(repeats: int, smaller: int) -> list[Row]:
         options = ["--p", "0.2", "--coupling", str(COUPLING), "--sweeps", str(SWEEPS), "--backend", "herded-gibbs"]
         words = [sys.executable, "-m", "herdner", "denoise", *paths, *options, "--set", "sharing=neighbour-sum"]
         graph = posterior(noisy, Flip(0.2), COUPLING)
-        plan = herded_gibbs(SWEEPS, sharing=neighbour_sum(), record=Record(best=False))
+        plan = herded_gibbs(SWEEPS, sharing=neighbour_sum_sharing(), record=Record(best=False))
         best = best_times(
             {
                 "file": lambda: subprocess.run(words, check=True, capture_output=True, cwd=folder),

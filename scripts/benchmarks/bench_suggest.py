@@ -18,14 +18,14 @@ import numpy as np
 
 from herdner import Document, Tagger
 from herdner.corpora.reading import read
-from herdner.crf.templates import linear_chain
+from herdner.crf.templates import linear_chain_template
 from herdner.evaluation.tabular import markdown_table
 from herdner.ner import suggesting
 
 
 def learned(documents: Sequence[Document], iterations: int) -> Tagger:
     """The chain alone, without word lists: what the documents teach."""
-    return Tagger(templates=(linear_chain(),), max_iterations=iterations).fit(documents)
+    return Tagger(templates=(linear_chain_template(),), max_iterations=iterations).fit(documents)
 
 
 def until(documents: Sequence[Document], tokens: int) -> list[Document]:

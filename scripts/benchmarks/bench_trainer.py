@@ -30,7 +30,7 @@ from timing import AsJson, Repeats, Row, report
 import herdner
 from herdner.corpora.reading import read
 from herdner.crf.chain_data import ChainData
-from herdner.crf.crfsuite import train_crfsuite
+from herdner.crf.crfsuite_files import train_crfsuite
 from herdner.crf.likelihood import ChainLikelihood
 from herdner.crf.trainer import Stop, train_chain
 from herdner.crf.weights import ChainWeights

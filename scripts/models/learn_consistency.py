@@ -30,9 +30,9 @@ from herdner.corpora.reading import parse_source, read
 from herdner.evaluation.repeats import count_repeats
 from herdner.evaluation.scores import evaluate
 from herdner.evaluation.short_forms import count_short_forms
-from herdner.spacy_component import HerdnerConsistency
-from herdner.spacy_component.evidence import ask, parser_before
-from herdner.spacy_component.span_scores import Trust
+from herdner.integrations.spacy import HerdnerConsistency
+from herdner.integrations.spacy.evidence import ask, parser_before
+from herdner.integrations.spacy.span_scores import Trust
 from herdner.text.document import Document
 from herdner.text.tags import Span, tags_from_spans
 from herdner.text.tokenize import Tokenizer

@@ -6,7 +6,7 @@
 Of the names that the gold documents hold, each with its label, a random half is the list that tagging is given: a list
 for each document, of its own names (``--of document``), or one for all documents (``--of corpus``), where a name of one
 document meets others in which it means something else or nothing. ``--wrong`` gives that share of the list another
-label. Printed is the micro F1, the mean over seeds. The default of `herdner.ner.names.STRENGTH` comes from openly
+label. Printed is the micro F1, the mean over seeds. The default of `herdner.ner.known_names.STRENGTH` comes from openly
 licensed documents, with one list for all of them.
 """
 

@@ -18,7 +18,7 @@ import typer
 from rich.console import Console
 from train_en import MEASURED, NAMES, card, english_lexicon, fit, training_documents
 
-from herdner.crf.templates import linear_chain, skip_chain
+from herdner.crf.templates import linear_chain_template, skip_chain_template
 from herdner.evaluation.scores import evaluate
 from herdner.ner.features import default_plan
 from herdner.ner.model import Model
@@ -91,7 +91,7 @@ def main(
     # IOB2 has 19 tags where IOBES has 37: chains of so many would tag several times more slowly.
     tagger = Tagger(
         plan, lexicon, scheme="iob2", c2=c2, max_iterations=iterations, n_folds=folds,
-        templates=(linear_chain(), skip_chain()),
+        templates=(linear_chain_template(), skip_chain_template()),
     )  # fmt: skip
     fit(tagger, documents, groups, console)
     model = of_size(tagger.model_, largest)

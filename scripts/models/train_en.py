@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from herdner.corpora.registry import info
-from herdner.crf.rules import Company
-from herdner.crf.templates import linear_chain, skip_chain
+from herdner.crf.link_rules import Company
+from herdner.crf.templates import linear_chain_template, skip_chain_template
 from herdner.evaluation.scores import evaluate
 from herdner.ner.features import default_plan
 from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, english_names, read_vector_classes, word_classes
@@ -138,7 +138,7 @@ def main(
     tokenizer = Tokenizer()
     lexicon = english_lexicon(n_words, vectors)
     groups, documents = map(list, zip(*training_documents(data), strict=True))
-    templates = (linear_chain(), skip_chain(), skip_chain(Company()))
+    templates = (linear_chain_template(), skip_chain_template(), skip_chain_template(Company()))
     plan = default_plan(lexicon.gazetteers.names if lexicon.gazetteers else (), NAMES)
     tagger = Tagger(
         plan, lexicon, c1=c1, c2=c2, max_iterations=iterations, tolerance=tolerance, templates=templates, averaged=True

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 import herdner
 from herdner.corpora.reading import read
 from herdner.dobrushin import block_influence, certified_order, coupling_bounds, tightest
+from herdner.graph.scan import systematic_scan
 from herdner.inference import make_backend
-from herdner.sampling import systematic
 from herdner.text.tags import Span
 
 GOAL = 0.5
@@ -56,7 +56,7 @@ def certificates(scored: Scored, i: int, n_sweeps: int, optimised: bool) -> Boun
     ends = np.concatenate([found.ends for found in links])
     places = linked_mentions(ends, scored.spans(i, result.state))
     influence, single = block_influence(graph, places), tightest(graph)
-    tokens = coupling_bounds(single, systematic(), n_sweeps * len(unary))
+    tokens = coupling_bounds(single, systematic_scan(), n_sweeps * len(unary))
     importance = np.zeros(len(influence.places))
     importance[len(importance) - len(places) :] = 1.0
     n_steps = n_sweeps * influence.n_blocks

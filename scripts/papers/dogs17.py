@@ -21,7 +21,7 @@ from herdner.dobrushin import (
     variation_curve,
 )
 from herdner.graph import FactorGraph, TableFactors, TableGraph
-from herdner.sampling import given, random_scan, systematic
+from herdner.graph.scan import fixed_scan, random_scan, systematic_scan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +41,7 @@ def guarantees(influence: Influence, importance: Importance, budgets: Sequence[i
     at, most = np.array(budgets), max(budgets)
     found = {
         "uniform random": variation_curve(influence, random_scan(), importance, most)[at],
-        "systematic": variation_curve(influence, systematic(), importance, most)[at],
+        "systematic": variation_curve(influence, systematic_scan(), importance, most)[at],
     }
     for name, iterations in (("DoGS", 1), ("iterated DoGS", ITERATIONS)):
         scans = [optimise_scan(influence, None, importance, t, iterations=iterations) for t in budgets]
@@ -57,8 +57,8 @@ def as_good_as_systematic(
     """
     began = time.perf_counter()
     influence = bound()
-    goal = dobrushin_variation(influence, systematic(), importance, n_steps)
-    found = shortest_scan(influence, goal, systematic(), importance, n_steps)
+    goal = dobrushin_variation(influence, systematic_scan(), importance, n_steps)
+    found = shortest_scan(influence, goal, systematic_scan(), importance, n_steps)
     assert found is not None  # the systematic scan itself reaches its bound
     return found, goal, time.perf_counter() - began
 
@@ -102,7 +102,7 @@ class Copies:
         """[n_copies, V]: the state of each copy after an order of updates, from ``start`` [V] or a random state."""
         whole = np.add.outer(np.arange(self.n_copies) * self.n_variables, np.asarray(order)).ravel()
         first = None if start is None else np.tile(np.asarray(start), self.n_copies)
-        plan = herdner.Gibbs(1, scan=given(whole), record=herdner.Record(best=False, marginals=False))
+        plan = herdner.Gibbs(1, scan=fixed_scan(whole), record=herdner.Record(best=False, marginals=False))
         return plan.infer(self.graph, seed, start=first).state.reshape(self.n_copies, self.n_variables)
 
 

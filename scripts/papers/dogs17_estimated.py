@@ -12,11 +12,11 @@ from __future__ import annotations
 import numpy as np
 from experiment import Experiment, command
 
-from herdner import FactorGraph, boltzmann, gibbs
-from herdner.convergence import joint
-from herdner.convergence.enumeration import full_conditional
+from herdner import FactorGraph, boltzmann, plain_gibbs
 from herdner.dobrushin import InfluenceEstimate, dobrushin_variation, optimise_scan, tightest
-from herdner.sampling import Record
+from herdner.inference.record import Record
+from herdner.studies.convergence import joint
+from herdner.studies.convergence.enumeration import full_conditional
 
 ROWS, COLUMNS = 3, 4
 N = ROWS * COLUMNS
@@ -45,7 +45,7 @@ def bias(whole: np.ndarray, order: np.ndarray, target: int) -> float:
 def compared(graph: FactorGraph, n_steps: int, seed: int) -> dict[str, float]:
     """The bias of each scan of the same length; of both optimised ones also the guarantee, by the bound."""
     bound, importance, whole = tightest(graph), {0: 1.0}, joint(graph)
-    samples = gibbs(n_sweeps=1000, burn_in=100, record=STATES).infer(graph, seed).samples
+    samples = plain_gibbs(n_sweeps=1000, burn_in=100, record=STATES).infer(graph, seed).samples
     assert samples is not None
     estimate = InfluenceEstimate.of(graph, samples[0])
     orders = {

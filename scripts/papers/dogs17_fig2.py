@@ -28,7 +28,7 @@ SAMPLES = 100_000  # of the short scan, drawn together
 def by_systematic(graph: FactorGraph, seeds: list[int]) -> tuple[NDArray[np.float64], float]:
     """x_1 after two sweeps from random states, and the seconds of one, compilation left out."""
     compiled = herdner.compile_tables(graph)
-    plan = herdner.gibbs(2, record=herdner.Record(best=False, marginals=False))
+    plan = herdner.plain_gibbs(2, record=herdner.Record(best=False, marginals=False))
     plan.infer(compiled, 0)
     began = time.perf_counter()
     spins = [2.0 * plan.infer(compiled, seed).state[0] - 1.0 for seed in seeds]

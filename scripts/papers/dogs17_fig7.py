@@ -31,7 +31,7 @@ from sklearn.cluster import MiniBatchKMeans
 import herdner
 from herdner.dobrushin import OptimisedScan, pairwise_bound, targets
 from herdner.graph import potts
-from herdner.sampling import given
+from herdner.graph.scan import fixed_scan
 
 CLASSES = ("building", "grass", "tree", "cow", "sky", "aeroplane", "face", "car", "bicycle")
 WORDS = (400, 100, 64)  # texture, colour, place
@@ -145,7 +145,7 @@ def segmented(
 
     errors["PLSA"].append(error(alone))
     for name, order in (("systematic", np.arange(len(words))), ("DoGS", scan.order)):
-        result = herdner.gibbs(n_sweeps, scan=given(order)).infer(field, seed, start=alone)
+        result = herdner.plain_gibbs(n_sweeps, scan=fixed_scan(order)).infer(field, seed, start=alone)
         assert result.marginals is not None
         errors[name].append(error(result.marginals.argmax(axis=1)))
         errors[f"seconds {name}"].append(result.seconds)

@@ -16,7 +16,7 @@ import typer
 from experiment import Experiment, command
 from fwss_regression import run_svgd, split, table
 
-from herdner.fwss import Adam, Points, block_fwss, fwss
+from herdner.studies.fwss import Adam, Points, block_fwss, fwss
 
 
 def curve(chosen, points: Points) -> tuple[np.ndarray, list[float]]:

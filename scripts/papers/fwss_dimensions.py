@@ -15,7 +15,7 @@ import numpy as np
 from experiment import Experiment, command
 from fwss_toy import rates, truth
 
-from herdner.fwss import Adam, Target, fwss, gaussian_mixture, mmd2, quadrature_weights
+from herdner.studies.fwss import Adam, Target, fwss, gaussian_mixture, mmd2, quadrature_weights
 
 DIMENSIONS = (2, 3, 5, 10)
 RULES = ("fixed", "median", "ksd")

@@ -22,7 +22,7 @@ from fwss_regression import is_there, table
 from scipy.spatial.distance import pdist
 from uci_files import read_uci
 
-from herdner.fwss import (
+from herdner.studies.fwss import (
     Adam,
     LogisticRegression,
     Points,

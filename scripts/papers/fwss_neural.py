@@ -24,7 +24,7 @@ from fwss_regression import EFFORTS, FILES, Split, run_fwss, run_svgd, split, ta
 from scipy.spatial.distance import pdist
 from uci_files import read_uci
 
-from herdner.fwss import Adam, Points, fwss, hmc, mmd2
+from herdner.studies.fwss import Adam, Points, fwss, hmc, mmd2
 
 PAPER = {
     "naval": {"FWSS": (4.2e-4, 6.00), "SVGD": (4.9e-4, 6.08), "seconds": 150},

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdner.fwss import Adam, NeuralRegression, Points, fwss, svgd
+from herdner.studies.fwss import Adam, NeuralRegression, Points, fwss, svgd
 
 FILES = {
     "naval": "naval-propulsion-plant.txt.gz",

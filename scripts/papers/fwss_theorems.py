@@ -16,9 +16,9 @@ import numpy as np
 from experiment import Experiment, command
 from scipy.stats import norm
 
-from herdner.fwss import MarginalPolytope, mmd2, quadrature_variance, quadrature_weights
-from herdner.fwss.kernels import SampleMean, gram
-from herdner.fwss.steps import make_rule
+from herdner.studies.fwss import MarginalPolytope, mmd2, quadrature_variance, quadrature_weights
+from herdner.studies.fwss.kernels import SampleMean, gram
+from herdner.studies.fwss.steps import make_rule
 
 STEPS = ("constant", "line-search", "away", "pairwise", "fully-corrective")
 BOUNDED = ("constant", "line-search", "away", "fully-corrective")

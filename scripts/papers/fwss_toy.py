@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from experiment import Experiment, command
 
-from herdner.fwss import (
+from herdner.studies.fwss import (
     Adam,
     Points,
     Target,
@@ -25,7 +25,7 @@ from herdner.fwss import (
     stein_points,
     svgd,
 )
-from herdner.fwss.kernels import KernelMean, rbf
+from herdner.studies.fwss.kernels import KernelMean, rbf
 
 H = 0.3
 LMO = Adam(0.2, final=0.02)

@@ -28,7 +28,7 @@ import herdner
 from herdner.corpora.reading import read
 from herdner.graph import TableGraph
 from herdner.inference import make_backend
-from herdner.sampling import Record
+from herdner.inference.record import Record
 
 Floats = NDArray[np.float64]
 FEWEST_LINKS = 10

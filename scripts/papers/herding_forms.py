@@ -17,7 +17,7 @@ from sampler_errors import RECORD, errors
 
 from herdner.graph import FactorGraph, boltzmann, ising
 from herdner.inference.backends.gibbs import Gibbs
-from herdner.sampling import bins, blanket
+from herdner.inference.gibbs import bin_sharing, blanket_sharing
 
 FORMS: tuple[Literal["circular", "threshold"], ...] = ("circular", "threshold")
 
@@ -39,7 +39,7 @@ def main(
     lengths = (32, 256, 2048, 16384)
     print("error x 10^5, circular / threshold   " + "".join(f"{f'T = {t}':>16}" for t in lengths))
     for name, graph in graphs(np.random.default_rng(0)).items():
-        for sharing in (bins(1), bins(4), bins(16), blanket()):
+        for sharing in (bin_sharing(1), bin_sharing(4), bin_sharing(16), blanket_sharing()):
             cells = [
                 [errors(Gibbs(t, sharing=sharing, form=form, record=RECORD), graph, runs)[0] for form in FORMS]
                 for t in lengths

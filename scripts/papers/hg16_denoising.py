@@ -29,13 +29,14 @@ from experiment import Experiment, command, draw_errors, summary
 from numpy.typing import NDArray
 from shapes import read_shape, resized
 
-from herdner import Gibbs, Record, TableGraph, blanket, compile_tables, neighbour_sum
-from herdner.denoising import Gaussian, posterior
+from herdner import Gibbs, Record, TableGraph, compile_tables
+from herdner.graph.scan import Scan, fixed_scan, systematic_scan
 from herdner.inference.backends.mean_field import MeanField
-from herdner.sampling import Scan, given, systematic
+from herdner.inference.gibbs import blanket_sharing, neighbour_sum_sharing
+from herdner.studies.denoising import Gaussian, posterior
 
 KEPT = Record(best=False, marginals=False, every=1)
-SAMPLERS = {"HG": blanket(), "HG-shared": neighbour_sum(), "Gibbs": None}
+SAMPLERS = {"HG": blanket_sharing(), "HG-shared": neighbour_sum_sharing(), "Gibbs": None}
 DAMPINGS = {"mean field D=0.5": 0.5, "mean field D=1": 1.0}
 METHODS = [*SAMPLERS, *DAMPINGS]
 SIGMAS = (2, 4, 6, 8)
@@ -90,7 +91,7 @@ class Convention:
         first = (y > 0).astype(np.int32).ravel()
         if self.start == "random":
             first = rng.integers(0, 2, first.shape, np.int32)
-        scan = systematic() if self.order == "rows" else given(rng.permutation(first.size))
+        scan = systematic_scan() if self.order == "rows" else fixed_scan(rng.permutation(first.size))
         return np.array([errors(means(graph, m, first, scan, at, rng), picture.ravel(), self.error) for m in METHODS])
 
 

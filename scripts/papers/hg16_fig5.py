@@ -15,9 +15,10 @@ from functools import partial
 import numpy as np
 from experiment import Experiment, command, envelope, summary
 
-from herdner import LFSR, FactorGraph, Gibbs, from_joint, gibbs, herded_gibbs, qmc_gibbs
-from herdner.convergence import count
-from herdner.sampling.registers import register
+from herdner import FactorGraph, Gibbs, from_joint, herded_gibbs, plain_gibbs, qmc_gibbs
+from herdner.inference.gibbs import LFSR
+from herdner.inference.gibbs.registers import register
+from herdner.studies.convergence import count
 
 EPSILONS = (0.1, 0.01, 0.001, 0.0001)
 
@@ -26,7 +27,7 @@ def methods(degree: int) -> dict[str, tuple[Gibbs, str]]:
     """Their plans and colours, for 2^degree - 1 sweeps."""
     polynomial, offset = register(degree + 1)
     return {
-        "Gibbs": (gibbs(), "tab:blue"),
+        "Gibbs": (plain_gibbs(), "tab:blue"),
         "MCQMC": (qmc_gibbs(), "tab:green"),
         "MCQMC, once": (Gibbs(driving=LFSR(polynomial, offset)), "tab:olive"),
         "herded Gibbs": (herded_gibbs(), "tab:red"),

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from experiment import Experiment, command, envelope
 
-from herdner import boltzmann, gibbs, herded_gibbs
-from herdner.convergence import count
-from herdner.sampling import complete_sharing
+from herdner import boltzmann, herded_gibbs, plain_gibbs
+from herdner.inference.gibbs import complete_sharing
+from herdner.studies.convergence import count
 
 EDGES = [[0, 1], [0, 2], [1, 3], [2, 3]]
 
@@ -25,9 +25,9 @@ def main(experiment: Experiment) -> None:
     plans = {
         "herded Gibbs": herded_gibbs(),
         "complete herded Gibbs": herded_gibbs(sharing=complete_sharing()),
-        "Gibbs": gibbs(),
+        "Gibbs": plain_gibbs(),
     }
-    experiment.announce(lambda: count(graph, gibbs(), [longest // 100], seed=0), 1 / (100 * len(plans)))
+    experiment.announce(lambda: count(graph, plain_gibbs(), [longest // 100], seed=0), 1 / (100 * len(plans)))
     figure, (left, right) = experiment.axes(2, width=5.5)
     results: dict = {"lengths": lengths}
     for name, plan in plans.items():

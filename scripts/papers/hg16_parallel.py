@@ -16,11 +16,12 @@ from functools import partial
 import numpy as np
 from experiment import Experiment, command, powers
 
-from herdner import FactorGraph, Gibbs, boltzmann, gibbs, herded_gibbs, ising
-from herdner.convergence import joint
-from herdner.sampling import Record, Scan, checkerboard, jacobi, systematic
+from herdner import FactorGraph, Gibbs, boltzmann, herded_gibbs, ising, plain_gibbs
+from herdner.graph.scan import Scan, checkerboard_scan, jacobi_scan, systematic_scan
+from herdner.inference.record import Record
+from herdner.studies.convergence import joint
 
-SCANS = {"in order": systematic(), "coloured": checkerboard(), "Jacobi": jacobi()}
+SCANS = {"in order": systematic_scan(), "coloured": checkerboard_scan(), "Jacobi": jacobi_scan()}
 KEPT = Record(best=False, marginals=False, joint=True)
 
 
@@ -40,7 +41,7 @@ def error(graph: FactorGraph, plan: Gibbs, scan: Scan, n_sweeps: int, seed: int)
 def seconds(plan: Gibbs, side: int, n_threads: int) -> tuple[float, np.ndarray]:
     """Of a sweep, and the last state."""
     graph = ising(0.3, np.random.default_rng(0).normal(size=(side, side)))
-    plan = replace(plan, n_sweeps=20, scan=checkerboard(), n_threads=n_threads, record=Record(False, False))
+    plan = replace(plan, n_sweeps=20, scan=checkerboard_scan(), n_threads=n_threads, record=Record(False, False))
     plan.infer(graph, 0)
     began = time.perf_counter()
     state = plan.infer(graph, 0).state
@@ -54,11 +55,11 @@ def main(experiment: Experiment) -> None:
     found: dict = {}
     chosen = graphs(experiment.rng())
     experiment.announce(
-        lambda: error(chosen["ring of 9"], herded_gibbs(), systematic(), lengths[-1] // 64, 0), 1 / (1024 * runs)
+        lambda: error(chosen["ring of 9"], herded_gibbs(), systematic_scan(), lengths[-1] // 64, 0), 1 / (1024 * runs)
     )
     for panel, (name, graph) in zip(panels, chosen.items(), strict=True):
         found[name] = {}
-        for plan_name, plan in (("Gibbs", gibbs()), ("HG", herded_gibbs())):
+        for plan_name, plan in (("Gibbs", plain_gibbs()), ("HG", herded_gibbs())):
             for scan_name, scan in SCANS.items():
                 errors = [experiment.repeat(partial(error, graph, plan, scan, n), runs).mean() for n in lengths]
                 found[name][f"{plan_name}, {scan_name}"] = errors

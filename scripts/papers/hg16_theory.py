@@ -12,8 +12,8 @@ import numpy as np
 from experiment import Experiment, command, powers
 
 from herdner import FactorGraph, TableFactors, from_joint, herded_gibbs
-from herdner.convergence import Convergence, count, joint
-from herdner.sampling import complete_sharing
+from herdner.inference.gibbs import complete_sharing
+from herdner.studies.convergence import Convergence, count, joint
 
 
 def independent(p: tuple[float, float]) -> FactorGraph:

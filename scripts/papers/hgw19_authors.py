@@ -19,8 +19,16 @@ from experiment import Experiment, command
 from hgw19_raw import plan_of
 
 from herdner import FactorGraph
-from herdner.convergence import COLUMNS, Correlation, error_table, expectation_table, focus, joint, read_boltzmann
-from herdner.sampling import complete_sharing
+from herdner.inference.gibbs import complete_sharing
+from herdner.studies.convergence import (
+    COLUMNS,
+    Correlation,
+    error_table,
+    expectation_table,
+    focus,
+    joint,
+    read_boltzmann,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib

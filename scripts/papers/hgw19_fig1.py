@@ -13,8 +13,9 @@ import numpy as np
 from experiment import Experiment, command, powers
 from hgw19_graphs import full_graph, ring
 
-from herdner import FactorGraph, Gibbs, blanket, dhg, gibbs, herded_gibbs
-from herdner.convergence import count
+from herdner import FactorGraph, Gibbs, dhg, herded_gibbs, plain_gibbs
+from herdner.inference.gibbs import blanket_sharing
+from herdner.studies.convergence import count
 
 SPREAD = 0.05  # the second parameter of the paper's normal distributions, taken as the standard deviation
 
@@ -35,7 +36,7 @@ def spins(n: int) -> np.ndarray:
 def herding(neighbours: int) -> Gibbs:
     """HGW19's Herding(2) .. Herding(8) on a ring of 9: dummy edges to the variables 2, 3, .. places away."""
     dummies = [(i, (i + k) % 9) for k in range(2, neighbours // 2 + 1) for i in range(9)]
-    return Gibbs(sharing=blanket(), dummy_edges=dummies or None)
+    return Gibbs(sharing=blanket_sharing(), dummy_edges=dummies or None)
 
 
 @command("hgw19_fig1", "HGW19 Fig. 1: weight sharing")
@@ -44,16 +45,20 @@ def main(experiment: Experiment) -> None:
     nine = ring(9, rng.normal(0.5, SPREAD, 9), rng.normal(0.2, SPREAD, 9))
     eight = full_graph(rng, 0.0, 0.1)
     panels = {
-        "left": (nine, spins(9).sum(axis=2), {"Gibbs": gibbs()} | {f"Herding({n})": herding(n) for n in (2, 4, 6, 8)}),
+        "left": (
+            nine,
+            spins(9).sum(axis=2),
+            {"Gibbs": plain_gibbs()} | {f"Herding({n})": herding(n) for n in (2, 4, 6, 8)},
+        ),
         "right": (
             eight,
             spins(8)[..., 7],
-            {"Gibbs": gibbs()} | {f"DHG, B={n}": dhg(n_bins=n, form="threshold") for n in (1, 4, 16, 64)}
+            {"Gibbs": plain_gibbs()} | {f"DHG, B={n}": dhg(n_bins=n, form="threshold") for n in (1, 4, 16, 64)}
             | {"HG": herded_gibbs()},
         ),
     }  # fmt: skip
     n_curves = sum(len(plans) for _, _, plans in panels.values())
-    experiment.announce(lambda: count(nine, gibbs(), [lengths[-1]], seed=0), 1 / (n_curves * runs))
+    experiment.announce(lambda: count(nine, plain_gibbs(), [lengths[-1]], seed=0), 1 / (n_curves * runs))
     figure, axes = experiment.axes(2)
     results: dict = {"lengths": lengths}
     for panel, (name, (graph, values, plans)) in zip(axes, panels.items(), strict=True):

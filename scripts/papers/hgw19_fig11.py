@@ -26,9 +26,10 @@ from experiment import Experiment, command, draw_errors, summary
 from numpy.typing import NDArray
 from shapes import Shapes, read_shape, resized, shape_paths
 
-from herdner import LFSR, Gibbs, Record, bins, blanket, compile_tables, neighbour_sum
-from herdner.denoising import Flip, posterior
-from herdner.sampling import given, systematic
+from herdner import Gibbs, Record, compile_tables
+from herdner.graph.scan import fixed_scan, systematic_scan
+from herdner.inference.gibbs import LFSR, bin_sharing, blanket_sharing, neighbour_sum_sharing
+from herdner.studies.denoising import Flip, posterior
 
 T, P = 31, 0.3
 Start = Literal["observed", "random"]
@@ -37,9 +38,9 @@ KEPT = Record(best=False, marginals=False, every=1)
 PLANS = {
     "Gibbs": Gibbs(T, record=KEPT),
     "QMC": Gibbs(T, driving=LFSR("1+x^3+x^5", 3), record=KEPT),
-    "HG": Gibbs(T, sharing=blanket(), record=KEPT),
-    "HG-shared": Gibbs(T, sharing=neighbour_sum(), record=KEPT),
-    "HG-1bin": Gibbs(T, sharing=bins(1), record=KEPT),
+    "HG": Gibbs(T, sharing=blanket_sharing(), record=KEPT),
+    "HG-shared": Gibbs(T, sharing=neighbour_sum_sharing(), record=KEPT),
+    "HG-1bin": Gibbs(T, sharing=bin_sharing(1), record=KEPT),
 }
 ORDER = ("HG-1bin", "HG-shared", "HG", "QMC", "Gibbs")
 
@@ -72,7 +73,7 @@ class Convention:
         for shape in shapes:
             y = Flip(P).observe(shape, rng)
             graph = compile_tables(posterior(y, seen, self.coupling * self.factor / 2))
-            scan = systematic() if self.order == "rows" else given(rng.permutation(y.size))
+            scan = systematic_scan() if self.order == "rows" else fixed_scan(rng.permutation(y.size))
             for k, plan in enumerate(PLANS.values()):
                 first = y if self.start == "observed" else rng.integers(0, 2, y.shape, np.int32)
                 samples = replace(plan, scan=scan).infer(graph, rng, start=first.ravel()).samples

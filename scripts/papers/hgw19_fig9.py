@@ -12,8 +12,8 @@ import numpy as np
 from experiment import Experiment, command, powers
 from hgw19_graphs import full_graph
 
-from herdner import FactorGraph, Gibbs, dhg, gibbs, rdhg
-from herdner.convergence import count
+from herdner import FactorGraph, Gibbs, dhg, plain_gibbs, rdhg
+from herdner.studies.convergence import count
 
 
 def errors(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> np.ndarray:
@@ -30,10 +30,10 @@ def errors(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> np
 @command("hgw19_fig9", "HGW19 Fig. 9: E[x8] on full graphs of 8, RB beside herding")
 def main(experiment: Experiment) -> None:
     runs, lengths = experiment.size(10, 100), powers(3, experiment.size(14, 19))
-    plans = {"Gibbs": gibbs(), "DHG(64)": dhg(n_bins=64, form="threshold"), "RDHG(64)": rdhg(n_bins=64)}
+    plans = {"Gibbs": plain_gibbs(), "DHG(64)": dhg(n_bins=64, form="threshold"), "RDHG(64)": rdhg(n_bins=64)}
     graphs = {f"0 to {high}": full_graph(experiment.rng(), 0.0, high) for high in (0.5, 0.1)}
     experiment.announce(
-        lambda: count(graphs["0 to 0.5"], gibbs(), [lengths[-1]], seed=0), 1 / (len(plans) * len(graphs) * runs)
+        lambda: count(graphs["0 to 0.5"], plain_gibbs(), [lengths[-1]], seed=0), 1 / (len(plans) * len(graphs) * runs)
     )
     figure, panels = experiment.axes(2)
     results: dict = {"lengths": lengths}

@@ -13,13 +13,13 @@ from functools import partial
 import numpy as np
 from experiment import Experiment, command, powers, slope
 
-from herdner import FactorGraph, Gibbs, TableFactors, dhg, gibbs, herded_gibbs, rdhg
-from herdner.convergence import count
-from herdner.sampling import complete_sharing
+from herdner import FactorGraph, Gibbs, TableFactors, dhg, herded_gibbs, plain_gibbs, rdhg
+from herdner.inference.gibbs import complete_sharing
+from herdner.studies.convergence import count
 
 PARTS = ("cor", "herding", "approx", "bin", "z", "all")
 PLANS = {
-    "Gibbs": gibbs(), "HG": herded_gibbs(), "DHG(1)": dhg(n_bins=1, form="threshold"),
+    "Gibbs": plain_gibbs(), "HG": herded_gibbs(), "DHG(1)": dhg(n_bins=1, form="threshold"),
     "DHG(4)": dhg(n_bins=4, form="threshold"), "RDHG(4)": rdhg(n_bins=4),
     "complete HG": herded_gibbs(sharing=complete_sharing()),
 }  # fmt: skip

@@ -17,9 +17,9 @@ import typer
 from experiment import Experiment, command, powers, slope
 from hgw19_graphs import full_graph, uniform_ring
 
-from herdner import FactorGraph, Gibbs, bins, bounded_error, circular_dhg, dhg, gibbs, herded_gibbs, rdhg
-from herdner.convergence import Correlation, Errors, count, focus, joint
-from herdner.sampling import Sharing
+from herdner import FactorGraph, Gibbs, bounded_error_gibbs, circular_dhg, dhg, herded_gibbs, plain_gibbs, rdhg
+from herdner.inference.gibbs import Sharing, bin_sharing
+from herdner.studies.convergence import Correlation, Errors, count, focus, joint
 
 PARTS = [field.name for field in fields(Errors)]
 Curves = Mapping[str, np.ndarray]
@@ -107,7 +107,7 @@ def figure7(experiment: Experiment) -> None:
     lengths, runs = powers(8, experiment.size(17, 24)), experiment.size(3, 10)
     graph = uniform_ring(experiment.rng(), 0.0, 1.0)
     plans = {"c=0 (HG)": herded_gibbs()}
-    plans |= {f"c={c}": bounded_error(error_bound=float(c)) for c in (1, 10)} | {"c=inf (Gibbs)": gibbs()}
+    plans |= {f"c={c}": bounded_error_gibbs(error_bound=float(c)) for c in (1, 10)} | {"c=inf (Gibbs)": plain_gibbs()}
     announce(experiment, graph, len(plans), lengths[-1], runs)
     compare(experiment, graph, plans, lengths, runs, ["cor", "herding", "z", "all"])
 
@@ -119,7 +119,7 @@ def figure8(experiment: Experiment) -> None:
         f"DHG({n})": dhg(n_bins=n, form="threshold"),
         f"DHG({n}), circular": circular_dhg(n_bins=n),
         f"RDHG({n})": rdhg(n_bins=n),
-        "Gibbs": gibbs(),
+        "Gibbs": plain_gibbs(),
     }
     announce(experiment, graph, len(plans), lengths[-1], runs)
     compare(experiment, graph, plans, lengths, runs, ["all", "cor", "approx", "bin"])
@@ -132,7 +132,7 @@ def compare(
     figure, panels = experiment.axes(2, 2)
     results: dict = {"lengths": lengths}
     for k, (name, plan) in enumerate(plans.items()):
-        sharing = bins(16) if plan.sharing is None and "cor" in parts and "approx" in parts else None
+        sharing = bin_sharing(16) if plan.sharing is None and "cor" in parts and "approx" in parts else None
         results[name] = curves(experiment, graph, plan, lengths, runs, sharing)
         for axes, part in zip(panels, parts, strict=True):
             if results[name][part].max() > 1e-6 and (sharing is None or part == "all"):  # parts that are 0 are left out
@@ -144,10 +144,12 @@ def table1(experiment: Experiment) -> None:
     n_samples = experiment.size(2**21, 2**28)
     graphs = {"0 to 1": uniform_ring(experiment.rng(), 0.0, 1.0), "-1 to 1": uniform_ring(experiment.rng(), -1.0, 1.0)}
     probe = min(n_samples, 2**20)
-    experiment.announce(lambda: count(graphs["0 to 1"], gibbs(), [probe], seed=0), probe / (len(graphs) * n_samples))
+    experiment.announce(
+        lambda: count(graphs["0 to 1"], plain_gibbs(), [probe], seed=0), probe / (len(graphs) * n_samples)
+    )
     results = {}
     for name, graph in graphs.items():
-        sampled = count(graph, gibbs(), [n_samples], seed=experiment.seeds(1)[0])
+        sampled = count(graph, plain_gibbs(), [n_samples], seed=experiment.seeds(1)[0])
         exact, by_samples = Correlation.exact(joint(graph), sampled.focus), sampled.correlation
         print(f"parameters {name}; {n_samples} Gibbs samples beside exact first returns")
         print(f"{'(x1, x7)':>9} {'pi(y)':>8} {'t':>8} {'depend':>10} {'exact':>10} {'pi 2t^2 d':>10} {'exact':>10}")

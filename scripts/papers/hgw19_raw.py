@@ -3,8 +3,9 @@
     python scripts/papers/hgw19_raw.py GRAPH [--method dhg --bins 4] [--powers 24] [--runs 10] [--beside FILE]
     python scripts/papers/hgw19_raw.py GRAPH --expectation labels [--runs 100] ..
 
-Prints D^all, D^z, D^herding, D^approx, D^cor and D^bin after 2, 4, .., 2^powers sweeps as their program does (see
-herdner.convergence.authors). With --beside, a table of theirs, each column as ours, theirs and how many standard errors
+Prints D^all, D^z, D^herding, D^approx, D^cor and D^bin after 2, 4, .., 2^powers sweeps as their program does
+(see herdner.studies.convergence.authors).
+With --beside, a table of theirs, each column as ours, theirs and how many standard errors
 of the difference lie between them, taking their runs to vary as ours do. --expectation has the numbers of Fig. 9
 instead, one a line after 1, 2, .., 2^(powers - 1) sweeps, of trials that go on where the last one ended.
 """
@@ -18,8 +19,9 @@ from typing import Annotated, Literal
 import numpy as np
 import typer
 
-from herdner import FactorGraph, Gibbs, bins, bounded_error, circular_dhg, dhg, gibbs, herded_gibbs, rdhg
-from herdner.convergence import (
+from herdner import FactorGraph, Gibbs, bounded_error_gibbs, circular_dhg, dhg, herded_gibbs, plain_gibbs, rdhg
+from herdner.inference.gibbs import bin_sharing
+from herdner.studies.convergence import (
     COLUMNS,
     error_table,
     expectation_table,
@@ -34,8 +36,8 @@ Method = Literal["gibbs", "herded-gibbs", "dhg", "circular-dhg", "rdhg", "bounde
 
 def plan_of(method: str, n_bins: int, error_bound: float) -> Gibbs:
     plans = {
-        "gibbs": gibbs(), "herded-gibbs": herded_gibbs(), "dhg": dhg(n_bins=n_bins), "rdhg": rdhg(n_bins=n_bins),
-        "circular-dhg": circular_dhg(n_bins=n_bins), "bounded-error": bounded_error(error_bound=error_bound),
+        "gibbs": plain_gibbs(), "herded-gibbs": herded_gibbs(), "dhg": dhg(n_bins=n_bins), "rdhg": rdhg(n_bins=n_bins),
+        "circular-dhg": circular_dhg(n_bins=n_bins), "bounded-error": bounded_error_gibbs(error_bound=error_bound),
     }  # fmt: skip
     return plans[method]
 
@@ -88,7 +90,7 @@ def main(
         if expectation is not None:
             print(expectations(model, plan, powers, runs, seed, expectation, theirs), end="")
             return
-        grouped = bins(n_bins) if method == "gibbs" and n_bins != 16 else None
+        grouped = bin_sharing(n_bins) if method == "gibbs" and n_bins != 16 else None
         mean, sd = error_table(model, plan, lengths, runs, seed, sharing=grouped, spread=True)
         print(table_text(lengths, mean) if theirs is None else beside(lengths, mean, sd, runs, theirs), end="\n")
     except (ValueError, OSError) as error:

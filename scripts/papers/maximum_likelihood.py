@@ -25,7 +25,7 @@ from herdner.dobrushin import (
     shortest_scan,
     variation_curve,
 )
-from herdner.sampling import given, random_scan, systematic
+from herdner.graph.scan import fixed_scan, random_scan, systematic_scan
 
 _NOTHING = Record(best=False, marginals=False)
 _SHRINKING = 60  # halvings of the factor that couplings are shrunk by
@@ -109,7 +109,7 @@ def _steps(influence: Influence, scan: ScanName) -> tuple[tuple[NDArray[np.int32
         if found is None:
             found = optimise_scan(influence, random_scan(), None, MOST_STEPS)
         return (found.order, found.n_random), found.bound
-    walk, length = systematic() if scan == "systematic" else random_scan(), 2
+    walk, length = systematic_scan() if scan == "systematic" else random_scan(), 2
     while True:
         curve = variation_curve(influence, walk, None, length)
         if curve[-1] <= EPSILON or length == MOST_STEPS:
@@ -139,6 +139,6 @@ def _expectations(
     graph = _graph(many, (copies[:, :, None] + edges).reshape(-1, 2), n * n_runs)
     drawn = rng.integers(0, n, (n_runs, n_drawn), dtype=np.int32)
     whole = np.concatenate([drawn, np.broadcast_to(order, (n_runs, len(order)))], axis=1) + copies
-    state = Gibbs(1, scan=given(whole.ravel()), record=_NOTHING).infer(graph, rng).state
+    state = Gibbs(1, scan=fixed_scan(whole.ravel()), record=_NOTHING).infer(graph, rng).state
     spins = 2.0 * state.reshape(n_runs, n) - 1.0
     return np.concatenate([(spins[:, edges[:, 0]] * spins[:, edges[:, 1]]).mean(axis=0), spins.mean(axis=0)])

@@ -16,9 +16,9 @@ from herdner.crf.model import CRF, Links
 from herdner.evaluation.scores import Pair, count_spans, f1_of_counts
 from herdner.graph import compile_tables
 from herdner.inference import Backend, make_backend
+from herdner.inference.gibbs.annealing import Annealing, as_annealing
 from herdner.inference.registry import BACKENDS, describe_backend
 from herdner.ner.tagger import Tagger
-from herdner.sampling.annealing import Annealing, as_annealing
 from herdner.text.document import Document
 from herdner.text.tags import Span, spans_from_tags
 

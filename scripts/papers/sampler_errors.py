@@ -14,7 +14,7 @@ import typer
 
 from herdner.graph import FactorGraph, boltzmann, ising, potts
 from herdner.inference import Backend, make_backend
-from herdner.sampling import Record
+from herdner.inference.record import Record
 
 METHODS: dict[str, tuple[str, dict]] = {
     "gibbs": ("gibbs", {}),

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from herdner.denoising.pictures import read_picture
+from herdner.studies.denoising.pictures import read_picture
 
 SUFFIXES = {".png", ".gif", ".bmp", ".pbm", ".pgm", ".tif", ".tiff", ".jpg", ".jpeg"}
 Shapes = Annotated[

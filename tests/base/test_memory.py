@@ -12,11 +12,11 @@ import pytest
 from data import ELSEWHERE
 from patience import PATIENCE
 
-from herdner import FactorGraph, complete, ising, make_backend, potts
+from herdner import FactorGraph, complete_graph, ising, make_backend, potts
 from herdner.base import memory
 from herdner.base.memory import NotEnoughMemory, check_memory, free_memory
 from herdner.inference import Backend
-from herdner.sampling import Record
+from herdner.inference.record import Record
 
 GRAPHS: dict[str, Callable[[], FactorGraph]] = {
     "ising": lambda: ising(0.3, 0.0, (120, 150)),
@@ -82,7 +82,7 @@ def test_what_does_not_fit_is_refused_before_it_is_laid_out(monkeypatch: pytest.
         with pytest.raises(NotEnoughMemory, match=r"a graph of 100,000,000 variables .* about 2\.4 GB .* only 0\.3 GB"):
             ising(0.3, 0.0, (10_000, 10_000))
         with pytest.raises(NotEnoughMemory, match="a graph of 40,000 variables"):
-            complete(0.1, n_variables=40_000)
+            complete_graph(0.1, n_variables=40_000)
         with pytest.raises(NotEnoughMemory, match=r"the table of 10,000 x 10,000 labels .* about 1\.6 GB"):
             potts(0.1, np.zeros((1, 2, 10_000)))
         with pytest.raises(

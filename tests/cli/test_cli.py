@@ -19,7 +19,7 @@ from patience import PATIENCE, wait_until
 
 import herdner
 from herdner import Document
-from herdner.crf.rules import rule_to_dict
+from herdner.crf.link_rules import rule_to_dict
 from herdner.inference import make_backend
 from herdner.ner.lexicon import Gazetteers
 

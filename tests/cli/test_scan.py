@@ -12,7 +12,7 @@ from commands import Call, one_line
 import herdner
 from herdner.dobrushin import dobrushin_variation, tightest
 from herdner.dobrushin.figures import grid_distances
-from herdner.sampling import random_scan, systematic
+from herdner.graph.scan import random_scan, systematic_scan
 
 GRID = ("--ising", "5x6", "--coupling", "0.2", "--field", "0.1")
 
@@ -22,7 +22,7 @@ def test_the_guarantees_are_those_of_the_library(call: Call, tmp_path: Path) -> 
     assert outcome.code == 0, outcome.err
     rows = {row["scan"]: row for row in json.loads(outcome.out)["scans"]}
     influence = tightest(herdner.ising(0.2, 0.1, (5, 6)))
-    for name, scan in (("systematic", systematic()), ("uniform random", random_scan())):
+    for name, scan in (("systematic", systematic_scan()), ("uniform random", random_scan())):
         assert rows[name]["guarantee"] == pytest.approx(dobrushin_variation(influence, scan, {0: 1.0}, 90))
     order = [int(line) for line in (tmp_path / "scan.txt").read_text().split()]
     assert len(order) == rows["dogs"]["updates"] == 90

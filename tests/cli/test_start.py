@@ -11,8 +11,8 @@ from data import ELSEWHERE
 # Seconds, or tens of megabytes, that a tagged line does not need.
 HEAVY = """arviz asyncio dask fastapi http.client jax matplotlib pandas pyarrow requests rich scipy seqeval sklearn
 sklearn_crfsuite spacy spacy_lookups_data ssl thinc threadpoolctl torch
-herdner.distributed herdner.dobrushin herdner.evaluation.report herdner.fwss herdner.inference.gibbs herdner.serve
-herdner.spacy_component""".split()  # noqa: SIM905
+herdner.dobrushin herdner.evaluation.report herdner.inference.gibbs herdner.integrations.dask herdner.integrations.serve
+herdner.integrations.spacy herdner.studies""".split()  # noqa: SIM905
 TAGGED = "[Ada Lovelace PER] met [Charles Babbage PER] in [London LOC]."
 
 

@@ -12,7 +12,7 @@ from tiny_crfs import ENDS, conditional, joint, many, tiny
 from herdner.crf.bayesian import TableParticles, sample_tables, table_posterior, tables_of
 from herdner.crf.learning import Learner, learn
 from herdner.crf.model import CRF
-from herdner.fwss import laplace
+from herdner.studies.fwss import laplace
 
 
 @pytest.mark.parametrize("scaled", [False, True])

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from oracle import Oracle, factors_of
 
 from herdner._ext.links import merged
+from herdner.crf.link_rules import LastName, SameWord
 from herdner.crf.model import CRF, Links, LinkTable
-from herdner.crf.rules import LastName, SameWord
-from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, linear_chain, skip_chain
+from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, linear_chain_template, skip_chain_template
 from herdner.graph import compile_tables
 from herdner.graph.chains import ChainForm
 from herdner.graph.linked_chains import LinkedChains
@@ -29,7 +29,7 @@ OFFSETS = np.array([0, 2, 6])
 def crf(n_labels: int = 3, linked: tuple[LinkTable, ...] | None = None, seed: int = 0) -> CRF:
     rng = np.random.default_rng(seed)
     if linked is None:
-        linked = (LinkTable(skip_chain(), rng.normal(size=(n_labels, n_labels))),)
+        linked = (LinkTable(skip_chain_template(), rng.normal(size=(n_labels, n_labels))),)
     borders = rng.normal(size=(2, n_labels))
     return CRF(rng.normal(size=(n_labels, n_labels)), borders[0], borders[1], linked)
 
@@ -111,12 +111,12 @@ def test_scales_multiply_the_table_in_steps():
 
 
 def test_templates_are_values_and_plain_data():
-    assert linear_chain() == LinearChain()
-    assert linear_chain().links(TOKENS, OFFSETS).tolist() == [[0, 1], [2, 3], [3, 4], [4, 5]]
-    template = skip_chain(LastName(nearest=2), scaled=True)
+    assert linear_chain_template() == LinearChain()
+    assert linear_chain_template().links(TOKENS, OFFSETS).tolist() == [[0, 1], [2, 3], [3, 4], [4, 5]]
+    template = skip_chain_template(LastName(nearest=2), scaled=True)
     assert SkipChain.from_dict(json.loads(json.dumps(template.to_dict()))) == template
-    assert skip_chain() == SkipChain(SameWord())
-    assert {linear_chain().name, template.name} == {"linear-chain", "last-name"}
+    assert skip_chain_template() == SkipChain(SameWord())
+    assert {linear_chain_template().name, template.name} == {"linear-chain", "last-name"}
     scale = EdgeScale(1.0, 2.0, 3.0, 4.0)
     assert EdgeScale.from_dict(json.loads(json.dumps(scale.to_dict()))) == scale
     with pytest.raises(ValueError, match="finite"):
@@ -144,7 +144,7 @@ pairs = st.tuples(st.integers(0, 8), st.integers(0, 8)).filter(lambda pair: pair
 def test_the_chains_and_links_are_those_found_in_the_graph(rules, borders, seed):
     """Bit for bit, and so is what sum-product makes of them, whichever rules link the same tokens."""
     rng = np.random.default_rng(seed)
-    tables = tuple(LinkTable(skip_chain(), rng.normal(size=(3, 3))) for _ in rules)
+    tables = tuple(LinkTable(skip_chain_template(), rng.normal(size=(3, 3))) for _ in rules)
     model, scores = replace(crf(seed=seed), link_tables=tables), rng.normal(size=(9, 3))
     offsets, links = np.unique([0, *borders, 9]), [Links(np.array(ends, np.int32).reshape(-1, 2)) for ends in rules]
     kept = model.compiled(scores, offsets, links)

@@ -9,7 +9,7 @@ import pytest
 from data import news
 
 from herdner.crf.chain_data import ChainData
-from herdner.crf.crfsuite import chain_weights, crfsuite_sequences, read_crfsuite
+from herdner.crf.crfsuite_files import chain_weights, crfsuite_sequences, read_crfsuite
 from herdner.crf.likelihood import Borders, ChainLikelihood, ImpossibleTags
 from herdner.crf.trainer import Stop, train_chain
 from herdner.crf.weights import ChainWeights

@@ -22,7 +22,7 @@ from herdner.dobrushin import (
     weighted_bound,
 )
 from herdner.graph import FactorGraph, TableFactors, ising
-from herdner.sampling import systematic
+from herdner.graph.scan import systematic_scan
 
 RNG = np.random.default_rng(5)
 GRAPH = FactorGraph(
@@ -68,12 +68,12 @@ def test_states_beside_impossible_ones_are_left_out():
 @pytest.mark.parametrize(
     "bound",
     [
-        lambda e: dobrushin_variation(e, systematic()),
+        lambda e: dobrushin_variation(e, systematic_scan()),
         lambda e: variation_curve(e, [0, 1]),
         lambda e: coupling_bounds(e, [0, 1]),
         lambda e: marginal_bound(e, [0, 1], [0]),
         lambda e: weighted_bound(e, [0, 1], {0: 1.0}),
-        lambda e: rate_bound(e, systematic(), 10),
+        lambda e: rate_bound(e, systematic_scan(), 10),
         lambda e: optimise_scan(e),
         lambda e: shortest_scan(e, 0.1),
     ],
@@ -92,7 +92,7 @@ def test_its_scan_can_be_certified_by_a_bound():
     assert order.dtype == np.int32
     assert len(order) == 32
     bound = tightest(graph)
-    assert dobrushin_variation(bound, order, {0: 1.0}) < dobrushin_variation(bound, systematic(), {0: 1.0}, 32)
+    assert dobrushin_variation(bound, order, {0: 1.0}) < dobrushin_variation(bound, systematic_scan(), {0: 1.0}, 32)
 
 
 def test_what_cannot_be_estimated_is_one_line():

@@ -18,7 +18,7 @@ from herdner.dobrushin import (
     shortest_scan,
     tightest,
 )
-from herdner.sampling import random_scan, systematic
+from herdner.graph.scan import random_scan, systematic_scan
 
 
 def random_influence(rng, n: int, size: float = 0.5) -> Influence:
@@ -85,7 +85,7 @@ def test_never_worse_than_the_input(seed: int) -> None:
     for influence in matrices(rng):
         n = influence.n_variables
         d = rng.random(n) * (rng.random(n) < 0.7)
-        for scan in (systematic(), random_scan(), rng.integers(0, n, 5), rng.dirichlet(np.ones(n))):
+        for scan in (systematic_scan(), random_scan(), rng.integers(0, n, 5), rng.dirichlet(np.ones(n))):
             for n_steps, epsilon in ((0, 0.0), (1, 0.0), (3 * n, 0.0), (3 * n, 0.3)):
                 found = optimise_scan(influence, scan, d, n_steps, epsilon=epsilon)
                 assert found.n_steps == n_steps
@@ -121,7 +121,7 @@ def test_a_random_scan_is_optimised_as_its_matrices_say() -> None:
 
 def test_early_stopping_leaves_the_first_steps() -> None:
     influence = tightest(ising(0.2, 0.0, (5, 5)))
-    whole = optimise_scan(influence, systematic(), None, 200)
+    whole = optimise_scan(influence, systematic_scan(), None, 200)
     goal = float(np.sqrt(whole.bound * whole.input_bound))
     order = np.arange(200, dtype=np.int32) % 25
     new, _, left = Search(influence, None).run(order, goal)
@@ -129,7 +129,7 @@ def test_early_stopping_leaves_the_first_steps() -> None:
     np.testing.assert_array_equal(new[:left], order[:left])
     assert dobrushin_variation(influence, new) <= goal * (1 + 1e-9)
     np.testing.assert_array_equal(new[left:], whole.order[left:])
-    reached = optimise_scan(influence, systematic(), None, 200, epsilon=whole.input_bound)
+    reached = optimise_scan(influence, systematic_scan(), None, 200, epsilon=whole.input_bound)
     np.testing.assert_array_equal(reached.order, order)
 
 
@@ -157,9 +157,9 @@ def test_sparse_and_dense_doubling_agree(seed: int) -> None:
     for influence in matrices(rng):
         n = influence.n_variables
         for d in (np.eye(n)[n // 2], np.ones(n)):
-            epsilon = dobrushin_variation(influence, systematic(), d, 3 * n) * (1 + 1e-9)
+            epsilon = dobrushin_variation(influence, systematic_scan(), d, 3 * n) * (1 + 1e-9)
             want = dense_doubling(influence, d, epsilon, 4 * n)
-            found = shortest_scan(influence, epsilon, systematic(), d, 4 * n)
+            found = shortest_scan(influence, epsilon, systematic_scan(), d, 4 * n)
             assert (found is None) == (want is None)
             if found is None or want is None:
                 continue
@@ -182,7 +182,7 @@ def test_steps_without_gain_take_the_smallest_index() -> None:
 
 def test_bisection_finds_a_shorter_scan() -> None:
     influence = tightest(ising(0.15, 0.0, (12, 12)))
-    epsilon = dobrushin_variation(influence, systematic(), None, 144 * 4)
+    epsilon = dobrushin_variation(influence, systematic_scan(), None, 144 * 4)
     coarse = shortest_scan(influence, epsilon)
     fine = shortest_scan(influence, epsilon, refine=True)
     assert coarse is not None
@@ -214,7 +214,7 @@ def test_one_of_a_million_touches_what_it_must() -> None:
     order = np.full(64, middle, np.int32)
     search.run(order, 0.0)
     assert search.visited < 64 * 5
-    found = shortest_scan(influence, 0.3, systematic(), {middle: 1.0})
+    found = shortest_scan(influence, 0.3, systematic_scan(), {middle: 1.0})
     assert found is not None
     rows, columns = np.divmod(found.order, 1000)
     assert 0 < (np.abs(rows - 500) + np.abs(columns - 500)).max() <= 9

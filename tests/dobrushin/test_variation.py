@@ -23,7 +23,7 @@ from herdner.dobrushin import (
     variation_curve,
     weighted_bound,
 )
-from herdner.sampling import checkerboard, given, jacobi, random_scan, systematic
+from herdner.graph.scan import checkerboard_scan, fixed_scan, jacobi_scan, random_scan, systematic_scan
 
 
 def random_matrix(rng, n: int, size: float = 0.5) -> np.ndarray:
@@ -58,8 +58,8 @@ def test_every_scan_is_definition_7(seed: int) -> None:
     q = rng.dirichlet(np.ones(n), n_steps)
     cases = {
         "order": (order, np.eye(n)[order]),
-        "given": (given(order[:5]), np.eye(n)[np.resize(order[:5], n_steps)]),
-        "systematic": (systematic(), np.eye(n)[np.arange(n_steps) % n]),
+        "given": (fixed_scan(order[:5]), np.eye(n)[np.resize(order[:5], n_steps)]),
+        "systematic": (systematic_scan(), np.eye(n)[np.arange(n_steps) % n]),
         "random": (random_scan(), np.full((n_steps, n), 1 / n)),
         "one distribution": (q[0], np.tile(q[0], (n_steps, 1))),
         "distributions": (q, q),
@@ -138,17 +138,17 @@ def test_small_variations_keep_their_digits() -> None:
     """After 300 sweeps the variation is 1e-120: what is carried along by differences must not lose it."""
     graph = ising(0.2, 0.0, (6, 6))
     influence, n_steps = tightest(graph), 36 * 300
-    curve = variation_curve(influence, systematic(), None, n_steps)
+    curve = variation_curve(influence, systematic_scan(), None, n_steps)
     assert curve[-1] < 1e-60
     for t in (36 * 100, 36 * 200, n_steps):
-        assert curve[t] == pytest.approx(dobrushin_variation(influence, systematic(), None, t), rel=1e-9)
+        assert curve[t] == pytest.approx(dobrushin_variation(influence, systematic_scan(), None, t), rel=1e-9)
 
 
 def test_checkerboard_and_jacobi() -> None:
     influence = tightest(ising(0.2, 0.0, (2, 3)))
-    assert Steps.of(checkerboard(), influence).order.tolist() == [0, 2, 4, 1, 3, 5]
+    assert Steps.of(checkerboard_scan(), influence).order.tolist() == [0, 2, 4, 1, 3, 5]
     with pytest.raises(ValueError, match="use checkerboard"):
-        Steps.of(jacobi(), influence)
+        Steps.of(jacobi_scan(), influence)
 
 
 def test_targets_are_variables_or_runs_of_them() -> None:
@@ -170,10 +170,10 @@ def test_nonsense_is_told() -> None:
         with pytest.raises(ValueError, match=words):
             dobrushin_variation(influence, wrong)
     with pytest.raises(ValueError, match="at least 0, not -1"):
-        dobrushin_variation(influence, systematic(), None, -1)
+        dobrushin_variation(influence, systematic_scan(), None, -1)
     for importance, words in (([1.0], "not shape"), (np.full(6, np.nan), "at least 0"), ({6: 1.0}, "no variable 6")):
         with pytest.raises(ValueError, match=words):
-            dobrushin_variation(influence, systematic(), importance)
+            dobrushin_variation(influence, systematic_scan(), importance)
     with pytest.raises(ValueError, match="no variable -1"):
         targets(6, [-1])
     with pytest.raises(ValueError, match="empty scan"):

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a child that is forked has no threads but one
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / folder) for folder in (".", "support")]
 
-from faults.kills import JOBS, Kills, kill
+from faults.kills import JOBS, Kills, kill  # noqa: E402
 
 CLUSTER = "cluster"
 

@@ -7,10 +7,10 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / folder) for folder in (".", "support")]
 
-from fuzz.run import SECONDS, fuzz, shared_out
-from fuzz.targets import TARGETS
+from fuzz.run import SECONDS, fuzz, shared_out  # noqa: E402
+from fuzz.targets import TARGETS  # noqa: E402
 
 
 def main() -> int:

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fuzz.graphs import Rng, backend, numbers, pick
-from herdner import Document, Entity, SkipChainLayer, Tokenizer, skip_chain
-from herdner.crf.rules import Acronym, Company, LastName, SameStem, SameWord
+from herdner import Document, Entity, SkipChainLayer, Tokenizer
+from herdner.crf.link_rules import Acronym, Company, LastName, SameStem, SameWord
+from herdner.crf.templates import skip_chain_template
 from herdner.inference import linear_chain
 from herdner.text.tags import Span
 
@@ -89,7 +90,7 @@ def rules(rng: Rng) -> None:
     tokens = words(rng)
     if not all(isinstance(word, str) for word in tokens):
         return
-    found = skip_chain(rule(rng, len(tokens))).links(tokens, offsets(rng, len(tokens)))
+    found = skip_chain_template(rule(rng, len(tokens))).links(tokens, offsets(rng, len(tokens)))
     assert found.dtype == np.int32, found.dtype
     assert found.ndim == 2, found.shape
     assert found.shape[1] == 2, found.shape
@@ -104,7 +105,7 @@ def layer(rng: Rng) -> None:
     """The layer on scores, offsets and links at random."""
     tokens = words(rng)
     scaled = bool(rng.random() < 0.3)
-    rules = [skip_chain(rule(rng, len(tokens)), scaled=scaled) for _ in range(int(pick(rng, 0, 1, 2)))]
+    rules = [skip_chain_template(rule(rng, len(tokens)), scaled=scaled) for _ in range(int(pick(rng, 0, 1, 2)))]
     chosen = backend(rng) if rng.random() < 0.5 else "sum-product"
     tie = float(pick(rng, 1.0, 0.0, -5.0, 1e99, 1e300, np.nan))
     transition = None if rng.random() < 0.6 else numbers(rng, (5, 5))

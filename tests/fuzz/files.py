@@ -16,8 +16,9 @@ from altered import altered, members_of, packed
 import herdner
 from fuzz.graphs import Rng, anything, backend, grid, pick
 from fuzz.pieces import changed_bytes
-from herdner import SkipChainLayer, Tagger, skip_chain
-from herdner.crf.rules import SameStem
+from herdner import SkipChainLayer, Tagger
+from herdner.crf.link_rules import SameStem
+from herdner.crf.templates import skip_chain_template
 from herdner.crf.weights import ChainWeights
 from herdner.graph import load_graph, save_graph
 from herdner.inference import make_backend
@@ -46,7 +47,8 @@ def model() -> bytes:
     from herdner.crf.templates import EdgeScale
 
     links = (
-        LinkTable(skip_chain(), np.eye(5)), LinkTable(skip_chain(SameStem(), scaled=True), np.eye(5), EdgeScale(0.1)),
+        LinkTable(skip_chain_template(), np.eye(5)),
+        LinkTable(skip_chain_template(SameStem(), scaled=True), np.eye(5), EdgeScale(0.1)),
     )  # fmt: skip
     stream = io.BytesIO()
     Model(weights, plan, lexicon, link_tables=links).save(stream)
@@ -61,7 +63,7 @@ def _tokens() -> tuple[Any, Any]:
 @cache
 def layer() -> bytes:
     stream = io.BytesIO()
-    SkipChainLayer(["O", "B-PER", "I-PER"], ["same-word", skip_chain(scaled=True)]).save(stream)
+    SkipChainLayer(["O", "B-PER", "I-PER"], ["same-word", skip_chain_template(scaled=True)]).save(stream)
     return stream.getvalue()
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from herdner.graph import FactorGraph, TableFactors, boltzmann, chain, complete, ising, potts
+from herdner.graph import FactorGraph, TableFactors, boltzmann, chain_graph, complete_graph, ising, potts
 from herdner.inference import BACKENDS, make_backend
-from herdner.sampling import Record
+from herdner.inference.record import Record
 
 Rng = np.random.Generator
 ODD = [1e300, -1e300, 1e308, -1e308, 1.7e308, 5e-324, -5e-324, 1e-310, 700.0, -700.0, 745.0, -745.0, 1e16, -1e16, 0.0]
@@ -70,7 +70,7 @@ def linear(rng: Rng) -> FactorGraph:
     n, k = int(rng.integers(0, 30)), int(pick(rng, 1, 2, 3, 9, 17, 40))
     offsets = np.unique(np.r_[0, rng.integers(0, n + 1, 3), n]) if rng.random() < 0.7 else None
     ends = {name: numbers(rng, (k,)) for name in ("start", "end") if rng.random() < 0.4}
-    graph = chain(numbers(rng, (n, k)), numbers(rng, (k, k)), offsets, **ends)
+    graph = chain_graph(numbers(rng, (n, k)), numbers(rng, (k, k)), offsets, **ends)
     if n > 3 and rng.random() < 0.6:
         links = np.unique(np.sort(rng.integers(0, n, (int(rng.integers(1, 8)), 2)), axis=1), axis=0)
         links = links[links[:, 0] < links[:, 1]].astype(np.int32)
@@ -117,7 +117,7 @@ def built(rng: Rng) -> FactorGraph:
     if kind == "complete":
         couplings = numbers(rng, (n, n))
         with np.errstate(all="ignore"):
-            return complete(np.triu(couplings, 1) + np.triu(couplings, 1).T, numbers(rng, (n,)))
+            return complete_graph(np.triu(couplings, 1) + np.triu(couplings, 1).T, numbers(rng, (n,)))
     if kind == "potts":
         return potts(float(numbers(rng, ())), numbers(rng, (int(rng.integers(1, 5)), n, pick(rng, 1, 2, 3, 7))))
     edges = np.unique(np.sort(rng.integers(0, n, (6, 2)), axis=1), axis=0)

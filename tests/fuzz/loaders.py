@@ -18,10 +18,10 @@ from fuzz.files import mutated
 from fuzz.graphs import Rng, pick
 from fuzz.pieces import changed_bytes
 from herdner import Document, Names
-from herdner.convergence.authors import read_boltzmann, read_expectations, read_table
 from herdner.corpora.registry import CorpusError, load_registry
-from herdner.crf.crfsuite import chain_weights, read_crfsuite
-from herdner.ner.names.reading import read_known
+from herdner.crf.crfsuite_files import chain_weights, read_crfsuite
+from herdner.ner.known_names.reading import read_known
+from herdner.studies.convergence.authors import read_boltzmann, read_expectations, read_table
 
 PATTERNS = b"""{"label": "ORG", "pattern": "Winam Ferries"}
 {"label": "PER", "pattern": [{"LOWER": "ada"}, {"IS_TITLE": true, "OP": "?"}], "strength": 2.5}

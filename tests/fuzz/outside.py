@@ -23,7 +23,7 @@ def images(rng: Rng) -> None:
     """A picture that is read has finite greys, and is denoised."""
     from PIL import Image
 
-    from herdner.denoising.pictures import observation, read_picture
+    from herdner.studies.denoising.pictures import observation, read_picture
 
     mode = pick(rng, "L", "1", "P", "RGB", "RGBA", "LA", "F", "I", "I;16", "CMYK")
     shape = (int(rng.integers(1, 9)), int(rng.integers(1, 9)))
@@ -46,10 +46,10 @@ def images(rng: Rng) -> None:
 
 @cache
 def manifest() -> dict[str, Any]:
-    from herdner.distributed.manifest import Manifest, Settings, Written
-    from herdner.distributed.slices import Part, Slice
+    from herdner.integrations.dask.manifest import Manifest, Settings, Written
+    from herdner.integrations.dask.slices import Part, Slice
 
-    files = import_module("herdner.distributed.files")
+    files = import_module("herdner.integrations.dask.files")
     settings = Settings("0.1.0", "en", "00", {"backend": "gibbs"}, 0, "jsonl", "utf-8", "text", 1 << 20)
     parts = [Part(i, 5 * i, (Slice("a.jsonl", "lines", 9 * i, 9 * i + 9, 5 * i + 1, 0, 5, 9),)) for i in range(3)]
     written = {0: Written("part-0.jsonl", 5, 20, 2, 0, 99, "00", ("a line",))}
@@ -58,8 +58,8 @@ def manifest() -> dict[str, Any]:
 
 def manifests(rng: Rng) -> None:
     """A manifest that is read counts what it holds, and is written as it was."""
-    from herdner.distributed.manifest import load_manifest
-    from herdner.distributed.outputs import Folder
+    from herdner.integrations.dask.manifest import load_manifest
+    from herdner.integrations.dask.outputs import Folder
 
     data = json.dumps(mutated(rng, manifest())).encode("utf-8", "surrogatepass")
     with tempfile.TemporaryDirectory() as folder:
@@ -130,8 +130,8 @@ def scans(rng: Rng) -> None:
     """A scan file that is read is a list of numbers of variables; a scan of other variables is refused."""
     from herdner.cli.scan import _read
     from herdner.graph import ising
+    from herdner.graph.scan import fixed_scan
     from herdner.inference.backends.gibbs import Gibbs
-    from herdner.sampling import given
 
     lines = "".join(f"{i}\n" for i in rng.integers(0, 12, int(rng.integers(0, 9))))
     with tempfile.TemporaryDirectory() as folder:
@@ -139,7 +139,7 @@ def scans(rng: Rng) -> None:
         path.write_bytes(changed_bytes(rng, lines.encode()) if rng.random() < 0.6 else lines.encode())
         order = _read(path)
     assert (order >= 0).all(), order
-    Gibbs(n_sweeps=2, scan=given(order)).infer(ising(0.1, np.zeros((3, 3))), 1)
+    Gibbs(n_sweeps=2, scan=fixed_scan(order)).infer(ising(0.1, np.zeros((3, 3))), 1)
 
 
 class _Echo:
@@ -163,9 +163,9 @@ class _Echo:
 def client() -> Any:
     from fastapi.testclient import TestClient
 
-    app = import_module("herdner.serve.app")
+    app = import_module("herdner.integrations.serve.app")
     app.Pool = _Echo
-    from herdner.serve import Limits
+    from herdner.integrations.serve import Limits
 
     made = app.create_app("en", limits=Limits(characters=1000), hosts=["herdner.example"])
     return TestClient(made, base_url="http://localhost", raise_server_exceptions=False)
@@ -211,7 +211,7 @@ def spacy(rng: Rng) -> None:
     import spacy as library
     from confection import ConfigValidationError
 
-    from herdner.spacy_component import consistency, tagger
+    from herdner.integrations.spacy import consistency, tagger
 
     name = pick(rng, "herdner", "herdner_consistency")
     defaults = dict((tagger if name == "herdner" else consistency).DEFAULT_CONFIG)

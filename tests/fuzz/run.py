@@ -55,7 +55,8 @@ def fuzz(target: str, first: int, n: int, *, until: float = float("inf"), second
 def _child(target: str, at: int, end: int, until: float, seconds: float, folder: str, found: Outcome) -> int:
     """Runs cases in one child, whose files are in the folder; where to go on."""
     command = [sys.executable, "-m", "fuzz.child", target, str(at), str(end)]
-    environment = {**os.environ, "PYTHONPATH": str(TESTS), "OPENBLAS_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
+    path = os.pathsep.join([str(TESTS), str(TESTS / "support"), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
     environment["TMPDIR"] = folder
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True, errors="replace", cwd=TESTS

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from oracle import Oracle
 
-from herdner.graph import boltzmann, chain, complete, from_joint, ising, potts
+from herdner.graph import boltzmann, chain_graph, complete_graph, from_joint, ising, potts
 
 RNG = np.random.default_rng(3)
 
@@ -89,12 +89,12 @@ def test_the_two_kinds_of_boltzmann_machine_are_one_model():
 def test_complete_keeps_zero_couplings():
     w = np.triu(RNG.normal(size=(5, 5)), 1)
     w[0, 3] = 0
-    graph = complete(w + w.T, np.arange(5.0))
+    graph = complete_graph(w + w.T, np.arange(5.0))
     assert len(graph.factors[1]) == 10
     assert graph.blanket(0).tolist() == [1, 2, 3, 4]
     s = np.array([1, -1, 1, 1, -1])
     assert graph.log_potential((s + 1) // 2) == pytest.approx(s @ w @ s + np.arange(5) @ s)
-    assert complete(0.1, n_variables=4).log_potential([1, 1, 1, 0]) == pytest.approx(0.0)
+    assert complete_graph(0.1, n_variables=4).log_potential([1, 1, 1, 0]) == pytest.approx(0.0)
 
 
 def test_potts_on_a_grid_and_on_edges():
@@ -118,16 +118,16 @@ def test_potts_on_a_grid_and_on_edges():
 def test_chain_joins_tokens_inside_sequences_only():
     unary, transition = RNG.normal(size=(7, 3)), RNG.normal(size=(3, 3))
     start, end = RNG.normal(size=(2, 3))
-    graph = chain(unary, transition, [0, 2, 2, 3, 7], start=start, end=end)
+    graph = chain_graph(unary, transition, [0, 2, 2, 3, 7], start=start, end=end)
     for _ in range(10):
         x = RNG.integers(0, 3, 7)
         expected = sum(unary[t, x[t]] for t in range(7))
         for a, b in [(0, 2), (2, 3), (3, 7)]:
             expected += start[x[a]] + end[x[b - 1]] + sum(transition[x[t - 1], x[t]] for t in range(a + 1, b))
         assert graph.log_potential(x) == pytest.approx(expected)
-    whole = chain(unary, transition)
+    whole = chain_graph(unary, transition)
     assert len(whole.factors[1]) == 6
-    assert chain(np.empty((0, 3)), transition).n_variables == 0
+    assert chain_graph(np.empty((0, 3)), transition).n_variables == 0
 
 
 def test_from_joint():
@@ -154,13 +154,13 @@ def test_from_joint():
         (lambda: boltzmann([1.0, 2.0], np.zeros(3), edges=[[0, 1], [1, 0]]), "twice"),
         (lambda: boltzmann([1.0], np.zeros(3), edges=[[0.5, 1]]), "edges must hold integers"),
         (lambda: boltzmann([1.0], np.zeros(3), edges=[[0, 7]]), "names variable 7"),
-        (lambda: complete(1.0), "n_variables is needed"),
+        (lambda: complete_graph(1.0), "n_variables is needed"),
         (lambda: potts(1.0, np.zeros(3)), "unary must have shape"),
         (lambda: potts([1.0], np.zeros((3, 2)), [[0, 1], [1, 2]]), "hold 2 of them"),
         (lambda: from_joint([[0, 0]]), "not only zeros"),
         (lambda: from_joint([1, -1]), "at least 0"),
-        (lambda: chain(np.zeros((3, 2)), np.zeros((2, 2)), [0, 2]), "rise from 0 to the number of tokens, 3"),
-        (lambda: chain(np.zeros((3, 2)), np.zeros((3, 3))), "axis 1 of its table has 3"),
+        (lambda: chain_graph(np.zeros((3, 2)), np.zeros((2, 2)), [0, 2]), "rise from 0 to the number of tokens, 3"),
+        (lambda: chain_graph(np.zeros((3, 2)), np.zeros((3, 3))), "axis 1 of its table has 3"),
     ],
 )
 def test_wrong_arguments_are_refused_in_one_line(build, message):

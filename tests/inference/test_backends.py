@@ -11,7 +11,7 @@ from hypothesis import given
 from oracle import Oracle
 from quick import examples
 
-from herdner.graph import FactorGraph, TableFactors, chain, compile_tables, ising
+from herdner.graph import FactorGraph, TableFactors, chain_graph, compile_tables, ising
 from herdner.inference import ImpossibleGraph, UnsupportedGraph, make_backend
 
 
@@ -88,7 +88,7 @@ def test_the_form_of_a_chain_changes_no_bit():
 
 def test_a_relabelled_chain_has_the_same_states():
     rng = np.random.default_rng(4)
-    graph = chain(rng.normal(size=(40, 4)) * 3, rng.normal(size=(4, 4)), [0, 25, 40])
+    graph = chain_graph(rng.normal(size=(40, 4)) * 3, rng.normal(size=(4, 4)), [0, 25, 40])
     name = rng.permutation(40).astype(np.int32)
     shuffled = FactorGraph(graph.domains, [dataclasses.replace(g, scopes=name[g.scopes]) for g in graph.factors])
     backend = make_backend("viterbi", marginals=True)
@@ -159,7 +159,7 @@ def test_exact_works_in_pieces_and_on_many_variables_of_one_label():
 
 
 def test_fields_that_were_not_asked_for_are_none():
-    result = make_backend("viterbi").infer(chain(np.eye(3), np.zeros((3, 3))))
+    result = make_backend("viterbi").infer(chain_graph(np.eye(3), np.zeros((3, 3))))
     assert result.state.tolist() == [0, 1, 2]
     assert result.state.dtype == np.int32
     unasked = ("log_z", "marginals", "table_counts", "trace", "samples", "n_updates")
@@ -171,4 +171,4 @@ def test_the_impossible_chain_is_named():
     unary = np.zeros((6, 2))
     unary[4] = -np.inf
     with pytest.raises(ImpossibleGraph, match="chain from variable 3 to 5"):
-        make_backend("viterbi").infer(chain(unary, np.zeros((2, 2)), [0, 3, 6]))
+        make_backend("viterbi").infer(chain_graph(unary, np.zeros((2, 2)), [0, 3, 6]))

@@ -17,11 +17,12 @@ from oracle import Oracle
 from patience import wait_until
 from quick import examples
 
-from herdner.graph import FactorGraph, TableFactors, chain, compile_tables, ising, potts
+from herdner.graph import FactorGraph, TableFactors, chain_graph, compile_tables, ising, potts
 from herdner.inference import Interrupted, UnsupportedGraph, make_backend
 from herdner.inference.backends.blocked_gibbs import BlockedGibbs, Blocks
+from herdner.inference.gibbs import linear_annealing
 from herdner.inference.gibbs import run as gibbs_run
-from herdner.sampling import Record, linear
+from herdner.inference.record import Record
 
 
 def skip_chain(n, n_labels, skips, seed, forbidden=0.0):
@@ -29,7 +30,7 @@ def skip_chain(n, n_labels, skips, seed, forbidden=0.0):
     transition, skip = rng.normal(size=(n_labels, n_labels)), rng.normal(size=(n_labels, n_labels))
     transition[rng.random(transition.shape) < forbidden] = -np.inf
     np.fill_diagonal(transition, 0.3)
-    graph = chain(rng.normal(size=(n, n_labels)), transition)
+    graph = chain_graph(rng.normal(size=(n, n_labels)), transition)
     return FactorGraph(graph.domains, [*graph.factors, TableFactors(np.array(skips), skip[None])])
 
 
@@ -119,7 +120,7 @@ def chi_square(observed, expected):
 @pytest.mark.parametrize(("n", "n_labels"), [(3, 2), (2, 3)])
 def test_a_chain_gives_independent_draws_from_the_joint(n, n_labels):
     rng = np.random.default_rng(n)
-    graph = chain(rng.normal(size=(n, n_labels)), rng.normal(size=(n_labels, n_labels)) * 2)
+    graph = chain_graph(rng.normal(size=(n, n_labels)), rng.normal(size=(n_labels, n_labels)) * 2)
     p = Oracle.of_graph(graph).probabilities
     samples = make_backend("blocked-gibbs", n_sweeps=60_000, record="every=1").infer(graph, seed=3).samples[0]
     code = samples @ n_labels ** np.arange(n)[::-1]
@@ -130,7 +131,7 @@ def test_a_chain_gives_independent_draws_from_the_joint(n, n_labels):
 
 def test_a_long_chain_mixes_at_once_where_single_updates_stick():
     table = np.array([[0.0, -12.0], [-12.0, 0.0]])
-    graph = chain(np.zeros((200, 2)), table)
+    graph = chain_graph(np.zeros((200, 2)), table)
     result = make_backend("blocked-gibbs", n_sweeps=500, record="every=1").infer(graph, seed=0)
     ends = result.samples[0][:, 0]
     assert 150 < np.count_nonzero(ends[1:] != ends[:-1]) < 350
@@ -156,17 +157,17 @@ def test_temperatures():
     graph = GRAPHS["skip chain of 3"]
     record = Record(trace=True, every=1)
     plain = BlockedGibbs(n_sweeps=200, record=record).infer(graph, 1)
-    constant = BlockedGibbs(n_sweeps=200, record=record, annealing=linear(1, 1)).infer(graph, 1)
+    constant = BlockedGibbs(n_sweeps=200, record=record, annealing=linear_annealing(1, 1)).infer(graph, 1)
     assert np.array_equal(plain.samples, constant.samples)
     squared = FactorGraph(graph.domains, [dataclasses.replace(g, scale=2 * g.scale) for g in graph.factors])
     check_marginals(graph, Oracle.of_graph(squared), annealing="linear(2,2)")
-    flat = BlockedGibbs(n_sweeps=20_000, annealing=linear(0, 0)).infer(graph, 1)
+    flat = BlockedGibbs(n_sweeps=20_000, annealing=linear_annealing(0, 0)).infer(graph, 1)
     np.testing.assert_allclose(flat.marginals, 1 / 3, atol=0.02)
 
 
 def test_annealing_finds_the_best_state():
     graph = skip_chain(60, 4, [[i, i + 20] for i in range(0, 40, 3)], 11, forbidden=0.2)
-    cold = BlockedGibbs(n_sweeps=1000, n_chains=4, annealing=linear(0.3, 20)).infer(graph, 0).log_potential
+    cold = BlockedGibbs(n_sweeps=1000, n_chains=4, annealing=linear_annealing(0.3, 20)).infer(graph, 0).log_potential
     climbed = make_backend("icm", n_starts=200).infer(graph, 0).log_potential
     assert cold >= max(climbed, make_backend("max-product").infer(graph).log_potential) - 1e-9
 
@@ -175,7 +176,7 @@ def forked(depth, n=150):
     """Two ways that exclude each other through a whole chain: one loses ``depth`` nats early, the other late."""
     unary = np.zeros((2 * n, 2))
     unary[:n, 0], unary[n:, 1] = -depth / n, -depth / n
-    return chain(unary, np.where(np.eye(2, dtype=bool), 0.0, -np.inf))
+    return chain_graph(unary, np.where(np.eye(2, dtype=bool), 0.0, -np.inf))
 
 
 @pytest.mark.parametrize("depth", [10.0, 700.0, 5000.0])
@@ -192,7 +193,7 @@ def test_extreme_potentials(scale):
     unary[:, 2] -= scale
     table[2, 2] += 2 * scale
     table[0, 1] -= scale
-    graph = chain(unary, table)
+    graph = chain_graph(unary, table)
     graph = FactorGraph(graph.domains, [*graph.factors, TableFactors([[0, 3]], rng.normal(size=(1, 3, 3)))])
     check_marginals(graph, Oracle.of_graph(graph), seeds=8)
     two = ising(scale, [[scale, -scale, 0.3]])
@@ -249,7 +250,7 @@ def test_bad_options(options, message):
 def test_bad_graphs():
     with pytest.raises(ValueError, match="no variables"):
         BlockedGibbs().infer(FactorGraph([], []))
-    graph = chain(np.zeros((2, 2)), np.where(np.eye(2, dtype=bool), 0.0, -np.inf))
+    graph = chain_graph(np.zeros((2, 2)), np.where(np.eye(2, dtype=bool), 0.0, -np.inf))
     with pytest.raises(ValueError, match="start is forbidden by -inf entries"):
         BlockedGibbs().infer(graph, 0, start=[0, 1])
     assert BlockedGibbs(n_sweeps=0).infer(graph, 0, start=[1, 1]).state.tolist() == [1, 1]

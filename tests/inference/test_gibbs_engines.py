@@ -15,9 +15,16 @@ except ImportError:  # NumPy 1
 
 from herdner.graph import FactorGraph, TableFactors, boltzmann, compile_tables, ising, potts
 from herdner.inference.backends.gibbs import Gibbs
+from herdner.inference.gibbs import (
+    bin_sharing,
+    blanket_sharing,
+    linear_annealing,
+    neighbour_sum_sharing,
+    random_bin_sharing,
+)
 from herdner.inference.gibbs.run import Arrays, Run
 from herdner.inference.gibbs.setup import Setup
-from herdner.sampling import Record, bins, blanket, linear, neighbour_sum, random_bins
+from herdner.inference.record import Record
 
 
 def graphs() -> dict[str, FactorGraph]:
@@ -39,11 +46,15 @@ def instructions() -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["grid", "two", "labels", "any"])
-@pytest.mark.parametrize("sharing", [None, blanket(), neighbour_sum(), bins(1), bins(16), random_bins(8)], ids=str)
-@pytest.mark.parametrize("annealing", [None, linear(0.2, 1.5)], ids=["steady", "annealed"])
+@pytest.mark.parametrize(
+    "sharing",
+    [None, blanket_sharing(), neighbour_sum_sharing(), bin_sharing(1), bin_sharing(16), random_bin_sharing(8)],
+    ids=str,
+)
+@pytest.mark.parametrize("annealing", [None, linear_annealing(0.2, 1.5)], ids=["steady", "annealed"])
 def test_instruction_sets_agree(kind, sharing, annealing) -> None:
     graph = compile_tables(graphs()[kind])
-    if sharing == neighbour_sum() and kind in ("two", "any"):
+    if sharing == neighbour_sum_sharing() and kind in ("two", "any"):
         pytest.skip("the sum of the neighbours needs equal couplings")
     plan = Gibbs(20, sharing=sharing, annealing=annealing, record=Record(rao_blackwell=True, trace=True))
     setup = Setup.of(plan, graph)

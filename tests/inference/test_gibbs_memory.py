@@ -7,15 +7,16 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from herdner import blanket, herded_gibbs, ising, neighbour_sum
-from herdner.graph import chain, compile_tables
+from herdner import herded_gibbs, ising
+from herdner.graph import chain_graph, compile_tables
+from herdner.inference.gibbs import blanket_sharing, neighbour_sum_sharing
 
 # Bytes for each variable of a grid of two labels: 16 for its log odds and odds, 4 for the state and the best one, 4 for
 # counts, 4 for each weight. The averages come after the weights have gone, and take no more than five of these.
 RUN, WEIGHT, SLACK = 24, 4, 3
 
 
-@pytest.mark.parametrize(("sharing", "n_keys"), [(neighbour_sum(), 5), (blanket(), 16)])
+@pytest.mark.parametrize(("sharing", "n_keys"), [(neighbour_sum_sharing(), 5), (blanket_sharing(), 16)])
 def test_a_grid_takes_no_more_than_its_arrays(sharing, n_keys) -> None:
     graph = ising(0.3, np.random.default_rng(0).normal(size=(500, 500)))
     plan = herded_gibbs(3, sharing=sharing)
@@ -31,7 +32,7 @@ def test_a_grid_takes_no_more_than_its_arrays(sharing, n_keys) -> None:
 def test_no_more_weights_are_laid_out_than_updates_could_meet() -> None:
     """300 variables of 17 labels have 17^2 weights each, 14 MB; two sweeps meet 600 of them at most."""
     rng = np.random.default_rng(1)
-    graph = compile_tables(chain(rng.normal(size=(300, 17)), rng.normal(size=(17, 17))))
+    graph = compile_tables(chain_graph(rng.normal(size=(300, 17)), rng.normal(size=(17, 17))))
     hashed = herded_gibbs(2, weight_memory=2**20).infer(graph, 0)
     tracemalloc.start()
     result = herded_gibbs(2).infer(graph, 0)

@@ -9,7 +9,8 @@ from herdner.graph import FactorGraph, TableFactors, compile_tables, ising
 from herdner.inference import ImpossibleGraph, make_backend
 from herdner.inference.backends.blocked_gibbs import BlockedGibbs
 from herdner.inference.backends.gibbs import Gibbs, herded_gibbs, qmc_gibbs
-from herdner.sampling import LFSR, Record, Sobol, bins, blanket, random_bins
+from herdner.inference.gibbs import LFSR, Sobol, bin_sharing, blanket_sharing, random_bin_sharing
+from herdner.inference.record import Record
 
 GRID = ising(0.5, np.zeros((2, 3)))
 
@@ -18,7 +19,10 @@ GRID = ising(0.5, np.zeros((2, 3)))
     ("make", "message"),
     [
         (lambda: Gibbs(error_bound=1.0), r"give a sharing too, such as blanket\(\)"),
-        (lambda: Gibbs(sharing=bins(4), driving=Sobol()), r"of which sharing=bins\(4\) makes none; leave it out"),
+        (
+            lambda: Gibbs(sharing=bin_sharing(4), driving=Sobol()),
+            r"of which sharing=bins\(4\) makes none; leave it out",
+        ),
         (lambda: Gibbs(2**32), r"n_sweeps must be at most 4294967295, not 4294967296; make several runs"),
         (lambda: LFSR(3), "polynomial must be text such as .*, not 3"),  # type: ignore[arg-type]
         (lambda: LFSR((0, 2, "5")), "polynomial must be text such as"),  # type: ignore[arg-type]
@@ -35,8 +39,8 @@ def test_what_makes_no_sense_is_said(make, message):
 def test_driven_draws_of_every_kind_are_accepted():
     for plan in (
         qmc_gibbs(4, driving=Sobol()),
-        Gibbs(4, driving=Sobol(), sharing=random_bins(4)),
-        Gibbs(4, driving=Sobol(), sharing=blanket(), error_bound=1.0),
+        Gibbs(4, driving=Sobol(), sharing=random_bin_sharing(4)),
+        Gibbs(4, driving=Sobol(), sharing=blanket_sharing(), error_bound=1.0),
     ):
         assert plan.infer(GRID, 1).n_updates == 24
 

@@ -13,11 +13,11 @@ from oracle import Oracle, factors_of
 from quick import examples
 from reference_gibbs import GOLDEN, ONE, WORD, Reference, chained, mix
 
-from herdner.graph import FactorGraph, TableFactors, chain, compile_tables, ising
+from herdner.graph import FactorGraph, TableFactors, chain_graph, compile_tables, ising
 from herdner.inference import make_backend
 from herdner.inference.backends.blocked_gibbs import BlockedGibbs, Blocks
+from herdner.inference.gibbs import linear_annealing
 from herdner.inference.gibbs.start import random_start
-from herdner.sampling import linear
 
 RNG = np.random.default_rng(5)
 
@@ -28,7 +28,7 @@ def linked_chain(seed: int, n_labels: int = 3, forbidden: bool = False) -> Facto
     step = rng.normal(size=(n_labels, n_labels))
     if forbidden:
         step[0, -1] = -np.inf
-    graph = chain(rng.normal(size=(6, n_labels)), step)
+    graph = chain_graph(rng.normal(size=(6, n_labels)), step)
     near = TableFactors([[0, 1], [1, 2], [3, 4], [4, 5]], graph.factors[1].tables)
     links = TableFactors([[0, 4], [2, 5]], rng.normal(size=(1, n_labels, n_labels)))
     return FactorGraph(graph.domains, [graph.factors[0], near, links])
@@ -128,7 +128,7 @@ def _one_way(graph: FactorGraph) -> bool:
 
 
 def test_a_chain_converges_like_one_over_t():
-    graph = chain(RNG.normal(size=(6, 4)), RNG.normal(size=(4, 4)))
+    graph = chain_graph(RNG.normal(size=(6, 4)), RNG.normal(size=(4, 4)))
     oracle = Oracle.of_graph(graph)
     for n in (200, 2000, 20000):
         found = BlockedGibbs(n, herded=True).infer(graph, 3).marginals
@@ -154,7 +154,7 @@ def test_herded_blocks_take_all_options_and_repeat():
     found = one.infer(graph, 7)
     np.testing.assert_allclose(found.trace[0], graph.log_potential(found.samples[0]))
     np.testing.assert_array_equal(one.infer(graph, 7).samples, found.samples)
-    cooled = BlockedGibbs(50, herded=True, annealing=linear(0.2, 3.0), n_chains=2).infer(graph, 7)
+    cooled = BlockedGibbs(50, herded=True, annealing=linear_annealing(0.2, 3.0), n_chains=2).infer(graph, 7)
     assert cooled.log_potential == pytest.approx(Oracle.of_graph(graph).log_potentials.max())
     by_name = make_backend("blocked-gibbs", herded=True, n_sweeps=20)
     assert by_name.infer(graph, 3).marginals is not None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracle import Oracle
 from quick import examples
 
-from herdner.graph import FactorGraph, TableFactors, chain, ising, potts
+from herdner.graph import FactorGraph, TableFactors, chain_graph, ising, potts
 from herdner.inference import ImpossibleGraph, UnsupportedGraph, make_backend
 
 
@@ -81,7 +81,7 @@ def test_a_forbidden_start_is_repaired():
     transition[rng.random((5, 5)) < 0.4] = -np.inf
     np.fill_diagonal(transition, 0)
     for _ in range(20):
-        graph = chain(rng.normal(size=(200, 5)) * 5, transition)
+        graph = chain_graph(rng.normal(size=(200, 5)) * 5, transition)
         best = make_backend("viterbi").infer(graph).log_potential
         assert -np.inf < make_backend("icm").infer(graph).log_potential <= best + 1e-9
 
@@ -104,7 +104,7 @@ def test_a_graph_is_coloured(n_colours):
 def test_a_run_begins_where_it_is_told_to():
     """Labels that must agree along a chain: every constant state is a local optimum, so a run stays in its own."""
     equal = np.where(np.eye(3, dtype=bool), 0.0, -np.inf)
-    graph = chain(np.tile([2.0, 0.0, 1.0], (6, 1)), equal)
+    graph = chain_graph(np.tile([2.0, 0.0, 1.0], (6, 1)), equal)
     for label in range(3):
         result = make_backend("icm").infer(graph, start=np.full(6, label))
         assert result.state.tolist() == [label] * 6

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oracle import Oracle
 from quick import examples
 
-from herdner.graph import FactorGraph, TableFactors, chain, compile_tables, ising, potts
+from herdner.graph import FactorGraph, TableFactors, chain_graph, compile_tables, ising, potts
 from herdner.inference import ImpossibleGraph, UnsupportedGraph, make_backend
 
 
@@ -147,7 +147,7 @@ def test_sweeps_on_a_loop_are_those_of_a_plain_version():
 
 def test_long_paths_in_any_order_take_three_sweeps():
     rng = np.random.default_rng(4)
-    graph = chain(rng.normal(size=(5000, 4)) * 3, rng.normal(size=(4, 4)))
+    graph = chain_graph(rng.normal(size=(5000, 4)) * 3, rng.normal(size=(4, 4)))
     name = rng.permutation(5000).astype(np.int32)
     shuffled = FactorGraph(graph.domains, [TableFactors(name[g.scopes], g.tables) for g in graph.factors])
     best = make_backend("viterbi").infer(graph)

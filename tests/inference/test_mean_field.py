@@ -13,7 +13,7 @@ from oracle import Oracle, factors_of
 from quick import examples
 
 from herdner._ext.mean_field import MeanField as MeanFieldLoop
-from herdner.graph import FactorGraph, TableFactors, chain, compile_tables, ising
+from herdner.graph import FactorGraph, TableFactors, chain_graph, compile_tables, ising
 from herdner.inference import ImpossibleGraph, UnsupportedGraph, make_backend
 
 
@@ -156,7 +156,7 @@ def test_constraints_of_a_chain_are_kept():
     for _ in range(20):
         transition = rng.normal(size=(3, 3))
         transition[0, 2] = -np.inf
-        graph = chain(rng.normal(size=(12, 3)) * 2, transition)
+        graph = chain_graph(rng.normal(size=(12, 3)) * 2, transition)
         result = make_backend("mean-field").infer(graph)
         assert -np.inf < result.log_z < make_backend("viterbi", marginals=True).infer(graph).log_z
         assert result.log_potential > -np.inf
@@ -175,7 +175,7 @@ def test_only_the_random_start_asks_for_a_seed():
 def test_a_given_start_is_certain_at_first():
     """One undamped sweep is that of the plain version from the state; hard constraints keep the run beside it."""
     rng = np.random.default_rng(3)
-    graph = chain(rng.normal(size=(5, 3)), rng.normal(size=(3, 3)))
+    graph = chain_graph(rng.normal(size=(5, 3)), rng.normal(size=(3, 3)))
     state = [2, 0, 1, 1, 0]
     q = list(np.eye(3)[state])
     for i in range(5):
@@ -183,7 +183,7 @@ def test_a_given_start_is_certain_at_first():
     result = make_backend("mean-field", n_sweeps=1).infer(graph, start=state)
     np.testing.assert_allclose(result.marginals, q, atol=1e-9)
     equal = np.where(np.eye(3, dtype=bool), 0.0, -np.inf)
-    hard = chain(np.tile([2.0, 0.0, 1.0], (6, 1)), equal)
+    hard = chain_graph(np.tile([2.0, 0.0, 1.0], (6, 1)), equal)
     for label in range(3):
         assert make_backend("mean-field").infer(hard, start=np.full(6, label)).state.tolist() == [label] * 6
     with pytest.raises(ValueError, match=r"^start is forbidden by -inf entries"):

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from herdner.inference import BACKENDS, describe_backend, make_backend, registry
-from herdner.sampling import Annealing, as_annealing, linear
+from herdner.inference.gibbs import Annealing, as_annealing, linear_annealing
 
 
 def test_every_backend_is_described():
@@ -46,7 +46,7 @@ def test_wrong_options_are_refused_in_one_line(name, options, message):
     assert "\n" not in str(caught.value)
 
 
-STEEP = linear(1, 3)
+STEEP = linear_annealing(1, 3)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Sampler:
     order: Literal["raster", "random"] = "raster"
     note: str = ""
     annealing: Annealing | None = None
-    start: Annealing = dataclasses.field(default_factory=lambda: linear(0, 2))
+    start: Annealing = dataclasses.field(default_factory=lambda: linear_annealing(0, 2))
 
 
 def cautious(n_sweeps: int = 7, *, bound: float = math.inf, annealing: Annealing = STEEP) -> Sampler:
@@ -79,7 +79,7 @@ def sampler(monkeypatch):
 
 def test_options_of_every_type():
     made = make_backend("sampler", n_sweeps="5", bound="2", order="random", note="7", annealing="linear(0, 1)")
-    assert made == Sampler(5, 2.0, "random", "7", linear(0, 1))
+    assert made == Sampler(5, 2.0, "random", "7", linear_annealing(0, 1))
     assert make_backend("sampler", n_sweeps="none", bound=3, annealing="none") == Sampler(None, 3.0)
     words = "linear(start, end) or geometric(start, end)"
     described = {option.name: (option.type, option.default) for option in describe_backend("sampler").options}
@@ -89,7 +89,7 @@ def test_options_of_every_type():
         "order": ("one of 'raster', 'random'", "raster"),
         "note": ("text", ""),
         "annealing": (f"{words} or none", None),
-        "start": (words, linear(0, 2)),
+        "start": (words, linear_annealing(0, 2)),
     }
 
 
@@ -100,8 +100,8 @@ def test_a_preset_is_described_by_its_signature():
         ("n_sweeps", 7),
         ("bound", math.inf),
     ]
-    assert described.options[2].default == linear(1, 3)
-    assert make_backend("cautious", n_sweeps="8", bound="inf") == Sampler(8, math.inf, annealing=linear(1, 3))
+    assert described.options[2].default == linear_annealing(1, 3)
+    assert make_backend("cautious", n_sweeps="8", bound="inf") == Sampler(8, math.inf, annealing=linear_annealing(1, 3))
 
 
 def test_a_value_of_the_options_type_passes_unchanged():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracle import Oracle
 from quick import examples
 
-from herdner.graph import FactorGraph, TableFactors, chain, ising, potts
+from herdner.graph import FactorGraph, TableFactors, chain_graph, ising, potts
 from herdner.inference import ImpossibleGraph, Interrupted, UnsupportedGraph, make_backend
 from herdner.inference.backends import sum_product
 from herdner.inference.linear_chain import span_log_probability
@@ -105,7 +105,7 @@ def skip_chain(rng, n, n_labels, sentences, n_skips, strength=1.0, forbidden=0.0
     unary, table = rng.normal(size=(n, n_labels)) * 2, rng.normal(size=(n_labels, n_labels))
     table[rng.random(table.shape) < forbidden] = -np.inf
     cuts = np.r_[0, np.sort(rng.choice(np.arange(1, n), sentences - 1, replace=False)), n]
-    graph = chain(unary, table, cuts)
+    graph = chain_graph(unary, table, cuts)
     ends = rng.choice(n, (4 * n_skips, 2))
     ends = np.unique(np.sort(ends[abs(ends[:, 0] - ends[:, 1]) > 1], axis=1), axis=0)
     ends = rng.permutation(ends)[:n_skips].astype(np.int32)
@@ -223,7 +223,7 @@ def test_any_graph_of_pairs_gives_an_allowed_state_or_an_error(graph, damping, n
 
 def test_only_what_hears_news_is_smoothed_again():
     rng = np.random.default_rng(0)
-    graph = chain(rng.normal(size=(100, 3)), rng.normal(size=(3, 3)), np.arange(0, 101, 10))
+    graph = chain_graph(rng.normal(size=(100, 3)), rng.normal(size=(3, 3)), np.arange(0, 101, 10))
     linked = TableFactors([[3, 27], [24, 38]], np.eye(3)[None])
     graph = FactorGraph(graph.domains, [*graph.factors, linked])
     result = make_backend("sum-product", n_sweeps=50, tolerance=1e-9).infer(graph)
@@ -245,7 +245,7 @@ def test_the_tolerance_is_about_probabilities(tolerance):
 def one_name(n):
     """A document of n sentences that all hold one name, each mention linked to the three before it."""
     rng = np.random.default_rng(7)
-    graph = chain(rng.normal(size=(10 * n, 3)) * 2, rng.normal(size=(3, 3)), np.arange(0, 10 * n + 1, 10))
+    graph = chain_graph(rng.normal(size=(10 * n, 3)) * 2, rng.normal(size=(3, 3)), np.arange(0, 10 * n + 1, 10))
     at = np.arange(n, dtype=np.int32) * 10 + 4
     ends = np.concatenate([np.stack([at[:-k], at[k:]], axis=1) for k in (1, 2, 3)])
     return FactorGraph(graph.domains, [*graph.factors, TableFactors(ends, np.eye(3)[None])])
@@ -261,14 +261,14 @@ def test_chains_decoded_in_blocks_are_as_decoded_at_once(monkeypatch):
     known, form = make_backend("sum-product").infer_chains(graph)
     monkeypatch.setattr(sum_product, "BLOCK", 7)
     assert np.array_equal(make_backend("sum-product").infer(graph).state, known.state)
-    best = chain(form.unary, form.tables[0], form.offsets)
+    best = chain_graph(form.unary, form.tables[0], form.offsets)
     assert np.array_equal(make_backend("viterbi").infer(best).state, known.state)
 
 
 def test_spans_by_the_chains_with_messages():
     """On a forest the probability of a span is exact."""
     rng = np.random.default_rng(2)
-    graph = chain(rng.normal(size=(9, 2)), rng.normal(size=(2, 2)), [0, 3, 6, 9])
+    graph = chain_graph(rng.normal(size=(9, 2)), rng.normal(size=(2, 2)), [0, 3, 6, 9])
     graph = FactorGraph(graph.domains, [*graph.factors, TableFactors([[1, 4], [5, 8]], rng.normal(size=(2, 2, 2)))])
     result, form = make_backend("sum-product", n_sweeps=20, tolerance=1e-12).infer_chains(graph)
     oracle, starts, ends = Oracle.of_graph(graph), [0, 1, 4, 6], [3, 3, 5, 9]
@@ -276,7 +276,7 @@ def test_spans_by_the_chains_with_messages():
     for start, end, value in zip(starts, ends, found, strict=True):
         truth = oracle.probability({t: int(result.state[t]) for t in range(start, end)})
         assert np.exp(value) == pytest.approx(truth, rel=1e-9)
-    known = chain(rng.normal(size=(5, 2)), rng.normal(size=(2, 2)))
+    known = chain_graph(rng.normal(size=(5, 2)), rng.normal(size=(2, 2)))
     assert np.array_equal(make_backend("sum-product").infer_chains(known)[1].unary, known.factors[0].tables)
 
 
@@ -284,7 +284,7 @@ def test_edges_of_several_rules_are_edges_of_their_sums():
     """Three groups, some of whose factors join the same variables, one turned and scaled: and the sums by hand."""
     rng = np.random.default_rng(6)
     words, stems, names = rng.normal(size=(3, 1, 4, 4))
-    document = chain(rng.normal(size=(20, 4)), rng.normal(size=(4, 4)), [0, 5, 12, 20]).factors
+    document = chain_graph(rng.normal(size=(20, 4)), rng.normal(size=(4, 4)), [0, 5, 12, 20]).factors
     rules = [
         TableFactors([[1, 7], [2, 9], [3, 15]], words),
         TableFactors([[2, 9], [6, 18], [4, 11]], stems),

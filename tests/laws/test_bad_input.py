@@ -11,9 +11,11 @@ from data import ELSEWHERE
 from patience import PATIENCE
 
 from herdner.graph import FactorGraph, TableFactors, boltzmann, ising, potts
+from herdner.graph.scan import fixed_scan
 from herdner.inference import BACKENDS, ImpossibleGraph, UnsupportedGraph, make_backend
 from herdner.inference.backends.gibbs import Gibbs, qmc_gibbs
-from herdner.sampling import Record, Sobol, bins, blanket, complete_sharing, given, neighbour_sum
+from herdner.inference.gibbs import Sobol, bin_sharing, blanket_sharing, complete_sharing, neighbour_sum_sharing
+from herdner.inference.record import Record
 
 INF = np.inf
 GRID = ising(0.3, np.zeros((4, 4)))
@@ -107,12 +109,15 @@ def test_options_of_some(name, options, message):
         (lambda: Gibbs(2, annealing=[1, INF]), r"annealing\[1\] is inf; inverse temperatures are finite"),
         (lambda: Gibbs(2, annealing=-1.0), "finite inverse temperature of at least 0, not -1"),
         (lambda: Gibbs(dummy_edges=[(0, 1)]), r"dummy_edges widen the keys of sharing=blanket\(\)"),
-        (lambda: Gibbs(sharing=bins(2), dummy_edges=[(0, 1)]), r"dummy_edges widen the keys of sharing=blanket\(\)"),
-        (lambda: Gibbs(sharing=blanket(), dummy_edges=[(1, 1)]), r"pairs \[D, 2\] of two different variables"),
-        (lambda: Gibbs(sharing=blanket(), dummy_edges=[0, 1]), r"pairs \[D, 2\] of two different variables"),
-        (lambda: Gibbs(sharing=blanket(), dummy_edges=[(0.5, 1)]), "dummy_edges must hold integers"),
-        (lambda: given([]), "at least one variable"),
-        (lambda: given([[0, 1]]), "at least one variable, not of shape"),
+        (
+            lambda: Gibbs(sharing=bin_sharing(2), dummy_edges=[(0, 1)]),
+            r"dummy_edges widen the keys of sharing=blanket\(\)",
+        ),
+        (lambda: Gibbs(sharing=blanket_sharing(), dummy_edges=[(1, 1)]), r"pairs \[D, 2\] of two different variables"),
+        (lambda: Gibbs(sharing=blanket_sharing(), dummy_edges=[0, 1]), r"pairs \[D, 2\] of two different variables"),
+        (lambda: Gibbs(sharing=blanket_sharing(), dummy_edges=[(0.5, 1)]), "dummy_edges must hold integers"),
+        (lambda: fixed_scan([]), "at least one variable"),
+        (lambda: fixed_scan([[0, 1]]), "at least one variable, not of shape"),
     ],
 )
 def test_plans(make, message):
@@ -133,10 +138,10 @@ def random_potts() -> FactorGraph:
         (lambda: TableFactors([[0]], [[np.nan, 1.0]]), r"NaN or \+inf; log-potentials are finite or -inf"),
         (lambda: TableFactors([[0]], [[INF, 1.0]]), r"NaN or \+inf; log-potentials are finite or -inf"),
         (lambda: Gibbs().infer(FactorGraph([], [])), "no variables; a sampler needs at least one"),
-        (lambda: Gibbs(scan=given([0, 16])).infer(GRID), "scan names variable 16: .* variables are 0 to 15"),
-        (lambda: Gibbs(scan=given([-1])).infer(GRID), "scan names variable -1: .* variables are 0 to 15"),
+        (lambda: Gibbs(scan=fixed_scan([0, 16])).infer(GRID), "scan names variable 16: .* variables are 0 to 15"),
+        (lambda: Gibbs(scan=fixed_scan([-1])).infer(GRID), "scan names variable -1: .* variables are 0 to 15"),
         (
-            lambda: Gibbs(sharing=blanket(), dummy_edges=[(0, 99)]).infer(GRID),
+            lambda: Gibbs(sharing=blanket_sharing(), dummy_edges=[(0, 99)]).infer(GRID),
             "dummy_edges name variable 99: .* 0 to 15",
         ),
         (
@@ -193,21 +198,26 @@ def test_graphs_that_allow_nothing():
     ],
 )
 def test_sums_of_neighbours_need_equal_couplings(graph, message):
-    assert_one_line(message, lambda: Gibbs(sharing=neighbour_sum()).infer(graph))
+    assert_one_line(message, lambda: Gibbs(sharing=neighbour_sum_sharing()).infer(graph))
 
 
 @pytest.mark.parametrize(
     ("sharing", "memory", "graph", "message"),
     [
-        (blanket(), 10, GRID, "more than weight_memory, 10 bytes: variable . has . neighbours.* or use dhg"),
+        (blanket_sharing(), 10, GRID, "more than weight_memory, 10 bytes: variable . has . neighbours.* or use dhg"),
         (
             complete_sharing(),
             20_000,
             GRID,
             "20000 bytes: variable .* has 15 neighbours, whose states are its keys; raise weight_memory",
         ),
-        (blanket(), 50_000, random_potts(), "50000 bytes: variable .* neighbours.* use dhg .* one weight per bin"),
-        (bins(1000), 50_000, random_potts(), "1000 bins are too many; raise weight_memory, or use fewer bins"),
+        (
+            blanket_sharing(),
+            50_000,
+            random_potts(),
+            "50000 bytes: variable .* neighbours.* use dhg .* one weight per bin",
+        ),
+        (bin_sharing(1000), 50_000, random_potts(), "1000 bins are too many; raise weight_memory, or use fewer bins"),
     ],
 )
 @pytest.mark.parametrize("n_chains", [1, 2])
@@ -217,7 +227,7 @@ def test_weights_beyond_their_memory(sharing, memory, graph, message, n_chains):
 
 
 def test_weights_beyond_their_memory_on_threads():
-    plan = Gibbs(20_000, sharing=bins(1000), weight_memory=100_000, scan="checkerboard", n_threads=2)  # type: ignore[arg-type]
+    plan = Gibbs(20_000, sharing=bin_sharing(1000), weight_memory=100_000, scan="checkerboard", n_threads=2)  # type: ignore[arg-type]
     assert_one_line("1000 bins are too many", lambda: plan.infer(random_potts(), 1))
 
 
@@ -241,9 +251,9 @@ def test_text_options_make_the_same_plans_as_values():
     made = make_backend("herded-gibbs", sharing="bins(8)", n_sweeps="40", scan="given(3, 0)", record="trace, every=2")
     assert made == make_backend(
         "herded-gibbs",
-        sharing=bins(8),
+        sharing=bin_sharing(8),
         n_sweeps=40,
-        scan=given([3, 0]),
+        scan=fixed_scan([3, 0]),
         record=Record(False, False, trace=True, every=2),
     )
-    assert str(given([3, 0])) == "given(3, 0)"
+    assert str(fixed_scan([3, 0])) == "given(3, 0)"

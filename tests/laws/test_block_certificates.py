@@ -11,11 +11,12 @@ from reference_dobrushin import joint, marginal_distance
 from sound_blocks import chances_after, law_after_block, random_chains, violations
 
 import herdner
-from herdner import DoGS, FactorGraph, Record, TableFactors, chain, make_backend
+from herdner import DoGS, FactorGraph, Record, TableFactors, chain_graph, make_backend
 from herdner.dobrushin import block_influence, certified_order, optimise_blocks
 from herdner.dobrushin.target_variables import Targets, variables
+from herdner.graph.order import block_ranges
+from herdner.inference.gibbs import linear_annealing
 from herdner.inference.gibbs.blocks import Blocks
-from herdner.sampling import block_ranges, linear
 
 PARTS = 4
 
@@ -67,7 +68,7 @@ def sentences(strength: float = 0.6) -> FactorGraph:
     unary = rng.normal(size=(9, 3)) + np.array([1.5, 0.0, 0.0])
     table = np.zeros((3, 3))
     table[0, 2] = -np.inf
-    graph = chain(unary, table, [0, 4, 6, 9], start=np.array([0.0, 0.0, -np.inf]))
+    graph = chain_graph(unary, table, [0, 4, 6, 9], start=np.array([0.0, 0.0, -np.inf]))
     links = TableFactors([[0, 3], [1, 4], [4, 7], [3, 8]], strength * np.eye(3)[None])
     return FactorGraph(graph.domains, [*graph.factors, links])
 
@@ -212,4 +213,4 @@ def test_bad_input_is_one_line() -> None:
     wide = FactorGraph([2] * 3, [TableFactors([[0, 1, 2]], np.zeros((1, 2, 2, 2)))])
     with pytest.raises(ValueError, match="factors of one or two variables"):
         DoGS(blocks=True).infer(wide)
-    assert DoGS(n_sweeps=5, blocks=True, annealing=linear(0.1, 2)).infer(sentences(), 1).certificate.vacuous
+    assert DoGS(n_sweeps=5, blocks=True, annealing=linear_annealing(0.1, 2)).infer(sentences(), 1).certificate.vacuous

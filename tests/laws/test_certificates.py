@@ -8,11 +8,12 @@ from oracle import Oracle
 from reference_dobrushin import joint, law_after, marginal_distance
 
 import herdner
-from herdner import DoGS, Record, chain, ising, make_backend
+from herdner import DoGS, Record, chain_graph, ising, make_backend
 from herdner.dobrushin import Certificate, Targets, dobrushin_variation, optimise_scan, tightest, uncertain, variables
 from herdner.graph import FactorGraph, TableFactors, boltzmann
+from herdner.graph.scan import fixed_scan, systematic_scan
 from herdner.inference import Interrupted
-from herdner.sampling import given, linear, systematic
+from herdner.inference.gibbs import linear_annealing
 
 
 def weak_graph() -> FactorGraph:
@@ -33,7 +34,7 @@ def law_of(graph: FactorGraph, order, p) -> np.ndarray:
 def test_the_certificate_holds_for_the_exact_law(monkeypatch, n_steps: int, targets: str) -> None:
     """The law of the state after the very scan that the backend runs, from every start."""
     graph, seen = weak_graph(), []
-    monkeypatch.setattr(herdner.inference.backends.dogs, "given", lambda order: seen.append(order) or given(order))
+    monkeypatch.setattr(herdner.inference.backends.dogs, "given", lambda order: seen.append(order) or fixed_scan(order))
     result = DoGS(n_sweeps=3, n_steps=n_steps, targets=Targets.from_text(targets)).infer(graph, 1)
     certificate, p = result.certificate, joint(graph)
     chosen = range(6) if targets == "all" else Targets.from_text(targets).variables
@@ -55,14 +56,14 @@ def test_measured_marginals_are_within_the_certificate() -> None:
 
 def test_dogs_is_gibbs_with_the_optimised_scan() -> None:
     graph = ising(0.2, 0.1, (4, 4))
-    inputs = (systematic(), [5])
+    inputs = (systematic_scan(), [5])
     found = min((optimise_scan(tightest(graph), scan, {5: 1.0}, 30) for scan in inputs), key=lambda scan: scan.bound)
     record = Record(trace=True, every=1)
     one = DoGS(n_sweeps=50, n_steps=30, targets=variables(5), record=record).infer(graph, 7)
-    other = herdner.Gibbs(50, scan=given(found.order), record=record).infer(graph, 7)
+    other = herdner.Gibbs(50, scan=fixed_scan(found.order), record=record).infer(graph, 7)
     np.testing.assert_array_equal(one.samples, other.samples)
     assert one.certificate.bound == dobrushin_variation(tightest(graph), found.order, {5: 1.0})
-    assert one.certificate.systematic == dobrushin_variation(tightest(graph), systematic(), {5: 1.0}, 30)
+    assert one.certificate.systematic == dobrushin_variation(tightest(graph), systematic_scan(), {5: 1.0}, 30)
 
 
 def test_only_what_matters_is_updated() -> None:
@@ -80,7 +81,7 @@ def test_vacuous_where_it_says_nothing(coupling: float) -> None:
     plain = DoGS(n_sweeps=5, n_steps=40).infer(graph, 1).certificate
     assert plain.vacuous == (coupling > 1)
     assert ("says nothing" in str(plain)) == (coupling > 1)
-    for backend in (DoGS(n_sweeps=5, annealing=linear(0.1, 2)), DoGS(n_sweeps=0)):
+    for backend in (DoGS(n_sweeps=5, annealing=linear_annealing(0.1, 2)), DoGS(n_sweeps=0)):
         certificate = backend.infer(graph, 1).certificate
         assert certificate.vacuous
         assert "no guarantee" in str(certificate)
@@ -94,7 +95,7 @@ def tagging_graph() -> FactorGraph:
     unary[[0, 7]] = [0.1, 0.0, 0.2]
     table = np.zeros((3, 3))
     table[0, 2] = -np.inf
-    graph = chain(unary, table)
+    graph = chain_graph(unary, table)
     skip = TableFactors([[0, 7]], 0.5 * np.eye(3)[None])
     return FactorGraph(graph.domains, [*graph.factors, skip])
 
@@ -110,9 +111,9 @@ def test_uncertain_tokens_are_the_targets() -> None:
 
 
 def test_nothing_uncertain_is_nothing_to_do() -> None:
-    graph = chain(np.eye(4) * 50, np.zeros((4, 4)))
+    graph = chain_graph(np.eye(4) * 50, np.zeros((4, 4)))
     start = np.arange(4)
-    result = DoGS(targets=uncertain(), annealing=linear(0.1, 4)).infer(graph, 1, start=start)
+    result = DoGS(targets=uncertain(), annealing=linear_annealing(0.1, 4)).infer(graph, 1, start=start)
     assert result.n_updates == 0
     np.testing.assert_array_equal(result.state, start)
     assert result.certificate.bound == 0
@@ -129,7 +130,7 @@ def test_importance_may_be_an_array() -> None:
 
 def test_an_interrupted_run_keeps_its_certificate(monkeypatch) -> None:
     def stopped(*arguments):
-        raise Interrupted(herdner.gibbs(2).infer(weak_graph(), 1))
+        raise Interrupted(herdner.plain_gibbs(2).infer(weak_graph(), 1))
 
     monkeypatch.setattr(herdner.inference.backends.dogs, "sample", stopped)
     with pytest.raises(Interrupted) as caught:
@@ -139,7 +140,7 @@ def test_an_interrupted_run_keeps_its_certificate(monkeypatch) -> None:
 
 def test_options_are_text_too() -> None:
     backend = make_backend("dogs", targets="uncertain(0.1)", n_steps="12", annealing="linear(0.1, 4)")
-    assert backend == DoGS(targets=uncertain(0.1), n_steps=12, annealing=linear(0.1, 4))
+    assert backend == DoGS(targets=uncertain(0.1), n_steps=12, annealing=linear_annealing(0.1, 4))
     assert str(variables(3, 4)) == "variables(3, 4)"
     for options, words in (
         ({"targets": "some"}, "targets must be all, variables"),

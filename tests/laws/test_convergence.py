@@ -11,12 +11,13 @@ import pytest
 from oracle import Oracle
 
 from herdner.graph import FactorGraph, TableFactors, boltzmann, from_joint
-from herdner.inference.backends.gibbs import Gibbs, bounded_error, dhg, gibbs, herded_gibbs, rdhg
-from herdner.sampling import Record, blanket, complete_sharing
+from herdner.inference.backends.gibbs import Gibbs, bounded_error_gibbs, dhg, herded_gibbs, plain_gibbs, rdhg
+from herdner.inference.gibbs import blanket_sharing, complete_sharing
+from herdner.inference.record import Record
 
 RECORD = Record(best=False, marginals=False, joint=True)
 COMPLETE = herded_gibbs(sharing=complete_sharing(), record=RECORD)
-GIBBS = gibbs(record=RECORD)
+GIBBS = plain_gibbs(record=RECORD)
 
 
 class Model:
@@ -147,7 +148,7 @@ def ring() -> Model:
 def herding(n_neighbours: int) -> Gibbs:
     """HGW19's Herding(2), .., Herding(8): dummy edges to the variables 2, 3, .. places away."""
     dummies = [(i, (i + k) % 9) for k in range(2, n_neighbours // 2 + 1) for i in range(9)]
-    return Gibbs(sharing=blanket(), dummy_edges=dummies or None, record=RECORD)
+    return Gibbs(sharing=blanket_sharing(), dummy_edges=dummies or None, record=RECORD)
 
 
 def mean_error(model: Model, plan: Gibbs, n_sweeps: int, variables: list[int], runs: int = 30) -> float:
@@ -228,6 +229,6 @@ def test_a_bounded_error_has_less_bias_than_herding_and_less_error_than_gibbs():
     edges = [[i, (i + 1) % 8] for i in range(8)]
     model = Model(boltzmann(rng.uniform(0, 1, 8), rng.uniform(0, 1, 8), (-1, 1), edges=edges))
     herded, random = model.error(herded_gibbs(), 2**20), model.error(GIBBS, 2**20, 4)
-    bounded = model.error(bounded_error(error_bound=3.0), 2**20, 4)
+    bounded = model.error(bounded_error_gibbs(error_bound=3.0), 2**20, 4)
     assert bounded < herded / 2
     assert bounded < random / 1.1

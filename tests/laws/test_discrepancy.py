@@ -12,7 +12,8 @@ from reference_gibbs import Reference, fixed_point
 
 from herdner.graph import FactorGraph, TableFactors
 from herdner.inference.backends.gibbs import Gibbs
-from herdner.sampling import Record, bins, blanket, complete_sharing, neighbour_sum
+from herdner.inference.gibbs import bin_sharing, blanket_sharing, complete_sharing, neighbour_sum_sharing
+from herdner.inference.record import Record
 
 FORMS = ("circular", "threshold")
 N_SWEEPS = 2000
@@ -47,7 +48,7 @@ PROBABILITIES = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, 1e-9, 1e-1
 @example([1e-9, 0.0, 1.0, 1 - 1e-9, 0.5, 1 / 3], "threshold", 0)
 def test_two_labels_stay_within_one(ones, form, seed):
     p = np.array(ones)
-    plan = Gibbs(N_SWEEPS, sharing=blanket(), form=form, record=Record(every=1))
+    plan = Gibbs(N_SWEEPS, sharing=blanket_sharing(), form=form, record=Record(every=1))
     visited = visits(plan, np.stack([1 - p, p], axis=1), seed)
     assert strays(visited, np.stack([1 - p, p], axis=1)).max() <= 1 + rounding(2)
     assert not visited[:, p == 0].any()
@@ -64,13 +65,15 @@ def test_more_labels_stay_within_their_number_less_one(n_labels, evenness, n_imp
     p[:, :n_impossible] = 0
     p = p[p.sum(axis=1) > 0]
     p /= p.sum(axis=1, keepdims=True)
-    plan = Gibbs(N_SWEEPS, sharing=blanket(), form=form, record=Record(every=1))
+    plan = Gibbs(N_SWEEPS, sharing=blanket_sharing(), form=form, record=Record(every=1))
     visited = visits(plan, p, seed)
     assert strays(visited, p).max() <= n_labels - 1 + rounding(n_labels)
     assert not (visited < n_impossible).any()
 
 
-@pytest.mark.parametrize("sharing", [complete_sharing(), neighbour_sum(), bins(1), bins(7)], ids=str)
+@pytest.mark.parametrize(
+    "sharing", [complete_sharing(), neighbour_sum_sharing(), bin_sharing(1), bin_sharing(7)], ids=str
+)
 @pytest.mark.parametrize("form", FORMS)
 def test_whatever_is_shared_one_variable_has_one_weight(sharing, form):
     for n_labels in (2, 4):
@@ -87,7 +90,7 @@ def test_random_draws_stray_further():
 def test_a_bound_lets_counts_stray_so_far_and_no_further():
     """HGW19 Algorithm 7: the weight stays within c + 1 of 0, so counts within 2 c + 2."""
     p, c = np.full((50, 2), [0.7, 0.3]), 3.0
-    plan = Gibbs(N_SWEEPS, sharing=blanket(), error_bound=c, form="threshold", record=Record(every=1))
+    plan = Gibbs(N_SWEEPS, sharing=blanket_sharing(), error_bound=c, form="threshold", record=Record(every=1))
     far = strays(visits(plan, p, 0), p)
     assert far.max() <= 2 * c + 2
     assert far.min() > c, "as far as this, draws are random"
@@ -97,7 +100,7 @@ def test_a_bound_lets_counts_stray_so_far_and_no_further():
 @pytest.mark.parametrize("n_bins", [1, 4])
 def test_a_weight_that_sees_several_probabilities_follows_their_sum(form, bound, n_bins):
     """DHG: of the updates that use one weight, the counts of label 1 are near the sum of the probabilities."""
-    reference = Reference(Gibbs(400, sharing=bins(n_bins), form=form), FAMILIES["binary_ring"], 1)
+    reference = Reference(Gibbs(400, sharing=bin_sharing(n_bins), form=form), FAMILIES["binary_ring"], 1)
     labels = np.array(reference.states[1:]).ravel()
     gaps: dict = {}
     for label, (i, p) in zip(labels, reference.conditionals, strict=True):

@@ -11,21 +11,18 @@ from gibbs_families import EQUAL, FAMILIES, shared
 from quick import pairwise
 
 from herdner.graph import FactorGraph, TableFactors, compile_tables, ising, potts
-from herdner.inference.backends.gibbs import Gibbs, bounded_error, circular_dhg, gibbs, herded_gibbs
-from herdner.inference.gibbs.setup import Setup
-from herdner.sampling import (
-    Record,
-    bins,
-    blanket,
-    checkerboard,
+from herdner.graph.scan import checkerboard_scan, jacobi_scan, random_scan, systematic_scan
+from herdner.inference.backends.gibbs import Gibbs, bounded_error_gibbs, circular_dhg, herded_gibbs, plain_gibbs
+from herdner.inference.gibbs import (
+    bin_sharing,
+    blanket_sharing,
     complete_sharing,
-    jacobi,
-    linear,
-    neighbour_sum,
-    random_bins,
-    random_scan,
-    systematic,
-)  # fmt: skip
+    linear_annealing,
+    neighbour_sum_sharing,
+    random_bin_sharing,
+)
+from herdner.inference.gibbs.setup import Setup
+from herdner.inference.record import Record
 
 RECORD = Record(every=1, trace=True)
 BOTH = ("circular", "threshold")
@@ -56,7 +53,7 @@ def test_a_bound_that_is_never_reached_is_gibbs(family, sharing, form, bound):
 
 def test_a_bound_that_is_reached_is_not_gibbs():
     graph = FAMILIES["binary_grid"]
-    plain, bounded = gibbs(100, record=RECORD), bounded_error(100, error_bound=1.0, record=RECORD)
+    plain, bounded = plain_gibbs(100, record=RECORD), bounded_error_gibbs(100, error_bound=1.0, record=RECORD)
     assert not np.array_equal(plain.infer(graph, 1).samples, bounded.infer(graph, 1).samples)
 
 
@@ -72,8 +69,8 @@ def test_one_bin_is_one_key(sizes):
     with a plain implementation in test_reference.py.)
     """
     for form in BOTH:
-        one_bin = Gibbs(200, sharing=bins(1), form=form, record=RECORD)
-        for sharing in (blanket(), neighbour_sum()):
+        one_bin = Gibbs(200, sharing=bin_sharing(1), form=form, record=RECORD)
+        for sharing in (blanket_sharing(), neighbour_sum_sharing()):
             assert_equal_runs(one_bin, replace(one_bin, sharing=sharing), unjoined(sizes))
 
 
@@ -96,9 +93,9 @@ def large(family: str) -> FactorGraph:
 
 LARGE = pairwise(
     ["ising", "torus", "couplings", "3", "8", "14"],
-    [None, blanket(), neighbour_sum(), bins(1), bins(16), random_bins(9)],
-    [systematic(), random_scan(), checkerboard(), jacobi()],
-    fits=lambda family, sharing: family != "couplings" or sharing != neighbour_sum(),  # its couplings differ
+    [None, blanket_sharing(), neighbour_sum_sharing(), bin_sharing(1), bin_sharing(16), random_bin_sharing(9)],
+    [systematic_scan(), random_scan(), checkerboard_scan(), jacobi_scan()],
+    fits=lambda family, sharing: family != "couplings" or sharing != neighbour_sum_sharing(),  # its couplings differ
 )
 
 
@@ -117,7 +114,7 @@ def test_the_fast_loop_is_the_general_one_on_many_variables(family, sharing, sca
 
 @pytest.mark.parametrize(("family", "sharing", "form"), shared(BOTH), ids=str)
 def test_the_fast_loop_is_the_general_one_under_heat(family, sharing, form):
-    plan = Gibbs(60, sharing=sharing, form=form, annealing=linear(0.1, 2), record=RECORD)
+    plan = Gibbs(60, sharing=sharing, form=form, annealing=linear_annealing(0.1, 2), record=RECORD)
     assert_equal_runs(plan, replace(plan, loop="general"), FAMILIES[family])
 
 
@@ -130,10 +127,10 @@ def layout(plan: Gibbs, graph: FactorGraph) -> str:
 @pytest.mark.parametrize(
     ("family", "sharing", "memory", "dense"),
     [
-        ("binary_hub", blanket(), 40_000, "fractions"),
+        ("binary_hub", blanket_sharing(), 40_000, "fractions"),
         ("binary_hub", complete_sharing(), 100_000, "fractions"),
         ("binary_torus", complete_sharing(), 200_000, "fractions"),
-        ("nine_labels", blanket(), 2**19, "dense"),
+        ("nine_labels", blanket_sharing(), 2**19, "dense"),
         ("mixed_labels", complete_sharing(), 2**18, "dense"),
         ("higher_order", complete_sharing(), 2**18, "dense"),
     ],
@@ -168,14 +165,14 @@ def linked_chain(n: int = 240, n_labels: int = 9) -> FactorGraph:
     )
 
 
-@pytest.mark.parametrize("scan", [systematic(), random_scan(), checkerboard(), jacobi()], ids=str)
-@pytest.mark.parametrize("sharing", [blanket(), bins(6), bins(16)], ids=str)
+@pytest.mark.parametrize("scan", [systematic_scan(), random_scan(), checkerboard_scan(), jacobi_scan()], ids=str)
+@pytest.mark.parametrize("sharing", [blanket_sharing(), bin_sharing(6), bin_sharing(16)], ids=str)
 def test_weights_found_by_the_state_of_the_blanket_are_those_of_its_key(sharing, scan):
     graph = linked_chain()
     plan = herded_gibbs(80, sharing=sharing, scan=scan, record=RECORD)
     assert (loop(plan, graph), layout(plan, graph)) == ("labels", "hashed")
     assert_equal_runs(plan, replace(plan, loop="general"), graph)
-    if scan == checkerboard():
+    if scan == checkerboard_scan():
         assert_equal_runs(plan, replace(plan, n_threads=3), graph)
 
 
@@ -198,11 +195,11 @@ def hard_chain(n_labels: int, n: int = 90) -> FactorGraph:
     )
 
 
-@pytest.mark.parametrize("sharing", [None, blanket(), bins(1), bins(16)], ids=str)
+@pytest.mark.parametrize("sharing", [None, blanket_sharing(), bin_sharing(1), bin_sharing(16)], ids=str)
 @pytest.mark.parametrize("n_labels", [3, 4, 5, 8, 9, 11, 12, 13, 16, 17])
 def test_the_fast_loop_is_the_general_one_on_chains_of_any_number_of_labels(n_labels, sharing):
     graph = hard_chain(n_labels)
-    for options in ({}, {"annealing": linear(0.1, 2)}, {"record": replace(RECORD, rao_blackwell=True)}):
+    for options in ({}, {"annealing": linear_annealing(0.1, 2)}, {"record": replace(RECORD, rao_blackwell=True)}):
         plan = Gibbs(60, **{"sharing": sharing, "record": RECORD} | options)
         assert loop(plan, graph) == "labels"
         assert_equal_runs(plan, replace(plan, loop="general"), graph)
@@ -211,6 +208,6 @@ def test_the_fast_loop_is_the_general_one_on_chains_of_any_number_of_labels(n_la
 @pytest.mark.parametrize("family", sorted(EQUAL))
 def test_presets_are_their_plans(family):
     graph, plan = FAMILIES[family], Gibbs(30, record=RECORD)
-    assert_equal_runs(plan, gibbs(30, record=RECORD), graph)
-    assert_equal_runs(replace(plan, sharing=bins(16)), circular_dhg(30, record=RECORD), graph)
-    assert_equal_runs(replace(plan, sharing=blanket()), herded_gibbs(30, record=RECORD), graph)
+    assert_equal_runs(plan, plain_gibbs(30, record=RECORD), graph)
+    assert_equal_runs(replace(plan, sharing=bin_sharing(16)), circular_dhg(30, record=RECORD), graph)
+    assert_equal_runs(replace(plan, sharing=blanket_sharing()), herded_gibbs(30, record=RECORD), graph)

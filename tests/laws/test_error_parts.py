@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from herdner.convergence import Errors, approx_bound, count, herding_bound
 from herdner.graph import FactorGraph, boltzmann
-from herdner.inference.backends.gibbs import Gibbs, dhg, gibbs, herded_gibbs, rdhg
-from herdner.sampling import bins, complete_sharing
+from herdner.inference.backends.gibbs import Gibbs, dhg, herded_gibbs, plain_gibbs, rdhg
+from herdner.inference.gibbs import bin_sharing, complete_sharing
+from herdner.studies.convergence import Errors, approx_bound, count, herding_bound
 
 N = 8
 LENGTHS = [2**10, 2**14, 2**18, 2**20]
@@ -55,7 +55,7 @@ def test_herded_gibbs_on_a_ring():
 
 def test_gibbs_on_a_ring():
     """D^herding falls like the root of 1 / T only, and D^cor goes on falling."""
-    found = errors(ring(), gibbs())
+    found = errors(ring(), plain_gibbs())
     assert found[3].herding * LENGTHS[3] > 100
     assert slope([part.herding for part in found]) == pytest.approx(-0.5, abs=0.2)
     assert found[3].cor < found[2].cor / 1.5 < found[1].cor / 3
@@ -100,6 +100,8 @@ def test_random_bins_trade_the_approximation_for_an_error_that_goes_away():
 
 def test_gibbs_is_grouped_as_one_likes():
     """Its D^approx is that of the bins it is grouped by."""
-    random, herded = (errors(all_joined(), plan, [2**18], sharing=bins(4))[0] for plan in (gibbs(), dhg(n_bins=4)))
+    random, herded = (
+        errors(all_joined(), plan, [2**18], sharing=bin_sharing(4))[0] for plan in (plain_gibbs(), dhg(n_bins=4))
+    )
     assert random.approx == pytest.approx(herded.approx, rel=0.05)
     assert random.herding > 20 * herded.herding

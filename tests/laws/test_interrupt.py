@@ -15,7 +15,7 @@ from patience import PATIENCE
 from herdner.graph import ising
 from herdner.inference import Interrupted
 from herdner.inference.backends.gibbs import Gibbs
-from herdner.sampling import Record
+from herdner.inference.record import Record
 
 RECORD = Record(trace=True, every=100, rao_blackwell=True, table_counts=True)
 FIELD = np.random.default_rng(0).normal(size=(20, 20))
@@ -28,7 +28,9 @@ from herdner.graph import ising
 from herdner.inference import Interrupted
 from herdner.inference.backends.gibbs import *
 from herdner.inference.gibbs.run import Run
-from herdner.sampling import *
+from herdner.inference.gibbs import *
+from herdner.inference.record import Record
+from herdner.graph.scan import checkerboard_scan
 graph = ising(0.3, np.random.default_rng(0).normal(size=(20, 20)))
 record = Record(trace=True, every=100, rao_blackwell=True, table_counts=True)
 plan = {plan}
@@ -67,8 +69,8 @@ except Interrupted as stopped:
 
 PLANS = {
     "one thread": "Gibbs(4_000_000, record=record)",
-    "threads": "Gibbs(4_000_000, scan=checkerboard(), n_threads=2, record=record)",
-    "herded": "Gibbs(4_000_000, sharing=blanket(), record=record)",
+    "threads": "Gibbs(4_000_000, scan=checkerboard_scan(), n_threads=2, record=record)",
+    "herded": "Gibbs(4_000_000, sharing=blanket_sharing(), record=record)",
     "chains": "Gibbs(2_000_000, n_chains=3, n_threads=2, record=record)",
     "quasi-random": "Gibbs(2**22 - 1, driving=LFSR(), record=record)",
 }

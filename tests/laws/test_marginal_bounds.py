@@ -7,7 +7,7 @@ import pytest
 from oracle import Oracle
 from sound_blocks import far_apart, random_chains
 
-from herdner import FactorGraph, TableFactors, boltzmann, chain, ising, potts
+from herdner import FactorGraph, TableFactors, boltzmann, chain_graph, ising, potts
 from herdner.dobrushin import marginal_bounds
 from herdner.inference.backends.sum_product import SumProduct
 
@@ -66,7 +66,7 @@ def test_a_labelling_among_very_many_is_possible() -> None:
     table[0, 1:] = table[1:, 0] = -np.inf
     unary = np.zeros((n + 2, 3))
     unary[:n, 0] = 1.0
-    sentences = chain(unary, table, [0, n, n + 1, n + 2])
+    sentences = chain_graph(unary, table, [0, n, n + 1, n + 2])
     link = np.zeros((3, 3))
     link[0, 0] = 2.0
     graph = FactorGraph(sentences.domains, [*sentences.factors, TableFactors([[3, n + 1]], link[None])])
@@ -92,7 +92,7 @@ def test_bounds_are_narrow_where_links_are_weak_and_none_where_there_are_no_link
     rng = np.random.default_rng(3)
     table = np.zeros((3, 3))
     table[0, 2] = -np.inf
-    sentences = chain(rng.normal(size=(9, 3)) + np.array([2.0, 0.0, 0.0]), table, [0, 4, 6, 9])
+    sentences = chain_graph(rng.normal(size=(9, 3)) + np.array([2.0, 0.0, 0.0]), table, [0, 4, 6, 9])
     assert marginal_bounds(sentences).errors(truth(sentences)).max() < 1e-8
     result = SumProduct(error_bounds=True).infer(sentences)
     assert result.error_bounds.max() < 1e-8

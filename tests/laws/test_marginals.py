@@ -15,10 +15,12 @@ from gibbs_families import FAMILIES
 from gibbs_kernels import Sites, Sweeps, indicators
 from oracle import Oracle
 
-from herdner.graph import FactorGraph, TableFactors, chain, compile_tables, ising, potts
+from herdner.graph import FactorGraph, TableFactors, chain_graph, compile_tables, ising, potts
 from herdner.graph.conditionals import colours
-from herdner.inference.backends.gibbs import Gibbs, bounded_error, qmc_gibbs
-from herdner.sampling import Record, Sobol, checkerboard, complete_sharing, given, jacobi, random_bins, random_scan
+from herdner.graph.scan import checkerboard_scan, fixed_scan, jacobi_scan, random_scan
+from herdner.inference.backends.gibbs import Gibbs, bounded_error_gibbs, qmc_gibbs
+from herdner.inference.gibbs import Sobol, complete_sharing, random_bin_sharing
+from herdner.inference.record import Record
 
 N_SWEEPS = 150_000
 
@@ -44,7 +46,7 @@ def constrained_chain() -> FactorGraph:
     rng = np.random.default_rng(1)
     table = rng.normal(size=(5, 5))
     table[0, 3] = table[2, 1] = table[4, 4] = -np.inf
-    return chain(rng.normal(size=(3, 5)), table)
+    return chain_graph(rng.normal(size=(3, 5)), table)
 
 
 GRAPHS = {
@@ -128,8 +130,8 @@ def test_other_scans(name):
     order = np.random.default_rng(3).permutation(graph.n_variables).tolist() * 2
     for scan, sweeps in (
         (random_scan(), Sweeps.random(oracle)),
-        (checkerboard(), Sweeps.of(oracle, colour_order(graph))),
-        (given(order), Sweeps.of(oracle, order)),
+        (checkerboard_scan(), Sweeps.of(oracle, colour_order(graph))),
+        (fixed_scan(order), Sweeps.of(oracle, order)),
     ):
         result = Gibbs(N_SWEEPS, scan=scan, record=record).infer(graph, seed=2)
         assert_marginals(result.marginals, oracle, sweeps)
@@ -145,7 +147,7 @@ def test_other_samplers_of_the_same_distribution(name):
         Gibbs(n_sweeps, annealing=1.0, record=record),
         qmc_gibbs(n_sweeps - 1, record=record),
         qmc_gibbs(n_sweeps, driving=Sobol(), record=record),
-        bounded_error(n_sweeps, error_bound=1.5, sharing=complete_sharing(), record=record),
+        bounded_error_gibbs(n_sweeps, error_bound=1.5, sharing=complete_sharing(), record=record),
         Gibbs(n_sweeps // 4, n_chains=4, record=record),
     ):
         result = plan.infer(graph, seed=3)
@@ -156,7 +158,7 @@ def test_other_samplers_of_the_same_distribution(name):
 @pytest.mark.parametrize("name", ["grid", "2 labels", "mixed_labels", "strong_pairs"])
 def test_rdhg_within_an_infinite_and_a_large_bound(name):
     """Its random draw is made from the rounded probability, whose mean is p: the same law, not the same bits."""
-    plan = Gibbs(N_SWEEPS, sharing=random_bins(5), error_bound=1e9, record=Record(joint=True))
+    plan = Gibbs(N_SWEEPS, sharing=random_bin_sharing(5), error_bound=1e9, record=Record(joint=True))
     result = plan.infer(GRAPHS[name], seed=4)
     assert_marginals(result.marginals, oracle_of(name), systematic_sweeps(name))
     assert_joint(result.joint, oracle_of(name), systematic_sweeps(name))
@@ -186,6 +188,6 @@ def test_jacobi_samples_what_its_own_transition_matrix_says(name):
     target /= target.sum()
     assert np.abs(target - sites.target).sum() > 0.05, "the same distribution as the graph's compares nothing"
     sweeps = Sweeps(kernel, target, sites.states)
-    result = Gibbs(N_SWEEPS, scan=jacobi(), record=Record(joint=True)).infer(GRAPHS[name], seed=6)
+    result = Gibbs(N_SWEEPS, scan=jacobi_scan(), record=Record(joint=True)).infer(GRAPHS[name], seed=6)
     assert_marginals(result.marginals, oracle, sweeps)
     assert_joint(result.joint, oracle, sweeps)

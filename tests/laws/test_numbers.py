@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from herdner.graph import FactorGraph, TableFactors, chain, ising
+from herdner.graph import FactorGraph, TableFactors, chain_graph, ising
 from herdner.inference import BACKENDS, ImpossibleGraph, UnsupportedGraph, make_backend
 from herdner.inference.backends.gibbs import annealed_gibbs
 
@@ -40,7 +40,7 @@ def assert_sound(graph: FactorGraph, result) -> None:
 def linked(unary: np.ndarray, pair: np.ndarray) -> FactorGraph:
     """Two chains of four variables, and links between them."""
     links = TableFactors(np.array([[0, 5], [2, 7]], np.int32), pair[None])
-    graph = chain(unary, pair, [0, 4, 8])
+    graph = chain_graph(unary, pair, [0, 4, 8])
     return FactorGraph(graph.domains, [*graph.factors, links])
 
 
@@ -51,7 +51,7 @@ SIZES = [1e300, -1e300, 1e298, -1e298, 5e-324, -5e-324, 1e-310, 745.2]
 def test_huge_and_tiny_log_potentials_give_no_nan(name):
     rng = np.random.default_rng(2)
     for size in SIZES:
-        for make in (lambda u, p: chain(u, p, [0, 4, 8]), linked, lambda u, p: chain(u, np.zeros((3, 3)))):
+        for make in (lambda u, p: chain_graph(u, p, [0, 4, 8]), linked, lambda u, p: chain_graph(u, np.zeros((3, 3)))):
             unary, pair = rng.normal(size=(8, 3)), rng.normal(size=(3, 3))
             unary[rng.random((8, 3)) < 0.4] = size
             if abs(size) < 1e200:
@@ -72,12 +72,12 @@ def test_a_variable_without_a_possible_label_is_named_by_every_backend(name):
     for n_labels in (1, 2, 3):
         unary = np.zeros((4, n_labels))
         unary[2] = -np.inf
-        graph = chain(unary, np.zeros((n_labels, n_labels)))
+        graph = chain_graph(unary, np.zeros((n_labels, n_labels)))
         with pytest.raises((ImpossibleGraph, UnsupportedGraph)) as caught:
             backend(name).infer(graph, 1)
         assert "\n" not in str(caught.value)
         if isinstance(caught.value, UnsupportedGraph):
-            assert infer(name, chain(np.zeros((4, n_labels)), np.zeros((n_labels, n_labels)))) is None
+            assert infer(name, chain_graph(np.zeros((4, n_labels)), np.zeros((n_labels, n_labels)))) is None
 
 
 @pytest.mark.parametrize("name", BACKENDS)
@@ -108,7 +108,7 @@ def test_a_constant_on_a_row_changes_nothing_bit_for_bit(name, shift):
         unary, pair = rng.integers(-16, 17, (8, n_labels)) / 8, rng.integers(-8, 9, (n_labels, n_labels)) / 8
         moved = unary.copy()
         moved[[1, 5]] += shift
-        for make in (lambda u, p: chain(u, p, [0, 4, 8]), linked):
+        for make in (lambda u, p: chain_graph(u, p, [0, 4, 8]), linked):
             before, after = infer(name, make(unary, pair)), infer(name, make(moved, pair))
             if before is None:
                 assert after is None

@@ -13,21 +13,18 @@ from quick import examples
 from reference_gibbs import Reference
 
 from herdner.graph import FactorGraph, TableFactors, compile_tables, ising
+from herdner.graph.scan import checkerboard_scan, jacobi_scan, random_scan, systematic_scan
 from herdner.inference.backends.gibbs import Gibbs
-from herdner.inference.gibbs.setup import Setup
-from herdner.sampling import (
-    Record,
-    bins,
-    blanket,
-    checkerboard,
+from herdner.inference.gibbs import (
+    bin_sharing,
+    blanket_sharing,
     complete_sharing,
-    jacobi,
-    linear,
-    neighbour_sum,
-    random_bins,
-    random_scan,
-    systematic,
+    linear_annealing,
+    neighbour_sum_sharing,
+    random_bin_sharing,
 )
+from herdner.inference.gibbs.setup import Setup
+from herdner.inference.record import Record
 
 RECORD = Record(every=1, trace=True, rao_blackwell=True, table_counts=True)
 
@@ -59,11 +56,20 @@ PLANS = st.builds(
     bounded,
     n_sweeps=st.integers(1, 12),
     sharing=st.sampled_from(
-        [None, None, blanket(), neighbour_sum(), complete_sharing(), bins(1), bins(9), random_bins(5)]
+        [
+            None,
+            None,
+            blanket_sharing(),
+            neighbour_sum_sharing(),
+            complete_sharing(),
+            bin_sharing(1),
+            bin_sharing(9),
+            random_bin_sharing(5),
+        ]
     ),
     error_bound=st.sampled_from([0.0, 0.0, 0.0, 1.0]),
-    scan=st.sampled_from([systematic(), systematic(), random_scan(), checkerboard(), jacobi()]),
-    annealing=st.sampled_from([None, None, linear(0.0, 2.0), linear(2.0, 0.5)]),
+    scan=st.sampled_from([systematic_scan(), systematic_scan(), random_scan(), checkerboard_scan(), jacobi_scan()]),
+    annealing=st.sampled_from([None, None, linear_annealing(0.0, 2.0), linear_annealing(2.0, 0.5)]),
     form=st.sampled_from(["circular", "circular", "threshold"]),
     n_chains=st.integers(1, 2),
     weight_memory=st.sampled_from([2**30, 2**22]),
@@ -121,8 +127,10 @@ def test_pairs(graph, plan, seed):
 def test_anything_follows_the_reference(graph, plan, seed):
     """Factors of 0 to 3 variables of 1 to 3 labels: state by state like the plain implementation, and allowed."""
     assume(graph.n_variables and not Oracle.of_graph(graph).impossible)
-    assume(plan.scan.kind in ("systematic", "random") and plan.sharing != neighbour_sum())
-    plan = replace(plan, annealing=None if plan.annealing == linear(0.0, 2.0) else plan.annealing)  # ties at beta 0
+    assume(plan.scan.kind in ("systematic", "random") and plan.sharing != neighbour_sum_sharing())
+    plan = replace(
+        plan, annealing=None if plan.annealing == linear_annealing(0.0, 2.0) else plan.annealing
+    )  # ties at beta 0
     try:
         result = plan.infer(graph, seed)
     except ValueError as error:

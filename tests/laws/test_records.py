@@ -12,8 +12,10 @@ from reference_gibbs import Reference
 
 from herdner.graph import FactorGraph, compile_tables, ising
 from herdner.graph.conditionals import colours
+from herdner.graph.scan import checkerboard_scan, fixed_scan, jacobi_scan, random_scan
 from herdner.inference.backends.gibbs import Gibbs
-from herdner.sampling import Record, bins, blanket, checkerboard, given, jacobi, linear, random_scan
+from herdner.inference.gibbs import bin_sharing, blanket_sharing, linear_annealing
+from herdner.inference.record import Record
 
 ALL = {"rao_blackwell": True, "table_counts": True, "joint": True, "trace": True}
 
@@ -30,7 +32,7 @@ class Expected:
         plan = self.plan
         if plan.scan.kind == "checkerboard":  # the reference knows no colours, only their order
             colour = colours(compile_tables(self.graph).conditionals.blankets)
-            plan = replace(plan, scan=given(np.argsort(colour, kind="stable")))
+            plan = replace(plan, scan=fixed_scan(np.argsort(colour, kind="stable")))
         self.chains = [Reference(plan, self.graph, self.seed, chain) for chain in range(plan.n_chains)]
         self.visited = np.array([chain.states for chain in self.chains])  # [C, T + 1, V]
         self.kept = self.visited[:, 1 + self.plan.burn_in :].reshape(-1, self.graph.n_variables)
@@ -71,10 +73,10 @@ PLANS = {
     "plain": {},
     "burn-in": {"burn_in": 7},
     "chains": {"n_chains": 3, "burn_in": 2},
-    "herded": {"sharing": blanket(), "burn_in": 11},
-    "bins": {"sharing": bins(5), "form": "threshold", "scan": checkerboard()},
+    "herded": {"sharing": blanket_sharing(), "burn_in": 11},
+    "bins": {"sharing": bin_sharing(5), "form": "threshold", "scan": checkerboard_scan()},
     "random scan": {"scan": random_scan(), "burn_in": 5},
-    "annealed": {"annealing": linear(0.2, 2.0), "n_chains": 2},
+    "annealed": {"annealing": linear_annealing(0.2, 2.0), "n_chains": 2},
 }
 
 
@@ -147,7 +149,7 @@ def test_one_sweep_after_the_burn_in():
 
 def test_variables_that_a_given_scan_leaves_out_keep_their_labels():
     graph = FAMILIES["binary_ring"]
-    plan = Gibbs(50, scan=given([1, 3, 1]), n_chains=4, record=Record(**ALL, every=1))
+    plan = Gibbs(50, scan=fixed_scan([1, 3, 1]), n_chains=4, record=Record(**ALL, every=1))
     result = plan.infer(graph, 2)
     still = [0, 2, 4, 5, 6, 7, 8]
     assert (result.samples[:, :, still] == result.samples[:, :1, still]).all()
@@ -160,7 +162,7 @@ def test_variables_that_a_given_scan_leaves_out_keep_their_labels():
 
 def test_a_given_start_is_where_every_chain_starts():
     graph, start = FAMILIES["binary_grid"], np.arange(35) % 2
-    plan = Gibbs(1, scan=given([0]), n_chains=3, record=Record(every=1))
+    plan = Gibbs(1, scan=fixed_scan([0]), n_chains=3, record=Record(every=1))
     result = plan.infer(graph, 1, start=start)
     assert (result.samples[:, 0, 1:] == start[1:]).all()
     assert start.tolist() == (np.arange(35) % 2).tolist(), "the start itself is not changed"
@@ -169,7 +171,7 @@ def test_a_given_start_is_where_every_chain_starts():
 def test_starts_are_uniform_where_nothing_is_forbidden():
     """4000 chains' labels: within six standard deviations of equal shares."""
     graph = FAMILIES["mixed_labels"]
-    plan = Gibbs(1, scan=given([2]), n_chains=4000, n_threads=1, record=Record(best=False))
+    plan = Gibbs(1, scan=fixed_scan([2]), n_chains=4000, n_threads=1, record=Record(best=False))
     found = plan.infer(graph, 1).marginals
     for i, size in enumerate(graph.domains.sizes.tolist()):
         if i != 2:
@@ -179,12 +181,12 @@ def test_starts_are_uniform_where_nothing_is_forbidden():
 MANY = {
     "plain": {},
     "burn-in": {"burn_in": 300, "n_chains": 2},
-    "threads": {"scan": checkerboard(), "n_threads": 2},
+    "threads": {"scan": checkerboard_scan(), "n_threads": 2},
     "random scan": {"scan": random_scan(), "burn_in": 1},
-    "jacobi": {"scan": jacobi()},
-    "herded": {"sharing": blanket(), "burn_in": 255},
-    "bins": {"sharing": bins(7)},
-    "annealed": {"annealing": linear(0.0, 3.0)},
+    "jacobi": {"scan": jacobi_scan()},
+    "herded": {"sharing": blanket_sharing(), "burn_in": 255},
+    "bins": {"sharing": bin_sharing(7)},
+    "annealed": {"annealing": linear_annealing(0.0, 3.0)},
 }
 GRAPHS = {name: FAMILIES[name] for name in ("binary_grid", "binary_hub", "five_labels", "mixed_labels", "higher_order")}
 GRAPHS["strong grid"] = ising(60.0, np.random.default_rng(0).normal(0.0, 150.0, (9, 31)))

@@ -10,8 +10,10 @@ from gibbs_families import FAMILIES, shared, sharings
 from reference_gibbs import Reference
 
 from herdner.graph import FactorGraph, TableFactors
+from herdner.graph.scan import fixed_scan, jacobi_scan, random_scan
 from herdner.inference.backends.gibbs import Gibbs
-from herdner.sampling import Record, blanket, complete_sharing, given, jacobi, linear, neighbour_sum, random_scan
+from herdner.inference.gibbs import blanket_sharing, complete_sharing, linear_annealing, neighbour_sum_sharing
+from herdner.inference.record import Record
 
 FORMS = ("circular", "threshold")
 RECORD = Record(every=1, marginals=False)
@@ -29,9 +31,9 @@ def assert_same_states(plan: Gibbs, graph: FactorGraph, seed: int = 5) -> None:
 def test_gibbs(family):
     graph = FAMILIES[family]
     some = np.random.default_rng(0).integers(0, graph.n_variables, 2 * graph.n_variables)
-    for scan in (Gibbs().scan, random_scan(), given(some)):
+    for scan in (Gibbs().scan, random_scan(), fixed_scan(some)):
         assert_same_states(Gibbs(40, scan=scan, record=RECORD), graph)
-    assert_same_states(Gibbs(40, annealing=linear(0.0, 1.5), record=RECORD), graph)
+    assert_same_states(Gibbs(40, annealing=linear_annealing(0.0, 1.5), record=RECORD), graph)
 
 
 @pytest.mark.parametrize(("family", "sharing", "form", "bound"), shared(FORMS, (0.0, 0.7)), ids=str)
@@ -43,14 +45,16 @@ def test_herding(family, sharing, form, bound):
 @pytest.mark.parametrize("family", ["binary_grid", "three_labels"])
 def test_herding_under_other_scans_and_temperatures(family):
     for sharing in sharings(family):
-        for scan in (random_scan(), jacobi(), given([2, 5, 2, 7, 0])):
+        for scan in (random_scan(), jacobi_scan(), fixed_scan([2, 5, 2, 7, 0])):
             assert_same_states(Gibbs(15, sharing=sharing, scan=scan, record=RECORD), FAMILIES[family])
-        assert_same_states(Gibbs(15, sharing=sharing, annealing=linear(0.3, 2), record=RECORD), FAMILIES[family])
+        assert_same_states(
+            Gibbs(15, sharing=sharing, annealing=linear_annealing(0.3, 2), record=RECORD), FAMILIES[family]
+        )
 
 
 def test_dummy_edges_widen_the_keys():
     graph = FAMILIES["binary_ring"]
-    plan = Gibbs(40, sharing=blanket(), dummy_edges=[(0, 4), (4, 0), (8, 2), (0, 1)], record=RECORD)
+    plan = Gibbs(40, sharing=blanket_sharing(), dummy_edges=[(0, 4), (4, 0), (8, 2), (0, 1)], record=RECORD)
     assert_same_states(plan, graph)
     without = replace(plan, dummy_edges=None).infer(graph, 5)
     assert not np.array_equal(without.samples, plan.infer(graph, 5).samples)
@@ -66,6 +70,6 @@ def hub(n_labels: int, n_neighbours: int) -> FactorGraph:
 
 
 @pytest.mark.parametrize("n_labels", [2, 3, 12])
-@pytest.mark.parametrize("sharing", [blanket(), complete_sharing(), neighbour_sum()], ids=str)
+@pytest.mark.parametrize("sharing", [blanket_sharing(), complete_sharing(), neighbour_sum_sharing()], ids=str)
 def test_keys_too_long_for_a_number_are_hashed(n_labels, sharing):
     assert_same_states(Gibbs(12, sharing=sharing, record=RECORD), hub(n_labels, 64))

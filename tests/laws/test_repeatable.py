@@ -10,26 +10,24 @@ from gibbs_families import FAMILIES, sharings
 from quick import pairwise
 
 from herdner.graph import FactorGraph, TableFactors, ising, potts
+from herdner.graph.scan import checkerboard_scan, jacobi_scan, random_scan
 from herdner.inference import Result
 from herdner.inference.backends.gibbs import Gibbs
-from herdner.inference.gibbs import run as gibbs_run
-from herdner.sampling import (
+from herdner.inference.gibbs import (
     LFSR,
-    Record,
     Sobol,
-    bins,
-    blanket,
-    checkerboard,
+    bin_sharing,
+    blanket_sharing,
     complete_sharing,
-    jacobi,
-    linear,
-    neighbour_sum,
-    random_bins,
-    random_scan,
+    linear_annealing,
+    neighbour_sum_sharing,
+    random_bin_sharing,
 )
+from herdner.inference.gibbs import run as gibbs_run
+from herdner.inference.record import Record
 
 RECORD = Record(rao_blackwell=True, table_counts=True, trace=True, every=2)
-SHARINGS = [None, blanket(), neighbour_sum(), bins(1), bins(16), random_bins(8)]
+SHARINGS = [None, blanket_sharing(), neighbour_sum_sharing(), bin_sharing(1), bin_sharing(16), random_bin_sharing(8)]
 
 
 def parts(result: Result) -> dict[str, list[np.ndarray]]:
@@ -71,8 +69,8 @@ def big_graph(kind: str) -> FactorGraph:
 SWEEPS = pairwise(
     ["grid", "labels", "triples"],
     SHARINGS,
-    [checkerboard(), jacobi()],
-    fits=lambda kind, sharing: kind != "triples" or sharing != neighbour_sum(),  # which needs pairs alone
+    [checkerboard_scan(), jacobi_scan()],
+    fits=lambda kind, sharing: kind != "triples" or sharing != neighbour_sum_sharing(),  # which needs pairs alone
 )
 
 
@@ -86,7 +84,7 @@ def test_threads_share_a_sweep(kind, sharing, scan):
     assert differ(alone, plan.infer(graph, 2))
 
 
-@pytest.mark.parametrize("scan", [checkerboard(), jacobi()], ids=str)
+@pytest.mark.parametrize("scan", [checkerboard_scan(), jacobi_scan()], ids=str)
 @pytest.mark.parametrize("family", ["binary_ring", "binary_torus", "three_labels", "mixed_labels"])
 def test_threads_share_a_sweep_of_complete_herding(family, scan):
     """Every label depends on all others, so that a checkerboard has a colour for each variable."""
@@ -101,7 +99,9 @@ def test_threads_share_a_sweep_of_complete_herding(family, scan):
 @pytest.mark.parametrize("error_bound", [0.0, 1.0])
 def test_threads_share_hashed_weights(form, error_bound):
     graph = big_graph("labels")
-    plan = Gibbs(5, sharing=bins(50), error_bound=error_bound, form=form, scan=checkerboard(), record=RECORD)
+    plan = Gibbs(
+        5, sharing=bin_sharing(50), error_bound=error_bound, form=form, scan=checkerboard_scan(), record=RECORD
+    )
     alone = plan.infer(graph, 1)
     for n_threads in (2, 3):
         assert_same(alone, replace(plan, n_threads=n_threads).infer(graph, 1))
@@ -111,7 +111,7 @@ def test_threads_share_a_sweep_with_dummy_edges():
     """Variables that dummy edges join have different colours, as each is in the other's keys."""
     graph = big_graph("grid")
     dummies = np.random.default_rng(1).permutation(graph.n_variables)[:4000].reshape(-1, 2)
-    plan = Gibbs(8, sharing=blanket(), dummy_edges=dummies, scan=checkerboard(), record=RECORD)
+    plan = Gibbs(8, sharing=blanket_sharing(), dummy_edges=dummies, scan=checkerboard_scan(), record=RECORD)
     alone = plan.infer(graph, 1)
     for n_threads in (2, 3):
         assert_same(alone, replace(plan, n_threads=n_threads).infer(graph, 1))
@@ -121,9 +121,9 @@ def test_threads_share_a_sweep_with_dummy_edges():
 def test_threads_share_an_annealed_sweep_and_its_driving_sequence():
     graph = big_graph("grid")
     for plan in (
-        Gibbs(5, annealing=linear(0.2, 2), scan=checkerboard(), record=RECORD),
-        Gibbs(5, driving=LFSR(), scan=checkerboard(), record=RECORD),
-        Gibbs(8, driving=Sobol(), scan=checkerboard(), record=RECORD),
+        Gibbs(5, annealing=linear_annealing(0.2, 2), scan=checkerboard_scan(), record=RECORD),
+        Gibbs(5, driving=LFSR(), scan=checkerboard_scan(), record=RECORD),
+        Gibbs(8, driving=Sobol(), scan=checkerboard_scan(), record=RECORD),
     ):
         assert_same(plan.infer(graph, 1), replace(plan, n_threads=3).infer(graph, 1))
 
@@ -149,11 +149,11 @@ def test_the_first_chain_is_not_changed_by_others():
 PLANS = [
     Gibbs(40, burn_in=3, record=RECORD),
     Gibbs(40, scan=random_scan(), record=RECORD),
-    Gibbs(40, scan=checkerboard(), sharing=bins(4), record=RECORD),
-    Gibbs(40, scan=jacobi(), sharing=blanket(), record=RECORD),
-    Gibbs(40, sharing=random_bins(4), form="threshold", record=RECORD),
+    Gibbs(40, scan=checkerboard_scan(), sharing=bin_sharing(4), record=RECORD),
+    Gibbs(40, scan=jacobi_scan(), sharing=blanket_sharing(), record=RECORD),
+    Gibbs(40, sharing=random_bin_sharing(4), form="threshold", record=RECORD),
     Gibbs(40, sharing=complete_sharing(), record=RECORD),
-    Gibbs(40, annealing=linear(0.1, 3), sharing=blanket(), record=RECORD),
+    Gibbs(40, annealing=linear_annealing(0.1, 3), sharing=blanket_sharing(), record=RECORD),
     Gibbs(63, driving=LFSR(), record=RECORD),
     Gibbs(64, driving=Sobol(), record=RECORD),
 ]
@@ -174,7 +174,10 @@ def test_pieces_change_nothing(monkeypatch, family, plan):
 
 
 def test_pieces_change_nothing_on_threads(monkeypatch):
-    graph, plan = big_graph("grid"), Gibbs(6, sharing=blanket(), scan=checkerboard(), n_threads=2, record=RECORD)
+    graph, plan = (
+        big_graph("grid"),
+        Gibbs(6, sharing=blanket_sharing(), scan=checkerboard_scan(), n_threads=2, record=RECORD),
+    )
     whole = plan.infer(graph, 1)
     monkeypatch.setattr(gibbs_run, "_PIECE_SECONDS", 0.0)
     assert_same(whole, plan.infer(graph, 1))

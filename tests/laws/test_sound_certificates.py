@@ -11,8 +11,8 @@ from sound_bounds import random_case
 import herdner
 from herdner import DoGS, FactorGraph
 from herdner.dobrushin import Certificate
+from herdner.graph.scan import fixed_scan
 from herdner.inference.gibbs.blocks import Blocks
-from herdner.sampling import given
 
 PARTS = 4
 SLACK = 1e-10
@@ -31,7 +31,7 @@ class Watched:
             return real(compiled, ranges, order)
 
         backend = herdner.inference.backends.dogs
-        monkeypatch.setattr(backend, "given", lambda order: self.orders.append(order) or given(order))
+        monkeypatch.setattr(backend, "given", lambda order: self.orders.append(order) or fixed_scan(order))
         monkeypatch.setattr(backend.Blocks, "of", blocks)
 
     def law(self, p: np.ndarray, blocks: bool) -> np.ndarray:

@@ -7,9 +7,9 @@ import pytest
 from sound_errors import violations
 
 from herdner import boltzmann
-from herdner.convergence import Lambdas, count, expectation_error, herding_bound
 from herdner.inference.backends.gibbs import dhg, rdhg
-from herdner.sampling import bins
+from herdner.inference.gibbs import bin_sharing
+from herdner.studies.convergence import Lambdas, count, expectation_error, herding_bound
 
 
 @pytest.mark.parametrize(("cases", "labels"), [(400, False), (150, True)])
@@ -59,5 +59,5 @@ def test_wide_bins_keep_their_bound() -> None:
     for seed in range(800):
         n, n_sweeps = int(rng.choice([1, 1, 2, 4])), int(rng.integers(1, 200))
         graph = boltzmann([[0, 2], [2, 0]], rng.normal(0, 1.5, 2), (-1, 1))
-        errors = count(graph, dhg(n_bins=n, form="threshold"), [n_sweeps], seed=seed, sharing=bins(n)).errors[0]
+        errors = count(graph, dhg(n_bins=n, form="threshold"), [n_sweeps], seed=seed, sharing=bin_sharing(n)).errors[0]
         assert errors.herding <= float(herding_bound(n_sweeps, n)) + 1e-9

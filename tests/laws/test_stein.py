@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gradients import finite_differences
 
-from herdner.fwss import (
+from herdner.studies.fwss import (
     Adam,
     GradientAscent,
     LogisticRegression,
@@ -27,7 +27,7 @@ from herdner.fwss import (
     stein_points,
     svgd,
 )
-from herdner.fwss.kernels import gram, rbf
+from herdner.studies.fwss.kernels import gram, rbf
 
 RNG = np.random.default_rng(8)
 COVARIANCE = np.array([[1.0, 0.3], [0.3, 0.6]])

@@ -9,10 +9,12 @@ import pytest
 from gibbs_families import FAMILIES, shared, sharings
 
 from herdner.graph import FactorGraph, TableFactors, ising
+from herdner.graph.scan import checkerboard_scan, jacobi_scan, random_scan
 from herdner.inference import BACKENDS, make_backend
 from herdner.inference.backends.gibbs import Gibbs
-from herdner.sampling import Driving, Record, bins, blanket, checkerboard, jacobi, linear, random_bins, random_scan
-from herdner.sampling.driving import Uniforms
+from herdner.inference.gibbs import Driving, bin_sharing, blanket_sharing, linear_annealing, random_bin_sharing
+from herdner.inference.gibbs.driving import Uniforms
+from herdner.inference.record import Record
 
 RECORD = Record(trace=True, every=1)
 FORBIDDING = [name for name, graph in FAMILIES.items() if any(np.isneginf(g.tables).any() for g in graph.factors)]
@@ -38,9 +40,11 @@ def test_impossible_states_are_never_visited(family, sharing, form, bound):
 def test_impossible_states_are_never_visited_in_any_order_or_heat(family):
     graph = FAMILIES[family]
     for sharing in (None, *sharings(family)):
-        for scan in (random_scan(), checkerboard()):
+        for scan in (random_scan(), checkerboard_scan()):
             assert_allowed(Gibbs(100, sharing=sharing, scan=scan, record=RECORD).infer(graph, 2), graph)
-        assert_allowed(Gibbs(100, sharing=sharing, annealing=linear(0.0, 5.0), record=RECORD).infer(graph, 3), graph)
+        assert_allowed(
+            Gibbs(100, sharing=sharing, annealing=linear_annealing(0.0, 5.0), record=RECORD).infer(graph, 3), graph
+        )
 
 
 def test_even_infinite_heat_keeps_the_support():
@@ -48,7 +52,7 @@ def test_even_infinite_heat_keeps_the_support():
         assert_allowed(Gibbs(300, annealing=0.0, record=RECORD).infer(FAMILIES[family], 4), FAMILIES[family])
 
 
-@pytest.mark.parametrize("sharing", [None, blanket(), bins(3), random_bins(3)], ids=str)
+@pytest.mark.parametrize("sharing", [None, blanket_sharing(), bin_sharing(3), random_bin_sharing(3)], ids=str)
 @pytest.mark.parametrize("n_labels", [2, 3, 6])
 def test_labels_of_probability_zero_stay_out_though_neighbours_allow_them(n_labels, sharing):
     """Unary -inf entries, among strong pulls to the labels they forbid."""
@@ -84,7 +88,7 @@ def test_extreme_uniform_numbers_keep_the_support(number, n_bins):
     tables = np.array([[-np.inf, 0, 0, 0, -np.inf]])
     for table in (tables, tables[:, ::-1], tables[:, 1:], tables[:, :4], tables[:, :2], tables[:, 3:]):
         graph = FactorGraph([table.shape[1]] * 3, [TableFactors([[0], [1], [2]], table)])
-        for sharing in (None, random_bins(n_bins)):
+        for sharing in (None, random_bin_sharing(n_bins)):
             for form in FORMS:
                 plan = Gibbs(20, sharing=sharing, form=form, driving=Constant(number), record=RECORD)
                 assert_allowed(plan.infer(graph, 1), graph)
@@ -93,19 +97,19 @@ def test_extreme_uniform_numbers_keep_the_support(number, n_bins):
 def test_a_jacobi_scan_that_leaves_the_support_says_so():
     """It updates neighbours at once, so that each alone is allowed and both together are not."""
     for n_threads in (1, 2):
-        for sharing in (None, blanket(), bins(4)):
-            plan = Gibbs(10_000, sharing=sharing, scan=jacobi(), n_threads=n_threads)
+        for sharing in (None, blanket_sharing(), bin_sharing(4)):
+            plan = Gibbs(10_000, sharing=sharing, scan=jacobi_scan(), n_threads=n_threads)
             with pytest.raises(ValueError, match=r"Jacobi scan left the states .* use scan=systematic or checkerboard"):
                 plan.infer(FAMILIES["binary_hard"], 1)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("annealing", [None, linear(0.1, 3.0)], ids=["constant", "annealed"])
+@pytest.mark.parametrize("annealing", [None, linear_annealing(0.1, 3.0)], ids=["constant", "annealed"])
 def test_the_log_potential_is_right_after_a_million_updates(family, annealing):
     graph = FAMILIES[family]
     n_sweeps = 1_000_000 // graph.n_variables + 1
     plan = Gibbs(n_sweeps, annealing=annealing, record=Record(trace=True, every=n_sweeps // 50))
-    for chosen in (plan, replace(plan, sharing=blanket())):
+    for chosen in (plan, replace(plan, sharing=blanket_sharing())):
         result = chosen.infer(graph, 1)
         assert result.n_updates >= 1_000_000
         values = graph.log_potential(result.samples[0])
@@ -131,7 +135,11 @@ HARD = {
 }
 
 
-@pytest.mark.parametrize("sharing", [None, blanket(), bins(1), bins(16), bins(2**20), random_bins(16)], ids=str)
+@pytest.mark.parametrize(
+    "sharing",
+    [None, blanket_sharing(), bin_sharing(1), bin_sharing(16), bin_sharing(2**20), random_bin_sharing(16)],
+    ids=str,
+)
 @pytest.mark.parametrize("kind", HARD)
 def test_grids_with_hard_pairs(kind, sharing):
     """A conditional that is not a number, of a label of the neighbour that is not taken, must not become a key."""
@@ -145,7 +153,7 @@ def test_grids_with_hard_pairs(kind, sharing):
 def test_huge_and_tiny_log_potentials_are_exact(size):
     for table in ([[0.0, size], [size, 0.0]], [[size, 0.0], [0.0, -size]], [[0.0, size], [0.0, 0.0]]):
         graph = hard_grid(table, 0.0)
-        for sharing in (None, blanket(), bins(16), random_bins(16)):
+        for sharing in (None, blanket_sharing(), bin_sharing(16), random_bin_sharing(16)):
             for form in FORMS:
                 result = Gibbs(20, sharing=sharing, form=form, record=RECORD).infer(graph, 1)
                 assert result.trace[0] == pytest.approx(graph.log_potential(result.samples[0]), rel=1e-9, abs=1e-9)

@@ -12,7 +12,7 @@ from data import news
 import herdner
 from herdner.crf.learning import Learner
 from herdner.crf.likelihood import ChainLikelihood
-from herdner.crf.templates import linear_chain
+from herdner.crf.templates import linear_chain_template
 from herdner.crf.trainer import Stop
 from herdner.ner.adapting import look_alikes
 from herdner.ner.chains import OwnChains, Penalty, allowed_tags
@@ -114,7 +114,7 @@ def test_without_links_in_the_documents_those_of_the_base_stay(base):
 
 def test_the_start_does_not_move_the_optimum_and_saves_iterations():
     documents = news("train")[:10]
-    options: dict[str, Any] = {"templates": (linear_chain(),), "max_iterations": 300}
+    options: dict[str, Any] = {"templates": (linear_chain_template(),), "max_iterations": 300}
     steps: list[int] = []
     first = Tagger(**options).fit(documents, progress=lambda n, _: steps.append(n))
     again: list[int] = []
@@ -125,7 +125,7 @@ def test_the_start_does_not_move_the_optimum_and_saves_iterations():
 
 def test_documents_of_weight_0_teach_nothing():
     documents = news("train")[:10]
-    options: dict[str, Any] = {"templates": (linear_chain(),), "max_iterations": 300}
+    options: dict[str, Any] = {"templates": (linear_chain_template(),), "max_iterations": 300}
     half = Tagger(**options, min_freq=1).fit(documents, document_weights=[1.0] * 5 + [0.0] * 5)
     alone = Tagger(**options, min_freq=1).fit(documents[:5])
     assert agreement(half, alone) > 0.98

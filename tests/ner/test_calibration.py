@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from quick import examples
 
 import herdner
-from herdner.crf.templates import linear_chain
+from herdner.crf.templates import linear_chain_template
 from herdner.evaluation.calibration import claims, log_loss
 from herdner.ner.calibration import Beliefs, Calibration
 from herdner.ner.judging import Judged, calibration, judged
@@ -308,7 +308,7 @@ def test_it_needs_documents_that_the_chain_has_not_seen():
     documents = news("dev")
     assert Tagger(max_iterations=3, n_folds=1).fit(documents).model_.calibration is None
     assert Tagger(max_iterations=3).fit(documents[:1]).model_.calibration is None
-    assert Tagger(max_iterations=3, templates=(linear_chain(),)).fit(documents).model_.calibration is None
+    assert Tagger(max_iterations=3, templates=(linear_chain_template(),)).fit(documents).model_.calibration is None
     assert Tagger(max_iterations=3, n_folds=2, calibrated=False).fit(documents).model_.calibration is None
 
 

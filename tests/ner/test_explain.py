@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from quick import examples
 
 import herdner
-from herdner import SameStem, SameWord, Tagger, read_documents
+from herdner import Tagger, read_documents
 from herdner._ext.features import POSITION_ATTRIBUTES, TYPE_ATTRIBUTES
 from herdner._ext.hashing import hash_string
+from herdner.crf.link_rules import SameStem, SameWord
 from herdner.crf.model import LinkTable
-from herdner.crf.templates import EdgeScale, skip_chain
+from herdner.crf.templates import EdgeScale, skip_chain_template
 from herdner.crf.weights import ChainWeights
 from herdner.ner.explain import Explanation, NoSuchName, weights_of
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
@@ -150,8 +151,8 @@ def tiny(scheme: str, constrained: bool, seed: int = 0, scaled: bool = False) ->
     tables = [rng.normal(size=(len(labels),) * 2) for _ in range(2)]
     scale = EdgeScale(0.3, -0.2, 0.1, -0.1) if scaled else None
     linked = (
-        LinkTable(skip_chain(SameWord(), scaled=scaled), tables[0], scale),
-        LinkTable(skip_chain(SameStem()), tables[1]),
+        LinkTable(skip_chain_template(SameWord(), scaled=scaled), tables[0], scale),
+        LinkTable(skip_chain_template(SameStem()), tables[1]),
     )
     return Tagger.from_model(Model(weights, PLAN, Lexicon(CLASSES, LISTS), scheme, constrained, link_tables=linked))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from herdner.crf.templates import linear_chain
+from herdner.crf.templates import linear_chain_template
 from herdner.crf.weights import ChainWeights
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
 from herdner.ner.guidelines import Corpora, Guided
@@ -31,7 +31,7 @@ def corpora() -> tuple[list[Document], list[str]]:
 
 def trained(guideline: str | None, trainer: str = "herdner") -> Tagger:
     documents, groups = corpora()
-    tagger = Tagger(templates=(linear_chain(),), c2=0.05, trainer=trainer)  # pyright: ignore[reportArgumentType]
+    tagger = Tagger(templates=(linear_chain_template(),), c2=0.05, trainer=trainer)  # pyright: ignore[reportArgumentType]
     return tagger.fit(documents, groups=groups, guideline=guideline)
 
 

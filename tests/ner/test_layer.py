@@ -19,8 +19,8 @@ from sklearn.base import clone
 import herdner
 from herdner import SkipChainLayer
 from herdner.crf.learning import Learner
-from herdner.crf.rules import Acronym, SameWord
-from herdner.crf.templates import skip_chain
+from herdner.crf.link_rules import Acronym, SameWord
+from herdner.crf.templates import skip_chain_template
 from herdner.ner import layer as module
 from herdner.ner.scored import FLOOR
 
@@ -196,7 +196,7 @@ def log_likelihood(layer: SkipChainLayer, data: tuple) -> float:
     "rules",
     [
         ["same-word"],
-        pytest.param([skip_chain(scaled=True)], marks=pytest.mark.slow),
+        pytest.param([skip_chain_template(scaled=True)], marks=pytest.mark.slow),
         pytest.param([SameWord(), "acronym"], marks=pytest.mark.slow),
     ],
 )

@@ -13,14 +13,14 @@ from scored_documents import IOB2, LABELS, OFFSETS, SCORES, WORDS, documents
 
 import herdner
 from herdner import ModelError, SkipChainLayer
-from herdner.crf.rules import Acronym, SameWord
-from herdner.crf.templates import skip_chain
+from herdner.crf.link_rules import Acronym, SameWord
+from herdner.crf.templates import skip_chain_template
 
 
 @pytest.fixture
 def saved(tmp_path):
     train = documents(60, 0)
-    layer = SkipChainLayer(LABELS, [skip_chain(scaled=True), Acronym(nearest=2)], scheme="iob2").fit(*train)
+    layer = SkipChainLayer(LABELS, [skip_chain_template(scaled=True), Acronym(nearest=2)], scheme="iob2").fit(*train)
     layer.save(tmp_path / "layer")
     return layer, tmp_path / "layer"
 

@@ -10,9 +10,9 @@ import pytest
 from data import news
 
 import herdner
+from herdner.crf.link_rules import SameWord
 from herdner.crf.model import LinkTable
-from herdner.crf.rules import SameWord
-from herdner.crf.templates import EdgeScale, linear_chain, skip_chain
+from herdner.crf.templates import EdgeScale, linear_chain_template, skip_chain_template
 from herdner.inference import BACKENDS, UnsupportedGraph
 from herdner.ner.chains import OwnChains
 from herdner.ner.folds import held_out_unaries
@@ -44,7 +44,7 @@ def test_mentions_of_one_name_are_tied(tagger):
     """A tie so strong that the table decides: all mentions get the label of the surest one."""
     labels = [tag.partition("-")[2] for tag in tagger.labels]
     equal = np.array([[10.0 if a == b else 0.0 for b in labels] for a in labels])
-    strong = Tagger.from_model(replace(tagger.model_, link_tables=(LinkTable(skip_chain(), equal),)))
+    strong = Tagger.from_model(replace(tagger.model_, link_tables=(LinkTable(skip_chain_template(), equal),)))
     text = "Zarno Quill, a teacher, met Ada Reyes. The teacher said that Quill was late. Quill left."
     without, tied = strong.tag(text, links=False), strong.tag(text)
     kinds = {e.label for e in tied.entities if "Quill" in e.text}
@@ -91,7 +91,9 @@ def test_marginals_of_links_raise_or_lower_confidences(tagger):
 
 
 def test_models_keep_their_ties(tagger, tmp_path):
-    scaled = LinkTable(skip_chain(scaled=True), tagger.model_.link_tables[0].table, EdgeScale(0.1, 0.2, 0.3, 0.4))
+    scaled = LinkTable(
+        skip_chain_template(scaled=True), tagger.model_.link_tables[0].table, EdgeScale(0.1, 0.2, 0.3, 0.4)
+    )
     model = replace(tagger.model_, link_tables=(*tagger.model_.link_tables, scaled))
     model.save(tmp_path / "m")
     loaded = Model.load(tmp_path / "m")
@@ -162,7 +164,10 @@ def test_one_document_is_enough():
     assert len(tagger.model_.link_tables) == 1
 
 
-@pytest.mark.parametrize("templates", [(), (skip_chain(),), (linear_chain(), linear_chain()), (linear_chain(), "x")])
+@pytest.mark.parametrize(
+    "templates",
+    [(), (skip_chain_template(),), (linear_chain_template(), linear_chain_template()), (linear_chain_template(), "x")],
+)
 def test_templates_are_checked(templates):
     with pytest.raises(ValueError, match="templates"):
         Tagger(templates=templates).fit(news("dev"))

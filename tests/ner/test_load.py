@@ -111,7 +111,7 @@ def test_ten_times_as_many_documents_take_no_more_memory(n_jobs):
 
 
 def test_eight_threads_equal_one(tagger):
-    """``python tests/shared_tagger.py`` goes on for ten minutes."""
+    """``python tests/support/shared_tagger.py`` goes on for ten minutes."""
     found = share(tagger, 8, 2.0)
     assert found.calls >= 8
     assert not found.wrong, found.wrong[:3]

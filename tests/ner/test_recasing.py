@@ -10,7 +10,7 @@ import pytest
 from data import news
 
 import herdner
-from herdner.crf.templates import linear_chain
+from herdner.crf.templates import linear_chain_template
 from herdner.ner.features import FeaturePlan, default_plan
 from herdner.ner.lexicon import Gazetteers, Lexicon, word_classes
 from herdner.ner.recasing import Recaser, reader
@@ -63,7 +63,9 @@ def test_without_a_plan_for_it_nothing_is_recased():
 def tagger() -> Tagger:
     words = {token: 1 for document in news("train") for token in document.tokens}
     lexicon = Lexicon(word_classes(words))
-    return Tagger(default_plan((), ()), lexicon, max_iterations=20, templates=(linear_chain(),)).fit(news("train"))
+    return Tagger(default_plan((), ()), lexicon, max_iterations=20, templates=(linear_chain_template(),)).fit(
+        news("train")
+    )
 
 
 def test_names_are_found_in_small_letters_and_in_capitals(tagger):

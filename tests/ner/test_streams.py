@@ -18,8 +18,8 @@ from quick import examples
 
 import herdner
 from herdner import Tagger
-from herdner.crf.rules import LastName, SameWord
-from herdner.crf.templates import skip_chain
+from herdner.crf.link_rules import LastName, SameWord
+from herdner.crf.templates import skip_chain_template
 from herdner.ner.streams import BATCH_CHARACTERS, Batch, batches, ordered
 from herdner.text.document import Document
 from herdner.text.failure import Failure
@@ -55,7 +55,7 @@ def test_documents_in_batches_and_threads_are_as_each_alone(tagger, alone, optio
 def test_sentences_that_links_make_one_path_are_in_batches_as_alone(tagger, rules):
     """Alone, the graph of such a document is a path; beside others it is not."""
     model, words = tagger.model_, ["Ada", "Winam", "Oslo", "Bob", "said", "that", "went"]
-    linked = tuple(replace(model.link_tables[0], template=skip_chain(rule)) for rule in rules)
+    linked = tuple(replace(model.link_tables[0], template=skip_chain_template(rule)) for rule in rules)
     linked, rng = Tagger.from_model(replace(model, link_tables=linked)), np.random.default_rng(1)
     texts = ["\n\n".join(" ".join(rng.choice(words, rng.integers(2, 5))) for _ in range(2)) for _ in range(300)]
     assert found(list(linked.pipe(texts))) == found([linked.tag(text) for text in texts])

@@ -12,9 +12,10 @@ import pytest
 from data import news, shared_data
 
 import herdner
-from herdner.crf.crfsuite import chain_weights, crfsuite_sequences, read_crfsuite, train_crfsuite
-from herdner.crf.templates import linear_chain
+from herdner.crf.crfsuite_files import chain_weights, crfsuite_sequences, read_crfsuite, train_crfsuite
+from herdner.crf.templates import linear_chain_template
 from herdner.crf.trainer import Stop
+from herdner.inference.gibbs import bin_sharing, linear_annealing
 from herdner.ner.features import default_plan, make_extractor
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
@@ -28,7 +29,7 @@ CORPORA = Path(__file__).parents[2] / "corpora"
 
 @pytest.fixture(scope="module")
 def tagger() -> Tagger:
-    return Tagger(max_iterations=30, templates=(linear_chain(),)).fit(news("train"))
+    return Tagger(max_iterations=30, templates=(linear_chain_template(),)).fit(news("train"))
 
 
 def test_it_learns(tagger):
@@ -230,7 +231,7 @@ def test_progress_is_reported_and_ctrl_c_stops_training():
 def test_training_ends_when_the_loss_falls_by_less_than_the_tolerance():
     def losses(**options) -> list[float]:
         told = []
-        tagger = Tagger(templates=(linear_chain(),), max_iterations=60, **options)
+        tagger = Tagger(templates=(linear_chain_template(),), max_iterations=60, **options)
         tagger.fit(news("dev"), progress=lambda number, report: told.append(report["loss"]))
         return told
 
@@ -256,7 +257,7 @@ def test_misuse_is_told_in_one_line(tagger):
         tagger.tag("x", backend="nothing")
     with pytest.raises(ValueError, match="no option 'sweeps'"):
         tagger.tag("x", sweeps=3)
-    for nothing in (3, herdner.gibbs, herdner.Gibbs):
+    for nothing in (3, herdner.plain_gibbs, herdner.Gibbs):
         with pytest.raises(ValueError, match=r"backend must be a name, .* or such as Gibbs\(\)"):
             tagger.tag("x", backend=nothing)
     with pytest.raises(ValueError, match="seed must be a whole number of at least 0, or None, not 'a'"):
@@ -305,7 +306,7 @@ def test_documents_without_a_token_have_no_names_by_any_backend(tagger, name):
 
 
 def test_a_plan_of_ones_own_is_a_backend_too(tagger):
-    plan = herdner.Gibbs(50, sharing=herdner.bins(16), annealing=herdner.linear(0.5, 2.0))
+    plan = herdner.Gibbs(50, sharing=bin_sharing(16), annealing=linear_annealing(0.5, 2.0))
     document = news("dev")[0]
     assert tagger.tag(document, backend=plan).entities == tagger.tag(document).entities
     with pytest.raises(ValueError, match="options n_sweeps belong to a backend given by name"):

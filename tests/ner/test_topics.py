@@ -14,6 +14,7 @@ from quick import examples
 
 import herdner
 from herdner import Document, Tagger
+from herdner.crf.templates import linear_chain_template
 from herdner.ner.features import TOPIC_ATTRIBUTES, FeaturePlan, default_plan, make_extractor
 from herdner.ner.lexicon import TOPICS, VECTOR_CLASSES, Lexicon, Topics, vector_classes
 from herdner.ner.model import Model
@@ -94,11 +95,11 @@ def test_a_word_means_what_it_does_on_the_topic():
 
 def test_training_learns_topics_where_it_can():
     lexicon, train = Lexicon(vectors=VECTORS), documents(10 * max(TOPICS))
-    tagger = Tagger(lexicon=lexicon, calibrated=False, n_folds=1, templates=[herdner.linear_chain()])
+    tagger = Tagger(lexicon=lexicon, calibrated=False, n_folds=1, templates=[linear_chain_template()])
     model = tagger.fit(train).model_
     assert model.lexicon.topics is not None
     assert model.plan == default_plan(topics=True)
-    again = Tagger(lexicon=lexicon, calibrated=False, n_folds=1, templates=[herdner.linear_chain()])
+    again = Tagger(lexicon=lexicon, calibrated=False, n_folds=1, templates=[linear_chain_template()])
     np.testing.assert_array_equal(again.fit(train).model_.lexicon.topics.centres, model.lexicon.topics.centres)
     more = again.fit([*train, *documents(2, seed=5)], start=tagger).model_  # numbers of topics mean what they did
     np.testing.assert_array_equal(more.lexicon.topics.centres, model.lexicon.topics.centres)

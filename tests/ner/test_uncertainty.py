@@ -16,7 +16,7 @@ from data import REPOSITORY, news
 
 import herdner
 from herdner.crf.bayesian import TableParticles, tables_of
-from herdner.crf.templates import linear_chain, skip_chain
+from herdner.crf.templates import linear_chain_template, skip_chain_template
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError
 from herdner.ner.tagger import Tagger
@@ -27,8 +27,12 @@ CORPORA = REPOSITORY / "corpora"
 
 @pytest.fixture(scope="module", params=["plain", *(slow(name) for name in ("scaled", "chain"))])
 def tagger(request) -> Tagger:
-    links = {"plain": (skip_chain(),), "scaled": (skip_chain(scaled=True),), "chain": ()}[request.param]
-    return Tagger(max_iterations=15, n_folds=2, n_particles=3, templates=(linear_chain(), *links)).fit(news("train"))
+    links = {"plain": (skip_chain_template(),), "scaled": (skip_chain_template(scaled=True),), "chain": ()}[
+        request.param
+    ]
+    return Tagger(max_iterations=15, n_folds=2, n_particles=3, templates=(linear_chain_template(), *links)).fit(
+        news("train")
+    )
 
 
 def with_particles(tagger: Tagger, vectors, weights) -> Tagger:
@@ -168,7 +172,7 @@ def test_the_command_line_trains_particles_and_averages_over_them(call: Call, tm
 
 def test_a_model_without_particles_says_how_to_train_them(call: Call, tmp_path: Path) -> None:
     model = tmp_path / "m"
-    Tagger(max_iterations=3, templates=(linear_chain(),)).fit(news("dev")).save(model)
+    Tagger(max_iterations=3, templates=(linear_chain_template(),)).fit(news("dev")).save(model)
     line = one_line(call("tag", CORPORA / "article.txt", "--model", model, "--uncertainty"), 1)
     assert f"model {model} has no particles" in line
     assert "herdner train --particles 32" in line

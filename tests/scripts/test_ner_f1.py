@@ -22,7 +22,7 @@ from papers.ner_decoding import (
 )
 
 from herdner.corpora.reading import read
-from herdner.crf.templates import linear_chain
+from herdner.crf.templates import linear_chain_template
 from herdner.evaluation.scores import evaluate
 from herdner.inference.registry import BACKENDS
 from herdner.ner.tagger import Tagger
@@ -78,7 +78,7 @@ def test_a_sampler_keeps_the_best_path_it_begins_with(scored):
 
 def test_without_constraints_annealing_finds_the_best_path(tagger, documents):
     """What HG16 measured; a scheme with one tag for a class hinders nobody."""
-    free = Tagger(scheme="iob1", constrained=False, max_iterations=15, templates=(linear_chain(),))
+    free = Tagger(scheme="iob1", constrained=False, max_iterations=15, templates=(linear_chain_template(),))
     chain = Scored.of(free.fit(documents), documents[:8]).chain(apart=True)
     best = measure(chain, Method("Viterbi", "viterbi"), "random", [0], 1)
     gaps = []

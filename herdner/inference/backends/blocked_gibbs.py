@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph
 from herdner.inference.backend import SAMPLES, Takes
+from herdner.inference.gibbs.annealing import Annealing, as_annealing
 from herdner.inference.gibbs.blocks import Blocks
+from herdner.inference.gibbs.plan import Plan
 from herdner.inference.gibbs.run import sample, to_sample
+from herdner.inference.gibbs.sharing import blanket_sharing
+from herdner.inference.record import Record
 from herdner.inference.result import Result
-from herdner.sampling.annealing import Annealing, as_annealing
-from herdner.sampling.plan import Plan
-from herdner.sampling.record import Record
-from herdner.sampling.sharing import blanket
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class BlockedGibbs:
             n_chains=self.n_chains,
             n_threads=self.n_threads,
             record=self.record,
-            sharing=blanket() if self.herded else None,
+            sharing=blanket_sharing() if self.herded else None,
             weight_memory=self.weight_memory,
         )
 

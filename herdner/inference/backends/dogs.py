@@ -27,17 +27,17 @@ from herdner.dobrushin.certificate import Certificate
 from herdner.dobrushin.target_variables import Targets
 from herdner.graph.graph import FactorGraph
 from herdner.graph.linked_chains import is_near
+from herdner.graph.order import block_steps
+from herdner.graph.scan import fixed_scan, systematic_scan
 from herdner.graph.tables import Graph, TableGraph
 from herdner.inference.backend import SAMPLES, Interrupted, Takes
 from herdner.inference.backends.viterbi import Viterbi
+from herdner.inference.gibbs.annealing import Annealing, as_annealing
 from herdner.inference.gibbs.blocks import Blocks
+from herdner.inference.gibbs.plan import Plan
 from herdner.inference.gibbs.run import sample, to_sample
+from herdner.inference.record import Record
 from herdner.inference.result import Result
-from herdner.sampling.annealing import Annealing, as_annealing
-from herdner.sampling.order import block_steps
-from herdner.sampling.plan import Plan
-from herdner.sampling.record import Record
-from herdner.sampling.scan import given, systematic
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class DoGS:
 
     def _plan(self, order: ArrayLike) -> Plan:
         return Plan(
-            self.n_sweeps, self.burn_in, scan=given(order), annealing=self.annealing, n_chains=self.n_chains,
+            self.n_sweeps, self.burn_in, scan=fixed_scan(order), annealing=self.annealing, n_chains=self.n_chains,
             n_threads=self.n_threads, record=self.record,
         )  # fmt: skip
 
@@ -157,7 +157,7 @@ class DoGS:
         working = influence if total.smallest < 1 else influence.scaled(SHRUNK / total.infinity)
         # Coordinate descent finds the best scan near its input: near a systematic one, and near one of the targets.
         targets = np.flatnonzero(d)
-        inputs = [systematic(), *([given(targets)] if 0 < len(targets) < len(d) else [])]
+        inputs = [systematic_scan(), *([fixed_scan(targets)] if 0 < len(targets) < len(d) else [])]
         tried = [optimise_scan(working, scan, d, n_steps, iterations=self.iterations) for scan in inputs]
         order = min(tried, key=lambda found: found.bound).order
         certificate = Certificate(
@@ -166,7 +166,7 @@ class DoGS:
             n_steps=n_steps,
             theorem=influence.theorem,
             total_influence=total.smallest,
-            systematic=dobrushin_variation(influence, systematic(), d, n_steps),
+            systematic=dobrushin_variation(influence, systematic_scan(), d, n_steps),
             broken=self._broken(d),
         )
         return order, certificate, None

@@ -17,8 +17,8 @@ from herdner.base.seeds import Seed
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import ImpossibleGraph, Takes, UnsupportedGraph
+from herdner.inference.record import Record
 from herdner.inference.result import Result
-from herdner.sampling.record import Record
 
 _CELLS = 2**20  # factors x states evaluated at a time
 

@@ -10,30 +10,30 @@ from typing import ClassVar, Literal, TypedDict
 from numpy.typing import ArrayLike
 
 from herdner.base.seeds import Seed, generator
+from herdner.graph.scan import Scan
 from herdner.graph.tables import Graph
 from herdner.inference.backend import SAMPLES, Takes
+from herdner.inference.gibbs.annealing import Annealing, linear_annealing
+from herdner.inference.gibbs.driving import LFSR, Driving
+from herdner.inference.gibbs.plan import Plan
 from herdner.inference.gibbs.run import sample, to_sample
+from herdner.inference.gibbs.sharing import Sharing, bin_sharing, blanket_sharing, random_bin_sharing
+from herdner.inference.record import Record
 from herdner.inference.result import Result
-from herdner.sampling.annealing import Annealing, linear
-from herdner.sampling.driving import LFSR, Driving
-from herdner.sampling.plan import Plan
-from herdner.sampling.record import Record
-from herdner.sampling.scan import Scan
-from herdner.sampling.sharing import Sharing, bins, blanket, random_bins
 
 if sys.version_info >= (3, 11):
     from typing import Unpack
 else:
     from typing_extensions import Unpack
 
-_BLANKET, _RISING, _REGISTER = blanket(), linear(0.1, 4.0), LFSR()
+_BLANKET, _RISING, _REGISTER = blanket_sharing(), linear_annealing(0.1, 4.0), LFSR()
 
 
 @dataclass(frozen=True, slots=True)
 class Gibbs(Plan):
     """Gibbs sampling and herded Gibbs sampling in all their variants: a plan that can be run.
 
-    The options are those of `herdner.sampling.Plan`, which describes them.
+    The options are those of `herdner.inference.gibbs.Plan`, which describes them.
     """
 
     takes: ClassVar[Takes] = SAMPLES
@@ -76,7 +76,7 @@ class HerdingOptions(Options, total=False):
     weight_memory: int
 
 
-def gibbs(n_sweeps: int = 1000, burn_in: int = 0, **options: Unpack[Options]) -> Gibbs:
+def plain_gibbs(n_sweeps: int = 1000, burn_in: int = 0, **options: Unpack[Options]) -> Gibbs:
     """Gibbs sampling: each label drawn at random from its full conditional (HGW19 Algorithm 1)."""
     return Gibbs(n_sweeps, burn_in, **options)
 
@@ -105,7 +105,7 @@ def dhg(
     The label is 1 where the weight of the bin is positive, whatever the probability within the bin; that of the moment
     is added to the weight afterwards. One bin is HG-1bin (HGW19 Sec. 7). `circular_dhg` decides by the probability too.
     """
-    return Gibbs(n_sweeps, burn_in, bins(n_bins), form=form, **options)
+    return Gibbs(n_sweeps, burn_in, bin_sharing(n_bins), form=form, **options)
 
 
 def circular_dhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **options: Unpack[Options]) -> Gibbs:
@@ -115,15 +115,15 @@ def circular_dhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **opt
     Algorithm 5. The label depends on the present probability, not on its bin alone; counts stay within 1 of the sum of
     the probabilities (see the page "The Gibbs family").
     """
-    return Gibbs(n_sweeps, burn_in, bins(n_bins), form="circular", **options)
+    return Gibbs(n_sweeps, burn_in, bin_sharing(n_bins), form="circular", **options)
 
 
 def rdhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **options: Unpack[Options]) -> Gibbs:
     """Randomly discretized herded Gibbs: a neighbouring grid probability, drawn, is herded (HGW19 Algorithm 9)."""
-    return Gibbs(n_sweeps, burn_in, random_bins(n_bins), **options)
+    return Gibbs(n_sweeps, burn_in, random_bin_sharing(n_bins), **options)
 
 
-def bounded_error(
+def bounded_error_gibbs(
     n_sweeps: int = 1000,
     burn_in: int = 0,
     error_bound: float = 1.0,

@@ -18,8 +18,8 @@ from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import Interrupted, Takes
 from herdner.inference.backends.sweeps import check_options, constant
 from herdner.inference.gibbs.start import given_start, repaired
+from herdner.inference.record import Record
 from herdner.inference.result import Result
-from herdner.sampling.record import Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import ImpossibleGraph, Interrupted, Takes
 from herdner.inference.backends.sweeps import check_options, check_room, constant
 from herdner.inference.gibbs.start import repaired
+from herdner.inference.record import Record
 from herdner.inference.result import Result
-from herdner.sampling.record import Record
 
 T = TypeVar("T", bound=np.generic)
 

@@ -22,8 +22,8 @@ from herdner.inference.backend import ImpossibleGraph, Interrupted, Takes, Unsup
 from herdner.inference.backends.sweeps import check_options, check_possible, check_room
 from herdner.inference.backends.viterbi import Viterbi, expected, group_counts
 from herdner.inference.gibbs.start import repaired
+from herdner.inference.record import Record
 from herdner.inference.result import Result
-from herdner.sampling.record import Record
 
 BLOCK = 1 << 16  # variables whose chains are decoded at a time
 

@@ -18,8 +18,8 @@ from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import ImpossibleGraph, Takes, UnsupportedGraph
 from herdner.inference.backends.sweeps import check_possible
+from herdner.inference.record import Record
 from herdner.inference.result import Result
-from herdner.sampling.record import Record
 
 T = TypeVar("T", bound=np.generic)
 

@@ -1,1 +1,20 @@
-"""One run of the Gibbs family: its set-up, herding weights, blocks, start and progress."""
+"""Samplers of the Gibbs family: what a plan is made of, and the runs of a plan."""
+
+from __future__ import annotations
+
+from herdner.inference.gibbs.annealing import Annealing, as_annealing, geometric_annealing, linear_annealing
+from herdner.inference.gibbs.driving import LFSR, Driving, Sobol
+from herdner.inference.gibbs.plan import Plan
+from herdner.inference.gibbs.sharing import (
+    Sharing,
+    bin_sharing,
+    blanket_sharing,
+    complete_sharing,
+    neighbour_sum_sharing,
+    random_bin_sharing,
+)
+
+__all__ = [
+    "LFSR", "Annealing", "Driving", "Plan", "Sharing", "Sobol", "as_annealing", "bin_sharing", "blanket_sharing",
+    "complete_sharing", "geometric_annealing", "linear_annealing", "neighbour_sum_sharing", "random_bin_sharing",
+]  # fmt: skip

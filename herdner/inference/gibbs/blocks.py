@@ -12,9 +12,9 @@ from herdner.base.arrays import Floats, Int32s
 from herdner.graph.chains import check_cells, edge_recipes, factor_in_words, recipe_table
 from herdner.graph.factors import TableFactors
 from herdner.graph.linked_chains import is_near
+from herdner.graph.order import block_ranges, block_steps
 from herdner.graph.tables import TableGraph
 from herdner.inference.backend import UnsupportedGraph
-from herdner.sampling.order import block_ranges, block_steps
 
 
 @dataclass(frozen=True, slots=True, eq=False)

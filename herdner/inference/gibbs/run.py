@@ -21,11 +21,11 @@ from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Interrupted
 from herdner.inference.backends.sweeps import constant
 from herdner.inference.gibbs.blocks import Blocks
+from herdner.inference.gibbs.driving import Uniforms
+from herdner.inference.gibbs.plan import Plan
 from herdner.inference.gibbs.setup import Setup
 from herdner.inference.gibbs.start import given_start, random_start
 from herdner.inference.result import Result
-from herdner.sampling.driving import Uniforms
-from herdner.sampling.plan import Plan
 
 _PIECE_SECONDS = 0.1  # between looks for Ctrl-C
 _SHARED_PIECE_SECONDS = 0.02  # by threads, which wait for each other much longer where the machine gets busy

@@ -14,11 +14,11 @@ from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.graph.conditionals import Conditionals
 from herdner.graph.grids import GridForm
 from herdner.graph.tables import TableGraph
+from herdner.inference.gibbs.annealing import Annealing
 from herdner.inference.gibbs.blocks import Blocks
+from herdner.inference.gibbs.order import sampling_order
+from herdner.inference.gibbs.plan import Plan
 from herdner.inference.gibbs.weights import Weights, block_weights, lay_out
-from herdner.sampling.annealing import Annealing
-from herdner.sampling.order import sampling_order
-from herdner.sampling.plan import Plan
 
 _SAFE = 680.0  # nats: the product of a variable's rows, and 2^32 divided by it, stay normal doubles
 Loop = Literal["any", "two", "labels", "grid"]

@@ -14,8 +14,8 @@ from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.graph.conditionals import Conditionals
 from herdner.graph.grids import GridForm
 from herdner.graph.tables import TableGraph
-from herdner.sampling.order import dependencies
-from herdner.sampling.plan import Plan
+from herdner.inference.gibbs.order import dependencies
+from herdner.inference.gibbs.plan import Plan
 
 _LONG = 62.0  # bits of the longest key that is a number; longer ones are hashes
 _PACKED_ROW = 66  # bytes: a line of the cache, and of bins whose it is

@@ -1,0 +1,17 @@
+"""Many documents on more than one machine, by Dask (``pip install herdner[dask]``).
+
+`tag_files` turns files into files, part by part; `tag_bag` and `tag_frame` are lazy calls on a Dask bag or data frame.
+"""
+
+from __future__ import annotations
+
+try:
+    from herdner.integrations.dask.cluster import ClusterError, cluster_client
+    from herdner.integrations.dask.frames import tag_bag, tag_frame
+    from herdner.integrations.dask.manifest import Manifest
+    from herdner.integrations.dask.outputs import OutputError
+    from herdner.integrations.dask.run import tag_files
+except ImportError as error:  # Dask, fsspec or pyarrow
+    raise ImportError(f"{error}: herdner.integrations.dask needs pip install 'herdner[dask]'") from error
+
+__all__ = ["ClusterError", "Manifest", "OutputError", "cluster_client", "tag_bag", "tag_files", "tag_frame"]

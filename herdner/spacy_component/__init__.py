@@ -1,9 +1,0 @@
-"""herdner in spaCy's pipelines: the components ``herdner`` and ``herdner_consistency``.
-
-spaCy finds them by itself: ``nlp.add_pipe("herdner")`` needs no import.
-"""
-
-from herdner.spacy_component.consistency import HerdnerConsistency, make_consistency
-from herdner.spacy_component.tagger import HerdnerTagger, make_tagger
-
-__all__ = ["HerdnerConsistency", "HerdnerTagger", "make_consistency", "make_tagger"]

@@ -1,0 +1,228 @@
+"""Graphs and tables of results in the format of the program of HGW19's authors, to lay ours beside theirs.
+
+A graph file is text, numbers apart by any white space: N and M; N biases B_i; then M times two variables, 0 to N - 1,
+and their coupling W_ij. Variables have the values -1 and +1: log p(x) = sum B_i x_i + sum W_ij x_i x_j + constant
+(HGW19 Sec. 2.1). Those of the paper are rings of 8 with parameters in [0, 1] (G1) and [-1, 1] (G2) and full graphs of 8
+in [0, 0.5] and [0, 0.1] (G3) and [-0.5, 0.5] (G4). A smaller one:
+
+    3 2
+    0.5
+    -0.1
+    0.25
+    0 1 0.3
+    1 2 -0.7
+
+A table of results has a line for each power of two of sweeps and six columns, apart by tabulators: D^all, D^z,
+D^herding, D^approx, D^cor, D^bin, each the mean over runs. The line that it calls 2^k is after 2^(k - 1) sweeps, as the
+program counts one sweep as 2^1 (its first line has D^cor 0, as one sample must have, and Gibbs agrees with ours so).
+
+For Fig. 9 (G3) a table is one number a line, line k after 2^(k - 1) sweeps: how far the mean of the last variable is
+from its expectation, its values taken as 0 and 1, the mean over 100 trials.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from pathlib import Path
+
+import numpy as np
+
+from herdner.base.arrays import Floats
+from herdner.base.seeds import Seed, generator
+from herdner.graph.builders import boltzmann
+from herdner.graph.graph import FactorGraph
+from herdner.graph.tables import Graph
+from herdner.inference.backends.gibbs import Gibbs
+from herdner.inference.gibbs.sharing import Sharing
+from herdner.studies.convergence.counts import count
+from herdner.studies.convergence.focus import conditional
+
+COLUMNS = ("all", "z", "herding", "approx", "cor", "bin")
+"""The parts of the error in the order of the authors' tables; names are those of `Errors`."""
+
+_LONGEST = 2**26  # characters of a file
+
+
+def read_boltzmann(path: str | Path) -> FactorGraph:
+    """The Boltzmann machine of a graph file in the authors' format.
+
+    ValueError, in one line that names the file and the line, where it ends early or goes on after its last pair, where
+    a number is none or not finite, where a pair names a variable twice or one that is not there, or comes twice.
+    """
+    words = _Words(Path(path))
+    n, m = words.whole("the number of variables"), words.whole("the number of pairs")
+    if not n:
+        words.fail("a graph needs at least one variable, not 0")
+    if 2 + n + 3 * m > len(words.found):  # also before anything that large is made
+        words.at = len(words.found)
+        words.fail(f"the file ends early: {n} variables and {m} pairs are {2 + n + 3 * m} numbers, not {words.at}")
+    biases = [words.number(f"the bias of variable {i}") for i in range(n)]
+    edges: list[tuple[int, int]] = []
+    couplings: list[float] = []
+    seen: set[tuple[int, int]] = set()
+    for _ in range(m):
+        i, j = (words.whole("a variable of a pair") for _ in range(2))
+        for named in (i, j):
+            if named >= n:
+                words.fail(f"the pair {i} {j} names variable {named}, but the variables are 0 to {n - 1}")
+        if i == j:
+            words.fail(f"the pair {i} {j} names variable {i} twice")
+        if (min(i, j), max(i, j)) in seen:
+            words.fail(f"the pair {i} {j} comes twice; give one coupling for it")
+        seen.add((min(i, j), max(i, j)))
+        edges.append((i, j))
+        couplings.append(words.number(f"the coupling of {i} and {j}"))
+    if words.at < len(words.found):
+        words.fail(f"{words.found[words.at][1][:20]!r} comes after the last of {m} pairs", ahead=True)
+    pairs = np.array(edges, np.int32).reshape(-1, 2)
+    return boltzmann(couplings, biases, (-1, 1), edges=pairs)
+
+
+class _Words:
+    """The words of a file, each with its line."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open(encoding="utf-8", errors="replace") as stream:
+            text = stream.read(_LONGEST + 1)
+        if len(text) > _LONGEST:
+            raise ValueError(f"{path}: a graph file of more than {_LONGEST} characters is none")
+        self.path, self.at = path, 0
+        self.found = [(line, word) for line, row in enumerate(text.split("\n"), 1) for word in row.split()]
+
+    def fail(self, why: str, ahead: bool = False) -> None:
+        place = self.at if ahead else max(self.at - 1, 0)
+        line = self.found[min(place, len(self.found) - 1)][0] if self.found else 1
+        raise ValueError(f"{self.path}, line {line}: {why}")
+
+    def _next(self, what: str) -> str:
+        if self.at >= len(self.found):
+            self.fail(f"the file ends where {what} should stand")
+        self.at += 1
+        return self.found[self.at - 1][1]
+
+    def whole(self, what: str) -> int:
+        word = self._next(what)
+        if not (word.isascii() and word.isdigit() and len(word) < 9):
+            self.fail(f"expected {what}, a whole number, not {word[:20]!r}")
+        return int(word)
+
+    def number(self, what: str) -> float:
+        word = self._next(what)
+        value = _number(word)
+        if not math.isfinite(value):
+            self.fail(f"expected {what}, a number, not {word[:20]!r}")
+        return value
+
+
+def _number(word: str) -> float:
+    """Not a number where the word is none; Python's own underscores are none here."""
+    try:
+        return math.nan if "_" in word else float(word)
+    except ValueError:
+        return math.nan
+
+
+def error_table(
+    graph: Graph, plan: Gibbs, lengths: Sequence[int], runs: int = 10, seed: Seed = None, *,
+    sharing: Sharing | None = None, spread: bool = False,
+) -> Floats:  # fmt: skip
+    """float64[lengths, 6]: `COLUMNS` after each of ``lengths`` sweeps, the mean over ``runs``; with ``spread`` their
+    standard deviations, [2, lengths, 6].
+
+    As the authors do: each run begins at a state drawn uniformly and at weights drawn uniformly, updates the variables
+    in their order, and counts the state right after the update of the last one. ``sharing`` as of `count`.
+    """
+    if runs < 1:
+        raise ValueError(f"runs must be at least 1, not {runs}")
+    rng = generator(seed)
+    columns, each = attrgetter(*COLUMNS), range(runs)
+    found = [[columns(e) for e in count(graph, plan, lengths, seed=rng, sharing=sharing).errors] for _ in each]
+    both = _mean_and_spread(np.array(found))
+    return both if spread else both[0]
+
+
+def _mean_and_spread(runs: Floats) -> Floats:
+    """[2, ..]: the mean of runs [N, ..], and their standard deviation, 0 of one run."""
+    return np.stack([runs.mean(axis=0), runs.std(axis=0, ddof=1) if len(runs) > 1 else np.zeros(runs.shape[1:])])
+
+
+def expectation_table(
+    graph: Graph, plan: Gibbs, lengths: Sequence[int], trials: int = 100, seed: Seed = None
+) -> Floats:
+    """float64[2, lengths, 2]: after each of the rising ``lengths`` of sweeps, how far the mean of the last variable is
+    from its expectation, by its labels 0 and 1 and by its conditionals (Rao-Blackwell): the mean over ``trials``, and
+    their standard deviation (HGW19 Fig. 9).
+
+    As the authors do, a trial goes on where the one before it ended, with its state and its weights: all are parts of
+    one run.
+
+    Raises:
+        ValueError: There are other than two labels, no trials, or something does not fit `count`.
+    """
+    if trials < 1:
+        raise ValueError(f"trials must be at least 1, not {trials}")
+    found = count(graph, plan, [k * lengths[-1] + n for k in range(trials) for n in lengths], seed=seed)
+    target = found.focus.target
+    if target.shape[1] != 2:
+        raise ValueError(f"the mean of a variable is for two labels, 0 and 1, not for {target.shape[1]}")
+    visits = found.visits.sum(axis=1).reshape(trials, len(lengths), *target.shape)
+    before = np.concatenate([np.zeros_like(visits[:1, -1:]), visits[:-1, -1:]])
+    shares = (visits - before) / np.reshape(lengths, (-1, 1, 1))
+    truth = target[:, 1].sum()
+    off = np.abs([shares[..., 1].sum(axis=-1) - truth, shares.sum(axis=-1) @ conditional(target)[:, 1] - truth])
+    return _mean_and_spread(np.moveaxis(off, 0, -1))
+
+
+def table_text(lengths: Sequence[int], table: Floats) -> str:
+    """A table as the authors write it: 512 sweeps are "2^10", then the columns with 15 digits, each before a tabulator.
+
+    Raises:
+        ValueError: Some numbers of sweeps are no powers of two.
+    """
+    lines: list[str] = []
+    for n, row in zip(lengths, table, strict=True):
+        if n < 1 or n & (n - 1):
+            raise ValueError(f"the authors' tables are of powers of two, not of {n} sweeps")
+        lines.append("\t".join([f"2^{n.bit_length()}", *(f"{value:.15f}" for value in row)]) + "\t\n")
+    return "".join(lines)
+
+
+def read_table(path: str | Path) -> tuple[list[int], Floats]:
+    """The sweeps and the columns [sweeps, 6] of a table of the authors' format; ValueError that names the line."""
+    lengths, rows = list[int](), list[list[float]]()
+    for at, line in _lines(path):
+        name, *words = line.split()
+        power, values = re.fullmatch(r"2\^([1-9]|[1-5][0-9]|6[0-3])", name), [_number(word) for word in words]
+        if power is None or not all(0 <= value < math.inf for value in values):
+            raise ValueError(f"{path}, line {at}: expected 2^k and six numbers of at least 0, not {line[:40]!r}")
+        if len(values) != len(COLUMNS):
+            raise ValueError(f"{path}, line {at}: expected six numbers after {name}, not {len(values)}")
+        lengths.append(2 ** (int(power[1]) - 1))
+        rows.append(values)
+    return lengths, np.array(rows)
+
+
+def read_expectations(path: str | Path) -> tuple[list[int], Floats]:
+    """The sweeps and the errors of a table of one number a line (Fig. 9); ValueError that names the line."""
+    found: list[float] = []
+    for at, line in _lines(path):
+        found.append(_number(line))
+        if not 0 <= found[-1] < math.inf or len(found) > 62:
+            wanted = "expected one number of at least 0, on at most 62 lines"
+            raise ValueError(f"{path}, line {at}: {wanted}, not {line[:40]!r}")
+    return [2**k for k in range(len(found))], np.array(found)
+
+
+def _lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """The lines of a table that hold something, each with its number; ValueError where none does."""
+    empty = True
+    with Path(path).open(encoding="utf-8", errors="replace") as stream:
+        for at, line in enumerate(stream, 1):
+            if line.strip():
+                empty = False
+                yield at, line.strip()
+    if empty:
+        raise ValueError(f"{path}: an empty table of results")

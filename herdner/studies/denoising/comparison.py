@@ -1,0 +1,107 @@
+"""One picture of several denoisers side by side: what each made of the noise, and where it errs."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.base.arrays import Int32s
+from herdner.inference.backend import Backend
+from herdner.inference.record import Record
+from herdner.inference.registry import make_backend
+from herdner.studies.denoising.model import Denoised, denoise
+from herdner.studies.denoising.noise import Noise
+from herdner.studies.denoising.pictures import Observation, Picture, image_of
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+_SIDE, _MARGIN, _TEXT = 256, 8, 30
+_WRONG = (220, 30, 30)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tile:
+    """One denoiser's picture: what it is called, the labels it found, the pixels that are marked."""
+
+    title: str
+    labels: Int32s
+    marked: NDArray[np.bool_]
+
+
+def methods(n_sweeps: int) -> dict[str, tuple[Backend, str]]:
+    """The denoisers that are compared, each with its estimate: those of HG16 Table 2 and HGW19 Fig. 11, and ICM."""
+    record = Record(best=False)
+    herded = {"HG": "blanket", "HG-shared": "neighbour-sum", "HG-1bin": "bins(1)"}
+    return {
+        "Gibbs": (make_backend("gibbs", n_sweeps=n_sweeps, record=record), "mean"),
+        **{
+            name: (make_backend("herded-gibbs", n_sweeps=n_sweeps, sharing=sharing, record=record), "mean")
+            for name, sharing in herded.items()
+        },
+        "QMC Gibbs": (make_backend("qmc-gibbs", n_sweeps=n_sweeps, record=record), "mean"),
+        "mean field": (make_backend("mean-field", n_sweeps=n_sweeps, trace=False), "mean"),
+        "ICM": (make_backend("icm"), "map"),
+    }
+
+
+def compared(
+    seen: Observation, noise: Noise, coupling: float, n_sweeps: int, truth: Int32s | None, seed: int
+) -> list[Tile]:
+    """Every method on one observation. Marked are errors against ``truth`` or, without it, the pixels it changed."""
+    first = noise.most_likely(seen.y)
+    against = first if truth is None else truth
+    word = "changed" if truth is None else "wrong"
+    tiles = [
+        Tile(
+            f"as observed\n{_share(first != against)} wrong" if truth is not None else "as observed",
+            first,
+            first != against,
+        )
+    ]
+    for title, (backend, estimate) in methods(n_sweeps).items():
+        try:
+            found: Denoised = denoise(seen.y, noise, coupling, backend, estimate, seed)  # type: ignore[arg-type]
+        except ValueError as error:  # weights of many labels that do not fit the memory
+            logging.getLogger(__name__).warning("%s is left out of the comparison: %s", title, error)
+            continue
+        marked = found.labels != against
+        tiles.append(Tile(f"{title}, {found.result.seconds:.2g} s\n{_share(marked)} {word}", found.labels, marked))
+    return tiles
+
+
+def comparison_image(seen: Observation, noise: Noise, tiles: list[Tile]) -> Image.Image:
+    """The noisy picture, then each method above the map of its marked pixels; large pictures are made smaller."""
+    from PIL import Image, ImageDraw
+
+    rows, columns = seen.y.shape
+    scale = _SIDE / max(rows, columns)
+    size = max(1, round(columns * scale)), max(1, round(rows * scale))
+    noisy = Picture((seen.y + 1) / 2) if seen.looks is None else seen.picture(seen.y, noise)
+    width, height = _SIDE + _MARGIN, size[1] + _TEXT
+    sheet = Image.new("RGB", (_MARGIN + width * (len(tiles) + 1), _MARGIN + height + size[1]), "white")
+    draw = ImageDraw.Draw(sheet)
+    shown = [("noisy", image_of(noisy), None)]
+    shown += [(tile.title, image_of(seen.picture(tile.labels, noise)), tile.marked) for tile in tiles]
+    for k, (title, image, marked) in enumerate(shown):
+        at = _MARGIN + k * width
+        draw.multiline_text((at, 2), title, fill="black", spacing=1)
+        sheet.paste(image.convert("RGB").resize(size, Image.Resampling.NEAREST), (at, _TEXT))
+        if marked is not None:
+            sheet.paste(_map(marked).resize(size, Image.Resampling.NEAREST), (at, _TEXT + size[1] + _MARGIN // 2))
+    return sheet
+
+
+def _map(marked: NDArray[np.bool_]) -> Image.Image:
+    from PIL import Image
+
+    colours = np.array([(235, 235, 235), _WRONG], np.uint8)
+    return Image.fromarray(colours[marked.astype(np.int64)])
+
+
+def _share(marked: NDArray[np.bool_]) -> str:
+    return f"{100 * marked.mean():.2f}%"

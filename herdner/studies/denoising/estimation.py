@@ -1,0 +1,98 @@
+"""Coupling and noise from the noisy picture alone: EM with samples of herded Gibbs, and pseudo-likelihood."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdner.base.seeds import Seed, generator
+from herdner.inference.backends.gibbs import circular_dhg
+from herdner.inference.record import Record
+from herdner.studies.denoising.model import checked, posterior
+from herdner.studies.denoising.noise import Noise
+
+MOST_COUPLING = 1.0
+_PIXELS = 2**17  # that pseudo-likelihood looks at
+_SIDE = 512  # of the part of a picture that parameters are estimated on
+_FIRST, _ROUNDS, _SWEEPS, _BURN_IN = 0.8, 10, 20, 10
+
+
+def pseudo_likelihood_coupling(labels: ArrayLike, n_labels: int, most: float = MOST_COUPLING) -> float:
+    """The coupling of `posterior` that makes each label most probable given its neighbours (Besag 1975).
+
+    ``labels`` int[rows, columns], without noise; in [-most, most]. Newton's method on at most 2^17 pixels.
+    """
+    x = np.asarray(labels)
+    counts = _neighbour_counts(x, n_labels)
+    step = max(1, len(counts) // _PIXELS)
+    distinct, times = np.unique(
+        np.column_stack([counts, x.ravel()])[::step].astype(np.int32), axis=0, return_counts=True
+    )
+    counts, own = distinct[:, :-1].astype(np.float64), distinct[:, -1]
+    mine = counts[np.arange(len(own)), own]
+    coupling = 0.0
+    for _ in range(50):
+        weights = np.exp(2 * coupling * (counts - counts.max(axis=1, keepdims=True) * (coupling > 0)))
+        weights /= weights.sum(axis=1, keepdims=True)
+        expected = (weights * counts).sum(axis=1)
+        slope = 2 * (times * (mine - expected)).sum()
+        curve = 4 * (times * ((weights * counts**2).sum(axis=1) - expected**2)).sum()
+        if curve < 1e-9 * times.sum():
+            return float(np.clip(np.sign(slope) * most if slope else coupling, -most, most))
+        moved = float(np.clip(coupling + np.clip(slope / curve, -0.5, 0.5), -most, most))
+        if abs(moved - coupling) < 1e-6:
+            break
+        coupling = moved
+    return coupling
+
+
+def estimate_parameters(
+    observed: ArrayLike,
+    noise: Noise,
+    coupling: float | None = None,
+    *,
+    refit_noise: bool = True,
+    refit_levels: bool = False,
+    seed: Seed = None,
+) -> tuple[Noise, float]:
+    """The noise and the coupling of a picture, from the first guess ``noise``; what is given is kept.
+
+    Monte Carlo EM on the middle of the picture (512 x 512 pixels at most): a few sweeps of herded Gibbs give the
+    marginals, from which the noise is fitted anew, and a sample, from whose pseudo-likelihood the coupling is. It is
+    held below 1, as smooth pictures would let it grow without bound and samplers then hardly move.
+    """
+    y, rng = _middle(checked(observed, noise)), generator(seed)
+    state = noise.most_likely(y)
+    known, current = coupling is not None, _FIRST if coupling is None else coupling
+    sampler = circular_dhg(_SWEEPS, _BURN_IN, n_bins=1, record=Record(best=False))
+    tail: list[tuple[Noise, float]] = []
+    for _ in range(_ROUNDS):
+        result = sampler.infer(posterior(y, noise, current), rng, start=state.ravel())
+        assert result.marginals is not None
+        state = result.state.reshape(y.shape)
+        if refit_noise:
+            noise = noise.refitted(y.ravel(), result.marginals, refit_levels)
+        if not known:
+            current = max(0.0, pseudo_likelihood_coupling(state, noise.n_labels))
+        tail.append((noise, current))
+        if known and not refit_noise:
+            break
+    if known:
+        return noise, current
+    return noise, float(np.mean([value for _, value in tail[-4:]]))
+
+
+def _middle(y: NDArray[Any]) -> NDArray[Any]:
+    rows, columns = (slice(max(0, (n - _SIDE) // 2), max(0, (n - _SIDE) // 2) + _SIDE) for n in y.shape)
+    return np.ascontiguousarray(y[rows, columns])
+
+
+def _neighbour_counts(x: NDArray[Any], n_labels: int) -> NDArray[np.uint8]:
+    """[V, K]: how many of the up to four neighbours of each pixel have each label."""
+    padded = np.full((x.shape[0] + 2, x.shape[1] + 2), -1, np.int32)
+    padded[1:-1, 1:-1] = x
+    sides = (padded[:-2, 1:-1], padded[2:, 1:-1], padded[1:-1, :-2], padded[1:-1, 2:])
+    counts = [sum((side == k).astype(np.uint8) for side in sides) for k in range(n_labels)]
+    return np.stack(counts, axis=-1).reshape(-1, n_labels)

@@ -1,0 +1,186 @@
+"""Markov chains for comparison and for "true samples": SGLD (Welling and Teh 2011) and HMC (Neal 2011)."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdner.base.arrays import Floats
+from herdner.base.checks import whole
+from herdner.base.seeds import Seed, generator
+from herdner.graph import DensityGraph
+from herdner.studies.fwss.common import Batches, continued, first_points
+from herdner.studies.fwss.optimisers import check_finite
+from herdner.studies.fwss.points import Points
+from herdner.studies.fwss.targets import Target, as_target
+
+_WANTED, _SHRINK, _DELAY, _FORGET = 0.8, 0.05, 10.0, 0.75  # dual averaging as in Hoffman and Gelman 2014
+
+
+def sgld(
+    target: Target,
+    n_samples: int,
+    *,
+    step_size: float = 1e-3,
+    decay: float = 0.0,
+    burn_in: int = 0,
+    thin: int = 1,
+    n_chains: int = 1,
+    init: Literal["prior"] | ArrayLike = "prior",
+    batch_size: int | None = None,
+    start: Points | None = None,
+    seed: Seed = None,
+) -> Points:
+    """Stochastic gradient Langevin dynamics: x += e_t / 2 grad + N(0, e_t), e_t = step_size (1 + t)^-decay.
+
+    ``n_chains`` chains side by side; every ``thin``-th state of each is kept after ``burn_in`` steps, chain by chain in
+    turn. Samples of ``start`` count, and its last ``n_chains`` go on, with t where it was. history: step_size and t.
+    """
+    chosen, rng = as_target(target), generator(seed)
+    n, chains, every = whole(n_samples, "n_samples"), whole(n_chains, "n_chains"), whole(thin, "thin")
+    if not (np.isfinite(step_size) and step_size > 0 and decay >= 0):
+        raise ValueError(f"step_size must be above 0 and decay at least 0, not {step_size} and {decay}")
+    before = continued(start, chosen, n, "n_samples")
+    x, went_on = _states(chosen, before, chains, init, rng)
+    batches, kept, t = Batches(chosen.density, batch_size, rng), [before.x], int(before.history.get("t", [0])[-1])
+    n_steps = (0 if went_on else whole(burn_in, "burn_in", 0)) + every * -(-(n - len(before)) // chains)
+    first = 0 if went_on else burn_in
+    began = time.perf_counter()
+    with np.errstate(over="ignore", invalid="ignore"):
+        for step in range(n_steps):
+            size = step_size * (1 + t) ** -decay
+            x = x + size / 2 * batches.grad(x) + np.sqrt(size) * rng.normal(size=x.shape)
+            t += 1
+            check_finite(x, "sgld", step)
+            if step >= first and (step - first) % every == every - 1:
+                kept.append(x)
+    samples = np.concatenate(kept)[:n]
+    history = {"step_size": np.array([step_size]), "t": np.array([t])}
+    seconds = before.seconds + time.perf_counter() - began
+    return Points(samples, np.full(n, 1 / n), None, history, before.n_gradients + batches.n_gradients, seconds)
+
+
+def hmc(
+    target: Target,
+    n_samples: int,
+    *,
+    n_leapfrog: int = 20,
+    step_size: float | None = None,
+    n_warmup: int = 500,
+    thin: int = 1,
+    n_chains: int = 4,
+    init: Literal["prior"] | ArrayLike = "prior",
+    start: Points | None = None,
+    seed: Seed = None,
+) -> Points:
+    """Hamiltonian Monte Carlo with ``n_leapfrog`` steps, jittered by a fifth; ``n_chains`` chains side by side.
+
+    During ``n_warmup`` iterations the step size is fitted to an acceptance of 0.8 (dual averaging), unless it is given,
+    and, after the first half, the scales of the variables are those of the states so far. Every ``thin``-th state of
+    each chain is kept. Samples of ``start`` count, its last ``n_chains`` go on, and nothing is fitted again.
+    history: step_size, scale [d], acceptance (of each chain, after the warm-up).
+    """
+    chosen, rng = as_target(target), generator(seed)
+    n, chains, every = whole(n_samples, "n_samples"), whole(n_chains, "n_chains"), whole(thin, "thin")
+    whole(n_leapfrog, "n_leapfrog")
+    if step_size is not None and not (np.isfinite(step_size) and step_size > 0):
+        raise ValueError(f"step_size must be a number above 0, not {step_size}")
+    before = continued(start, chosen, n, "n_samples")
+    x, went_on = _states(chosen, before, chains, init, rng)
+    began = time.perf_counter()
+    dynamics = _Dynamics(chosen.density, x, n_leapfrog, rng)
+    if went_on and "step_size" in before.history:
+        dynamics.size, dynamics.scale = float(before.history["step_size"][0]), before.history["scale"]
+    else:
+        dynamics.warm_up(whole(n_warmup, "n_warmup", 0), step_size)
+    kept, accepted = [before.x], np.zeros(chains)
+    n_iterations = every * -(-(n - len(before)) // chains)
+    for iteration in range(n_iterations):
+        accepted += dynamics.step()
+        if iteration % every == every - 1:
+            kept.append(dynamics.x)
+    samples = np.concatenate(kept)[:n]
+    history = {
+        "step_size": np.array([dynamics.size]), "scale": dynamics.scale,
+        "acceptance": accepted / max(1, n_iterations),
+    }  # fmt: skip
+    seconds = before.seconds + time.perf_counter() - began
+    return Points(samples, np.full(n, 1 / n), None, history, before.n_gradients + dynamics.n_gradients, seconds)
+
+
+class _Dynamics:
+    """The states x [C, d] of the chains, the step size and the scales [d] of the variables."""
+
+    def __init__(self, density: DensityGraph, x: Floats, n_leapfrog: int, rng: np.random.Generator) -> None:
+        self._density, self._n_leapfrog, self._rng = density, n_leapfrog, rng
+        self.x, self.size, self.scale, self.n_gradients = x, 0.1, np.ones(x.shape[1]), 0
+        self._values, self._slopes = density.log_density(x), self._grad(x)
+
+    def step(self) -> Floats:
+        """One trajectory and decision; [C]: the probabilities of acceptance."""
+        momentum = self._rng.normal(size=self.x.shape)
+        n = max(1, round(self._n_leapfrog * self._rng.uniform(0.8, 1.2)))
+        x, slopes, p, size = self.x, self._slopes, momentum, self.size * self.scale
+        with np.errstate(all="ignore"):
+            for _ in range(n):
+                p = p + size / 2 * slopes
+                x = x + size * p
+                slopes = self._grad(x)
+                p = p + size / 2 * slopes
+            finite = np.isfinite(x).all(axis=1) & np.isfinite(slopes).all(axis=1)
+            values = np.full(len(x), -np.inf)
+            values[finite] = self._density.log_density(x[finite])
+            gain = values - self._values + ((momentum**2).sum(axis=1) - (p**2).sum(axis=1)) / 2
+            chance = np.where(finite & ~np.isnan(gain), np.exp(np.minimum(gain, 0)), 0.0)
+        taken = self._rng.uniform(size=len(x)) < chance
+        self.x = np.where(taken[:, None], x, self.x)
+        self._values = np.where(taken, values, self._values)
+        self._slopes = np.where(taken[:, None], slopes, self._slopes)
+        return chance
+
+    def warm_up(self, n: int, step_size: float | None) -> None:
+        """Fits the step size twice: for equal scales, then for those of the second quarter's states."""
+        if step_size is not None:
+            self.size = step_size
+        seen: list[Floats] = []
+        for half in (n // 2, n - n // 2):
+            middle, mean, smoothed = np.log(10 * self.size), 0.0, np.log(self.size)
+            for t in range(1, half + 1):
+                chance = float(self.step().mean())
+                seen.append(self.x)
+                if step_size is None:
+                    mean += (_WANTED - chance - mean) / (t + _DELAY)
+                    log_size = middle - np.sqrt(t) / _SHRINK * mean
+                    smoothed += t**-_FORGET * (log_size - smoothed)
+                    self.size = float(np.exp(np.clip(log_size, -30, 10)))
+            if half and step_size is None:
+                self.size = float(np.exp(np.clip(smoothed, -30, 10)))
+            if half and half == n // 2 and len(seen) == half:
+                spread = np.concatenate(seen[half // 2 :]).std(axis=0)
+                scale = np.where(spread > 0, spread, 1.0)
+                factor = float(np.exp(np.log(scale).mean()))
+                if step_size is None:
+                    self.size /= factor
+                self.scale = scale if step_size is None else scale / factor
+
+    def _grad(self, x: Floats) -> Floats:
+        self.n_gradients += len(x)
+        return self._density.grad(x)
+
+
+def _states(
+    target: Target, before: Points, n: int, init: Literal["prior"] | ArrayLike, rng: np.random.Generator
+) -> tuple[Floats, bool]:
+    """[n, d]: where the chains begin, and whether they go on from samples."""
+    if len(before):
+        if len(before) < n:
+            raise ValueError(f"start must hold a last state for each of the {n} chains, not {len(before)} samples")
+        # Samples lie chain by chain in turn, so that the chain of each is its place modulo n.
+        last = np.arange(len(before) - n, len(before))
+        return before.x[last[np.argsort(last % n)]], True
+    if not isinstance(init, str) and np.shape(init)[:1] != (n,):
+        raise ValueError(f"init must hold a point for each of the {n} chains, not have shape {np.shape(init)}")
+    return first_points(init, target, n, rng), False

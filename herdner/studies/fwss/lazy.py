@@ -1,0 +1,141 @@
+"""Lazy Frank-Wolfe Stein sampling (FWSS18 Alg. 9 and 10): points of a cache are taken while they are good enough."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdner.base.arrays import Floats
+from herdner.base.seeds import Seed
+from herdner.studies.fwss.common import chosen_bandwidth, chosen_mean, given_points
+from herdner.studies.fwss.growing import Growing, Recipe, approximate_lmo
+from herdner.studies.fwss.kernels import KernelMean, SampleMean, rbf
+from herdner.studies.fwss.points import Points
+from herdner.studies.fwss.quadrature import stein_weights
+from herdner.studies.fwss.sample import field_norms
+from herdner.studies.fwss.steps import FullyCorrective, LineSearch
+from herdner.studies.fwss.targets import Target, as_target
+
+_CALLS_FOR_EACH = 50
+_SMALLEST_PHI = 1e-14
+
+
+def lazy_fwss(
+    target: Target,
+    n_particles: int,
+    *,
+    cache: Points | ArrayLike,
+    accuracy: float = 2.0,
+    start: Points | None = None,
+    seed: Seed = None,
+    **options: Any,
+) -> Points:
+    """Lazy FWSS: a point of ``cache`` [M, d] whose duality gap is at least Phi / ``accuracy`` is taken as it is.
+
+    Where there is none, the cached LMO (Alg. 7) moves one; where that is not good enough either, Phi is halved. The gap
+    (eq. 31; Alg. 9 prints its sign the other way round) needs mu_p, which the authors could not estimate (App. J): here
+    it is ``kernel_mean``, the target's own, or that of the cache with the weights of least KSD. The bandwidth is chosen
+    once, for the cache. ``options`` are those of `fwss`; any step but "constant".
+
+    Fewer particles are returned where no point improves any more: a cache, as an estimate of mu_p, can be used up.
+    history: that of `fwss` and phi, the Phi that each particle was taken by (of those of ``start`` and of the first
+    one not a number), of which `MarginalPolytope.lazy_bound` speaks.
+    """
+    chosen = as_target(target)
+    points = given_points(cache, chosen, "cache")
+    scores = chosen.density.grad(points)
+    options.setdefault("n_steps", 10)
+    plan = Recipe(**options)
+    if plan.step == "constant":
+        raise ValueError("lazy_fwss takes any step but 'constant': gaps say nothing of equal weights")
+    if not accuracy >= 1:
+        raise ValueError(f"accuracy must be a number of at least 1, not {accuracy}")
+    bandwidth = float(chosen_bandwidth(plan.bandwidth, points, scores))
+    mean = chosen_mean(plan.kernel_mean, chosen)
+    if mean is None:
+        mean = SampleMean(points, stein_weights(points, scores, bandwidth))
+    plan = replace(plan, bandwidth=bandwidth, kernel_mean=mean)
+    run = Growing(chosen, plan, start, n_particles, seed)
+    run.batches.n_gradients += len(points)
+    return _Lazy(run, points, scores, accuracy).grow(n_particles)
+
+
+class _Lazy:
+    """The candidates, with mu_p at them, and which particles they have become."""
+
+    def __init__(self, run: Growing, points: Floats, scores: Floats, accuracy: float) -> None:
+        assert run.mean is not None
+        assert isinstance(run.rule, LineSearch | FullyCorrective)
+        self.rule = run.rule
+        self.run, self.points, self.scores, self.accuracy = run, points, scores, accuracy
+        self.mean: KernelMean = run.mean
+        self.z = self.mean.at(points, run.bandwidth)
+        self.k = np.empty((len(points), 0))
+        same = (points[:, None] == run.x).all(axis=2) if run.n else np.zeros((len(points), 0), bool)
+        self.particle = np.where(same.any(axis=1), same.argmax(axis=1) if run.n else 0, -1)
+        self.phis = [np.nan] * run.n
+
+    def gaps(self, k: Floats, z: Floats) -> Floats:
+        """[M]: <mu - mu_p, mu - k(x, .)> for points whose kernel with the particles is k [M, n], with mu_p there."""
+        w, embedding = self.run.weights, self.rule.embedding
+        own = embedding.system.matrix @ w - embedding.at_particles()[0]
+        return float(w @ own) - k @ w + z
+
+    def candidate_gaps(self) -> Floats:
+        """[M]: those of the candidates; their kernel with the particles grows a column with each."""
+        k, run = self.k, self.run
+        if k.shape[1] < run.n:
+            k = np.hstack([k, rbf(self.points[: len(k)], run.x[k.shape[1] :], run.bandwidth)])
+        if len(k) < len(self.points):
+            k = np.vstack([k, rbf(self.points[len(k) :], run.x, run.bandwidth)])
+        self.k = k
+        return self.gaps(k, self.z)
+
+    def grow(self, n: int) -> Points:
+        run = self.run
+        if not run.n:
+            self.take(int(np.argmin((self.scores**2).sum(axis=1))))
+            self.phis.append(np.nan)
+        phi = float(self.candidate_gaps().max()) / 2
+        for _ in range(_CALLS_FOR_EACH * n):
+            if run.n == n or not phi > _SMALLEST_PHI:
+                break
+            gaps = self.candidate_gaps()
+            best = int(np.argmax(gaps))
+            if gaps[best] >= phi / self.accuracy:
+                self.take(best)
+            elif not self.improve(phi):
+                phi /= 2
+            self.phis += [phi] * (run.n - len(self.phis))
+        points = run.points()
+        return replace(points, history={**points.history, "phi": np.array(self.phis)})
+
+    def take(self, candidate: int) -> None:
+        """A step towards a candidate, which may be a particle already."""
+        run = self.run
+        if self.particle[candidate] >= 0:
+            run.weights = run.rule.towards(int(self.particle[candidate]))
+            return
+        run.keep(self.points[candidate : candidate + 1])
+        self.particle[candidate] = run.n - 1
+
+    def improve(self, phi: float) -> bool:
+        """The cached LMO: moves the candidate where the field is least; False where that is not enough."""
+        run = self.run
+        free = np.flatnonzero(self.particle < 0)
+        if len(free):
+            x = self.points[free[np.argmin(field_norms(run, self.points[free], self.scores[free]))]][None]
+        else:
+            x = run.starting_points(1)
+        x = approximate_lmo(run, x, int(run.rng.integers(1 << 63)))
+        z = self.mean.at(x, run.bandwidth)
+        if not self.gaps(rbf(x, run.x, run.bandwidth), z)[0] >= phi / self.accuracy:
+            return False
+        run.keep(x)
+        self.points, self.z = np.concatenate([self.points, x]), np.append(self.z, z)
+        self.scores = np.concatenate([self.scores, run.scores[-1:]])
+        self.particle = np.append(self.particle, run.n - 1)
+        return True

@@ -1,0 +1,212 @@
+"""Bayesian logistic regression and one-hidden-layer Bayesian neural regression (FWSS18 Sec. 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, log_expit, logsumexp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+
+from herdner.base.arrays import Floats, Int64s
+from herdner.base.checks import whole
+from herdner.graph import DensityFactors, FactorGraph, Reals
+from herdner.studies.fwss.targets import GammaOfExp, Target, checked_data, grad_scaled_normal, log_scaled_normal
+
+Terms = Int64s | None
+_NUMBERS = 2**18  # in one piece of hidden units: what a cache holds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogisticRegression:
+    """p(y = 1 | x) = sigmoid(w . x + b); w, b ~ N(0, 1 / alpha), alpha ~ Gamma(shape, rate).
+
+    ``inputs`` [N, D]; ``outputs`` [N], 0 or 1. The D + 2 variables are w, b and log alpha.
+    """
+
+    inputs: Floats
+    outputs: Floats
+    shape: float = 1.0
+    rate: float = 0.01
+
+    def __post_init__(self) -> None:
+        x, y = checked_data(self.inputs, self.outputs)
+        if not np.isin(y, (0, 1)).all():
+            raise ValueError("outputs of a logistic regression must be 0 or 1")
+        object.__setattr__(self, "inputs", np.column_stack([x, np.ones(len(x))]))
+        object.__setattr__(self, "outputs", 2 * y - 1)
+
+    @property
+    def target(self) -> Target:
+        """The posterior; its data can be taken in mini-batches."""
+        n = self.inputs.shape[1]
+        gamma = GammaOfExp(self.shape, self.rate)
+        factors = [
+            DensityFactors(np.arange(n + 1, dtype=np.int32)[None], log_scaled_normal, grad_scaled_normal),
+            DensityFactors([[n]], gamma.log_density, gamma.grad),  # type: ignore[arg-type]
+            DensityFactors(np.arange(n, dtype=np.int32)[None], self._log_likelihood, self._grad, len(self.inputs)),
+        ]
+        return Target(FactorGraph(Reals(n + 1), factors), self.draw_prior)
+
+    def draw_prior(self, rng: np.random.Generator, size: int) -> Floats:
+        """[size, D + 2]: from the prior."""
+        alpha = rng.gamma(self.shape, 1 / self.rate, size)
+        weights = rng.normal(size=(size, self.inputs.shape[1])) / np.sqrt(alpha)[:, None]
+        return np.column_stack([weights, np.log(alpha)])
+
+    def predict(self, x: Floats, weights: Floats, inputs: ArrayLike) -> Floats:
+        """[M]: the probability of y = 1 at inputs [M, D], averaged over points [P, D + 2] with weights [P]."""
+        new = np.column_stack([np.asarray(inputs, float), np.ones(len(np.asarray(inputs)))])
+        return np.clip(weights @ expit(x[:, :-1] @ new.T) / weights.sum(), 0, 1)
+
+    def _margins(self, w: Floats, terms: Terms) -> tuple[Floats, Floats, Floats]:
+        inputs, signs = (self.inputs, self.outputs) if terms is None else (self.inputs[terms], self.outputs[terms])
+        return inputs, signs, (w @ inputs.T) * signs
+
+    def _log_likelihood(self, w: Floats, terms: Terms) -> Floats:
+        return log_expit(self._margins(w, terms)[2]).sum(axis=1)
+
+    def _grad(self, w: Floats, terms: Terms) -> Floats:
+        inputs, signs, margins = self._margins(w, terms)
+        return (expit(-margins) * signs) @ inputs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NeuralRegression:
+    """y ~ N(f(x), 1 / gamma), f one hidden layer of ReLUs; its weights ~ N(0, 1 / lambda); gamma and lambda ~ Gamma.
+
+    ``inputs`` [N, D] and ``outputs`` [N] in their own units: inside, both are scaled to mean 0 and variance 1.
+    The variables are D x H weights, H offsets, H weights, one offset, log gamma and log lambda: (D + 2) H + 3 of them,
+    as FWSS18 counts (953 for 17 inputs and 50 units).
+    """
+
+    inputs: Floats
+    outputs: Floats
+    units: int = 50
+    shape: float = 1.0
+    rate: float = 0.1
+    scaling: tuple[Floats, Floats, float, float] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        x, y = checked_data(self.inputs, self.outputs)
+        whole(self.units, "units")
+        # A column that never changes tells nothing; it becomes 0.
+        spread, width = x.std(axis=0), float(y.std()) or 1.0
+        spread = np.where(spread > 1e-12 * np.abs(x).max(axis=0), spread, np.inf)
+        object.__setattr__(self, "scaling", (x.mean(axis=0), spread, float(y.mean()), width))
+        object.__setattr__(self, "inputs", self._scaled(x))
+        object.__setattr__(self, "outputs", (y - y.mean()) / width)
+
+    @property
+    def n_weights(self) -> int:
+        """All but the two precisions."""
+        return (self.inputs.shape[1] + 2) * self.units + 1
+
+    @property
+    def target(self) -> Target:
+        """The posterior; its data can be taken in mini-batches."""
+        n = self.n_weights
+        gamma = GammaOfExp(self.shape, self.rate)
+        weights_and_lambda = np.append(np.arange(n), n + 1).astype(np.int32)
+        factors = [
+            DensityFactors(weights_and_lambda[None], log_scaled_normal, grad_scaled_normal),
+            DensityFactors([[n], [n + 1]], gamma.log_density, gamma.grad),  # type: ignore[arg-type]
+            DensityFactors(np.arange(n + 1, dtype=np.int32)[None], self._log_likelihood, self._grad, len(self.inputs)),
+        ]
+        return Target(FactorGraph(Reals(n + 2), factors), self.draw_start)
+
+    def draw_start(self, rng: np.random.Generator, size: int) -> Floats:
+        """[size, d]: the usual starting weights of a network, N(0, 1 / (inputs + 1)), offsets 0, and lambda from its
+        prior; gamma fits the residuals of these weights (as the authors of SVGD start).
+        """
+        inputs, units = self.inputs.shape[1], self.units
+        x = np.zeros((size, self.n_weights + 2))
+        x[:, : inputs * units] = rng.normal(size=(size, inputs * units)) / np.sqrt(inputs + 1)
+        x[:, -units - 3 : -3] = rng.normal(size=(size, units)) / np.sqrt(units + 1)
+        x[:, -1] = np.log(rng.gamma(self.shape, 1 / self.rate, size))
+        some = rng.choice(len(self.inputs), min(len(self.inputs), 1000), replace=False)
+        x[:, -2] = -np.log(((self.outputs[some] - self._forward(x, self.inputs[some])[0]) ** 2).mean(axis=1))
+        return x
+
+    def with_noise_fitted(self, x: Floats, inputs: ArrayLike, outputs: ArrayLike) -> Floats:
+        """The points [P, d], gamma set to what fits the residuals at held-out data [M, D] and [M] best, one by one
+        where that makes the held-out likelihood larger (the last step of the authors' program for SVGD).
+        """
+        _, _, middle, width = self.scaling
+        wanted = (np.asarray(outputs, float) - middle) / width
+        squares = ((wanted - self._forward(x, self._scaled(np.asarray(inputs, float)))[0]) ** 2).mean(axis=1)
+        fitted = -np.log(squares)
+        now = x[:, -2] - np.exp(x[:, -2]) * squares
+        out = x.copy()
+        out[:, -2] = np.where(fitted - 1 > now, fitted, x[:, -2])
+        return out
+
+    def predict(self, x: Floats, inputs: ArrayLike) -> tuple[Floats, Floats]:
+        """Means [P, M] and standard deviations [P] of y at inputs [M, D], in the units of y, for each point [P, d]."""
+        _, _, middle, width = self.scaling
+        means = self._forward(x, self._scaled(np.asarray(inputs, float)))[0]
+        return middle + width * means, width * np.exp(-x[:, -2] / 2)
+
+    def score(self, x: Floats, weights: Floats, inputs: ArrayLike, outputs: ArrayLike) -> tuple[float, float]:
+        """(RMSE of the mean prediction, mean log-likelihood of the mixture) at data [M, D] and [M], in units of y.
+
+        The weights [P] must not be negative.
+        """
+        shares, wanted = weights / weights.sum(), np.asarray(outputs, float)
+        means, deviations = self.predict(x, inputs)
+        used = shares > 0
+        z = (wanted - means[used]) / deviations[used, None]
+        logs = -0.5 * z * z - np.log(deviations[used, None] * np.sqrt(2 * np.pi))
+        likelihood = cast(Floats, logsumexp(logs, axis=0, b=shares[used, None]))
+        return float(np.sqrt(((wanted - shares @ means) ** 2).mean())), float(np.mean(likelihood))
+
+    def _scaled(self, inputs: Floats) -> Floats:
+        middle, spread, _, _ = self.scaling
+        return (inputs - middle) / spread
+
+    def _parts(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """First-layer weights [D, P * H] and offsets [P, H]; second-layer weights [P, H] and offsets [P, 1]."""
+        inputs, units = self.inputs.shape[1], self.units
+        first = x[:, : inputs * units].reshape(len(x), inputs, units)
+        at = inputs * units
+        columns = first[0] if len(x) == 1 else np.moveaxis(first, 0, 1).reshape(inputs, -1)
+        return columns, x[:, at : at + units], x[:, at + units : at + 2 * units], x[:, at + 2 * units, None]
+
+    def _forward(self, x: Floats, inputs: Floats) -> tuple[Floats, Floats]:
+        """The predictions [P, M] and the hidden units [P, M, H]."""
+        first, offsets, second, offset = self._parts(x)
+        hidden = np.moveaxis((inputs @ first).reshape(len(inputs), len(x), -1), 1, 0) + offsets[:, None]
+        np.maximum(hidden, 0, out=hidden)
+        return (hidden @ second[:, :, None])[..., 0] + offset, hidden
+
+    def _pieces(self, n_points: int, terms: Terms):
+        """Inputs and outputs of all terms, or of these, in pieces that fit in memory."""
+        inputs, outputs = (self.inputs, self.outputs) if terms is None else (self.inputs[terms], self.outputs[terms])
+        step = max(1, _NUMBERS // (n_points * self.units))
+        for i in range(0, len(inputs), step):
+            yield inputs[i : i + step], outputs[i : i + step]
+
+    def _log_likelihood(self, x: Floats, terms: Terms) -> Floats:
+        total = np.zeros(len(x))
+        for inputs, outputs in self._pieces(len(x), terms):
+            squares = ((outputs - self._forward(x, inputs)[0]) ** 2).sum(axis=1)
+            total += len(inputs) / 2 * (x[:, -1] - np.log(2 * np.pi)) - np.exp(x[:, -1]) / 2 * squares
+        return total
+
+    def _grad(self, x: Floats, terms: Terms) -> Floats:
+        out = np.zeros(x.shape)
+        gamma, second = np.exp(x[:, -1:]), self._parts(x)[2]
+        at = self.inputs.shape[1] * self.units
+        for inputs, outputs in self._pieces(len(x), terms):
+            predicted, hidden = self._forward(x, inputs)
+            residual = outputs - predicted
+            pull = gamma * residual
+            out[:, -1] += len(inputs) / 2 - 0.5 * (pull * residual).sum(axis=1)
+            out[:, -2] += pull.sum(axis=1)
+            out[:, at + self.units : at + 2 * self.units] += (pull[:, None] @ hidden)[:, 0]
+            back = (hidden > 0) * pull[:, :, None]
+            back *= second[:, None]
+            out[:, at : at + self.units] += back.sum(axis=1)
+            out[:, :at] += (inputs.T @ back).reshape(len(x), -1)
+        return out

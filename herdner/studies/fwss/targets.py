@@ -1,0 +1,193 @@
+"""Targets: continuous distributions as factor graphs, with what samplers need beside the density."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+
+from herdner.base.arrays import Floats
+from herdner.graph import DensityFactors, DensityGraph, FactorGraph, Reals, compile_density
+from herdner.studies.fwss.kernels import KernelMean, MixtureMean
+
+Draw = Callable[[np.random.Generator, int], Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A distribution to sample from.
+
+    Attributes:
+        graph: The factor graph of its density, over `Reals`.
+        prior: (generator, n) -> [n, d]: where samplers start from; by default standard normal.
+        kernel_mean: The exact mean of the kernel under it, where that is known.
+        draw: (generator, n) -> [n, d]: exact samples, where there is a way.
+        density: The compiled graph.
+    """
+
+    graph: FactorGraph
+    prior: Draw = None  # type: ignore[assignment]
+    kernel_mean: KernelMean | None = None
+    draw: Draw | None = None
+    density: DensityGraph = field(init=False)
+
+    def __post_init__(self) -> None:
+        density = compile_density(self.graph)
+        object.__setattr__(self, "density", density)
+        if self.prior is None:
+
+            def prior(rng: np.random.Generator, n: int) -> Floats:
+                return rng.normal(size=(n, density.dim))
+
+            object.__setattr__(self, "prior", prior)
+
+    @property
+    def dim(self) -> int:
+        """d, the number of variables."""
+        return self.density.dim
+
+
+def target(
+    log_density: Callable[..., Any],
+    grad: Callable[..., Any] | None = None,
+    *,
+    dim: int,
+    prior: Draw | None = None,
+    n_terms: int = 0,
+) -> Target:
+    """Any density over ``dim`` real variables: ``log_density`` [P, d] -> [P], ``grad`` [P, d] -> [P, d].
+
+    Without ``grad`` it is derived by JAX (extra ``jax``). With ``n_terms`` both take the terms of the data as a second
+    argument; see `DensityFactors`.
+    """
+    factors = DensityFactors(np.arange(dim, dtype=np.int32)[None], log_density, grad, n_terms)  # type: ignore[arg-type]
+    return Target(FactorGraph(Reals(dim), [factors]), prior)  # type: ignore[arg-type]
+
+
+def as_target(given: Target | FactorGraph | DensityGraph) -> Target:
+    """A target, or that of a graph, which then starts from a standard normal distribution."""
+    if isinstance(given, Target):
+        return given
+    if isinstance(given, FactorGraph | DensityGraph):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
+        return Target(given if isinstance(given, FactorGraph) else given.graph)
+    raise TypeError(f"expected a Target or a FactorGraph over Reals(n), not {type(given).__name__}")
+
+
+def gaussian_mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> Target:
+    """A mixture of C Gaussians: ``weights`` [C], ``means`` [C, d], ``covariances`` [C, d, d], or [C] variances.
+
+    Its kernel mean and exact samples are known. The prior is a Gaussian of twice the mixture's spread.
+    """
+    centres = np.asarray(means, float)
+    if centres.ndim != 2 or not centres.size:
+        raise ValueError(f"means must have shape [components, dimensions], not {centres.shape}")
+    n, d = centres.shape
+    shares, spreads = np.asarray(weights, float), np.asarray(covariances, float)
+    if spreads.shape == (n,):
+        spreads = spreads[:, None, None] * np.eye(d)
+    if shares.shape != (n,) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-9:
+        raise ValueError(f"weights must list {n} numbers above 0 that add up to 1")
+    if spreads.shape != (n, d, d):
+        raise ValueError(f"covariances must have shape {(n, d, d)} or {(n,)}, not {spreads.shape}")
+    try:
+        roots = np.linalg.cholesky(spreads)
+    except np.linalg.LinAlgError:
+        raise ValueError("each covariance must be symmetric with positive eigenvalues") from None
+    mixture = _Mixture.of(shares, centres, roots)
+
+    def draw(rng: np.random.Generator, size: int) -> Floats:
+        component = rng.choice(n, size, p=shares)
+        return centres[component] + np.einsum("pij,pj->pi", roots[component], rng.normal(size=(size, d)))
+
+    middle = shares @ centres
+    spread = shares @ (spreads.diagonal(axis1=1, axis2=2) + (centres - middle) ** 2)
+
+    def prior(rng: np.random.Generator, size: int) -> Floats:
+        return middle + 2 * np.sqrt(spread) * rng.normal(size=(size, d))
+
+    factors = DensityFactors(np.arange(d, dtype=np.int32)[None], mixture.log_density, mixture.grad)
+    return Target(FactorGraph(Reals(d), [factors]), prior, MixtureMean(shares, centres, spreads), draw)
+
+
+def eleven_gaussians() -> Target:
+    """A mixture of 11 Gaussians in the plane, for FWSS18 App. G.2 (Fig. 3 to 5, 10, 11).
+
+    The paper gives their number only; here they have equal weights, standard deviation 0.35, and lie on a spiral.
+    """
+    i = np.arange(11)
+    radius, angle = 0.75 * np.sqrt(i), i * np.pi * (3 - np.sqrt(5))
+    means = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+    return gaussian_mixture(np.full(11, 1 / 11), means, np.full(11, 0.35**2))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mixture:
+    """log sum_c exp(constants[c] - |inverse_c x - shifts_c|^2 / 2), all components by one matrix product."""
+
+    constants: Floats
+    inverses: Floats  # [C * d, d]: the inverse roots of the covariances
+    shifts: Floats  # [C * d]
+
+    @staticmethod
+    def of(weights: Floats, means: Floats, roots: NDArray[np.floating]) -> _Mixture:
+        d = means.shape[1]
+        inverses = np.asarray(np.linalg.inv(roots), np.float64)
+        constants = np.log(weights) - np.log(roots.diagonal(axis1=1, axis2=2)).sum(axis=1) - d / 2 * np.log(2 * np.pi)
+        shifts = np.einsum("cij,cj->ci", inverses, means)
+        return _Mixture(constants, inverses.reshape(-1, d), shifts.ravel())
+
+    def _parts(self, x: Floats) -> tuple[Floats, Floats]:
+        """The logarithms of the components [P, C], and the whitened differences [P, C, d]."""
+        whitened = (x @ self.inverses.T - self.shifts).reshape(len(x), len(self.constants), x.shape[1])
+        return self.constants - 0.5 * (whitened * whitened).sum(axis=2), whitened
+
+    def log_density(self, x: Floats) -> Floats:
+        return cast(Floats, logsumexp(self._parts(x)[0], axis=1))
+
+    def grad(self, x: Floats) -> Floats:
+        logs, whitened = self._parts(x)
+        shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        whitened *= shares[:, :, None]
+        return whitened.reshape(len(x), -1) @ -self.inverses
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GammaOfExp:
+    """x = log g for a Gamma(shape, rate) variable g; [P, 1] -> [P]."""
+
+    shape: float
+    rate: float
+
+    def log_density(self, x: Floats) -> Floats:
+        return self.shape * x[:, 0] - self.rate * np.exp(x[:, 0])
+
+    def grad(self, x: Floats) -> Floats:
+        return self.shape - self.rate * np.exp(x)
+
+
+def log_scaled_normal(x: Floats) -> Floats:
+    """[P]: the log-density of x[:, :-1] ~ N(0, exp(-x[:, -1])), the last variable the logarithm of the precision."""
+    n = x.shape[1] - 1
+    return n / 2 * (x[:, -1] - np.log(2 * np.pi)) - np.exp(x[:, -1]) / 2 * (x[:, :-1] ** 2).sum(axis=1)
+
+
+def grad_scaled_normal(x: Floats) -> Floats:
+    """[P, a]: the gradient of `log_scaled_normal`."""
+    out = -np.exp(x[:, -1:]) * x
+    out[:, -1] = (x.shape[1] - 1) / 2 - np.exp(x[:, -1]) / 2 * (x[:, :-1] ** 2).sum(axis=1)
+    return out
+
+
+def checked_data(inputs: ArrayLike, outputs: ArrayLike) -> tuple[Floats, Floats]:
+    """float64[N, D] and [N], finite, N at least 1; ValueError otherwise."""
+    x, y = np.ascontiguousarray(inputs, np.float64), np.ascontiguousarray(outputs, np.float64)
+    if x.ndim != 2 or y.shape != (len(x),) or not x.size:
+        raise ValueError(f"data must have inputs [N, D] and outputs [N], not {x.shape} and {y.shape}")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise ValueError("data must hold finite numbers; fill in or drop what is missing")
+    return x, y

@@ -1,0 +1,160 @@
+"""Driving sequences: periods, evenness, and the same numbers however they are asked for."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import gcd
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from quick import examples
+
+from herdner.inference.gibbs import LFSR, Driving, Sobol, driving
+from herdner.inference.gibbs.registers import REGISTERS, Words, is_primitive, parse_polynomial, register
+
+
+def bits_of(polynomial, n):
+    """The first bits of a register, by its recurrence."""
+    degree, bits = polynomial[-1], [0] * (polynomial[-1] - 1) + [1]
+    while len(bits) < n:
+        bits.append(sum(bits[len(bits) - degree + e] for e in polynomial[:-1]) % 2)
+    return bits
+
+
+@pytest.mark.parametrize("degree", [2, 3, 5, 8, 12])
+def test_numbers_are_the_bits_of_the_recurrence(degree):
+    polynomial, offset = register(degree)
+    n = min(2**degree - 1, 200)
+    bits = bits_of(polynomial, n * offset + 32)
+    expected = [int("".join(map(str, bits[i * offset : i * offset + 32])), 2) for i in range(n)]
+    words = Words(polynomial, offset)
+    assert words.between(0, n).tolist() == expected
+    assert words.between(n // 3, n - 1).tolist() == expected[n // 3 : -1]
+
+
+@pytest.mark.parametrize("degree", range(2, 17))
+def test_small_registers_have_their_full_period(degree):
+    polynomial, offset = register(degree)
+    bits = bits_of(polynomial, 2 * (2**degree - 1) + degree)
+    windows = {tuple(bits[i : i + degree]) for i in range(2**degree - 1)}
+    assert len(windows) == 2**degree - 1
+    leading = Words(polynomial, offset).between(0, 2**degree - 1) >> (32 - degree)
+    assert np.array_equal(np.sort(leading), np.arange(1, 2**degree))
+
+
+@pytest.mark.parametrize("degree", sorted(REGISTERS))
+def test_every_register_is_primitive_with_a_coprime_offset(degree):
+    polynomial, offset = register(degree)
+    assert polynomial[-1] == degree
+    assert is_primitive(polynomial)
+    assert gcd(offset, 2**degree - 1) == 1
+
+
+def test_primitivity_is_the_period_counted():
+    """All polynomials of degree 6 with the term 1, by the number of states their recurrence runs through."""
+    for middle in range(32):
+        polynomial = (0, *(j + 1 for j in range(5) if middle >> j & 1), 6)
+        bits = bits_of(polynomial, 80)
+        period = next(n for n in range(1, 64) if bits[n : n + 6] == bits[:6])
+        assert is_primitive(polynomial) == (period == 63)
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, 3, 7, 9, 10, 21, 63, 100, 126])
+def test_over_a_period_every_step_takes_every_number(n_steps):
+    uniforms = LFSR(rotate=False).begin(n_steps, 63, np.random.default_rng(0))
+    numbers = uniforms(0, 63 * n_steps).reshape(63, n_steps)
+    assert np.array_equal(np.sort(np.floor(numbers * 64), axis=0), np.tile(np.arange(1, 64)[:, None], n_steps))
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, 3, 5])
+def test_rotated_numbers_are_as_even(n_steps):
+    numbers = LFSR().begin(n_steps, 1023, np.random.default_rng(1))(0, 1023 * n_steps).reshape(1023, n_steps)
+    assert ((numbers >= 0) & (numbers < 1)).all()
+    for column in numbers.T:
+        assert np.abs(np.sort(column) - (np.arange(1023) + 0.5) / 1023).max() < 2 / 1023
+
+
+def test_consecutive_numbers_fill_the_square():
+    """Two steps per sweep: each of 16 x 16 squares holds 4 of the 1023 points of a period, or lacks one, the origin."""
+    numbers = LFSR(rotate=False).begin(2, 1023, np.random.default_rng(0))(0, 2046).reshape(-1, 2)
+    squares = np.unique(np.floor(numbers * 16).astype(int), axis=0, return_counts=True)[1]
+    assert len(squares) == 256
+    assert (squares >= 3).all()
+    assert (squares <= 4).all()
+
+
+@pytest.mark.parametrize("n_steps", [1, 3, 50])
+def test_sobol_points_are_stratified(n_steps):
+    numbers = Sobol().begin(n_steps, 256, np.random.default_rng(2))(0, 256 * n_steps).reshape(256, n_steps)
+    assert np.array_equal(np.sort(np.floor(numbers * 256), axis=0), np.tile(np.arange(256.0)[:, None], n_steps))
+
+
+@pytest.mark.parametrize("sequence", [LFSR(), LFSR("1+x^3+x^10", 115), Sobol()])
+def test_means_are_better_than_those_of_random_numbers(sequence):
+    """The mean over 1023 sweeps of a function of three steps: the spread over seeds is far below 1 / sqrt(n)."""
+    errors, spread = [], np.sqrt(((1 + 1 / 12) ** 3 - 1) / 1023)
+    for seed in range(30):
+        numbers = sequence.begin(3, 1023, np.random.default_rng(seed))(0, 3 * 1023).reshape(-1, 3)
+        errors.append(np.prod(numbers + 0.5, axis=1).mean() - 1)
+    assert np.sqrt(np.mean(np.square(errors))) < spread / 4
+
+
+@pytest.fixture(scope="module", params=["lfsr", "lfsr(1+x^3+x^5, 3)", "sobol"])
+def sequence(request):
+    return Driving.from_text(request.param)
+
+
+@examples(25)
+@given(st.integers(1, 40), st.lists(st.integers(0, 4000), max_size=6), st.integers(0, 5))
+def test_pieces_change_nothing(sequence, n_steps, cuts, seed):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driving, "_CHUNK", 64)
+        whole, parts, other = (sequence.begin(n_steps, 100, np.random.default_rng(s)) for s in (seed, seed, seed + 1))
+        cuts = [0, *sorted(cuts), 4000]
+        numbers = whole(0, 4000)
+        pieces = [parts(first, last) for first, last in pairwise(cuts)]
+        assert np.array_equal(np.concatenate(pieces), numbers)
+        assert numbers.dtype == np.float64
+        assert np.array_equal(parts(17, 30), numbers[17:30])  # going back is possible
+        assert not np.array_equal(other(0, 4000), numbers)
+
+
+def test_the_default_period_is_nearest_to_the_sweeps():
+    for n_sweeps, period in ((1, 3), (31, 31), (32, 31), (1000, 1023), (262_143, 2**18 - 1), (10**12, 2**32 - 1)):
+        numbers = LFSR(rotate=False).begin(1, n_sweeps, np.random.default_rng(0))
+        assert numbers(0, 1) == numbers(period, period + 1)
+        assert (numbers(0, 3) != numbers(period // 2, period // 2 + 3)).all()
+
+
+def test_text_and_value_are_the_same():
+    assert Driving.from_text("lfsr(1+x^3+x^5, 3)") == LFSR((0, 3, 5), 3) == LFSR("x^5 + x^3 + 1", 3)
+    assert Driving.from_text("LFSR(1+x+x^4)") == LFSR((0, 1, 4), 4)
+    assert parse_polynomial("x^4+x+1") == (0, 1, 4)
+    for value in (LFSR(), LFSR((0, 3, 5), 3), Sobol()):
+        assert Driving.from_text(str(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: LFSR("1+x^2+x^4"), r"1\+x\^2\+x\^4 is not primitive.* use 1\+x\+x\^4"),
+        (lambda: LFSR("x^2+x^5"), "needs the term 1"),
+        (lambda: LFSR("1+x+x+x^5"), "each term once"),
+        (lambda: LFSR("1+y^5"), r"written like 1\+x\^3\+x\^5, not '1\+y\^5'"),
+        (lambda: LFSR("1+x"), "degree 1; use one of degree 2 to 32"),
+        (lambda: LFSR((0, 1, 400)), "degree 400; use one of degree 2 to 32"),
+        (lambda: LFSR((0, 1, 4), 5), "offset 5 .* in common with the period 15; use 7"),
+        (lambda: LFSR((0, 1, 4), 0), "offset must be a whole number of at least 1, not 0"),
+        (lambda: LFSR(offset=3), "give both"),
+        (lambda: Driving.from_text("lfsr(1+x^3+x^5, 3, 4)"), "driving sequence must be sobol, lfsr or lfsr"),
+        (lambda: Driving.from_text("halton"), "must be sobol, .* not 'halton'"),
+        (lambda: Sobol().begin(21202, 10, np.random.default_rng(0)), "21202 updates .* 21201 .* use lfsr"),
+        (lambda: LFSR().begin(0, 10, np.random.default_rng(0)), "at least one update"),
+    ],
+)
+def test_faults_are_one_line(make, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)

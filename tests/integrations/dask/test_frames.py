@@ -1,0 +1,111 @@
+"""Bags, data frames, Parquet and file systems that are no disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import dask.bag as db
+import dask.dataframe as dd
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from distributed import Client
+
+import herdner
+from herdner.integrations.dask import tag_bag, tag_files, tag_frame
+from herdner.integrations.dask.files import find_files
+from herdner.text.io.parquet import ENTITIES
+from herdner.text.io.write import entity_record
+
+TEXT = "Ada Lovelace met Charles Babbage in London."
+
+
+def entities(text: str) -> list[dict]:
+    return [entity_record(entity) for entity in herdner.load("en").tag(text).entities]
+
+
+@pytest.mark.slow
+def test_a_bag_of_texts_and_records(client: Client) -> None:
+    bag = db.from_sequence([TEXT, {"text": TEXT, "page": 3}, {"page": 4}, ""], npartitions=3)
+    tagged = client.compute(tag_bag(bag)).result()  # type: ignore[union-attr]
+    assert tagged[0] == {"text": TEXT, "entities": entities(TEXT)}
+    assert tagged[1] == {"text": TEXT, "page": 3, "entities": entities(TEXT)}
+    assert tagged[2]["entities"] is None
+    assert "expected a string" in tagged[2]["error"]
+    assert tagged[3] == {"text": "", "entities": []}
+
+
+@pytest.mark.slow
+def test_sampling_of_a_bag_does_not_depend_on_its_partitions(texts: list[str]) -> None:
+    def sampled(n: int, order: int, seed: int) -> list[dict]:
+        bag = db.from_sequence(texts[:8][::order], npartitions=n)
+        options = {"backend": "gibbs", "n_sweeps": 3, "record": "nothing", "seed": seed}
+        return tag_bag(bag, **options).compute(scheduler="sync")[::order]
+
+    assert sampled(1, 1, 5) == sampled(3, -1, 5)
+    assert sampled(1, 1, 5) != sampled(1, 1, 6)
+
+
+@pytest.mark.slow
+@pytest.mark.slow
+def test_a_frame_gets_a_typed_column_lazily(client: Client, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"key": [7, 8, 9], "body": [TEXT, None, "In Kenya."]}, index=[5, 6, 7])
+    tagged = tag_frame(dd.from_pandas(frame, npartitions=2), column="body")
+    assert tagged.dtypes["entities"] == pd.ArrowDtype(ENTITIES)
+    result = client.compute(tagged).result()  # type: ignore[union-attr]
+    assert result.index.tolist() == [5, 6, 7]
+    assert result["entities"].iloc[0] == entities(TEXT)
+    assert result["entities"].isna().tolist() == [False, True, False]
+    tagged.to_parquet(tmp_path / "tagged", compute_kwargs={"scheduler": "sync"})
+    assert pq.read_table(tmp_path / "tagged").column("entities").to_pylist()[2] == entities("In Kenya.")
+    with pytest.raises(ValueError, match="no column 'text'; the frame has key, body"):
+        tag_frame(dd.from_pandas(frame, npartitions=1))
+
+
+@pytest.mark.slow
+def test_parquet_in_and_out(client: Client, tmp_path: Path, texts: list[str], joined: Callable[[Path], bytes]) -> None:
+    table = pa.table({"id": list(range(40)), "body": pa.array(texts).dictionary_encode()})
+    pq.write_table(table, tmp_path / "in.parquet", row_group_size=7)
+    options = {"client": client, "column": "body", "part_bytes": 6_000}
+    tag_files(tmp_path / "in.parquet", tmp_path / "rows", format="parquet", **options)
+    manifest = tag_files(tmp_path / "in.parquet", tmp_path / "lines", **options)
+    assert len(manifest.parts) > 2
+    lines = [json.loads(line) for line in joined(tmp_path / "lines").splitlines()]
+    assert [line["id"] for line in lines] == list(range(40))
+    assert [line["text"] for line in lines] == texts
+    assert lines[3]["entities"] == entities(texts[3]) != []
+    rows = [row for path in sorted((tmp_path / "rows").glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+    assert [{key: value for key, value in row.items() if key != "offset"} for row in rows] == [
+        {**line, "id": str(line["id"])}
+        for line in lines  # a column of strings, whatever files the ids are of
+    ]
+
+
+def test_parquet_without_texts_is_a_failure_that_names_the_columns(client: Client, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["In Kenya.", None]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"body": [1]}), tmp_path / "b.parquet")
+    (tmp_path / "c.parquet").write_bytes(b"PAR1 nonsense")
+    messages: list[str] = []
+    manifest = tag_files(str(tmp_path / "*.parquet"), tmp_path / "out", client=client, fail=messages.append)
+    assert (manifest.complete, manifest.documents, manifest.failed) == (True, 1, 3)
+    assert "a.parquet:2: text is null" in messages[0]
+    assert "no column 'text'; it has body" in messages[1]
+    assert "not a Parquet file" in messages[2]
+
+
+def test_any_file_system_of_fsspec(texts: list[str]) -> None:
+    import fsspec
+
+    fs = fsspec.filesystem("memory")
+    fs.pipe({f"/lake/{name}.jsonl": json.dumps({"text": TEXT}).encode() for name in "ab"})
+    assert [file.path for file in find_files(["memory://lake/*.jsonl"])] == [f"memory:///lake/{n}.jsonl" for n in "ab"]
+    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0") as client:
+        manifest = tag_files("memory://lake", "memory://tagged", client=client, part_bytes=10)
+        assert manifest.names == ["part-0000000.jsonl", "part-0000001.jsonl"]
+        tagged = [json.loads(fs.cat(f"/tagged/{name}")) for name in manifest.names]
+        assert [record["entities"] for record in tagged] == [entities(TEXT)] * 2
+        assert [record["id"] for record in tagged] == ["a.jsonl#1", "b.jsonl#1"]
+        assert tag_files("memory://lake", "memory://tagged", client=client, part_bytes=10).complete

@@ -1,0 +1,23 @@
+"""Hostile requests, hundreds of them; ``python tests/integrations/serve/hostile.py`` sends ten thousand."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from patience import PATIENCE
+
+pytest.importorskip("fastapi", reason="needs FastAPI: pip install 'herdner[serve]'")
+pytest.importorskip("httpx", reason="needs httpx, to ask the server")
+
+
+@pytest.mark.slow
+def test_normal_requests_are_answered_in_time_and_nobody_gets_anothers_answer():
+    """In time is, on any machine, before a request ends that takes all the time it may: ten seconds."""
+    options = ["--requests", "160", "--clients", "40", "--patience", "10"]
+    program = Path(__file__).parent / "hostile.py"
+    ran = subprocess.run([sys.executable, program, *options], capture_output=True, text=True, timeout=PATIENCE)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "40 clients at once: {'200': 40}" in ran.stdout

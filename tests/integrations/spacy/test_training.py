@@ -1,0 +1,221 @@
+"""Training by spaCy: examples that fit and that do not, nlp.initialize, and spaCy's commands on the files of docs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import spacy
+from confection import ConfigValidationError
+from data import ELSEWHERE, REPOSITORY
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
+
+import herdner
+from herdner import read_documents, write_documents
+from herdner.crf.link_rules import SameWord
+from herdner.crf.templates import linear_chain_template, skip_chain_template
+from herdner.integrations.spacy.common import ComponentError
+from herdner.integrations.spacy.examples import training_documents
+from herdner.text.sentences import ENGLISH
+
+CONFIGS = Path(REPOSITORY, "docs", "spacy", "project", "configs")
+CORPUS = Path(REPOSITORY, "corpora")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    """herdner's own stories, a few of them, as DocBin."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for part, n in (("train", 40), ("dev", 10)):
+        documents = list(read_documents(CORPUS / f"herdner_news.{part}.conll", "conll"))[:n]
+        with (folder / f"{part}.spacy").open("wb") as stream:
+            write_documents(documents, stream, "spacy")
+    return folder
+
+
+def examples(nlp: Language, file: Path) -> list[Example]:
+    docs = DocBin().from_disk(file).get_docs(nlp.vocab)
+    return [
+        Example(Doc(nlp.vocab, words=[t.text for t in d], spaces=[bool(t.whitespace_) for t in d]), d) for d in docs
+    ]
+
+
+# --- documents from examples ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def nlp() -> Language:
+    return spacy.blank("en")
+
+
+def only(example: Example, spans_key: str | None = None) -> list[tuple[list[str], list[str]]]:
+    (document,) = training_documents([example], ENGLISH, spans_key, "herdner")
+    return list(zip(map(list, document.sentences()), map(list, document.sentence_tags()), strict=True))
+
+
+def test_tokens_of_the_pipeline_and_entities_and_sentences_of_the_reference(nlp):
+    words = ["Ada", "Love", "lace", "sang", ".", "\n", "so", "did", "Bob"]
+    spaces = [True, False, True, False, False, False, True, True, False]
+    begins = [i in (0, 6) for i in range(9)]
+    tags = ["B-PER", "I-PER", "I-PER", "O", "O", "O", "O", "O", "B-PER"]
+    reference = Doc(nlp.vocab, words=words, spaces=spaces, ents=tags, sent_starts=begins)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = only(Example(nlp.make_doc(reference.text), reference))
+    assert got == [
+        (["Ada", "Lovelace", "sang", "."], ["B-PER", "I-PER", "O", "O"]),
+        (["so", "did", "Bob"], ["O", "O", "B-PER"]),
+    ]
+
+
+def test_entities_inside_a_token_are_widened_with_a_warning(nlp):
+    reference = Doc(nlp.vocab, words=["Ada", "Love", "lace"], spaces=[True, False, False], ents=["O", "B-PER", "O"])
+    with pytest.warns(UserWarning, match=r"^herdner: of the examples, 1 entities do not begin and end with a token"):
+        assert only(Example(nlp.make_doc("Ada Lovelace"), reference)) == [(["Ada", "Lovelace"], ["O", "B-PER"])]
+
+
+def test_of_overlapping_spans_the_longest_stays_with_a_warning(nlp):
+    reference = Doc(nlp.vocab, words=["New", "York", "Times"])
+    reference.spans["names"] = [Span(reference, 0, 2, "LOC"), Span(reference, 0, 3, "ORG")]
+    with pytest.warns(UserWarning, match=r"1 entities overlap another one"):
+        got = only(Example(nlp.make_doc("New York Times"), reference), "names")
+    assert got == [(["New", "York", "Times"], ["B-ORG", "I-ORG", "I-ORG"])]
+
+
+def test_two_entities_in_one_token_do_not_overlap_afterwards(nlp):
+    reference = Doc(nlp.vocab, words=["Love", "lace"], spaces=[False, False], ents=["B-PER", "B-LOC"])
+    with pytest.warns(UserWarning, match=r"2 entities do not begin .*; 1 entities overlap"):
+        assert only(Example(nlp.make_doc("Lovelace"), reference)) == [(["Lovelace"], ["B-PER"])]
+
+
+def test_sentences_with_unknown_tokens_are_left_out_with_a_warning(nlp):
+    reference = Doc(nlp.vocab, words=["Ada", "sang", "Bob", "hid"], sent_starts=[True, False, True, False])
+    reference.set_ents([Span(reference, 0, 1, "PER")], missing=[reference[2:3]])
+    with pytest.warns(UserWarning, match="1 sentences hold tokens of which nobody says"):
+        assert only(Example(nlp.make_doc("Ada sang Bob hid"), reference)) == [(["Ada", "sang"], ["B-PER", "O"])]
+
+
+def test_references_without_annotation_are_left_out(nlp):
+    known = Doc(nlp.vocab, words=["Ada", "sang"], ents=["B-PER", "O"])
+    unknown = Doc(nlp.vocab, words=["Bob", "sang"])
+    empty = Doc(nlp.vocab, words=["\n"], ents=["O"])
+    got = training_documents([Example(d.copy(), d) for d in (known, unknown, empty)], ENGLISH, None, "herdner")
+    assert [list(document.tokens) for document in got] == [["Ada", "sang"]]
+
+
+# --- initialize -----------------------------------------------------------------------------------------------------
+
+
+def trained(corpus: Path, settings: dict[str, object], **config: object) -> Language:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("herdner", config={"model": None, **config})
+    nlp.config["initialize"]["components"]["herdner"] = {"max_iterations": 25, **settings}
+    nlp.initialize(lambda: examples(nlp, corpus / "train.spacy"))
+    return nlp
+
+
+@pytest.mark.slow
+def test_initialize_trains_what_the_tagger_would(corpus):
+    nlp = trained(corpus, {"rules": ["same-word:nearest=2"]})
+    document = list(read_documents(CORPUS / "herdner_news.train.conll", "conll"))[:40]
+    templates = [linear_chain_template(), skip_chain_template(SameWord(nearest=2))]
+    lexicon = herdner.load("en").model_.lexicon
+    same = herdner.Tagger(lexicon=lexicon, max_iterations=25, templates=templates).fit(document)
+    component = nlp.get_pipe("herdner")
+    assert component.labels == ("LOC", "ORG", "PER")
+    assert (component.tagger.model_.weights.transition == same.model_.weights.transition).all()
+    assert (component.tagger.model_.link_tables[0].table == same.model_.link_tables[0].table).all()
+    assert nlp.evaluate(examples(nlp, corpus / "dev.spacy"))["ents_f"] > 0.6
+
+
+def test_initialize_with_spans_and_without_links_or_lexicon(corpus):
+    nlp = spacy.blank("en")
+    component = nlp.add_pipe("herdner", config={"model": None, "spans_key": "sc", "annotate_ents": False})
+    given = examples(nlp, corpus / "train.spacy")
+    for example in given:
+        example.reference.spans["sc"] = list(example.reference.ents)
+    component.initialize(lambda: given, nlp=nlp, rules=[], lexicon="none", max_iterations=10)
+    assert component.tagger.model_.link_tables == ()
+    assert component.tagger.model_.lexicon.classes is None
+    doc = nlp(given[0].reference.text)
+    assert len(doc.spans["sc"]) > 0
+    assert not doc.ents
+
+
+@pytest.mark.slow
+def test_a_model_that_the_config_names_stays_unless_told_otherwise(corpus):
+    nlp = spacy.blank("en")
+    component = nlp.add_pipe("herdner")
+    before = component.tagger.model_
+    nlp.initialize(lambda: examples(nlp, corpus / "train.spacy"))
+    assert component.tagger.model_ is before
+    component.initialize(lambda: examples(nlp, corpus / "train.spacy"), nlp=nlp, train=True, max_iterations=5)
+    assert component.tagger.model_ is not before
+    assert component.tagger.model_.lexicon is not None
+
+
+def test_nothing_to_learn_from():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("herdner", name="my_ner", config={"model": None})
+    with pytest.raises(ComponentError, match=r"^my_ner: nothing to train on: the examples hold no entity in doc\.ents"):
+        nlp.initialize()
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"rules": ["same-wrd"]}, ComponentError, r"^herdner: there is no rule 'same-wrd'; there is same-word"),
+        ({"lexicon": "de"}, ComponentError, r"^herdner: there is no model 'de': give a file, or one of en, en_core9$"),
+        ({"max_iterations": "many"}, ConfigValidationError, "herdner -> max_iterations"),
+        ({"iterations": 3}, ConfigValidationError, "herdner -> iterations"),
+    ],
+)
+def test_wrong_settings(corpus, settings, error, message):
+    with pytest.raises(error, match=message):
+        trained(corpus, settings)
+
+
+# --- spaCy's commands -----------------------------------------------------------------------------------------------
+
+
+def run(*arguments: object) -> str:
+    """A command of spaCy, in a process that finds herdner's component by its entry point."""
+    command = [sys.executable, "-m", "spacy", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ELSEWHERE, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_fill_config_train_and_evaluate(corpus, tmp_path):
+    run("init", "fill-config", CONFIGS / "train.cfg", tmp_path / "full.cfg")
+    paths = ["--paths.train", corpus / "train.spacy", "--paths.dev", corpus / "dev.spacy"]
+    quick = ["--initialize.components.herdner.max_iterations", 20]
+    told = run("train", tmp_path / "full.cfg", "--output", tmp_path / "out", *paths, *quick)
+    assert "ENTS_F" in told
+    run("evaluate", tmp_path / "out" / "model-best", corpus / "dev.spacy", "--output", tmp_path / "scores.json")
+    nlp = spacy.load(tmp_path / "out" / "model-best")
+    scores = spacy.util.load_meta(tmp_path / "out" / "model-best" / "meta.json")["performance"]
+    assert scores["ents_f"] == pytest.approx(nlp.evaluate(examples(nlp, corpus / "dev.spacy"))["ents_f"])
+    assert scores["ents_f"] > 0.6
+    assert nlp("Ada Lovelace met Charles Babbage in London.").ents
+
+
+def test_the_tutorial_shows_the_file_that_is_tested():
+    page = Path(REPOSITORY, "docs", "pages", "tutorials", "spacy.md").read_text(encoding="utf-8")
+    config = (CONFIGS / "train.cfg").read_text(encoding="utf-8")
+    assert f'```ini title="train.cfg"\n{config[config.index("[paths]") :]}```\n' in page
+
+
+@pytest.mark.slow
+def test_assemble_the_pipeline_that_needs_no_training(tmp_path):
+    run("assemble", CONFIGS / "tag.cfg", tmp_path / "tagger")
+    nlp = spacy.load(tmp_path / "tagger")
+    doc = nlp("Ada Lovelace met Charles Babbage in London.")
+    assert [span.label_ for span in doc.spans["herdner"]] == ["PER", "PER", "LOC"]
+    assert nlp.config["components"]["herdner"]["backend"] == {"name": "herded-gibbs", "n_sweeps": 400}
