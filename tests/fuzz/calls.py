@@ -147,11 +147,12 @@ def counted(rng: Rng) -> Any:
 
 
 def sharing(rng: Rng) -> Any:
-    from herdner import sampling
+    import herdner.inference.gibbs as sampling
 
     return pick(
-        rng, None, sampling.blanket(), sampling.complete_sharing(), sampling.neighbour_sum(),
-        sampling.bins(int(pick(rng, 1, 3, 1000, 2**30))), sampling.random_bins(int(pick(rng, 1, 2, 7, 2**20))),
+        rng, None, sampling.blanket_sharing(), sampling.complete_sharing(), sampling.neighbour_sum_sharing(),
+        sampling.bin_sharing(int(pick(rng, 1, 3, 1000, 2**30))),
+        sampling.random_bin_sharing(int(pick(rng, 1, 2, 7, 2**20))),
     )  # fmt: skip
 
 

@@ -34,7 +34,9 @@ def law_of(graph: FactorGraph, order, p) -> np.ndarray:
 def test_the_certificate_holds_for_the_exact_law(monkeypatch, n_steps: int, targets: str) -> None:
     """The law of the state after the very scan that the backend runs, from every start."""
     graph, seen = weak_graph(), []
-    monkeypatch.setattr(herdner.inference.backends.dogs, "given", lambda order: seen.append(order) or fixed_scan(order))
+    monkeypatch.setattr(
+        herdner.inference.backends.dogs, "fixed_scan", lambda order: seen.append(order) or fixed_scan(order)
+    )
     result = DoGS(n_sweeps=3, n_steps=n_steps, targets=Targets.from_text(targets)).infer(graph, 1)
     certificate, p = result.certificate, joint(graph)
     chosen = range(6) if targets == "all" else Targets.from_text(targets).variables

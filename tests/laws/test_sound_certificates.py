@@ -31,7 +31,7 @@ class Watched:
             return real(compiled, ranges, order)
 
         backend = herdner.inference.backends.dogs
-        monkeypatch.setattr(backend, "given", lambda order: self.orders.append(order) or fixed_scan(order))
+        monkeypatch.setattr(backend, "fixed_scan", lambda order: self.orders.append(order) or fixed_scan(order))
         monkeypatch.setattr(backend.Blocks, "of", blocks)
 
     def law(self, p: np.ndarray, blocks: bool) -> np.ndarray:
