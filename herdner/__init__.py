@@ -16,8 +16,6 @@ import importlib.util
 import sys
 from pathlib import Path
 
-import lazy_loader
-
 __version__ = "0.1.0"
 
 
@@ -28,7 +26,7 @@ def _installed_package() -> importlib.machinery.ModuleSpec:
     own_folder = Path(__file__).resolve().parents[1]
     search_path = [entry for entry in sys.path if Path(entry).resolve() != own_folder]
     spec = importlib.machinery.PathFinder.find_spec(__name__, search_path)
-    versions = [found.version for found in distributions(name=__name__, path=search_path)]
+    versions = [package.version for package in distributions(name=__name__, path=search_path)]
     if spec is None or spec.origin is None or __version__ not in versions[:1]:
         installed = (
             f"the installed herdner has version {versions[0]}, not {__version__}" if versions else "none is installed"
@@ -48,6 +46,8 @@ if importlib.util.find_spec("herdner._ext.chain") is None:
     assert __spec__.origin is not None
     assert __spec__.submodule_search_locations is not None
     __file__, __loader__, __path__ = __spec__.origin, __spec__.loader, __spec__.submodule_search_locations
+
+import lazy_loader  # noqa: E402  # after the paths are settled
 
 # The public names are listed in __init__.pyi. Each is imported on first use, so unused names cost no time.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

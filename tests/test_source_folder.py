@@ -1,0 +1,69 @@
+"""Python started in a source folder without compiled modules, as after `pip install .` in a clone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from data import REPOSITORY
+
+SNIPPET = "import herdner, herdner.ner.tagger as t; print(herdner.__file__, t.__file__, len(herdner.load('en').labels))"
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package's sources, in a folder of its own, with a script and a test beside it."""
+    folder = tmp_path_factory.mktemp("clone")
+    shutil.copytree(
+        REPOSITORY / "herdner",
+        folder / "herdner",
+        ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "data"),
+    )
+    (folder / "script.py").write_text(SNIPPET, encoding="utf-8")
+    (folder / "test_snippet.py").write_text(f"def test_snippet():\n    {SNIPPET}\n", encoding="utf-8")
+    return folder
+
+
+def run(clone: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=clone, env={**os.environ, **environment}, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("-c", SNIPPET), ("script.py",), ("-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "test_snippet.py")],
+    ids=["-c", "script", "pytest"],
+)
+def test_the_installed_package_is_imported(clone: Path, arguments: tuple[str, ...]) -> None:
+    completed = run(clone, *arguments)
+    assert completed.returncode == 0, completed.stderr + completed.stdout
+    assert "__init__.py" in completed.stdout
+    assert str(clone) not in completed.stdout.replace("rootdir: " + str(clone), "")
+
+
+def test_the_command_line_runs(clone: Path) -> None:
+    completed = run(clone, "-m", "herdner", "backends")
+    assert completed.returncode == 0, completed.stderr
+    assert "viterbi" in completed.stdout
+
+
+def test_without_an_installed_package_the_error_says_what_to_do(clone: Path) -> None:
+    completed = run(clone, "-S", "-c", "import herdner", PYTHONPATH="")
+    assert completed.returncode == 1
+    assert "source folder without compiled modules, and none is installed" in completed.stderr
+    assert "pip install ." in completed.stderr
+
+
+def test_another_version_is_not_imported(clone: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "other"
+    shutil.copytree(clone, copy)
+    init = copy / "herdner" / "__init__.py"
+    init.write_text(init.read_text(encoding="utf-8").replace('__version__ = "', '__version__ = "9.'), encoding="utf-8")
+    completed = run(copy, "-c", "import herdner")
+    assert completed.returncode == 1
+    assert "the installed herdner has version" in completed.stderr
