@@ -34,10 +34,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from generated import PAGES  # noqa: E402
 
 import herdner  # noqa: E402
-from herdner.crf.bayesian import TableParticles  # noqa: E402
-from herdner.ner import model  # noqa: E402
-
-model.TableParticles = TableParticles  # which annotations name, and nothing imports: without it they are mere text
 
 project = "herdner"
 copyright = "the contributors of herdner"

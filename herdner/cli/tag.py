@@ -94,9 +94,6 @@ def tag(
     jobs: JobsOption = None,
     cluster: ClusterOption = None,
     part_size: Annotated[int, typer.Option(min=1, help="Megabytes of input for a part, with --cluster.")] = 8,
-    uncertainty: Annotated[
-        bool, typer.Option("--uncertainty", help="Average the confidence of names over the model's particles.")
-    ] = False,
     names: NamesOption = None,
     names_strength: StrengthOption = None,
     names_hard: HardOption = False,
@@ -128,9 +125,6 @@ def tag(
     if known is not None:
         tagger.finder(known)  # what is wrong with them is said before anything is written
         options["names"] = known
-    if uncertainty:
-        check_particles(tagger, model)
-        options["uncertainty"] = True
     if cluster is not None:
         from herdner.cli.cluster import tag_on_cluster
 
@@ -236,11 +230,3 @@ def output_format(format: str | None, output: str | None, default: str = "text")
         raise UsageError(f"--format {format} is binary: add --output FILE")
     check_writable(output)
     return format
-
-
-def check_particles(tagger: Tagger, model: str) -> None:
-    """ValueError for a model that cannot say how sure it is of its own tables."""
-    if tagger.model_.particles is None:
-        raise ValueError(
-            f"--uncertainty: model {model} has no particles to average over; train it with herdner train --particles 32"
-        )

@@ -71,9 +71,6 @@ DevOption = Annotated[
     list[str] | None,
     typer.Option("--dev", metavar="FILE:FORMAT", help="Annotated file to score on; may be repeated."),
 ]
-ParticlesOption = Annotated[
-    int, typer.Option("--particles", min=0, help="Particles of the tables for `herdner tag --uncertainty`, as in 32.")
-]
 LinkOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -146,7 +143,6 @@ def train(
     scaled: ScaledOption = False,
     folds: FoldsOption = 4,
     curve: CurveOption = None,
-    particles: ParticlesOption = 0,
     weights: WeightsOption = "float32",
     language: LanguageOption = "en",
     lexicon: LexiconOption = None,
@@ -179,7 +175,7 @@ def train(
     tagger = Tagger(
         lexicon=word_knowledge(lexicon, language, classes, gazetteer or [], tokenizer) if adapted is None else None,
         scheme=scheme if adapted is None else adapted.model_.scheme, max_iterations=iterations,
-        templates=templates if adapted is None else None, learner=learner, n_folds=folds, n_particles=particles,
+        templates=templates if adapted is None else None, learner=learner, n_folds=folds,
         tokenizer=rules, trainer=trainer, **cast("dict[str, Any]", options),
     )  # fmt: skip
     fit(tagger, documents, iterations, dev_documents, base=adapted, **counts)
@@ -189,7 +185,7 @@ def train(
     options |= {"guideline": guideline and Path(guideline).name}
     card = {
         "training": [{"file": Path(path).name, "format": format} for path, format in sources],
-        "options": {**options, "particles": particles, "links": linked}, "training_documents": len(documents),
+        "options": {**options, "links": linked}, "training_documents": len(documents),
     }  # fmt: skip
     finish(tagger, output, card, weights, dev_documents, [Path(path).name for path, _ in dev_sources])
 

@@ -51,7 +51,7 @@ def untrained(
             f"the base was trained for the language {base.tokenizer.language!r}, not {tokenizer.language!r}: adapt a"
             " model of that language, or train one from nothing"
         )
-    return replace(base, weights=ChainWeights.none(), link_tables=(), particles=None, calibration=None, card={})
+    return replace(base, weights=ChainWeights.none(), link_tables=(), calibration=None, card={})
 
 
 def look_alikes(classes: Collection[str], base: Collection[str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
@@ -125,30 +125,6 @@ def span_beliefs(
     return Beliefs(sure, alone, linked, labels, stops - first, document)
 
 
-def mean_confidences(
-    particles: Iterable[tuple[float, CRF]],
-    unary: Floats,
-    sentence_offsets: NDArray[np.int64],
-    links: Sequence[Links],
-    backend: Backend | None,
-    rng: np.random.Generator,
-    found: Decoded,
-    chunks: Chunks,
-) -> Floats:
-    """[M]: the weighted mean of what each particle's CRF says of the spans of ``found``, after inference of its own.
-
-    The model average of Bayesian prediction (MacKay 2003, ch. 41). Where nothing is linked, ``backend`` is not asked.
-    """
-    linked = any(len(each.ends) for each in links)
-    mean = np.zeros(len(chunks.starts))
-    for weight, crf in particles:
-        own = crf.scaled([each.ends for each in links], unary, sentence_offsets)
-        believed = decode(crf, unary, sentence_offsets, own, backend, rng) if linked else found
-        sure = span_confidences(crf, unary, sentence_offsets, own, believed, found.states, chunks.starts, chunks.ends)
-        mean += weight * sure
-    return mean
-
-
 class Joined(NamedTuple):
     """Documents laid one behind the other: d holds the tokens ``starts[d]:starts[d + 1]`` of them all. ``ends`` are the
     links that each link table finds, int32[F, 2].
@@ -176,7 +152,6 @@ class Decoder:
         scheme: In which every sequence of tags is well formed; None where the model forbids nothing.
         read: What features and links see of a document.
         calibration: What becomes of confidences; None: they stay what the CRF says.
-        particles: CRFs of the posterior, each with its share of the confidence, where the model has them.
     """
 
     labels: tuple[str, ...]
@@ -185,23 +160,17 @@ class Decoder:
     crf: CRF
     read: Callable[[Document], Document]
     calibration: Calibration | None = None
-    particles: tuple[tuple[float, CRF], ...] = ()
 
     @classmethod
     def of(cls, model: Model) -> Decoder:
         """The model, ready to tag."""
-        crf, particles = model.crf(), ()
-        if model.particles is not None:
-            shares = (model.particles.weights / model.particles.weights.sum()).tolist()
-            particles = tuple(zip(shares, model.particles.crfs(crf), strict=True))
         scheme = model.scheme if model.constrained else None
         read = reader(model.plan, model.lexicon)
-        return cls(model.weights.labels, scheme, model.extractor(), crf, read, model.calibration, particles)
+        return cls(model.weights.labels, scheme, model.extractor(), model.crf(), read, model.calibration)
 
     def without_links(self) -> Decoder:
         """The chain alone."""
-        particles = tuple((share, replace(crf, link_tables=())) for share, crf in self.particles)
-        return replace(self, crf=replace(self.crf, link_tables=()), particles=particles)
+        return replace(self, crf=replace(self.crf, link_tables=()))
 
     def chain_marginals(self, document: Document) -> Floats:
         """float64[tokens, tags]: the marginals of the chain alone."""
@@ -221,7 +190,6 @@ class Decoder:
         documents: Sequence[Document],
         backend: Backend | None,
         rng: np.random.Generator,
-        uncertainty: bool,
         known: Sequence[Evidence] = (),
     ) -> list[Document]:
         """Documents with tokens, decoded as one graph, of which each is a part that no link leaves; ``known`` is what
@@ -248,11 +216,7 @@ class Decoder:
         except UnsupportedGraph as error:
             raise UnsupportedGraph(f"{error}; or leave the links out (links=False; --set links=false)") from None
         chunks = chunks_from_states(found.states, self.labels, offsets)
-        if uncertainty and chunks.labels:
-            particles = [(share, crf.without_borders()) for share, crf in self.particles]
-            sure = mean_confidences(particles, unary, offsets, links, backend, rng, found, chunks)
-        else:
-            sure = chain.confidences(unary, offsets, links, found, chunks, starts)
+        sure = chain.confidences(unary, offsets, links, found, chunks, starts)
         return self._parts(documents, starts.tolist(), found.states, chunks, sure)
 
     def confidences(

@@ -1,4 +1,4 @@
-"""Learning of a model's tables of links, and of the particles of their posterior, on chains that are held out."""
+"""Learning of a model's tables of links, on the log-potentials of held-out chains."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats
-from herdner.base.seeds import child
-from herdner.crf.bayesian import sample_tables
-from herdner.crf.learning import Learner, LearningCurve, Step, learn
+from herdner.crf.learning import LearningCurve, Step, learn
 from herdner.crf.model import CRF, LinkTable
 from herdner.crf.objectives import Examples
 from herdner.crf.templates import EdgeScale
@@ -46,12 +44,12 @@ def learn_links(
     progress: Progress | None,
     seed: int,
 ) -> Linked:
-    """The model with learned tables of links, where anything is linked, and with particles. A model that has tables
+    """The model with learned tables of links, where anything is linked. A model that has tables
     adapts them: they are the mean of the prior.
     """
     documents, labels = lessons.documents, model.weights.labels
     linked = any(len(each.template.links(d.tokens, d.sentence_offsets)) for each in tables for d in documents)
-    if not linked and not recipe.n_particles:
+    if not linked:
         return Linked(model)
     states, chains = _states(model, lessons), [model.weights]
 
@@ -63,21 +61,16 @@ def learn_links(
     unaries = held_out_unaries(documents, labels, recipe.n_folds, train_fold)
     if recipe.averaged:
         model = replace(model, weights=ChainWeights.mean(chains))
-    crf = replace(model.crf(), link_tables=tables) if linked else model.crf()
-    examples, curve = gather(crf, documents, unaries, states), None
-    if linked:
-        score = None
-        if scored := lessons.development:
-            extractor, gold = model.extractor(), [document.spans or [] for document in scored]
-            own = [extractor.scores(document.tokens, document.sentence_offsets) for document in scored]
-            score = development_f1(labels, scored, own, gold, make_backend(DEFAULT_BACKEND))
-        told, adapted = _told(progress, sum(map(len, states))), bool(model.link_tables)
-        crf, curve = learn(crf, examples, recipe.learner, score=score, seed=seed, progress=told, adapted=adapted)
-        transition = np.where(np.isfinite(crf.transition), crf.transition, model.weights.transition)
-        model = replace(model, weights=replace(model.weights, transition=transition), link_tables=crf.link_tables)
-    if recipe.n_particles:  # of the posterior whose prior is that of the learner
-        l2 = (recipe.learner or Learner()).l2
-        model = replace(model, particles=sample_tables(crf, examples, recipe.n_particles, l2=l2, seed=child(seed, 0)))
+    crf = replace(model.crf(), link_tables=tables)
+    examples, score = gather(crf, documents, unaries, states), None
+    if scored := lessons.development:
+        extractor, gold = model.extractor(), [document.spans or [] for document in scored]
+        own = [extractor.scores(document.tokens, document.sentence_offsets) for document in scored]
+        score = development_f1(labels, scored, own, gold, make_backend(DEFAULT_BACKEND))
+    told, adapted = _told(progress, sum(map(len, states))), bool(model.link_tables)
+    crf, curve = learn(crf, examples, recipe.learner, score=score, seed=seed, progress=told, adapted=adapted)
+    transition = np.where(np.isfinite(crf.transition), crf.transition, model.weights.transition)
+    model = replace(model, weights=replace(model.weights, transition=transition), link_tables=crf.link_tables)
     return Linked(model, curve, unaries)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import IO, TYPE_CHECKING, Any, cast
+from dataclasses import asdict, dataclass, field
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ from herdner.ner.model_file import check_arrays, read_model, undamaged, write_mo
 from herdner.text.tags import SCHEMES, Scheme, check_tags
 from herdner.text.tokenize import TokenizerSettings
 
-if TYPE_CHECKING:
-    from herdner.crf.bayesian import TableParticles
-
 
 @dataclass(frozen=True)
 class Model:
@@ -39,7 +36,6 @@ class Model:
         tokenizer: Settings with which text is split.
         card: Where the model comes from (corpora, licences, options, scores).
         link_tables: Link the tokens of a document.
-        particles: Where there are any, they stand for the posterior distribution of the tables of `crf`.
         calibration: How often names are right of which the CRF is so sure; None, as in older files: not known.
     """
 
@@ -51,7 +47,6 @@ class Model:
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     card: Mapping[str, Any] = field(default_factory=dict[str, Any])
     link_tables: tuple[LinkTable, ...] = ()
-    particles: TableParticles | None = None
     calibration: Calibration | None = None
 
     def crf(self) -> CRF:
@@ -81,9 +76,6 @@ class Model:
         }
         if self.link_tables:
             arrays["skip_tables"] = np.stack([each.table for each in self.link_tables])
-        if self.particles is not None:
-            arrays["particles"] = self.particles.vectors.astype(np.float32)
-            arrays["particle_weights"] = self.particles.weights.astype(np.float32)
         if self.lexicon.classes is not None:
             arrays |= _packed("classes", self.lexicon.classes)
         if self.lexicon.vectors is not None:
@@ -117,10 +109,9 @@ class Model:
 # Types, and numbers of axes.
 _ARRAYS = {
     "transition": ("<f8", 2), "feature_keys": ("<u8", 1), "feature_sizes": ("<u2", 1), "feature_labels": ("|u1", 1),
-    "feature_weights": ("<f8 <f4 <f2", 1), "skip_tables": ("<f8", 3), "particles": ("<f4", 2),
-    "particle_weights": ("<f4", 1), "classes_keys": ("<u8", 1), "classes_values": ("<u4", 1),
-    "vectors_keys": ("<u8", 1), "vectors_values": ("<u4", 1), "topics": ("<f4", 2),
-    "gazetteers_keys": ("<u8", 1), "gazetteers_values": ("<u4", 1),
+    "feature_weights": ("<f8 <f4 <f2", 1), "skip_tables": ("<f8", 3),
+    "classes_keys": ("<u8", 1), "classes_values": ("<u4", 1), "vectors_keys": ("<u8", 1), "vectors_values": ("<u4", 1),
+    "topics": ("<f4", 2), "gazetteers_keys": ("<u8", 1), "gazetteers_values": ("<u4", 1),
 }  # fmt: skip
 
 
@@ -144,7 +135,7 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Mod
     if plan.gazetteers != names:
         raise ValueError(f"its plan reads the gazetteers {plan.gazetteers}, and it holds {names}")
     gazetteers = Gazetteers(names, _unpacked("gazetteers", arrays)) if names else None
-    model = Model(
+    return Model(
         weights=_weights(labels, arrays),
         plan=plan,
         lexicon=Lexicon(classes, gazetteers, vectors, topics),
@@ -155,7 +146,6 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Mod
         link_tables=link_tables_from(header.get("skips", ()), arrays, len(labels)),
         calibration=Calibration.from_dict(header["calibration"]) if "calibration" in header else None,
     )
-    return replace(model, particles=_particles(model.crf(), arrays)) if "particles" in arrays else model
 
 
 def words(value: object, name: str) -> tuple[str, ...]:
@@ -179,16 +169,6 @@ def truth(value: object, name: str) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{name} is {value!r:.80}, not true or false")
     return value
-
-
-def _particles(crf: CRF, arrays: Mapping[str, NDArray[Any]]) -> TableParticles:
-    """The particles of the tables, which fit those of the model."""
-    from herdner.crf.bayesian import TableParticles  # late: few models have any
-
-    vectors, weights = (arrays[name].astype(np.float64) for name in ("particles", "particle_weights"))
-    particles = TableParticles(vectors, weights)
-    particles.crfs(crf)
-    return particles
 
 
 def link_table_to_dict(each: LinkTable) -> dict[str, Any]:

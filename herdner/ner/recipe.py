@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from herdner.base.checks import whole
 from herdner.crf.learning import Learner
 from herdner.crf.templates import LinearChain, SkipChain, Template, linear_chain_template, skip_chain_template
 from herdner.crf.weights import ChainWeights
@@ -40,12 +39,10 @@ class Recipe:
     learner: Learner | None
     n_folds: int
     averaged: bool
-    n_particles: int
     calibrated: bool
     tokenizer: TokenizerSettings | None
 
     def __post_init__(self) -> None:
-        whole(self.n_particles, "n_particles", 0)
         if self.trainer not in TRAINERS:
             raise ValueError(f"unknown trainer {self.trainer!r}; known are {', '.join(TRAINERS)}")
         if self.averaged and (self.trainer != "herdner" or self.c1):

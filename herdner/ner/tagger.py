@@ -76,8 +76,6 @@ class Tagger(Estimator):
         averaged: Whether the chain is the mean of those of the folds and that of all documents, where there are folds:
             it is less sure of what it has seen, like the chains that the links are learned with. Needs the trainer
             "herdner".
-        n_particles: Of the posterior of the transition table and the tables of links (`herdner.crf.bayesian`), which
-            ``uncertainty`` averages over; 0: none.
         backend: Name of the inference backend (`herdner.BACKENDS`) or a `Backend`; None is "sum-product" where a
             document has links, and "viterbi" where it has none.
         links: False leaves a trained model's links out.
@@ -108,7 +106,6 @@ class Tagger(Estimator):
         learner: Learner | None = None,
         n_folds: int = 4,
         averaged: bool = False,
-        n_particles: int = 0,
         backend: str | Backend | None = None,
         links: bool = True,
         calibrated: bool = True,
@@ -128,7 +125,6 @@ class Tagger(Estimator):
         self.learner = learner
         self.n_folds = n_folds
         self.averaged = averaged
-        self.n_particles = n_particles
         self.backend = backend
         self.links = links
         self.calibrated = calibrated
@@ -158,8 +154,8 @@ class Tagger(Estimator):
         scheme). Documents may be annotated in part (`Document.open`): the likelihood is then that of all tags they may
         have (Tsuboi et al. 2008), and links learn from the best of these.
 
-        First the chain, on all documents and then on each fold's, then the tables of links, then the calibration, and
-        then particles, if any are asked for. With annotated ``development`` documents the tables are those of the
+        First the chain, on all documents and then on each fold's, then the tables of links, then the calibration.
+        With annotated ``development`` documents the tables are those of the
         iteration whose F1 there is best. ``progress`` is told the number of each iteration and a report: "stage",
         "loss", "f1" where it is known, and what the trainer says.
 
@@ -250,7 +246,6 @@ class Tagger(Estimator):
         first: int = 0,
         backend: str | Backend | None = None,
         links: bool | None = None,
-        uncertainty: bool = False,
         names: NamesLike | None = None,
         n_jobs: int = 1,
         batch_size: int = 64,
@@ -268,8 +263,6 @@ class Tagger(Estimator):
         its sentence and what the backend's marginals of linked tokens add to it; a calibrated model turns it into how
         often such a name is right (`herdner.ner.calibration`). That concerns entities alone: tags and
         `predict_marginals` are what the CRF says, so that a confidence need not be what marginals of its tokens allow.
-        With ``uncertainty`` it is the mean of what the particles of the tables say, each inferred anew, and not
-        calibrated; the tags stay those of the model.
 
         ``names`` are known to the user (`Names`, or what `Names.of` takes): they speak for their labels where they
         occur, or settle them.
@@ -284,13 +277,13 @@ class Tagger(Estimator):
                 tagged document.
 
         Raises:
-            ValueError: ``uncertainty`` of a model without particles, or known names of a label that the model does not
-                have; and in its place a document that cannot be tagged, unless ``on_error`` is there.
+            ValueError: A known name has a label that the model does not have; or, in its place in the stream, a
+                document cannot be tagged and there is no ``on_error``.
         """
         contexts: deque[Any] = deque()
         outcomes = self.outcomes(
             kept_apart(sources, contexts) if as_tuples else sources, seed=seed, first=first, backend=backend,
-            links=links, uncertainty=uncertainty, names=names,
+            links=links, names=names,
             n_jobs=n_jobs, batch_size=batch_size, **options,
         )  # fmt: skip
         for result in outcomes:
@@ -310,7 +303,6 @@ class Tagger(Estimator):
         first: int = 0,
         backend: str | Backend | None = None,
         links: bool | None = None,
-        uncertainty: bool = False,
         names: NamesLike | None = None,
         n_jobs: int = 1,
         batch_size: int = 64,
@@ -319,15 +311,13 @@ class Tagger(Estimator):
         """`pipe` for those who go on behind what fails: a document that cannot be tagged is a `Failure` in its place,
         and so is one among ``items``, where its reader has failed.
         """
-        if uncertainty and self._model.particles is None:
-            raise ValueError("this model has no particles to average over; train it with Tagger(n_particles=32)")
         backend = self.backend if backend is None else backend
         if backend is None and options:
             backend = DEFAULT_BACKEND
         chosen = None if backend is None else backend_of(backend, options)
         finder = None if names is None else self.finder(names)
         child(seed, first)  # a wrong seed raises here, and not once for each document
-        work = BatchTagger(self._decoder_with(links), self._tokenizer, finder, chosen, seed, uncertainty)
+        work = BatchTagger(self._decoder_with(links), self._tokenizer, finder, chosen, seed)
         most = whole(batch_size, "batch_size") if chosen is None else 1
         return chain.from_iterable(ordered(work, batches(items, first, most), whole(n_jobs, "n_jobs"), Batch.halves))
 

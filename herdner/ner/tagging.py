@@ -23,7 +23,6 @@ class BatchTagger:
         finder: Of names that the user knows, where there are any.
         backend: None tags the documents of a batch together (`Decoder.tagged`).
         seed: Document i of the stream draws from its i-th child.
-        uncertainty: Average confidences over the particles.
     """
 
     decoder: Decoder
@@ -31,7 +30,6 @@ class BatchTagger:
     finder: Finder | None
     backend: Backend | None
     seed: int | None
-    uncertainty: bool
 
     def __call__(self, batch: Batch) -> list[Document | Failure]:
         """Each document with its tags, or as the failure that it became: one alone fails, not its neighbours."""
@@ -46,7 +44,7 @@ class BatchTagger:
                 pairs = zip(documents, sources, strict=True)
                 known = [self.finder(document, own_tokens=document is not source) for document, source in pairs]
             rng = child(self.seed, first)
-            return [*self.decoder.tagged(documents, self.backend, rng, self.uncertainty, known)]
+            return [*self.decoder.tagged(documents, self.backend, rng, known)]
         except (ValueError, MemoryError) as error:
             if len(sources) == 1:
                 return [Failure(error, first, sources[0])]

@@ -1,4 +1,4 @@
-"""Training of a model: the chain on all documents, then the tables of links and particles, then the calibration."""
+"""Training of a model: the chain on all documents, then the tables of links, then the calibration."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def train(
 
     model = train_chain(None, "chain")
     labels, found = model.weights.labels, Linked(model)
-    if templates or recipe.n_particles:
+    if templates:
         tables = link_tables(templates, base, labels)
         model = replace(model, link_tables=tables) if base is not None else model
         found = learn_links(model, tables, lessons, recipe, train_chain, progress, seed)

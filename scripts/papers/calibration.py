@@ -1,7 +1,6 @@
-"""Are confidences of entities right as often as they say? Chain, links, averages over particles of the tables, and what
-the model's own calibration makes of them.
+"""Calibration of entity confidences: of the chain alone, with links, and after the model's own calibration.
 
-    herdner train --train ../shared/data/ner/conll2003/eng.train:conll2003 --particles 32 --output conll.herdner
+    herdner train --train ../shared/data/ner/conll2003/eng.train:conll2003 --output conll.herdner
     python scripts/papers/calibration.py --model conll.herdner --test ../shared/data/ner/conll2003/eng.testa:conll2003
 
 ECE, the expected calibration error, is the mean distance between the confidence and the precision of the entities of a
@@ -26,7 +25,6 @@ from numpy.typing import NDArray
 
 import herdner
 from herdner.corpora.reading import parse_source, read
-from herdner.crf.bayesian import TableParticles
 from herdner.evaluation.calibration import MEASURES, Claims, claims, reliability
 from herdner.evaluation.tabular import markdown_table
 from herdner.ner.tagger import Tagger
@@ -57,7 +55,7 @@ def measured(methods: dict[str, Claims], n_documents: int, rng: np.random.Genera
         rows[name] = {"entities": len(found.right), "precision": found.right.mean()}
         for measure, function in MEASURES.items():
             rows[name][measure] = {"value": function(found), "interval": interval(samples[name][measure])}
-            if name in ("mode", "particles", "calibrated") and "links" in methods:
+            if name == "calibrated" and "links" in methods:
                 change = samples[name][measure] - samples["links"][measure]
                 rows[name][measure]["less links"] = {
                     "value": function(found) - function(methods["links"]), "interval": interval(change)
@@ -75,11 +73,6 @@ def predictions(tagger: Tagger, bare: Sequence[Document]) -> dict[str, list[Docu
     model = tagger.model_
     raw = Tagger.from_model(model, calibrated=False)
     found = {"chain": list(raw.pipe(bare, links=False)), "links": list(raw.pipe(bare))}
-    if model.particles is not None:
-        first = TableParticles(model.particles.vectors[:1], np.ones(1))
-        at_mode = Tagger.from_model(replace(model, particles=first))
-        found["mode"] = list(at_mode.pipe(bare, uncertainty=True))
-        found["particles"] = list(tagger.pipe(bare, uncertainty=True))
     if model.calibration is not None:
         found["calibrated"] = list(tagger.pipe(bare))
     return found
@@ -107,7 +100,7 @@ def _cell(value: dict[str, Any]) -> str:
 def main(
     experiment: Experiment,
     test: Annotated[str, typer.Option(help="FILE:FORMAT, annotated.")],
-    model: Annotated[str, typer.Option(help="Model, best one trained with --particles.")] = "en",
+    model: Annotated[str, typer.Option(help="Name or file of the model.")] = "en",
 ) -> None:
     experiment.title += f", {Path(test.partition(':')[0]).name}"
     tagger = herdner.load(model)
@@ -118,9 +111,7 @@ def main(
     bare = [replace(document, tags=None, entities=()) for document in gold]
     methods = {name: claims(gold, found) for name, found in predictions(tagger, bare).items()}
     rows = measured(methods, len(gold), experiment.rng(), experiment.size(quick=100, full=1000))
-    particles = tagger.model_.particles
-    n_particles = 0 if particles is None else len(particles)
-    text = table(rows, f"{len(gold)} documents, {n_particles} particles; 95 % intervals by bootstrap over documents")
+    text = table(rows, f"{len(gold)} documents; 95 % intervals by bootstrap over documents")
     (experiment.out / "calibration.md").write_text(text + "\n", encoding="utf-8")
     print(text)
     figure, panels = experiment.axes(2)
@@ -131,4 +122,4 @@ def main(
         for name, (confidence, right, _) in curves[equal].items():
             panel.plot(confidence, right, marker="o", markersize=3, label=name)
         panel.set(xlabel=f"mean confidence, bins of equal {equal}", ylabel="precision")
-    experiment.finish({"n_particles": n_particles, "methods": rows, "reliability": curves}, figure)
+    experiment.finish({"methods": rows, "reliability": curves}, figure)

@@ -67,7 +67,7 @@ def tag_files(
     The workers must reach inputs and output. The output gets ``part-0000000.jsonl`` (or ``.parquet``), ... and
     ``manifest.json``. The parts, one behind the other, are what ``herdner tag -f jsonl`` writes, whatever the number
     of workers: document i of all has the random numbers of child i of ``seed``. A run that was stopped goes on where it
-    was when it is called again. ``backend``, its ``options``, ``links`` and ``uncertainty`` are those of `Tagger.pipe`.
+    was when it is called again. ``backend``, its ``options`` and ``links`` are those of `Tagger.pipe`.
 
     Args:
         inputs: Paths, folders or globs of any file system that fsspec knows.
@@ -150,7 +150,7 @@ def _run(
 
 def _plain(backend: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
     """The backend and its options as a manifest can hold them; ValueError for wrong ones."""
-    own = {name: value for name, value in options.items() if name not in ("links", "uncertainty")}
+    own = {name: value for name, value in options.items() if name != "links"}
     if backend is not None or own:
         make_backend(DEFAULT_BACKEND if backend is None else backend, **own)
     try:

@@ -52,7 +52,6 @@ DEFAULT_CONFIG = {
     "model": "en",
     "backend": None,
     "links": True,
-    "uncertainty": False,
     "names": None,
     "labels": None,
     "seed": 0,
@@ -85,7 +84,6 @@ class HerdnerTagger(EntityPipe):
         backend: Name of an inference backend (`herdner.BACKENDS`), or a mapping of its "name" and options; None is the
             tagger's own choice.
         links: False leaves the links out.
-        uncertainty: Confidences are averaged over the model's particles.
         names: Those that the user knows (`herdner.Names`): a file, a list of spaCy's patterns, or a mapping with "file"
             or "patterns" and the options "strength", "hard" and "fold_case". A saved pipeline holds them.
         labels: Other names for the model's classes, as in ``{"PER": "PERSON", "LOC": "GPE"}``; None drops a class, and
@@ -110,7 +108,6 @@ class HerdnerTagger(EntityPipe):
         model: str | None = "en",
         backend: str | Mapping[str, Any] | None = None,
         links: bool = True,
-        uncertainty: bool = False,
         names: ConfiguredNames | None = None,
         labels: Mapping[str, str | None] | None = None,
         seed: int = 0,
@@ -122,7 +119,6 @@ class HerdnerTagger(EntityPipe):
         self.vocab = vocab
         self.name = name
         self.links = links
-        self.uncertainty = uncertainty
         self.seed = seed
         self.annotate_ents = annotate_ents
         self.overwrite_ents = overwrite_ents
@@ -159,7 +155,7 @@ class HerdnerTagger(EntityPipe):
         tagger = self.tagger
         aligned = [document_of(doc, tagger.model_.tokenizer.sentences) for doc in docs]
         documents = [each.document for each in aligned if each.document.n_tokens]
-        options: dict[str, Any] = {"seed": self.seed, "uncertainty": self.uncertainty, "names": self.names}
+        options: dict[str, Any] = {"seed": self.seed, "names": self.names}
         if self._backend is None:  # which draws no numbers: several documents at a time are faster
             tagged = tagger.pipe(documents, **options)
         else:
@@ -209,10 +205,6 @@ class HerdnerTagger(EntityPipe):
 
     def _take(self, model: Model) -> None:
         """Tag with this model from now on."""
-        if self.uncertainty and model.particles is None:
-            raise ModelError(
-                "this model has no particles to average over: set uncertainty to false, or train it with n_particles"
-            )
         self._tagger = Tagger.from_model(model, backend=self._backend, links=self.links)
         renamed = {rename(label, self._renaming) for label in classes_of(model.weights.labels)}
         self._labels = tuple(sorted(label for label in renamed if label is not None))
@@ -239,7 +231,6 @@ class HerdnerTagger(EntityPipe):
         c2: float = 0.3,
         min_freq: int = 2,
         max_iterations: int = 80,
-        n_particles: int = 0,
     ) -> None:
         """Train the CRF, chain and links, on the examples, all of it now: ``spacy train`` has nothing to update later.
 
@@ -266,7 +257,7 @@ class HerdnerTagger(EntityPipe):
             tagger = Tagger(
                 lexicon=self._lexicon(lexicon, language),
                 c1=c1, c2=c2, min_freq=min_freq, max_iterations=max_iterations,
-                templates=[linear_chain_template(), *linked], n_particles=n_particles, tokenizer=settings,
+                templates=[linear_chain_template(), *linked], tokenizer=settings,
             )  # fmt: skip
             card = {"training_documents": len(documents)}
             tagger.fit(documents, card=card, seed=self.seed)  # pyright: ignore[reportUnknownMemberType]
@@ -310,7 +301,6 @@ def make_tagger(
     model: str | None,
     backend: str | dict[str, Any] | None,
     links: bool,
-    uncertainty: bool,
     names: str | list[dict[str, Any]] | dict[str, Any] | None,
     labels: dict[str, str | None] | None,
     seed: int,
@@ -322,7 +312,7 @@ def make_tagger(
     """The factory ``herdner``; its arguments are those of `HerdnerTagger`."""
     require_herdner(nlp)
     return HerdnerTagger(
-        nlp.vocab, name, model=model, backend=backend, links=links, uncertainty=uncertainty, names=names,
+        nlp.vocab, name, model=model, backend=backend, links=links, names=names,
         labels=labels, seed=seed, spans_key=spans_key, annotate_ents=annotate_ents, overwrite_ents=overwrite_ents,
         scorer=scorer,
     )  # fmt: skip

@@ -322,7 +322,6 @@ def test_a_doc_of_many_tokens(nlp):
         ({"backend": {"name": "gibbs", "n_sweeps": "x"}}, r"^my_ner: backend gibbs: n_sweeps must be a whole number"),
         ({"annotate_ents": False}, r"^my_ner: nowhere to write to: set annotate_ents to true or name a spans_key$"),
         ({"seed": -1}, r"^my_ner: seed must be a whole number of at least 0"),
-        ({"uncertainty": True, "model": "SMALL"}, r"^my_ner: this model has no particles .* set uncertainty to false"),
     ],
 )
 def test_wrong_options_name_the_component_and_the_remedy(config, message, small):
