@@ -52,7 +52,7 @@ class MCMCLikelihood:
     step_size: float = 0.1
 
     def __post_init__(self) -> None:
-        if "table_counts" not in self.backend.takes.record:
+        if "table_counts" not in self.backend.capabilities.record:
             raise ValueError(f"{self.backend} gives no expected counts; use one such as Gibbs or BlockedGibbs")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from herdner.graph.builders import boltzmann, chain_graph, complete_graph, from_joint, ising, potts
 from herdner.graph.density import DensityFactors, DensityGraph, Reals, compile_density
-from herdner.graph.domain import Domains, Labels
+from herdner.graph.domain import Domains, Discrete
 from herdner.graph.factors import Factors, TableFactors
 from herdner.graph.files import GraphFileError, load_graph, save_graph
 from herdner.graph.graph import FactorGraph

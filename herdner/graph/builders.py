@@ -40,7 +40,7 @@ def chain_graph(
     unary = np.asarray(unary, np.float64)
     if unary.ndim != 2:
         raise ValueError(f"unary must have shape [tokens, labels], not {unary.shape}")
-    n, n_labels = unary.shape
+    n, n_states = unary.shape
     bounds = frozen([0, n] if offsets is None else offsets, np.int64, "offsets")
     if not rises(bounds, n):
         raise ValueError(f"offsets must rise from 0 to the number of tokens, {n}")
@@ -56,7 +56,7 @@ def chain_graph(
         factors.append(TableFactors(nodes[~has_left[:-1], None], np.asarray(start, np.float64)[None]))
     if end is not None:
         factors.append(TableFactors(nodes[~has_left[1:], None], np.asarray(end, np.float64)[None]))
-    return FactorGraph(np.full(n, n_labels, np.int32), factors)
+    return FactorGraph(np.full(n, n_states, np.int32), factors)
 
 
 def ising(J: ArrayLike, h: ArrayLike = 0.0, shape: Sequence[int] | None = None, *, wrap: bool = False) -> FactorGraph:
@@ -144,8 +144,8 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
     u = np.asarray(unary, np.float64)
     if u.ndim < 2:
         raise ValueError(f"unary must have shape [variables, labels], or a grid's shape and then labels, not {u.shape}")
-    n_labels = u.shape[-1]
-    check_memory(16 * n_labels**2, f"the table of {n_labels:,} x {n_labels:,} labels", "use fewer labels")
+    n_states = u.shape[-1]
+    check_memory(16 * n_states**2, f"the table of {n_states:,} x {n_states:,} labels", "use fewer labels")
     nodes = _nodes(u[..., 0].size, u.ndim - 1 if edges is None else 0)
     if edges is None:
         sides = _sides(u.shape[:-1], wrap)
@@ -159,10 +159,10 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
                 f" them, not have shape {scale.shape}"
             )
     factors = [
-        TableFactors(nodes[:, None], u.reshape(-1, n_labels)),
-        TableFactors(joined, np.eye(n_labels)[None], scale=np.broadcast_to(scale, len(joined))),
+        TableFactors(nodes[:, None], u.reshape(-1, n_states)),
+        TableFactors(joined, np.eye(n_states)[None], scale=np.broadcast_to(scale, len(joined))),
     ]
-    return FactorGraph(_filled(len(nodes), n_labels), factors)
+    return FactorGraph(_filled(len(nodes), n_states), factors)
 
 
 def from_joint(probabilities: ArrayLike) -> FactorGraph:

@@ -46,10 +46,10 @@ def chain_form(sizes: Int32s, factors: Sequence[TableFactors]) -> ChainForm | st
             return factor_in_words(g, group)
         if group.arity == 2 and len(group):
             pairs.append((g, group))
-    n, n_labels = len(sizes), int(sizes.max(initial=1))
-    if (not pairs and n_labels**2 > MOST_CELLS) or too_wide(sizes):
+    n, n_states = len(sizes), int(sizes.max(initial=1))
+    if (not pairs and n_states**2 > MOST_CELLS) or too_wide(sizes):
         # The loops want rows of the most labels for every variable, and a table of pairs even where there are none.
-        return f"variable {int(sizes.argmax())} has {n_labels} labels, too many for tables of all variables"
+        return f"variable {int(sizes.argmax())} has {n_states} labels, too many for tables of all variables"
     offsets = np.empty(n + 1, np.int64)
     n_paths = layout.forward_paths(pairs[0][1].scopes, n, offsets) if len(pairs) == 1 else -1
     order = None
@@ -61,7 +61,7 @@ def chain_form(sizes: Int32s, factors: Sequence[TableFactors]) -> ChainForm | st
         if (order[1:] > order[:-1]).all():
             order = None
     try:
-        tables, edge_table = edge_tables([group for _, group in pairs], order, n - n_paths, n, n_labels)
+        tables, edge_table = edge_tables([group for _, group in pairs], order, n - n_paths, n, n_states)
     except ValueError as error:
         return str(error)
     unary = unary_table(sizes, factors)
@@ -82,10 +82,10 @@ def too_wide(sizes: Int32s) -> bool:
 
 def unary_table(sizes: Int32s, factors: Sequence[TableFactors]) -> Floats:
     """[V, K]: the unary factors of each variable added up in the order of their groups."""
-    n_labels = int(sizes.max(initial=1))
-    unary = np.zeros((len(sizes), n_labels))
-    if len(sizes) and sizes.min() < n_labels:
-        unary[np.arange(n_labels) >= sizes[:, None]] = -np.inf
+    n_states = int(sizes.max(initial=1))
+    unary = np.zeros((len(sizes), n_states))
+    if len(sizes) and sizes.min() < n_states:
+        unary[np.arange(n_states) >= sizes[:, None]] = -np.inf
     for group in factors:
         if group.arity == 1:
             layout.add_unary(unary, group.scopes, group.table_of_factor, group.scale, group.tables)
@@ -93,7 +93,7 @@ def unary_table(sizes: Int32s, factors: Sequence[TableFactors]) -> Floats:
 
 
 def edge_tables(
-    groups: Sequence[TableFactors], order: Int64s | None, n_edges: int, n_variables: int, n_labels: int
+    groups: Sequence[TableFactors], order: Int64s | None, n_edges: int, n_variables: int, n_states: int
 ) -> tuple[Floats, Int32s | None]:
     """The tables of the edges, oriented along the paths, and which one each position's edge uses.
 
@@ -101,8 +101,8 @@ def edge_tables(
     table. In the usual case there is nothing to do: one table, tied over all edges.
     """
     if not groups:
-        return np.zeros((1, n_labels, n_labels)), None
-    if len(groups) == 1 and len(groups[0]) == n_edges and order is None and _tied(groups[0], n_labels):
+        return np.zeros((1, n_states, n_states)), None
+    if len(groups) == 1 and len(groups[0]) == n_edges and order is None and _tied(groups[0], n_states):
         return groups[0].tables, None
     position = np.arange(n_variables)
     if order is not None:
@@ -111,20 +111,20 @@ def edge_tables(
     edge_table, recipes = edge_recipes(
         groups, [np.maximum(*both) for both in ends], [left > right for left, right in ends], n_variables
     )
-    check_cells(len(recipes), n_labels)
-    tables = np.zeros((len(recipes), n_labels, n_labels))
+    check_cells(len(recipes), n_states)
+    tables = np.zeros((len(recipes), n_states, n_states))
     for target, recipe in zip(tables, recipes, strict=True):
         values = recipe_table(groups, recipe)
         target[: values.shape[0], : values.shape[1]] = values
     return tables, (edge_table if len(tables) > 1 else None)
 
 
-def check_cells(n_tables: int, n_labels: int) -> None:
+def check_cells(n_tables: int, n_states: int) -> None:
     """ValueError where tables made for edges would need too much memory."""
-    n_cells = n_tables * n_labels**2
+    n_cells = n_tables * n_states**2
     if n_cells > MOST_CELLS:
         raise ValueError(
-            f"{n_tables} different edge tables of {n_labels} x {n_labels} labels need {n_cells / 2**27:.0f} GB, more"
+            f"{n_tables} different edge tables of {n_states} x {n_states} labels need {n_cells / 2**27:.0f} GB, more"
             " than 2 GB: tie the tables of some edges, or split the graph into its components"
         )
 
@@ -162,9 +162,9 @@ def recipe_table(groups: Sequence[TableFactors], recipe: Sequence[Term]) -> Floa
     return sum(part.T if term[3] else part for part, term in zip(parts, recipe, strict=True))  # type: ignore[return-value]
 
 
-def _tied(group: TableFactors, n_labels: int) -> bool:
+def _tied(group: TableFactors, n_states: int) -> bool:
     """All factors are the one table itself, read from left to right."""
-    whole = group.tables.shape == (1, n_labels, n_labels) and group.unscaled
+    whole = group.tables.shape == (1, n_states, n_states) and group.unscaled
     return whole and bool((group.scopes[:, 0] < group.scopes[:, 1]).all())
 
 

@@ -211,11 +211,11 @@ def _terms(group: TableFactors) -> tuple[Floats, Int32s]:
 
 def _rows(values: Floats) -> Floats:
     """[terms, others.., K] log-potentials as rows [terms, configurations, width]; NaN where no label is allowed."""
-    n_labels = values.shape[-1]
-    values = values.reshape(len(values), -1, n_labels)
+    n_states = values.shape[-1]
+    values = values.reshape(len(values), -1, n_states)
     with np.errstate(invalid="ignore"):
-        if n_labels == 2:
+        if n_states == 2:
             return values[..., :1] - values[..., 1:]
-        rows = np.full((*values.shape[:2], (n_labels + 3) // 4 * 4), -np.inf)
-        rows[..., :n_labels] = values - values.max(axis=-1, keepdims=True)
+        rows = np.full((*values.shape[:2], (n_states + 3) // 4 * 4), -np.inf)
+        rows[..., :n_states] = values - values.max(axis=-1, keepdims=True)
     return rows

@@ -28,7 +28,7 @@ class Domains(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Labels:
+class Discrete:
     """Discrete domains: variable i takes the labels 0 .. sizes[i] - 1; ``sizes`` int32[V], each at least 1."""
 
     sizes: Int32s
@@ -59,5 +59,5 @@ class Labels:
             raise ValueError(f"variable {i} has the labels 0 to {self.sizes[i] - 1}, not {points[p, i]}")
         return points
 
-    def select(self, variables: Int64s) -> Labels:
-        return Labels(self.sizes[variables])
+    def select(self, variables: Int64s) -> Discrete:
+        return Discrete(self.sizes[variables])

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats, Int32s
 from herdner.base.checks import check_variables
-from herdner.graph.domain import Domains, Labels
+from herdner.graph.domain import Domains, Discrete
 from herdner.graph.factors import Factors
 
 
@@ -33,7 +33,7 @@ class FactorGraph:
     factors: tuple[Factors, ...]
 
     def __init__(self, domains: Domains | ArrayLike, factors: Sequence[Factors]) -> None:
-        whole = domains if hasattr(domains, "select") else Labels(domains)  # type: ignore[arg-type]
+        whole = domains if hasattr(domains, "select") else Discrete(domains)  # type: ignore[arg-type]
         object.__setattr__(self, "domains", whole)
         object.__setattr__(self, "factors", tuple(factors))
         for g, group in enumerate(self.factors):

@@ -44,7 +44,7 @@ def linked_chains(sizes: Int32s, factors: Sequence[TableFactors]) -> LinkedChain
     """The chains and links of a graph; or, where it has none, what is in the way."""
     near: list[TableFactors] = []
     far: list[TableFactors] = []
-    n, n_labels = len(sizes), int(sizes.max(initial=1))
+    n, n_states = len(sizes), int(sizes.max(initial=1))
     for g, group in enumerate(factors):
         if group.arity > 2 and len(group):
             return factor_in_words(g, group)
@@ -52,11 +52,11 @@ def linked_chains(sizes: Int32s, factors: Sequence[TableFactors]) -> LinkedChain
             inside = is_near(group)
             near += _part(group, inside)
             far += _part(group, ~inside)
-    if n_labels**2 > MOST_CELLS or too_wide(sizes):
-        return f"variable {int(sizes.argmax())} has {n_labels} labels, too many for tables of all variables"
+    if n_states**2 > MOST_CELLS or too_wide(sizes):
+        return f"variable {int(sizes.argmax())} has {n_states} labels, too many for tables of all variables"
     try:
-        form = _runs(sizes, factors, near, n, n_labels)
-        scopes, table_of_edge, tables = _links(far, sizes, n_labels)
+        form = _runs(sizes, factors, near, n, n_states)
+        scopes, table_of_edge, tables = _links(far, sizes, n_states)
     except ValueError as error:
         return str(error)
     return LinkedChains(form, scopes, table_of_edge, tables)
@@ -77,7 +77,7 @@ def _part(group: TableFactors, chosen: NDArray[np.bool_]) -> list[TableFactors]:
 
 
 def _runs(
-    sizes: Int32s, factors: Sequence[TableFactors], near: Sequence[TableFactors], n: int, n_labels: int
+    sizes: Int32s, factors: Sequence[TableFactors], near: Sequence[TableFactors], n: int, n_states: int
 ) -> ChainForm:
     """The chains: runs of variables each of which is joined to the one before it."""
     offsets = np.empty(n + 1, np.int64)
@@ -88,23 +88,23 @@ def _runs(
             starts[group.scopes.max(axis=1)] = False
         offsets = np.flatnonzero(starts)
         n_runs = len(offsets) - 1
-    tables, edge_table = edge_tables(near, None, n - n_runs, n, n_labels)
+    tables, edge_table = edge_tables(near, None, n - n_runs, n, n_states)
     return ChainForm(None, offsets[: n_runs + 1], unary_table(sizes, factors), tables, edge_table, constant(factors))
 
 
-def _links(groups: Sequence[TableFactors], sizes: Int32s, n_labels: int) -> tuple[Int32s, Int32s, Floats]:
+def _links(groups: Sequence[TableFactors], sizes: Int32s, n_states: int) -> tuple[Int32s, Int32s, Floats]:
     """The links [E, 2], the table of each, and the tables [T, K, K].
 
     Factors of the same two variables are one edge, their tables added up: else they would be a loop that messages run
     around. Edges to which nothing is added share the tables of their factors.
     """
     if not groups:
-        return np.empty((0, 2), np.int32), np.empty(0, np.int32), np.zeros((1, n_labels, n_labels))
+        return np.empty((0, 2), np.int32), np.empty(0, np.int32), np.zeros((1, n_states, n_states))
     scopes = np.concatenate([group.scopes for group in groups]) if len(groups) > 1 else groups[0].scopes
     keys = pair_keys(scopes)
     in_order = np.sort(keys)
     repeated = bool((in_order[1:] == in_order[:-1]).any())
-    if len(groups) == 1 and not repeated and _ready(groups[0], n_labels):
+    if len(groups) == 1 and not repeated and _ready(groups[0], n_states):
         return scopes, groups[0].table_of_factor, groups[0].tables
     edge = np.arange(len(scopes))
     if repeated or len(groups) > 1:  # in the order of their variables, as the order of a sum decides its bits
@@ -115,28 +115,28 @@ def _links(groups: Sequence[TableFactors], sizes: Int32s, n_labels: int) -> tupl
     table_of_edge, n_tables = np.full(len(scopes), -1, np.int32), 0
     ready: list[Floats] = []
     for group, to in zip(groups, edge_of, strict=True):
-        if _ready(group, n_labels):
+        if _ready(group, n_states):
             chosen = alone[to]
             table_of_edge[to[chosen]] = group.table_of_factor[chosen] + n_tables
             ready.append(group.tables)
             n_tables += len(group.tables)
     own = np.flatnonzero(table_of_edge < 0)
     table_of_edge[own] = np.arange(n_tables, n_tables + len(own))
-    check_cells(len(own), n_labels)
-    made = np.zeros((len(own), n_labels, n_labels))
+    check_cells(len(own), n_states)
+    made = np.zeros((len(own), n_states, n_states))
     for group, to in zip(groups, edge_of, strict=True):
         chosen = table_of_edge[to] >= n_tables
         for part in _part(group, chosen):
             _add_tables(made, table_of_edge[to[chosen]] - np.int32(n_tables), part, scopes[to[chosen], 0])
-    if sizes.min() < n_labels:
-        absent = np.arange(n_labels) >= sizes[scopes[own]][:, :, None]
+    if sizes.min() < n_states:
+        absent = np.arange(n_states) >= sizes[scopes[own]][:, :, None]
         made[absent[:, 0, :, None] | absent[:, 1, None, :]] = -np.inf
     return scopes, table_of_edge, np.concatenate([*ready, made])
 
 
-def _ready(group: TableFactors, n_labels: int) -> bool:
+def _ready(group: TableFactors, n_states: int) -> bool:
     """The log-potentials of the factors are the tables as they are."""
-    return group.unscaled and group.tables.shape[1:] == (n_labels, n_labels)
+    return group.unscaled and group.tables.shape[1:] == (n_states, n_states)
 
 
 def _add_tables(tables: Floats, to: Int32s, group: TableFactors, first: Int32s) -> None:

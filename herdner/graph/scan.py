@@ -16,18 +16,18 @@ from herdner.base.options import from_call
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan:
-    """One sweep's order; made by the functions below. ``order`` int32[n] is given for kind "given" alone."""
+    """One sweep's order; made by the functions below. ``order`` int32[n] is given for kind "fixed" alone."""
 
-    kind: Literal["systematic", "random", "checkerboard", "jacobi", "given"] = "systematic"
+    kind: Literal["systematic", "random", "checkerboard", "jacobi", "fixed"] = "systematic"
     order: Int32s | None = None
 
-    WORDS: ClassVar[str] = "systematic, random, checkerboard, jacobi or an order such as given(0, 2, 1)"
+    WORDS: ClassVar[str] = "systematic, random, checkerboard, jacobi or an order such as fixed(0, 2, 1)"
 
     def __post_init__(self) -> None:
-        if self.kind not in ("systematic", "random", "checkerboard", "jacobi", "given"):
+        if self.kind not in ("systematic", "random", "checkerboard", "jacobi", "fixed"):
             raise ValueError(f"scan must be {self.WORDS}, not {self.kind!r}")
-        if (self.kind == "given") != (self.order is not None):
-            raise ValueError("a given scan, and no other, has an order: use given(order)")
+        if (self.kind == "fixed") != (self.order is not None):
+            raise ValueError("a fixed scan, and no other, has an order: use fixed_scan(order)")
         if self.order is not None:
             order = frozen(self.order, np.int32, "a scan")
             if order.ndim != 1 or not len(order):
@@ -36,14 +36,14 @@ class Scan:
 
     @classmethod
     def from_text(cls, text: str) -> Scan:
-        """The scan that ``systematic``, ``given(0, 2, 1)`` and so on stand for; ValueError for others."""
+        """The scan that ``systematic``, ``fixed(0, 2, 1)`` and so on stand for; ValueError for others."""
 
         def listed(*order: float | str) -> Scan:
             return fixed_scan(order)
 
         functions: dict[str, Callable[..., Scan]] = {
             "systematic": systematic_scan, "random": random_scan, "checkerboard": checkerboard_scan,
-            "jacobi": jacobi_scan, "given": listed,
+            "jacobi": jacobi_scan, "fixed": listed,
         }  # fmt: skip
         return from_call(text, functions, "scan", cls.WORDS)
 
@@ -59,7 +59,7 @@ class Scan:
         return hash((self.kind, None if self.order is None else self.order.tobytes()))
 
     def __str__(self) -> str:
-        return self.kind if self.order is None else f"given({', '.join(map(str, self.order))})"
+        return self.kind if self.order is None else f"fixed({', '.join(map(str, self.order))})"
 
 
 def systematic_scan() -> Scan:
@@ -90,4 +90,4 @@ def jacobi_scan() -> Scan:
 
 def fixed_scan(order: ArrayLike) -> Scan:
     """These variables in this order, each as often as it is named; variables that are not named keep their labels."""
-    return Scan("given", order)  # type: ignore[arg-type]
+    return Scan("fixed", order)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from functools import cached_property
 from herdner.base.arrays import Int32s
 from herdner.graph.chains import ChainForm, chain_form
 from herdner.graph.conditionals import Conditionals, conditionals
-from herdner.graph.domain import Labels
+from herdner.graph.domain import Discrete
 from herdner.graph.factors import LARGEST, TableFactors
 from herdner.graph.graph import FactorGraph
 from herdner.graph.grids import GridForm, grid_form
@@ -41,7 +41,7 @@ class TableGraph:
         return _labels(self.graph).sizes
 
     @property
-    def n_labels(self) -> int:
+    def n_states(self) -> int:
         """K: the largest of them."""
         return int(self.sizes.max(initial=1))
 
@@ -87,8 +87,8 @@ def compile_tables(graph: Graph) -> TableGraph:
     return TableGraph(lambda: graph)
 
 
-def _labels(graph: FactorGraph) -> Labels:
-    if not isinstance(graph.domains, Labels):
+def _labels(graph: FactorGraph) -> Discrete:
+    if not isinstance(graph.domains, Discrete):
         raise ValueError(f"table loops need variables with labels, not {type(graph.domains).__name__}")
     return graph.domains
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from herdner.inference.backend import Backend, ImpossibleGraph, Interrupted, Takes, UnsupportedGraph, UnsupportedRecord
+from herdner.inference.backend import (
+    Backend,
+    ImpossibleGraph,
+    Interrupted,
+    Capabilities,
+    UnsupportedGraph,
+    UnsupportedRecord,
+)
 from herdner.inference.registry import BACKENDS, describe_backend, make_backend
 from herdner.inference.result import Result
 

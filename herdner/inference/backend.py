@@ -15,7 +15,7 @@ from herdner.inference.result import Result
 
 
 @dataclass(frozen=True, slots=True)
-class Takes:
+class Capabilities:
     """What a backend makes of the arguments of ``infer``.
 
     Attributes:
@@ -40,7 +40,7 @@ class Takes:
             raise UnsupportedRecord(f"{who} gives no {', '.join(missing)}; leave that out of record, or use gibbs")
 
 
-SAMPLES = Takes("state", frozenset(each.name for each in fields(Record)))
+SAMPLER_CAPABILITIES = Capabilities("state", frozenset(each.name for each in fields(Record)))
 """What samplers take: a first state, and anything to be recorded."""
 
 
@@ -48,7 +48,7 @@ SAMPLES = Takes("state", frozenset(each.name for each in fields(Record)))
 class Backend(Protocol):
     """An inference algorithm with its options: a frozen dataclass whose fields are the options, all with defaults."""
 
-    takes: ClassVar[Takes]
+    capabilities: ClassVar[Capabilities]
 
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
@@ -58,7 +58,7 @@ class Backend(Protocol):
         Ctrl-C in what sweeps raises `Interrupted`, a KeyboardInterrupt whose ``result`` is what was reached until then.
 
         Args:
-            start: int[V], the state to begin with, ignored where ``takes.start`` is "nothing".
+            start: int[V], the state to begin with, ignored where ``capabilities.start`` is "nothing".
             record: What the result is to hold at least, in place of what the options say.
 
         Raises:

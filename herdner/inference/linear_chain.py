@@ -136,11 +136,11 @@ def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_t
     offsets = np.ascontiguousarray(offsets, np.int64)
     if unary.ndim != 2 or not unary.shape[1]:
         raise ValueError(f"unary must have shape [tokens, labels] with at least one label, not {unary.shape}")
-    n_tokens, n_labels = unary.shape
+    n_tokens, n_states = unary.shape
     tables = tables[None] if tables.ndim == 2 else tables
-    if tables.ndim != 3 or tables.shape[1:] != (n_labels, n_labels) or not len(tables):
+    if tables.ndim != 3 or tables.shape[1:] != (n_states, n_states) or not len(tables):
         raise ValueError(
-            f"transition must have shape [{n_labels}, {n_labels}] as unary has {n_labels} labels, not {tables.shape}"
+            f"transition must have shape [{n_states}, {n_states}] as unary has {n_states} labels, not {tables.shape}"
         )
     if not rises(offsets, n_tokens):
         raise ValueError(f"offsets must rise from 0 to the number of tokens, {n_tokens}")

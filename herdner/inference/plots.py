@@ -56,12 +56,12 @@ def plot_marginals(
 
 
 def _bars(ax: Axes, marginals: Floats, variables: ArrayLike | None, label: int | None) -> Axes:
-    n_variables, n_labels = len(marginals), int(marginals.shape[1])
+    n_variables, n_states = len(marginals), int(marginals.shape[1])
     chosen = np.arange(min(n_variables, _MOST_BARS)) if variables is None else np.atleast_1d(variables)
     check_variables(chosen, n_variables)
-    labels = [label] if label is not None else [1] if n_labels == 2 else range(n_labels)
+    labels = [label] if label is not None else [1] if n_states == 2 else range(n_states)
     places, base = np.arange(len(chosen)), np.zeros(len(chosen))
-    colours = _colours(n_labels)
+    colours = _colours(n_states)
     for k in labels:
         ax.bar(places, marginals[chosen, k], bottom=base, width=0.85, color=colours[k], label=f"{k}")
         base += marginals[chosen, k]
@@ -78,15 +78,15 @@ def _bars(ax: Axes, marginals: Floats, variables: ArrayLike | None, label: int |
 def _image(ax: Axes, marginals: Floats, label: int | None) -> Axes:
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
-    n_labels = int(marginals.shape[2])
-    if label is None and n_labels > 2:
-        norm = BoundaryNorm(np.arange(n_labels + 1) - 0.5, n_labels)
+    n_states = int(marginals.shape[2])
+    if label is None and n_states > 2:
+        norm = BoundaryNorm(np.arange(n_states + 1) - 0.5, n_states)
         image = ax.imshow(
-            marginals.argmax(axis=2), cmap=ListedColormap(_colours(n_labels)), norm=norm, interpolation="nearest"
+            marginals.argmax(axis=2), cmap=ListedColormap(_colours(n_states)), norm=norm, interpolation="nearest"
         )
-        ax.figure.colorbar(image, ax=ax, ticks=range(0, n_labels, -(-n_labels // 20)), label="most probable label")
+        ax.figure.colorbar(image, ax=ax, ticks=range(0, n_states, -(-n_states // 20)), label="most probable label")
     else:
-        label = n_labels - 1 if label is None else label
+        label = n_states - 1 if label is None else label
         image = ax.imshow(marginals[:, :, label], vmin=0, vmax=1, cmap="viridis", interpolation="nearest")
         ax.figure.colorbar(image, ax=ax, label=f"P(x = {label})")
     ax.set(xlabel="column", ylabel="row")

@@ -39,7 +39,7 @@ BACKENDS: Mapping[str, str] = MappingProxyType(
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Option:
+class OptionDescription:
     """An option of a backend: its name, its type in words ("a whole number", "one of 'a', 'b'") and its default."""
 
     name: str
@@ -48,12 +48,12 @@ class Option:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Description:
+class BackendDescription:
     """A backend in one line, and its options."""
 
     name: str
     summary: str
-    options: tuple[Option, ...]
+    options: tuple[OptionDescription, ...]
 
 
 def make_backend(name: str, **options: object) -> Backend:
@@ -75,10 +75,10 @@ def make_backend(name: str, **options: object) -> Backend:
         raise ValueError(f"backend {name}: {error}") from None
 
 
-def describe_backend(name: str) -> Description:
+def describe_backend(name: str) -> BackendDescription:
     """What ``herdner backends`` shows of a backend."""
-    options = tuple(Option(key, in_words(hint), default) for key, (hint, default) in _options(name).items())
-    return Description(name, (_maker(name).__doc__ or "").strip().splitlines()[0], options)
+    options = tuple(OptionDescription(key, in_words(hint), default) for key, (hint, default) in _options(name).items())
+    return BackendDescription(name, (_maker(name).__doc__ or "").strip().splitlines()[0], options)
 
 
 def _maker(name: str) -> Callable[..., Backend]:

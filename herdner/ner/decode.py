@@ -62,7 +62,7 @@ def decode(
     if backend is None and not any(len(found.ends) for found in links):
         return Decoded(crf.best_chain(unary, sentence_offsets))
     backend = backend or _default()
-    start = None if backend.takes.start == "nothing" else crf.best_chain(unary, sentence_offsets)
+    start = None if backend.capabilities.start == "nothing" else crf.best_chain(unary, sentence_offsets)
     result = backend.infer(crf.compiled(unary, sentence_offsets, links), rng, start=start)
     return Decoded(result.state, result.marginals)
 

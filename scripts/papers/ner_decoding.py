@@ -72,7 +72,7 @@ class Scored:
         "viterbi": backends that take a start begin with the chain's best path, as in `Tagger`; "random": they choose
         their own, samplers a random state that nothing forbids.
         """
-        starts = start == "viterbi" and backend.takes.start != "nothing"
+        starts = start == "viterbi" and backend.capabilities.start != "nothing"
         states: list[list[NDArray[np.int32]]] = [[] for _ in self.documents]
         for n, (i, unary, offsets, links) in enumerate(self.pieces()):
             graph = compile_tables(self.crf.unroll(unary, offsets, links))
@@ -154,7 +154,7 @@ def measure(scored: Scored, method: Method, start: Start, seeds: Sequence[int], 
         runs.append(scored.decode(backend, seed, start))
         times.append(perf_counter() - began)
     kept = runs if method.random else runs[:1]
-    shown = "-" if backend.takes.start == "nothing" else start
+    shown = "-" if backend.capabilities.start == "nothing" else start
     f1 = tuple(scored.f1(states) for states in kept)
     whole = tuple(scored.log_potential(states) for states in kept)
     return Row(method.name, shown, method.sweeps, f1, whole, min(times))

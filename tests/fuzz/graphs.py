@@ -150,7 +150,7 @@ def backend(rng: Rng) -> Any:
         "n_bins": lambda: int(pick(rng, 1, 2, 16, 1000, 2**20, 2**30)),
         "error_bound": lambda: float(pick(rng, 0.0, 0.5, 1.0, 1e300, np.inf)),
         "sharing": lambda: pick(rng, *SHARINGS),
-        "scan": lambda: pick(rng, "systematic", "random", "checkerboard", "jacobi", "given(0, 1, 0)", "given(7)"),
+        "scan": lambda: pick(rng, "systematic", "random", "checkerboard", "jacobi", "fixed(0, 1, 0)", "fixed(7)"),
         "annealing": lambda: pick(rng, *ANNEALINGS),
         "form": lambda: pick(rng, "circular", "threshold"),
         "n_chains": lambda: int(pick(rng, 1, 1, 2, 3)),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gradients import finite_differences
 
-from herdner.graph import DensityFactors, FactorGraph, Labels, Reals, TableFactors, compile_density, ising
+from herdner.graph import DensityFactors, FactorGraph, Discrete, Reals, TableFactors, compile_density, ising
 
 RNG = np.random.default_rng(3)
 DATA = RNG.normal(size=20)
@@ -127,7 +127,7 @@ def test_without_jax_the_missing_gradient_is_told(monkeypatch):
         (lambda: DensityFactors([[0, -1, 2]], product, grad_product), "variables count from 0"),
         (lambda: DensityFactors([[0]], 3.0, grad_product), "log_density must be a function"),
         (lambda: FactorGraph(Reals(2), [PRODUCT]), "group 0: factor 0 names variable 2"),
-        (lambda: FactorGraph(Labels([2, 2, 2]), [PRODUCT]), "Reals"),
+        (lambda: FactorGraph(Discrete([2, 2, 2]), [PRODUCT]), "Reals"),
         (lambda: compile_density(ising(0.3, np.zeros((2, 2)))), "density samplers need real variables"),
         (lambda: graph().log_potential(np.full(6, np.nan)), "variable 0 is a finite number, not nan"),
         (lambda: graph().log_potential(np.zeros(5)), r"has shape \[6\] or \[P, 6\], not \(5,\)"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracle import Oracle, factors_of
 from quick import examples
 
-from herdner.graph import FactorGraph, Labels, TableFactors
+from herdner.graph import FactorGraph, Discrete, TableFactors
 
 INF = np.inf
 
@@ -66,7 +66,7 @@ def test_values_are_frozen_and_apart_from_the_arrays_they_were_made_of():
     factors = TableFactors([[0, 1]], table)
     table[:] = 7.0
     assert not factors.tables.any()
-    for array in (factors.scopes, factors.tables, factors.table_of_factor, factors.scale, Labels([2]).sizes):
+    for array in (factors.scopes, factors.tables, factors.table_of_factor, factors.scale, Discrete([2]).sizes):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 1
     with pytest.raises(dataclasses.FrozenInstanceError):

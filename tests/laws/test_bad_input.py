@@ -44,10 +44,10 @@ def assert_one_line(message: str, run, error: type[Exception] = ValueError) -> N
             r"threads can share a sweep only with scan=checkerboard \(or jacobi\); or set n_threads=1",
         ),
         ({"n_threads": 3, "scan": "random"}, "only with scan=checkerboard"),
-        ({"scan": "snake"}, r"scan must be systematic, random, .* given\(0, 2, 1\), not 'snake'"),
-        ({"scan": [0, 1]}, r"scan must be systematic, random, .* given\(0, 2, 1\), not \[0, 1\]"),
-        ({"scan": "given"}, "a scan is a list of at least one variable"),
-        ({"scan": "given(0.5)"}, "a scan must hold integers, not float64"),
+        ({"scan": "snake"}, r"scan must be systematic, random, .* fixed\(0, 2, 1\), not 'snake'"),
+        ({"scan": [0, 1]}, r"scan must be systematic, random, .* fixed\(0, 2, 1\), not \[0, 1\]"),
+        ({"scan": "fixed"}, "a scan is a list of at least one variable"),
+        ({"scan": "fixed(0.5)"}, "a scan must hold integers, not float64"),
         ({"record": "best,traces"}, "record must be a list of best, marginals, .*; 'traces' is none of them"),
         ({"record": "every=-2"}, "'every=-2' is none of them"),
         ({"sweeps": 3}, "has no option 'sweeps'; it has .*n_sweeps"),
@@ -248,7 +248,7 @@ def test_the_command_line_lists_every_sampler_and_its_options():
 
 
 def test_text_options_make_the_same_plans_as_values():
-    made = make_backend("herded-gibbs", sharing="bins(8)", n_sweeps="40", scan="given(3, 0)", record="trace, every=2")
+    made = make_backend("herded-gibbs", sharing="bins(8)", n_sweeps="40", scan="fixed(3, 0)", record="trace, every=2")
     assert made == make_backend(
         "herded-gibbs",
         sharing=bin_sharing(8),
@@ -256,4 +256,4 @@ def test_text_options_make_the_same_plans_as_values():
         scan=fixed_scan([3, 0]),
         record=Record(False, False, trace=True, every=2),
     )
-    assert str(fixed_scan([3, 0])) == "given(3, 0)"
+    assert str(fixed_scan([3, 0])) == "fixed(3, 0)"

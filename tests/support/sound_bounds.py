@@ -172,7 +172,7 @@ def below(case: Case, truth, influence: Influence, scan, n_steps: int, chosen, r
     off = np.abs((law * means).sum(axis=axes) - (case.p * means).sum()).max()
     if off > min(weighted_bound(influence, scan, d, n_steps), dobrushin_variation(influence, scan, d, n_steps)) + SLACK:
         yield "a weighted mean"
-    if isinstance(scan, Scan) and scan.kind != "given":
+    if isinstance(scan, Scan) and scan.kind != "fixed":
         rate = rate_bound(influence, scan, n_steps, d)
         if rate < min(d.sum(), dobrushin_variation(influence, scan, d, n_steps)) - SLACK or off > rate + SLACK:
             yield "a rate"

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph
-from herdner.inference.backend import SAMPLES, Takes
+from herdner.inference.backend import SAMPLER_CAPABILITIES, Capabilities
 from herdner.inference.gibbs.annealing import Annealing, as_annealing
 from herdner.inference.gibbs.blocks import Blocks
 from herdner.inference.gibbs.plan import Plan
@@ -51,7 +51,7 @@ class BlockedGibbs:
     herded: bool = False
     weight_memory: int = 2**30
 
-    takes: ClassVar[Takes] = SAMPLES
+    capabilities: ClassVar[Capabilities] = SAMPLER_CAPABILITIES
 
     def __post_init__(self) -> None:
         if self.annealing is not None:

@@ -30,7 +30,7 @@ from herdner.graph.linked_chains import is_near
 from herdner.graph.order import block_steps
 from herdner.graph.scan import fixed_scan, systematic_scan
 from herdner.graph.tables import Graph, TableGraph
-from herdner.inference.backend import SAMPLES, Interrupted, Takes
+from herdner.inference.backend import SAMPLER_CAPABILITIES, Interrupted, Capabilities
 from herdner.inference.backends.viterbi import Viterbi
 from herdner.inference.gibbs.annealing import Annealing, as_annealing
 from herdner.inference.gibbs.blocks import Blocks
@@ -75,7 +75,7 @@ class DoGS:
     n_threads: int | None = None
     record: Record = field(default_factory=Record)
 
-    takes: ClassVar[Takes] = SAMPLES
+    capabilities: ClassVar[Capabilities] = SAMPLER_CAPABILITIES
 
     def __post_init__(self) -> None:
         whole(self.steps_per_target, "steps_per_target")

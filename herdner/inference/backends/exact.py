@@ -16,7 +16,7 @@ from herdner.base.checks import whole
 from herdner.base.seeds import Seed
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import ImpossibleGraph, Takes, UnsupportedGraph
+from herdner.inference.backend import ImpossibleGraph, Capabilities, UnsupportedGraph
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
@@ -35,7 +35,7 @@ class Exact:
 
     max_states: int = 2**22
 
-    takes: ClassVar[Takes] = Takes(record=frozenset({"marginals", "table_counts"}), linked=False)
+    capabilities: ClassVar[Capabilities] = Capabilities(record=frozenset({"marginals", "table_counts"}), linked=False)
 
     def __post_init__(self) -> None:
         whole(self.max_states, "max_states")
@@ -45,7 +45,7 @@ class Exact:
     ) -> Result:
         """Time O(states x factors)."""
         began = perf_counter()
-        self.takes.check("exact", record)
+        self.capabilities.check("exact", record)
         compiled = compile_tables(graph)
         sizes, n_states = compiled.sizes, math.prod(compiled.sizes.tolist())
         if n_states > self.max_states:

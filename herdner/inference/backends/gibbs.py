@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from herdner.base.seeds import Seed, generator
 from herdner.graph.scan import Scan
 from herdner.graph.tables import Graph
-from herdner.inference.backend import SAMPLES, Takes
+from herdner.inference.backend import SAMPLER_CAPABILITIES, Capabilities
 from herdner.inference.gibbs.annealing import Annealing, linear_annealing
 from herdner.inference.gibbs.driving import LFSR, Driving
 from herdner.inference.gibbs.plan import Plan
@@ -36,7 +36,7 @@ class Gibbs(Plan):
     The options are those of `herdner.inference.gibbs.Plan`, which describes them.
     """
 
-    takes: ClassVar[Takes] = SAMPLES
+    capabilities: ClassVar[Capabilities] = SAMPLER_CAPABILITIES
 
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
@@ -60,7 +60,7 @@ class Gibbs(Plan):
         return sample(plan, compiled, generator(seed), start, began)
 
 
-class Options(TypedDict, total=False):
+class GibbsOptions(TypedDict, total=False):
     """What each preset takes beside its own options, and hands on to `Gibbs`."""
 
     scan: Scan
@@ -69,19 +69,19 @@ class Options(TypedDict, total=False):
     record: Record
 
 
-class HerdingOptions(Options, total=False):
+class HerdingOptions(GibbsOptions, total=False):
     """What `herded_gibbs` takes beside its own options."""
 
     form: Literal["circular", "threshold"]
     weight_memory: int
 
 
-def plain_gibbs(n_sweeps: int = 1000, burn_in: int = 0, **options: Unpack[Options]) -> Gibbs:
+def plain_gibbs(n_sweeps: int = 1000, burn_in: int = 0, **options: Unpack[GibbsOptions]) -> Gibbs:
     """Gibbs sampling: each label drawn at random from its full conditional (HGW19 Algorithm 1)."""
     return Gibbs(n_sweeps, burn_in, **options)
 
 
-def annealed_gibbs(n_sweeps: int = 1000, annealing: Annealing = _RISING, **options: Unpack[Options]) -> Gibbs:
+def annealed_gibbs(n_sweeps: int = 1000, annealing: Annealing = _RISING, **options: Unpack[GibbsOptions]) -> Gibbs:
     """Gibbs sampling whose inverse temperature rises, in search of the best state (HG16 Sec. 4.4)."""
     return Gibbs(n_sweeps, annealing=annealing, **options)
 
@@ -98,7 +98,7 @@ def dhg(
     burn_in: int = 0,
     n_bins: int = 16,
     form: Literal["circular", "threshold"] = "threshold",
-    **options: Unpack[Options],
+    **options: Unpack[GibbsOptions],
 ) -> Gibbs:
     """Discretized herded Gibbs: one weight for each bin of the conditional probability (HGW19 Algorithm 5).
 
@@ -108,7 +108,7 @@ def dhg(
     return Gibbs(n_sweeps, burn_in, bin_sharing(n_bins), form=form, **options)
 
 
-def circular_dhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **options: Unpack[Options]) -> Gibbs:
+def circular_dhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **options: Unpack[GibbsOptions]) -> Gibbs:
     """Circular DHG: the bins of dhg, but the label is the carry of weight plus probability; less bias with few bins.
 
     Not in the papers: systematic sampling, which of the sums w + p_1 + .. + p_t pass a whole number, in place of HGW19
@@ -118,7 +118,7 @@ def circular_dhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **opt
     return Gibbs(n_sweeps, burn_in, bin_sharing(n_bins), form="circular", **options)
 
 
-def rdhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **options: Unpack[Options]) -> Gibbs:
+def rdhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **options: Unpack[GibbsOptions]) -> Gibbs:
     """Randomly discretized herded Gibbs: a neighbouring grid probability, drawn, is herded (HGW19 Algorithm 9)."""
     return Gibbs(n_sweeps, burn_in, random_bin_sharing(n_bins), **options)
 
@@ -129,14 +129,14 @@ def bounded_error_gibbs(
     error_bound: float = 1.0,
     sharing: Sharing = _BLANKET,
     weight_memory: int = 2**30,
-    **options: Unpack[Options],
+    **options: Unpack[GibbsOptions],
 ) -> Gibbs:
     """Bounded-error Gibbs: random draws, herded only where a weight exceeds the bound (HGW19 Algorithms 7 and 8)."""
     return Gibbs(n_sweeps, burn_in, sharing, error_bound, form="threshold", weight_memory=weight_memory, **options)
 
 
 def qmc_gibbs(
-    n_sweeps: int = 1000, burn_in: int = 0, driving: Driving = _REGISTER, **options: Unpack[Options]
+    n_sweeps: int = 1000, burn_in: int = 0, driving: Driving = _REGISTER, **options: Unpack[GibbsOptions]
 ) -> Gibbs:
     """Quasi-random Gibbs: the uniform numbers come from a driving sequence (MCQMC; HG16 Sec. 4.1, HGW19 Sec. 7)."""
     return Gibbs(n_sweeps, burn_in, driving=driving, **options)

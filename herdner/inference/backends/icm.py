@@ -15,7 +15,7 @@ from herdner.base.seeds import Seed, generator
 from herdner.graph.chains import unary_table
 from herdner.graph.conditionals import Conditionals
 from herdner.graph.tables import Graph, compile_tables
-from herdner.inference.backend import Interrupted, Takes
+from herdner.inference.backend import Interrupted, Capabilities
 from herdner.inference.backends.sweeps import check_options, constant
 from herdner.inference.gibbs.start import given_start, repaired
 from herdner.inference.record import Record
@@ -43,7 +43,7 @@ class ICM:
     n_starts: int = 1
     start: Literal["unary", "random"] = "unary"
 
-    takes: ClassVar[Takes] = Takes("option", frozenset({"trace"}))
+    capabilities: ClassVar[Capabilities] = Capabilities("option", frozenset({"trace"}))
 
     def __post_init__(self) -> None:
         check_options(n_sweeps=self.n_sweeps, n_starts=self.n_starts)
@@ -64,7 +64,7 @@ class ICM:
             UnsupportedGraph: No state that is allowed was found to start from.
         """
         began = perf_counter()
-        self.takes.check("icm", record)
+        self.capabilities.check("icm", record)
         compiled = compile_tables(graph)
         constant(compiled)
         unary = unary_table(compiled.sizes, compiled.factors)

@@ -17,7 +17,7 @@ from herdner.graph.chains import check_cells, edge_recipes, recipe_table, unary_
 from herdner.graph.factors import TableFactors
 from herdner.graph.linked_chains import pair_keys
 from herdner.graph.tables import Graph, compile_tables
-from herdner.inference.backend import ImpossibleGraph, Interrupted, Takes
+from herdner.inference.backend import ImpossibleGraph, Interrupted, Capabilities
 from herdner.inference.backends.sweeps import check_options, check_room, constant
 from herdner.inference.gibbs.start import repaired
 from herdner.inference.record import Record
@@ -47,7 +47,7 @@ class MaxProduct:
     n_sweeps: int = 100
     tolerance: float = 1e-6
 
-    takes: ClassVar[Takes] = Takes(record=frozenset({"trace"}))
+    capabilities: ClassVar[Capabilities] = Capabilities(record=frozenset({"trace"}))
 
     def __post_init__(self) -> None:
         check_options(n_sweeps=self.n_sweeps, tolerance=self.tolerance, damping=self.damping)
@@ -65,7 +65,7 @@ class MaxProduct:
             UnsupportedGraph: No allowed state was found.
         """
         began = perf_counter()
-        self.takes.check("max-product", record)
+        self.capabilities.check("max-product", record)
         compiled = compile_tables(graph)
         fixed = constant(compiled)
         check_room(compiled, "max-product", 2, 2)

@@ -15,7 +15,7 @@ from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed, generator
 from herdner.graph.chains import unary_table
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Interrupted, Takes
+from herdner.inference.backend import Interrupted, Capabilities
 from herdner.inference.backends.sweeps import check_options, check_room, constant
 from herdner.inference.gibbs.start import given_start, repaired
 from herdner.inference.record import Record
@@ -47,7 +47,7 @@ class MeanField:
     start: Literal["unary", "uniform", "random"] = "unary"
     trace: bool = True
 
-    takes: ClassVar[Takes] = Takes("option", frozenset({"marginals", "trace"}))
+    capabilities: ClassVar[Capabilities] = Capabilities("option", frozenset({"marginals", "trace"}))
 
     def __post_init__(self) -> None:
         check_options(n_sweeps=self.n_sweeps, tolerance=self.tolerance, damping=self.damping)
@@ -71,7 +71,7 @@ class MeanField:
             UnsupportedGraph: No allowed state was found in any other graph.
         """
         began = perf_counter()
-        self.takes.check("mean-field", record)
+        self.capabilities.check("mean-field", record)
         trace = self.trace if record is None else record.trace
         compiled = compile_tables(graph)
         check_room(compiled, "mean-field", 4, 0)
@@ -122,7 +122,7 @@ class MeanField:
 def _certain(compiled: TableGraph, start: ArrayLike) -> Floats:
     """[V, K]: probability 1 for the labels of a state."""
     state = given_start(compiled, start)
-    q = np.zeros((len(state), compiled.n_labels))
+    q = np.zeros((len(state), compiled.n_states))
     q[np.arange(len(state)), state] = 1.0
     return q
 

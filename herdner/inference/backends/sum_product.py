@@ -18,7 +18,7 @@ from herdner.dobrushin import marginal_bounds
 from herdner.graph.chains import ChainForm
 from herdner.graph.linked_chains import LinkedChains, is_near, pair_keys
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import ImpossibleGraph, Interrupted, Takes, UnsupportedGraph
+from herdner.inference.backend import ImpossibleGraph, Interrupted, Capabilities, UnsupportedGraph
 from herdner.inference.backends.sweeps import check_options, check_possible, check_room
 from herdner.inference.backends.viterbi import Viterbi, expected, group_counts
 from herdner.inference.gibbs.start import repaired
@@ -50,7 +50,7 @@ class SumProduct:
     table_counts: bool = False
     error_bounds: bool = False
 
-    takes: ClassVar[Takes] = Takes(record=frozenset({"marginals", "table_counts"}))
+    capabilities: ClassVar[Capabilities] = Capabilities(record=frozenset({"marginals", "table_counts"}))
 
     def __post_init__(self) -> None:
         check_options(n_sweeps=self.n_sweeps, tolerance=self.tolerance, damping=self.damping)
@@ -83,7 +83,7 @@ class SumProduct:
     def _inferred(self, graph: Graph, record: Record | None) -> tuple[Result, ChainForm, loops.SumProduct | None]:
         """The result, the chains, and the messages; None: there are no links."""
         began = perf_counter()
-        self.takes.check("sum-product", record)
+        self.capabilities.check("sum-product", record)
         table_counts = self.table_counts if record is None else record.table_counts
         compiled = compile_tables(graph)
         if compiled.links is None and isinstance(form := compiled.chain, ChainForm):
@@ -179,8 +179,8 @@ def _best_state(form: ChainForm, loop: loops.SumProduct) -> Int32s:
 def _table_counts(
     compiled: TableGraph, chains: LinkedChains, form: ChainForm, loop: loops.SumProduct
 ) -> tuple[Floats, ...]:
-    n, n_labels = form.unary.shape
-    edges = np.empty((n + len(chains.scopes), n_labels, n_labels))
+    n, n_states = form.unary.shape
+    edges = np.empty((n + len(chains.scopes), n_states, n_states))
     arrays = form.unary, form.tables, form.offsets, form.edge_table
     chain_loops.forward_backward(*arrays, np.empty(len(form.offsets) - 1), None, None, edges[:n])
     loop.pairs(edges[n:])

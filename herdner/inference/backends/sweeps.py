@@ -37,9 +37,9 @@ def check_possible(constant: float) -> None:
 def check_room(compiled: TableGraph, backend: str, per_label: int, per_message: int) -> None:
     """NotEnoughMemory where there is none for so many doubles for each label of a variable, and of each message."""
     n_ends = sum(group.arity * len(group) for group in compiled.factors if group.arity > 1)
-    n, n_labels = len(compiled.sizes), compiled.n_labels
+    n, n_states = len(compiled.sizes), compiled.n_states
     check_memory(
-        8.0 * n_labels * (per_label * n + per_message * n_ends),
-        f"{backend} on {n:,} variables of {n_labels} labels",
+        8.0 * n_states * (per_label * n + per_message * n_ends),
+        f"{backend} on {n:,} variables of {n_states} labels",
         "use gibbs, which takes least, or a smaller graph",
     )

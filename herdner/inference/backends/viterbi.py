@@ -16,7 +16,7 @@ from herdner.base.seeds import Seed
 from herdner.graph.chains import ChainForm
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import ImpossibleGraph, Takes, UnsupportedGraph
+from herdner.inference.backend import ImpossibleGraph, Capabilities, UnsupportedGraph
 from herdner.inference.backends.sweeps import check_possible
 from herdner.inference.record import Record
 from herdner.inference.result import Result
@@ -36,14 +36,14 @@ class Viterbi:
 
     marginals: bool = False
 
-    takes: ClassVar[Takes] = Takes(record=frozenset({"marginals", "table_counts"}), linked=False)
+    capabilities: ClassVar[Capabilities] = Capabilities(record=frozenset({"marginals", "table_counts"}), linked=False)
 
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
         """Time O(V K^2), memory O(V K); with marginals and edges that are not tied, memory O(V K^2)."""
         began = perf_counter()
-        self.takes.check("viterbi", record)
+        self.capabilities.check("viterbi", record)
         compiled = compile_tables(graph)
         form = compiled.chain
         if isinstance(form, str):
@@ -64,8 +64,8 @@ class Viterbi:
 
 def expected(result: Result, compiled: TableGraph, form: ChainForm, table_counts: bool) -> Result:
     """``result`` with log_z and marginals by forward-backward and, if asked, table_counts."""
-    n, n_labels = form.unary.shape
-    log_z, nodes = np.empty(len(form.offsets) - 1), np.empty((n, n_labels))
+    n, n_states = form.unary.shape
+    log_z, nodes = np.empty(len(form.offsets) - 1), np.empty((n, n_states))
     counts = edges = None
     # A single group of pairs whose one table is the loop's: the loop can add its counts up.
     pairs = [group for group in compiled.factors if group.arity == 2 and len(group)]
@@ -74,7 +74,7 @@ def expected(result: Result, compiled: TableGraph, form: ChainForm, table_counts
     elif form.edge_table is None and len(pairs) == 1 and pairs[0].tables is form.tables:
         counts = np.empty(form.tables.shape)
     elif pairs:
-        edges = np.empty((n, n_labels, n_labels))
+        edges = np.empty((n, n_states, n_states))
     loops.forward_backward(form.unary, form.tables, form.offsets, form.edge_table, log_z, nodes, counts, edges)
     marginals = _by_variable(form, nodes)
     result = replace(result, log_z=float(log_z.sum()) + form.constant, marginals=marginals)

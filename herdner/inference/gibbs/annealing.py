@@ -31,7 +31,7 @@ class Annealing(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Between(Annealing):
+class InterpolatedAnnealing(Annealing):
     """From ``start`` to ``end`` in equal steps ("linear", the annealed Gibbs of HG16 Sec. 4.4) or ratios."""
 
     kind: Literal["linear", "geometric"]
@@ -55,7 +55,7 @@ class Between(Annealing):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Given(Annealing):
+class ListedAnnealing(Annealing):
     """The inverse temperatures themselves: ``values`` float64[n_sweeps], finite and at least 0."""
 
     values: Floats
@@ -84,12 +84,12 @@ class Given(Annealing):
 
 def linear_annealing(start: float = 0.1, end: float = 1.0) -> Annealing:
     """Inverse temperatures in equal steps from ``start`` to ``end``, each finite and at least 0 (HG16 Sec. 4.4)."""
-    return Between("linear", start, end)
+    return InterpolatedAnnealing("linear", start, end)
 
 
 def geometric_annealing(start: float = 0.1, end: float = 1.0) -> Annealing:
     """Inverse temperatures in equal ratios from ``start`` to ``end``, each finite and above 0."""
-    return Between("geometric", start, end)
+    return InterpolatedAnnealing("geometric", start, end)
 
 
 def as_annealing(value: Annealing | ArrayLike | str | None) -> Annealing:
@@ -101,4 +101,4 @@ def as_annealing(value: Annealing | ArrayLike | str | None) -> Annealing:
     if isinstance(value, str):
         return Annealing.from_text(value)
     array = frozen(value, np.float64, "annealing")
-    return Given(array) if array.ndim else linear_annealing(float(array), float(array))
+    return ListedAnnealing(array) if array.ndim else linear_annealing(float(array), float(array))

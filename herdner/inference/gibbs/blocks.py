@@ -59,9 +59,9 @@ class Blocks:
         np.add.at(turns, ranges[:, 1] + 1, -1)
         within = np.cumsum(turns)[:-1] > 0  # whether the edge to the variable before lies in a block
         inside = [_inside(group, within) for group in compiled.factors if group.arity == 2]
-        edge_table, values = _edge_tables([group for group in inside if len(group)], len(within), compiled.n_labels)
+        edge_table, values = _edge_tables([group for group in inside if len(group)], len(within), compiled.n_states)
         width = max(2, int(compiled.conditionals.widths.max()))
-        tables = np.full((max(1, len(values)), compiled.n_labels, width), -np.inf)
+        tables = np.full((max(1, len(values)), compiled.n_states, width), -np.inf)
         for target, value in zip(tables, values, strict=False):
             target[: value.shape[0], : value.shape[1]] = value - max(value.max(), np.finfo(np.float64).min)
         finite = np.where(np.isfinite(tables), tables, 0.0)
@@ -75,7 +75,7 @@ def _inside(group: TableFactors, within: NDArray[np.bool_]) -> TableFactors:
     return group.part(is_near(group) & within[group.scopes.max(axis=1)])
 
 
-def _edge_tables(groups: Sequence[TableFactors], n_variables: int, n_labels: int) -> tuple[Int32s, list[Floats]]:
+def _edge_tables(groups: Sequence[TableFactors], n_variables: int, n_states: int) -> tuple[Int32s, list[Floats]]:
     """Which table the edge to the variable before uses, and the tables [K, L], that variable's label first."""
     if not groups:
         return np.zeros(n_variables, np.int32), []
@@ -85,5 +85,5 @@ def _edge_tables(groups: Sequence[TableFactors], n_variables: int, n_labels: int
         [group.scopes[:, 0] > group.scopes[:, 1] for group in groups],
         n_variables,
     )
-    check_cells(len(recipes), n_labels)
+    check_cells(len(recipes), n_states)
     return edge_table, [recipe_table(groups, recipe) for recipe in recipes]

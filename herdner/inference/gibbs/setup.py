@@ -91,7 +91,8 @@ class Setup:
 
     @property
     def scan(self) -> str:
-        return self.plan.scan.kind
+        """The kind of scan, in the engine's word."""
+        return "given" if self.plan.scan.kind == "fixed" else self.plan.scan.kind
 
     @property
     def heat_step(self) -> float:

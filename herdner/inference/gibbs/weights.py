@@ -213,11 +213,11 @@ def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
             )
 
 
-def _bin_places(n_bins: int, n_labels: int) -> NDArray[np.uint64]:
+def _bin_places(n_bins: int, n_states: int) -> NDArray[np.uint64]:
     """Keys of bins of all labels together: a number of base B + 1 where that fits, else a linear hash."""
-    if n_labels * math.log2(n_bins + 1) <= _LONG:
-        return np.array([(n_bins + 1) ** k for k in range(n_labels)], np.uint64)
-    return _odd_numbers(n_labels)
+    if n_states * math.log2(n_bins + 1) <= _LONG:
+        return np.array([(n_bins + 1) ** k for k in range(n_states)], np.uint64)
+    return _odd_numbers(n_states)
 
 
 def _odd_numbers(n: int) -> NDArray[np.uint64]:

@@ -222,7 +222,7 @@ def _about(pool: Pool, chosen: list[str], limits: Limits) -> About:
             BackendAbout(
                 name=entry.name,
                 summary=entry.summary,
-                links=make_backend(entry.name).takes.linked,
+                links=make_backend(entry.name).capabilities.linked,
                 options=[option.name for option in entry.options if option.name in OPTIONS],
             )
             for entry in described

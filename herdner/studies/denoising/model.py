@@ -109,7 +109,9 @@ def denoise(
     y = checked(observed, noise)
     graph = posterior(y, noise, coupling)
     backend = default_backend(estimate) if backend is None else backend
-    result = backend.infer(graph, seed, start=noise.most_likely(y).ravel() if backend.takes.start == "state" else None)
+    result = backend.infer(
+        graph, seed, start=noise.most_likely(y).ravel() if backend.capabilities.start == "state" else None
+    )
     if estimate == "map":
         return Denoised(result.state.reshape(y.shape), None, noise, coupling, result)
     if result.marginals is None:
