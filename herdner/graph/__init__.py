@@ -4,14 +4,31 @@ from __future__ import annotations
 
 from herdner.graph.builders import boltzmann, chain_graph, complete_graph, from_joint, ising, potts
 from herdner.graph.density import DensityFactors, DensityGraph, Reals, compile_density
-from herdner.graph.domain import Domains, Discrete
+from herdner.graph.domain import Discrete, Domains
 from herdner.graph.factors import Factors, TableFactors
 from herdner.graph.files import GraphFileError, load_graph, save_graph
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
 
 __all__ = [
-    "DensityFactors", "DensityGraph", "Domains", "FactorGraph", "Factors", "GraphFileError", "Labels", "Reals",
-    "TableFactors", "TableGraph", "boltzmann", "chain_graph", "compile_density", "compile_tables", "complete_graph",
-    "from_joint", "ising", "load_graph", "potts", "save_graph",
+    "DensityFactors",
+    "DensityGraph",
+    "Discrete",
+    "Domains",
+    "FactorGraph",
+    "Factors",
+    "GraphFileError",
+    "Reals",
+    "TableFactors",
+    "TableGraph",
+    "boltzmann",
+    "chain_graph",
+    "compile_density",
+    "compile_tables",
+    "complete_graph",
+    "from_joint",
+    "ising",
+    "load_graph",
+    "potts",
+    "save_graph",
 ]  # fmt: skip

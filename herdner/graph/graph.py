@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats, Int32s
 from herdner.base.checks import check_variables
-from herdner.graph.domain import Domains, Discrete
+from herdner.graph.domain import Discrete, Domains
 from herdner.graph.factors import Factors
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from herdner.inference.backend import (
     Backend,
+    Capabilities,
     ImpossibleGraph,
     Interrupted,
-    Capabilities,
     UnsupportedGraph,
     UnsupportedRecord,
 )
@@ -14,6 +14,14 @@ from herdner.inference.registry import BACKENDS, describe_backend, make_backend
 from herdner.inference.result import Result
 
 __all__ = [
-    "BACKENDS", "Backend", "ImpossibleGraph", "Interrupted", "Result", "Takes", "UnsupportedGraph", "UnsupportedRecord",
-    "describe_backend", "make_backend",
+    "BACKENDS",
+    "Backend",
+    "Capabilities",
+    "ImpossibleGraph",
+    "Interrupted",
+    "Result",
+    "UnsupportedGraph",
+    "UnsupportedRecord",
+    "describe_backend",
+    "make_backend",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gradients import finite_differences
 
-from herdner.graph import DensityFactors, FactorGraph, Discrete, Reals, TableFactors, compile_density, ising
+from herdner.graph import DensityFactors, Discrete, FactorGraph, Reals, TableFactors, compile_density, ising
 
 RNG = np.random.default_rng(3)
 DATA = RNG.normal(size=20)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracle import Oracle, factors_of
 from quick import examples
 
-from herdner.graph import FactorGraph, Discrete, TableFactors
+from herdner.graph import Discrete, FactorGraph, TableFactors
 
 INF = np.inf
 

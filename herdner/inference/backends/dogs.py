@@ -30,7 +30,7 @@ from herdner.graph.linked_chains import is_near
 from herdner.graph.order import block_steps
 from herdner.graph.scan import fixed_scan, systematic_scan
 from herdner.graph.tables import Graph, TableGraph
-from herdner.inference.backend import SAMPLER_CAPABILITIES, Interrupted, Capabilities
+from herdner.inference.backend import SAMPLER_CAPABILITIES, Capabilities, Interrupted
 from herdner.inference.backends.viterbi import Viterbi
 from herdner.inference.gibbs.annealing import Annealing, as_annealing
 from herdner.inference.gibbs.blocks import Blocks

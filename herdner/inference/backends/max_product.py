@@ -17,7 +17,7 @@ from herdner.graph.chains import check_cells, edge_recipes, recipe_table, unary_
 from herdner.graph.factors import TableFactors
 from herdner.graph.linked_chains import pair_keys
 from herdner.graph.tables import Graph, compile_tables
-from herdner.inference.backend import ImpossibleGraph, Interrupted, Capabilities
+from herdner.inference.backend import Capabilities, ImpossibleGraph, Interrupted
 from herdner.inference.backends.sweeps import check_options, check_room, constant
 from herdner.inference.gibbs.start import repaired
 from herdner.inference.record import Record

@@ -15,7 +15,7 @@ from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed, generator
 from herdner.graph.chains import unary_table
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Interrupted, Capabilities
+from herdner.inference.backend import Capabilities, Interrupted
 from herdner.inference.backends.sweeps import check_options, check_room, constant
 from herdner.inference.gibbs.start import given_start, repaired
 from herdner.inference.record import Record

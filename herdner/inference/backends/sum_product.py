@@ -18,7 +18,7 @@ from herdner.dobrushin import marginal_bounds
 from herdner.graph.chains import ChainForm
 from herdner.graph.linked_chains import LinkedChains, is_near, pair_keys
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import ImpossibleGraph, Interrupted, Capabilities, UnsupportedGraph
+from herdner.inference.backend import Capabilities, ImpossibleGraph, Interrupted, UnsupportedGraph
 from herdner.inference.backends.sweeps import check_options, check_possible, check_room
 from herdner.inference.backends.viterbi import Viterbi, expected, group_counts
 from herdner.inference.gibbs.start import repaired

@@ -16,7 +16,7 @@ from herdner.base.seeds import Seed
 from herdner.graph.chains import ChainForm
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import ImpossibleGraph, Capabilities, UnsupportedGraph
+from herdner.inference.backend import Capabilities, ImpossibleGraph, UnsupportedGraph
 from herdner.inference.backends.sweeps import check_possible
 from herdner.inference.record import Record
 from herdner.inference.result import Result
