@@ -11,8 +11,8 @@ from libc.math cimport log
 from libc.stdint cimport int32_t, int64_t
 
 from herdner._ext.smoothing cimport (
-    CHAIN_LANE_LABELS, CHAIN_LANE_TOKENS, CHAIN_OK, CHAIN_WIDEST, Smoothed, Workspace, chain_has_bad_numbers,
-    chain_in_lanes, chain_lane_nodes, chain_lanes, chain_wide, count_edges, in_lines, joined, longest, node_marginals,
+    CHAIN_LANE_STATES, CHAIN_LANE_TOKENS, CHAIN_OK, CHAIN_WIDEST, Smoothed, Workspace, chain_has_bad_numbers,
+    chain_lanes_forward_backward, chain_lanes_marginals, chain_lanes, chain_n_lanes, count_edges, in_lines, joined, longest, node_marginals,
     smooth, total_log,
 )
 from sums cimport CompensatedSum, add
@@ -20,7 +20,7 @@ from sums cimport CompensatedSum, add
 
 cdef bint fit_lanes(Workspace space, int64_t n_sequences):
     """Whether the tables, and so many sequences, are for lanes: one table for all edges."""
-    return n_sequences >= FEW_SEQUENCES and space.c.scalable and space.c.scaled.n_labels <= CHAIN_LANE_LABELS
+    return n_sequences >= FEW_SEQUENCES and space.c.scalable and space.c.scaled.n_states <= CHAIN_LANE_STATES
 
 
 cdef double log_span(const Smoothed *c, const double *unary, const int32_t *states, const int32_t *edge_table,
@@ -38,13 +38,13 @@ cdef double log_span(const Smoothed *c, const double *unary, const int32_t *stat
 cdef double along(const Smoothed *c, const double *unary, const int32_t *states, const int32_t *edge_table,
                   int64_t start, int64_t end, const double *norm, int step, double result) noexcept nogil:
     """What the path adds to a span's first token, and the normalisers, which stand ``step`` apart."""
-    cdef int n_labels = c.scaled.n_labels
+    cdef int n_states = c.scaled.n_states
     cdef int64_t t, table = 0
     for t in range(start + 1, end):
         if edge_table != NULL:
             table = edge_table[t]
-        result += c.tables[(table * n_labels + states[t - 1]) * n_labels + states[t]]
-        result += unary[t * n_labels + states[t]] - norm[step * t]
+        result += c.tables[(table * n_states + states[t - 1]) * n_states + states[t]]
+        result += unary[t * n_states + states[t]] - norm[step * t]
     return result
 
 
@@ -82,10 +82,10 @@ cdef class Spans:
 cdef class PairCounts:
     """Expected counts of pairs of labels, added up sequence by sequence, each multiplied by its weight."""
 
-    def __cinit__(self, Py_ssize_t n_labels, Py_ssize_t stride):
-        self.outer, self.counts = np.zeros((n_labels, stride)), np.zeros((n_labels, n_labels))
-        self.total_outer, self.total_counts = np.zeros((n_labels, n_labels)), np.zeros((n_labels, n_labels))
-        self.work = np.empty((n_labels, stride))
+    def __cinit__(self, Py_ssize_t n_states, Py_ssize_t stride):
+        self.outer, self.counts = np.zeros((n_states, stride)), np.zeros((n_states, n_states))
+        self.total_outer, self.total_counts = np.zeros((n_states, n_states)), np.zeros((n_states, n_states))
+        self.work = np.empty((n_states, stride))
 
     cdef void add_alone(self, const Smoothed *c, int64_t n, double weight) noexcept nogil:
         """Those of a sequence that has been smoothed alone."""
@@ -123,9 +123,9 @@ cdef class Many:
 
     def __cinit__(self, Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, int64_t most,
                   double[::1] log_z, double[:, ::1] nodes, Spans spans, PairCounts pairs, const double[::1] weights):
-        cdef Py_ssize_t n_labels = unary.shape[1]
+        cdef Py_ssize_t n_states = unary.shape[1]
         cdef int64_t n = min(most, CHAIN_LANE_TOKENS)
-        cdef int wide = chain_wide()
+        cdef int wide = chain_n_lanes()
         cdef double[:, :, ::1] tables, labels, numbers, sums
         self.space, self.unary, self.offsets, self.log_z, self.nodes = space, unary, offsets, log_z, nodes
         self.spans, self.pairs, self.weights = spans, pairs, weights
@@ -133,11 +133,11 @@ cdef class Many:
         self.in_lanes = fit_lanes(space, offsets.shape[0] - 1)
         if not self.in_lanes:
             return
-        tied = np.asarray(space.scaled.padded)[:, 0, :, :n_labels]
-        tables, labels = in_lines((2, n_labels, wide * n_labels)), in_lines((3, n, wide * n_labels))
-        numbers, sums = in_lines((4, n, wide)), in_lines((n_labels, n_labels, wide))
+        tied = np.asarray(space.scaled.padded)[:, 0, :, :n_states]
+        tables, labels = in_lines((2, n_states, wide * n_states)), in_lines((3, n, wide * n_states))
+        numbers, sums = in_lines((4, n, wide)), in_lines((n_states, n_states, wide))
         np.asarray(tables)[:] = np.repeat(tied, wide, axis=2)
-        self.lanes.n_labels, self.lanes.shift = <int> n_labels, space.scaled.shifts[0]
+        self.lanes.n_states, self.lanes.shift = <int> n_states, space.scaled.shifts[0]
         self.lanes.table, self.lanes.transposed = &tables[0, 0, 0], &tables[1, 0, 0]
         self.lanes.x, self.lanes.forward, self.lanes.backward = &labels[0, 0, 0], &labels[1, 0, 0], &labels[2, 0, 0]
         self.lanes.tops, self.lanes.norm = &numbers[0, 0, 0], &numbers[1, 0, 0]
@@ -212,9 +212,9 @@ cdef class Many:
             self.lanes.ends[lane], self.lanes.unary[lane] = self.length(s), &self.unary[self.offsets[s], 0]
             if self.nodes is not None:
                 nodes[lane] = &self.nodes[self.offsets[s], 0]
-        chain_in_lanes(&self.lanes, self.backward, sound)
+        chain_lanes_forward_backward(&self.lanes, self.backward, sound)
         if self.nodes is not None:
-            chain_lane_nodes(&self.lanes, nodes)
+            chain_lanes_marginals(&self.lanes, nodes)
         for lane in range(n):
             if not sound[lane]:
                 fault = min(fault, self.alone(group[lane], none))
@@ -232,19 +232,19 @@ cdef class Many:
         """`log_span`, for the spans of the sequence in a lane; powers of 2 that are missing on both sides do not
         matter."""
         cdef const chain_lanes *c = &self.lanes
-        cdef int64_t k = self.spans.first(first), n_labels = c.n_labels, start, end, j
+        cdef int64_t k = self.spans.first(first), n_states = c.n_states, start, end, j
         cdef const int32_t *states = &self.spans.states[first]
         cdef double sums[4]
         cdef double here, ahead, total
         while k < self.spans.starts.shape[0] and self.spans.starts[k] < last:
             start, end = self.spans.starts[k] - first, self.spans.ends[k] - first - 1
-            here = c.forward[self.wide * (start * n_labels + states[start]) + lane] * c.factor[self.wide * start + lane]
-            ahead = c.backward[self.wide * (end * n_labels + states[end]) + lane]
+            here = c.forward[self.wide * (start * n_states + states[start]) + lane] * c.factor[self.wide * start + lane]
+            ahead = c.backward[self.wide * (end * n_states + states[end]) + lane]
             for j in range(4):
                 sums[j] = 0.0
-            for j in range(n_labels):
-                sums[j % 4] += (c.forward[self.wide * (end * n_labels + j) + lane]
-                                * c.backward[self.wide * (end * n_labels + j) + lane])
+            for j in range(n_states):
+                sums[j % 4] += (c.forward[self.wide * (end * n_states + j) + lane]
+                                * c.backward[self.wide * (end * n_states + j) + lane])
             total = ((sums[0] + sums[2]) + (sums[1] + sums[3])) * c.factor[self.wide * end + lane]
             self.spans.out[k] = min(along(&self.space.c, &self.unary[first, 0], states, NULL, start, end + 1,
                                           c.norm + lane, self.wide, log(here * ahead / total)), 0.0)
@@ -258,8 +258,8 @@ cdef class Many:
         cdef int j
         for t in range(last + 1):
             add(&total, self.lanes.norm[self.wide * t + lane])
-        for j in range(self.lanes.n_labels):
-            rest += self.lanes.forward[self.wide * (last * self.lanes.n_labels + j) + lane]
+        for j in range(self.lanes.n_states):
+            rest += self.lanes.forward[self.wide * (last * self.lanes.n_states + j) + lane]
         add(&total, log(rest * self.lanes.factor[self.wide * last + lane]))
         return total.value
 

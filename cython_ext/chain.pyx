@@ -19,9 +19,9 @@ from libc.string cimport memset
 
 from herdner._ext.batches cimport BAD_NUMBERS, PairCounts, Spans, smooth_all
 from herdner._ext.smoothing cimport (
-    CHAIN_LANE_LABELS, CHAIN_OK, CHAIN_PATHS, CHAIN_STRETCHES, Smoothed, Workspace, chain_best_in_lanes,
+    CHAIN_LANE_STATES, CHAIN_OK, CHAIN_PATHS, CHAIN_STRETCHES, Smoothed, Workspace, chain_stretch_scores,
     chain_best_scores, chain_has_bad_numbers, chain_path, chain_start_trace, chain_stretches, chain_tables,
-    chain_trace_back, chain_trace_lanes, chain_wide, count_edges, edge_marginal, edges_from, in_lines, longest,
+    chain_trace_back, chain_stretch_trace, chain_n_lanes, count_edges, edge_marginal, edges_from, in_lines, longest,
     node_marginals, pad, padded_tables, smooth, total_log,
 )
 
@@ -58,20 +58,20 @@ cdef class Best:
 
     cdef bint fills_lanes(self) noexcept nogil:
         """Whether there is enough to do, with one table for all edges, to repay what `widen` costs."""
-        return (self.edge_table is None and self.c.n_labels <= CHAIN_LANE_LABELS
+        return (self.edge_table is None and self.c.n_states <= CHAIN_LANE_STATES
                 and self.unary.shape[0] >= FEW_TOKENS)
 
     cdef widen(self):
         """Memory for lanes."""
-        cdef Py_ssize_t n_labels = self.unary.shape[1], wide = chain_wide(), n = CHAIN_STRETCHES // wide, k
-        cdef double[:, ::1] table = in_lines((n_labels, wide * n_labels))
-        cdef double[:, :, ::1] rows = in_lines((n, LONG_STRETCH, wide * n_labels))
+        cdef Py_ssize_t n_states = self.unary.shape[1], wide = chain_n_lanes(), n = CHAIN_STRETCHES // wide, k
+        cdef double[:, ::1] table = in_lines((n_states, wide * n_states))
+        cdef double[:, :, ::1] rows = in_lines((n, LONG_STRETCH, wide * n_states))
         cdef double[:, :, ::1] tops = in_lines((n, LONG_STRETCH, wide))
         cdef uint8_t[:, ::1] begins = np.empty((n, LONG_STRETCH + 1), np.uint8)
-        np.asarray(table)[:] = np.repeat(np.asarray(self.kept)[0, 0, :, :n_labels], wide, axis=1)
+        np.asarray(table)[:] = np.repeat(np.asarray(self.kept)[0, 0, :, :n_states], wide, axis=1)
         self.n_groups, self.wide = n, wide
         for k in range(n):
-            self.groups[k].n_labels, self.groups[k].stride = self.c.n_labels, self.c.stride
+            self.groups[k].n_states, self.groups[k].stride = self.c.n_states, self.c.stride
             self.groups[k].table, self.groups[k].transposed = &table[0, 0], self.c.transposed
             self.groups[k].scores, self.groups[k].tops = &rows[k, 0, 0], &tops[k, 0, 0]
             self.groups[k].begins = &begins[k, 0]
@@ -112,10 +112,10 @@ cdef class Best:
         for i in range(CHAIN_STRETCHES):
             self.begin(i, bounds[i], bounds[i + 1])
         for i in range(self.n_groups):
-            sound &= chain_best_in_lanes(&self.groups[i])
-        if not sound and chain_has_bad_numbers(&self.unary[first, 0], n_tokens * self.c.n_labels):
+            sound &= chain_stretch_scores(&self.groups[i])
+        if not sound and chain_has_bad_numbers(&self.unary[first, 0], n_tokens * self.c.n_states):
             return False
-        chain_trace_lanes(self.groups)
+        chain_stretch_trace(self.groups)
         sound = True
         for i in range(CHAIN_STRETCHES):
             sound &= self.take_scores(i, bounds[i], bounds[i + 1])
@@ -162,12 +162,12 @@ cdef class Best:
             if n_paths == CHAIN_PATHS or used + n + 1 > self.rows.shape[0]:
                 fault = self.paths(paths, n_paths)
                 n_paths, used = 0, 0
-            if fault != -1 or chain_has_bad_numbers(&self.unary[start, 0], n * self.c.n_labels):
+            if fault != -1 or chain_has_bad_numbers(&self.unary[start, 0], n * self.c.n_states):
                 bad = BAD_NUMBERS
                 break
             paths[n_paths] = chain_path(&self.unary[start, 0], edges_from(self.edge_table, start),
                                         &self.rows[used, 0], &self.states[start], n,
-                                        n_values - start * self.c.n_labels, s)
+                                        n_values - start * self.c.n_states, s)
             used += n + 1
             n_paths += 1
         if fault == -1:
@@ -238,7 +238,7 @@ def forward_backward(const double[:, ::1] unary, const double[:, :, ::1] tables,
             if n == 0:
                 continue
             edge = edges_from(edge_table, start)
-            if chain_has_bad_numbers(&unary[start, 0], n * c.scaled.n_labels):
+            if chain_has_bad_numbers(&unary[start, 0], n * c.scaled.n_states):
                 fault = BAD_NUMBERS
                 break
             if smooth(c, &unary[start, 0], n, edge, backward) != CHAIN_OK:
@@ -277,7 +277,7 @@ def span_log_probability(const double[:, ::1] unary, const double[:, :, ::1] tab
             if not spans.any_in(start, offsets[s + 1]):
                 continue
             edge = edges_from(edge_table, start)
-            if chain_has_bad_numbers(&unary[start, 0], n * c.scaled.n_labels):
+            if chain_has_bad_numbers(&unary[start, 0], n * c.scaled.n_states):
                 fault = BAD_NUMBERS
                 break
             if smooth(c, &unary[start, 0], n, edge, True) != CHAIN_OK:

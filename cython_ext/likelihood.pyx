@@ -74,17 +74,17 @@ def count_pairs(const int32_t[::1] numbers not None, const int64_t[::1] starts n
     Token t has the features ``numbers[starts[t]:starts[t + 1]]``; feature f is column ``columns[f]``, -1: not counted.
     A token that may have any tag says nothing.
     """
-    cdef Py_ssize_t t, i, k, n_labels = allowed.shape[1], n
+    cdef Py_ssize_t t, i, k, n_states = allowed.shape[1], n
     cdef int32_t tags[256]
     cdef int32_t column
     with nogil:
         for t in range(starts.shape[0] - 1):
             n = 0
-            for k in range(n_labels):
+            for k in range(n_states):
                 if allowed[t, k]:
                     tags[n] = <int32_t> k
                     n += 1
-            if n == n_labels and n > 1:
+            if n == n_states and n > 1:
                 continue
             for i in range(starts[t], starts[t + 1]):
                 column = columns[numbers[i]]
@@ -165,7 +165,7 @@ cdef struct Features:
     const int64_t* middles
     const uint8_t* entry_labels
     int64_t n_uses
-    int n_labels
+    int n_states
     int stride
 
 
@@ -183,7 +183,7 @@ cdef inline void score(const Features* f, int64_t token, const double* dense, co
     for k in range(f.stride):
         padded[k] += padded[f.stride + k]
     chain_gather(padded, dense, f.uses + f.starts[token], f.middles[token] - f.starts[token], f.stride)
-    for k in range(f.n_labels):
+    for k in range(f.n_states):
         unary[k] = padded[k]
 
 
@@ -193,7 +193,7 @@ cdef inline void spread(const Features* f, int64_t token, const double* excess, 
     cdef int64_t i
     cdef int k
     for k in range(f.stride):
-        padded[k] = excess[k] if k < f.n_labels else 0.0
+        padded[k] = excess[k] if k < f.n_states else 0.0
     chain_scatter(dense, padded, f.uses + f.starts[token], f.middles[token] - f.starts[token], f.stride)
     for i in range(f.middles[token], f.starts[token + 1]):
         if i + AHEAD < f.n_uses:
@@ -211,13 +211,13 @@ cdef class Batch:
 
     def __cinit__(self, Workspace space, const int64_t[::1] offsets, int64_t most):
         cdef int64_t s, n = offsets.shape[0] - 1, n_tokens = 1
-        cdef int n_labels = space.c.scaled.n_labels
+        cdef int n_states = space.c.scaled.n_states
         for s in range(0, n, BATCH_SEQUENCES):
             n_tokens = max(n_tokens, offsets[min(s + BATCH_SEQUENCES, n)] - offsets[s])
-        self.unary, self.nodes = np.empty((n_tokens, n_labels)), np.empty((n_tokens, n_labels))
+        self.unary, self.nodes = np.empty((n_tokens, n_states)), np.empty((n_tokens, n_states))
         self.log_z, self.weights = np.empty(BATCH_SEQUENCES), np.empty(BATCH_SEQUENCES)
         self.offsets = np.zeros(BATCH_SEQUENCES + 1, np.int64)
-        self.pairs = PairCounts(n_labels, space.c.scaled.stride)
+        self.pairs = PairCounts(n_states, space.c.scaled.stride)
         self.many = Many(space, self.unary, self.offsets, most, self.log_z, self.nodes, None, self.pairs, self.weights)
 
 
@@ -236,18 +236,18 @@ cdef class Narrowed:
     cdef double take(self, int64_t at, int64_t n, double* unary, double* nodes, double weight) noexcept nogil:
         """Takes its marginals from ``nodes``; their log-sum, or -inf. Changes ``unary``."""
         cdef int64_t t
-        cdef Py_ssize_t n_labels = self.allowed.shape[1], k
+        cdef Py_ssize_t n_states = self.allowed.shape[1], k
         for t in range(n):
-            for k in range(n_labels):
+            for k in range(n_states):
                 if not self.allowed[at + t, k]:
-                    unary[t * n_labels + k] = -INFINITY
+                    unary[t * n_states + k] = -INFINITY
         if smooth(&self.space.c, unary, n, NULL, True) != CHAIN_OK:
             return -INFINITY
         node_marginals(&self.space.c, n, &self.nodes[0, 0])
         self.pairs.add_alone(&self.space.c, n, weight)
         for t in range(n):
-            for k in range(n_labels):
-                nodes[t * n_labels + k] -= self.nodes[t, k]
+            for k in range(n_states):
+                nodes[t * n_states + k] -= self.nodes[t, k]
         return total_log(&self.space.c, n)
 
 
@@ -263,12 +263,12 @@ cdef double take_tags(const int32_t* states, int64_t n, const double* unary, dou
                       const double[:, :, ::1] transition, double weight,
                       double[:, ::1] transition_slope) noexcept nogil:
     """Takes the right tags from the marginals ``nodes``, and their pairs from the slope; their log-potential."""
-    cdef Py_ssize_t n_labels = transition.shape[1]
+    cdef Py_ssize_t n_states = transition.shape[1]
     cdef double gain = 0.0
     cdef int64_t t
     for t in range(n):
-        gain += unary[t * n_labels + states[t]]
-        nodes[t * n_labels + states[t]] -= 1.0
+        gain += unary[t * n_states + states[t]]
+        nodes[t * n_states + states[t]] -= 1.0
         if t:
             gain += transition[0, states[t - 1], states[t]]
             transition_slope[states[t - 1], states[t]] -= weight
@@ -290,7 +290,7 @@ def slope(data, Py_ssize_t first, Py_ssize_t last, const double[::1] sentence_we
     cdef const uint8_t[::1] entry_labels = data.entry_labels
     cdef const int64_t[::1] offsets = data.sentence_offsets[first:last + 1]
     cdef const uint8_t[:, ::1] allowed = data.allowed
-    cdef int n_labels = <int> transition.shape[1], k
+    cdef int n_states = <int> transition.shape[1], k
     cdef int64_t n_longest = longest(offsets), n_sentences = last - first, s = 0, i, t, n, at, to, fault = -1, n_batch
     cdef Workspace space = Workspace(transition, n_longest)
     cdef Batch batch = Batch(space, offsets, n_longest)
@@ -302,7 +302,7 @@ def slope(data, Py_ssize_t first, Py_ssize_t last, const double[::1] sentence_we
     cdef double* slopes = NULL
     cdef double* row_slopes = NULL
     cdef double value = 0.0, weight, gain
-    f.starts, f.n_uses, f.n_labels, f.stride = &starts[0], uses.shape[0], n_labels, space.c.scaled.stride
+    f.starts, f.n_uses, f.n_states, f.stride = &starts[0], uses.shape[0], n_states, space.c.scaled.stride
     if middles.shape[0]:
         f.middles = &middles[0]
     if uses.shape[0]:
@@ -320,7 +320,7 @@ def slope(data, Py_ssize_t first, Py_ssize_t last, const double[::1] sentence_we
                 batch.offsets[i + 1], batch.weights[i] = to + n, weight
                 for t in range(n):
                     score(&f, at + t, rows, weights, &padded[0], &batch.unary[to + t, 0])
-                for k in range(n_labels if n else 0):
+                for k in range(n_states if n else 0):
                     batch.unary[to, k] += start[k]
                     batch.unary[to + n - 1, k] += end[k]
             fault = batch.many.batch(0, n_batch)
@@ -342,7 +342,7 @@ def slope(data, Py_ssize_t first, Py_ssize_t last, const double[::1] sentence_we
                     break
                 value += weight * (batch.log_z[i] - gain)
                 for t in range(n):
-                    for k in range(n_labels):
+                    for k in range(n_states):
                         batch.nodes[to + t, k] *= weight
                     spread(&f, at + t, &batch.nodes[to + t, 0], &padded[0], row_slopes, slopes)
             s += BATCH_SEQUENCES

@@ -22,60 +22,60 @@ cdef object in_lines(tuple shape):
 
 cdef object pad(const double[:, :, ::1] tables, double filler):
     """The tables and their transposes, rows padded to a multiple of 4: [2, T, K, stride]."""
-    cdef Py_ssize_t n_tables = tables.shape[0], n_labels = tables.shape[1]
-    padded = np.full((2, n_tables, n_labels, (n_labels + 3) // 4 * 4), filler)
-    padded[0, :, :, :n_labels] = tables
-    padded[1, :, :, :n_labels] = np.swapaxes(tables, 1, 2)
+    cdef Py_ssize_t n_tables = tables.shape[0], n_states = tables.shape[1]
+    padded = np.full((2, n_tables, n_states, (n_states + 3) // 4 * 4), filler)
+    padded[0, :, :, :n_states] = tables
+    padded[1, :, :, :n_states] = np.swapaxes(tables, 1, 2)
     return padded
 
 
 cdef int log_forward(Smoothed *c, const double *unary, int64_t n, const int32_t *edge_table) noexcept nogil:
     """The forward pass in the log domain; rows and ``norm`` mean the logarithms of what the scaled pass gives."""
-    cdef int n_labels = c.scaled.n_labels, stride = c.scaled.stride, i, j
+    cdef int n_states = c.scaled.n_states, stride = c.scaled.stride, i, j
     cdef const double *table = c.tables
     cdef double *row
     cdef int64_t t
     for t in range(n):
         row = c.forward + t * stride
         if edge_table != NULL:
-            table = c.tables + <int64_t> edge_table[t] * n_labels * n_labels
-        for j in range(n_labels):
-            row[j] = unary[t * n_labels + j]
+            table = c.tables + <int64_t> edge_table[t] * n_states * n_states
+        for j in range(n_states):
+            row[j] = unary[t * n_states + j]
             if t > 0 and row[j] > -INFINITY:
-                for i in range(n_labels):
-                    c.x[i] = row[i - stride] + table[i * n_labels + j]
-                row[j] += log_sum_exp(c.x, n_labels)
-        c.norm[t] = log_sum_exp(row, n_labels)
+                for i in range(n_states):
+                    c.x[i] = row[i - stride] + table[i * n_states + j]
+                row[j] += log_sum_exp(c.x, n_states)
+        c.norm[t] = log_sum_exp(row, n_states)
         if c.norm[t] == -INFINITY:
             return CHAIN_IMPOSSIBLE
-        for j in range(n_labels):
+        for j in range(n_states):
             row[j] -= c.norm[t]
     return CHAIN_OK
 
 
 cdef void log_backward(Smoothed *c, const double *unary, int64_t n, const int32_t *edge_table) noexcept nogil:
-    cdef int n_labels = c.scaled.n_labels, stride = c.scaled.stride, i, j
+    cdef int n_states = c.scaled.n_states, stride = c.scaled.stride, i, j
     cdef const double *table = c.tables
     cdef double *row = c.backward + (n - 1) * stride
     cdef double *xb
     cdef double top
     cdef int64_t t
-    for j in range(n_labels):
+    for j in range(n_states):
         row[j] = 0.0
     for t in range(n - 1, 0, -1):
         row = c.backward + t * stride
         xb = c.xb + t * stride
         if edge_table != NULL:
-            table = c.tables + <int64_t> edge_table[t] * n_labels * n_labels
-        for j in range(n_labels):
-            xb[j] = unary[t * n_labels + j] + row[j]
+            table = c.tables + <int64_t> edge_table[t] * n_states * n_states
+        for j in range(n_states):
+            xb[j] = unary[t * n_states + j] + row[j]
         row -= stride
-        for i in range(n_labels):
-            for j in range(n_labels):
-                c.x[j] = table[i * n_labels + j] + xb[j]
-            row[i] = log_sum_exp(c.x, n_labels)
-        top = log_sum_exp(row, n_labels)
-        for i in range(n_labels):
+        for i in range(n_states):
+            for j in range(n_states):
+                c.x[j] = table[i * n_states + j] + xb[j]
+            row[i] = log_sum_exp(c.x, n_states)
+        top = log_sum_exp(row, n_states)
+        for i in range(n_states):
             row[i] -= top
 
 
@@ -106,42 +106,42 @@ cdef int scaled_passes(Smoothed *c, int64_t n, const int32_t *edge_table, int64_
 
 
 cdef void node_marginals(const Smoothed *c, int64_t n, double *out) noexcept nogil:
-    cdef int n_labels = c.scaled.n_labels, j
+    cdef int n_states = c.scaled.n_states, j
     cdef double total, share
     cdef int64_t t
     for t in range(n):
         total = joined(c, t, out)
         share = 1.0 / total
         if not c.log_domain:
-            for j in range(n_labels):
+            for j in range(n_states):
                 out[j] *= share
         elif fabs(total) > LARGE_LOG:
-            soft_max(out, n_labels)
+            soft_max(out, n_states)
         else:
-            for j in range(n_labels):
+            for j in range(n_states):
                 out[j] = exp(out[j] - total)
-        out += n_labels
+        out += n_states
 
 
 cdef void edge_marginal(const Smoothed *c, int64_t t, int64_t table, double *out) noexcept nogil:
     """``out`` [K, K] = P(token t - 1 has label i and token t has label j)."""
-    cdef int n_labels = c.scaled.n_labels, stride = c.scaled.stride, i, j, k
+    cdef int n_states = c.scaled.n_states, stride = c.scaled.stride, i, j, k
     cdef const double *f = c.forward + (t - 1) * stride
     cdef const double *xb = c.xb + t * stride
-    cdef const double *log_table = c.tables + table * n_labels * n_labels
-    cdef const double *exp_table = c.scaled.tables + table * n_labels * stride
+    cdef const double *log_table = c.tables + table * n_states * n_states
+    cdef const double *exp_table = c.scaled.tables + table * n_states * stride
     cdef double total = 0.0
-    for i in range(n_labels):
-        for j in range(n_labels):
+    for i in range(n_states):
+        for j in range(n_states):
             if c.log_domain:
-                out[i * n_labels + j] = f[i] + log_table[i * n_labels + j] + xb[j]
+                out[i * n_states + j] = f[i] + log_table[i * n_states + j] + xb[j]
             else:
-                out[i * n_labels + j] = f[i] * exp_table[i * stride + j] * xb[j]
-                total += out[i * n_labels + j]
+                out[i * n_states + j] = f[i] * exp_table[i * stride + j] * xb[j]
+                total += out[i * n_states + j]
     if c.log_domain:
-        soft_max(out, n_labels * n_labels)
+        soft_max(out, n_states * n_states)
         return
-    for k in range(n_labels * n_labels):
+    for k in range(n_states * n_states):
         out[k] /= total
 
 
@@ -149,7 +149,7 @@ cdef void count_edges(const Smoothed *c, int64_t n, const int32_t *edge_table, d
                       double *work) noexcept nogil:
     """Adds a sequence's edge marginals: to ``counts`` [T, K, K] in the log domain, else to ``outer`` [T, K, stride]
     without their factor exp(table), which is the same for every token and is multiplied in once, at the end."""
-    cdef int n_labels = c.scaled.n_labels, stride = c.scaled.stride, i
+    cdef int n_states = c.scaled.n_states, stride = c.scaled.stride, i
     cdef int64_t t, table = 0
     cdef double total
     for t in range(1, n):
@@ -157,12 +157,12 @@ cdef void count_edges(const Smoothed *c, int64_t n, const int32_t *edge_table, d
             table = edge_table[t]
         if c.log_domain:
             edge_marginal(c, t, table, work)
-            for i in range(n_labels * n_labels):
-                counts[table * n_labels * n_labels + i] += work[i]
+            for i in range(n_states * n_states):
+                counts[table * n_states * n_states + i] += work[i]
             continue
         total = joined(c, t - 1, work) * c.scale[t]
-        chain_add_outer(outer + table * n_labels * stride, c.forward + (t - 1) * stride, c.xb + t * stride, 1.0 / total,
-                        n_labels, stride)
+        chain_add_outer(outer + table * n_states * stride, c.forward + (t - 1) * stride, c.xb + t * stride, 1.0 / total,
+                        n_states, stride)
 
 
 cdef class ScaledTables:
@@ -194,7 +194,7 @@ cdef class Workspace:
         self.scaled = ScaledTables(tables)
         self.c.scaled, self.c.scalable, self.c.tables = self.scaled.c, self.scaled.scalable, &tables[0, 0, 0]
         rows = np.empty((4, n, self.c.scaled.stride))
-        self.work = np.empty(self.c.scaled.n_labels * self.c.scaled.stride)
+        self.work = np.empty(self.c.scaled.n_states * self.c.scaled.stride)
         self.kept = (tables, rows, norms)
         self.c.x, self.c.forward = &rows[0, 0, 0], &rows[1, 0, 0]
         self.c.backward, self.c.xb = &rows[2, 0, 0], &rows[3, 0, 0]

@@ -18,7 +18,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from herdner._ext.smoothing cimport (
     CHAIN_EXTREME, CHAIN_OK, ScaledTables, Smoothed, Workspace, chain_cavity, chain_exponentials,
-    chain_message, chain_multiply, chain_product, chain_retell, chain_start_backward, chain_tables, edges_from, joined,
+    chain_message, chain_multiply, chain_product, chain_replace_message, chain_start_backward, chain_tables, edges_from, joined,
     log_sum_exp, longest, node_marginals, scaled_passes, smooth, soft_max, total_log,
 )
 from prefetch cimport prefetch
@@ -75,17 +75,17 @@ cdef class SumProduct:
         form = chains.form
         self.unary, self.offsets, self.edge_table = form.unary, form.offsets, form.edge_table
         self.link_tables = chains.tables
-        n, n_labels, n_chains = self.unary.shape[0], self.unary.shape[1], self.offsets.shape[0] - 1
+        n, n_states, n_chains = self.unary.shape[0], self.unary.shape[1], self.offsets.shape[0] - 1
         self.space = Workspace(form.tables, longest(self.offsets))
-        self.heard = np.empty((longest(self.offsets), n_labels))
+        self.heard = np.empty((longest(self.offsets), n_states))
         self.damping, self.tolerance, self.fault = damping, tolerance, -1
         self.scaled = ScaledTables(self.link_tables)
         self.links = self.scaled.c
         self.set_slots(chains.scopes, chains.table_of_edge)
         n_slots, n_fresh = self.variable.shape[0], max(1, int(np.diff(self.slot_starts).max(initial=0)))
         self.told, self.fresh = np.zeros((n_slots, self.links.stride)), np.zeros((n_fresh, self.links.stride))
-        self.told[:, :n_labels] = 1.0
-        self.log_told, self.log_fresh = np.empty((n_slots, n_labels)), np.empty((n_fresh, n_labels))
+        self.told[:, :n_states] = 1.0
+        self.log_told, self.log_fresh = np.empty((n_slots, n_states)), np.empty((n_fresh, n_states))
         self.news, self.plain = np.zeros(n_slots, np.uint8), np.ones(n_slots, np.uint8)
         self.is_fresh, self.fresh_plain = np.empty((2, n_fresh), np.uint8)
         self.seen, self.log_domain = np.zeros((2, n_chains), np.uint8)
@@ -93,8 +93,8 @@ cdef class SumProduct:
         self.n_stale, self.n_updates, self.any_logs = n_chains, 0, not self.scaled.scalable
         self.scratch = np.empty((5, self.links.stride))
         # Room behind the last row, so that loops may read whole strides; logarithms are seldom touched.
-        self.marginals = np.empty(n * n_labels + self.links.stride)[:n * n_labels].reshape(n, n_labels)
-        self.nodes, self.log_nodes, self.log_z = self.marginals, np.empty((n, n_labels)), self.log_zs
+        self.marginals = np.empty(n * n_states + self.links.stride)[:n * n_states].reshape(n, n_states)
+        self.nodes, self.log_nodes, self.log_z = self.marginals, np.empty((n, n_states)), self.log_zs
 
     cdef void set_slots(self, const int32_t[:, ::1] scopes, const int32_t[:] table_of_edge):
         cdef int64_t n_links = scopes.shape[0], e, v, s, a
@@ -133,7 +133,7 @@ cdef class SumProduct:
         Returns the place to go on from, and ``n_sweeps`` * S at the end, which comes early where no chain is stale.
         """
         cdef int64_t spent = 0, n_chains = self.offsets.shape[0] - 1, end = n_sweeps * n_chains, s, n, n_slots, size
-        cdef int n_labels = self.links.n_labels
+        cdef int n_states = self.links.n_states
         with nogil:
             while at < end and self.n_stale and spent < BUDGET and self.fault < 0:
                 s = n_chains - 1 - at % n_chains if at // n_chains % 2 else at % n_chains
@@ -144,7 +144,7 @@ cdef class SumProduct:
                     self.fetch(s - 1 if (at - 1) // n_chains % 2 else s + 1)
                 n = self.offsets[s + 1] - self.offsets[s]
                 n_slots = self.slot_starts[s + 1] - self.slot_starts[s]
-                size = n_labels * (<int64_t> n_labels + LOG_CELLS)
+                size = n_states * (<int64_t> n_states + LOG_CELLS)
                 spent += (2 * n + n_slots) * size
                 self.look(s, send)
         return at if self.n_stale else end
@@ -212,7 +212,7 @@ cdef class SumProduct:
             for k in range(self.links.stride):
                 self.told[a, k] = self.fresh[i, k]
             if not self.fresh_plain[i]:
-                for k in range(self.links.n_labels):
+                for k in range(self.links.n_states):
                     self.log_told[a, k] = self.log_fresh[i, k]
             self.plain[a] = self.fresh_plain[i]
 
@@ -271,12 +271,12 @@ cdef class SumProduct:
     cdef void add_heard(self, int64_t s, double *out) noexcept nogil:
         """``out`` [n, K]: the unary log-potentials of a chain with the messages."""
         cdef int64_t start = self.offsets[s], t, a
-        cdef int n_labels = self.links.n_labels, k
-        for t in range((self.offsets[s + 1] - start) * n_labels):
+        cdef int n_states = self.links.n_states, k
+        for t in range((self.offsets[s + 1] - start) * n_states):
             out[t] = (&self.unary[start, 0])[t]
         for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
-            t = (self.variable[a] - start) * n_labels
-            for k in range(n_labels):
+            t = (self.variable[a] - start) * n_states
+            for k in range(n_states):
                 out[t + k] += log(self.told[a, k]) if self.plain[a] else self.log_told[a, k]
 
     def unaries(self, int64_t first, int64_t last):
@@ -299,7 +299,7 @@ cdef class SumProduct:
             v = self.variable[a]
             if v != last:
                 total = joined(c, v - self.offsets[s], &self.log_nodes[v, 0])
-                for k in range(self.links.n_labels):
+                for k in range(self.links.n_states):
                     self.log_nodes[v, k] -= total
             last = v
 
@@ -317,7 +317,7 @@ cdef class SumProduct:
         cdef bint logs = self.log_domain[self.far_chain[self.partner[a]]]
         cdef double belief
         cdef int k
-        for k in range(self.links.n_labels):
+        for k in range(self.links.n_states):
             belief = self.log_nodes[v, k] if logs else log(self.nodes[v, k])
             out[k] = -INFINITY if self.ruled_out(a, k) else belief - self.log_message(a, k)
 
@@ -331,12 +331,12 @@ cdef class SumProduct:
         if self.any_logs and (self.in_logs(a) or not self.scaled.scalable):
             if not self.message_in_logs(a, to, log_new):
                 return False
-            smallest = numbers(new, log_new, self.links.n_labels)
+            smallest = numbers(new, log_new, self.links.n_states)
         else:
             smallest = self.message_in_numbers(a, to, new)
             if smallest == 0.0:
                 return False
-            for k in range(self.links.n_labels if smallest < FAINT else 0):
+            for k in range(self.links.n_states if smallest < FAINT else 0):
                 log_new[k] = log(new[k])
         self.fresh_plain[i] = smallest >= FAINT
         self.any_logs |= not self.fresh_plain[i]
@@ -346,31 +346,31 @@ cdef class SumProduct:
         """The least number of the message that is not 0, or 0 where all are."""
         cdef const double *tables = self.links.tables if self.second[to] else self.links.transposed
         cdef const double *before = &self.told[to, 0]
-        cdef int n_labels = self.links.n_labels, stride = self.links.stride, k
+        cdef int n_states = self.links.n_states, stride = self.links.stride, k
         if not self.plain[to]:
             before = &self.scratch[1, 0]
-            for k in range(n_labels):
+            for k in range(n_states):
                 self.scratch[1, k] = not self.ruled_out(to, k)
         chain_cavity(&self.scratch[0, 0], &self.nodes[self.far[to], 0], &self.told[a, 0], stride)
-        return chain_message(new, &self.scratch[0, 0], tables + <int64_t> self.table[to] * n_labels * stride, before,
-                             n_labels, stride)
+        return chain_message(new, &self.scratch[0, 0], tables + <int64_t> self.table[to] * n_states * stride, before,
+                             n_states, stride)
 
     cdef bint message_in_logs(self, int64_t a, int64_t to, double *log_new) noexcept nogil:
         """The same in logarithms."""
-        cdef int n_labels = self.links.n_labels, k
+        cdef int n_states = self.links.n_states, k
         cdef double top = -INFINITY
         cdef double *mine = &self.scratch[2, 0]
         cdef double *terms = &self.scratch[3, 0]
         cdef int i
         self.log_cavity(a, mine)
-        for k in range(n_labels):
-            for i in range(n_labels):
+        for k in range(n_states):
+            for i in range(n_states):
                 terms[i] = mine[i] + self.potential(a, i, k)
-            log_new[k] = -INFINITY if self.ruled_out(to, k) else log_sum_exp(terms, n_labels)
+            log_new[k] = -INFINITY if self.ruled_out(to, k) else log_sum_exp(terms, n_states)
             top = fmax(top, log_new[k])
         if top == -INFINITY:
             return False
-        for k in range(n_labels):
+        for k in range(n_states):
             log_new[k] -= top
         return True
 
@@ -398,7 +398,7 @@ cdef class SumProduct:
 
     cdef bint changes_numbers(self, int64_t s, int64_t begin, int64_t end) noexcept nogil:
         cdef int64_t first = self.slot_starts[s], a
-        cdef int stride = self.links.stride, n_labels = self.links.n_labels, k
+        cdef int stride = self.links.stride, n_states = self.links.n_states, k
         cdef double *after = &self.scratch[1, 0]
         cdef const double *before = &self.nodes[self.variable[begin], 0]
         cdef double least, most, total = 0.0, farthest = 0.0
@@ -407,31 +407,31 @@ cdef class SumProduct:
         for a in range(begin, end):
             if not self.is_fresh[a - first]:
                 continue
-            chain_retell(after, &self.fresh[a - first, 0], &self.told[a, 0], stride, &least, &most)
+            chain_replace_message(after, &self.fresh[a - first, 0], &self.told[a, 0], stride, &least, &most)
             self.pending[s] *= most / least
         if not self.pending[s] <= MOST_PENDING:
             return True
-        for k in range(n_labels):
+        for k in range(n_states):
             total += after[k]
         total = 1.0 / total
-        for k in range(n_labels):
+        for k in range(n_states):
             farthest = max(farthest, fabs(after[k] * total - before[k]))
         return not farthest <= self.tolerance
 
     cdef bint changes_logs(self, int64_t s, int64_t begin, int64_t end) noexcept nogil:
         cdef int64_t first = self.slot_starts[s], v = self.variable[begin], a, i
-        cdef int n_labels = self.links.n_labels, k
+        cdef int n_states = self.links.n_states, k
         cdef double *before = &self.scratch[2, 0]
         cdef double *after = &self.scratch[3, 0]
         cdef double least, most, change
-        for k in range(n_labels):
+        for k in range(n_states):
             before[k] = self.log_nodes[v, k] if self.log_domain[s] else log(self.nodes[v, k])
             after[k] = before[k]
         for a in range(begin, end):
             i, least, most = a - first, INFINITY, -INFINITY
             if not self.is_fresh[i]:
                 continue
-            for k in range(n_labels):
+            for k in range(n_states):
                 if self.ruled_out(a, k):
                     continue
                 change = log(self.fresh[i, k]) if self.fresh_plain[i] else self.log_fresh[i, k]
@@ -441,9 +441,9 @@ cdef class SumProduct:
             self.pending[s] *= exp(most - least)
         if not self.pending[s] <= MOST_PENDING:
             return True
-        soft_max(before, n_labels)
-        soft_max(after, n_labels)
-        for k in range(n_labels):
+        soft_max(before, n_states)
+        soft_max(after, n_states)
+        for k in range(n_states):
             if not fabs(after[k] - before[k]) <= self.tolerance:
                 return True
         return False
@@ -452,20 +452,20 @@ cdef class SumProduct:
         """Moves the message back towards the one it replaces."""
         cdef int k
         cdef double top = -INFINITY
-        for k in range(self.links.n_labels):
+        for k in range(self.links.n_states):
             if plain:
                 log_new[k] = log(new[k])
             if log_new[k] > -INFINITY:
                 log_new[k] = (1.0 - self.damping) * self.log_message(to, k) + self.damping * log_new[k]
             top = fmax(top, log_new[k])
-        for k in range(self.links.n_labels):
+        for k in range(self.links.n_states):
             log_new[k] -= top
-        return numbers(new, log_new, self.links.n_labels) >= FAINT
+        return numbers(new, log_new, self.links.n_states) >= FAINT
 
     def log_potential(self, const int32_t[::1] state):
         """The log-potential of a state [V], constants left out."""
         cdef const double *tables = self.space.c.tables
-        cdef int64_t n_labels = self.links.n_labels, s, t, table, a
+        cdef int64_t n_states = self.links.n_states, s, t, table, a
         cdef double total = 0.0
         with nogil:
             for s in range(self.offsets.shape[0] - 1):
@@ -473,7 +473,7 @@ cdef class SumProduct:
                     total += self.unary[t, state[t]]
                     if t > self.offsets[s]:
                         table = 0 if self.edge_table is None else self.edge_table[t]
-                        total += tables[(table * n_labels + state[t - 1]) * n_labels + state[t]]
+                        total += tables[(table * n_states + state[t - 1]) * n_states + state[t]]
             for a in range(self.variable.shape[0]):
                 if not self.second[a]:
                     total += self.potential(a, state[self.variable[a]], state[self.variable[self.partner[a]]])
@@ -484,7 +484,7 @@ cdef class SumProduct:
         pair of labels."""
         cdef int64_t a, table
         cdef double total = 0.0, value
-        cdef double[:, ::1] work = np.empty((self.links.n_labels, self.links.n_labels))
+        cdef double[:, ::1] work = np.empty((self.links.n_states, self.links.n_states))
         cdef int k
         with nogil:
             for a in range(self.variable.shape[0]):
@@ -496,37 +496,37 @@ cdef class SumProduct:
                     self.cavity(a, &self.scratch[0, 0])
                     self.cavity(self.partner[a], &self.scratch[1, 0])
                     chain_product(&self.scratch[2, 0], &self.scratch[0, 0],
-                                  self.links.tables + table * self.links.n_labels * self.links.stride,
-                                  self.links.n_labels, self.links.stride)
-                    for k in range(self.links.n_labels):
+                                  self.links.tables + table * self.links.n_states * self.links.stride,
+                                  self.links.n_states, self.links.stride)
+                    for k in range(self.links.n_states):
                         value += self.scratch[2, k] * self.scratch[1, k]
                     if 1e-200 < value < INFINITY:
                         total += log(value) + self.links.shifts[table]
                         continue
                 self.log_pairs(a, &work[0, 0])
-                total += log_sum_exp(&work[0, 0], self.links.n_labels * self.links.n_labels)
+                total += log_sum_exp(&work[0, 0], self.links.n_states * self.links.n_states)
         return total
 
     cdef void log_pairs(self, int64_t a, double *out) noexcept nogil:
         """``out`` [K, K]: the logarithms of the belief of a slot's link, not normalised, its own label first."""
         cdef double *mine = &self.scratch[2, 0]
         cdef double *theirs = &self.scratch[3, 0]
-        cdef int n_labels = self.links.n_labels, i, j
+        cdef int n_states = self.links.n_states, i, j
         self.log_cavity(a, mine)
         self.log_cavity(self.partner[a], theirs)
-        for i in range(n_labels):
-            for j in range(n_labels):
-                out[i * n_labels + j] = mine[i] + self.potential(a, i, j) + theirs[j]
+        for i in range(n_states):
+            for j in range(n_states):
+                out[i * n_states + j] = mine[i] + self.potential(a, i, j) + theirs[j]
 
     def pairs(self, double[:, :, ::1] out):
         """Fills ``out`` [E, K, K] with the beliefs of the links."""
-        cdef int n_labels = self.links.n_labels
+        cdef int n_states = self.links.n_states
         cdef int64_t a
         with nogil:
             for a in range(self.variable.shape[0]):
                 if not self.second[a]:
                     self.log_pairs(a, &out[self.link[a], 0, 0])
-                    soft_max(&out[self.link[a], 0, 0], n_labels * n_labels)
+                    soft_max(&out[self.link[a], 0, 0], n_states * n_states)
 
 
 cdef double numbers(double *new, const double *log_new, int n) noexcept nogil:

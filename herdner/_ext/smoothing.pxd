@@ -9,19 +9,19 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from sums cimport CompensatedSum, add
 
 
-cdef extern from "chain.h" nogil:
+cdef extern from "chain_loops/chain.h" nogil:
     enum:
         CHAIN_OK
         CHAIN_IMPOSSIBLE
         CHAIN_EXTREME
-        CHAIN_LANE_LABELS
+        CHAIN_LANE_STATES
         CHAIN_LANE_TOKENS
         CHAIN_PATHS
         CHAIN_STRETCHES
         CHAIN_WIDEST
     double CHAIN_TABLE_RANGE
     ctypedef struct chain_tables:
-        int n_labels
+        int n_states
         int stride
         const double *tables
         const double *transposed
@@ -47,7 +47,7 @@ cdef extern from "chain.h" nogil:
     int chain_backward(const chain_tables *c, int64_t last, const int32_t *edge_table, const double *x,
                        double *backward, double *xb, double *scale)
     ctypedef struct chain_lanes:
-        int n_labels
+        int n_states
         double shift
         const double *table
         const double *transposed
@@ -62,7 +62,7 @@ cdef extern from "chain.h" nogil:
         double *scale
         double *pairs
     ctypedef struct chain_stretches:
-        int n_labels
+        int n_states
         int stride
         const double *table
         const double *transposed
@@ -73,19 +73,20 @@ cdef extern from "chain.h" nogil:
         uint8_t *begins
         double *scores
         double *tops
-    int chain_wide()
-    bint chain_best_in_lanes(const chain_stretches *c)
-    void chain_trace_lanes(const chain_stretches *c)
-    void chain_in_lanes(const chain_lanes *c, int backward, int *sound)
-    void chain_lane_nodes(const chain_lanes *c, double **rows)
-    void chain_product(double *out, const double *row, const double *table, int n_labels, int stride)
-    double chain_message(double *out, const double *row, const double *table, const double *before, int n_labels,
+    int chain_n_lanes()
+    bint chain_stretch_scores(const chain_stretches *c)
+    void chain_stretch_trace(const chain_stretches *c)
+    void chain_lanes_forward_backward(const chain_lanes *c, int backward, int *sound)
+    void chain_lanes_marginals(const chain_lanes *c, double **rows)
+    void chain_product(double *out, const double *row, const double *table, int n_states, int stride)
+    double chain_message(double *out, const double *row, const double *table, const double *before, int n_states,
                          int stride)
-    void chain_cavity(double *out, const double *belief, const double *told, int stride)
-    void chain_retell(double *belief, const double *new, const double *told, int stride, double *least, double *most)
+    void chain_cavity(double *out, const double *belief, const double *message, int stride)
+    void chain_replace_message(double *belief, const double *new, const double *old, int stride, double *least,
+                               double *most)
     void chain_multiply(double *row, const double *by, int stride, double *least, double *most)
     double chain_join(double *out, const double *forward, const double *backward, int n, int stride)
-    void chain_add_outer(double *table, const double *left, const double *right, double share, int n_labels,
+    void chain_add_outer(double *table, const double *left, const double *right, double share, int n_states,
                          int stride)
     void chain_gather(double *out, const double *table, const int32_t *which, int64_t n, int stride)
     void chain_scatter(double *table, const double *row, const int32_t *which, int64_t n, int stride)
@@ -155,7 +156,7 @@ cdef inline double total_log(const Smoothed *c, int64_t n) noexcept nogil:
     for t in range(n):
         add(&total, c.norm[t])
     if not c.log_domain:
-        for j in range(c.scaled.n_labels):
+        for j in range(c.scaled.n_states):
             rest += last[j]
         add(&total, log(rest))
     return total.value
@@ -167,10 +168,10 @@ cdef inline double joined(const Smoothed *c, int64_t t, double *out) noexcept no
     cdef const double *b = c.backward + t * c.scaled.stride
     cdef int j
     if not c.log_domain:
-        return chain_join(out, f, b, c.scaled.n_labels, c.scaled.stride)
-    for j in range(c.scaled.n_labels):
+        return chain_join(out, f, b, c.scaled.n_states, c.scaled.stride)
+    for j in range(c.scaled.n_states):
         out[j] = f[j] + b[j]
-    return log_sum_exp(out, c.scaled.n_labels)
+    return log_sum_exp(out, c.scaled.n_states)
 
 
 cdef inline chain_tables padded_tables(double[:, :, :, ::1] padded) noexcept nogil:

@@ -1,7 +1,7 @@
-/* The exponential function of a vector, for one instruction set. */
+/* The exponential function of a vector, for one instruction set of chain.c. */
 
-/* exp(d) for -708 <= d <= 0, within 1 unit in the last place. d is n log 2 + r, |r| <= log(2) / 2; the polynomial is the
- * minimax one of (exp(r) - 1 - r) / r^2, its error at most 1.3e-17 of exp(r). */
+/* exp(d) for -708 <= d <= 0, within 1 unit in the last place. d = n log 2 + r with |r| <= log(2) / 2. The polynomial is the
+ * minimax approximation of (exp(r) - 1 - r) / r^2; its error is at most 1.3e-17 of exp(r). */
 static ALWAYS_INLINE TARGET VEC NAME(exp_near)(VEC d) {
     const VEC n = ADD(MUL(d, SPLAT(1.4426950408889634)), SPLAT(ROUNDER));
     const VEC whole = SUB(n, SPLAT(ROUNDER));
@@ -16,7 +16,7 @@ static ALWAYS_INLINE TARGET VEC NAME(exp_near)(VEC d) {
     return TIMES_POWER(ADD(SPLAT(1.0), ADD(r, MUL(r2, q))), n);
 }
 
-/* exp(d) for all d <= 0: down to -708; -inf gives 0. */
+/* exp(d) for all d <= 0: exp(-708) below -708, and 0 for -inf. */
 static ALWAYS_INLINE TARGET VEC NAME(exp)(VEC d) {
     return WHERE_MORE(NAME(exp_near)(MAX(d, SPLAT(-708.0))), d, SPLAT(-INFINITY));
 }

@@ -1,15 +1,20 @@
-/* Viterbi and scaled forward-backward over one sequence, for one instruction set. chain.h includes this file once per
- * set, having defined
- *   NAME(x)  the name of x for this set;  TARGET  the functions' attribute;
- *   VEC, LANES, LOAD, STORE, SPLAT, ADD, SUB, MUL, DIV, MAX, MIN  its vectors of doubles;
- *   WHERE_MORE(x, a, b)  x where a > b, else 0;  SAME(a, b)  one bit for each lane where they are equal;  TIMES_POWER(x, n)  x times 2 to the integer that n - ROUNDER is;
- *   EXPONENT(x), INVERSE_POWER(x)  what `chain_exponent` gives, as doubles.
- * Every lane does the same operations in the same order whatever LANES is, so all sets give the same bits. Rows are
- * padded to `stride`, a multiple of 4: with -inf where scores are added, with 0 where probabilities are multiplied. */
-#include "chain_exp.h"
+/* Viterbi and scaled forward-backward over one sequence, for one instruction set. chain.c defines these macros and includes
+ * this file, once per instruction set:
+ *
+ *     NAME(x)               the name of x in this set
+ *     TARGET                the attribute of all functions
+ *     VEC, LANES            a vector of doubles, and how many doubles it holds
+ *     LOAD, STORE, SPLAT, ADD, SUB, MUL, DIV, MAX, MIN
+ *     WHERE_MORE(x, a, b)   x where a > b, else 0
+ *     EQUAL_BITS(a, b)      one bit per lane, set where a and b are equal
+ *     TIMES_POWER(x, n)     x times 2 to the integer n - ROUNDER
+ *     EXPONENT(x), INVERSE_POWER(x)   the results of `chain_exponent`, as doubles
+ *
+ * Every entry of a row goes through the same operations in the same order for any LANES, so all sets give the same bits. */
+#include "exponential.h"
 
-/* Labels j .. j + NV * LANES - 1 of: out[j] = FINISH(REDUCE_i COMBINE(previous[i], table[i, j])). Two reductions side
- * by side, as each waits for itself. */
+/* States j .. j + NV * LANES - 1 of out[j] = FINISH(REDUCE_i COMBINE(previous[i], table[i, j])). Two reductions run side by
+ * side (even and odd i), as every step of a reduction waits for its previous step. */
 #define BLOCK(NV, COMBINE, REDUCE, EMPTY, FINISH)                                                                      \
     do {                                                                                                               \
         VEC even[NV], odd[NV], p = SPLAT(previous[0]), q;                                                              \
@@ -17,7 +22,7 @@
         int i = 1;                                                                                                     \
         for (int v = 0; v < NV; v++) even[v] = COMBINE(p, LOAD(row + v * LANES));                                      \
         for (int v = 0; v < NV; v++) odd[v] = SPLAT(EMPTY);                                                            \
-        for (; i + 1 < n_labels; i += 2) {                                                                             \
+        for (; i + 1 < n_states; i += 2) {                                                                             \
             q = SPLAT(previous[i]);                                                                                    \
             p = SPLAT(previous[i + 1]);                                                                                \
             row += stride;                                                                                             \
@@ -25,7 +30,7 @@
             row += stride;                                                                                             \
             for (int v = 0; v < NV; v++) even[v] = REDUCE(COMBINE(p, LOAD(row + v * LANES)), even[v]);                 \
         }                                                                                                              \
-        if (i < n_labels) {                                                                                            \
+        if (i < n_states) {                                                                                            \
             q = SPLAT(previous[i]);                                                                                    \
             row += stride;                                                                                             \
             for (int v = 0; v < NV; v++) odd[v] = REDUCE(COMBINE(q, LOAD(row + v * LANES)), odd[v]);                   \
@@ -35,11 +40,11 @@
         j += NV * LANES;                                                                                               \
     } while (0)
 
-/* `factor` is a power of 2. */
+/* Define a function over whole rows; `factor` is a power of 2. */
 #define ROW(name, COMBINE, REDUCE, EMPTY, FINISH)                                                                      \
     static ALWAYS_INLINE TARGET void NAME(name)(double *restrict out, const double *restrict previous,                 \
                                                 const double *restrict table, const double *restrict extra,            \
-                                                double factor, int n_labels, int stride) {                             \
+                                                double factor, int n_states, int stride) {                             \
         int j = 0;                                                                                                     \
         while (stride - j >= 12) BLOCK(12 / LANES, COMBINE, REDUCE, EMPTY, FINISH);                                    \
         if (stride - j == 8) BLOCK(8 / LANES, COMBINE, REDUCE, EMPTY, FINISH);                                         \
@@ -51,16 +56,16 @@
 ROW(forward_row, MUL, ADD, 0.0, TIMES)       /* out[j] = sum_i(previous[i] * table[i, j]) * factor * extra[j] */
 ROW(backward_row, MUL, ADD, 0.0, SCALE)      /* out[j] = sum_i(previous[i] * table[i, j]) * factor */
 
-/* out [stride] = row [n_labels] times table [n_labels, stride]. */
-static TARGET void NAME(product)(double *out, const double *row, const double *table, int n_labels, int stride) {
-    NAME(backward_row)(out, row, table, table, 1.0, n_labels, stride);
+/* out [stride] = row [n_states] times table [n_states, stride]. */
+static TARGET void NAME(product)(double *out, const double *row, const double *table, int n_states, int stride) {
+    NAME(backward_row)(out, row, table, table, 1.0, n_states, stride);
 }
 
 #define FOUR (4 / LANES)
 #define EACH_FOUR(stride) for (int j = 0; j < (stride); j += 4) for (int v = 0; v < FOUR; v++)
 #define AT(p) ((p) + j + v * LANES)
 
-/* The sum of a row: of every fourth entry, then of these four sums. */
+/* The sum of a row: first of every fourth entry, then of these four sums. */
 static ALWAYS_INLINE TARGET double NAME(sum)(const double *row, int stride) {
     VEC sums[FOUR];
     double four[4];
@@ -73,7 +78,7 @@ static ALWAYS_INLINE TARGET double NAME(sum)(const double *row, int stride) {
 /* a where b > 0, else c. */
 #define OR_ELSE(a, b, c) ADD(WHERE_MORE(a, b, SPLAT(0.0)), SUB(SPLAT(c), WHERE_MORE(SPLAT(c), b, SPLAT(0.0))))
 
-/* The least of four numbers, and the largest of four. */
+/* The least number of `least` [FOUR] and the largest of `most` [FOUR]. */
 static ALWAYS_INLINE TARGET void NAME(extremes)(const VEC *least, const VEC *most, double *lowest, double *highest) {
     double low[4], high[4];
     for (int v = 0; v < FOUR; v++) {
@@ -84,19 +89,22 @@ static ALWAYS_INLINE TARGET void NAME(extremes)(const VEC *least, const VEC *mos
     *highest = fmax(fmax(high[0], high[1]), fmax(high[2], high[3]));
 }
 
-/* out [stride] = belief / told, 0 where told is. */
-static TARGET void NAME(cavity)(double *restrict out, const double *restrict belief, const double *restrict told,
+/* The cavity belief without one message: out [stride] = belief / message, 0 where the message is 0. */
+static TARGET void NAME(cavity)(double *restrict out, const double *restrict belief, const double *restrict message,
                                 int stride) {
-    EACH_FOUR(stride) STORE(AT(out), WHERE_MORE(DIV(LOAD(AT(belief)), LOAD(AT(told))), LOAD(AT(told)), SPLAT(0.0)));
+    EACH_FOUR(stride) {
+        const VEC m = LOAD(AT(message));
+        STORE(AT(out), WHERE_MORE(DIV(LOAD(AT(belief)), m), m, SPLAT(0.0)));
+    }
 }
 
-/* out [stride] = row [n_labels] times table, 0 where `before` is, its largest number 1. Returns the least number that is
- * not 0, or 0 where all are. */
+/* A message: out [stride] = row [n_states] times table, 0 where `before` is 0, scaled so that its largest number is 1.
+ * Returns the least number that is not 0, or 0 if all numbers are 0. */
 static TARGET double NAME(message)(double *restrict out, const double *restrict row, const double *restrict table,
-                                   const double *restrict before, int n_labels, int stride) {
+                                   const double *restrict before, int n_states, int stride) {
     VEC least[FOUR], most[FOUR];
     double lowest, highest;
-    NAME(product)(out, row, table, n_labels, stride);
+    NAME(product)(out, row, table, n_states, stride);
     for (int v = 0; v < FOUR; v++) {
         least[v] = SPLAT(1.0);
         most[v] = SPLAT(0.0);
@@ -117,16 +125,16 @@ static TARGET double NAME(message)(double *restrict out, const double *restrict 
     return lowest;
 }
 
-/* Multiplies a belief [stride] by new / told where that is not 0; the least and the largest of these factors. */
-static TARGET void NAME(retell)(double *restrict belief, const double *restrict new, const double *restrict told,
-                                int stride, double *lowest, double *highest) {
+/* Multiply a belief [stride] by new / old where `old` is not 0; *lowest and *highest are the extremes of these factors. */
+static TARGET void NAME(replace_message)(double *restrict belief, const double *restrict new, const double *restrict old,
+                                         int stride, double *lowest, double *highest) {
     VEC least[FOUR], most[FOUR];
     for (int v = 0; v < FOUR; v++) {
         least[v] = SPLAT(DBL_MAX);
         most[v] = SPLAT(0.0);
     }
     EACH_FOUR(stride) {
-        const VEC before = LOAD(AT(told)), ratio = DIV(LOAD(AT(new)), before);
+        const VEC before = LOAD(AT(old)), ratio = DIV(LOAD(AT(new)), before);
         STORE(AT(belief), MUL(LOAD(AT(belief)), OR_ELSE(ratio, before, 1.0)));
         least[v] = MIN(least[v], OR_ELSE(ratio, before, DBL_MAX));
         most[v] = MAX(most[v], WHERE_MORE(ratio, before, SPLAT(0.0)));
@@ -134,7 +142,7 @@ static TARGET void NAME(retell)(double *restrict belief, const double *restrict 
     NAME(extremes)(least, most, lowest, highest);
 }
 
-/* Multiplies a row [stride] by another; the least of what is not 0, and the largest number. */
+/* Multiply a row [stride] by another; *lowest is the least product that is not 0, *highest the largest. */
 static TARGET void NAME(multiply)(double *restrict row, const double *restrict by, int stride, double *lowest,
                                   double *highest) {
     VEC least[FOUR], most[FOUR];
@@ -151,18 +159,19 @@ static TARGET void NAME(multiply)(double *restrict row, const double *restrict b
     NAME(extremes)(least, most, lowest, highest);
 }
 
+/* 1 if all of `values` [FOUR] are at least `bound`. */
 static ALWAYS_INLINE TARGET int NAME(at_least)(const VEC *values, double bound) {
     double four[4];
     for (int v = 0; v < FOUR; v++) STORE(four + v * LANES, values[v]);
     return four[0] >= bound && four[1] >= bound && four[2] >= bound && four[3] >= bound;
 }
 
-/* Blocks of four entries of n >= 4. The last one ends with the row, so some entries may be met, and set, twice. */
+/* Blocks of four entries, for n >= 4. The last block ends with the row, so some entries may be processed twice. */
 #define EACH_BLOCK(n)                                                                                                  \
     for (int j = 0, more = 1; more; more = j < (n)-4, j = j + 4 < (n)-4 ? j + 4 : (n)-4)                               \
         for (int v = 0; v < FOUR; v++)
 
-/* x = exp(u - max u), padded with 0; false where the finite entries lie too far apart or none is finite. */
+/* x = exp(u - max u), padded with 0. Returns 0 if the finite entries lie too far apart or none is finite. */
 static ALWAYS_INLINE TARGET int NAME(exp_row)(const double *u, double *x, int n, int stride, double *largest) {
     VEC top[FOUR], least[FOUR];
     double four[4], few[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY}, tops;
@@ -188,15 +197,15 @@ static ALWAYS_INLINE TARGET int NAME(exp_row)(const double *u, double *x, int n,
     return NAME(at_least)(least, -CHAIN_UNARY_RANGE);
 }
 
-/* x [n, stride] = exp(unary - its largest of the token), and these [n]. */
+/* x [n, stride] = exp(unary - largest of the token); tops [n] receives the largest. */
 static TARGET int NAME(exponentials)(const chain_tables *c, const double *unary, int64_t n, double *x, double *tops) {
     for (int64_t t = 0; t < n; t++)
-        if (!NAME(exp_row)(unary + t * c->n_labels, x + t * c->stride, c->n_labels, c->stride, tops + t))
+        if (!NAME(exp_row)(unary + t * c->n_states, x + t * c->stride, c->n_states, c->stride, tops + t))
             return CHAIN_EXTREME;
     return CHAIN_OK;
 }
 
-/* row *= factor; `least` [FOUR] keeps the smallest entries that are not zero. */
+/* row *= factor; `least` [FOUR] tracks the smallest entries that are not zero. */
 static ALWAYS_INLINE TARGET void NAME(scale_row)(double *row, double factor, int stride, VEC *least) {
     EACH_FOUR(stride) {
         const VEC scaled = MUL(LOAD(AT(row)), SPLAT(factor));
@@ -205,7 +214,7 @@ static ALWAYS_INLINE TARGET void NAME(scale_row)(double *row, double factor, int
     }
 }
 
-/* Takes paths that are at their end out of the `active` ones; how many tokens all others have still to go. */
+/* Remove finished paths from `active`; `steps` becomes the number of tokens that every other path still has. */
 #define STEPS(left, steps)                                                                                             \
     int64_t steps = INT64_MAX;                                                                                         \
     for (int k = n_paths - 1; k >= 0; k--) {                                                                           \
@@ -214,16 +223,16 @@ static ALWAYS_INLINE TARGET void NAME(scale_row)(double *row, double factor, int
     }                                                                                                                  \
     if (!n_paths) break
 
-/* Labels j .. j + n_vecs * LANES - 1 of the next rows of n sequences, which share a table:
- * row[j] = max_i(previous[i] + table[i, j]) + extra[j]; the previous row is the one before `row`. */
+/* States j .. j + n_vecs * LANES - 1 of the next rows of n sequences, which share a table:
+ * row[j] = max_i(previous[i] + table[i, j]) + extra[j]. The previous row stands before `row` in memory. */
 static ALWAYS_INLINE TARGET void NAME(max_sum_block)(double *const *rows, const double *const *extra,
-                                                     const double *table, int n_labels, int stride, int j,
+                                                     const double *table, int n_states, int stride, int j,
                                                      const int n_vecs, const int n) {
     VEC best[2][3], into[3];
     for (int v = 0; v < n_vecs; v++) into[v] = LOAD(AT(table));
     for (int k = 0; k < n; k++)
         for (int v = 0; v < n_vecs; v++) best[k][v] = ADD(SPLAT(rows[k][-stride]), into[v]);
-    for (int i = 1; i < n_labels; i++) {
+    for (int i = 1; i < n_states; i++) {
         table += stride;
         for (int v = 0; v < n_vecs; v++) {
             into[v] = LOAD(AT(table));
@@ -239,48 +248,48 @@ static ALWAYS_INLINE TARGET void NAME(max_sum_block)(double *const *rows, const 
 }
 
 static ALWAYS_INLINE TARGET void NAME(max_sum_rows)(double *const *rows, const double *const *extra,
-                                                    const double *table, int n_labels, int stride, const int n) {
+                                                    const double *table, int n_states, int stride, const int n) {
     int j = 0;
     for (; stride - j >= 3 * LANES; j += 3 * LANES)
-        NAME(max_sum_block)(rows, extra, table, n_labels, stride, j, 3, n);
+        NAME(max_sum_block)(rows, extra, table, n_states, stride, j, 3, n);
     if (stride - j >= 2 * LANES) {
-        NAME(max_sum_block)(rows, extra, table, n_labels, stride, j, 2, n);
+        NAME(max_sum_block)(rows, extra, table, n_states, stride, j, 2, n);
         j += 2 * LANES;
     }
-    if (j < stride) NAME(max_sum_block)(rows, extra, table, n_labels, stride, j, 1, n);
+    if (j < stride) NAME(max_sum_block)(rows, extra, table, n_states, stride, j, 1, n);
 }
 
-/* The next token of the first two of n paths. */
+/* Advance the first two of n paths by one token. */
 static ALWAYS_INLINE TARGET void NAME(best_step)(const chain_tables *c, chain_path *const *paths, int n) {
-    const int n_labels = c->n_labels, stride = c->stride;
-    const int64_t size = (int64_t)n_labels * stride;
+    const int n_states = c->n_states, stride = c->stride;
+    const int64_t size = (int64_t)n_states * stride;
     double *rows[2];
     const double *extra[2], *tables[2];
     for (int l = 0; l < 2 && l < n; l++) {
         chain_path *path = paths[l];
         const int64_t t = ++path->t;
         rows[l] = path->scores + t * stride;
-        extra[l] = path->unary + t * n_labels;
+        extra[l] = path->unary + t * n_states;
         tables[l] = c->tables + (path->edge_table ? path->edge_table[t] * size : 0);
         CHAIN_PREFETCH(extra[l] + CHAIN_AHEAD);
-        if (t * n_labels + stride > path->readable)
-            extra[l] = memcpy(path->scores + path->n * stride, extra[l], n_labels * sizeof(double));
+        if (t * n_states + stride > path->readable)
+            extra[l] = memcpy(path->scores + path->n * stride, extra[l], n_states * sizeof(double));
     }
     if (n > 1 && tables[0] == tables[1]) {
-        NAME(max_sum_rows)(rows, extra, tables[0], n_labels, stride, 2);
+        NAME(max_sum_rows)(rows, extra, tables[0], n_states, stride, 2);
     } else {
-        NAME(max_sum_rows)(rows, extra, tables[0], n_labels, stride, 1);
-        if (n > 1) NAME(max_sum_rows)(rows + 1, extra + 1, tables[1], n_labels, stride, 1);
+        NAME(max_sum_rows)(rows, extra, tables[0], n_states, stride, 1);
+        if (n > 1) NAME(max_sum_rows)(rows + 1, extra + 1, tables[1], n_states, stride, 1);
     }
 }
 
-/* Scores of the best labellings up to each token and label, of at most CHAIN_PATHS sequences side by side. */
+/* Scores of the best labellings up to each token and state, for at most CHAIN_PATHS sequences in turn. */
 static TARGET void NAME(best_scores)(const chain_tables *c, chain_path *paths, int n_paths) {
     chain_path *active[CHAIN_PATHS];
     for (int k = 0; k < n_paths; k++) {
         active[k] = paths + k;
         paths[k].t = 0;
-        for (int j = 0; j < c->stride; j++) paths[k].scores[j] = j < c->n_labels ? paths[k].unary[j] : -INFINITY;
+        for (int j = 0; j < c->stride; j++) paths[k].scores[j] = j < c->n_states ? paths[k].unary[j] : -INFINITY;
     }
     for (;;) {
         STEPS(active[k]->n - 1 - active[k]->t, steps);
@@ -289,35 +298,37 @@ static TARGET void NAME(best_scores)(const chain_tables *c, chain_path *paths, i
     }
 }
 
-/* The largest of four numbers, in all lanes: no branch, as nobody can foretell it. */
+/* The largest of four numbers, in all lanes. It has no branch, because a branch would be unpredictable. */
 static ALWAYS_INLINE TARGET VEC NAME(largest)(const VEC *four) {
 #if LANES == 4
     const VEC pairs = MAX(four[0], _mm256_permute2f128_pd(four[0], four[0], 1));
     return MAX(pairs, _mm256_permute_pd(pairs, 5));
-#elif LANES == 2
-    const VEC pairs = MAX(four[0], four[1]);
-    return MAX(pairs, _mm_shuffle_pd(pairs, pairs, 1));
 #else
-    const VEC left = MAX(four[0], four[1]), right = MAX(four[2], four[3]);
-    return MAX(left, right);
+    const VEC pairs = MAX(four[0], four[1]), swapped = {pairs[1], pairs[0]};
+    return MAX(pairs, swapped);
 #endif
 }
 
-/* `argmax_sum` of rows that are padded: with -inf, or with numbers that are none. */
-static ALWAYS_INLINE TARGET int NAME(argmax_sum)(const double *a, const double *b, int n_labels, int stride) {
+/* The first state of the largest a[i] + b[i]. The rows are padded with -inf or NaN. */
+static ALWAYS_INLINE TARGET int NAME(argmax_sum)(const double *a, const double *b, int n_states, int stride) {
     VEC top[FOUR];
-    uint64_t found = 0;
-    if (stride > 64) return argmax_sum(a, b, n_labels);
+    uint64_t ties = 0;
+    if (stride > 64) {
+        int best = 0;
+        for (int i = 1; i < n_states; i++) best = a[i] + b[i] > a[best] + b[best] ? i : best;
+        return best;
+    }
     for (int v = 0; v < FOUR; v++) top[v] = SPLAT(-INFINITY);
     EACH_FOUR(stride) top[v] = MAX(ADD(LOAD(AT(a)), LOAD(AT(b))), top[v]);
     top[0] = NAME(largest)(top);
-    EACH_FOUR(stride) found |= (uint64_t)SAME(ADD(LOAD(AT(a)), LOAD(AT(b))), top[0]) << (j + v * LANES);
-    return chain_lowest_bit(found);
+    EACH_FOUR(stride) ties |= (uint64_t)EQUAL_BITS(ADD(LOAD(AT(a)), LOAD(AT(b))), top[0]) << (j + v * LANES);
+    return __builtin_ctzll(ties);
 }
 
+/* Choose the states of all paths from their last tokens back to the first. */
 static TARGET void NAME(trace_back)(const chain_tables *c, chain_path *paths, int n_paths) {
-    const int n_labels = c->n_labels, stride = c->stride;
-    const int64_t size = (int64_t)n_labels * stride;
+    const int n_states = c->n_states, stride = c->stride;
+    const int64_t size = (int64_t)n_states * stride;
     chain_path *active[CHAIN_PATHS];
     for (int k = 0; k < n_paths; k++) active[k] = paths + k;
     for (;;) {
@@ -327,7 +338,7 @@ static TARGET void NAME(trace_back)(const chain_tables *c, chain_path *paths, in
                 chain_path *path = active[k];
                 const int64_t t = path->t--, e = path->edge_table ? path->edge_table[t] : 0;
                 const double *into = c->transposed + e * size + (int64_t)path->best * stride;
-                path->best = NAME(argmax_sum)(path->scores + (t - 1) * stride, into, n_labels, stride);
+                path->best = NAME(argmax_sum)(path->scores + (t - 1) * stride, into, n_states, stride);
                 path->states[t - 1] = path->best;
             }
         }
@@ -335,23 +346,23 @@ static TARGET void NAME(trace_back)(const chain_tables *c, chain_path *paths, in
 }
 #undef STEPS
 
-/* How many of n numbers are neither -inf nor of a size that sums can be made of. */
-static TARGET int64_t NAME(unfit)(const double *values, int64_t n) {
-    int64_t found = 0;
+/* How many of n numbers are NaN, +inf or beyond CHAIN_LARGEST. */
+static TARGET int64_t NAME(count_bad_numbers)(const double *values, int64_t n) {
+    int64_t count = 0;
     for (int64_t i = 0; i < n; i++)
-        found += !((values[i] <= CHAIN_LARGEST) & ((values[i] >= -CHAIN_LARGEST) | (values[i] == -INFINITY)));
-    return found;
+        count += !((values[i] <= CHAIN_LARGEST) & ((values[i] >= -CHAIN_LARGEST) | (values[i] == -INFINITY)));
+    return count;
 }
 
-/* Forward probabilities given the tokens so far, from token `first` on, but for a factor: a row is divided by the power
- * of 2 that brings its sum into [1, 2), so that nothing is rounded, no step waits for a division, and a pass that begins
- * in the middle gives the same bits. `norm` [n] holds the logarithms that were divided out, so log Z is their sum and the
- * logarithm of the last row's. `x` [n, stride] and `tops` [n] are those of chain_exponentials. Here and below the tables
- * are exp(table - its largest), the largest being `shifts`; a row gets its factor while the next one is made. */
+/* Forward probabilities given the tokens so far, up to a factor, from token `first` on. Each row is divided by the power
+ * of 2 that brings its sum into [1, 2): that rounds nothing, no step waits for a division, and a pass that begins in the
+ * middle gives the same bits. `norm` [n] receives the logarithms of the divisors, so log Z is the sum of `norm` plus the
+ * logarithm of the last row's sum. `x` [n, stride] and `tops` [n] come from chain_exponentials. Here and below `tables` are
+ * exp(table - shift). A row is multiplied by its factor while the next row is computed. */
 static TARGET int NAME(forward)(const chain_tables *c, int64_t n, const int32_t *edge_table, int64_t first,
                                 const double *x, const double *tops, double *forward, double *norm) {
-    const int n_labels = c->n_labels, stride = c->stride;
-    const int64_t size = (int64_t)n_labels * stride;
+    const int n_states = c->n_states, stride = c->stride;
+    const int64_t size = (int64_t)n_states * stride;
     VEC least[FOUR];
     double factor = 1.0, total, shift;
     for (int v = 0; v < FOUR; v++) least[v] = SPLAT(1.0);
@@ -363,7 +374,7 @@ static TARGET int NAME(forward)(const chain_tables *c, int64_t n, const int32_t 
             memcpy(row, xt, stride * sizeof(double));
         } else {
             const int64_t e = edge_table ? edge_table[t] : 0;
-            NAME(forward_row)(row, row - stride, c->tables + e * size, xt, factor, n_labels, stride);
+            NAME(forward_row)(row, row - stride, c->tables + e * size, xt, factor, n_states, stride);
             shift += c->shifts[e];
             if (t > first) NAME(scale_row)(row - stride, factor, stride, least);
         }
@@ -375,12 +386,12 @@ static TARGET int NAME(forward)(const chain_tables *c, int64_t n, const int32_t 
     return NAME(at_least)(least, CHAIN_SMALLEST) ? CHAIN_OK : CHAIN_EXTREME;
 }
 
-/* Backward probabilities, scaled like the forward ones: row t - 1 was divided by scale[t]. Rows from token `last` on
- * are there already. `xb` [n, stride] receives x * backward, a token's factor towards its left neighbour. */
+/* Backward probabilities, scaled like the forward ones: row t - 1 is divided by scale[t]. The caller provides the rows from
+ * token `last` on. `xb` [n, stride] receives x * backward, the factor of a token in the sums of its left neighbour. */
 static TARGET int NAME(backward)(const chain_tables *c, int64_t last, const int32_t *edge_table, const double *x,
                                  double *backward, double *xb, double *scale) {
-    const int n_labels = c->n_labels, stride = c->stride;
-    const int64_t size = (int64_t)n_labels * stride;
+    const int n_states = c->n_states, stride = c->stride;
+    const int64_t size = (int64_t)n_states * stride;
     VEC least[FOUR];
     double *row = backward + last * stride, factor = 1.0, total;
     for (int v = 0; v < FOUR; v++) least[v] = SPLAT(1.0);
@@ -388,7 +399,7 @@ static TARGET int NAME(backward)(const chain_tables *c, int64_t last, const int3
         double *xbt = xb + t * stride;
         const double *xt = x + t * stride, *into = c->transposed + (edge_table ? edge_table[t] * size : 0);
         EACH_FOUR(stride) STORE(AT(xbt), MUL(LOAD(AT(xt)), LOAD(AT(row))));
-        NAME(backward_row)(row - stride, xbt, into, xbt, factor, n_labels, stride);
+        NAME(backward_row)(row - stride, xbt, into, xbt, factor, n_states, stride);
         if (t < last) {
             NAME(scale_row)(row, factor, stride, least);
             EACH_FOUR(stride) STORE(AT(xbt), MUL(LOAD(AT(xbt)), SPLAT(factor)));
@@ -402,7 +413,7 @@ static TARGET int NAME(backward)(const chain_tables *c, int64_t last, const int3
     return NAME(at_least)(least, CHAIN_SMALLEST) ? CHAIN_OK : CHAIN_EXTREME;
 }
 
-/* out [n] = forward times backward, a token's probabilities but for a factor; their sum. */
+/* out [n] = forward times backward, the probabilities of a token up to a factor. Returns their sum. */
 static TARGET double NAME(join)(double *out, const double *forward, const double *backward, int n, int stride) {
     VEC sums[FOUR];
     double four[4];
@@ -416,16 +427,16 @@ static TARGET double NAME(join)(double *out, const double *forward, const double
     return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
-/* table [n_labels, stride] += share * the outer product of two rows. */
+/* table [n_states, stride] += share * the outer product of two rows. */
 static TARGET void NAME(add_outer)(double *restrict table, const double *restrict left, const double *restrict right,
-                                   double share, int n_labels, int stride) {
-    for (int i = 0; i < n_labels; i++, table += stride) {
+                                   double share, int n_states, int stride) {
+    for (int i = 0; i < n_states; i++, table += stride) {
         const VEC weight = SPLAT(left[i] * share);
         EACH_FOUR(stride) STORE(AT(table), ADD(LOAD(AT(table)), MUL(weight, LOAD(AT(right)))));
     }
 }
 
-/* out [stride] += the sum of the rows [stride] of `table` that `which` [n] names. */
+/* Add to out [stride] the rows [stride] of `table` that `which` [n] names. */
 static TARGET void NAME(gather)(double *restrict out, const double *restrict table, const int32_t *which, int64_t n,
                                 int stride) {
     int j = 0;
@@ -443,7 +454,7 @@ static TARGET void NAME(gather)(double *restrict out, const double *restrict tab
     }
 }
 
-/* Adds `row` [stride] to the rows of `table` that `which` [n] names. */
+/* Add `row` [stride] to the rows of `table` that `which` [n] names. */
 static TARGET void NAME(scatter)(double *restrict table, const double *restrict row, const int32_t *which, int64_t n,
                                  int stride) {
     for (int64_t i = 0; i < n; i++) {

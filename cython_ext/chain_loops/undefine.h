@@ -1,4 +1,4 @@
-/* Takes back what chain.h has defined for one instruction set. */
+/* Removes the macros that chain.c has defined for one instruction set. */
 #undef NAME
 #undef TARGET
 #undef VEC
@@ -22,4 +22,4 @@
 #undef LAST_PAIRS
 #undef LOAD_FOURS
 #undef STORE_FOURS
-#undef SAME
+#undef EQUAL_BITS
