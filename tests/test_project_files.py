@@ -1,4 +1,4 @@
-"""What stands beside the code is true: security promises have tests, citation and workflow fit the package."""
+"""What stands beside the code is true: security guarantees have tests, citation and workflow fit the package."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def test_files_that_a_page_names_are_there(page: str) -> None:
     assert not missing
 
 
-def test_each_security_promise_names_tests() -> None:
-    promises = re.search(r"\| promise \| tests \|\n\|[-|]+\|\n((?:\|.*\n)+)", (REPOSITORY / "SECURITY.md").read_text())
-    assert promises
-    for row in promises[1].splitlines():
+def test_each_security_guarantee_names_tests() -> None:
+    guarantees = re.search(r"\| guarantee \| tests \|\n\|[-|]+\|\n((?:\|.*\n)+)", (REPOSITORY / "SECURITY.md").read_text())
+    assert guarantees
+    for row in guarantees[1].splitlines():
         tests = re.findall(r"`(tests/[^`]+\.py)`", row.split("|")[2])
         assert tests, row
         assert all("def test_" in (REPOSITORY / path).read_text(encoding="utf-8") for path in tests)
