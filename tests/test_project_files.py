@@ -33,7 +33,8 @@ def test_files_that_a_page_names_are_there(page: str) -> None:
 
 
 def test_each_security_guarantee_names_tests() -> None:
-    guarantees = re.search(r"\| guarantee \| tests \|\n\|[-|]+\|\n((?:\|.*\n)+)", (REPOSITORY / "SECURITY.md").read_text())
+    page = (REPOSITORY / "SECURITY.md").read_text(encoding="utf-8")
+    guarantees = re.search(r"\| guarantee \| tests \|\n\|[-|]+\|\n((?:\|.*\n)+)", page)
     assert guarantees
     for row in guarantees[1].splitlines():
         tests = re.findall(r"`(tests/[^`]+\.py)`", row.split("|")[2])
