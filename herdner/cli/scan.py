@@ -212,7 +212,7 @@ def _draw(path: Path, asked: _Question, curves: dict[str, NDArray[np.float64]], 
     from matplotlib.figure import Figure
 
     from herdner.base.files import replacing
-    from herdner.dobrushin.figures import plot_distances, plot_guarantees
+    from herdner.dobrushin.plots import plot_distances, plot_guarantees
 
     one = asked.importance is not None and len(asked.importance) == 1 and asked.shape is not None
     drawing = Figure(figsize=(5 * (1 + one), 3.8), layout="constrained")

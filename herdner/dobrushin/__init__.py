@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from herdner.dobrushin.block_scans import certified_order, optimise_blocks
-from herdner.dobrushin.blocks import BlockInfluence, block_influence
+from herdner.dobrushin.blocks import BlockInfluence, block_influence, certified_order, optimise_blocks
 from herdner.dobrushin.certificate import Certificate
-from herdner.dobrushin.estimate import InfluenceEstimate
 from herdner.dobrushin.influence import (
     Influence,
     TotalInfluence,
@@ -16,17 +14,20 @@ from herdner.dobrushin.influence import (
     tightest,
 )
 from herdner.dobrushin.marginals import MarginalBounds, marginal_bounds
-from herdner.dobrushin.optimise import OptimisedScan, Search, optimise_scan, shortest_scan
-from herdner.dobrushin.rates import rate_bound
-from herdner.dobrushin.target_variables import Targets, everything, uncertain, variables
+from herdner.dobrushin.optimise import InfluenceEstimate, OptimisedScan, Search, optimise_scan, shortest_scan
 from herdner.dobrushin.variation import (
     Importance,
     Steps,
+    Targets,
     coupling_bounds,
     dobrushin_variation,
+    everything,
     importance_of,
     marginal_bound,
+    rate_bound,
     targets,
+    uncertain,
+    variables,
     variation_curve,
     weighted_bound,
 )

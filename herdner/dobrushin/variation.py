@@ -7,16 +7,18 @@ the distribution that step t draws its variable from.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, Union
+from typing import Any, ClassVar, Literal, TypeVar, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import variation as loops
 from herdner.base.arrays import Floats, Int32s
-from herdner.base.checks import check_variables, whole
+from herdner.base.checks import check_variables, is_number, whole
+from herdner.base.options import from_call
 from herdner.dobrushin.influence import Influence
 from herdner.graph.order import sweep_order
 from herdner.graph.scan import Scan
@@ -230,3 +232,91 @@ def _repeated(rows: NDArray[T], n: int | None) -> NDArray[T]:
     if not len(rows):
         raise ValueError(f"an empty scan has no {n} steps")
     return np.resize(rows, (n, *rows.shape[1:]))
+
+
+def rate_bound(influence: Influence, scan: Scan, n_steps: int, importance: Importance = None) -> float:
+    """A bound of the Dobrushin variation after ``n_steps`` of a systematic, checkerboard or uniform random scan.
+
+    It is at most the sum of the importances d, and goes to 0 where a norm of C is below 1. The smaller of that sum and
+    `herdner.dobrushin.dobrushin_variation`, which takes O(n_steps) and is sharper, is never above it; this takes
+    O(entries).
+
+    Let b be the bounds of the single variables, at first 1, and k the whole sweeps of V variables in T steps.
+
+    * Infinity norm a: an update makes b_i at most a max b, and no other larger. After a sweep max b has fallen by a; a
+      step at random takes (I - (I - C) / V) b, whose maximum is at most 1 - (1 - a) / V of the last. So the variation
+      is at most ``|d|_1 a^k``, or ``|d|_1 (1 - (1 - a) / V)^T``.
+    * 1-norm a: a step at random leaves at most 1 - (1 - a) / V of the sum of b, which begins at V. In a sweep let r_j
+      be the part of column j that variables after j use, with the new b_j, and s_j the rest: summing the new b gives
+      sum (1 - r_j) b'_j = sum s_j b_j <= sum (a - r_j) b_j <= a sum (1 - r_j) b_j, and 1 - r_j is in [1 - a, 1]. So
+      the variation is at most max d V a^k / (1 - a), or max d V (1 - (1 - a) / V)^T.
+    * 2-norm a: at random alone, ``|d|_2 sqrt(V) (1 - (1 - a) / V)^T``.
+
+    Raises:
+        ValueError: The scan is another, whose variation `dobrushin_variation` gives.
+    """
+    n, n_steps = bound_of_influence(influence).n_variables, whole(n_steps, "the number of steps of a scan", 0)
+    if scan.kind not in ("systematic", "checkerboard", "random"):
+        raise ValueError(f"rates are of systematic, checkerboard and random scans, not {scan}; see dobrushin_variation")
+    d, norms = importance_of(n, importance), influence.total
+    if not n:
+        return 0.0
+    largest, sweeps = float(d.max()), n_steps // n
+    bounds = [float(d.sum())]
+    if scan.kind == "random":
+        euclidean = float(np.linalg.norm(d)) * math.sqrt(n)
+        starts = [(norms.infinity, bounds[0]), (norms.one, largest * n), (norms.spectral, euclidean)]
+        bounds += [start * (1 - (1 - norm) / n) ** n_steps for norm, start in starts if norm < 1]
+    else:
+        bounds += [bounds[0] * norms.infinity**sweeps] if norms.infinity < 1 else []
+        bounds += [largest * n * norms.one**sweeps / (1 - norms.one)] if norms.one < 1 else []
+    return min(bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Variables of importance; made by the functions below."""
+
+    kind: Literal["all", "variables", "uncertain"] = "all"
+    variables: tuple[int, ...] = ()
+    probability: float = 0.0
+
+    WORDS: ClassVar[str] = "all, variables(0, 5, ..) or uncertain(0.05)"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("all", "variables", "uncertain"):
+            raise ValueError(f"targets must be {self.WORDS}, not {self.kind!r}")
+        for i in self.variables:
+            whole(i, "a target variable", 0)
+        if not is_number(self.probability) or not 0 <= self.probability < 1:
+            raise ValueError(
+                f"the probability of an uncertain variable is at least 0 and below 1, not {self.probability}"
+            )
+
+    @classmethod
+    def from_text(cls, text: str) -> Targets:
+        """The targets that ``all``, ``variables(0, 5)`` or ``uncertain(0.05)`` stand for; ValueError for others."""
+        functions = {"all": everything, "variables": variables, "uncertain": uncertain}
+        return from_call(text, functions, "targets", cls.WORDS)
+
+    def __str__(self) -> str:
+        if self.kind == "variables":
+            return f"variables({', '.join(map(str, self.variables))})"
+        return f"uncertain({self.probability:g})" if self.kind == "uncertain" else "all"
+
+
+def everything() -> Targets:
+    """All variables."""
+    return Targets()
+
+
+def variables(*chosen: int) -> Targets:
+    """These variables."""
+    return Targets("variables", chosen)
+
+
+def uncertain(probability: float = 0.05) -> Targets:
+    """The variables whose best label has less than 1 - ``probability`` by the chain alone, the factors of one variable
+    and of two consecutive ones.
+    """
+    return Targets("uncertain", probability=probability)

@@ -16,7 +16,7 @@ from herdner import FactorGraph, boltzmann, plain_gibbs
 from herdner.dobrushin import InfluenceEstimate, dobrushin_variation, optimise_scan, tightest
 from herdner.inference.record import Record
 from herdner.studies.convergence import joint
-from herdner.studies.convergence.enumeration import full_conditional
+from herdner.studies.convergence.exact import full_conditional
 
 ROWS, COLUMNS = 3, 4
 N = ROWS * COLUMNS

@@ -12,7 +12,7 @@ from experiment import Experiment, command
 
 import herdner
 from herdner.dobrushin import optimise_scan, tightest
-from herdner.dobrushin.figures import plot_distances
+from herdner.dobrushin.plots import plot_distances
 
 GRIDS = {"not toroidal": (1 / 3.915, False), "toroidal": (0.25, True)}
 

@@ -15,20 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from authors_files import COLUMNS, error_table, expectation_table, read_boltzmann
 from experiment import Experiment, command
 from hgw19_raw import plan_of
 
 from herdner import FactorGraph
 from herdner.inference.gibbs import complete_sharing
-from herdner.studies.convergence import (
-    COLUMNS,
-    Correlation,
-    error_table,
-    expectation_table,
-    focus,
-    joint,
-    read_boltzmann,
-)
+from herdner.studies.convergence import Correlation, focus, joint
 
 if sys.version_info >= (3, 11):
     import tomllib

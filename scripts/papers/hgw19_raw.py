@@ -4,7 +4,7 @@
     python scripts/papers/hgw19_raw.py GRAPH --expectation labels [--runs 100] ..
 
 Prints D^all, D^z, D^herding, D^approx, D^cor and D^bin after 2, 4, .., 2^powers sweeps as their program does
-(see herdner.studies.convergence.authors).
+(see authors_files.py).
 With --beside, a table of theirs, each column as ours, theirs and how many standard errors
 of the difference lie between them, taking their runs to vary as ours do. --expectation has the numbers of Fig. 9
 instead, one a line after 1, 2, .., 2^(powers - 1) sweeps, of trials that go on where the last one ended.
@@ -18,10 +18,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 import typer
-
-from herdner import FactorGraph, Gibbs, bounded_error_gibbs, circular_dhg, dhg, herded_gibbs, plain_gibbs, rdhg
-from herdner.inference.gibbs import bin_sharing
-from herdner.studies.convergence import (
+from authors_files import (
     COLUMNS,
     error_table,
     expectation_table,
@@ -30,6 +27,9 @@ from herdner.studies.convergence import (
     read_table,
     table_text,
 )
+
+from herdner import FactorGraph, Gibbs, bounded_error_gibbs, circular_dhg, dhg, herded_gibbs, plain_gibbs, rdhg
+from herdner.inference.gibbs import bin_sharing
 
 Method = Literal["gibbs", "herded-gibbs", "dhg", "circular-dhg", "rdhg", "bounded-error"]
 

@@ -11,7 +11,7 @@ from commands import Call, one_line
 
 import herdner
 from herdner.dobrushin import dobrushin_variation, tightest
-from herdner.dobrushin.figures import grid_distances
+from herdner.dobrushin.plots import grid_distances
 from herdner.graph.scan import random_scan, systematic_scan
 
 GRID = ("--ising", "5x6", "--coupling", "0.2", "--field", "0.1")

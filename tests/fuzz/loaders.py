@@ -1,17 +1,13 @@
-"""Smaller files, altered at random: known names, registries of corpora, graphs and tables in the format of HGW19's
-authors, documents as JSON, CRFsuite's models.
-"""
+"""Smaller files, altered at random: known names, registries of corpora, documents as JSON, CRFsuite's models."""
 
 from __future__ import annotations
 
 import io
 import json
 import tempfile
-from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import herdner
 from fuzz.files import mutated
@@ -21,14 +17,11 @@ from herdner import Document, Names
 from herdner.corpora.registry import CorpusError, load_registry
 from herdner.crf.crfsuite_files import chain_weights, read_crfsuite
 from herdner.ner.known_names.reading import read_known
-from herdner.studies.convergence.authors import read_boltzmann, read_expectations, read_table
 
 PATTERNS = b"""{"label": "ORG", "pattern": "Winam Ferries"}
 {"label": "PER", "pattern": [{"LOWER": "ada"}, {"IS_TITLE": true, "OP": "?"}], "strength": 2.5}
 {"label": "LOC", "pattern": "Oslo", "strength": "hard"}\n"""
 COLUMNS = b"# names\nWinam Ferries\tORG\nAda\tPER\t2.5\nOslo\tLOC\thard\n"
-BOLTZMANN = b"3 2\n0.5\n-1\n2e-3\n0 1 0.25\n1 2 -4\n"
-TABLE = b"2^1\t0.5\t0.25\t0.1\t0\t0\t1\t\n2^2\t0.5\t0.25\t0.1\t0\t0\t1\t\n"
 
 
 @cache
@@ -63,14 +56,6 @@ def registries(rng: Rng) -> None:
         raise ValueError(str(error)) from None
 
 
-def authors(rng: Rng) -> None:
-    read: Callable[[Path], Any]
-    read, data = pick(
-        rng, (read_boltzmann, BOLTZMANN), (read_table, TABLE), (read_expectations, b"0.5\n0.25\n\n1e-3\n")
-    )
-    read(file(changed_bytes(rng, data)))
-
-
 def documents(rng: Rng) -> None:
     document = herdner.Tokenizer()("Ada Lovelace met Bob.").with_tags(["B-PER", "I-PER", "O", "B-PER", "O"])
     data = json.dumps(mutated(rng, document.to_dict()))
@@ -102,4 +87,4 @@ def crfsuite(rng: Rng) -> None:
 
 def loaders(rng: Rng) -> None:
     """What is read is sound; what is not is a ValueError."""
-    pick(rng, names, registries, authors, documents, crfsuite)(rng)
+    pick(rng, names, registries, documents, crfsuite)(rng)

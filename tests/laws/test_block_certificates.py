@@ -13,7 +13,7 @@ from sound_blocks import chances_after, law_after_block, random_chains, violatio
 import herdner
 from herdner import DoGS, FactorGraph, Record, TableFactors, chain_graph, make_backend
 from herdner.dobrushin import block_influence, certified_order, optimise_blocks
-from herdner.dobrushin.target_variables import Targets, variables
+from herdner.dobrushin.variation import Targets, variables
 from herdner.graph.order import block_ranges
 from herdner.inference.gibbs import linear_annealing
 from herdner.inference.gibbs.blocks import Blocks

@@ -22,9 +22,9 @@ from herdner.dobrushin import (
     optimise_scan,
     tightest,
 )
-from herdner.dobrushin.block_scans import SHRUNK
+from herdner.dobrushin.blocks import SHRUNK
 from herdner.dobrushin.certificate import Certificate
-from herdner.dobrushin.target_variables import Targets
+from herdner.dobrushin.variation import Targets
 from herdner.graph.graph import FactorGraph
 from herdner.graph.linked_chains import is_near
 from herdner.graph.order import block_steps

@@ -47,19 +47,9 @@ pixels: one weight 5.5%, sums 6.0%, blanket 6.9%, quasi-random 8.7%, Gibbs 9.3%.
 
 from __future__ import annotations
 
-from herdner.studies.convergence.authors import (
-    COLUMNS,
-    error_table,
-    expectation_table,
-    read_boltzmann,
-    read_expectations,
-    read_table,
-    table_text,
-)
 from herdner.studies.convergence.choice import ErrorBoundChoice, choose_error_bound
 from herdner.studies.convergence.correlation import Correlation
 from herdner.studies.convergence.counts import Counts, count, focus
-from herdner.studies.convergence.enumeration import dobrushin_coefficient, gibbs_kernel, joint
 from herdner.studies.convergence.errors import (
     Errors,
     Lambdas,
@@ -71,12 +61,11 @@ from herdner.studies.convergence.errors import (
     rao_blackwell_bound,
     rao_blackwell_error,
 )
-from herdner.studies.convergence.focus import Focus
+from herdner.studies.convergence.exact import Focus, dobrushin_coefficient, gibbs_kernel, joint
 from herdner.studies.convergence.theorem import Convergence
 
 __all__ = [
-    "COLUMNS", "Convergence", "Correlation", "Counts", "ErrorBoundChoice", "Errors", "Focus", "Lambdas", "approx_bound",
-    "best_bins", "choose_bins", "choose_error_bound", "count", "dobrushin_coefficient", "error_table",
-    "expectation_error", "expectation_table", "focus", "gibbs_kernel", "herding_bound", "joint", "rao_blackwell_bound",
-    "rao_blackwell_error", "read_boltzmann", "read_expectations", "read_table", "table_text",
+    "Convergence", "Correlation", "Counts", "ErrorBoundChoice", "Errors", "Focus", "Lambdas", "approx_bound",
+    "best_bins", "choose_bins", "choose_error_bound", "count", "dobrushin_coefficient", "expectation_error", "focus",
+    "gibbs_kernel", "herding_bound", "joint", "rao_blackwell_bound", "rao_blackwell_error",
 ]  # fmt: skip

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
-from herdner.studies.convergence.enumeration import check_kernel, sweep_kernel
-from herdner.studies.convergence.focus import Focus, conditional
+from herdner.studies.convergence.exact import Focus, check_kernel, conditional, sweep_kernel
 
 _SAME = 1e-9  # probabilities that differ by less are one
 

@@ -23,9 +23,8 @@ from herdner.inference.gibbs.sharing import Sharing, blanket_sharing
 from herdner.inference.gibbs.start import given_start
 from herdner.inference.record import Record
 from herdner.studies.convergence.correlation import Correlation
-from herdner.studies.convergence.enumeration import joint
 from herdner.studies.convergence.errors import Errors
-from herdner.studies.convergence.focus import Focus, by_others
+from herdner.studies.convergence.exact import Focus, by_others, joint
 from herdner.studies.convergence.recorded import count_recorded, focus_of_labels
 
 _PIECE = 2**19  # sweeps between looks for Ctrl-C

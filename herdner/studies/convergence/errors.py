@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
-from herdner.studies.convergence.focus import Focus, conditional
+from herdner.studies.convergence.exact import Focus, conditional
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from herdner.graph.tables import TableGraph
 from herdner.inference.backends.gibbs import Gibbs
 from herdner.inference.gibbs.sharing import Sharing
 from herdner.inference.record import Record
-from herdner.studies.convergence.enumeration import full_conditional, joint
-from herdner.studies.convergence.focus import Focus, by_others, conditional
+from herdner.studies.convergence.exact import Focus, by_others, conditional, full_conditional, joint
 
 _EVERY = Record(best=False, marginals=False, every=1)
 _BLOCK = 1024  # numbers of a call of `loops.uniforms`

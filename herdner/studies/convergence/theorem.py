@@ -9,7 +9,7 @@ import numpy as np
 
 from herdner.base.arrays import Floats, Int64s
 from herdner.graph.tables import Graph
-from herdner.studies.convergence.enumeration import (
+from herdner.studies.convergence.exact import (
     check_kernel,
     dobrushin_coefficient,
     full_conditional,

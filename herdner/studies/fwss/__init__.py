@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from herdner.studies.fwss.chains import hmc, sgld
-from herdner.studies.fwss.diagnostics import effective_sample_size, mmd2
+from herdner.studies.fwss.common import Adam, Diverged, GradientAscent
 from herdner.studies.fwss.kernels import MixtureMean, SampleMean, median_bandwidth
-from herdner.studies.fwss.laplace import Laplace, laplace
 from herdner.studies.fwss.lazy import lazy_fwss
-from herdner.studies.fwss.local import local_fwss
-from herdner.studies.fwss.optimisers import Adam, Diverged, GradientAscent
-from herdner.studies.fwss.points import Points
+from herdner.studies.fwss.local import Laplace, laplace, local_fwss
+from herdner.studies.fwss.particles import stein_points, svgd
+from herdner.studies.fwss.points import Points, effective_sample_size, mmd2
 from herdner.studies.fwss.polytope import MarginalPolytope
 from herdner.studies.fwss.quadrature import quadrature_variance, quadrature_weights, stein_weights
 from herdner.studies.fwss.regression import LogisticRegression, NeuralRegression
 from herdner.studies.fwss.sample import block_fwss, cached_fwss, fwss
 from herdner.studies.fwss.stein import SteinField, ksd, ksd_bandwidth, stein_kernel
-from herdner.studies.fwss.stein_points import stein_points
-from herdner.studies.fwss.svgd import svgd
 from herdner.studies.fwss.targets import Target, eleven_gaussians, gaussian_mixture, target
 
 __all__ = [

@@ -12,8 +12,7 @@ from herdner.base.arrays import Floats
 from herdner.base.checks import whole
 from herdner.base.seeds import Seed, generator
 from herdner.graph import DensityGraph
-from herdner.studies.fwss.common import Batches, continued, first_points
-from herdner.studies.fwss.optimisers import check_finite
+from herdner.studies.fwss.common import Batches, check_finite, continued, first_points
 from herdner.studies.fwss.points import Points
 from herdner.studies.fwss.targets import Target, as_target
 

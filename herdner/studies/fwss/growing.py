@@ -14,7 +14,10 @@ from herdner.base.arrays import Floats
 from herdner.base.checks import whole
 from herdner.base.seeds import Seed, generator
 from herdner.studies.fwss.common import (
+    Adam,
     Batches,
+    Optimiser,
+    check_finite,
     check_start,
     chosen_bandwidth,
     chosen_mean,
@@ -23,7 +26,6 @@ from herdner.studies.fwss.common import (
     given_points,
 )
 from herdner.studies.fwss.kernels import KernelMean, check_bandwidth, median_bandwidth, squared_distances
-from herdner.studies.fwss.optimisers import Adam, Optimiser, check_finite
 from herdner.studies.fwss.points import Points
 from herdner.studies.fwss.stein import SteinField, ksd_bandwidth
 from herdner.studies.fwss.steps import Taken, make_rule

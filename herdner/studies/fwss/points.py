@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.arrays import Floats
+from herdner.studies.fwss.kernels import KernelMean, SampleMean, as_kernel_mean, as_points, fixed_bandwidth
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,3 +42,21 @@ class Points:
         if values.shape[:1] != (len(self),):
             raise ValueError(f"f must return one value or row for each of the {len(self)} points, not {values.shape}")
         return np.tensordot(self.weights, values, axes=1)
+
+
+def mmd2(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float, weights: ArrayLike | None = None) -> float:
+    """MMD^2 (FWSS18 Sec. 2.1) of weighted points [N, d] against samples [M, d] or an exact kernel mean.
+
+    Weights are 1 / N by default. In blocks: memory O(N + M). Tiny negative values are rounding.
+    """
+    points = as_points(x, "points")
+    own, mean, h = SampleMean(points, weights), as_kernel_mean(truth), fixed_bandwidth(bandwidth)  # type: ignore[arg-type]
+    return mean.squared_norm(h) - 2 * float(own.weights @ mean.at(points, h)) + own.squared_norm(h)
+
+
+def effective_sample_size(weights: ArrayLike) -> float:
+    """``(sum |w|)^2 / sum w^2``: N for equal weights, 1 where one point has all."""
+    w = np.abs(np.asarray(weights, float))
+    if not w.sum() > 0:
+        raise ValueError("weights must not all be 0")
+    return float(w.sum() ** 2 / (w * w).sum())

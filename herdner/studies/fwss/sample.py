@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from herdner.base.arrays import Floats
 from herdner.base.checks import whole
 from herdner.base.seeds import Seed
-from herdner.studies.fwss.common import given_points
+from herdner.studies.fwss.common import Adam, Optimiser, given_points
 from herdner.studies.fwss.growing import Ascent, Growing, Recipe, Step, approximate_lmo, block_field, grow
 from herdner.studies.fwss.kernels import KernelMean
-from herdner.studies.fwss.optimisers import Adam, Optimiser
 from herdner.studies.fwss.points import Points
 from herdner.studies.fwss.targets import Target
 

@@ -23,7 +23,7 @@ from herdner.inference.gibbs import (
 )
 from herdner.inference.record import Record
 from herdner.studies.convergence import count, focus
-from herdner.studies.convergence.focus import Focus
+from herdner.studies.convergence.exact import Focus
 
 RNG = np.random.default_rng(17)
 SIZES = (3, 4, 2, 3)

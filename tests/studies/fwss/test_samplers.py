@@ -34,8 +34,8 @@ from herdner.studies.fwss import (
     target,
 )
 from herdner.studies.fwss.kernels import SampleMean, gram
+from herdner.studies.fwss.particles import _candidates
 from herdner.studies.fwss.points import Points
-from herdner.studies.fwss.stein_points import _candidates
 
 RNG = np.random.default_rng(12)
 COVARIANCE = np.array([[1.0, 0.6], [0.6, 0.8]])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
-from oracle import Oracle
-
-from herdner import Record, boltzmann, chain_graph, circular_dhg, dhg, herded_gibbs, make_backend, rdhg
-from herdner.studies.convergence import (
+from authors_files import (
     COLUMNS,
     error_table,
     expectation_table,
@@ -16,6 +15,9 @@ from herdner.studies.convergence import (
     read_table,
     table_text,
 )
+from oracle import Oracle
+
+from herdner import Record, boltzmann, chain_graph, circular_dhg, dhg, herded_gibbs, make_backend, rdhg
 
 SMALL = "3 2\n0.5\n-0.1\n0.25\n0 1 0.3\n1 2 -0.7\n"
 # The full graph G4 of HGW19 Fig. 4 and 6: all couplings in the order of the pairs, and the biases.
@@ -130,6 +132,26 @@ def test_trials_of_an_expectation_are_parts_of_one_run() -> None:
             off = [abs(values[k * 8 : k * 8 + n].mean() - truth) for k in range(trials)]
             assert mean[at, kind] == pytest.approx(np.mean(off), abs=1e-12)
             assert sd[at, kind] == pytest.approx(np.std(off, ddof=1), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (read_boltzmann, SMALL),
+        (read_table, "2^1\t0.5\t0.25\t0.1\t0\t0\t1\t\n2^2\t0.5\t0.25\t0.1\t0\t0\t1\t\n"),
+        (read_expectations, "0.5\n0.25\n\n1e-3\n"),
+    ],
+)
+def test_random_changes_of_a_file_are_read_or_raise_value_error(tmp_path, read, text: str) -> None:
+    path = tmp_path / "file.txt"
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        data = bytearray(text.encode())
+        for at in rng.integers(len(data), size=rng.integers(1, 4)).tolist():
+            data[at] = rng.integers(256)
+        path.write_bytes(data)
+        with contextlib.suppress(ValueError):
+            read(path)
 
 
 def test_expectations_of_the_authors_are_read(tmp_path) -> None:

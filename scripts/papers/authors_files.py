@@ -38,7 +38,7 @@ from herdner.graph.tables import Graph
 from herdner.inference.backends.gibbs import Gibbs
 from herdner.inference.gibbs.sharing import Sharing
 from herdner.studies.convergence.counts import count
-from herdner.studies.convergence.focus import conditional
+from herdner.studies.convergence.exact import conditional
 
 COLUMNS = ("all", "z", "herding", "approx", "cor", "bin")
 """The parts of the error in the order of the authors' tables; names are those of `Errors`."""
