@@ -75,26 +75,26 @@ def denoise(
     Noise and coupling are estimated from the picture where they are not given. OUT appears when it is complete.
     """
     from herdner.studies.denoising.model import denoise as run
-    from herdner.studies.denoising.pictures import encoded, image_of, observation, read_picture
+    from herdner.studies.denoising.pictures import encode_image, make_observation, read_picture, to_image
 
     _check_options(noise, sigma, p, coupling, soft, estimate)
     formats = _formats([path for path in (output, figure) if path is not None])
     chosen = _backend(backend, set_, sweeps, estimate)
     flips = None if noise is None and sigma is None and p is None else noise == "flip" or p is not None
-    seen = observation(read_picture(picture), flips, labels, str(picture))
+    seen = make_observation(read_picture(picture), flips, labels, str(picture))
     with working("estimating"):
         fitted, strength = _parameters(seen, sigma, p, coupling, seed)
     with working("denoising"):
         found = run(seen.y, fitted, strength, chosen, estimate, seed)
     shown = seen.picture(found.labels, fitted) if not soft else seen.soft_picture(found.mean, fitted)
     clean = None if truth is None else _truth(truth, seen, fitted)
-    files = {output: encoded(image_of(shown), formats[output])}
+    files = {output: encode_image(to_image(shown), formats[output])}
     if figure is not None:
-        from herdner.studies.denoising.comparison import compared, comparison_image
+        from herdner.studies.denoising.comparison import compare_methods, comparison_sheet
 
         with working("comparing"):
-            tiles = compared(seen, fitted, strength, sweeps, clean, seed)
-        files[figure] = encoded(comparison_image(seen, fitted, tiles), formats[figure])
+            tiles = compare_methods(seen, fitted, strength, sweeps, clean, seed)
+        files[figure] = encode_image(comparison_sheet(seen, fitted, tiles), formats[figure])
     _write(files)
     told = "" if clean is None else f", {100 * float((found.labels != clean).mean()):.2f}% of the pixels wrong"
     rows, columns = seen.y.shape
@@ -103,18 +103,18 @@ def denoise(
 
 def _formats(paths: list[Path]) -> dict[Path, str]:
     """The formats of files that can be written."""
-    from herdner.studies.denoising.pictures import format_of
+    from herdner.studies.denoising.pictures import picture_format
 
     for path in paths:
         check_writable(path)
-    return {path: format_of(path) for path in paths}
+    return {path: picture_format(path) for path in paths}
 
 
 def _check_options(
     noise: str | None, sigma: float | None, p: float | None, coupling: float | None, soft: bool, estimate: str
 ) -> None:
     """What makes no sense whatever the picture is."""
-    from herdner.studies.denoising.noise import Flip, Gaussian
+    from herdner.studies.denoising.noise import FlipNoise, GaussianNoise
 
     if sigma is not None and (p is not None or noise == "flip"):
         raise UsageError("--sigma is of Gaussian noise, --p of flips; give the one of your --noise")
@@ -124,9 +124,9 @@ def _check_options(
         raise UsageError("--soft shows posterior means; leave out --estimate map")
     try:
         if sigma is not None:
-            Gaussian(sigma)
+            GaussianNoise(sigma)
         if p is not None:
-            Flip(p)
+            FlipNoise(p)
     except ValueError as error:
         raise UsageError(f"--{error}") from None
     if coupling is not None and not abs(coupling) < float("inf"):
@@ -160,14 +160,16 @@ def _parameters(
 ) -> tuple[Noise, float]:
     """The noise and the coupling, estimated as far as they are not given."""
     from herdner.studies.denoising.estimation import estimate_parameters
-    from herdner.studies.denoising.noise import Flip, Gaussian
+    from herdner.studies.denoising.noise import FlipNoise, GaussianNoise
 
     given = sigma if seen.looks is None else p
     if given is not None and coupling is not None and seen.n_labels == 2:
-        return (Gaussian(given) if seen.looks is None else Flip(given)), coupling
+        return (GaussianNoise(given) if seen.looks is None else FlipNoise(given)), coupling
     first = seen.first_noise()
     if given is not None:
-        first = Gaussian(given, first.levels) if isinstance(first, Gaussian) else Flip(given, first.n_labels)
+        first = (
+            GaussianNoise(given, first.levels) if isinstance(first, GaussianNoise) else FlipNoise(given, first.n_labels)
+        )
     more = {"refit_noise": given is None, "refit_levels": seen.looks is None and seen.n_labels > 2}
     return estimate_parameters(seen.y, first, coupling, seed=seed, **more)
 
@@ -176,7 +178,7 @@ def _truth(path: Path, seen: Observation, noise: Noise) -> NDArray[np.int32]:
     """The labels of the clean picture."""
     import numpy as np
 
-    from herdner.studies.denoising.noise import Gaussian
+    from herdner.studies.denoising.noise import GaussianNoise
     from herdner.studies.denoising.pictures import read_picture
 
     clean = read_picture(path)
@@ -184,7 +186,7 @@ def _truth(path: Path, seen: Observation, noise: Noise) -> NDArray[np.int32]:
         rows, columns = clean.values.shape
         raise ValueError(f"--truth {path}: has {columns} x {rows} pixels, not {seen.y.shape[1]} x {seen.y.shape[0]}")
     if seen.looks is None:
-        assert isinstance(noise, Gaussian)
+        assert isinstance(noise, GaussianNoise)
         return noise.most_likely(2 * clean.grey - 1)
     values = clean.values if seen.palette is not None else clean.grey
     return np.abs(values[..., None] - seen.looks).argmin(axis=-1).astype(np.int32)

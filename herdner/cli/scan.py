@@ -72,13 +72,13 @@ def scan(
     The guarantee of a scan bounds how far the joint distribution of the targets may still be from the truth after its
     last update, in total variation, from any start. One that is not below the number of targets says nothing.
     """
-    from herdner.dobrushin import tightest
+    from herdner.dobrushin import tightest_influence
 
     check_writable(output)
     check_figure(figure, "--figure")
     asked = _question(ising, coupling, field, wrap, graph, target, steps)
     with working("measuring influence"):
-        influence = tightest(asked.graph, exact)
+        influence = tightest_influence(asked.graph, exact)
     with working("optimising the scan"):
         scans, notes = _scans(asked, influence, certify, epsilon, iterations)
         curves, notes = _curves(asked, influence, scans, notes)
@@ -95,7 +95,7 @@ def _question(
 ) -> _Question:  # fmt: skip
     import herdner
     from herdner.base.memory import check_memory
-    from herdner.dobrushin import targets
+    from herdner.dobrushin import unit_importance
 
     if (ising is None) == (path is None):
         raise UsageError("give either a grid by --ising ROWSxCOLUMNS or a graph by --graph FILE")
@@ -119,7 +119,7 @@ def _question(
     wrong = next((part for part in numbers if not part.isdecimal()), None)
     if wrong is not None:
         raise UsageError(f"--target {wrong!r}: expected variables by number, as in 0,5")
-    chosen = targets(graph.n_variables, [int(part) for part in numbers]) if numbers else None
+    chosen = unit_importance(graph.n_variables, [int(part) for part in numbers]) if numbers else None
     return _Question(graph, shape, wrap, chosen, steps or 10 * graph.n_variables)
 
 
@@ -127,11 +127,11 @@ def _scans(
     asked: _Question, influence: Influence, certify: Path | None, epsilon: float | None, iterations: int
 ) -> tuple[dict[str, NDArray[np.int32]], list[str]]:
     """The orders of steps to be certified, and what there is to say of them."""
-    from herdner.dobrushin import Steps, optimise_scan, shortest_scan
+    from herdner.dobrushin import ScanSteps, optimise_scan, shortest_scan
     from herdner.graph.scan import systematic_scan
 
-    steps = {} if certify is None else {certify.name: Steps.of(_read(certify), influence)}
-    steps["systematic"] = Steps.of(systematic_scan(), influence, asked.n_steps)
+    steps = {} if certify is None else {certify.name: ScanSteps.of(_read(certify), influence)}
+    steps["systematic"] = ScanSteps.of(systematic_scan(), influence, asked.n_steps)
     scans = {name: scan.order for name, scan in steps.items() if scan.order is not None}
     notes: list[str] = []
     found = None

@@ -132,10 +132,10 @@ def sample_tables(
     variables are more than the particles. So it is whitened by its Laplace approximation, the particles start from
     draws of that, and `local_fwss` moves each ``n_steps`` times. Takes about d + n_steps n_particles gradients.
     """
-    from herdner.studies.fwss import Adam, laplace, local_fwss
+    from herdner.studies.fwss import Adam, fit_laplace, local_fwss
 
     posterior = table_posterior(crf, examples, l2, objective)
-    normal = laplace(posterior, tables_of(crf).start)
+    normal = fit_laplace(posterior, tables_of(crf).start)
     mode = Points(np.zeros((1, posterior.dim)), np.ones(1))
     optimiser = Adam(0.2, final=0.01)
     points = local_fwss(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from herdner.dobrushin.blocks import BlockInfluence, block_influence, certified_order, optimise_blocks
+from herdner.dobrushin.blocks import BlockInfluence, block_influence, certify_block_order, optimise_blocks
 from herdner.dobrushin.certificate import Certificate
 from herdner.dobrushin.influence import (
     Influence,
@@ -11,31 +11,32 @@ from herdner.dobrushin.influence import (
     binary_pairwise_bound,
     exact_influence,
     pairwise_bound,
-    tightest,
+    tightest_influence,
 )
 from herdner.dobrushin.marginals import MarginalBounds, marginal_bounds
-from herdner.dobrushin.optimise import InfluenceEstimate, OptimisedScan, Search, optimise_scan, shortest_scan
+from herdner.dobrushin.optimise import InfluenceEstimate, OptimisedScan, ScanSearch, optimise_scan, shortest_scan
 from herdner.dobrushin.variation import (
     Importance,
-    Steps,
-    Targets,
+    ScanSteps,
+    TargetVariables,
+    all_variables,
     coupling_bounds,
+    dense_importance,
     dobrushin_variation,
-    everything,
-    importance_of,
     marginal_bound,
     rate_bound,
-    targets,
-    uncertain,
-    variables,
+    selected_variables,
+    uncertain_variables,
+    unit_importance,
     variation_curve,
     weighted_bound,
 )
 
 __all__ = [
-    "BlockInfluence", "Certificate", "Importance", "Influence", "InfluenceEstimate", "MarginalBounds", "OptimisedScan",
-    "Search", "Steps", "Targets", "TotalInfluence", "binary_bound", "binary_pairwise_bound", "block_influence",
-    "certified_order", "coupling_bounds", "dobrushin_variation", "everything", "exact_influence", "importance_of",
-    "marginal_bound", "marginal_bounds", "optimise_blocks", "optimise_scan", "pairwise_bound", "rate_bound",
-    "shortest_scan", "targets", "tightest", "uncertain", "variables", "variation_curve", "weighted_bound",
+    "BlockInfluence", "Certificate", "Importance", "Influence", "InfluenceEstimate", "MarginalBounds",
+    "OptimisedScan", "ScanSearch", "ScanSteps", "TargetVariables", "TotalInfluence", "all_variables",
+    "binary_bound", "binary_pairwise_bound", "block_influence", "certify_block_order", "coupling_bounds",
+    "dense_importance", "dobrushin_variation", "exact_influence", "marginal_bound", "marginal_bounds",
+    "optimise_blocks", "optimise_scan", "pairwise_bound", "rate_bound", "selected_variables", "shortest_scan",
+    "tightest_influence", "uncertain_variables", "unit_importance", "variation_curve", "weighted_bound",
 ]  # fmt: skip

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from herdner._ext import influence as loops
 from herdner.base.arrays import Floats, Int32s, Int64s, frozen
 from herdner.base.checks import rises
-from herdner.dobrushin.boxes import Box, Linked, hull, log_sums, walk
+from herdner.dobrushin.boxes import Box, LinkedBoxes, hull, log_sums, walk
 from herdner.dobrushin.certificate import Certificate
 from herdner.dobrushin.influence import check_entries
 from herdner.graph.order import block_ranges
 from herdner.graph.tables import Graph, compile_tables
 
-Place = tuple[int, int]
+VariableSpan = tuple[int, int]
 
 _RANGE = 300.0  # of log-potentials whose exponentials, and the products of two of them, doubles can tell apart from 0
 _NOTHING = 60.0  # e^-60 is far below what is added for rounding
@@ -48,7 +48,7 @@ class BlockInfluence:
     """
 
     ranges: Int32s
-    places: tuple[Place, ...]
+    places: tuple[VariableSpan, ...]
     rows: Int64s
     targets: Int64s
     starts: Int64s
@@ -109,13 +109,13 @@ class BlockInfluence:
         return p
 
 
-def block_influence(graph: Graph, places: Sequence[Place] = ()) -> BlockInfluence:
+def block_influence(graph: Graph, places: Sequence[VariableSpan] = ()) -> BlockInfluence:
     """The influences of the blocks of a graph of chains and links on each other.
 
     Tag schemes forbid pairs of neighbouring tags, so that single variables influence each other without limit, and
-    bounds such as `tightest` say nothing. A block is a chain that is drawn whole, whatever it forbids within; blocks
-    meet at links, whose tables are finite (block dynamics: Weitz 2005, "Combinatorial criteria for uniqueness of Gibbs
-    measures"; Dobrushin's condition for blocks: Wang and Wu).
+    bounds such as `tightest_influence` say nothing. A block is a chain that is drawn whole, whatever it forbids within;
+    blocks meet at links, whose tables are finite (block dynamics: Weitz 2005, "Combinatorial criteria for uniqueness
+    of Gibbs measures"; Dobrushin's condition for blocks: Wang and Wu).
 
     Let X and Y be two runs of one scan, Y at the target, and p their probability of differing at a place. A step draws
     the block A anew in both. Go from the labels outside of X to those of Y one link at a time. One link, which joins
@@ -142,18 +142,18 @@ def block_influence(graph: Graph, places: Sequence[Place] = ()) -> BlockInfluenc
     compiled = compile_tables(graph)
     chains = compiled.linked_chains
     if isinstance(chains, str):
-        raise ValueError(f"{chains}: blocks are about factors of one or two variables; use tightest")
+        raise ValueError(f"{chains}: blocks are about factors of one or two variables; use tightest_influence")
     n = len(compiled.sizes)
     wrong = next((place for place in places if not 0 <= place[0] <= place[1] < n), None)
     if wrong is not None:
         raise ValueError(f"there are no variables {wrong[0]} to {wrong[1]}: the graph's variables are 0 to {n - 1}")
-    return _assembled(_blocks(Linked.of(chains), block_ranges(compiled, overlapping=True), places), places)
+    return _assembled(_blocks(LinkedBoxes.of(chains), block_ranges(compiled, overlapping=True), places), places)
 
 
 class _Block:
     """One block: its links, its tracked variables and the boxes of what its parts say."""
 
-    def __init__(self, linked: Linked, told: Box, ends: tuple[int, int], wanted: Sequence[int]) -> None:
+    def __init__(self, linked: LinkedBoxes, told: Box, ends: tuple[int, int], wanted: Sequence[int]) -> None:
         """The block between two ends.
 
         Args:
@@ -201,33 +201,33 @@ class _Block:
             sums = log_sums((sums + self.linked.form.unary[t])[:, :, None] + self.table(t + 1))
         return sums
 
-    def entries(self) -> Iterator[tuple[int, int, Question]]:
+    def entries(self) -> Iterator[tuple[int, int, InfluenceQuery]]:
         """Where links enter: (variable here, variable outside, what is asked for)."""
         ends, possible = self.linked.ends, self.linked.possible
         for slot in self.slots.tolist():
             v, other = int(ends.variable[slot]), int(ends.other[slot])
             rest = self.before(v) + self.behind(v) + self.told.at(v).without(self.linked.told.at(slot))
-            yield v, other, Question(rest, ends.tables[ends.table[slot]], possible[other])
+            yield v, other, InfluenceQuery(rest, ends.tables[ends.table[slot]], possible[other])
         if self.left >= 0:
             yield (
                 self.first,
                 self.left,
-                Question(self.from_here(self.first), self.table(self.first), possible[self.left]),
+                InfluenceQuery(self.from_here(self.first), self.table(self.first), possible[self.left]),
             )
         if self.right >= 0:
             rest = self.before(self.last) + self.told.at(self.last)
-            yield self.last, self.right, Question(rest, self.table(self.right).T, possible[self.right])
+            yield self.last, self.right, InfluenceQuery(rest, self.table(self.right).T, possible[self.right])
 
-    def passages(self) -> Iterator[tuple[Question, Question]]:
+    def passages(self) -> Iterator[tuple[InfluenceQuery, InfluenceQuery]]:
         """From each tracked variable to the next one and back."""
         possible = self.linked.possible
         for v, w in pairwise(self.tracked):
             table = self.between(v, w)
-            back = Question(self.before(v) + self.told.at(v), table.T, possible[w])
-            yield Question(self.from_here(w), table, possible[v]), back
+            back = InfluenceQuery(self.before(v) + self.told.at(v), table.T, possible[w])
+            yield InfluenceQuery(self.from_here(w), table, possible[v]), back
 
 
-class Question(NamedTuple):
+class InfluenceQuery(NamedTuple):
     """How far can a row of the table, of those that are possible, move a law in the box?"""
 
     box: Box
@@ -235,7 +235,7 @@ class Question(NamedTuple):
     possible: NDArray[np.bool_]
 
 
-def answers(questions: Sequence[Question]) -> Floats:
+def query_answers(questions: Sequence[InfluenceQuery]) -> Floats:
     """[N]: in total variation, at most."""
     if not questions:
         return np.empty(0)
@@ -277,7 +277,7 @@ def _span(x: Floats) -> Floats:
     return np.maximum(x.max(axis=2) - lowest, 0.0).max(axis=1)
 
 
-def _blocks(linked: Linked, ranges: Int32s, places: Sequence[Place]) -> list[_Block]:
+def _blocks(linked: LinkedBoxes, ranges: Int32s, places: Sequence[VariableSpan]) -> list[_Block]:
     wanted = sorted({v for first, last in places for v in range(first, last + 1)})
     told, found = linked.added_up(linked.told), list[_Block]()
     for first, last in ranges.tolist():
@@ -286,12 +286,12 @@ def _blocks(linked: Linked, ranges: Int32s, places: Sequence[Place]) -> list[_Bl
     return found
 
 
-def _assembled(blocks: Sequence[_Block], places: Sequence[Place]) -> BlockInfluence:
+def _assembled(blocks: Sequence[_Block], places: Sequence[VariableSpan]) -> BlockInfluence:
     """The rows of all blocks, after all that they ask for has been answered at once."""
     entries = [list(block.entries()) for block in blocks]
     passages = [list(block.passages()) for block in blocks]
     asked = [q for own in entries for _, _, q in own] + [q for own in passages for both in own for q in both]
-    found = iter(answers(asked).tolist())
+    found = iter(query_answers(asked).tolist())
     taus = [[next(found) for _ in own] for own in entries]
     distances = [[(next(found), next(found)) for _ in own] for own in passages]
     singles = sorted({v for block in blocks for v in block.tracked})
@@ -336,7 +336,7 @@ def _reach(block: _Block, apart: Sequence[tuple[float, float]]) -> Callable[[int
     return reach
 
 
-SHRUNK = 0.9  # total influence that scans are optimised by where the bounds' own is not below 1
+WORKING_TOTAL = 0.9  # total influence that scans are optimised by where the bounds' own is not below 1
 
 
 def optimise_blocks(influence: BlockInfluence, order: Iterable[int], importance: Floats) -> Int64s:
@@ -372,7 +372,7 @@ def optimise_blocks(influence: BlockInfluence, order: Iterable[int], importance:
     return new if float(importance @ influence.coupling_bounds(new.tolist())) < first else order
 
 
-def certified_order(
+def certify_block_order(
     influence: BlockInfluence, importance: Floats, n_steps: int, broken: tuple[str, ...] = ()
 ) -> tuple[Int64s, Certificate]:
     """An order of ``n_steps`` blocks for the places that matter, and the certificate of that very order.
@@ -382,7 +382,7 @@ def certified_order(
     """
     systematic = np.arange(n_steps) % max(1, influence.n_blocks)
     total = influence.total
-    working = influence if total < 1 else replace(influence, values=influence.values * (SHRUNK / total))
+    working = influence if total < 1 else replace(influence, values=influence.values * (WORKING_TOTAL / total))
     orders = systematic, optimise_blocks(working, systematic, importance)
     bounds = [float(importance @ influence.coupling_bounds(order.tolist())) for order in orders]
     best = int(np.argmin(bounds))

@@ -40,7 +40,7 @@ class Box(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ends:
+class LinkEnds:
     """The ends of E links, two of each: slot 2e is that at ``scopes[e, 0]``, 2e + 1 that at ``scopes[e, 1]``.
 
     Attributes:
@@ -56,7 +56,7 @@ class Ends:
     tables: Floats
 
     @classmethod
-    def of(cls, chains: LinkedChains) -> Ends:
+    def of(cls, chains: LinkedChains) -> LinkEnds:
         """The ends of its links."""
         ends = np.ascontiguousarray(chains.scopes, np.int32)
         table = chains.table_of_edge.astype(np.int32)
@@ -66,7 +66,7 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Linked:
+class LinkedBoxes:
     """Chains and their links, and what each end can be told, whatever label the other end has.
 
     Attributes:
@@ -80,7 +80,7 @@ class Linked:
     """
 
     form: ChainForm
-    ends: Ends
+    ends: LinkEnds
     possible: NDArray[np.bool_]
     reference: Int64s
     told: Box
@@ -88,9 +88,9 @@ class Linked:
     in_order: Int64s
 
     @classmethod
-    def of(cls, chains: LinkedChains) -> Linked:
+    def of(cls, chains: LinkedChains) -> LinkedBoxes:
         """Lays them out. ValueError where a chain has no labelling."""
-        form, ends = chains.form, Ends.of(chains)
+        form, ends = chains.form, LinkEnds.of(chains)
         possible = _possible_labels(form)
         reference = _nodes(form).argmax(axis=1)
         told, is_open = _told(ends, possible, reference)
@@ -131,7 +131,7 @@ def _nodes(form: ChainForm) -> Floats:
     return nodes
 
 
-def _told(ends: Ends, possible: NDArray[np.bool_], reference: Int64s) -> tuple[Box, NDArray[np.bool_]]:
+def _told(ends: LinkEnds, possible: NDArray[np.bool_], reference: Int64s) -> tuple[Box, NDArray[np.bool_]]:
     """The box of each end's link, 0 at the ``reference`` label of its variable, and which ends have none."""
     n_labels = possible.shape[1]
     low, high = np.zeros((len(ends.variable), n_labels)), np.zeros((len(ends.variable), n_labels))

@@ -204,7 +204,7 @@ def binary_pairwise_bound(graph: Graph) -> Influence:
     wide = next((g for g in compiled.factors if g.arity > 2 and len(g)), None)
     if wide is not None:
         raise ValueError(
-            f"Theorem 11 is about factors of two variables, not of {wide.arity}; use binary_bound or tightest"
+            f"Theorem 11 is about factors of two variables, not of {wide.arity}; use binary_bound or tightest_influence"
         )
     starts, sources, values = _rows(len(compiled.sizes), *pair_couplings(compiled.factors))
     loops.bound_binary(starts, values, binary_fields(compiled), False)
@@ -239,7 +239,7 @@ def exact_influence(graph: Graph, max_states: int = 2**16) -> Influence:
     compiled = compile_tables(graph)
     starts, sources, _ = _rows(len(compiled.sizes), *log_ranges(compiled.factors))
     values = np.zeros(len(sources))
-    left = exact_entries(compiled, starts, sources, values, max_states)
+    left = overwrite_exact_entries(compiled, starts, sources, values, max_states)
     if left >= 0:
         raise ValueError(
             f"the blanket of variable {left} has more than {max_states} states; raise max_states or use a bound"
@@ -247,7 +247,7 @@ def exact_influence(graph: Graph, max_states: int = 2**16) -> Influence:
     return Influence(starts, sources, values, "Definition 6", compiled)
 
 
-def tightest(graph: Graph, exact_states: int = 0) -> Influence:
+def tightest_influence(graph: Graph, exact_states: int = 0) -> Influence:
     """Entry by entry the smallest of all bounds that fit the graph.
 
     Args:
@@ -264,7 +264,7 @@ def tightest(graph: Graph, exact_states: int = 0) -> Influence:
             best = best.smaller(binary_bound(compiled, as_printed=False))
     if exact_states:
         values = best.values.copy()
-        exact_entries(compiled, best.starts, best.sources, values, exact_states)
+        overwrite_exact_entries(compiled, best.starts, best.sources, values, exact_states)
         values = np.minimum(values, best.values)
         best = replace(best, values=values, theorem=f"{best.theorem}, Definition 6")
     return best
@@ -323,7 +323,9 @@ def _interaction_rows(compiled: TableGraph) -> tuple[Int64s, Int32s, Floats, Flo
 _Local = list[tuple[list[int], Floats]]
 
 
-def exact_entries(compiled: TableGraph, starts: Int64s, sources: Int32s, values: Floats, max_states: int) -> int:
+def overwrite_exact_entries(
+    compiled: TableGraph, starts: Int64s, sources: Int32s, values: Floats, max_states: int
+) -> int:
     """Overwrites the rows of variables whose blankets have at most ``max_states`` states by their exact influences
     (DoGS17 eq. 1).
 

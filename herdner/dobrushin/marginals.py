@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int64s
-from herdner.dobrushin.boxes import Box, Linked, hull, walk
+from herdner.dobrushin.boxes import Box, LinkedBoxes, hull, walk
 from herdner.graph.tables import Graph, compile_tables
 
 _SLACK = 1e-10  # of rounding
@@ -50,7 +50,7 @@ def marginal_bounds(graph: Graph) -> MarginalBounds:
     chains = compile_tables(graph).linked_chains
     if isinstance(chains, str):
         raise ValueError(f"{chains}: bounds of marginals are about factors of one or two variables")
-    linked = Linked.of(chains)
+    linked = LinkedBoxes.of(chains)
     form, ends = linked.form, linked.ends
     chain_of = np.repeat(np.arange(len(form.offsets) - 1), np.diff(form.offsets))
     here, there = chain_of[ends.variable], chain_of[ends.other]
@@ -64,7 +64,7 @@ def marginal_bounds(graph: Graph) -> MarginalBounds:
     return MarginalBounds(lower, upper)
 
 
-def _whatever(linked: Linked, inside: NDArray[np.bool_]) -> Box:
+def _whatever(linked: LinkedBoxes, inside: NDArray[np.bool_]) -> Box:
     """What each end is told, whatever label the other end has. A link within a chain tells its first end all but what
     it says at that end's reference label, and its second end that.
     """
@@ -78,7 +78,7 @@ def _whatever(linked: Linked, inside: NDArray[np.bool_]) -> Box:
     return Box(low, high)
 
 
-def _laws(linked: Linked, total: Box, first: int, last: int) -> Box:
+def _laws(linked: LinkedBoxes, total: Box, first: int, last: int) -> Box:
     """[n, K]: the laws of the variables of a chain."""
     reference = linked.reference[first : last + 1]
     before = hull(walk(linked.form, first, last, total, True), reference)
@@ -103,17 +103,17 @@ def _of_others(x: Floats) -> Floats:
     return found
 
 
-def _messages(linked: Linked, told: Box, worst: Box, here: Int64s, there: Int64s) -> Box:
+def _messages(linked: LinkedBoxes, told: Box, worst: Box, here: Int64s, there: Int64s) -> Box:
     """What each end is told by the chain of its other end, which is ``told`` so by its own links, those to the chain of
     the end itself excepted: these may say anything (``worst``).
     """
     low, high = worst.low.copy(), worst.high.copy()
     offsets = linked.form.offsets
-    everything, least = linked.added_up(told), told is worst
+    all_variables, least = linked.added_up(told), told is worst
     for chain in np.unique(there[here != there]).tolist():
         first, last = int(offsets[chain]), int(offsets[chain + 1]) - 1
         slots = linked.slots_of(first, last)
-        laws = _laws(linked, everything, first, last) if least else None
+        laws = _laws(linked, all_variables, first, last) if least else None
         for to in np.unique(there[slots][there[slots] != chain]).tolist():
             back = slots[there[slots] == to]  # ends here of links to the chain that is told
             if laws is None or not least:
@@ -127,7 +127,7 @@ def _messages(linked: Linked, told: Box, worst: Box, here: Int64s, there: Int64s
     return Box(np.maximum(low, worst.low), np.minimum(high, worst.high))
 
 
-def _message(linked: Linked, slot: int, q: Box) -> Box:
+def _message(linked: LinkedBoxes, slot: int, q: Box) -> Box:
     """What an end is told by a link whose other end has a law in the box ``q``, 0 at the end's reference label."""
     v, other = int(linked.ends.variable[slot]), int(linked.ends.other[slot])
     labels, reference = np.flatnonzero(linked.possible[other]), linked.reference[v]

@@ -14,11 +14,11 @@ from herdner.base.checks import whole
 from herdner.dobrushin.influence import Influence, pairwise_bound
 from herdner.dobrushin.variation import (
     Importance,
-    Steps,
-    bound_of_influence,
-    coupled,
+    ScanSteps,
+    coupling_vector,
+    dense_importance,
     dobrushin_variation,
-    importance_of,
+    require_influence,
     sparse_importance,
 )
 from herdner.graph.factors import TableFactors
@@ -80,13 +80,13 @@ def optimise_scan(
     """
     began = perf_counter()
     search, steps = (
-        Search(influence, importance),
-        Steps.of(systematic_scan() if scan is None else scan, influence, n_steps),
+        ScanSearch(influence, importance),
+        ScanSteps.of(systematic_scan() if scan is None else scan, influence, n_steps),
     )
     _check_goal(epsilon)
     whole(iterations, "iterations")
     if steps.distributions is not None:
-        d = importance_of(influence.n_variables, importance)
+        d = dense_importance(influence.n_variables, importance)
         return _from_random(search, steps.distributions, d, epsilon, iterations, began)
     assert steps.order is not None
     return _iterated(search, steps.order, epsilon, iterations, began)
@@ -114,10 +114,10 @@ def shortest_scan(
     began = perf_counter()
     start = systematic_scan() if scan is None else scan
     _check_goal(epsilon)
-    search, n_runs = Search(influence, importance), 0
+    search, n_runs = ScanSearch(influence, importance), 0
     tried, found, length = 0, None, min(2, n_steps)
     while found is None:
-        steps = Steps.of(start, influence, length)
+        steps = ScanSteps.of(start, influence, length)
         found, n_runs = _reaching(search, steps, importance, epsilon), n_runs + 1
         if found is None and length >= n_steps:
             return None
@@ -125,7 +125,7 @@ def shortest_scan(
             tried, length = length, min(2 * length, n_steps)
     while refine and length - tried > 1:
         middle = (tried + length) // 2
-        shorter = _reaching(search, Steps.of(start, influence, middle), importance, epsilon)
+        shorter = _reaching(search, ScanSteps.of(start, influence, middle), importance, epsilon)
         n_runs += 1
         if shorter is None:
             tried = middle
@@ -134,14 +134,14 @@ def shortest_scan(
     return OptimisedScan(found.order, found.n_random, found.bound, found.input_bound, n_runs, perf_counter() - began)
 
 
-class Search:
+class ScanSearch:
     """Runs of Algorithm 2 on one influence matrix for one importance; what they have in common is set up once.
 
     ``visited``: how many variables the last of them came near.
     """
 
     def __init__(self, influence: Influence, importance: Importance) -> None:
-        self.influence, self.visited = bound_of_influence(influence), 0
+        self.influence, self.visited = require_influence(influence), 0
         self._important = sparse_importance(influence.n_variables, importance)
         self._descent = descent.Descent(influence)
 
@@ -170,13 +170,13 @@ class Search:
 
     def _checked(self, order: Int32s) -> Int32s:
         """The order. ValueError where it is no list of variables."""
-        named = Steps.of(order, self.influence).order
+        named = ScanSteps.of(order, self.influence).order
         if named is None:
             raise ValueError("the order of a search is a list of variables, not distributions")
         return named
 
 
-def _iterated(search: Search, order: Int32s, epsilon: float, iterations: int, began: float) -> OptimisedScan:
+def _iterated(search: ScanSearch, order: Int32s, epsilon: float, iterations: int, began: float) -> OptimisedScan:
     """Runs Algorithm 2 until nothing is gained; the best order of all, so that rounding cannot make it worse."""
     first = best = search.bound(order)
     n_runs = 0
@@ -192,12 +192,14 @@ def _iterated(search: Search, order: Int32s, epsilon: float, iterations: int, be
     return OptimisedScan(order, 0, best, first, n_runs, perf_counter() - began)
 
 
-def _from_random(search: Search, q: Floats, d: Floats, epsilon: float, iterations: int, began: float) -> OptimisedScan:
+def _from_random(
+    search: ScanSearch, q: Floats, d: Floats, epsilon: float, iterations: int, began: float
+) -> OptimisedScan:
     """Algorithm 2 on a scan that draws its variables; later runs, if any, on its outcome."""
     influence = search.influence
     first = dobrushin_variation(influence, q, d)
     order, left = _descend_random(influence, q, d.copy(), epsilon)
-    b = coupled(influence, Steps(distributions=q[:left]))
+    b = coupling_vector(influence, ScanSteps(distributions=q[:left]))
     variation.walk(influence, order[left:], b)
     once = OptimisedScan(order[left:], left, float(d @ b), first, 1, perf_counter() - began)
     if once.bound > first:  # by rounding, where nothing can be gained
@@ -237,10 +239,10 @@ def _descend_random(influence: Influence, q: Floats, d: Floats, epsilon: float) 
     return order, 0
 
 
-def _reaching(search: Search, steps: Steps, importance: Importance, epsilon: float) -> OptimisedScan | None:
+def _reaching(search: ScanSearch, steps: ScanSteps, importance: Importance, epsilon: float) -> OptimisedScan | None:
     """Algorithm 2 once on these steps, if it brings the bound to epsilon."""
     if steps.distributions is not None:
-        d = importance_of(search.influence.n_variables, importance)
+        d = dense_importance(search.influence.n_variables, importance)
         found = _from_random(search, steps.distributions, d, epsilon, 1, perf_counter())
         if found.n_random:
             return found if found.bound <= epsilon else None

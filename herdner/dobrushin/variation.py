@@ -29,7 +29,7 @@ _CHUNK = 2**20  # numbers of a piece of a random scan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Steps:
+class ScanSteps:
     """A scan step by step. Either ``order`` int32[T] names the variable of each step, or step t draws it from row t of
     ``distributions`` float64[T, V] (`numpy.broadcast_to` repeats one row without memory).
     """
@@ -42,7 +42,7 @@ class Steps:
         return 0 if steps is None else len(steps)
 
     @classmethod
-    def of(cls, scan: Scan | ArrayLike, influence: Influence, n_steps: int | None = None) -> Steps:
+    def of(cls, scan: Scan | ArrayLike, influence: Influence, n_steps: int | None = None) -> ScanSteps:
         """The first ``n_steps`` steps of a scan, by default one sweep, or all of a list.
 
         A `Scan`, whose order is the one that a sampler takes on the graph of ``influence``; integers [T], one variable
@@ -52,7 +52,7 @@ class Steps:
         Raises:
             ValueError: The scan fits none.
         """
-        n = bound_of_influence(influence).n_variables
+        n = require_influence(influence).n_variables
         if n_steps is not None:
             whole(n_steps, "the number of steps of a scan", 0)
         if isinstance(scan, Scan):
@@ -74,7 +74,7 @@ class Steps:
         return cls(distributions=_repeated(rows, n_steps))
 
     @classmethod
-    def _of_scan(cls, scan: Scan, influence: Influence, n_steps: int) -> Steps:
+    def _of_scan(cls, scan: Scan, influence: Influence, n_steps: int) -> ScanSteps:
         n = influence.n_variables
         scan.check(n)
         if scan.kind == "random":
@@ -92,12 +92,12 @@ class Steps:
         return cls(order=_repeated(order, n_steps))
 
 
-def bound_of_influence(influence: Influence) -> Influence:
+def require_influence(influence: Influence) -> Influence:
     """The same; ValueError for what is no upper bound, such as an estimate."""
     if not isinstance(influence, Influence):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
         raise ValueError(
             f"bounds rest on an Influence, which bounds each entry from above, not on {type(influence).__name__}:"
-            " tightest(graph) makes one"
+            " call tightest_influence(graph)"
         )
     return influence
 
@@ -107,7 +107,7 @@ Importance = Union[ArrayLike, Mapping[int, float], None]  # noqa: UP007 - evalua
 """How much each variable matters: d of each, [V]; by number, the others 0; None is 1 for all."""
 
 
-def importance_of(n_variables: int, importance: Importance = None) -> Floats:
+def dense_importance(n_variables: int, importance: Importance = None) -> Floats:
     """d as float64[V]. ValueError where it is not finite, below 0, or about variables that are not there."""
     variables, weights = sparse_importance(n_variables, importance)
     d = np.zeros(n_variables)
@@ -133,7 +133,7 @@ def sparse_importance(n_variables: int, importance: Importance) -> tuple[Int32s,
     return variables[there].astype(np.int32), d[there]
 
 
-def targets(n_variables: int, variables: Iterable[int | slice]) -> dict[int, float]:
+def unit_importance(n_variables: int, variables: Iterable[int | slice]) -> dict[int, float]:
     """The importance 1 of these variables, and of no others; a ``slice`` is a run of them, such as an entity."""
     chosen: dict[int, float] = {}
     for one in variables:
@@ -151,15 +151,15 @@ def dobrushin_variation(
     ``scan`` and ``n_steps``: see `Steps.of`; ``importance``: see `importance_of`. Above the sum of the importances, the
     bound says nothing. Time O(T x entries of a row); of scans that draw their variables O(T x entries).
     """
-    steps, d = Steps.of(scan, influence, n_steps), importance_of(influence.n_variables, importance)
-    return float(d @ coupled(influence, steps))
+    steps, d = ScanSteps.of(scan, influence, n_steps), dense_importance(influence.n_variables, importance)
+    return float(d @ coupling_vector(influence, steps))
 
 
 def variation_curve(
     influence: Influence, scan: Scan | ArrayLike, importance: Importance = None, n_steps: int | None = None
 ) -> Floats:
     """float64[T + 1]: the Dobrushin variation after 0, 1, .., T steps; arguments as of `dobrushin_variation`."""
-    steps, d = Steps.of(scan, influence, n_steps), importance_of(influence.n_variables, importance)
+    steps, d = ScanSteps.of(scan, influence, n_steps), dense_importance(influence.n_variables, importance)
     curve = np.empty(len(steps) + 1)
     if steps.order is not None:
         b, support = np.ones(influence.n_variables), np.flatnonzero(d).astype(np.int32)
@@ -177,14 +177,14 @@ def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int |
     """b_T, float64[V]: bounds of the probability that variable i is not yet coupled with the target, and so of the
     total variation distance of its marginal (DoGS17 Sec. 4), at most 1 each.
     """
-    return np.minimum(coupled(influence, Steps.of(scan, influence, n_steps)), 1.0)
+    return np.minimum(coupling_vector(influence, ScanSteps.of(scan, influence, n_steps)), 1.0)
 
 
 def marginal_bound(
     influence: Influence, scan: Scan | ArrayLike, variables: Iterable[int], n_steps: int | None = None
 ) -> float:
     """A bound of the total variation distance of the joint marginal of these variables (Definition 2), at most 1."""
-    importance = targets(bound_of_influence(influence).n_variables, variables)
+    importance = unit_importance(require_influence(influence).n_variables, variables)
     return min(1.0, weighted_bound(influence, scan, importance, n_steps))
 
 
@@ -195,10 +195,10 @@ def weighted_bound(
     may be off that changes by at most d_i where variable i changes.
     """
     b = coupling_bounds(influence, scan, n_steps)
-    return float(importance_of(len(b), importance) @ b)
+    return float(dense_importance(len(b), importance) @ b)
 
 
-def coupled(influence: Influence, steps: Steps) -> Floats:
+def coupling_vector(influence: Influence, steps: ScanSteps) -> Floats:
     """b_T, float64[V], as the recurrence of Definition 7 has it: entries above 1 stay."""
     b = np.ones(influence.n_variables)
     if steps.order is not None:
@@ -209,7 +209,7 @@ def coupled(influence: Influence, steps: Steps) -> Floats:
     return b
 
 
-def _coupling_rows(influence: Influence, steps: Steps) -> Iterator[Floats]:
+def _coupling_rows(influence: Influence, steps: ScanSteps) -> Iterator[Floats]:
     """b after each step of a scan that draws its variables, piece by piece; a piece begins with the last one's end."""
     assert steps.distributions is not None
     length = max(1, _CHUNK // max(1, influence.n_variables))
@@ -255,10 +255,10 @@ def rate_bound(influence: Influence, scan: Scan, n_steps: int, importance: Impor
     Raises:
         ValueError: The scan is another, whose variation `dobrushin_variation` gives.
     """
-    n, n_steps = bound_of_influence(influence).n_variables, whole(n_steps, "the number of steps of a scan", 0)
+    n, n_steps = require_influence(influence).n_variables, whole(n_steps, "the number of steps of a scan", 0)
     if scan.kind not in ("systematic", "checkerboard", "random"):
         raise ValueError(f"rates are of systematic, checkerboard and random scans, not {scan}; see dobrushin_variation")
-    d, norms = importance_of(n, importance), influence.total
+    d, norms = dense_importance(n, importance), influence.total
     if not n:
         return 0.0
     largest, sweeps = float(d.max()), n_steps // n
@@ -274,7 +274,7 @@ def rate_bound(influence: Influence, scan: Scan, n_steps: int, importance: Impor
 
 
 @dataclass(frozen=True, slots=True)
-class Targets:
+class TargetVariables:
     """Variables of importance; made by the functions below."""
 
     kind: Literal["all", "variables", "uncertain"] = "all"
@@ -294,9 +294,9 @@ class Targets:
             )
 
     @classmethod
-    def from_text(cls, text: str) -> Targets:
+    def from_text(cls, text: str) -> TargetVariables:
         """The targets that ``all``, ``variables(0, 5)`` or ``uncertain(0.05)`` stand for; ValueError for others."""
-        functions = {"all": everything, "variables": variables, "uncertain": uncertain}
+        functions = {"all": all_variables, "variables": selected_variables, "uncertain": uncertain_variables}
         return from_call(text, functions, "targets", cls.WORDS)
 
     def __str__(self) -> str:
@@ -305,18 +305,18 @@ class Targets:
         return f"uncertain({self.probability:g})" if self.kind == "uncertain" else "all"
 
 
-def everything() -> Targets:
+def all_variables() -> TargetVariables:
     """All variables."""
-    return Targets()
+    return TargetVariables()
 
 
-def variables(*chosen: int) -> Targets:
+def selected_variables(*chosen: int) -> TargetVariables:
     """These variables."""
-    return Targets("variables", chosen)
+    return TargetVariables("variables", chosen)
 
 
-def uncertain(probability: float = 0.05) -> Targets:
+def uncertain_variables(probability: float = 0.05) -> TargetVariables:
     """The variables whose best label has less than 1 - ``probability`` by the chain alone, the factors of one variable
     and of two consecutive ones.
     """
-    return Targets("uncertain", probability=probability)
+    return TargetVariables("uncertain", probability=probability)

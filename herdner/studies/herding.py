@@ -16,7 +16,7 @@ _OPERATIONS = 2**26  # of a loop at a time, so that Ctrl-C is answered
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Herded:
+class HerdingResult:
     """``samples`` int64[T], the points (or labels) in the order they came; ``weights`` float64[d] after the last.
 
     The moments of the samples miss the wanted ones by (weights - weights at the start) / T.
@@ -28,7 +28,7 @@ class Herded:
 
 def herd(
     features: ArrayLike, moments: ArrayLike, n_samples: int, weights: ArrayLike | None = None, seed: Seed = None
-) -> Herded:
+) -> HerdingResult:
     """Herding with any feature map: sample x maximises <weights, features[x]>, then weights += moments - features[x].
 
     Where the moments lie in the convex hull of the features the weights stay bounded, and the error is O(1 / T).
@@ -57,10 +57,12 @@ def herd(
     else:
         state = wanted.copy()
     samples = _in_pieces(n_samples, points.size, lambda piece: loops.herd(points, wanted, state, piece))
-    return Herded(samples, state)
+    return HerdingResult(samples, state)
 
 
-def herd_categorical(p: ArrayLike, n_samples: int, weights: ArrayLike | None = None, seed: Seed = None) -> Herded:
+def herd_categorical(
+    p: ArrayLike, n_samples: int, weights: ArrayLike | None = None, seed: Seed = None
+) -> HerdingResult:
     """Herding for one categorical distribution ``p`` [K], HGW19 Algorithm 3: the features are indicators of the labels.
 
     Each label's count is within K - 1 of T p, for K = 2 within 1 (HG16 Lemma 1), from the default start, which is p,
@@ -86,7 +88,7 @@ def herd_categorical(p: ArrayLike, n_samples: int, weights: ArrayLike | None = N
     else:
         state = parts.copy() if seed is None else _random_weights(parts, whole, generator(seed))
     samples = _in_pieces(n_samples, n_labels, lambda piece: loops.herd_categorical(parts, whole, state, piece))
-    return Herded(samples, state / whole)
+    return HerdingResult(samples, state / whole)
 
 
 def _random_weights(parts: Int64s, whole: int, rng: np.random.Generator) -> Int64s:

@@ -16,13 +16,13 @@ from timing import AsJson, Quick, Repeats, Row, best_times, calibration, report
 
 import herdner
 from herdner.dobrushin import (
-    Search,
+    ScanSearch,
     binary_pairwise_bound,
     dobrushin_variation,
     pairwise_bound,
     shortest_scan,
-    targets,
-    tightest,
+    tightest_influence,
+    unit_importance,
 )
 from herdner.graph import FactorGraph
 from herdner.graph.scan import systematic_scan
@@ -61,7 +61,7 @@ def field_aspect() -> Callable[[], object]:
     """Sec. 5.5: a Potts grid of 20 x 31 patches, coupling 0.48, the 8 x 12 patches in its middle, one sweep."""
     n_labels, patches = 13, np.arange(620).reshape(20, 31)
     graph = herdner.potts(0.48, np.random.default_rng(0).normal(size=(20, 31, n_labels)))
-    middle = targets(620, patches[6:14, 9:21].ravel().tolist())
+    middle = unit_importance(620, patches[6:14, 9:21].ravel().tolist())
 
     def select() -> None:
         influence = pairwise_bound(graph)
@@ -73,9 +73,9 @@ def field_aspect() -> Callable[[], object]:
 
 def rows(side: int, repeats: int) -> list[Row]:
     parts = million(side)
-    forty = tightest(herdner.ising(1 / 3.915, 0.0, (40, 40)))
+    forty = tightest_influence(herdner.ising(1 / 3.915, 0.0, (40, 40)))
     order = np.resize(np.arange(1600, dtype=np.int32), 16_000)
-    one, all_of_them = Search(forty, {0: 1.0}), Search(forty, None)
+    one, all_of_them = ScanSearch(forty, {0: 1.0}), ScanSearch(forty, None)
     runs = dict(parts)
     runs["one"], runs["all"] = lambda: one.run(order, 0.0), lambda: all_of_them.run(order, 0.0)
     runs["aspect"] = field_aspect()

@@ -18,7 +18,7 @@ import typer
 from timing import AsJson, Only, Quick, Row, best_times, chosen_groups, report
 
 from herdner.studies.fwss import Adam, Points, Target, cached_fwss, eleven_gaussians, fwss, lazy_fwss, mmd2, svgd
-from herdner.studies.fwss.growing import Growing, Recipe, approximate_lmo
+from herdner.studies.fwss.growing import FwssOptions, ParticleRun, approximate_lmo
 from herdner.studies.fwss.stein import SteinField
 
 H = 0.3  # the bandwidth of FWSS18 Fig. 3
@@ -128,15 +128,15 @@ def line_rows(quick: bool) -> list[Row]:
 
 
 def _standard_normal(d: int) -> Target:
-    from herdner.studies.fwss import target
+    from herdner.studies.fwss import density_target
 
-    return target(lambda x: -(x**2).sum(axis=1) / 2, lambda x: -x, dim=d)
+    return density_target(lambda x: -(x**2).sum(axis=1) / 2, lambda x: -x, dim=d)
 
 
 def _inner_steps(target: Target, n: int, n_steps: int) -> Callable[[], object]:
     x = np.random.default_rng(n).normal(size=(n, target.dim))
     start = Points(x, np.full(n, 1 / n), target.density.grad(x), {"bandwidth": np.ones(n)})
-    run = Growing(target, Recipe(step="constant", n_steps=n_steps, bandwidth=1.0), start, n + 1, 0)
+    run = ParticleRun(target, FwssOptions(step="constant", n_steps=n_steps, bandwidth=1.0), start, n + 1, 0)
     return lambda: approximate_lmo(run, x[:1] + 0.1, 0)
 
 

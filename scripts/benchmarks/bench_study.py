@@ -13,8 +13,8 @@ from timing import Row, best_times
 
 from herdner import Record, boltzmann, bounded_error_gibbs, circular_dhg, herded_gibbs, plain_gibbs, rdhg
 from herdner.inference.gibbs import neighbour_sum_sharing
-from herdner.studies.convergence import count
-from herdner.studies.denoising import Flip, posterior
+from herdner.studies.convergence import count_visits
+from herdner.studies.denoising import FlipNoise, posterior_graph
 
 SAMPLES = 2**24
 AUTHORS = 213.0  # ns for each update of HG-shared, the published program of HGW19, measured on another machine
@@ -37,7 +37,7 @@ def count_rows(repeats: int, smaller: int) -> list[Row]:
     }
     n = SAMPLES // smaller**2
     best = best_times(
-        {name: partial(count, graph, plan, [n], seed=1) for name, (graph, plan) in cases.items()}, repeats
+        {name: partial(count_visits, graph, plan, [n], seed=1) for name, (graph, plan) in cases.items()}, repeats
     )
     ns = {name: 1e9 * seconds / (8 * n) for name, seconds in best.items()}
     return [Row("count", name, each, value=each, unit="ns", target=15.0, wanted="at most") for name, each in ns.items()]
@@ -50,13 +50,13 @@ def denoise_rows(repeats: int, smaller: int) -> list[Row]:
     side, rng = 1024 // smaller, np.random.default_rng(7)
     i, j = np.indices((side, side))
     clean = (np.hypot(i - side / 2, j - side / 2) < side / 3).astype(np.int32)
-    noisy = Flip(0.2).observe(clean, rng)
+    noisy = FlipNoise(0.2).observe(clean, rng)
     with tempfile.TemporaryDirectory() as folder:
         paths = [str(Path(folder, name)) for name in ("in.png", "out.png")]
         Image.fromarray(noisy > 0).save(paths[0])
         options = ["--p", "0.2", "--coupling", str(COUPLING), "--sweeps", str(SWEEPS), "--backend", "herded-gibbs"]
         words = [sys.executable, "-m", "herdner", "denoise", *paths, *options, "--set", "sharing=neighbour-sum"]
-        graph = posterior(noisy, Flip(0.2), COUPLING)
+        graph = posterior_graph(noisy, FlipNoise(0.2), COUPLING)
         plan = herded_gibbs(SWEEPS, sharing=neighbour_sum_sharing(), record=Record(best=False))
         best = best_times(
             {

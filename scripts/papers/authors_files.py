@@ -37,7 +37,7 @@ from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import Graph
 from herdner.inference.backends.gibbs import Gibbs
 from herdner.inference.gibbs.sharing import Sharing
-from herdner.studies.convergence.counts import count
+from herdner.studies.convergence.counts import count_visits
 from herdner.studies.convergence.exact import conditional
 
 COLUMNS = ("all", "z", "herding", "approx", "cor", "bin")
@@ -133,13 +133,13 @@ def error_table(
     standard deviations, [2, lengths, 6].
 
     As the authors do: each run begins at a state drawn uniformly and at weights drawn uniformly, updates the variables
-    in their order, and counts the state right after the update of the last one. ``sharing`` as of `count`.
+    in their order, and counts the state right after the update of the last one. ``sharing`` as of `count_visits`.
     """
     if runs < 1:
         raise ValueError(f"runs must be at least 1, not {runs}")
     rng = generator(seed)
     columns, each = attrgetter(*COLUMNS), range(runs)
-    found = [[columns(e) for e in count(graph, plan, lengths, seed=rng, sharing=sharing).errors] for _ in each]
+    found = [[columns(e) for e in count_visits(graph, plan, lengths, seed=rng, sharing=sharing).errors] for _ in each]
     both = _mean_and_spread(np.array(found))
     return both if spread else both[0]
 
@@ -160,11 +160,11 @@ def expectation_table(
     one run.
 
     Raises:
-        ValueError: There are other than two labels, no trials, or something does not fit `count`.
+        ValueError: There are other than two labels, no trials, or something does not fit `count_visits`.
     """
     if trials < 1:
         raise ValueError(f"trials must be at least 1, not {trials}")
-    found = count(graph, plan, [k * lengths[-1] + n for k in range(trials) for n in lengths], seed=seed)
+    found = count_visits(graph, plan, [k * lengths[-1] + n for k in range(trials) for n in lengths], seed=seed)
     target = found.focus.target
     if target.shape[1] != 2:
         raise ValueError(f"the mean of a variable is for two labels, 0 and 1, not for {target.shape[1]}")

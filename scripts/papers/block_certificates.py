@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import herdner
 from herdner.corpora.reading import read
-from herdner.dobrushin import block_influence, certified_order, coupling_bounds, tightest
+from herdner.dobrushin import block_influence, certify_block_order, coupling_bounds, tightest_influence
 from herdner.graph.scan import systematic_scan
 from herdner.inference import make_backend
 from herdner.text.tags import Span
@@ -55,14 +55,14 @@ def certificates(scored: Scored, i: int, n_sweeps: int, optimised: bool) -> Boun
     assert result.error_bounds is not None
     ends = np.concatenate([found.ends for found in links])
     places = linked_mentions(ends, scored.spans(i, result.state))
-    influence, single = block_influence(graph, places), tightest(graph)
+    influence, single = block_influence(graph, places), tightest_influence(graph)
     tokens = coupling_bounds(single, systematic_scan(), n_sweeps * len(unary))
     importance = np.zeros(len(influence.places))
     importance[len(importance) - len(places) :] = 1.0
     n_steps = n_sweeps * influence.n_blocks
     orders = {"systematic": np.arange(n_steps) % influence.n_blocks}
     if optimised:
-        orders["optimised"] = certified_order(influence, importance, n_steps)[0]
+        orders["optimised"] = certify_block_order(influence, importance, n_steps)[0]
     by_scan = {name: influence.coupling_bounds(order.tolist())[importance > 0] for name, order in orders.items()}
     by_scan["single tags"] = np.array([min(1.0, tokens[first : last + 1].sum()) for first, last in places])
     by_scan["sum-product, linked tokens"] = result.error_bounds[np.unique(ends)]

@@ -13,9 +13,9 @@ import numpy as np
 from experiment import Experiment, command
 
 from herdner import FactorGraph, boltzmann, plain_gibbs
-from herdner.dobrushin import InfluenceEstimate, dobrushin_variation, optimise_scan, tightest
+from herdner.dobrushin import InfluenceEstimate, dobrushin_variation, optimise_scan, tightest_influence
 from herdner.inference.record import Record
-from herdner.studies.convergence import joint
+from herdner.studies.convergence import joint_distribution
 from herdner.studies.convergence.exact import full_conditional
 
 ROWS, COLUMNS = 3, 4
@@ -44,7 +44,7 @@ def bias(whole: np.ndarray, order: np.ndarray, target: int) -> float:
 
 def compared(graph: FactorGraph, n_steps: int, seed: int) -> dict[str, float]:
     """The bias of each scan of the same length; of both optimised ones also the guarantee, by the bound."""
-    bound, importance, whole = tightest(graph), {0: 1.0}, joint(graph)
+    bound, importance, whole = tightest_influence(graph), {0: 1.0}, joint_distribution(graph)
     samples = plain_gibbs(n_sweeps=1000, burn_in=100, record=STATES).infer(graph, seed).samples
     assert samples is not None
     estimate = InfluenceEstimate.of(graph, samples[0])
@@ -71,7 +71,7 @@ def main(experiment: Experiment) -> None:
         rows = [compared(one, n_steps, seed) for one, seed in zip(graphs, experiment.seeds(n_graphs), strict=True)]
         means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
         better = sum(row["DoGS, estimate"] < row["DoGS, bound"] - 1e-12 for row in rows)
-        total = float(np.mean([tightest(one).total.smallest for one in graphs]))
+        total = float(np.mean([tightest_influence(one).total.smallest for one in graphs]))
         results[str(strength)] = {**means, "estimate ahead": better, "graphs": n_graphs, "total influence": total}
     figure, (panel,) = experiment.axes(1)
     for name in ("systematic", "DoGS, bound", "DoGS, estimate"):

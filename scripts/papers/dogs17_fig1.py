@@ -11,7 +11,7 @@ from dogs17 import draw_guarantees, guarantees, random_ising
 from experiment import Experiment, command
 from numpy.typing import NDArray
 
-from herdner.dobrushin import tightest
+from herdner.dobrushin import tightest_influence
 
 
 @command("dogs17_fig1", "DoGS17 Fig. 1, 9: guarantees of scans, 10 x 10 Ising, all variables matter")
@@ -20,7 +20,7 @@ def main(experiment: Experiment) -> None:
     replicates = experiment.size(2, 10)
 
     def replicate(number: int) -> dict[str, NDArray[np.float64]]:
-        return guarantees(tightest(random_ising(experiment.rng(number), 10)), None, budgets)
+        return guarantees(tightest_influence(random_ising(experiment.rng(number), 10)), None, budgets)
 
     experiment.announce(lambda: replicate(0), share=1 / replicates)
     figure, panels = experiment.axes(min(5, replicates), -(-replicates // 5), width=3.4, height=3.0)

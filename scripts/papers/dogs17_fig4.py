@@ -11,7 +11,7 @@ from dogs17 import Copies, draw_bias, draw_guarantees, guarantees, measured_bias
 from experiment import Experiment, command
 
 import herdner
-from herdner.dobrushin import optimise_scan, tightest
+from herdner.dobrushin import optimise_scan, tightest_influence
 from herdner.dobrushin.plots import plot_distances
 
 GRIDS = {"not toroidal": (1 / 3.915, False), "toroidal": (0.25, True)}
@@ -32,7 +32,7 @@ def main(experiment: Experiment) -> None:
     results = {}
     for row, (name, (coupling, wrap)) in enumerate(GRIDS.items()):
         graph = herdner.ising(coupling, 0.0, (side, side), wrap=wrap)
-        influence = tightest(graph)
+        influence = tightest_influence(graph)
         found = guarantees(influence, {0: 1.0}, budgets)
         bias = measured_bias(Copies.of(graph, n_copies), influence, 0, budgets, experiment.seeds(10, row))
         scan = optimise_scan(influence, None, {0: 1.0}, budgets[-1])

@@ -29,7 +29,7 @@ from skimage.feature import daisy  # pyright: ignore[reportMissingImports]
 from sklearn.cluster import MiniBatchKMeans
 
 import herdner
-from herdner.dobrushin import OptimisedScan, pairwise_bound, targets
+from herdner.dobrushin import OptimisedScan, pairwise_bound, unit_importance
 from herdner.graph import potts
 from herdner.graph.scan import fixed_scan
 
@@ -101,7 +101,7 @@ def middle(shape: tuple[int, int]) -> NDArray[np.bool_]:
 def select(shape: tuple[int, int]) -> tuple[OptimisedScan, float]:
     """The shortest scan that is as good for the target as one systematic sweep, and the seconds it took."""
     graph, n = potts(SIGMA, np.zeros((*shape, len(CLASSES)))), shape[0] * shape[1]
-    importance = targets(n, np.flatnonzero(middle(shape)).tolist())
+    importance = unit_importance(n, np.flatnonzero(middle(shape)).tolist())
     found, _, seconds = as_good_as_systematic(lambda: pairwise_bound(graph), importance, n)
     return found, seconds
 

@@ -10,7 +10,7 @@ from dogs17 import Copies, draw_bias, draw_guarantees, guarantees, measured_bias
 from experiment import Experiment, command
 
 import herdner
-from herdner.dobrushin import tightest
+from herdner.dobrushin import tightest_influence
 
 FACTORS = (1.0, 1.1, 1.3, 1.5)
 
@@ -20,7 +20,7 @@ def main(experiment: Experiment) -> None:
     side = experiment.size(12, 40)
     budgets = [side * side * k // 2 for k in range(1, 11)]
     graph = herdner.ising(0.165, 0.0, (side, side), wrap=True)
-    copies, bound = Copies.of(graph, experiment.size(300, 3000)), tightest(graph)
+    copies, bound = Copies.of(graph, experiment.size(300, 3000)), tightest_influence(graph)
     figure, panels = experiment.axes(len(FACTORS), 2, width=3.4, height=2.9)
     results = {}
     for column, factor in enumerate(FACTORS):

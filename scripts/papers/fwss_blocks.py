@@ -45,7 +45,7 @@ def main(
         "2 blocks, 1 worker": block_fwss(target, n, blocks=2, workers=1, **options),
         f"2 blocks, {workers} workers": block_fwss(target, n, blocks=2, workers=workers, **options),
         "4 blocks, 1 worker": block_fwss(target, n, blocks=4, workers=1, **options),
-        "2 blocks, joined once": block_fwss(target, min(n, 2), blocks=2, moves_apart=n_steps, **options),
+        "2 blocks, joined once": block_fwss(target, min(n, 2), blocks=2, moves_per_join=n_steps, **options),
     }
     runs["SVGD"] = run_svgd(chosen, n, "prior", runs["FWSS"].seconds, seed)
     same = np.array_equal(runs["2 blocks, 1 worker"].x, runs[f"2 blocks, {workers} workers"].x)

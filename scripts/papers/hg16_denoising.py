@@ -33,7 +33,7 @@ from herdner import Gibbs, Record, TableGraph, compile_tables
 from herdner.graph.scan import Scan, fixed_scan, systematic_scan
 from herdner.inference.backends.mean_field import MeanField
 from herdner.inference.gibbs import blanket_sharing, neighbour_sum_sharing
-from herdner.studies.denoising import Gaussian, posterior
+from herdner.studies.denoising import GaussianNoise, posterior_graph
 
 KEPT = Record(best=False, marginals=False, every=1)
 SAMPLERS = {"HG": blanket_sharing(), "HG-shared": neighbour_sum_sharing(), "Gibbs": None}
@@ -85,9 +85,9 @@ class Convention:
         """[methods, T]: the errors of all methods on one noisy picture, after each number of sweeps in ``at``."""
         rng = np.random.default_rng(seed)
         sigma = sigma if self.noise == "sd" else sigma**0.5
-        y = Gaussian(sigma).observe(picture, rng)
+        y = GaussianNoise(sigma).observe(picture, rng)
         # All log-potentials times ``temper``.
-        graph = compile_tables(posterior(y, Gaussian(sigma / self.temper**0.5), self.coupling * self.temper))
+        graph = compile_tables(posterior_graph(y, GaussianNoise(sigma / self.temper**0.5), self.coupling * self.temper))
         first = (y > 0).astype(np.int32).ravel()
         if self.start == "random":
             first = rng.integers(0, 2, first.shape, np.int32)

@@ -18,7 +18,7 @@ from experiment import Experiment, command, envelope, summary
 from herdner import FactorGraph, Gibbs, from_joint, herded_gibbs, plain_gibbs, qmc_gibbs
 from herdner.inference.gibbs import LFSR
 from herdner.inference.gibbs.registers import register
-from herdner.studies.convergence import count
+from herdner.studies.convergence import count_visits
 
 EPSILONS = (0.1, 0.01, 0.001, 0.0001)
 
@@ -41,7 +41,7 @@ def model(epsilon: float) -> FactorGraph:
 
 def path(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> np.ndarray:
     """[2, T]: the estimate of P(X1 = 1), and the L1 error of the joint."""
-    found = count(graph, plan, lengths, seed=seed)
+    found = count_visits(graph, plan, lengths, seed=seed)
     first = found.visits[:, 0, 1, :].sum(axis=1) / np.array(lengths)
     return np.array([first, [errors.all for errors in found.errors]])
 

@@ -12,7 +12,7 @@ from experiment import Experiment, command, envelope
 
 from herdner import boltzmann, herded_gibbs, plain_gibbs
 from herdner.inference.gibbs import complete_sharing
-from herdner.studies.convergence import count
+from herdner.studies.convergence import count_visits
 
 EDGES = [[0, 1], [0, 2], [1, 3], [2, 3]]
 
@@ -27,11 +27,11 @@ def main(experiment: Experiment) -> None:
         "complete herded Gibbs": herded_gibbs(sharing=complete_sharing()),
         "Gibbs": plain_gibbs(),
     }
-    experiment.announce(lambda: count(graph, plain_gibbs(), [longest // 100], seed=0), 1 / (100 * len(plans)))
+    experiment.announce(lambda: count_visits(graph, plain_gibbs(), [longest // 100], seed=0), 1 / (100 * len(plans)))
     figure, (left, right) = experiment.axes(2, width=5.5)
     results: dict = {"lengths": lengths}
     for name, plan in plans.items():
-        found = count(graph, plan, lengths, seed=experiment.seeds(1)[0])
+        found = count_visits(graph, plan, lengths, seed=experiment.seeds(1)[0])
         errors = np.array([part.all for part in found.errors])
         results[name] = {"error": errors, "joint": found.visits[-1, 0].ravel() / lengths[-1]}
         right.loglog(lengths, envelope(errors) if "herded" in name else errors, label=name)

@@ -19,7 +19,7 @@ from experiment import Experiment, command, powers
 from herdner import FactorGraph, Gibbs, boltzmann, herded_gibbs, ising, plain_gibbs
 from herdner.graph.scan import Scan, checkerboard_scan, jacobi_scan, systematic_scan
 from herdner.inference.record import Record
-from herdner.studies.convergence import joint
+from herdner.studies.convergence import joint_distribution
 
 SCANS = {"in order": systematic_scan(), "coloured": checkerboard_scan(), "Jacobi": jacobi_scan()}
 KEPT = Record(best=False, marginals=False, joint=True)
@@ -35,7 +35,7 @@ def error(graph: FactorGraph, plan: Gibbs, scan: Scan, n_sweeps: int, seed: int)
     """The L1 distance of the joint of the states after each sweep from the target."""
     found = replace(plan, n_sweeps=n_sweeps, burn_in=0, scan=scan, record=KEPT).infer(graph, seed).joint
     assert found is not None
-    return float(np.abs(found - joint(graph)).sum())
+    return float(np.abs(found - joint_distribution(graph)).sum())
 
 
 def seconds(plan: Gibbs, side: int, n_threads: int) -> tuple[float, np.ndarray]:

@@ -13,7 +13,7 @@ from experiment import Experiment, command, powers
 
 from herdner import FactorGraph, TableFactors, from_joint, herded_gibbs
 from herdner.inference.gibbs import complete_sharing
-from herdner.studies.convergence import Convergence, count, joint
+from herdner.studies.convergence import Convergence, count_visits, joint_distribution
 
 
 def independent(p: tuple[float, float]) -> FactorGraph:
@@ -24,7 +24,7 @@ def independent(p: tuple[float, float]) -> FactorGraph:
 
 def theorem2(p: tuple[float, float], lengths: list[int], seeds: list[int]) -> dict[str, float]:
     """The L1 error of the joint after the first and the last length, the mean over seeds."""
-    found = [[e.all for e in count(independent(p), herded_gibbs(), lengths, seed=s).errors] for s in seeds]
+    found = [[e.all for e in count_visits(independent(p), herded_gibbs(), lengths, seed=s).errors] for s in seeds]
     first, *_, last = np.mean(found, axis=0).tolist()
     return {"first": first, "last": last}
 
@@ -33,8 +33,8 @@ def theorem3(graphs: list[FactorGraph], lengths: list[int], seeds: list[int]) ->
     """How many distances are above their bound, and how many visits below theirs."""
     distances, visits = [], []
     for graph, seed in zip(graphs, seeds, strict=True):
-        constants, possible = Convergence.of(graph), joint(graph).ravel() > 0
-        found = count(graph, herded_gibbs(sharing=complete_sharing()), lengths, seed=seed)
+        constants, possible = Convergence.of(graph), joint_distribution(graph).ravel() > 0
+        found = count_visits(graph, herded_gibbs(sharing=complete_sharing()), lengths, seed=seed)
         for n, seen, errors in zip(lengths, found.visits, found.errors, strict=True):
             distances.append((errors.all / 2, constants.bound_from_start(n)))
             visits += [(v, constants.l * n - constants.b) for v in seen.sum(axis=0).ravel()[possible]]

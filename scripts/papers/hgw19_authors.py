@@ -21,7 +21,7 @@ from hgw19_raw import plan_of
 
 from herdner import FactorGraph
 from herdner.inference.gibbs import complete_sharing
-from herdner.studies.convergence import Correlation, focus, joint
+from herdner.studies.convergence import CorrelationEstimate, focus_variable, joint_distribution
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -96,7 +96,10 @@ def main(experiment: Experiment) -> None:
     for run, seed in zip(held["run"], experiment.seeds(len(held["run"])), strict=True):
         rows[run["name"]] = compared(models[run["name"].split(",")[0]], run, lengths, seed)
     apart = [list(row["standard errors apart"].values()) for found in rows.values() for row in found]
-    estimates = {name: Correlation.exact(joint(models[name]), focus(models[name])).total for name in held["table1"]}
+    estimates = {
+        name: CorrelationEstimate.exact(joint_distribution(models[name]), focus_variable(models[name])).total
+        for name in held["table1"]
+    }
     experiment.finish(
         {"lengths": lengths, "rows": rows, **far_apart(apart), "estimates": estimates, "table1": held["table1"]}
         | {"means": means_of(experiment, held["expectation"], models)}

@@ -15,14 +15,14 @@ from hgw19_graphs import full_graph, ring
 
 from herdner import FactorGraph, Gibbs, dhg, herded_gibbs, plain_gibbs
 from herdner.inference.gibbs import blanket_sharing
-from herdner.studies.convergence import count
+from herdner.studies.convergence import count_visits
 
 SPREAD = 0.05  # the second parameter of the paper's normal distributions, taken as the standard deviation
 
 
 def errors(graph: FactorGraph, plan: Gibbs, lengths: list[int], values: np.ndarray, seed: int) -> np.ndarray:
     """[T]: |the mean of f over the samples - E f|; ``values`` [Z, 2] is f."""
-    found = count(graph, plan, lengths, seed=seed)
+    found = count_visits(graph, plan, lengths, seed=seed)
     samples = found.visits.sum(axis=1) / np.array(lengths)[:, None, None]
     return np.abs(((samples - found.focus.target) * values).sum(axis=(1, 2)))
 
@@ -58,7 +58,7 @@ def main(experiment: Experiment) -> None:
         ),
     }  # fmt: skip
     n_curves = sum(len(plans) for _, _, plans in panels.values())
-    experiment.announce(lambda: count(nine, plain_gibbs(), [lengths[-1]], seed=0), 1 / (n_curves * runs))
+    experiment.announce(lambda: count_visits(nine, plain_gibbs(), [lengths[-1]], seed=0), 1 / (n_curves * runs))
     figure, axes = experiment.axes(2)
     results: dict = {"lengths": lengths}
     for panel, (name, (graph, values, plans)) in zip(axes, panels.items(), strict=True):

@@ -29,7 +29,7 @@ from shapes import Shapes, read_shape, resized, shape_paths
 from herdner import Gibbs, Record, compile_tables
 from herdner.graph.scan import fixed_scan, systematic_scan
 from herdner.inference.gibbs import LFSR, bin_sharing, blanket_sharing, neighbour_sum_sharing
-from herdner.studies.denoising import Flip, posterior
+from herdner.studies.denoising import FlipNoise, posterior_graph
 
 T, P = 31, 0.3
 Start = Literal["observed", "random"]
@@ -69,10 +69,10 @@ class Convention:
         rng = np.random.default_rng(seed)
         found = np.zeros((len(PLANS), T))
         b = math.log((1 - P) / P) / 2  # of the paper, p(y | x) proportional to exp(b x y)
-        seen = Flip(1 / (1 + math.exp(self.factor * b)))
+        seen = FlipNoise(1 / (1 + math.exp(self.factor * b)))
         for shape in shapes:
-            y = Flip(P).observe(shape, rng)
-            graph = compile_tables(posterior(y, seen, self.coupling * self.factor / 2))
+            y = FlipNoise(P).observe(shape, rng)
+            graph = compile_tables(posterior_graph(y, seen, self.coupling * self.factor / 2))
             scan = systematic_scan() if self.order == "rows" else fixed_scan(rng.permutation(y.size))
             for k, plan in enumerate(PLANS.values()):
                 first = y if self.start == "observed" else rng.integers(0, 2, y.shape, np.int32)

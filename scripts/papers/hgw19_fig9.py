@@ -13,12 +13,12 @@ from experiment import Experiment, command, powers
 from hgw19_graphs import full_graph
 
 from herdner import FactorGraph, Gibbs, dhg, plain_gibbs, rdhg
-from herdner.studies.convergence import count
+from herdner.studies.convergence import count_visits
 
 
 def errors(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> np.ndarray:
     """[2, T]: of E[x8] by counts and by conditionals; x = -1, 1."""
-    found = count(graph, plan, lengths, seed=seed)
+    found = count_visits(graph, plan, lengths, seed=seed)
     target = found.focus.target
     p = found.visits.sum(axis=1) / np.array(lengths)[:, None, None]
     truth, given_z = target[:, 1].sum(), target[:, 1] / target.sum(axis=1)
@@ -33,7 +33,8 @@ def main(experiment: Experiment) -> None:
     plans = {"Gibbs": plain_gibbs(), "DHG(64)": dhg(n_bins=64, form="threshold"), "RDHG(64)": rdhg(n_bins=64)}
     graphs = {f"0 to {high}": full_graph(experiment.rng(), 0.0, high) for high in (0.5, 0.1)}
     experiment.announce(
-        lambda: count(graphs["0 to 0.5"], plain_gibbs(), [lengths[-1]], seed=0), 1 / (len(plans) * len(graphs) * runs)
+        lambda: count_visits(graphs["0 to 0.5"], plain_gibbs(), [lengths[-1]], seed=0),
+        1 / (len(plans) * len(graphs) * runs),
     )
     figure, panels = experiment.axes(2)
     results: dict = {"lengths": lengths}

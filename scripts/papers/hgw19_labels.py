@@ -15,7 +15,7 @@ from experiment import Experiment, command, powers, slope
 
 from herdner import FactorGraph, Gibbs, TableFactors, dhg, herded_gibbs, plain_gibbs, rdhg
 from herdner.inference.gibbs import complete_sharing
-from herdner.studies.convergence import count
+from herdner.studies.convergence import count_visits
 
 PARTS = ("cor", "herding", "approx", "bin", "z", "all")
 PLANS = {
@@ -33,7 +33,7 @@ def ring(rng: np.random.Generator, n_labels: int) -> FactorGraph:
 
 def parts(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> list[list[float]]:
     """[T, PARTS]."""
-    return [[getattr(e, part) for part in PARTS] for e in count(graph, plan, lengths, seed=seed).errors]
+    return [[getattr(e, part) for part in PARTS] for e in count_visits(graph, plan, lengths, seed=seed).errors]
 
 
 @command("hgw19_labels", "HGW19 Sec. 4.3 for three and four labels")
@@ -42,7 +42,7 @@ def main(experiment: Experiment) -> None:
     graphs = {f"{k} labels": ring(experiment.rng(k), k) for k in (3, 4)}
     probe = graphs["4 labels"]
     share = 1 / (64 * 2 * runs * len(PLANS))
-    experiment.announce(lambda: count(probe, herded_gibbs(), [lengths[-1] // 64], seed=0), share)
+    experiment.announce(lambda: count_visits(probe, herded_gibbs(), [lengths[-1] // 64], seed=0), share)
     results: dict = {"lengths": lengths}
     figure, panels = experiment.axes(len(PARTS) - 1, rows=2, width=3.8, height=3.2)
     for row, (name, graph) in enumerate(graphs.items()):

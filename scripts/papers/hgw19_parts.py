@@ -19,9 +19,15 @@ from hgw19_graphs import full_graph, uniform_ring
 
 from herdner import FactorGraph, Gibbs, bounded_error_gibbs, circular_dhg, dhg, herded_gibbs, plain_gibbs, rdhg
 from herdner.inference.gibbs import Sharing, bin_sharing
-from herdner.studies.convergence import Correlation, Errors, count, focus, joint
+from herdner.studies.convergence import (
+    CorrelationEstimate,
+    ErrorParts,
+    count_visits,
+    focus_variable,
+    joint_distribution,
+)
 
-PARTS = [field.name for field in fields(Errors)]
+PARTS = [field.name for field in fields(ErrorParts)]
 Curves = Mapping[str, np.ndarray]
 
 
@@ -36,7 +42,7 @@ def curves(
     """Each part of the error at each length, the mean over runs."""
 
     def one(seed: int) -> list[tuple[float, ...]]:
-        return [astuple(errors) for errors in count(graph, plan, lengths, seed=seed, sharing=sharing).errors]
+        return [astuple(errors) for errors in count_visits(graph, plan, lengths, seed=seed, sharing=sharing).errors]
 
     return dict(zip(PARTS, experiment.repeat(one, runs).mean(axis=0).T, strict=True))
 
@@ -45,7 +51,7 @@ def announce(experiment: Experiment, graph: FactorGraph, n_curves: int, longest:
     """All samples of all curves, by a run of one sampler that is shorter."""
     n = min(longest, 2**19)
     experiment.announce(
-        lambda: count(graph, herded_gibbs(form="threshold"), [n], seed=0), n / (n_curves * longest * runs)
+        lambda: count_visits(graph, herded_gibbs(form="threshold"), [n], seed=0), n / (n_curves * longest * runs)
     )
 
 
@@ -66,7 +72,7 @@ def figure3(experiment: Experiment) -> None:
     results = {}
     for axes, (name, graph) in zip(panels, graphs.items(), strict=True):
         found = curves(experiment, graph, herded_gibbs(), lengths, runs)
-        estimate = Correlation.exact(joint(graph), focus(graph)).total
+        estimate = CorrelationEstimate.exact(joint_distribution(graph), focus_variable(graph)).total
         falls = slope(lengths[: len(powers(8, 20))], found["herding"][: len(powers(8, 20))])
         draw(axes, lengths, found, ["z", "herding", "cor", "all"])
         axes.axhline(np.log2(estimate), linestyle=":", color="grey", label="estimate of $D^{cor}$")
@@ -145,12 +151,12 @@ def table1(experiment: Experiment) -> None:
     graphs = {"0 to 1": uniform_ring(experiment.rng(), 0.0, 1.0), "-1 to 1": uniform_ring(experiment.rng(), -1.0, 1.0)}
     probe = min(n_samples, 2**20)
     experiment.announce(
-        lambda: count(graphs["0 to 1"], plain_gibbs(), [probe], seed=0), probe / (len(graphs) * n_samples)
+        lambda: count_visits(graphs["0 to 1"], plain_gibbs(), [probe], seed=0), probe / (len(graphs) * n_samples)
     )
     results = {}
     for name, graph in graphs.items():
-        sampled = count(graph, plain_gibbs(), [n_samples], seed=experiment.seeds(1)[0])
-        exact, by_samples = Correlation.exact(joint(graph), sampled.focus), sampled.correlation
+        sampled = count_visits(graph, plain_gibbs(), [n_samples], seed=experiment.seeds(1)[0])
+        exact, by_samples = CorrelationEstimate.exact(joint_distribution(graph), sampled.focus), sampled.correlation
         print(f"parameters {name}; {n_samples} Gibbs samples beside exact first returns")
         print(f"{'(x1, x7)':>9} {'pi(y)':>8} {'t':>8} {'depend':>10} {'exact':>10} {'pi 2t^2 d':>10} {'exact':>10}")
         for y in range(4):

@@ -19,7 +19,7 @@ from herdner import Gibbs, Record, TableGraph, boltzmann, compile_tables
 from herdner.base.seeds import Seed
 from herdner.dobrushin import (
     Influence,
-    Steps,
+    ScanSteps,
     binary_pairwise_bound,
     optimise_scan,
     shortest_scan,
@@ -116,7 +116,7 @@ def _steps(influence: Influence, scan: ScanName) -> tuple[tuple[NDArray[np.int32
             break
         length = min(2 * length, MOST_STEPS)
     length = int(np.argmax(curve <= EPSILON)) if curve[-1] <= EPSILON else length
-    order = Steps.of(walk, influence, length).order
+    order = ScanSteps.of(walk, influence, length).order
     return ((order, 0) if order is not None else (np.empty(0, np.int32), length)), float(curve[length])
 
 

@@ -10,7 +10,7 @@ import pytest
 from commands import Call, one_line
 
 import herdner
-from herdner.dobrushin import dobrushin_variation, tightest
+from herdner.dobrushin import dobrushin_variation, tightest_influence
 from herdner.dobrushin.plots import grid_distances
 from herdner.graph.scan import random_scan, systematic_scan
 
@@ -21,7 +21,7 @@ def test_the_guarantees_are_those_of_the_library(call: Call, tmp_path: Path) -> 
     outcome = call("scan", *GRID, "--target", "0", "--steps", 90, "--json", "--output", tmp_path / "scan.txt")
     assert outcome.code == 0, outcome.err
     rows = {row["scan"]: row for row in json.loads(outcome.out)["scans"]}
-    influence = tightest(herdner.ising(0.2, 0.1, (5, 6)))
+    influence = tightest_influence(herdner.ising(0.2, 0.1, (5, 6)))
     for name, scan in (("systematic", systematic_scan()), ("uniform random", random_scan())):
         assert rows[name]["guarantee"] == pytest.approx(dobrushin_variation(influence, scan, {0: 1.0}, 90))
     order = [int(line) for line in (tmp_path / "scan.txt").read_text().split()]

@@ -12,7 +12,7 @@ from tiny_crfs import ENDS, conditional, joint, many, tiny
 from herdner.crf.bayesian import TableParticles, sample_tables, table_posterior, tables_of
 from herdner.crf.learning import Learner, learn
 from herdner.crf.model import CRF
-from herdner.studies.fwss import laplace
+from herdner.studies.fwss import fit_laplace
 
 
 @pytest.mark.parametrize("scaled", [False, True])
@@ -88,7 +88,7 @@ def test_particles_have_the_mean_and_the_covariance_of_the_posterior(well_identi
     crf, examples, particles = well_identified
     posterior = table_posterior(crf, examples)
     z = np.random.default_rng(0).normal(size=(4000, posterior.dim))
-    normal = laplace(posterior, tables_of(crf).start)
+    normal = fit_laplace(posterior, tables_of(crf).start)
     log_weights = posterior.density.log_density(normal.points(z)) + 0.5 * (z**2).sum(axis=1)
     weights = np.exp(log_weights - log_weights.max())
     weights /= weights.sum()

@@ -17,7 +17,7 @@ from herdner.dobrushin import (
     optimise_scan,
     rate_bound,
     shortest_scan,
-    tightest,
+    tightest_influence,
     variation_curve,
     weighted_bound,
 )
@@ -91,7 +91,7 @@ def test_its_scan_can_be_certified_by_a_bound():
     order = estimate.order(None, {0: 1.0}, 32)
     assert order.dtype == np.int32
     assert len(order) == 32
-    bound = tightest(graph)
+    bound = tightest_influence(graph)
     assert dobrushin_variation(bound, order, {0: 1.0}) < dobrushin_variation(bound, systematic_scan(), {0: 1.0}, 32)
 
 

@@ -16,7 +16,7 @@ from herdner.dobrushin import (
     binary_pairwise_bound,
     exact_influence,
     pairwise_bound,
-    tightest,
+    tightest_influence,
 )
 
 ROUNDING = 1e-12
@@ -87,7 +87,7 @@ def test_theorem_12_is_as_printed() -> None:
 def test_sets_that_cancel_are_merged() -> None:
     spins = np.outer([-1.0, 1.0], [-1.0, 1.0])
     graph = FactorGraph([2, 2], [TableFactors([[0, 1], [1, 0]], spins[None], scale=[0.5, -0.5])])
-    for bound in (pairwise_bound, binary_pairwise_bound, binary_bound, tightest):
+    for bound in (pairwise_bound, binary_pairwise_bound, binary_bound, tightest_influence):
         assert not dense(bound(graph)).any()
 
 
@@ -103,7 +103,7 @@ def test_bounds_dominate_exact_influence(most_labels: int, arity: int, forbidden
         if np.isnan(p).any():
             continue
         checked += 1
-        bounds = {"10": pairwise_bound(graph), "exact": exact_influence(graph), "least": tightest(graph)}
+        bounds = {"10": pairwise_bound(graph), "exact": exact_influence(graph), "least": tightest_influence(graph)}
         if most_labels == 2:
             bounds["12"], bounds["12 sharp"] = binary_bound(graph), binary_bound(graph, as_printed=False)
             if arity == 2:
@@ -139,7 +139,9 @@ def test_tightest_enumerates_small_blankets_alone() -> None:
     theta, fields = random_spins(rng, n=6)
     graph = boltzmann(theta, fields, (-1, 1))
     degrees = (theta != 0).sum(axis=1)
-    found, exact, bound = (dense(c) for c in (tightest(graph, 2**3), exact_influence(graph), tightest(graph)))
+    found, exact, bound = (
+        dense(c) for c in (tightest_influence(graph, 2**3), exact_influence(graph), tightest_influence(graph))
+    )
     small = degrees <= 3
     assert small.any()
     assert not small.all()
@@ -156,7 +158,7 @@ def test_a_hidden_constraint_counts_as_full_influence() -> None:
     equal = np.where(np.eye(2) > 0, 0.0, -np.inf)
     graph = FactorGraph([2, 2, 2], [TableFactors([[0, 1], [1, 2]], equal[None])])
     np.testing.assert_array_equal(dense(exact_influence(graph)), [[0, 1, 0], [1, 0, 1], [0, 1, 0]])
-    np.testing.assert_array_equal(dense(tightest(graph)), [[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    np.testing.assert_array_equal(dense(tightest_influence(graph)), [[0, 1, 0], [1, 0, 1], [0, 1, 0]])
 
 
 def test_several_factors_of_a_pair_are_one() -> None:
@@ -173,7 +175,7 @@ def test_potts_grid_and_odd_graphs() -> None:
     assert len(grid.values) == 2 * (2 * 4 + 3 * 3)
     for sizes, factors in (([], []), ([1], []), ([2, 3], []), ([1, 2], [TableFactors([[0, 1]], np.zeros((1, 1, 2)))])):
         graph = FactorGraph(np.array(sizes, np.int32), factors)
-        for bound in (pairwise_bound, exact_influence, tightest):
+        for bound in (pairwise_bound, exact_influence, tightest_influence):
             assert not dense(bound(graph)).any()
             assert bound(graph).total.smallest == 0.0
 
@@ -182,7 +184,7 @@ def test_extreme_numbers_stay_bounds() -> None:
     fields = TableFactors([[0], [1]], [[-np.inf, 0.0], [1e6, -1e6]])
     for coupling in (1.0, 50.0, 500.0, 1e300):
         pair = TableFactors([[0, 1]], coupling * np.array([[[1.0, -1.0], [-1.0, 1.0]]]))
-        for bound in (binary_pairwise_bound, binary_bound, pairwise_bound, tightest):
+        for bound in (binary_pairwise_bound, binary_bound, pairwise_bound, tightest_influence):
             found = dense(bound(FactorGraph([2, 2], [fields, pair])))
             assert ((found >= 0) & (found <= 1)).all()
         found = dense(binary_pairwise_bound(FactorGraph([2, 2], [fields, pair])))

@@ -11,12 +11,12 @@ from reference_dobrushin import Blocks, Brute, Heap, algorithm_2, definition_7, 
 from herdner import boltzmann, ising
 from herdner.dobrushin import (
     Influence,
-    Search,
+    ScanSearch,
+    dense_importance,
     dobrushin_variation,
-    importance_of,
     optimise_scan,
     shortest_scan,
-    tightest,
+    tightest_influence,
 )
 from herdner.graph.scan import random_scan, systematic_scan
 
@@ -37,8 +37,8 @@ def matrices(rng):
     for n in (1, 2, 3, 7, 12, 17):
         yield random_influence(rng, n)
     yield random_influence(rng, 9, size=1.5)  # sums of rows above 1: nothing is sure to converge
-    yield tightest(ising(0.2, 0.0, (4, 4)))
-    yield tightest(ising(0.3, 0.0, (3, 5), wrap=True))
+    yield tightest_influence(ising(0.2, 0.0, (4, 4)))
+    yield tightest_influence(ising(0.3, 0.0, (3, 5), wrap=True))
     yield Influence.of_matrix(np.zeros((5, 5)))
 
 
@@ -52,7 +52,7 @@ def test_all_ways_to_find_the_smallest_give_the_same_scan(seed: int) -> None:
                 want = algorithm_2(rows_of(influence), order.tolist(), d)
                 for structure in (Heap, Blocks):
                     assert algorithm_2(rows_of(influence), order.tolist(), d, structure=structure) == want
-                new, before, left = Search(influence, d).run(order.astype(np.int32), 0.0)
+                new, before, left = ScanSearch(influence, d).run(order.astype(np.int32), 0.0)
                 assert new.tolist() == want
                 assert before == pytest.approx(definition_7(influence.to_scipy().toarray(), np.eye(n)[order], d))
                 assert left == 0 or not d.any() or before == 0
@@ -120,11 +120,11 @@ def test_a_random_scan_is_optimised_as_its_matrices_say() -> None:
 
 
 def test_early_stopping_leaves_the_first_steps() -> None:
-    influence = tightest(ising(0.2, 0.0, (5, 5)))
+    influence = tightest_influence(ising(0.2, 0.0, (5, 5)))
     whole = optimise_scan(influence, systematic_scan(), None, 200)
     goal = float(np.sqrt(whole.bound * whole.input_bound))
     order = np.arange(200, dtype=np.int32) % 25
-    new, _, left = Search(influence, None).run(order, goal)
+    new, _, left = ScanSearch(influence, None).run(order, goal)
     assert 0 < left < 200
     np.testing.assert_array_equal(new[:left], order[:left])
     assert dobrushin_variation(influence, new) <= goal * (1 + 1e-9)
@@ -163,7 +163,9 @@ def test_sparse_and_dense_doubling_agree(seed: int) -> None:
             assert (found is None) == (want is None)
             if found is None or want is None:
                 continue
-            assert found.order.tolist() == Search(influence, d).without_idle_steps(np.array(want, np.int32)).tolist()
+            assert (
+                found.order.tolist() == ScanSearch(influence, d).without_idle_steps(np.array(want, np.int32)).tolist()
+            )
             assert found.bound <= epsilon
             matrix = influence.to_scipy().toarray()
             assert definition_7(matrix, np.eye(n)[want], d) == pytest.approx(found.bound, rel=1e-12)
@@ -181,7 +183,7 @@ def test_steps_without_gain_take_the_smallest_index() -> None:
 
 
 def test_bisection_finds_a_shorter_scan() -> None:
-    influence = tightest(ising(0.15, 0.0, (12, 12)))
+    influence = tightest_influence(ising(0.15, 0.0, (12, 12)))
     epsilon = dobrushin_variation(influence, systematic_scan(), None, 144 * 4)
     coarse = shortest_scan(influence, epsilon)
     fine = shortest_scan(influence, epsilon, refine=True)
@@ -200,17 +202,17 @@ def test_idle_steps_do_not_matter() -> None:
     for influence in matrices(rng):
         n = influence.n_variables
         order, d = rng.integers(0, n, 3 * n).astype(np.int32), np.eye(n)[0]
-        kept = Search(influence, d).without_idle_steps(order)
+        kept = ScanSearch(influence, d).without_idle_steps(order)
         assert dobrushin_variation(influence, kept, d) == dobrushin_variation(influence, order, d)
-    line = tightest(ising(0.2, 0.0, (1, 4)))
-    found = Search(line, {0: 1.0}).without_idle_steps(np.array([3, 1, 0, 2, 1, 3, 0, 2, 1], np.int32))
+    line = tightest_influence(ising(0.2, 0.0, (1, 4)))
+    found = ScanSearch(line, {0: 1.0}).without_idle_steps(np.array([3, 1, 0, 2, 1, 3, 0, 2, 1], np.int32))
     assert found.tolist() == [3, 1, 0, 2, 1, 0]  # the last 1, 2 and 3 come too late for 0
 
 
 def test_one_of_a_million_touches_what_it_must() -> None:
-    influence = tightest(ising(0.2, 0.0, (1000, 1000)))
+    influence = tightest_influence(ising(0.2, 0.0, (1000, 1000)))
     middle = 500_500
-    search = Search(influence, {middle: 1.0})
+    search = ScanSearch(influence, {middle: 1.0})
     order = np.full(64, middle, np.int32)
     search.run(order, 0.0)
     assert search.visited < 64 * 5
@@ -218,7 +220,7 @@ def test_one_of_a_million_touches_what_it_must() -> None:
     assert found is not None
     rows, columns = np.divmod(found.order, 1000)
     assert 0 < (np.abs(rows - 500) + np.abs(columns - 500)).max() <= 9
-    again = Search(influence, {middle: 1.0})
+    again = ScanSearch(influence, {middle: 1.0})
     for _ in range(3):  # what a run leaves behind would show in the next
         np.testing.assert_array_equal(again.run(order, 0.0)[0], search.run(order, 0.0)[0])
 
@@ -228,20 +230,20 @@ def test_the_importance_of_a_mapping_is_that_of_an_array() -> None:
     influence = random_influence(rng, 12)
     sparse = {7: 0.25, 2: 1.0}
     one = optimise_scan(influence, None, sparse, 30)
-    other = optimise_scan(influence, None, importance_of(12, sparse), 30)
+    other = optimise_scan(influence, None, dense_importance(12, sparse), 30)
     np.testing.assert_array_equal(one.order, other.order)
     assert one.bound == other.bound
 
 
 def test_without_convergence_numbers_stay_finite() -> None:
-    influence = tightest(boltzmann(np.ones((6, 6)) * 5 - 5 * np.eye(6), np.zeros(6), (-1, 1)))
+    influence = tightest_influence(boltzmann(np.ones((6, 6)) * 5 - 5 * np.eye(6), np.zeros(6), (-1, 1)))
     found = optimise_scan(influence, None, None, 6000)
     assert np.isfinite(found.bound)
     assert found.bound <= found.input_bound
 
 
 def test_nonsense_is_told() -> None:
-    influence = tightest(ising(0.2, 0.0, (2, 2)))
+    influence = tightest_influence(ising(0.2, 0.0, (2, 2)))
     with pytest.raises(ValueError, match="epsilon must be"):
         optimise_scan(influence, epsilon=-1.0)
     with pytest.raises(ValueError, match="epsilon must be"):
@@ -252,7 +254,7 @@ def test_nonsense_is_told() -> None:
 
 @pytest.mark.parametrize("order", [[0, 3], [-1], [2**31]])
 def test_a_search_takes_orders_of_its_variables_alone(order) -> None:
-    search = Search(Influence.of_matrix(np.full((3, 3), 0.1) - 0.1 * np.eye(3)), None)
+    search = ScanSearch(Influence.of_matrix(np.full((3, 3), 0.1) - 0.1 * np.eye(3)), None)
     for call in (lambda: search.run(order, 0.1), lambda: search.bound(order), lambda: search.without_idle_steps(order)):
         with pytest.raises(ValueError, match="the scan names variable"):
             call()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from herdner import ising
-from herdner.dobrushin import Influence, dobrushin_variation, rate_bound, tightest
+from herdner.dobrushin import Influence, dobrushin_variation, rate_bound, tightest_influence
 from herdner.graph.scan import checkerboard_scan, fixed_scan, random_scan, systematic_scan
 
 
@@ -35,8 +35,8 @@ def test_rates_are_reached_and_go_to_0() -> None:
     pair = Influence.of_matrix([[0.0, 0.5], [0.5, 0.0]])
     assert rate_bound(pair, systematic_scan(), 2) == pytest.approx(1.0)
     assert dobrushin_variation(pair, systematic_scan(), None, 2) == pytest.approx(0.75)
-    grid = tightest(ising(0.1, 0.0, (5, 5)))
+    grid = tightest_influence(ising(0.1, 0.0, (5, 5)))
     assert rate_bound(grid, checkerboard_scan(), 25 * 60, {3: 1.0}) < 1e-10
-    assert rate_bound(tightest(ising(3.0, 0.0, (5, 5))), systematic_scan(), 10**6) == 25
+    assert rate_bound(tightest_influence(ising(3.0, 0.0, (5, 5))), systematic_scan(), 10**6) == 25
     with pytest.raises(ValueError, match="not fixed"):
         rate_bound(grid, fixed_scan([0, 1]), 10)

@@ -12,14 +12,14 @@ from reference_dobrushin import definition_7, joint, law_after, marginal_distanc
 from herdner import FactorGraph, ising
 from herdner.dobrushin import (
     Influence,
-    Steps,
+    ScanSteps,
     coupling_bounds,
+    dense_importance,
     dobrushin_variation,
     exact_influence,
-    importance_of,
     marginal_bound,
-    targets,
-    tightest,
+    tightest_influence,
+    unit_importance,
     variation_curve,
     weighted_bound,
 )
@@ -94,7 +94,7 @@ def test_no_sampler_is_further_than_the_variation(forbidden: float) -> None:
         p = joint(graph)
         if np.isnan(p).any():
             continue
-        for influence in (tightest(graph), exact_influence(graph)):
+        for influence in (tightest_influence(graph), exact_influence(graph)):
             n_steps, order = 9, rng.integers(0, 3, 9)
             fixed, drawn = starts(p), starts(p)
             q = rng.dirichlet(np.ones(3), n_steps)
@@ -104,7 +104,7 @@ def test_no_sampler_is_further_than_the_variation(forbidden: float) -> None:
                 for variables in ((0,), (1, 2), (0, 1, 2)):
                     for scan, law in ((order, fixed), (q, drawn)):
                         bound = marginal_bound(influence, scan[: t + 1], variables)
-                        variation = dobrushin_variation(influence, scan[: t + 1], targets(3, variables))
+                        variation = dobrushin_variation(influence, scan[: t + 1], unit_importance(3, variables))
                         assert marginal_distance(law, p, variables) <= bound + 1e-12
                         assert bound <= variation + 1e-12
 
@@ -113,7 +113,7 @@ def test_weighted_distance_is_bounded() -> None:
     rng = np.random.default_rng(3)
     for _ in range(6):
         graph = random_graph(rng, most_labels=2)
-        p, influence, d = joint(graph), tightest(graph), rng.random(3)
+        p, influence, d = joint(graph), tightest_influence(graph), rng.random(3)
         order = rng.integers(0, 3, 4)
         for start in starts(p)[::3]:
             law = start[None]
@@ -129,7 +129,7 @@ def test_the_bound_holds_for_some_chain_nearly_with_equality() -> None:
     graph = ising(0.2, 0.0, (1, 2))
     p = joint(graph)
     law = law_after(p, law_after(p, starts(p), 0), 1)
-    truth, bound = marginal_distance(law, p, (1,)), marginal_bound(tightest(graph), [0, 1], [1])
+    truth, bound = marginal_distance(law, p, (1,)), marginal_bound(tightest_influence(graph), [0, 1], [1])
     assert bound == pytest.approx(np.tanh(0.2) ** 1 * np.tanh(0.2))
     assert truth == pytest.approx(bound / 2)  # X starts at one state, Y is at either with 1/2
 
@@ -137,7 +137,7 @@ def test_the_bound_holds_for_some_chain_nearly_with_equality() -> None:
 def test_small_variations_keep_their_digits() -> None:
     """After 300 sweeps the variation is 1e-120: what is carried along by differences must not lose it."""
     graph = ising(0.2, 0.0, (6, 6))
-    influence, n_steps = tightest(graph), 36 * 300
+    influence, n_steps = tightest_influence(graph), 36 * 300
     curve = variation_curve(influence, systematic_scan(), None, n_steps)
     assert curve[-1] < 1e-60
     for t in (36 * 100, 36 * 200, n_steps):
@@ -145,21 +145,21 @@ def test_small_variations_keep_their_digits() -> None:
 
 
 def test_checkerboard_and_jacobi() -> None:
-    influence = tightest(ising(0.2, 0.0, (2, 3)))
-    assert Steps.of(checkerboard_scan(), influence).order.tolist() == [0, 2, 4, 1, 3, 5]
+    influence = tightest_influence(ising(0.2, 0.0, (2, 3)))
+    assert ScanSteps.of(checkerboard_scan(), influence).order.tolist() == [0, 2, 4, 1, 3, 5]
     with pytest.raises(ValueError, match="use checkerboard"):
-        Steps.of(jacobi_scan(), influence)
+        ScanSteps.of(jacobi_scan(), influence)
 
 
 def test_targets_are_variables_or_runs_of_them() -> None:
-    assert targets(9, [3, slice(5, 7)]) == {3: 1.0, 5: 1.0, 6: 1.0}
-    np.testing.assert_array_equal(importance_of(4, {2: 0.5, 0: 1.0}), [1.0, 0, 0.5, 0])
-    np.testing.assert_array_equal(importance_of(2), [1.0, 1.0])
+    assert unit_importance(9, [3, slice(5, 7)]) == {3: 1.0, 5: 1.0, 6: 1.0}
+    np.testing.assert_array_equal(dense_importance(4, {2: 0.5, 0: 1.0}), [1.0, 0, 0.5, 0])
+    np.testing.assert_array_equal(dense_importance(2), [1.0, 1.0])
     np.testing.assert_array_equal(coupling_bounds(Influence.of_matrix(np.zeros((2, 2))), [1]), [1.0, 0.0])
 
 
 def test_nonsense_is_told() -> None:
-    influence = tightest(ising(0.2, 0.0, (2, 3)))
+    influence = tightest_influence(ising(0.2, 0.0, (2, 3)))
     for wrong, words in (
         ([0, 6], "names variable 6: the graph's variables are 0 to 5"),
         (np.full(5, 0.2), r"distributions of shape \[6\]"),
@@ -175,6 +175,6 @@ def test_nonsense_is_told() -> None:
         with pytest.raises(ValueError, match=words):
             dobrushin_variation(influence, systematic_scan(), importance)
     with pytest.raises(ValueError, match="no variable -1"):
-        targets(6, [-1])
+        unit_importance(6, [-1])
     with pytest.raises(ValueError, match="empty scan"):
         dobrushin_variation(influence, np.empty(0, int), None, 3)

@@ -134,11 +134,11 @@ def influence(rng: Rng) -> Any:
         return room.Influence(*(arrays(rng, whole=True) for _ in range(2)), arrays(rng), "given")
     if rng.random() < 0.3:
         return room.Influence.of_matrix(abs(arrays(rng)))
-    return pick(rng, room.pairwise_bound, room.binary_bound, room.tightest, room.block_influence)(graph(rng))
+    return pick(rng, room.pairwise_bound, room.binary_bound, room.tightest_influence, room.block_influence)(graph(rng))
 
 
 def focused(rng: Rng) -> Any:
-    return import_module("herdner.studies.convergence").focus(graph(rng), variable=small(rng))
+    return import_module("herdner.studies.convergence").focus_variable(graph(rng), variable=small(rng))
 
 
 def counted(rng: Rng) -> Any:
@@ -166,7 +166,7 @@ def target(rng: Rng) -> Any:
     fwss = import_module("herdner.studies.fwss")
     if rng.random() < 0.5:
         return fwss.gaussian_mixture(arrays(rng), arrays(rng), arrays(rng))
-    return fwss.target(lambda x: -0.5 * np.sum(x**2, axis=-1), lambda x: pick(rng, -x, -x, arrays(rng)), 2)
+    return fwss.density_target(lambda x: -0.5 * np.sum(x**2, axis=-1), lambda x: pick(rng, -x, -x, arrays(rng)), 2)
 
 
 ARGUMENTS: Mapping[str, Callable[[Rng], Any]] = {

@@ -23,7 +23,7 @@ def images(rng: Rng) -> None:
     """A picture that is read has finite greys, and is denoised."""
     from PIL import Image
 
-    from herdner.studies.denoising.pictures import observation, read_picture
+    from herdner.studies.denoising.pictures import make_observation, read_picture
 
     mode = pick(rng, "L", "1", "P", "RGB", "RGBA", "LA", "F", "I", "I;16", "CMYK")
     shape = (int(rng.integers(1, 9)), int(rng.integers(1, 9)))
@@ -39,7 +39,7 @@ def images(rng: Rng) -> None:
         path.write_bytes(data)
         picture = read_picture(path)
         assert picture.values.ndim == 2, picture.values.shape
-        seen = observation(picture, pick(rng, None, True, False), int(pick(rng, 2, 3)), "picture")
+        seen = make_observation(picture, pick(rng, None, True, False), int(pick(rng, 2, 3)), "picture")
         assert np.isfinite(seen.y).all(), seen.y
         seen.first_noise()
 

@@ -12,8 +12,8 @@ from sound_blocks import chances_after, law_after_block, random_chains, violatio
 
 import herdner
 from herdner import DoGS, FactorGraph, Record, TableFactors, chain_graph, make_backend
-from herdner.dobrushin import block_influence, certified_order, optimise_blocks
-from herdner.dobrushin.variation import Targets, variables
+from herdner.dobrushin import block_influence, certify_block_order, optimise_blocks
+from herdner.dobrushin.variation import TargetVariables, selected_variables
 from herdner.graph.order import block_ranges
 from herdner.inference.gibbs import linear_annealing
 from herdner.inference.gibbs.blocks import Blocks
@@ -84,7 +84,7 @@ def test_the_certificate_is_of_the_very_order_that_is_run(monkeypatch) -> None:
             result = DoGS(n_sweeps=3, blocks=True, n_steps=n_steps, targets=targets).infer(graph, 1)
             ranges, order = seen[-1]
             assert len(order) == n_steps
-            chosen = range(9) if targets == "all" else Targets.from_text(targets).variables
+            chosen = range(9) if targets == "all" else TargetVariables.from_text(targets).variables
             chances = [chances_after(p, [tuple(ranges[block]) for block in order], v) for v in chosen]
             truth = [p.sum(axis=tuple(axis for axis in range(9) if axis != v)) for v in chosen]
             distance = sum(0.5 * abs(c - t).sum(axis=1).max() for c, t in zip(chances, truth, strict=True))
@@ -107,10 +107,12 @@ def test_forwards_and_backwards_the_truth_is_the_same() -> None:
 
 
 def test_hard_constraints_leave_something_to_say() -> None:
-    certificate = DoGS(n_sweeps=2, blocks=True, targets=variables(4), n_steps=40).infer(sentences(), 1).certificate
+    certificate = (
+        DoGS(n_sweeps=2, blocks=True, targets=selected_variables(4), n_steps=40).infer(sentences(), 1).certificate
+    )
     assert not certificate.vacuous
     assert certificate.bound < 0.05
-    single = DoGS(n_sweeps=2, targets=variables(4), n_steps=400).infer(sentences(), 1).certificate
+    single = DoGS(n_sweeps=2, targets=selected_variables(4), n_steps=400).infer(sentences(), 1).certificate
     assert single.vacuous
 
 
@@ -153,7 +155,7 @@ def test_the_optimised_scan_is_never_worse() -> None:
         new = optimise_blocks(influence, order, importance)
         before, after = (importance @ influence.coupling_bounds(which) for which in (order, new))
         assert after <= before
-        _, certificate = certified_order(influence, importance, 10)
+        _, certificate = certify_block_order(influence, importance, 10)
         assert certificate.bound <= certificate.systematic
 
 

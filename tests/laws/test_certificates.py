@@ -9,7 +9,15 @@ from reference_dobrushin import joint, law_after, marginal_distance
 
 import herdner
 from herdner import DoGS, Record, chain_graph, ising, make_backend
-from herdner.dobrushin import Certificate, Targets, dobrushin_variation, optimise_scan, tightest, uncertain, variables
+from herdner.dobrushin import (
+    Certificate,
+    TargetVariables,
+    dobrushin_variation,
+    optimise_scan,
+    selected_variables,
+    tightest_influence,
+    uncertain_variables,
+)
 from herdner.graph import FactorGraph, TableFactors, boltzmann
 from herdner.graph.scan import fixed_scan, systematic_scan
 from herdner.inference import Interrupted
@@ -37,9 +45,9 @@ def test_the_certificate_holds_for_the_exact_law(monkeypatch, n_steps: int, targ
     monkeypatch.setattr(
         herdner.inference.backends.dogs, "fixed_scan", lambda order: seen.append(order) or fixed_scan(order)
     )
-    result = DoGS(n_sweeps=3, n_steps=n_steps, targets=Targets.from_text(targets)).infer(graph, 1)
+    result = DoGS(n_sweeps=3, n_steps=n_steps, targets=TargetVariables.from_text(targets)).infer(graph, 1)
     certificate, p = result.certificate, joint(graph)
-    chosen = range(6) if targets == "all" else Targets.from_text(targets).variables
+    chosen = range(6) if targets == "all" else TargetVariables.from_text(targets).variables
     distance = marginal_distance(law_of(graph, seen[-1], p), p, tuple(chosen))
     assert isinstance(certificate, Certificate)
     assert distance <= certificate.bound <= certificate.systematic
@@ -51,7 +59,7 @@ def test_the_certificate_holds_for_the_exact_law(monkeypatch, n_steps: int, targ
 def test_measured_marginals_are_within_the_certificate() -> None:
     graph = ising(0.15, np.linspace(-1, 1, 9).reshape(3, 3))
     exact = Oracle.of_graph(graph).marginal(4)
-    result = DoGS(n_sweeps=40_000, n_steps=12, targets=variables(4)).infer(graph, 3)
+    result = DoGS(n_sweeps=40_000, n_steps=12, targets=selected_variables(4)).infer(graph, 3)
     assert result.certificate.bound < 0.07
     assert abs(result.marginals[4, 1] - exact[1]) <= result.certificate.bound + 5 * 0.5 / np.sqrt(40_000)
 
@@ -59,19 +67,23 @@ def test_measured_marginals_are_within_the_certificate() -> None:
 def test_dogs_is_gibbs_with_the_optimised_scan() -> None:
     graph = ising(0.2, 0.1, (4, 4))
     inputs = (systematic_scan(), [5])
-    found = min((optimise_scan(tightest(graph), scan, {5: 1.0}, 30) for scan in inputs), key=lambda scan: scan.bound)
+    found = min(
+        (optimise_scan(tightest_influence(graph), scan, {5: 1.0}, 30) for scan in inputs), key=lambda scan: scan.bound
+    )
     record = Record(trace=True, every=1)
-    one = DoGS(n_sweeps=50, n_steps=30, targets=variables(5), record=record).infer(graph, 7)
+    one = DoGS(n_sweeps=50, n_steps=30, targets=selected_variables(5), record=record).infer(graph, 7)
     other = herdner.Gibbs(50, scan=fixed_scan(found.order), record=record).infer(graph, 7)
     np.testing.assert_array_equal(one.samples, other.samples)
-    assert one.certificate.bound == dobrushin_variation(tightest(graph), found.order, {5: 1.0})
-    assert one.certificate.systematic == dobrushin_variation(tightest(graph), systematic_scan(), {5: 1.0}, 30)
+    assert one.certificate.bound == dobrushin_variation(tightest_influence(graph), found.order, {5: 1.0})
+    assert one.certificate.systematic == dobrushin_variation(tightest_influence(graph), systematic_scan(), {5: 1.0}, 30)
 
 
 def test_only_what_matters_is_updated() -> None:
     graph = ising(0.2, 0.1, (1, 30))
     start = np.zeros(30, np.int32)
-    result = DoGS(n_sweeps=50, n_steps=12, targets=variables(3), record=Record(every=1)).infer(graph, 7, start=start)
+    result = DoGS(n_sweeps=50, n_steps=12, targets=selected_variables(3), record=Record(every=1)).infer(
+        graph, 7, start=start
+    )
     changed = np.flatnonzero((result.samples != 0).any(axis=(0, 1)))
     assert 3 in changed
     assert changed.max() < 12
@@ -103,7 +115,7 @@ def tagging_graph() -> FactorGraph:
 
 
 def test_uncertain_tokens_are_the_targets() -> None:
-    backend = DoGS(n_sweeps=20, targets=uncertain(0.05), record=Record(every=1))
+    backend = DoGS(n_sweeps=20, targets=uncertain_variables(0.05), record=Record(every=1))
     result = backend.infer(tagging_graph(), 4, start=np.zeros(10, np.int32))
     assert result.n_updates == 20 * 4 * 2
     assert result.certificate.trivial == 2
@@ -115,7 +127,7 @@ def test_uncertain_tokens_are_the_targets() -> None:
 def test_nothing_uncertain_is_nothing_to_do() -> None:
     graph = chain_graph(np.eye(4) * 50, np.zeros((4, 4)))
     start = np.arange(4)
-    result = DoGS(targets=uncertain(), annealing=linear_annealing(0.1, 4)).infer(graph, 1, start=start)
+    result = DoGS(targets=uncertain_variables(), annealing=linear_annealing(0.1, 4)).infer(graph, 1, start=start)
     assert result.n_updates == 0
     np.testing.assert_array_equal(result.state, start)
     assert result.certificate.bound == 0
@@ -142,8 +154,8 @@ def test_an_interrupted_run_keeps_its_certificate(monkeypatch) -> None:
 
 def test_options_are_text_too() -> None:
     backend = make_backend("dogs", targets="uncertain(0.1)", n_steps="12", annealing="linear(0.1, 4)")
-    assert backend == DoGS(targets=uncertain(0.1), n_steps=12, annealing=linear_annealing(0.1, 4))
-    assert str(variables(3, 4)) == "variables(3, 4)"
+    assert backend == DoGS(targets=uncertain_variables(0.1), n_steps=12, annealing=linear_annealing(0.1, 4))
+    assert str(selected_variables(3, 4)) == "variables(3, 4)"
     for options, words in (
         ({"targets": "some"}, "targets must be all, variables"),
         ({"targets": "variables(-1)"}, "at least 0"),
@@ -154,6 +166,6 @@ def test_options_are_text_too() -> None:
         with pytest.raises(ValueError, match=words):
             make_backend("dogs", **options)
     with pytest.raises(ValueError, match="no variable 9"):
-        DoGS(targets=variables(9)).infer(weak_graph(), 1)
+        DoGS(targets=selected_variables(9)).infer(weak_graph(), 1)
     with pytest.raises(ValueError, match="no variables"):
         DoGS().infer(FactorGraph(np.empty(0, np.int32), []))

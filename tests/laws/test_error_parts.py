@@ -11,7 +11,7 @@ import pytest
 from herdner.graph import FactorGraph, boltzmann
 from herdner.inference.backends.gibbs import Gibbs, dhg, herded_gibbs, plain_gibbs, rdhg
 from herdner.inference.gibbs import bin_sharing, complete_sharing
-from herdner.studies.convergence import Errors, approx_bound, count, herding_bound
+from herdner.studies.convergence import ErrorParts, approx_bound, count_visits, herding_bound
 
 N = 8
 LENGTHS = [2**10, 2**14, 2**18, 2**20]
@@ -33,8 +33,8 @@ def all_joined() -> FactorGraph:
     return boltzmann(weights + weights.T, rng.uniform(-0.5, 0.5, N), (-1, 1))
 
 
-def errors(graph: FactorGraph, plan: Gibbs, lengths: list[int] = LENGTHS, **more) -> list[Errors]:
-    return count(graph, plan, lengths, seed=1, **more).errors
+def errors(graph: FactorGraph, plan: Gibbs, lengths: list[int] = LENGTHS, **more) -> list[ErrorParts]:
+    return count_visits(graph, plan, lengths, seed=1, **more).errors
 
 
 def slope(values: list[float], lengths: list[int] = LENGTHS) -> float:

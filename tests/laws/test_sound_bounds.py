@@ -8,7 +8,7 @@ from reference_dobrushin import joint, law_after, marginal_distance
 from sound_bounds import violations
 
 from herdner import FactorGraph, TableFactors
-from herdner.dobrushin import Influence, Steps, exact_influence, marginal_bound, tightest
+from herdner.dobrushin import Influence, ScanSteps, exact_influence, marginal_bound, tightest_influence
 from herdner.graph.order import sweep_order
 from herdner.graph.scan import checkerboard_scan, jacobi_scan, random_scan, systematic_scan
 
@@ -40,20 +40,25 @@ def test_variables_that_share_a_factor_have_two_colours_whatever_its_table_says(
     graph = ignoring()
     order = sweep_order(checkerboard_scan(), graph)
     assert order.tolist() == [0, 3, 1, 2]
-    for influence in (tightest(graph), tightest(graph).scaled(1.0), tightest(graph, 8), exact_influence(graph)):
-        assert Steps.of(checkerboard_scan(), influence).order.tolist() == order.tolist()
+    for influence in (
+        tightest_influence(graph),
+        tightest_influence(graph).scaled(1.0),
+        tightest_influence(graph, 8),
+        exact_influence(graph),
+    ):
+        assert ScanSteps.of(checkerboard_scan(), influence).order.tolist() == order.tolist()
     p = joint(graph)
     law = np.eye(16)[15].reshape(1, 2, 2, 2, 2)  # all ones
     for i in order:
         law = law_after(p, law, int(i))
     off = marginal_distance(law, p, (3,))
     assert off == pytest.approx(0.1457, abs=1e-4)
-    assert off <= marginal_bound(tightest(graph), checkerboard_scan(), [3], 4)
+    assert off <= marginal_bound(tightest_influence(graph), checkerboard_scan(), [3], 4)
 
 
 def test_an_order_that_is_not_known_has_no_bound() -> None:
     with pytest.raises(ValueError, match="give the order itself"):
-        marginal_bound(Influence.of_matrix(tightest(ignoring()).to_scipy()), checkerboard_scan(), [3], 4)
+        marginal_bound(Influence.of_matrix(tightest_influence(ignoring()).to_scipy()), checkerboard_scan(), [3], 4)
     for scan in (random_scan(), jacobi_scan()):
         with pytest.raises(ValueError, match="no order that is known beforehand"):
             sweep_order(scan, ignoring())

@@ -9,7 +9,7 @@ from sound_errors import violations
 from herdner import boltzmann
 from herdner.inference.backends.gibbs import dhg, rdhg
 from herdner.inference.gibbs import bin_sharing
-from herdner.studies.convergence import Lambdas, count, expectation_error, herding_bound
+from herdner.studies.convergence import Lambdas, count_visits, expectation_error, herding_bound
 
 
 @pytest.mark.parametrize(("cases", "labels"), [(400, False), (150, True)])
@@ -25,7 +25,7 @@ def test_no_bound_of_an_error_is_below_it_in_many_cases() -> None:
 def test_random_bins_weigh_by_the_states_that_came() -> None:
     """Weighed by pi(z), as HGW19 Sec. 6.5 prints D^bin, the bound would be .144 here."""
     graph = boltzmann([[0, 1.5], [1.5, 0]], [1, 1], (-1, 1))
-    found = count(graph, rdhg(n_bins=2), [16], seed=21)
+    found = count_visits(graph, rdhg(n_bins=2), [16], seed=21)
     f = [[0, 1], [0, 1]]
     error = abs(expectation_error(f, found.visits[0], found.focus))
     assert error == pytest.approx(0.163, abs=5e-4)
@@ -35,10 +35,12 @@ def test_random_bins_weigh_by_the_states_that_came() -> None:
 def test_a_threshold_weight_that_sees_several_probabilities_strays_further() -> None:
     """By up to 1 + 1 / B, and not less in general: by more than 1, as of one probability, here."""
     graph = boltzmann([[0, 2], [2, 0]], [0, -1], (-1, 1))
-    found = count(graph, dhg(n_bins=1, form="threshold"), [43], seed=26).errors[0].herding
+    found = count_visits(graph, dhg(n_bins=1, form="threshold"), [43], seed=26).errors[0].herding
     assert float(herding_bound(43, 1, width=0)) < found == pytest.approx(0.0844, abs=5e-5)
     assert found <= float(herding_bound(43, 1))
-    circular = [count(graph, dhg(n_bins=1, form="circular"), [43], seed=seed).errors[0].herding for seed in range(300)]
+    circular = [
+        count_visits(graph, dhg(n_bins=1, form="circular"), [43], seed=seed).errors[0].herding for seed in range(300)
+    ]
     assert max(circular) <= float(herding_bound(43, 1, width=0))
 
 
@@ -59,5 +61,7 @@ def test_wide_bins_keep_their_bound() -> None:
     for seed in range(800):
         n, n_sweeps = int(rng.choice([1, 1, 2, 4])), int(rng.integers(1, 200))
         graph = boltzmann([[0, 2], [2, 0]], rng.normal(0, 1.5, 2), (-1, 1))
-        errors = count(graph, dhg(n_bins=n, form="threshold"), [n_sweeps], seed=seed, sharing=bin_sharing(n)).errors[0]
+        errors = count_visits(
+            graph, dhg(n_bins=n, form="threshold"), [n_sweeps], seed=seed, sharing=bin_sharing(n)
+        ).errors[0]
         assert errors.herding <= float(herding_bound(n_sweeps, n)) + 1e-9

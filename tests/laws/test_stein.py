@@ -208,9 +208,9 @@ def test_blocks_see_the_other_variables_where_they_began():
 @pytest.mark.parametrize("blocks", [2, [[4, 0], [1], [3, 2]]])
 def test_blocks_joined_after_each_move_are_fwss(blocks):
     options = {"n_steps": 12, "batch_size": 20, "seed": 6, "bandwidth": 1.0}
-    parts = block_fwss(LOGISTIC, 5, blocks=blocks, moves_apart=1, workers=2, **options)
+    parts = block_fwss(LOGISTIC, 5, blocks=blocks, moves_per_join=1, workers=2, **options)
     np.testing.assert_allclose(parts.x, fwss(LOGISTIC, 5, **options).x, rtol=1e-8, atol=1e-8)
-    apart = block_fwss(LOGISTIC, 5, blocks=blocks, moves_apart=12, **options)
+    apart = block_fwss(LOGISTIC, 5, blocks=blocks, moves_per_join=12, **options)
     assert np.abs(apart.x - parts.x).max() > 1e-4
 
 

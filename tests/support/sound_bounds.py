@@ -23,7 +23,7 @@ from reference_dobrushin import joint, law_after, marginal_distance
 from herdner import FactorGraph, Gibbs, Record, TableFactors
 from herdner.dobrushin import (
     Influence,
-    Steps,
+    ScanSteps,
     binary_bound,
     binary_pairwise_bound,
     coupling_bounds,
@@ -32,8 +32,8 @@ from herdner.dobrushin import (
     marginal_bound,
     pairwise_bound,
     rate_bound,
-    targets,
-    tightest,
+    tightest_influence,
+    unit_importance,
     variation_curve,
     weighted_bound,
 )
@@ -86,8 +86,8 @@ def bounds_of(graph: FactorGraph) -> Iterator[Influence]:
     """Every bound of influence that fits."""
     yield pairwise_bound(graph)
     yield exact_influence(graph)
-    yield tightest(graph)
-    yield tightest(graph, exact_states=4)
+    yield tightest_influence(graph)
+    yield tightest_influence(graph, exact_states=4)
     if (graph.domains.sizes == 2).all():
         yield binary_bound(graph)
         yield binary_bound(graph, as_printed=False)
@@ -108,7 +108,7 @@ def scans_of(rng: np.random.Generator, n: int) -> list[Scan | np.ndarray]:
     ]
 
 
-def laws(case: Case, steps: Steps) -> Iterator[np.ndarray]:
+def laws(case: Case, steps: ScanSteps) -> Iterator[np.ndarray]:
     """After each step the exact law from every first state, [states, K1, ..]."""
     law = case.starts
     for t in range(len(steps)):
@@ -129,7 +129,7 @@ def violations(seed: int, counted: Counter | None = None) -> list[str]:
     influences = list(bounds_of(case.graph))
     for scan in scans_of(rng, n):
         n_steps = int(rng.integers(n, 2 * n + 1))
-        steps = Steps.of(scan, influences[0], n_steps)
+        steps = ScanSteps.of(scan, influences[0], n_steps)
         found += same_order(case, scan, steps)
         truth = list(laws(case, steps))
         for influence in influences:
@@ -139,7 +139,7 @@ def violations(seed: int, counted: Counter | None = None) -> list[str]:
     return found
 
 
-def same_order(case: Case, scan: Scan | np.ndarray, steps: Steps) -> list[str]:
+def same_order(case: Case, scan: Scan | np.ndarray, steps: ScanSteps) -> list[str]:
     """Whether the sampler visits by its scan what it visits by the order that the bound speaks of."""
     if not isinstance(scan, Scan) or steps.order is None:
         return []
@@ -162,7 +162,7 @@ def below(case: Case, truth, influence: Influence, scan, n_steps: int, chosen, r
     distance = marginal_distance(law, case.p, chosen)
     if distance > marginal_bound(influence, scan, chosen, n_steps) + SLACK:
         yield f"variables {chosen}"
-    curve = variation_curve(influence, scan, targets(n, chosen), n_steps)
+    curve = variation_curve(influence, scan, unit_importance(n, chosen), n_steps)
     for t, step in enumerate(truth):
         if marginal_distance(step, case.p, chosen) > curve[t + 1] + SLACK:
             yield f"variables {chosen} after step {t}"

@@ -22,7 +22,7 @@ from herdner.inference.gibbs import bin_sharing, blanket_sharing, complete_shari
 from herdner.studies.convergence import (
     Lambdas,
     approx_bound,
-    count,
+    count_visits,
     expectation_error,
     herding_bound,
     rao_blackwell_bound,
@@ -75,7 +75,7 @@ def violations(seed: int, counted: Counter | None = None, labels: bool = False) 
     graph = labelled_graph(rng) if labels else random_graph(rng)
     kind, plan, n_weights, width = random_plan(rng)
     n_sweeps = int(2 ** rng.uniform(0, 8))
-    found = count(graph, plan, [n_sweeps], seed=seed, sharing=blanket_sharing() if kind == "gibbs" else None)
+    found = count_visits(graph, plan, [n_sweeps], seed=seed, sharing=blanket_sharing() if kind == "gibbs" else None)
     errors, seen, visits = found.errors[0], found.focus, found.visits[0]
     if counted is not None:
         counted[kind] += 1

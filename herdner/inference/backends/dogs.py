@@ -16,15 +16,15 @@ from herdner.base.seeds import Seed, generator
 from herdner.dobrushin import (
     Importance,
     block_influence,
-    certified_order,
+    certify_block_order,
+    dense_importance,
     dobrushin_variation,
-    importance_of,
     optimise_scan,
-    tightest,
+    tightest_influence,
 )
-from herdner.dobrushin.blocks import SHRUNK
+from herdner.dobrushin.blocks import WORKING_TOTAL
 from herdner.dobrushin.certificate import Certificate
-from herdner.dobrushin.variation import Targets
+from herdner.dobrushin.variation import TargetVariables
 from herdner.graph.graph import FactorGraph
 from herdner.graph.linked_chains import is_near
 from herdner.graph.order import block_steps
@@ -52,7 +52,7 @@ class DoGS:
     Attributes:
         n_sweeps: Runs of the scan; the state after each counts, and the guarantee is that of each.
         n_steps: Updates of one run; None: ``steps_per_target`` for each variable of importance.
-        targets: The variables of importance (`herdner.dobrushin.Targets`); no other is updated unless it
+        targets: The variables of importance (`herdner.dobrushin.TargetVariables`); no other is updated unless it
             influences one of them, and the records of others mean nothing.
         iterations: Runs of Algorithm 2; with ``blocks`` one.
         blocks: A step draws a whole run of variables anew, in documents a sentence, as `BlockedGibbs` does: the
@@ -64,7 +64,7 @@ class DoGS:
 
     n_sweeps: int = 100
     n_steps: int | None = None
-    targets: Targets = field(default_factory=Targets)
+    targets: TargetVariables = field(default_factory=TargetVariables)
     steps_per_target: int = 4
     iterations: int = 1
     blocks: bool = False
@@ -84,10 +84,10 @@ class DoGS:
         if self.n_steps is not None:
             whole(self.n_steps, "n_steps")
         if isinstance(self.targets, str):
-            object.__setattr__(self, "targets", Targets.from_text(self.targets))
-        if not isinstance(self.targets, Targets):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
+            object.__setattr__(self, "targets", TargetVariables.from_text(self.targets))
+        if not isinstance(self.targets, TargetVariables):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
             raise ValueError(
-                f"targets must be {Targets.WORDS}, not {self.targets!r}; give an array to infer(importance=)"
+                f"targets must be {TargetVariables.WORDS}, not {self.targets!r}; give an array to infer(importance=)"
             )
         if self.annealing is not None:
             object.__setattr__(self, "annealing", as_annealing(self.annealing))
@@ -118,7 +118,7 @@ class DoGS:
         """
         began = perf_counter()
         compiled = to_sample(graph)
-        d = importance_of(len(compiled.sizes), self._importance(compiled) if importance is None else importance)
+        d = dense_importance(len(compiled.sizes), self._importance(compiled) if importance is None else importance)
         order, certificate, blocks = self._by_blocks(compiled, d) if self.blocks else self._by_variables(compiled, d)
         plan = self._plan(order) if len(order) else replace(self._plan([0]), n_sweeps=0, burn_in=0, annealing=None)
         plan = plan if record is None else replace(plan, record=record)
@@ -138,7 +138,7 @@ class DoGS:
             n_steps = self.steps_per_target * int(np.count_nonzero(held))
         importance = np.zeros(len(influence.places))
         importance[len(importance) - len(chosen) :] = d[chosen]
-        order, certificate = certified_order(influence, importance, n_steps, self._broken(d))
+        order, certificate = certify_block_order(influence, importance, n_steps, self._broken(d))
         variables, _ = block_steps(influence.ranges, order)
         return variables, certificate, Blocks.of(compiled, influence.ranges, order) if n_steps else None
 
@@ -150,11 +150,11 @@ class DoGS:
         return broken
 
     def _by_variables(self, compiled: TableGraph, d: Floats) -> tuple[Int32s, Certificate, None]:
-        influence = tightest(compiled, self.exact_states)
+        influence = tightest_influence(compiled, self.exact_states)
         n_steps = self.steps_per_target * int(np.count_nonzero(d)) if self.n_steps is None else self.n_steps
         n_steps = n_steps if d.any() else 0
         total = influence.total
-        working = influence if total.smallest < 1 else influence.scaled(SHRUNK / total.infinity)
+        working = influence if total.smallest < 1 else influence.scaled(WORKING_TOTAL / total.infinity)
         # Coordinate descent finds the best scan near its input: near a systematic one, and near one of the targets.
         targets = np.flatnonzero(d)
         inputs = [systematic_scan(), *([fixed_scan(targets)] if 0 < len(targets) < len(d) else [])]

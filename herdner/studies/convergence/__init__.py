@@ -48,10 +48,10 @@ pixels: one weight 5.5%, sums 6.0%, blanket 6.9%, quasi-random 8.7%, Gibbs 9.3%.
 from __future__ import annotations
 
 from herdner.studies.convergence.choice import ErrorBoundChoice, choose_error_bound
-from herdner.studies.convergence.correlation import Correlation
-from herdner.studies.convergence.counts import Counts, count, focus
+from herdner.studies.convergence.correlation import CorrelationEstimate
+from herdner.studies.convergence.counts import VisitCounts, count_visits, focus_variable
 from herdner.studies.convergence.errors import (
-    Errors,
+    ErrorParts,
     Lambdas,
     approx_bound,
     best_bins,
@@ -61,11 +61,12 @@ from herdner.studies.convergence.errors import (
     rao_blackwell_bound,
     rao_blackwell_error,
 )
-from herdner.studies.convergence.exact import Focus, dobrushin_coefficient, gibbs_kernel, joint
+from herdner.studies.convergence.exact import Focus, dobrushin_coefficient, gibbs_kernel, joint_distribution
 from herdner.studies.convergence.theorem import Convergence
 
 __all__ = [
-    "Convergence", "Correlation", "Counts", "ErrorBoundChoice", "Errors", "Focus", "Lambdas", "approx_bound",
-    "best_bins", "choose_bins", "choose_error_bound", "count", "dobrushin_coefficient", "expectation_error", "focus",
-    "gibbs_kernel", "herding_bound", "joint", "rao_blackwell_bound", "rao_blackwell_error",
+    "Convergence", "CorrelationEstimate", "ErrorBoundChoice", "ErrorParts", "Focus", "Lambdas", "VisitCounts",
+    "approx_bound", "best_bins", "choose_bins", "choose_error_bound", "count_visits", "dobrushin_coefficient",
+    "expectation_error", "focus_variable", "gibbs_kernel", "herding_bound", "joint_distribution",
+    "rao_blackwell_bound", "rao_blackwell_error",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ _SAME = 1e-9  # probabilities that differ by less are one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Correlation:
+class CorrelationEstimate:
     """HGW19 Table 1, a row for each weight y: D^cor_y = 2 t^2 D^depend_y is what y adds to D^cor, times pi(y).
 
     The paper takes the other variables as drawn by Gibbs sampling and the herded one as remembering one label only, by
@@ -47,7 +47,7 @@ class Correlation:
         return float(self.contributions.sum())
 
     @classmethod
-    def of_returns(cls, returns: ArrayLike, focus: Focus) -> Correlation:
+    def of_returns(cls, returns: ArrayLike, focus: Focus) -> CorrelationEstimate:
         """From ``returns`` [2, Z]: counts, or probabilities, of the next z of the same weight by the last label of X.
 
         Counts of a long Gibbs run are what HGW19 takes, 2^32 samples; noise makes ``depend`` too large.
@@ -64,7 +64,7 @@ class Correlation:
         return cls(chances, of_y.min(axis=0) / np.where(chances > 0, chances, 1.0), depend)
 
     @classmethod
-    def exact(cls, whole: Floats, focus: Focus, order: Sequence[int] | None = None) -> Correlation:
+    def exact(cls, whole: Floats, focus: Focus, order: Sequence[int] | None = None) -> CorrelationEstimate:
         """The same without sampling: the first returns of the Gibbs chain itself, by linear algebra.
 
         ``whole`` [2, .., 2] is the joint; sweeps are as `count` makes them. At most 2^11 states; time O(Y S^3).

@@ -22,9 +22,9 @@ from herdner.inference.gibbs.setup import Setup
 from herdner.inference.gibbs.sharing import Sharing, blanket_sharing
 from herdner.inference.gibbs.start import given_start
 from herdner.inference.record import Record
-from herdner.studies.convergence.correlation import Correlation
-from herdner.studies.convergence.errors import Errors
-from herdner.studies.convergence.exact import Focus, by_others, joint
+from herdner.studies.convergence.correlation import CorrelationEstimate
+from herdner.studies.convergence.errors import ErrorParts
+from herdner.studies.convergence.exact import Focus, by_others, joint_distribution
 from herdner.studies.convergence.recorded import count_recorded, focus_of_labels
 
 _PIECE = 2**19  # sweeps between looks for Ctrl-C
@@ -32,7 +32,7 @@ _NOTHING = Record(best=False, marginals=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counts:
+class VisitCounts:
     """What was visited in one run.
 
     Attributes:
@@ -48,22 +48,22 @@ class Counts:
     returns: NDArray[np.uint64]
 
     @property
-    def errors(self) -> list[Errors]:
+    def errors(self) -> list[ErrorParts]:
         """The parts of the error after each length."""
-        return [Errors.of(visits, self.focus) for visits in self.visits]
+        return [ErrorParts.of(visits, self.focus) for visits in self.visits]
 
     @property
-    def correlation(self) -> Correlation:
+    def correlation(self) -> CorrelationEstimate:
         """HGW19's estimate of what D^cor comes to, from the returns of these samples: those of a long Gibbs run.
 
         Raises:
             ValueError: The sharing is bins, whose weights see several probabilities, or there are more than two labels.
         """
-        return Correlation.of_returns(self.returns, self.focus)
+        return CorrelationEstimate.of_returns(self.returns, self.focus)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tables:
+class CountingTables:
     """What the compiled loop of counting looks up by the state of all n variables, and what it counts; the engine reads
     and writes these by name (engine/fields.h).
 
@@ -92,7 +92,7 @@ class Tables:
     last: NDArray[np.int8]
 
     @classmethod
-    def of(cls, n: int, plan: Plan, focus: int, groups: Int32s) -> Tables:
+    def of(cls, n: int, plan: Plan, focus: int, groups: Int32s) -> CountingTables:
         bins = plan.sharing.n_bins if plan.sharing is not None else 1
         return cls(
             odds=np.empty((n, 2**n)),
@@ -108,7 +108,7 @@ class Tables:
         )
 
 
-def count(
+def count_visits(
     graph: Graph,
     plan: Gibbs,
     lengths: Sequence[int],
@@ -117,7 +117,7 @@ def count(
     *,
     sharing: Sharing | None = None,
     start: ArrayLike | None = None,
-) -> Counts:
+) -> VisitCounts:
     """Runs ``plan`` once for as many sweeps as the longest of the rising ``lengths`` says, and counts all it visits.
 
     Each sweep goes through all variables in their order, beginning after ``variable``, so that the state is taken right
@@ -146,12 +146,12 @@ def count(
     if (compiled.sizes != 2).any():
         labelled = focus_of_labels(compiled, plan, sharing or own or blanket_sharing(), focus_of)
         found = count_recorded(compiled, _bare(plan, ends[-1], focus_of, n), ends, labelled, seed, start)
-        return Counts(labelled, tuple(ends), *found)
+        return VisitCounts(labelled, tuple(ends), *found)
     focus, groups = _focus(compiled, plan, own if sharing is None else sharing, focus_of)
     plan = _bare(plan, ends[-1], focus_of, n)
     first = None if start is None else given_start(compiled, start)
     (run,) = begun(Setup.of(plan, compiled), generator(seed), first)
-    tables = Tables.of(n, plan, focus_of, groups)
+    tables = CountingTables.of(n, plan, focus_of, groups)
     run.engine.tabulate(tables)
     taken: list[list[NDArray[np.uint64]]] = []
     done, n_layers = 0, 2 if drawn else 1
@@ -160,10 +160,10 @@ def count(
             done = _advance(run, done, min(end, done + _PIECE))
         taken.append([by_others(layer.reshape((2,) * n), focus_of).copy() for layer in tables.visits[:n_layers]])
     met = np.stack([by_others(row.reshape((2,) * n), focus_of).sum(axis=1) for row in tables.returns])
-    return Counts(focus, tuple(ends), np.array(taken), met)
+    return VisitCounts(focus, tuple(ends), np.array(taken), met)
 
 
-def focus(graph: Graph, sharing: Sharing | None = None, variable: int = -1) -> Focus:
+def focus_variable(graph: Graph, sharing: Sharing | None = None, variable: int = -1) -> Focus:
     """One variable of a small graph, its other states and the weights of a sharing, by default the blanket's."""
     compiled = compile_tables(graph)
     _, of = _checked(compiled, Gibbs(), [1], variable)
@@ -199,10 +199,10 @@ def _focus(compiled: TableGraph, plan: Gibbs, sharing: Sharing | None, variable:
     dummies = plan.dummy_edges if sharing.kind == "blanket" else None
     herded = Gibbs(sharing=sharing, dummy_edges=dummies, record=_NOTHING)
     (run,) = begun(Setup.of(herded, compiled), np.random.default_rng(0), None)
-    tables = Tables.of(n, herded, variable, np.zeros(1, np.int32))
+    tables = CountingTables.of(n, herded, variable, np.zeros(1, np.int32))
     run.engine.tabulate(tables)
     by_z = by_others(tables.keys[variable].reshape((2,) * n), variable)[:, 0]
-    found = Focus.of(joint(compiled), variable, by_z, sharing)
+    found = Focus.of(joint_distribution(compiled), variable, by_z, sharing)
     groups = np.empty((2,) * n, np.int32)
     np.moveaxis(groups, variable, -1)[...] = found.keys[0].reshape((2,) * (n - 1))[..., None]
     return found, groups.ravel()

@@ -12,7 +12,7 @@ from herdner.studies.convergence.exact import Focus, conditional
 
 
 @dataclass(frozen=True, slots=True)
-class Errors:
+class ErrorParts:
     """The parts of the error of T samples, taken right after the update of X (HGW19 Sec. 4.3, 6.5).
 
     ``bin`` weighs each z by P(z), how often it came, as eq. 5 and the authors' program do; with pi(z) in its place, as
@@ -37,7 +37,7 @@ class Errors:
     all: float
 
     @classmethod
-    def of(cls, visits: ArrayLike, focus: Focus) -> Errors:
+    def of(cls, visits: ArrayLike, focus: Focus) -> ErrorParts:
         """``visits`` [L, Z, K]: how often x, z came with the first (second) weight of z; L = 1 may be left out."""
         counts = _counts(visits, focus)
         total = counts.sum()
@@ -92,7 +92,7 @@ class Lambdas:
         over_x = (conditional(focus.target) * values).sum(axis=1)
         return cls(left, left + own, left + own, left + own, float(np.ptp(over_x)) / 2)
 
-    def bound(self, errors: Errors) -> float:
+    def bound(self, errors: ErrorParts) -> float:
         """``|mean of f over the samples - E f|`` is at most this (HGW19 eq. 8)."""
         parts = ("cor", "herding", "approx", "bin", "z")
         return sum(getattr(self, part) * getattr(errors, part) for part in parts)

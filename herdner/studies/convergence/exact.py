@@ -18,7 +18,7 @@ MOST_STATES = 2**16
 MOST_KERNEL = 2**11  # states of a kernel, a matrix of doubles
 
 
-def joint(graph: Graph) -> Floats:
+def joint_distribution(graph: Graph) -> Floats:
     """[K1, .., KV]: the probability of every state, by enumeration. ValueError where there are more than 2^16."""
     compiled = compile_tables(graph)
     sizes = compiled.sizes
@@ -51,7 +51,7 @@ def gibbs_kernel(graph: Graph, order: Sequence[int] | None = None) -> Floats:
     Raises:
         ValueError: The graph has more than 2^11 states.
     """
-    whole = joint(graph)
+    whole = joint_distribution(graph)
     check_kernel(whole)
     return sweep_kernel(whole, range(whole.ndim) if order is None else order)
 

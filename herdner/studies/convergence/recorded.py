@@ -17,7 +17,7 @@ from herdner.graph.tables import TableGraph
 from herdner.inference.backends.gibbs import Gibbs
 from herdner.inference.gibbs.sharing import Sharing
 from herdner.inference.record import Record
-from herdner.studies.convergence.exact import Focus, by_others, conditional, full_conditional, joint
+from herdner.studies.convergence.exact import Focus, by_others, conditional, full_conditional, joint_distribution
 
 _EVERY = Record(best=False, marginals=False, every=1)
 _BLOCK = 1024  # numbers of a call of `loops.uniforms`
@@ -59,7 +59,7 @@ def count_recorded(
 
 def focus_of_labels(compiled: TableGraph, plan: Gibbs, sharing: Sharing, variable: int) -> Focus:
     """The focus where the compiled loop does not count."""
-    whole = joint(compiled)
+    whole = joint_distribution(compiled)
     if sharing.kind == "random-bins":
         return _focus_of_random_bins(whole, variable, sharing.n_bins)
     others = [j for j in range(whole.ndim) if j != variable]

@@ -13,7 +13,7 @@ from herdner.studies.convergence.exact import (
     check_kernel,
     dobrushin_coefficient,
     full_conditional,
-    joint,
+    joint_distribution,
     sweep_kernel,
 )
 
@@ -45,7 +45,7 @@ class Convergence:
             ValueError: There are other than two labels, whose counts stray further, or more than 2^11 states, or
                 impossible states cut the others into parts between which Gibbs sampling does not move.
         """
-        whole = joint(graph)
+        whole = joint_distribution(graph)
         if {*whole.shape} != {2}:
             found = " and ".join(map(str, sorted({*whole.shape}))) or "none"
             raise ValueError(f"HG16 Theorem 3 is about variables of two labels; those of the graph have {found}")

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from herdner.studies.denoising.estimation import estimate_parameters, pseudo_likelihood_coupling
-from herdner.studies.denoising.model import Denoised, default_backend, denoise, posterior
-from herdner.studies.denoising.noise import Flip, Gaussian, Noise, first_flip, first_gaussian
+from herdner.studies.denoising.model import DenoisedPicture, default_backend, denoise, posterior_graph
+from herdner.studies.denoising.noise import (
+    FlipNoise,
+    GaussianNoise,
+    Noise,
+    estimate_flip_noise,
+    estimate_gaussian_noise,
+)
 
 __all__ = [
-    "Denoised", "Flip", "Gaussian", "Noise", "default_backend", "denoise", "estimate_parameters", "first_flip",
-    "first_gaussian", "posterior", "pseudo_likelihood_coupling",
+    "DenoisedPicture", "FlipNoise", "GaussianNoise", "Noise", "default_backend", "denoise", "estimate_flip_noise",
+    "estimate_gaussian_noise", "estimate_parameters", "posterior_graph", "pseudo_likelihood_coupling",
 ]  # fmt: skip

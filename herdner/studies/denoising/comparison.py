@@ -13,9 +13,9 @@ from herdner.base.arrays import Int32s
 from herdner.inference.backend import Backend
 from herdner.inference.record import Record
 from herdner.inference.registry import make_backend
-from herdner.studies.denoising.model import Denoised, denoise
+from herdner.studies.denoising.model import DenoisedPicture, denoise
 from herdner.studies.denoising.noise import Noise
-from herdner.studies.denoising.pictures import Observation, Picture, image_of
+from herdner.studies.denoising.pictures import Observation, Picture, to_image
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -33,7 +33,7 @@ class Tile:
     marked: NDArray[np.bool_]
 
 
-def methods(n_sweeps: int) -> dict[str, tuple[Backend, str]]:
+def comparison_methods(n_sweeps: int) -> dict[str, tuple[Backend, str]]:
     """The denoisers that are compared, each with its estimate: those of HG16 Table 2 and HGW19 Fig. 11, and ICM."""
     record = Record(best=False)
     herded = {"HG": "blanket", "HG-shared": "neighbour-sum", "HG-1bin": "bins(1)"}
@@ -49,7 +49,7 @@ def methods(n_sweeps: int) -> dict[str, tuple[Backend, str]]:
     }
 
 
-def compared(
+def compare_methods(
     seen: Observation, noise: Noise, coupling: float, n_sweeps: int, truth: Int32s | None, seed: int
 ) -> list[Tile]:
     """Every method on one observation. Marked are errors against ``truth`` or, without it, the pixels it changed."""
@@ -63,9 +63,9 @@ def compared(
             first != against,
         )
     ]
-    for title, (backend, estimate) in methods(n_sweeps).items():
+    for title, (backend, estimate) in comparison_methods(n_sweeps).items():
         try:
-            found: Denoised = denoise(seen.y, noise, coupling, backend, estimate, seed)  # type: ignore[arg-type]
+            found: DenoisedPicture = denoise(seen.y, noise, coupling, backend, estimate, seed)  # type: ignore[arg-type]
         except ValueError as error:  # weights of many labels that do not fit the memory
             logging.getLogger(__name__).warning("%s is left out of the comparison: %s", title, error)
             continue
@@ -74,7 +74,7 @@ def compared(
     return tiles
 
 
-def comparison_image(seen: Observation, noise: Noise, tiles: list[Tile]) -> Image.Image:
+def comparison_sheet(seen: Observation, noise: Noise, tiles: list[Tile]) -> Image.Image:
     """The noisy picture, then each method above the map of its marked pixels; large pictures are made smaller."""
     from PIL import Image, ImageDraw
 
@@ -85,8 +85,8 @@ def comparison_image(seen: Observation, noise: Noise, tiles: list[Tile]) -> Imag
     width, height = _SIDE + _MARGIN, size[1] + _TEXT
     sheet = Image.new("RGB", (_MARGIN + width * (len(tiles) + 1), _MARGIN + height + size[1]), "white")
     draw = ImageDraw.Draw(sheet)
-    shown = [("noisy", image_of(noisy), None)]
-    shown += [(tile.title, image_of(seen.picture(tile.labels, noise)), tile.marked) for tile in tiles]
+    shown = [("noisy", to_image(noisy), None)]
+    shown += [(tile.title, to_image(seen.picture(tile.labels, noise)), tile.marked) for tile in tiles]
     for k, (title, image, marked) in enumerate(shown):
         at = _MARGIN + k * width
         draw.multiline_text((at, 2), title, fill="black", spacing=1)

@@ -10,17 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from herdner.base.seeds import Seed, generator
 from herdner.inference.backends.gibbs import circular_dhg
 from herdner.inference.record import Record
-from herdner.studies.denoising.model import checked, posterior
+from herdner.studies.denoising.model import check_observation, posterior_graph
 from herdner.studies.denoising.noise import Noise
 
-MOST_COUPLING = 1.0
+MAX_COUPLING = 1.0
 _PIXELS = 2**17  # that pseudo-likelihood looks at
 _SIDE = 512  # of the part of a picture that parameters are estimated on
 _FIRST, _ROUNDS, _SWEEPS, _BURN_IN = 0.8, 10, 20, 10
 
 
-def pseudo_likelihood_coupling(labels: ArrayLike, n_labels: int, most: float = MOST_COUPLING) -> float:
-    """The coupling of `posterior` that makes each label most probable given its neighbours (Besag 1975).
+def pseudo_likelihood_coupling(labels: ArrayLike, n_labels: int, most: float = MAX_COUPLING) -> float:
+    """The coupling of `posterior_graph` that makes each label most probable given its neighbours (Besag 1975).
 
     ``labels`` int[rows, columns], without noise; in [-most, most]. Newton's method on at most 2^17 pixels.
     """
@@ -63,17 +63,17 @@ def estimate_parameters(
     marginals, from which the noise is fitted anew, and a sample, from whose pseudo-likelihood the coupling is. It is
     held below 1, as smooth pictures would let it grow without bound and samplers then hardly move.
     """
-    y, rng = _middle(checked(observed, noise)), generator(seed)
+    y, rng = _middle(check_observation(observed, noise)), generator(seed)
     state = noise.most_likely(y)
     known, current = coupling is not None, _FIRST if coupling is None else coupling
     sampler = circular_dhg(_SWEEPS, _BURN_IN, n_bins=1, record=Record(best=False))
     tail: list[tuple[Noise, float]] = []
     for _ in range(_ROUNDS):
-        result = sampler.infer(posterior(y, noise, current), rng, start=state.ravel())
+        result = sampler.infer(posterior_graph(y, noise, current), rng, start=state.ravel())
         assert result.marginals is not None
         state = result.state.reshape(y.shape)
         if refit_noise:
-            noise = noise.refitted(y.ravel(), result.marginals, refit_levels)
+            noise = noise.refit(y.ravel(), result.marginals, refit_levels)
         if not known:
             current = max(0.0, pseudo_likelihood_coupling(state, noise.n_labels))
         tail.append((noise, current))

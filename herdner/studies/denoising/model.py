@@ -18,11 +18,11 @@ from herdner.inference.gibbs.sharing import bin_sharing
 from herdner.inference.record import Record
 from herdner.inference.registry import make_backend
 from herdner.inference.result import Result
-from herdner.studies.denoising.noise import Flip, Gaussian, Noise
+from herdner.studies.denoising.noise import FlipNoise, GaussianNoise, Noise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Denoised:
+class DenoisedPicture:
     """A denoised picture.
 
     Attributes:
@@ -41,7 +41,7 @@ class Denoised:
     result: Result
 
 
-def posterior(observed: ArrayLike, noise: Noise, coupling: float) -> FactorGraph:
+def posterior_graph(observed: ArrayLike, noise: Noise, coupling: float) -> FactorGraph:
     """The graph of the labels of the pixels, row by row, given what was observed, y [rows, columns].
 
     log p = ``coupling`` * sum over neighbours of (1 where their labels are equal, else -1) + sum of log p(y_i | x_i).
@@ -49,22 +49,22 @@ def posterior(observed: ArrayLike, noise: Noise, coupling: float) -> FactorGraph
     sum has a half before it, is this coupling where the sum goes over pairs in both orders, twice it where over each
     pair once. With a negative coupling neighbours tend to differ.
     """
-    y = checked(observed, noise)
+    y = check_observation(observed, noise)
     prior = _prior(y.shape, noise.n_labels, coupling)
     pixels, pairs = prior.factors
-    if isinstance(noise, Gaussian):
+    if isinstance(noise, GaussianNoise):
         seen = TableFactors(pixels.scopes, noise.log_likelihood(y.ravel()))
     else:
         seen = TableFactors(pixels.scopes, noise.table.T, y.ravel())
     return FactorGraph(prior.domains, [pairs, seen])
 
 
-def checked(observed: ArrayLike, noise: Noise) -> NDArray[Any]:
+def check_observation(observed: ArrayLike, noise: Noise) -> NDArray[Any]:
     """The observation [rows, columns] as numbers, or labels, that the noise can give; ValueError otherwise."""
     y = np.asarray(observed)
     if y.ndim != 2 or not y.size:
         raise ValueError(f"a picture has shape [rows, columns], at least one pixel, not {y.shape}")
-    if isinstance(noise, Flip):
+    if isinstance(noise, FlipNoise):
         if y.dtype.kind not in "iub" or int(y.min()) < 0 or int(y.max()) >= noise.n_labels:
             raise ValueError(f"the observed labels must be whole numbers 0 to {noise.n_labels - 1}")
         return y.astype(np.int32)
@@ -92,7 +92,7 @@ def denoise(
     backend: Backend | None = None,
     estimate: Literal["mean", "map"] = "mean",
     seed: Seed = None,
-) -> Denoised:
+) -> DenoisedPicture:
     """Denoises one picture [rows, columns] of numbers, or of labels where the noise flips.
 
     Samplers start at the most likely label of each pixel by itself.
@@ -106,23 +106,23 @@ def denoise(
     """
     if not np.isfinite(coupling):
         raise ValueError(f"coupling must be a finite number, not {coupling}")
-    y = checked(observed, noise)
-    graph = posterior(y, noise, coupling)
+    y = check_observation(observed, noise)
+    graph = posterior_graph(y, noise, coupling)
     backend = default_backend(estimate) if backend is None else backend
     result = backend.infer(
         graph, seed, start=noise.most_likely(y).ravel() if backend.capabilities.start == "state" else None
     )
     if estimate == "map":
-        return Denoised(result.state.reshape(y.shape), None, noise, coupling, result)
+        return DenoisedPicture(result.state.reshape(y.shape), None, noise, coupling, result)
     if result.marginals is None:
         raise ValueError("this backend gives no marginals, which the mean needs; use --estimate map, or a sampler")
     if noise.n_labels == 2:
         labels = (result.marginals[:, 1] > 0.5).astype(np.int32)
     else:
         labels = result.marginals.argmax(axis=1).astype(np.int32)
-    levels = noise.levels if isinstance(noise, Gaussian) else np.arange(noise.n_labels)
+    levels = noise.levels if isinstance(noise, GaussianNoise) else np.arange(noise.n_labels)
     mean = result.marginals @ np.array(levels, np.float64)
-    return Denoised(labels.reshape(y.shape), mean.reshape(y.shape), noise, coupling, result)
+    return DenoisedPicture(labels.reshape(y.shape), mean.reshape(y.shape), noise, coupling, result)
 
 
 def _prior(shape: tuple[int, ...], n_labels: int, coupling: float) -> FactorGraph:

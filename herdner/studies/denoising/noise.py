@@ -16,7 +16,7 @@ _LEAST_SIGMA, _LEAST_P = 1e-3, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class GaussianNoise:
     """Normal noise: a pixel with label k is observed as levels[k] + sigma * a standard normal number (HG16 eq. 19).
 
     ``sigma`` > 0 and ``levels`` [K] in one unit; by default black is -1 and white +1, as in HG16 and HGW19.
@@ -61,7 +61,7 @@ class Gaussian:
         """A noisy observation of ``labels``."""
         return np.array(self.levels)[labels] + rng.normal(0.0, self.sigma, labels.shape)
 
-    def refitted(self, y: Floats, q: Floats, levels_too: bool) -> Gaussian:
+    def refit(self, y: Floats, q: Floats, levels_too: bool) -> GaussianNoise:
         """The noise that explains y [P] best, where label k has the probability q [P, K]."""
         levels = np.array(self.levels)
         if levels_too:
@@ -69,11 +69,11 @@ class Gaussian:
             levels = np.where(weights > 0.5, (q * y[:, None]).sum(axis=0) / np.maximum(weights, 0.5), levels)
             levels = levels + 1e-9 * np.arange(len(levels)) * (len(set(levels.tolist())) < len(levels))
         squared = (q * (y[:, None] - levels) ** 2).sum() / len(y)
-        return Gaussian(max(_LEAST_SIGMA, math.sqrt(squared)), tuple(levels.tolist()))
+        return GaussianNoise(max(_LEAST_SIGMA, math.sqrt(squared)), tuple(levels.tolist()))
 
 
 @dataclass(frozen=True, slots=True)
-class Flip:
+class FlipNoise:
     """A pixel is observed with a wrong label, each of the others alike, with probability ``p`` (HGW19 Sec. 7)."""
 
     p: float
@@ -110,17 +110,17 @@ class Flip:
         moved = labels + rng.integers(1, self.n_labels, labels.shape)
         return np.where(rng.random(labels.shape) < self.p, moved % self.n_labels, labels).astype(np.int32)
 
-    def refitted(self, y: NDArray[np.integer], q: Floats, levels_too: bool) -> Flip:
+    def refit(self, y: NDArray[np.integer], q: Floats, levels_too: bool) -> FlipNoise:
         """The noise that explains y [P] best, where label k has the probability q [P, K]."""
         wrong = 1.0 - float(q[np.arange(len(y)), y].mean())
         return replace(self, p=min(max(wrong, _LEAST_P), 1 - 1 / self.n_labels))
 
 
-Noise = Gaussian | Flip
+Noise = GaussianNoise | FlipNoise
 """What the noise did to each pixel."""
 
 
-def first_gaussian(y: ArrayLike, n_labels: int, levels: tuple[float, ...] | None) -> Gaussian:
+def estimate_gaussian_noise(y: ArrayLike, n_labels: int, levels: tuple[float, ...] | None) -> GaussianNoise:
     """Gaussian noise by EM for a mixture of normal distributions, which takes pixels as independent.
 
     ``levels`` None: they are found too, from quantiles on. At most 2^16 pixels, evenly spaced, are looked at.
@@ -134,24 +134,24 @@ def first_gaussian(y: ArrayLike, n_labels: int, levels: tuple[float, ...] | None
     else:
         start = np.array(levels)
     sigma = max(_LEAST_SIGMA, float(values.std()) / n_labels)
-    noise, weights = Gaussian(sigma, tuple(start.tolist())), np.full(n_labels, 1.0 / n_labels)
+    noise, weights = GaussianNoise(sigma, tuple(start.tolist())), np.full(n_labels, 1.0 / n_labels)
     for _ in range(60):
         logs = noise.log_likelihood(values) + np.log(np.maximum(weights, 1e-300))
         q = np.exp(logs - logs.max(axis=1, keepdims=True))
         q /= q.sum(axis=1, keepdims=True)
         weights = q.mean(axis=0)
-        fitted = noise.refitted(values, q, levels is None)
+        fitted = noise.refit(values, q, levels is None)
         if abs(fitted.sigma - noise.sigma) < 1e-6 * noise.sigma:
             break
         noise = fitted
     return noise
 
 
-def first_flip(y: NDArray[np.integer], n_labels: int) -> Flip:
+def estimate_flip_noise(y: NDArray[np.integer], n_labels: int) -> FlipNoise:
     """Flip noise from neighbours that differ, as if the true picture had none."""
     pairs = [y[:, 1:] != y[:, :-1], y[1:] != y[:-1]]
     n = sum(part.size for part in pairs)
     differ = sum(int(part.sum()) for part in pairs) / n if n else 0.0
     most = 1 - 1 / n_labels
     p = most * (1 - math.sqrt(max(0.0, 1 - differ / most)))
-    return Flip(min(max(p, 0.01), 0.9 * most), n_labels)
+    return FlipNoise(min(max(p, 0.01), 0.9 * most), n_labels)

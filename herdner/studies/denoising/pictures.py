@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int32s
 from herdner.base.extras import extra
-from herdner.studies.denoising.noise import Gaussian, Noise, first_flip, first_gaussian
+from herdner.studies.denoising.noise import GaussianNoise, Noise, estimate_flip_noise, estimate_gaussian_noise
 
 if TYPE_CHECKING:
     from PIL import Image
 
-MOST_PIXELS = 2**26
-MOST_CELLS = 2**28  # pixels times labels
+MAX_PIXELS = 2**26
+MAX_CELLS = 2**28  # pixels times labels
 _COLOURLESS = 24  # of 255: by how much lossy formats tint greys
 
 
@@ -81,20 +81,20 @@ class Observation:
     def first_noise(self) -> Noise:
         """A guess of the noise from neighbouring pixels or the distribution of greys."""
         if self.looks is None:
-            return first_gaussian(self.y, self.n_labels, (-1.0, 1.0) if self.n_labels == 2 else None)
-        return first_flip(self.y, self.n_labels)
+            return estimate_gaussian_noise(self.y, self.n_labels, (-1.0, 1.0) if self.n_labels == 2 else None)
+        return estimate_flip_noise(self.y, self.n_labels)
 
     def picture(self, labels: Int32s, noise: Noise) -> Picture:
         """Labels as they look."""
         if self.looks is None:
-            assert isinstance(noise, Gaussian)
+            assert isinstance(noise, GaussianNoise)
             return Picture((np.array(noise.levels) + 1)[labels] / 2)
         return Picture(self.looks[labels], self.palette)
 
     def soft_picture(self, mean: Floats | None, noise: Noise) -> Picture:
         """Posterior means as greys, between those of the labels."""
         assert mean is not None
-        if isinstance(noise, Gaussian):
+        if isinstance(noise, GaussianNoise):
             return Picture((mean + 1) / 2)
         if self.looks is None or self.palette is not None:
             raise PictureError("colours of a palette have no means; leave --soft out")
@@ -119,9 +119,9 @@ def read_picture(path: str | os.PathLike[str]) -> Picture:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with image_module.open(path) as image:
-                if image.width * image.height > MOST_PIXELS:
+                if image.width * image.height > MAX_PIXELS:
                     raise PictureError(
-                        f"{name}: has {image.width} x {image.height} pixels, more than {MOST_PIXELS}; cut it into parts"
+                        f"{name}: has {image.width} x {image.height} pixels, more than {MAX_PIXELS}; cut it into parts"
                     )
                 if getattr(image, "n_frames", 1) > 1:
                     raise PictureError(f"{name}: holds several pictures (frames or pages); extract one of them first")
@@ -131,21 +131,21 @@ def read_picture(path: str | os.PathLike[str]) -> Picture:
     except UnidentifiedImageError:
         raise PictureError(f"{name}: is empty or no picture in a format that Pillow reads") from None
     except image_module.DecompressionBombError:
-        raise PictureError(f"{name}: has more than {MOST_PIXELS} pixels; cut it into parts") from None
+        raise PictureError(f"{name}: has more than {MAX_PIXELS} pixels; cut it into parts") from None
     except Exception as error:  # decoders raise whatever they like on broken files
         raise PictureError(
             f"{name}: cannot be decoded, it may be damaged ({str(error) or type(error).__name__})"
         ) from None
 
 
-def observation(picture: Picture, flips: bool | None, n_labels: int, name: str) -> Observation:
+def make_observation(picture: Picture, flips: bool | None, n_labels: int, name: str) -> Observation:
     """The picture as what noise of one kind has left: ``flips``, or Gaussian; None: flips if it has few enough values.
 
     With two labels, greys are split in the middle between black and white where there are more than two.
     """
     if not 2 <= n_labels <= 256:
         raise ValueError(f"--labels must be 2 to 256, not {n_labels}")
-    if picture.values.size * n_labels > MOST_CELLS:
+    if picture.values.size * n_labels > MAX_CELLS:
         raise PictureError(f"{name}: {picture.values.size} pixels of {n_labels} labels are too many; cut it into parts")
     distinct = picture.distinct
     if flips is None:
@@ -171,7 +171,7 @@ def _two_sided(grey: Floats) -> bool:
     return float((np.abs(grey - 0.5) < 0.25).mean()) < 0.05
 
 
-def format_of(path: str | os.PathLike[str]) -> str:
+def picture_format(path: str | os.PathLike[str]) -> str:
     """Pillow's name of the format that a file's ending stands for. PictureError where it writes none such."""
     image_module = _pillow()
     suffix = Path(path).suffix.lower()
@@ -182,7 +182,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
     return found
 
 
-def encoded(image: Image.Image, file_format: str) -> bytes:
+def encode_image(image: Image.Image, file_format: str) -> bytes:
     """The bytes of a file.
 
     Raises:
@@ -196,7 +196,7 @@ def encoded(image: Image.Image, file_format: str) -> bytes:
     return stream.getvalue()
 
 
-def image_of(picture: Picture) -> Image.Image:
+def to_image(picture: Picture) -> Image.Image:
     """A picture as Pillow's, of 256 greys, or of its palette's colours."""
     image_module = _pillow()
     if picture.palette is None:

@@ -12,7 +12,7 @@ from herdner.base.arrays import Floats
 from herdner.base.checks import whole
 from herdner.base.seeds import Seed, generator
 from herdner.graph import DensityGraph
-from herdner.studies.fwss.common import Batches, check_finite, continued, first_points
+from herdner.studies.fwss.common import Batches, check_finite, first_points, resume_points
 from herdner.studies.fwss.points import Points
 from herdner.studies.fwss.targets import Target, as_target
 
@@ -42,7 +42,7 @@ def sgld(
     n, chains, every = whole(n_samples, "n_samples"), whole(n_chains, "n_chains"), whole(thin, "thin")
     if not (np.isfinite(step_size) and step_size > 0 and decay >= 0):
         raise ValueError(f"step_size must be above 0 and decay at least 0, not {step_size} and {decay}")
-    before = continued(start, chosen, n, "n_samples")
+    before = resume_points(start, chosen, n, "n_samples")
     x, went_on = _states(chosen, before, chains, init, rng)
     batches, kept, t = Batches(chosen.density, batch_size, rng), [before.x], int(before.history.get("t", [0])[-1])
     n_steps = (0 if went_on else whole(burn_in, "burn_in", 0)) + every * -(-(n - len(before)) // chains)
@@ -87,7 +87,7 @@ def hmc(
     whole(n_leapfrog, "n_leapfrog")
     if step_size is not None and not (np.isfinite(step_size) and step_size > 0):
         raise ValueError(f"step_size must be a number above 0, not {step_size}")
-    before = continued(start, chosen, n, "n_samples")
+    before = resume_points(start, chosen, n, "n_samples")
     x, went_on = _states(chosen, before, chains, init, rng)
     began = time.perf_counter()
     dynamics = _Dynamics(chosen.density, x, n_leapfrog, rng)

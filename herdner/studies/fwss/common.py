@@ -138,7 +138,7 @@ def check_start(density: DensityGraph, x: Floats) -> None:
         )
 
 
-def given_points(x: Points | ArrayLike, target: Target, name: str) -> Floats:
+def check_points(x: Points | ArrayLike, target: Target, name: str) -> Floats:
     """Points [N, d] that the density is finite at; ValueError otherwise."""
     points = as_points(x.x if isinstance(x, Points) else x, name)
     if points.shape[1] != target.dim:
@@ -151,13 +151,13 @@ def first_points(init: ArrayLike, target: Target, n: int, rng: np.random.Generat
     """[n, d]: the first points of ``init``, [M, d] or "prior", for none; where they are fewer, draws of the prior."""
     if isinstance(init, str) and init != "prior":
         raise ValueError(f"init must be 'prior' or points [M, d], not {init!r}")
-    points = np.empty((0, target.dim)) if isinstance(init, str) else given_points(init, target, "init")[:n]
+    points = np.empty((0, target.dim)) if isinstance(init, str) else check_points(init, target, "init")[:n]
     if len(points) == n:
         return points
-    return given_points(np.concatenate([points, target.prior(rng, n - len(points))]), target, "the prior's draws")
+    return check_points(np.concatenate([points, target.prior(rng, n - len(points))]), target, "the prior's draws")
 
 
-def continued(start: Points | None, target: Target, n: int, name: str = "n_particles") -> Points:
+def resume_points(start: Points | None, target: Target, n: int, name: str = "n_particles") -> Points:
     """The points to go on from, none by default; ValueError where they do not fit, or are too many already."""
     if start is None:
         return Points(np.empty((0, target.dim)), np.empty(0), np.empty((0, target.dim)))
@@ -172,14 +172,14 @@ def continued(start: Points | None, target: Target, n: int, name: str = "n_parti
     return start
 
 
-def chosen_bandwidth(rule: float | str, x: Floats, scores: Floats) -> float:
+def resolve_bandwidth(rule: float | str, x: Floats, scores: Floats) -> float:
     """The bandwidth by a rule for points [N, d] with scores [N, d]; a number is itself."""
     if not isinstance(rule, str):
         return rule
     return ksd_bandwidth(x, scores) if rule == "ksd" else median_bandwidth(x)
 
 
-def chosen_mean(kernel_mean: KernelMean | ArrayLike | str | None, target: Target) -> KernelMean | None:
+def resolve_kernel_mean(kernel_mean: KernelMean | ArrayLike | str | None, target: Target) -> KernelMean | None:
     """The kernel mean that was given, or samples of it; None: the target's own; "stein": to be estimated."""
     if kernel_mean is None:
         return target.kernel_mean

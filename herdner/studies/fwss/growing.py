@@ -18,28 +18,28 @@ from herdner.studies.fwss.common import (
     Batches,
     Optimiser,
     check_finite,
+    check_points,
     check_start,
-    chosen_bandwidth,
-    chosen_mean,
-    continued,
     find_mode,
-    given_points,
+    resolve_bandwidth,
+    resolve_kernel_mean,
+    resume_points,
 )
 from herdner.studies.fwss.kernels import KernelMean, check_bandwidth, median_bandwidth, squared_distances
 from herdner.studies.fwss.points import Points
 from herdner.studies.fwss.stein import SteinField, ksd_bandwidth
-from herdner.studies.fwss.steps import Taken, make_rule
+from herdner.studies.fwss.steps import StepResult, make_rule
 from herdner.studies.fwss.targets import Target, as_target
 
-Step = Literal["constant", "line-search", "away", "pairwise", "fully-corrective"]
+StepRuleName = Literal["constant", "line-search", "away", "pairwise", "fully-corrective"]
 _NOTED = ("seconds", "bandwidth", "step", "gap", "jitter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class FwssOptions:
     """The options of `herdner.studies.fwss.fwss`, which explains them."""
 
-    step: Step = "line-search"
+    step: StepRuleName = "line-search"
     init: Literal["prior", "map"] | ArrayLike = "prior"
     n_steps: int = 50
     optimiser: Optimiser = field(default_factory=Adam)
@@ -59,16 +59,16 @@ class Recipe:
             raise ValueError(f"init must be 'prior', 'map' or points [M, d], not {self.init!r}")
 
 
-class Growing:
+class ParticleRun:
     """Particles while they are made, in buffers that hold all that are wanted."""
 
-    def __init__(self, target: Target, plan: Recipe, start: Points | None, n: int, seed: Seed) -> None:
+    def __init__(self, target: Target, plan: FwssOptions, start: Points | None, n: int, seed: Seed) -> None:
         self.target, self.plan, self.rng = as_target(target), plan, generator(seed)
         self.density = self.target.density
-        start = continued(start, self.target, whole(n, "n_particles"))
-        self.mean = chosen_mean(plan.kernel_mean, self.target)
+        start = resume_points(start, self.target, whole(n, "n_particles"))
+        self.mean = resolve_kernel_mean(plan.kernel_mean, self.target)
         self.rule = make_rule(plan.step, self.mean)
-        self.starts = None if isinstance(plan.init, str) else given_points(plan.init, self.target, "init")
+        self.starts = None if isinstance(plan.init, str) else check_points(plan.init, self.target, "init")
         self.batches = Batches(self.density, plan.batch_size, self.rng)
         self.batches.n_gradients = start.n_gradients
         self.n = len(start)
@@ -79,7 +79,7 @@ class Growing:
         fixed = None if isinstance(plan.bandwidth, str) else plan.bandwidth
         self.bandwidth = float(fixed or (self.notes["bandwidth"][-1] if self.n else 1.0))
         if not self.bandwidth > 0:  # points of another sampler
-            self.bandwidth = chosen_bandwidth(plan.bandwidth, self.x, self.scores)
+            self.bandwidth = resolve_bandwidth(plan.bandwidth, self.x, self.scores)
         if self.n:
             self.weights = self.rule.restart(self.x, self.scores, self.bandwidth, self.weights)
         self._began = time.perf_counter() - start.seconds
@@ -153,7 +153,7 @@ class Growing:
         else:
             equal = np.full(n_new, 1 / n_new)
             weights = self.rule.restart(self.x, self.scores, self.bandwidth, equal)
-            taken = Taken(weights, 1 / np.arange(1.0, n_new + 1), np.full(n_new, np.nan))
+            taken = StepResult(weights, 1 / np.arange(1.0, n_new + 1), np.full(n_new, np.nan))
         self.weights = taken.weights
         for i in range(n_new):
             noted = (self.seconds, self.bandwidth, taken.steps[i], taken.gaps[i], self.rule.jitter)
@@ -167,10 +167,12 @@ class Growing:
         return Points(x, self.weights.copy(), scores, notes, self.batches.n_gradients, self.seconds)
 
 
-Oracle = Callable[[Growing, Floats, int], Floats]
+Oracle = Callable[[ParticleRun, Floats, int], Floats]
 
 
-def grow(run: Growing, n: int, oracle: Oracle, start_at: Callable[[Growing, int], Floats] | None = None) -> Points:
+def add_particles(
+    run: ParticleRun, n: int, oracle: Oracle, start_at: Callable[[ParticleRun, int], Floats] | None = None
+) -> Points:
     """Adds particles until there are ``n``; ``oracle`` moves them, with a seed of its own for its mini-batches."""
     if not run.n and start_at is None and isinstance(run.plan.init, str) and run.plan.init == "map":
         run.keep(run.mode())
@@ -182,12 +184,12 @@ def grow(run: Growing, n: int, oracle: Oracle, start_at: Callable[[Growing, int]
     return run.points()
 
 
-def approximate_lmo(run: Growing, x: Floats, seed: int) -> Floats:
+def approximate_lmo(run: ParticleRun, x: Floats, seed: int) -> Floats:
     """[B, d]: the particles moved along the field of all (Alg. 2)."""
     return moved_along(run, x, run.field(len(x)), seed)
 
 
-def moved_along(run: Growing, x: Floats, field: Callable[[Floats], Floats] | None, seed: int) -> Floats:
+def moved_along(run: ParticleRun, x: Floats, field: Callable[[Floats], Floats] | None, seed: int) -> Floats:
     """[B, d]: the particles moved along a field, and their own scores."""
     ascent = Ascent(run, seed)
     moved = ascent.go(x, field, run.plan.n_steps)
@@ -198,7 +200,7 @@ def moved_along(run: Growing, x: Floats, field: Callable[[Floats], Floats] | Non
 class Ascent:
     """Moves of new particles, or of one ``block`` of their variables: the optimiser and the mini-batches of a run."""
 
-    def __init__(self, run: Growing, seed: int, block: NDArray[np.intp] | None = None) -> None:
+    def __init__(self, run: ParticleRun, seed: int, block: NDArray[np.intp] | None = None) -> None:
         self._run, self.block, self._done = run, block, 0
         self.batches = run.batches.with_rng(np.random.default_rng(seed))
         self._move = run.plan.optimiser.begin(run.plan.n_steps)
@@ -225,7 +227,7 @@ class Ascent:
         return x[:, at]
 
 
-def block_field(run: Growing, x: Floats, block: NDArray[np.intp]) -> SteinField | None:
+def block_field(run: ParticleRun, x: Floats, block: NDArray[np.intp]) -> SteinField | None:
     """The field of these variables, the kernel's factor of the others fixed as it is at x [1, d] (FWSS18 eq. 28)."""
     if not run.n:
         return None

@@ -118,7 +118,7 @@ def median_bandwidth(x: ArrayLike) -> float:
     """
     points = as_points(x, "points")
     n = len(points)
-    points = points[evenly(n, _MEDIAN_POINTS)]
+    points = points[evenly_spaced(n, _MEDIAN_POINTS)]
     distances = squared_distances(points, points)[np.triu_indices(len(points), 1)]
     middle = float(np.median(distances)) if distances.size else 0.0
     if middle <= 0:
@@ -146,7 +146,7 @@ def fixed_bandwidth(bandwidth: float) -> float:
     return float(check_bandwidth(bandwidth))
 
 
-def evenly(n: int, most: int) -> Int64s:
+def evenly_spaced(n: int, most: int) -> Int64s:
     """The places among n of at most so many of them, evenly spaced."""
     return np.linspace(0, n - 1, min(n, most)).astype(np.int64)
 

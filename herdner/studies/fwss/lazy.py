@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed
-from herdner.studies.fwss.common import chosen_bandwidth, chosen_mean, given_points
-from herdner.studies.fwss.growing import Growing, Recipe, approximate_lmo
+from herdner.studies.fwss.common import check_points, resolve_bandwidth, resolve_kernel_mean
+from herdner.studies.fwss.growing import FwssOptions, ParticleRun, approximate_lmo
 from herdner.studies.fwss.kernels import KernelMean, SampleMean, rbf
 from herdner.studies.fwss.points import Points
 from herdner.studies.fwss.quadrature import stein_weights
@@ -45,28 +45,28 @@ def lazy_fwss(
     one not a number), of which `MarginalPolytope.lazy_bound` speaks.
     """
     chosen = as_target(target)
-    points = given_points(cache, chosen, "cache")
+    points = check_points(cache, chosen, "cache")
     scores = chosen.density.grad(points)
     options.setdefault("n_steps", 10)
-    plan = Recipe(**options)
+    plan = FwssOptions(**options)
     if plan.step == "constant":
         raise ValueError("lazy_fwss takes any step but 'constant': gaps say nothing of equal weights")
     if not accuracy >= 1:
         raise ValueError(f"accuracy must be a number of at least 1, not {accuracy}")
-    bandwidth = float(chosen_bandwidth(plan.bandwidth, points, scores))
-    mean = chosen_mean(plan.kernel_mean, chosen)
+    bandwidth = float(resolve_bandwidth(plan.bandwidth, points, scores))
+    mean = resolve_kernel_mean(plan.kernel_mean, chosen)
     if mean is None:
         mean = SampleMean(points, stein_weights(points, scores, bandwidth))
     plan = replace(plan, bandwidth=bandwidth, kernel_mean=mean)
-    run = Growing(chosen, plan, start, n_particles, seed)
+    run = ParticleRun(chosen, plan, start, n_particles, seed)
     run.batches.n_gradients += len(points)
-    return _Lazy(run, points, scores, accuracy).grow(n_particles)
+    return _LazySampler(run, points, scores, accuracy).grow(n_particles)
 
 
-class _Lazy:
+class _LazySampler:
     """The candidates, with mu_p at them, and which particles they have become."""
 
-    def __init__(self, run: Growing, points: Floats, scores: Floats, accuracy: float) -> None:
+    def __init__(self, run: ParticleRun, points: Floats, scores: Floats, accuracy: float) -> None:
         assert run.mean is not None
         assert isinstance(run.rule, LineSearch | FullyCorrective)
         self.rule = run.rule

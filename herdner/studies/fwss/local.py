@@ -11,15 +11,15 @@ from numpy.typing import ArrayLike
 from herdner.base.arrays import Floats
 from herdner.base.checks import whole
 from herdner.base.seeds import Seed
-from herdner.studies.fwss.common import Adam, Batches, Optimiser, find_mode, given_points
-from herdner.studies.fwss.growing import Growing, Recipe, grow, moved_along
-from herdner.studies.fwss.kernels import check_bandwidth, evenly
+from herdner.studies.fwss.common import Adam, Batches, Optimiser, check_points, find_mode
+from herdner.studies.fwss.growing import FwssOptions, ParticleRun, add_particles, moved_along
+from herdner.studies.fwss.kernels import check_bandwidth, evenly_spaced
 from herdner.studies.fwss.points import Points
-from herdner.studies.fwss.targets import Target, target
+from herdner.studies.fwss.targets import Target, density_target
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Laplace:
+class LaplaceApproximation:
     """Its mean ``mode`` [d], and ``root`` [d, d]: root @ root.T is its covariance, the inverse of the curvature."""
 
     mode: Floats
@@ -41,23 +41,23 @@ class Laplace:
         def grad(z: Floats) -> Floats:
             return density.grad(self.points(z)) @ root
 
-        return target(log_density, grad, dim=given.dim)
+        return density_target(log_density, grad, dim=given.dim)
 
 
-def laplace(given: Target, start: ArrayLike, *, step: float = 1e-4, mode_steps: int = 2000) -> Laplace:
+def fit_laplace(given: Target, start: ArrayLike, *, step: float = 1e-4, mode_steps: int = 2000) -> LaplaceApproximation:
     """The mode by L-BFGS from ``start`` [d], the curvature there by d differences of the gradient, ``step`` apart.
 
     Raises:
         ValueError: The density does not fall in every direction from there.
     """
-    x = given_points(np.atleast_2d(start), given, "start")
+    x = check_points(np.atleast_2d(start), given, "start")
     batches = Batches(given.density, None, np.random.default_rng(0))  # all data: nothing is drawn
     mode = find_mode(given, x[:1], batches, whole(mode_steps, "mode_steps"))
     change = given.density.grad(mode) - given.density.grad(mode + step * np.eye(given.dim))
     curvatures, directions = np.linalg.eigh((change + change.T) / (2 * step))
     if not curvatures.min() > 1e-8 * curvatures.max():
         raise ValueError("the density does not fall in every direction from its mode; add a prior, or make it narrower")
-    return Laplace(mode[0], directions / np.sqrt(curvatures))
+    return LaplaceApproximation(mode[0], directions / np.sqrt(curvatures))
 
 
 _MEDIAN_POINTS = 64
@@ -89,15 +89,15 @@ def local_fwss(
     rule = check_bandwidth(bandwidth, ["median"])
     if isinstance(init, str) and init != "prior":
         raise ValueError(f"init must be 'prior' or points [M, d], not {init!r}")
-    plan = Recipe(step="constant", init=init, n_steps=n_steps, optimiser=optimiser, bandwidth=1.0)
+    plan = FwssOptions(step="constant", init=init, n_steps=n_steps, optimiser=optimiser, bandwidth=1.0)
 
-    def oracle(run: Growing, x: Floats, seed: int) -> Floats:
+    def oracle(run: ParticleRun, x: Floats, seed: int) -> Floats:
         if not run.n:
             return moved_along(run, x, None, seed)
         each = bandwidths(np.concatenate([run.x, x])) if isinstance(rule, str) else np.full(x.shape[1], rule)
         return moved_along(run, x, LocalField(run.x, run.pull(1), run.scores, each), seed)
 
-    points = grow(Growing(target, plan, start, n_particles, seed), n_particles, oracle)
+    points = add_particles(ParticleRun(target, plan, start, n_particles, seed), n_particles, oracle)
     history = {"seconds": points.history["seconds"]}
     return Points(points.x, points.weights, points.scores, history, points.n_gradients, points.seconds)
 
@@ -122,7 +122,7 @@ class LocalField:
 def bandwidths(x: Floats) -> Floats:
     """[d]: the median rule (`median_bandwidth`) for each variable of points [N, d], of 64 of them at most."""
     n = len(x)
-    x = x[evenly(n, _MEDIAN_POINTS)]
+    x = x[evenly_spaced(n, _MEDIAN_POINTS)]
     i, j = np.triu_indices(len(x), 1)
     middle = np.median((x[i] - x[j]) ** 2, axis=0) if len(i) else np.zeros(x.shape[1])
     return np.where(middle > 0, np.sqrt(middle / (2 * np.log(n + 1))), 1.0)

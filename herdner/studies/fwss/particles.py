@@ -20,10 +20,10 @@ from herdner.studies.fwss.common import (
     Optimiser,
     check_finite,
     check_start,
-    chosen_bandwidth,
-    continued,
     find_mode,
     first_points,
+    resolve_bandwidth,
+    resume_points,
 )
 from herdner.studies.fwss.kernels import check_bandwidth, fixed_bandwidth
 from herdner.studies.fwss.points import Points
@@ -56,7 +56,7 @@ def svgd(
     chosen, rng = as_target(target), generator(seed)
     n, rule = whole(n_particles, "n_particles"), check_bandwidth(bandwidth)
     whole(n_iterations, "n_iterations", 0)
-    before = continued(start, chosen, n)
+    before = resume_points(start, chosen, n)
     x = np.concatenate([before.x, first_points(init, chosen, n - len(before), rng)])
     batches = Batches(chosen.density, batch_size, rng)
     move, weights, h = optimiser.begin(n_iterations), np.full(n, 1 / n), 1.0
@@ -66,7 +66,7 @@ def svgd(
         for iteration in range(n_iterations):
             scores = batches.grad(x)
             if iteration % _BANDWIDTH_EVERY == 0:
-                h = chosen_bandwidth(rule, x, scores)
+                h = resolve_bandwidth(rule, x, scores)
             x = x + move(SteinField(x, weights, scores, h)(x))
             check_finite(x, "svgd", iteration)
             used.append(h)
@@ -115,13 +115,13 @@ def stein_points(
         raise ValueError(f"search must be 'monte-carlo', 'grid' or 'nelder-mead', not {search!r}")
     if objective not in ("greedy", "herding"):
         raise ValueError(f"objective must be 'greedy' or 'herding', not {objective!r}")
-    before, batches = continued(start, chosen, n), Batches(chosen.density, None, rng)
-    found = _Found(before.x, before.scores, h, batches, 0.5 if objective == "greedy" else 0.0)  # type: ignore
+    before, batches = resume_points(start, chosen, n), Batches(chosen.density, None, rng)
+    found = _GreedyObjective(before.x, before.scores, h, batches, 0.5 if objective == "greedy" else 0.0)  # type: ignore
     seconds: list[float] = []
     counts: list[int] = []
     began = time.perf_counter()
     limits = _limits(box, chosen.dim)
-    nodes = _Nodes(found, _grid(limits, resolution)) if search == "grid" else None
+    nodes = _GridSearch(found, _grid(limits, resolution)) if search == "grid" else None
     while len(found.x) < n:
         if nodes is not None:
             x = nodes.best()
@@ -143,7 +143,7 @@ def stein_points(
     return Points(found.x, weights, found.scores, history, n_gradients, seconds[-1] if seconds else before.seconds)
 
 
-class _Found:
+class _GreedyObjective:
     """The points so far, and the objective of another one."""
 
     def __init__(self, x: Floats, scores: Floats, bandwidth: float, batches: Batches, own: float) -> None:
@@ -162,10 +162,10 @@ class _Found:
         self.scores = np.concatenate([self.scores, self._batches.exact(x)])
 
 
-class _Nodes:
+class _GridSearch:
     """A grid, with the sum of the objective at each node kept up to date: O(M d) for each new point."""
 
-    def __init__(self, found: _Found, nodes: Floats) -> None:
+    def __init__(self, found: _GreedyObjective, nodes: Floats) -> None:
         self._found, self._nodes, self._counted = found, nodes, len(found.x)
         self._values, self._scores = found.values(nodes)
 
@@ -180,7 +180,9 @@ class _Nodes:
         return self._nodes[[int(np.argmin(values))]]
 
 
-def _candidates(found: _Found, n: int, scale: float, limits: Floats | None, rng: np.random.Generator) -> Floats:
+def _candidates(
+    found: _GreedyObjective, n: int, scale: float, limits: Floats | None, rng: np.random.Generator
+) -> Floats:
     """Earlier points moved by N(0, scale^2), and drawn anew until they are inside the limits (FWSS18 App. H): that is
     a truncated normal number along each axis, here by its inverse distribution function.
     """
@@ -191,7 +193,7 @@ def _candidates(found: _Found, n: int, scale: float, limits: Floats | None, rng:
     return _inside(base + scale * special.ndtri(low + (high - low) * rng.random(base.shape)), limits)
 
 
-def _simplex(found: _Found, x: Floats, limits: Floats | None, scale: float) -> Floats:
+def _simplex(found: _GreedyObjective, x: Floats, limits: Floats | None, scale: float) -> Floats:
     def value(at: Floats) -> float:
         return float(found.values(_inside(at[None], limits))[0][0])
 

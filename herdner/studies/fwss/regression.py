@@ -12,7 +12,7 @@ from scipy.special import expit, log_expit, logsumexp  # pyright: ignore[reportM
 from herdner.base.arrays import Floats, Int64s
 from herdner.base.checks import whole
 from herdner.graph import DensityFactors, FactorGraph, Reals
-from herdner.studies.fwss.targets import GammaOfExp, Target, checked_data, grad_scaled_normal, log_scaled_normal
+from herdner.studies.fwss.targets import GammaOfExp, Target, check_data, grad_scaled_normal, log_scaled_normal
 
 Terms = Int64s | None
 _NUMBERS = 2**18  # in one piece of hidden units: what a cache holds
@@ -31,7 +31,7 @@ class LogisticRegression:
     rate: float = 0.01
 
     def __post_init__(self) -> None:
-        x, y = checked_data(self.inputs, self.outputs)
+        x, y = check_data(self.inputs, self.outputs)
         if not np.isin(y, (0, 1)).all():
             raise ValueError("outputs of a logistic regression must be 0 or 1")
         object.__setattr__(self, "inputs", np.column_stack([x, np.ones(len(x))]))
@@ -89,7 +89,7 @@ class NeuralRegression:
     scaling: tuple[Floats, Floats, float, float] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        x, y = checked_data(self.inputs, self.outputs)
+        x, y = check_data(self.inputs, self.outputs)
         whole(self.units, "units")
         # A column that never changes tells nothing; it becomes 0.
         spread, width = x.std(axis=0), float(y.std()) or 1.0

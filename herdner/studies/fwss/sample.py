@@ -12,8 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from herdner.base.arrays import Floats
 from herdner.base.checks import whole
 from herdner.base.seeds import Seed
-from herdner.studies.fwss.common import Adam, Optimiser, given_points
-from herdner.studies.fwss.growing import Ascent, Growing, Recipe, Step, approximate_lmo, block_field, grow
+from herdner.studies.fwss.common import Adam, Optimiser, check_points
+from herdner.studies.fwss.growing import (
+    Ascent,
+    FwssOptions,
+    ParticleRun,
+    StepRuleName,
+    add_particles,
+    approximate_lmo,
+    block_field,
+)
 from herdner.studies.fwss.kernels import KernelMean
 from herdner.studies.fwss.points import Points
 from herdner.studies.fwss.targets import Target
@@ -23,7 +31,7 @@ def fwss(
     target: Target,
     n_particles: int,
     *,
-    step: Step = "line-search",
+    step: StepRuleName = "line-search",
     init: Literal["prior", "map"] | ArrayLike = "prior",
     n_steps: int = 50,
     optimiser: Optimiser = Adam(),  # noqa: B008 (frozen)
@@ -66,11 +74,11 @@ def fwss(
         ValueError: Arguments do not fit.
         Diverged: Numbers leave the finite ones.
     """
-    plan = Recipe(
+    plan = FwssOptions(
         step=step, init=init, n_steps=n_steps, optimiser=optimiser, bandwidth=bandwidth, kernel_mean=kernel_mean,
         batch_size=batch_size, at_once=at_once, mode_steps=mode_steps,
     )  # fmt: skip
-    return grow(Growing(target, plan, start, n_particles, seed), n_particles, approximate_lmo)
+    return add_particles(ParticleRun(target, plan, start, n_particles, seed), n_particles, approximate_lmo)
 
 
 def block_fwss(
@@ -79,7 +87,7 @@ def block_fwss(
     *,
     blocks: int | Sequence[ArrayLike] = 2,
     workers: int = 1,
-    moves_apart: int = 10,
+    moves_per_join: int = 10,
     start: Points | None = None,
     seed: Seed = None,
     **options: Any,
@@ -91,22 +99,22 @@ def block_fwss(
 
     Args:
         blocks: A number of blocks of neighbouring variables, or lists of variables that together are all of them.
-        moves_apart: Moves between two joinings. While a block moves, the other variables stay where they were, in the
+        moves_per_join: Moves between two joinings. While a block moves, the other variables stay where they were in the
             kernel (App. F) and in the gradient, of which only the factors that touch the block are computed. The paper
             joins once, after all ``n_steps``: where blocks depend on each other, as the layers of a network do, each
             then answers to others that have moved on, and the particle ends far from the density.
     """
     if "at_once" in options:
         raise ValueError("block_fwss moves one particle at a time; at_once is an option of fwss")
-    whole(moves_apart, "moves_apart")
-    run = Growing(target, Recipe(**options), start, n_particles, seed)
+    whole(moves_per_join, "moves_per_join")
+    run = ParticleRun(target, FwssOptions(**options), start, n_particles, seed)
     parts = _partition(blocks, run.target.dim)
     with ThreadPoolExecutor(whole(workers, "workers")) as pool:
 
-        def oracle(run: Growing, x: Floats, seed: int) -> Floats:
+        def oracle(run: ParticleRun, x: Floats, seed: int) -> Floats:
             ascents = [Ascent(run, seed, block) for block in parts]
-            for done in range(0, run.plan.n_steps, moves_apart):
-                x = joined(x, ascents, min(moves_apart, run.plan.n_steps - done))
+            for done in range(0, run.plan.n_steps, moves_per_join):
+                x = joined(x, ascents, min(moves_per_join, run.plan.n_steps - done))
             run.batches.n_gradients += sum(ascent.batches.n_gradients for ascent in ascents)
             return x
 
@@ -119,7 +127,7 @@ def block_fwss(
                 moved[:, block] = part
             return moved
 
-        return grow(run, n_particles, oracle)
+        return add_particles(run, n_particles, oracle)
 
 
 def cached_fwss(
@@ -139,21 +147,21 @@ def cached_fwss(
         cache: [M, d], points of another sampler, such as `svgd`; each is used once, and then ``init`` applies.
     """
     options.setdefault("n_steps", 10)
-    run = Growing(target, Recipe(**options), start, n_particles, seed)
-    left = given_points(cache, run.target, "cache")
+    run = ParticleRun(target, FwssOptions(**options), start, n_particles, seed)
+    left = check_points(cache, run.target, "cache")
     scores = run.batches.exact(left)
 
-    def start_at(run: Growing, n_new: int) -> Floats:
+    def start_at(run: ParticleRun, n_new: int) -> Floats:
         nonlocal left, scores
         order = np.argsort(field_norms(run, left, scores), kind="stable")
         taken, rest = np.sort(order[:n_new]), np.sort(order[n_new:])
         x, left, scores = left[taken], left[rest], scores[rest]
         return np.concatenate([x, run.starting_points(n_new - len(x))]) if len(x) < n_new else x
 
-    return grow(run, n_particles, approximate_lmo, start_at)
+    return add_particles(run, n_particles, approximate_lmo, start_at)
 
 
-def field_norms(run: Growing, x: Floats, scores: Floats) -> Floats:
+def field_norms(run: ParticleRun, x: Floats, scores: Floats) -> Floats:
     """[M]: squared lengths of what a particle would first be moved along at points [M, d] with scores [M, d]."""
     field, own = run.field(1), 1 / (run.n + 1)
     moves = own * scores if field is None else field(x) + own * scores

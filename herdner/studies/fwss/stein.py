@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
-from herdner.studies.fwss.kernels import as_points, evenly, median_bandwidth, squared_distances
+from herdner.studies.fwss.kernels import as_points, evenly_spaced, median_bandwidth, squared_distances
 
 _CELLS = 2**20
 _BANDWIDTH_POINTS = 512
@@ -100,7 +100,7 @@ def ksd_bandwidth(x: ArrayLike, scores: ArrayLike, n_steps: int = 30, rate: floa
     points near balance is almost 0, so that its minimum alone says nothing. Beyond 512 points it looks at 512 of them.
     """
     points, s = as_points(x, "points"), np.asarray(scores, float)
-    some = evenly(len(points), _BANDWIDTH_POINTS)
+    some = evenly_spaced(len(points), _BANDWIDTH_POINTS)
     points, s = points[some], s[some]
     start = log_h = float(np.log(median_bandwidth(points)))
     for _ in range(n_steps):

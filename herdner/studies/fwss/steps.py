@@ -13,7 +13,7 @@ from herdner.studies.fwss.quadrature import GramSystem, least_ksd, refuse_duplic
 from herdner.studies.fwss.stein import stein_kernel
 
 
-class Taken(NamedTuple):
+class StepResult(NamedTuple):
     """Steps towards m new particles: the weights [N] after all; lambda [m]; the duality gap [m] before."""
 
     weights: Floats
@@ -30,7 +30,7 @@ class StepRule(Protocol):
         """Takes up these particles, or another bandwidth; returns their weights."""
         ...
 
-    def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> Taken:
+    def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
         """Particles [N, d], of which the last ``n_new`` are new."""
         ...
 
@@ -86,9 +86,9 @@ class ConstantStep:
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
         return weights
 
-    def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> Taken:
+    def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
         n = len(x)
-        return Taken(np.full(n, 1 / n), 1 / np.arange(n - n_new + 1.0, n + 1), np.full(n_new, np.nan))
+        return StepResult(np.full(n, 1 / n), 1 / np.arange(n - n_new + 1.0, n + 1), np.full(n_new, np.nan))
 
     def towards(self, particle: int) -> Floats:
         raise ValueError("step='constant' has one weight for all; this sampler needs 'line-search'")
@@ -108,13 +108,13 @@ class LineSearch:
         self._weights = weights
         return weights
 
-    def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> Taken:
+    def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
         self.embedding.add(x, scores, bandwidth, n_new)
         self._weights = np.append(self._weights, np.zeros(n_new))
         z, _, self.jitter = self.embedding.at_particles()
         taken = [self._take_in(len(x) - n_new + i, z) for i in range(n_new)]
         steps, gaps = np.array(taken).T
-        return Taken(self._weights, steps, gaps)
+        return StepResult(self._weights, steps, gaps)
 
     def towards(self, particle: int) -> Floats:
         self._towards(particle, self.embedding.at_particles()[0])
@@ -203,14 +203,14 @@ class FullyCorrective:
         self._weights = self._solved()[0]
         return self._weights
 
-    def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> Taken:
+    def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
         refuse_duplicates(x, "particles", n_new)
         self.embedding.add(x, scores, bandwidth, n_new)
         before = np.append(self._weights, np.zeros(n_new))
         self._weights, z = self._solved()
         matrix, new = self.embedding.system.matrix, range(len(x) - n_new, len(x))
         gaps = np.array([gap_to(matrix, z, before, i)[0] for i in new])
-        return Taken(self._weights, self._weights[new.start :], gaps)
+        return StepResult(self._weights, self._weights[new.start :], gaps)
 
     def towards(self, particle: int) -> Floats:
         return self._weights

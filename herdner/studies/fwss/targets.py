@@ -51,7 +51,7 @@ class Target:
         return self.density.dim
 
 
-def target(
+def density_target(
     log_density: Callable[..., Any],
     grad: Callable[..., Any] | None = None,
     *,
@@ -183,7 +183,7 @@ def grad_scaled_normal(x: Floats) -> Floats:
     return out
 
 
-def checked_data(inputs: ArrayLike, outputs: ArrayLike) -> tuple[Floats, Floats]:
+def check_data(inputs: ArrayLike, outputs: ArrayLike) -> tuple[Floats, Floats]:
     """float64[N, D] and [N], finite, N at least 1; ValueError otherwise."""
     x, y = np.ascontiguousarray(inputs, np.float64), np.ascontiguousarray(outputs, np.float64)
     if x.ndim != 2 or y.shape != (len(x),) or not x.size:

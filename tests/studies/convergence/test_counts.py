@@ -31,12 +31,12 @@ from herdner.inference.gibbs import (
 )
 from herdner.inference.record import Record
 from herdner.studies.convergence import (
-    Errors,
+    ErrorParts,
     Focus,
     Lambdas,
-    count,
+    count_visits,
     expectation_error,
-    focus,
+    focus_variable,
     rao_blackwell_bound,
     rao_blackwell_error,
 )
@@ -86,9 +86,9 @@ def test_counts_are_those_of_the_samplers_own_samples(graph, plan):
     graph, plan, n = GRAPHS[graph], PLANS[plan], 1023
     if plan.sharing == neighbour_sum_sharing() and graph in (GRAPHS["full"], GRAPHS["triples"], GRAPHS["forbidden"]):
         with pytest.raises(ValueError, match="neighbour-sum needs"):
-            count(graph, plan, [n], seed=5)
+            count_visits(graph, plan, [n], seed=5)
         return
-    found = count(graph, replace(plan, n_sweeps=7), [n], seed=5)
+    found = count_visits(graph, replace(plan, n_sweeps=7), [n], seed=5)
     kept = replace(plan, n_sweeps=n, record=KEPT).infer(graph, 5).joint
     assert np.array_equal(found.visits[-1].sum(axis=0).ravel(), np.rint(kept * n).ravel())
     assert found.returns.sum() <= n
@@ -100,7 +100,7 @@ def test_recorded_states_of_two_labels_are_counted_as_the_loop_counts_them(name,
     graph, plan = GRAPHS[graph], PLANS[name]
     if name == "sum" and graph is GRAPHS["triples"]:
         pytest.skip("the sum of neighbours needs pairs")
-    wanted, compiled = count(graph, plan, [60, 500], seed=8), compile_tables(graph)
+    wanted, compiled = count_visits(graph, plan, [60, 500], seed=8), compile_tables(graph)
     sharing = plan.sharing if plan.herds else blanket_sharing()
     seen = focus_of_labels(compiled, plan, sharing, len(compiled.sizes) - 1)
     groups = {(a, b) for a, b in zip(seen.keys[0].tolist(), wanted.focus.keys[0].tolist(), strict=True)}
@@ -115,7 +115,7 @@ def test_recorded_states_of_two_labels_are_counted_as_the_loop_counts_them(name,
 def test_a_probability_at_the_edge_of_a_bin_is_where_the_loop_puts_it(n_bins):
     """A half, where neighbours differ; (b / B, (b + 1) / B] is a bin."""
     graph = ising(0.4, np.zeros((2, 3)))
-    loop = focus(graph, bin_sharing(n_bins), 2).keys[0].tolist()
+    loop = focus_variable(graph, bin_sharing(n_bins), 2).keys[0].tolist()
     ours = focus_of_labels(compile_tables(graph), plain_gibbs(), bin_sharing(n_bins), 2).keys[0].tolist()
     assert len(set(zip(loop, ours, strict=True))) == len(set(loop)) == len(set(ours))
 
@@ -125,17 +125,17 @@ def test_any_variable_can_be_in_focus(variable):
     graph, n = GRAPHS["ring"], 8
     order = [(variable + 1 + k) % n for k in range(n)]
     kept = herded_gibbs(2000, scan=fixed_scan(order), record=KEPT).infer(graph, 5).joint
-    found = count(graph, herded_gibbs(), [500, 2000], variable, seed=5)
+    found = count_visits(graph, herded_gibbs(), [500, 2000], variable, seed=5)
     assert np.array_equal(found.visits[-1, 0], np.rint(np.moveaxis(kept, variable, -1).reshape(-1, 2) * 2000))
     assert found.visits.sum(axis=(1, 2, 3)).tolist() == [500, 2000]
-    shorter = count(graph, herded_gibbs(), [500], variable, seed=5)
+    shorter = count_visits(graph, herded_gibbs(), [500], variable, seed=5)
     assert np.array_equal(shorter.visits[0], found.visits[0])
 
 
 def test_the_true_joint_is_the_target():
     for name, graph in GRAPHS.items():
         target = Oracle.of_graph(graph).probabilities.reshape(-1, 2)
-        np.testing.assert_allclose(focus(graph).target, target, atol=1e-14, err_msg=name)
+        np.testing.assert_allclose(focus_variable(graph).target, target, atol=1e-14, err_msg=name)
 
 
 def test_weights_are_those_of_the_sharing():
@@ -143,14 +143,16 @@ def test_weights_are_those_of_the_sharing():
     graph = GRAPHS["ring"]
     others = np.array(np.unravel_index(np.arange(128), (2,) * 7)).T
     by_blanket = others[:, 0] * 2 + others[:, -1]
-    assert np.array_equal(focus(graph).keys[0], by_blanket)
-    assert np.array_equal(focus(graph, neighbour_sum_sharing()).keys[0], others[:, 0] + others[:, -1])
-    assert focus(graph, complete_sharing()).n_weights == 128
+    assert np.array_equal(focus_variable(graph).keys[0], by_blanket)
+    assert np.array_equal(focus_variable(graph, neighbour_sum_sharing()).keys[0], others[:, 0] + others[:, -1])
+    assert focus_variable(graph, complete_sharing()).n_weights == 128
     target = Oracle.of_graph(GRAPHS["full"]).probabilities.reshape(-1, 2)
     p = target[:, 1] / target.sum(axis=1)
     of_bins = np.ceil(p * 4).astype(int) - 1
-    assert np.array_equal(focus(GRAPHS["full"], bin_sharing(4)).keys[0], np.unique(of_bins, return_inverse=True)[1])
-    drawn = focus(GRAPHS["full"], random_bin_sharing(4))
+    assert np.array_equal(
+        focus_variable(GRAPHS["full"], bin_sharing(4)).keys[0], np.unique(of_bins, return_inverse=True)[1]
+    )
+    drawn = focus_variable(GRAPHS["full"], random_bin_sharing(4))
     assert np.array_equal(drawn.keys[0], np.floor(p * 4))
     np.testing.assert_allclose((drawn.chances * drawn.aims[drawn.keys, 1]).sum(axis=0), p, atol=1e-8)
 
@@ -158,7 +160,7 @@ def test_weights_are_those_of_the_sharing():
 # ---- errors, from their definitions, term by term ----
 
 
-def by_definition(visits: np.ndarray, seen: Focus) -> Errors:
+def by_definition(visits: np.ndarray, seen: Focus) -> ErrorParts:
     """HGW19 Sec. 4.3 and 6.5, in loops over x, y, z."""
     total = visits.sum()
     p_xyz = {}
@@ -182,7 +184,7 @@ def by_definition(visits: np.ndarray, seen: Focus) -> Errors:
         return sum(pi_x[z, x] * p for (other, z), p in p_yz.items() if other == y) / p_y[y]
 
     n_z = len(pi_z)
-    return Errors(
+    return ErrorParts(
         cor=sum(abs(p - p_xy[x, y] * p_yz[y, z] / p_y[y]) for (x, y, z), p in p_xyz.items() if p_y[y]),
         herding=sum(p_y[y] * abs(p_xy[x, y] / p_y[y] - aim(x, y)) for x in (0, 1) for y in p_y if p_y[y]),
         approx=sum(
@@ -200,10 +202,10 @@ def by_definition(visits: np.ndarray, seen: Focus) -> Errors:
     "sharing", [blanket_sharing(), bin_sharing(3), random_bin_sharing(4), complete_sharing()], ids=str
 )
 def test_errors_are_what_the_paper_says(graph, sharing):
-    seen = focus(GRAPHS[graph], sharing)
+    seen = focus_variable(GRAPHS[graph], sharing)
     for seed in range(3):
         visits = np.random.default_rng(seed).poisson(0.3 + seed, (*seen.keys.shape, 2)).astype(float)
-        found, wanted = Errors.of(visits, seen), by_definition(visits, seen)
+        found, wanted = ErrorParts.of(visits, seen), by_definition(visits, seen)
         for part in ("cor", "herding", "approx", "bin", "z", "all"):
             assert getattr(found, part) == pytest.approx(getattr(wanted, part), abs=1e-12), part
 
@@ -213,7 +215,7 @@ def test_the_parts_bound_the_whole(plan):
     """HGW19 eq. 5 and 8, for D^all and for the expectation of random functions."""
     rng = np.random.default_rng(0)
     for graph in ("ring", "full", "grid", "triples"):
-        found = count(GRAPHS[graph], PLANS[plan], [10, 100, 1000], seed=2)
+        found = count_visits(GRAPHS[graph], PLANS[plan], [10, 100, 1000], seed=2)
         for visits, errors in zip(found.visits, found.errors, strict=True):
             parts = errors.cor + errors.herding + errors.approx + errors.bin + errors.z
             assert errors.all <= parts + 1e-12
@@ -224,7 +226,7 @@ def test_the_parts_bound_the_whole(plan):
 
 def test_functions_of_one_variable_leave_the_correlation_out():
     """HGW19 Sec. 6.6: for f = [x = 1] the parts weigh 0, 1/2, 1/2 and half the range of pi(1 | z)."""
-    seen = focus(GRAPHS["full"])
+    seen = focus_variable(GRAPHS["full"])
     found = Lambdas.of(np.broadcast_to([0.0, 1.0], seen.target.shape), seen)
     p = seen.target[:, 1] / seen.target.sum(axis=1)
     assert found.cor == pytest.approx(0, abs=1e-12)
@@ -235,7 +237,7 @@ def test_functions_of_one_variable_leave_the_correlation_out():
 def test_rao_blackwellised_means_are_bounded_by_marginals_where_those_say_all():
     """HGW19 eq. 12 and 13: of f = [x = 1], and of one whose mean given z is a sum of functions of one variable each."""
     graph = boltzmann(np.full((3, 3), 0.1) - 0.1 * np.eye(3), [0.2, -0.1, 0.3], (-1, 1))
-    found = count(graph, plain_gibbs(), [200], seed=3)
+    found = count_visits(graph, plain_gibbs(), [200], seed=3)
     visits, seen = found.visits[-1], found.focus
     p = seen.target[:, 1] / seen.target.sum(axis=1)
     z = visits.sum(axis=(0, 2)) / visits.sum()
@@ -274,11 +276,11 @@ def test_rao_blackwellised_means_are_bounded_by_marginals_where_those_say_all():
 )
 def test_what_cannot_be_counted_is_told(graph, plan, lengths, more, words):
     with pytest.raises(ValueError, match=words) as told:
-        count(graph, plan, lengths, seed=1, **more)
+        count_visits(graph, plan, lengths, seed=1, **more)
     assert "\n" not in str(told.value)
 
 
 def test_no_samples_no_errors():
-    seen = focus(GRAPHS["ring"])
+    seen = focus_variable(GRAPHS["ring"])
     with pytest.raises(ValueError, match="no samples"):
-        Errors.of(np.zeros((1, 128, 2)), seen)
+        ErrorParts.of(np.zeros((1, 128, 2)), seen)

@@ -22,7 +22,7 @@ from herdner.inference.gibbs import (
     random_bin_sharing,
 )
 from herdner.inference.record import Record
-from herdner.studies.convergence import count, focus
+from herdner.studies.convergence import count_visits, focus_variable
 from herdner.studies.convergence.exact import Focus
 
 RNG = np.random.default_rng(17)
@@ -60,7 +60,7 @@ def key(plan: Gibbs, variable: int, x: tuple[int, ...], p: list[float]) -> tuple
 def test_the_parts_are_sums_over_all_states(name, variable):
     """HGW19 Sec. 4.3, read as sums over x, y and z, of states that the sampler itself recorded."""
     plan, n_sweeps = LABELLED[name], 700
-    found = count(MIXED, plan, [100, n_sweeps], variable, seed=3).errors[1]
+    found = count_visits(MIXED, plan, [100, n_sweeps], variable, seed=3).errors[1]
     order = [(variable + 1 + k) % 4 for k in range(4)]
     kept = replace(plan, n_sweeps=n_sweeps, burn_in=0, scan=fixed_scan(order), record=Record(False, False, every=1))
     states = Counter(map(tuple, kept.infer(MIXED, 3).samples[0].tolist()))
@@ -110,7 +110,7 @@ def test_random_bins_of_labels_are_those_that_the_sampler_drew(variable, n_bins)
 
     order = [(variable + 1 + k) % 4 for k in range(4)]
     Noting(replace(plan, n_sweeps=n_sweeps, scan=fixed_scan(order)), MIXED, 3)
-    found = count(MIXED, plan, [n_sweeps], variable, seed=3)
+    found = count_visits(MIXED, plan, [n_sweeps], variable, seed=3)
     seen, rest = found.focus, list(product(*(range(k) for j, k in enumerate(SIZES) if j != variable)))
     counted = Counter()
     for layer, z, x in np.argwhere(found.visits[0]):
@@ -125,51 +125,51 @@ def test_random_bins_of_labels_are_those_that_the_sampler_drew(variable, n_bins)
 def test_random_bins_of_labels_trade_the_approximation_for_an_error_that_goes_away():
     """HGW19 Sec. 6.5, for three labels."""
     lengths = [2**9, 2**12, 2**15]
-    found = count(POTTS, rdhg(n_bins=4), lengths, seed=1).errors
+    found = count_visits(POTTS, rdhg(n_bins=4), lengths, seed=1).errors
     for part in found:
         assert part.approx < 1e-7
         assert part.all <= part.cor + part.herding + part.bin + part.z + 1e-9
     assert found[2].bin < found[0].bin / 3
-    fixed = count(POTTS, dhg(n_bins=4, form="threshold"), lengths, seed=1).errors[2]
+    fixed = count_visits(POTTS, dhg(n_bins=4, form="threshold"), lengths, seed=1).errors[2]
     assert found[2].all < fixed.all / 2
 
 
 def test_groups_of_random_bins_are_their_own():
     for plan, other in ((rdhg(n_bins=4), blanket_sharing()), (plain_gibbs(), random_bin_sharing(4))):
         with pytest.raises(ValueError, match="random bins"):
-            count(POTTS, plan, [10], sharing=other)
+            count_visits(POTTS, plan, [10], sharing=other)
 
 
 def test_complete_herding_of_three_labels_has_no_part_from_sharing():
     """It comes to the target like 1 / T: every count within K - 1 of its mean."""
     lengths = [2**9, 2**12, 2**15]
-    found = count(POTTS, herded_gibbs(sharing=complete_sharing()), lengths, seed=1)
+    found = count_visits(POTTS, herded_gibbs(sharing=complete_sharing()), lengths, seed=1)
     for n, part in zip(lengths, found.errors, strict=True):
         assert part.cor < 1e-12
         assert part.approx < 1e-12
         assert part.herding <= 3 * 2 * 27 / n + 1e-9
     assert found.errors[2].all < found.errors[0].all / 20
-    by_gibbs = count(POTTS, plain_gibbs(), lengths, seed=1).errors[2]
+    by_gibbs = count_visits(POTTS, plain_gibbs(), lengths, seed=1).errors[2]
     assert found.errors[2].all < by_gibbs.all / 3
-    shared = count(POTTS, herded_gibbs(), lengths, seed=1).errors[2]
+    shared = count_visits(POTTS, herded_gibbs(), lengths, seed=1).errors[2]
     assert shared.cor > 10 * shared.herding
 
 
 def test_sharing_of_labels_groups_states_as_it_says():
-    assert focus(POTTS).n_weights == 9
-    assert focus(POTTS, complete_sharing()).n_weights == 27
+    assert focus_variable(POTTS).n_weights == 9
+    assert focus_variable(POTTS, complete_sharing()).n_weights == 27
     assert (
-        focus(POTTS, neighbour_sum_sharing()).n_weights == 6
+        focus_variable(POTTS, neighbour_sum_sharing()).n_weights == 6
     )  # how often each of three labels comes among two neighbours
-    assert focus(POTTS, bin_sharing(1)).n_weights == 1
-    assert isinstance(focus(MIXED, variable=1), Focus)
-    assert focus(MIXED, variable=1).target.shape == (18, 4)
+    assert focus_variable(POTTS, bin_sharing(1)).n_weights == 1
+    assert isinstance(focus_variable(MIXED, variable=1), Focus)
+    assert focus_variable(MIXED, variable=1).target.shape == (18, 4)
 
 
 def test_what_the_estimate_of_two_labels_cannot_take_is_told():
     with pytest.raises(ValueError, match="a variable of two labels, not of 3"):
-        _ = count(POTTS, plain_gibbs(), [50], seed=1).correlation
-    two = count(MIXED, plain_gibbs(), [20000], variable=2, seed=1)
+        _ = count_visits(POTTS, plain_gibbs(), [50], seed=1).correlation
+    two = count_visits(MIXED, plain_gibbs(), [20000], variable=2, seed=1)
     assert two.correlation.total >= 0
 
 
@@ -181,7 +181,7 @@ def test_what_the_estimate_of_two_labels_cannot_take_is_told():
 def test_a_single_variable_has_no_others(sharing) -> None:
     """Its weight sees one probability, so that the herding part is all there is, but for random bins' own."""
     graph = FactorGraph([3], [TableFactors([[0]], [[0.0, 1.0, 2.0]])])
-    (errors,) = count(graph, Gibbs(sharing=sharing), [1000], seed=1).errors
+    (errors,) = count_visits(graph, Gibbs(sharing=sharing), [1000], seed=1).errors
     assert errors.cor + errors.approx + errors.z < 1e-12
     assert errors.all <= errors.herding + errors.bin + 1e-12
     assert errors.herding < 0.01

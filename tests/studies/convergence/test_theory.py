@@ -14,16 +14,16 @@ from herdner.inference.gibbs import bin_sharing, complete_sharing, neighbour_sum
 from herdner.inference.record import Record
 from herdner.studies.convergence import (
     Convergence,
-    Correlation,
+    CorrelationEstimate,
     approx_bound,
     best_bins,
     choose_bins,
-    count,
+    count_visits,
     dobrushin_coefficient,
-    focus,
+    focus_variable,
     gibbs_kernel,
     herding_bound,
-    joint,
+    joint_distribution,
 )
 
 
@@ -41,7 +41,7 @@ SMALL = [ring(0, n=4), ising(0.5, np.random.default_rng(1).normal(size=(2, 3))),
 @pytest.mark.parametrize("graph", SMALL)
 def test_the_kernel_of_a_sweep(graph):
     oracle, kernel = Oracle.of_graph(graph), gibbs_kernel(graph)
-    np.testing.assert_allclose(joint(graph).ravel(), oracle.probabilities, atol=1e-14)
+    np.testing.assert_allclose(joint_distribution(graph).ravel(), oracle.probabilities, atol=1e-14)
     np.testing.assert_allclose(oracle.probabilities @ kernel, oracle.probabilities, atol=1e-13)
     for a, b in itertools.islice(itertools.product(range(len(kernel)), repeat=2), 0, None, 7):
         x, chance = list(oracle.states[a]), 1.0
@@ -67,7 +67,7 @@ def test_the_dobrushin_coefficient():
 
 def test_what_is_too_large_is_told():
     with pytest.raises(ValueError, match="65536"):
-        joint(ising(0.1, np.zeros((5, 5))))
+        joint_distribution(ising(0.1, np.zeros((5, 5))))
     with pytest.raises(ValueError, match="2048"):
         gibbs_kernel(ising(0.1, np.zeros((3, 4))))
 
@@ -82,7 +82,7 @@ def positive(seed: int) -> FactorGraph:
 @pytest.mark.parametrize("seed", range(4))
 def test_the_constants_of_theorem_3(seed):
     graph = positive(seed)
-    found, whole = Convergence.of(graph), joint(graph)
+    found, whole = Convergence.of(graph), joint_distribution(graph)
     p_min = min((whole / whole.sum(axis=i, keepdims=True)).min() for i in range(2))
     assert found.p_min == pytest.approx(p_min)
     assert found.l == pytest.approx(p_min**2)
@@ -96,7 +96,7 @@ def test_complete_herding_keeps_the_bounds(seed):
     """Proposition 5: visits of each state; Theorem 3 and Corollary 4: the distance of the joints."""
     graph = positive(seed)
     found, lengths = Convergence.of(graph), [2**k for k in range(3, 17)]
-    samples = count(graph, herded_gibbs(sharing=complete_sharing()), lengths, seed=seed)
+    samples = count_visits(graph, herded_gibbs(sharing=complete_sharing()), lengths, seed=seed)
     for n, visits, errors in zip(lengths, samples.visits, samples.errors, strict=True):
         assert visits.sum(axis=0).min() >= found.l * n - found.b
         assert errors.all / 2 <= found.bound_from_start(n)
@@ -105,20 +105,20 @@ def test_complete_herding_keeps_the_bounds(seed):
     kept = (
         herded_gibbs(2**16 + burn_in, burn_in, complete_sharing(), record=Record(joint=True)).infer(graph, seed).joint
     )
-    assert np.abs(kept - joint(graph)).sum() / 2 <= found.bound(2**16) < 0.01
+    assert np.abs(kept - joint_distribution(graph)).sum() / 2 <= found.bound(2**16) < 0.01
 
 
 def test_impossible_states_have_the_constants_of_equation_34():
     """Two sweeps lead from anywhere to anywhere on the path 00, 10, 11; states are visited as Proposition 5 says."""
     graph = from_joint([[0.4, 0.0], [0.25, 0.35]])
-    found, whole = Convergence.of(graph), joint(graph)
+    found, whole = Convergence.of(graph), joint_distribution(graph)
     assert found.p_min == pytest.approx(0.25 / 0.65)
     assert found.n_sweeps == 2
     assert found.l == pytest.approx(found.p_min**4)
     terms = [1, found.p_min * 2, found.p_min**2 * 4, found.p_min**3 * 4]
     assert found.b == pytest.approx(2 * found.l + sum(terms))
     lengths = [2**k for k in range(2, 17)]
-    samples = count(graph, herded_gibbs(sharing=complete_sharing()), lengths, seed=1)
+    samples = count_visits(graph, herded_gibbs(sharing=complete_sharing()), lengths, seed=1)
     for n, visits, errors in zip(lengths, samples.visits, samples.errors, strict=True):
         assert visits.sum(axis=0).ravel()[whole.ravel() > 0].min() >= found.l * n - found.b
         assert errors.all / 2 <= found.bound_from_start(n)
@@ -128,7 +128,7 @@ def test_what_theorem_3_leaves_out_is_told():
     for graph, found in ((potts(0.3, np.zeros((1, 2, 3))), "3"), (from_joint([[1.0, 2.0]]), "1 and 2")):
         with pytest.raises(ValueError, match=f"two labels; those of the graph have {found}$"):
             Convergence.of(graph)
-    assert joint(FactorGraph([], [])) == 1.0
+    assert joint_distribution(FactorGraph([], [])) == 1.0
     with pytest.raises(ValueError, match="those of the graph have none"):
         Convergence.of(FactorGraph([], []))
     with pytest.raises(ValueError, match="cut the states into parts"):
@@ -142,9 +142,9 @@ def test_what_theorem_3_leaves_out_is_told():
 @pytest.mark.parametrize("sharing", [None, neighbour_sum_sharing()])
 def test_returns_by_linear_algebra_are_those_of_gibbs_runs(sharing):
     graph = ring(1, n=5) if sharing is None else boltzmann(np.full(5, 0.6), np.full(5, 0.3), (-1, 1), edges=RING_OF_5)
-    seen = focus(graph, sharing)
-    exact = Correlation.exact(joint(graph), seen)
-    samples = count(graph, plain_gibbs(), [2**22], seed=3, sharing=sharing)
+    seen = focus_variable(graph, sharing)
+    exact = CorrelationEstimate.exact(joint_distribution(graph), seen)
+    samples = count_visits(graph, plain_gibbs(), [2**22], seed=3, sharing=sharing)
     np.testing.assert_allclose(samples.correlation.chances, exact.chances)
     np.testing.assert_allclose(samples.correlation.t, exact.t)
     np.testing.assert_allclose(samples.correlation.depend, exact.depend, atol=0.01)
@@ -153,17 +153,19 @@ def test_returns_by_linear_algebra_are_those_of_gibbs_runs(sharing):
 
 def test_complete_keys_have_no_correlation():
     graph = ring(1, n=5)
-    assert Correlation.exact(joint(graph), focus(graph, complete_sharing())).total == pytest.approx(0, abs=1e-12)
+    assert CorrelationEstimate.exact(
+        joint_distribution(graph), focus_variable(graph, complete_sharing())
+    ).total == pytest.approx(0, abs=1e-12)
 
 
 def test_herding_comes_to_the_estimate():
     """HGW19 Fig. 3, Table 1: rings whose D^cor is large enough to be seen after 2^21 sweeps end near it."""
     for seed in (0, 1):
         graph = ring(seed)
-        samples = count(graph, herded_gibbs(), [2**21], seed=1)
-        ratio = samples.errors[-1].cor / Correlation.exact(joint(graph), samples.focus).total
+        samples = count_visits(graph, herded_gibbs(), [2**21], seed=1)
+        ratio = samples.errors[-1].cor / CorrelationEstimate.exact(joint_distribution(graph), samples.focus).total
         assert 0.9 < ratio < 1.4
-    random = count(ring(0), plain_gibbs(), [2**21], seed=1).errors[-1]
+    random = count_visits(ring(0), plain_gibbs(), [2**21], seed=1).errors[-1]
     assert random.cor < samples.errors[-1].cor / 1.5, "Gibbs has none"
 
 
@@ -172,9 +174,9 @@ def test_bins_have_no_such_estimate():
     graph = ring(1, n=5)
     for sharing, words in ((random_bin_sharing(3), "random bins"), (bin_sharing(3), "one probability each")):
         with pytest.raises(ValueError, match=words):
-            Correlation.exact(joint(graph), focus(graph, sharing))
+            CorrelationEstimate.exact(joint_distribution(graph), focus_variable(graph, sharing))
     with pytest.raises(ValueError, match="one probability each"):
-        _ = count(graph, plain_gibbs(), [100], seed=1, sharing=bin_sharing(3)).correlation
+        _ = count_visits(graph, plain_gibbs(), [100], seed=1, sharing=bin_sharing(3)).correlation
 
 
 # ---- the bounds 2cB/T and 2/B, and the rule for B ----
@@ -184,7 +186,7 @@ def test_bins_have_no_such_estimate():
 def test_herding_keeps_its_bound(c):
     lengths = [2**k for k in range(4, 15)]
     plan = bounded_error_gibbs(error_bound=c) if c else herded_gibbs()
-    samples = count(ring(0), plan, lengths, seed=1)
+    samples = count_visits(ring(0), plan, lengths, seed=1)
     found = np.array([errors.herding for errors in samples.errors])
     bound = herding_bound(lengths, samples.focus.n_weights, c, width=0)
     assert (found <= bound + 1e-12).all()
@@ -219,6 +221,6 @@ def test_a_rule_of_nothing_is_told(arguments, name):
 def test_impossible_states_are_no_trouble():
     graph = FactorGraph([2, 2, 2], [TableFactors([[0, 1], [1, 2]], [[[0.0, 1.0], [0.5, -np.inf]]])])
     kernel = gibbs_kernel(graph)
-    possible = joint(graph).ravel() > 0
+    possible = joint_distribution(graph).ravel() > 0
     assert np.allclose(kernel[possible][:, ~possible], 0)
     assert dobrushin_coefficient(kernel[np.ix_(possible, possible)]) < 1

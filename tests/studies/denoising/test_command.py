@@ -144,13 +144,15 @@ def test_the_comparison(flipped, call: Call):
 def test_methods_that_do_not_fit_are_left_out_of_the_comparison(flipped, monkeypatch, caplog):
     from herdner.inference import make_backend
     from herdner.studies.denoising import comparison
-    from herdner.studies.denoising.noise import Flip
-    from herdner.studies.denoising.pictures import observation
+    from herdner.studies.denoising.noise import FlipNoise
+    from herdner.studies.denoising.pictures import make_observation
 
     small = make_backend("herded-gibbs", weight_memory=8), "mean"
-    monkeypatch.setattr(comparison, "methods", lambda n_sweeps: {"tiny": small, "ICM": (make_backend("icm"), "map")})
-    seen = observation(read_picture(flipped / "noisy.png"), True, 2, "noisy.png")
-    tiles = comparison.compared(seen, Flip(0.1), 0.7, 5, None, 0)
+    monkeypatch.setattr(
+        comparison, "comparison_methods", lambda n_sweeps: {"tiny": small, "ICM": (make_backend("icm"), "map")}
+    )
+    seen = make_observation(read_picture(flipped / "noisy.png"), True, 2, "noisy.png")
+    tiles = comparison.compare_methods(seen, FlipNoise(0.1), 0.7, 5, None, 0)
     assert [tile.title.split(",")[0] for tile in tiles] == ["as observed", "ICM"]
     assert "tiny is left out of the comparison" in caplog.text
 

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from gradients import finite_differences
 
-from herdner.studies.fwss import Adam, Diverged, GradientAscent, fwss, gaussian_mixture, laplace, local_fwss, target
+from herdner.studies.fwss import (
+    Adam,
+    Diverged,
+    GradientAscent,
+    density_target,
+    fit_laplace,
+    fwss,
+    gaussian_mixture,
+    local_fwss,
+)
 from herdner.studies.fwss.local import LocalField, bandwidths
 from herdner.studies.fwss.stein import SteinField
 
@@ -17,19 +26,19 @@ def normal(d: int, seed: int = 0):
     root = np.linalg.qr(rng.normal(size=(d, d)))[0] * np.geomspace(0.01, 10, d)
     mean, precision = rng.normal(size=d), np.linalg.inv(root @ root.T)
     log_density = lambda x: -0.5 * np.einsum("pi,ij,pj->p", x - mean, precision, x - mean)  # noqa: E731
-    return target(log_density, lambda x: -(x - mean) @ precision, dim=d), mean, root @ root.T
+    return density_target(log_density, lambda x: -(x - mean) @ precision, dim=d), mean, root @ root.T
 
 
 def test_laplace_of_a_normal_distribution_is_that_distribution():
     given, mean, covariance = normal(4)
-    found = laplace(given, np.zeros(4))
+    found = fit_laplace(given, np.zeros(4))
     assert found.mode == pytest.approx(mean, abs=1e-5)
     assert found.root @ found.root.T == pytest.approx(covariance, rel=1e-4, abs=1e-6)
 
 
 def test_a_whitened_normal_distribution_is_a_standard_one():
     given, *_ = normal(3)
-    whitened = laplace(given, np.zeros(3)).whitened(given)
+    whitened = fit_laplace(given, np.zeros(3)).whitened(given)
     z = np.random.default_rng(1).normal(size=(5, 3))
     assert whitened.density.grad(z) == pytest.approx(-z, abs=1e-3)
     assert whitened.density.grad(z) == pytest.approx(finite_differences(whitened.density.log_density, z), abs=1e-4)
@@ -37,14 +46,14 @@ def test_a_whitened_normal_distribution_is_a_standard_one():
 
 def test_whitened_points_have_the_density_of_what_they_stand_for():
     given = gaussian_mixture([0.3, 0.7], [[0.0, 0.0], [1.0, 0.5]], [1.0, 0.5])
-    found, z = laplace(given, np.ones(2)), np.random.default_rng(1).normal(size=(5, 2))
+    found, z = fit_laplace(given, np.ones(2)), np.random.default_rng(1).normal(size=(5, 2))
     assert found.whitened(given).density.log_density(z) == pytest.approx(given.density.log_density(found.points(z)))
 
 
 def test_a_density_that_is_flat_in_a_direction_is_refused():
-    flat = target(lambda x: -(x[:, 0] ** 2), lambda x: x * [-2.0, 0.0], dim=2)
+    flat = density_target(lambda x: -(x[:, 0] ** 2), lambda x: x * [-2.0, 0.0], dim=2)
     with pytest.raises(ValueError, match="does not fall in every direction"):
-        laplace(flat, np.ones(2))
+        fit_laplace(flat, np.ones(2))
 
 
 def test_the_local_field_is_the_field_of_stein_for_each_variable_alone():
@@ -65,7 +74,7 @@ def test_for_one_variable_it_is_fwss():
 
 
 def test_it_keeps_the_spread_of_more_variables_than_particles():
-    given = target(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, dim=100)
+    given = density_target(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, dim=100)
     options = {"n_steps": 20, "optimiser": Adam(0.2, final=0.01), "init": np.zeros((1, 100)), "seed": 0}
     local, plain = local_fwss(given, 32, **options), fwss(given, 32, step="constant", **options)
     assert 0.65 < local.x.var(axis=0).mean() < 1

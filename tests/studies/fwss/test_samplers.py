@@ -16,6 +16,7 @@ from herdner.studies.fwss import (
     MixtureMean,
     block_fwss,
     cached_fwss,
+    density_target,
     effective_sample_size,
     eleven_gaussians,
     fwss,
@@ -31,7 +32,6 @@ from herdner.studies.fwss import (
     stein_points,
     stein_weights,
     svgd,
-    target,
 )
 from herdner.studies.fwss.kernels import SampleMean, gram
 from herdner.studies.fwss.particles import _candidates
@@ -228,10 +228,12 @@ def test_effective_sample_size():
 
 
 def never_finite(value):
-    return target(lambda x: np.full(len(x), value), lambda x: np.zeros(x.shape), dim=2)
+    return density_target(lambda x: np.full(len(x), value), lambda x: np.zeros(x.shape), dim=2)
 
 
-STEEP = target(lambda x: -(x**4).sum(axis=1), lambda x: -4 * x**3, dim=2, prior=lambda rng, n: 10 + rng.random((n, 2)))
+STEEP = density_target(
+    lambda x: -(x**4).sum(axis=1), lambda x: -4 * x**3, dim=2, prior=lambda rng, n: 10 + rng.random((n, 2))
+)
 TWICE = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
 
 
@@ -305,7 +307,7 @@ def test_divergence_is_told_with_particle_and_step(run, who):
 
 
 def test_a_gradient_of_the_wrong_shape_is_told():
-    wrong = target(lambda x: -(x**2).sum(axis=1), lambda x: -2 * x[:, :1], dim=2)
+    wrong = density_target(lambda x: -(x**2).sum(axis=1), lambda x: -2 * x[:, :1], dim=2)
     with pytest.raises(ValueError, match=r"grad returned shape \(1, 1\) for points of shape \(1, 2\)"):
         fwss(wrong, 2, seed=1)
 

@@ -12,9 +12,9 @@ from herdner.studies.fwss import (
     LogisticRegression,
     NeuralRegression,
     Target,
+    density_target,
     eleven_gaussians,
     gaussian_mixture,
-    target,
 )
 from herdner.studies.fwss.kernels import SampleMean
 
@@ -31,7 +31,7 @@ TARGETS = {
     "skewed": SKEWED,
     "logistic": LOGISTIC.target,
     "neural": NEURAL.target,
-    "own": target(lambda x: -(x**4).sum(axis=1), lambda x: -4 * x**3, dim=3),
+    "own": density_target(lambda x: -(x**4).sum(axis=1), lambda x: -4 * x**3, dim=3),
 }
 
 
