@@ -157,7 +157,7 @@ def main(
     results: dict[str, Any] = {}
     for source in test:
         gold = list(read(source, map_labels="MISC" not in known, tokenizer=Tokenizer()))
-        found = list(tagger.pipe([replace(document, tags=None, entities=()) for document in gold]))
+        found = list(tagger.pipe([document.without_annotation() for document in gold]))
         scores = evaluate(gold, found, rng=experiment.rng())
         print(f"\n## {model} on {Path(source).name}, tagged\n\n{scores.to_markdown()}")
         results[source] = {"scores": scores.to_dict(), **study.run(tagger, gold)}

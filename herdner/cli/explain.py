@@ -17,8 +17,7 @@ from herdner.cli.usage import UsageError, check_encoding, wrong_use
 
 if TYPE_CHECKING:
     from herdner import Explanation, Tagger
-    from herdner.text.document import Document
-    from herdner.text.failure import Failure
+    from herdner.text.document import Document, Failure
 
 FEW, MANY = 5, 15  # lines for each mention: of all mentions, of those of one name
 
@@ -92,7 +91,7 @@ def explained(
     name that no document has.
     """
     from herdner.ner.explain import NoSuchName
-    from herdner.text.failure import Failure
+    from herdner.text.document import Failure
 
     missing: NoSuchName | None = None
     found = read_any = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from herdner.cli.common import complain, progress
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from herdner.evaluation.tabular import Tabulated
     from herdner.text.case import Case
     from herdner.text.document import Document
-    from herdner.text.io.doubts import Doubts
-    from herdner.text.io.labels import Labels
+    from herdner.text.io.parse_warnings import ParseWarnings
+    from herdner.text.labels import LabelNames
     from herdner.text.tokenize import Tokenizer
 
 CORE_CLASSES = {"PER", "LOC", "ORG"}
@@ -32,7 +32,7 @@ class Gold:
 
     sources: Sequence[SourceFile]
     map_labels: bool | None = None
-    labels: Labels | None = None
+    labels: LabelNames | None = None
     case: Case | None = None
     strict: bool = False
 
@@ -97,7 +97,7 @@ def parse_sources(files: Iterable[str]) -> list[SourceFile]:
         return [parse_source(file) for file in files]
 
 
-def parse_map(pairs: Sequence[str]) -> Labels | None:
+def parse_map(pairs: Sequence[str]) -> LabelNames | None:
     """``OLD=NEW`` as the readers take it; wrong use where there is no such pair."""
     labels: dict[str, str | None] = {}
     for pair in pairs:
@@ -120,22 +120,22 @@ def read_gold(
     tokenizer: Tokenizer,
     map_labels: bool,
     encoding: str | None = None,
-    labels: Labels | None = None,
+    labels: LabelNames | None = None,
     strict: bool = False,
 ) -> list[Document]:
     """All documents of the sources with tokens and gold tags, their classes renamed by ``labels``; ValueError where
     there are none. Names that end within a token are widened to it, which is told, or refused where that is ``strict``.
     """
     from herdner.corpora.reading import read
-    from herdner.text.io.doubts import Doubts
-    from herdner.text.io.labels import relabel
+    from herdner.text.io.parse_warnings import ParseWarnings
+    from herdner.text.labels import rename_labels
 
     documents: list[Document] = []
     for source in sources:
         options = {} if encoding is None else encoding_of(source, encoding)
         before = len(documents)
         left: list[Document] = []
-        with Doubts(source.path, strict) as doubts:
+        with ParseWarnings(source.path, strict) as doubts:
             for document in read(source, map_labels=map_labels, tokenizer=tokenizer, strict=strict, **options):
                 if not document.n_tokens:
                     continue
@@ -143,7 +143,7 @@ def read_gold(
                     left.append(document)
                     continue
                 check_borders(document, doubts)
-                documents.append(document if labels is None else relabel(document, labels))
+                documents.append(document if labels is None else rename_labels(document, labels))
         if left and (strict or len(documents) == before):
             raise ValueError(f"{source.path}: document {left[0].id!r} has no annotation; give an annotated file")
         if left:
@@ -154,7 +154,7 @@ def read_gold(
     return documents
 
 
-def check_borders(document: Document, doubts: Doubts) -> None:
+def check_borders(document: Document, doubts: ParseWarnings) -> None:
     """What is in doubt where names do not meet the borders of tokens."""
     from herdner.text.document import project
 
@@ -167,7 +167,7 @@ def check_borders(document: Document, doubts: Doubts) -> None:
 
 def bare(document: Document) -> Document:
     """The document without what is to be predicted."""
-    return replace(document, tags=None, entities=(), open=None)
+    return document.without_annotation()
 
 
 def show(scores: Tabulated) -> None:

@@ -17,8 +17,7 @@ from herdner.cli.common import complain
 from herdner.cli.usage import UsageError
 
 if TYPE_CHECKING:
-    from herdner.text.document import Document
-    from herdner.text.failure import Failure
+    from herdner.text.document import Document, Failure
     from herdner.text.io.source import Source
 
 FilesArgument = Annotated[
@@ -211,7 +210,7 @@ def read(
     """The documents of all inputs; what cannot be read is a `Failure`, and the next document or file follows.
     ``options`` are of the readers that take them.
     """
-    from herdner.text.failure import Failure
+    from herdner.text.document import Failure
     from herdner.text.io import FormatError
     from herdner.text.io.formats import read_items
 

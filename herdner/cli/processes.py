@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any
 
 from herdner.base.interrupts import deaf_children
-from herdner.text.document import Document
-from herdner.text.failure import Failure
+from herdner.text.document import Document, Failure
 
 # A batch is sent to a process when it holds as many characters; large enough to hide the cost of sending.
 BATCH_CHARACTERS = 200_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from herdner.corpora.reading import SourceFile
     from herdner.evaluation.report import Prediction
     from herdner.text.document import Document
-    from herdner.text.io.labels import Labels
+    from herdner.text.labels import LabelNames
 
 ENDINGS = {"md": "md", "markdown": "md", "json": "json", "html": "html", "htm": "html", "": "md"}
 
@@ -126,18 +125,18 @@ def laid(
     *,
     map_labels: bool,
     encoding: str,
-    labels: Labels | None,
+    labels: LabelNames | None,
     gold_classes: bool,
     strict: bool,
 ) -> tuple[list[Document], list[Prediction]]:
     """The gold documents, and the predictions on their tokens; what is to be said of these goes to the notes."""
     from herdner.corpora.reading import read
     from herdner.evaluation.report import Prediction, lay
-    from herdner.text.io.labels import renamed
+    from herdner.text.labels import rename_labels
     from herdner.text.tokenize import Tokenizer
 
     gold = [
-        replace(document, tags=None, entities=tuple(renamed(document.entities, labels)))
+        rename_labels(document, labels)
         for document in read_gold(sources[:1], Tokenizer(), map_labels, encoding, strict=strict)
     ]
     predictions: list[Prediction] = []

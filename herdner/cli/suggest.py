@@ -18,8 +18,7 @@ from herdner.cli.usage import check_encoding
 if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.ner.suggesting import Suggestion
-    from herdner.text.document import Document
-    from herdner.text.failure import Failure
+    from herdner.text.document import Document, Failure
 
 WORDS = 8  # in doubt, shown for each document
 
@@ -81,7 +80,7 @@ def suggest(
 
 def unannotated(tagger: Tagger, documents: Iterable[Document | Failure], report: Report) -> Iterator[Document]:
     """The documents that nobody has annotated, tagged; what fails is reported."""
-    from herdner.text.failure import Failure
+    from herdner.text.document import Failure
 
     annotated = 0
 
@@ -96,7 +95,7 @@ def unannotated(tagger: Tagger, documents: Iterable[Document | Failure], report:
     for result in tagger.outcomes(bare()):
         if isinstance(result, Failure):
             report.fail(result.message)
-            report.broken |= result.breaks_off
+            report.broken |= result.is_truncated
         else:
             yield result
     if annotated:

@@ -27,8 +27,7 @@ from herdner.cli.usage import UsageError, check_encoding, check_not_input, check
 
 if TYPE_CHECKING:
     from herdner import Tagger
-    from herdner.text.document import Document
-    from herdner.text.failure import Failure
+    from herdner.text.document import Document, Failure
     from herdner.text.tags import Span
 
 FormatOption = Annotated[
@@ -166,7 +165,7 @@ def stream_tags(
     """Tag the documents of the inputs in the order given, to one stream or file; those are called with what is to be
     called after each input.
     """
-    from herdner.text.failure import Failure
+    from herdner.text.document import Failure
     from herdner.text.io import FORMATS, write_documents
 
     on_terminal = output.path in (None, "-") and sys.stdout.isatty()
@@ -178,7 +177,7 @@ def stream_tags(
                 if isinstance(result, Failure):
                     if errors == "fail":
                         raise ValueError(result.message)
-                    report.broken |= result.breaks_off and errors is None and output.path not in (None, "-")
+                    report.broken |= result.is_truncated and errors is None and output.path not in (None, "-")
                     report.fail(result.message + ("; nothing is written (see --errors)" if report.broken else ""))
                     continue
                 report.documents += 1

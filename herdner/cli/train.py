@@ -156,7 +156,7 @@ def train(
     they look at. With --dev the links are those of the iteration that scores best there.
 
     A class that one file marks and another never does is taken as not looked for there: its tokens may belong to it.
-    In columns the tag ? is any, PER|ORG any in a name of these classes; JSON lines say which classes are "annotated".
+    In columns the tag ? is any, PER|ORG any in a name of these classes; JSON lines list "annotated_labels".
     """
     from herdner import Tagger, Tokenizer
 
@@ -280,7 +280,11 @@ def read_apart(
     corpora = [read([source]) for source in sources]
     apart = annotated_apart(corpora, set[str]() if base is None else classes_of(base.labels))
     for source, before, after in zip(sources, corpora, apart, strict=True):
-        opened = {d.open.annotated for d, old in zip(after, before, strict=True) if d.open and d.open != old.open}
+        opened = {
+            d.partial.annotated_labels
+            for d, old in zip(after, before, strict=True)
+            if d.partial and d.partial != old.partial
+        }
         for classes in opened:
             complain(
                 f"{source.path}: marks {', '.join(classes or ())} alone; tokens outside may belong to any other class"

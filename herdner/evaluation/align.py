@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from herdner.text.document import Document, project
 from herdner.text.entity import Entity
-from herdner.text.io.labels import Labels, renamed
+from herdner.text.labels import LabelNames, rename_labels
 from herdner.text.tags import Scheme, detect_scheme, spans_from_tags
 
 _SHOWN = 24  # characters of a difference
@@ -28,7 +28,11 @@ class Aligned(NamedTuple):
 
 
 def align(
-    gold: Sequence[Document], predicted: Iterable[Document], *, labels: Labels | None = None, name: str = "predicted"
+    gold: Sequence[Document],
+    predicted: Iterable[Document],
+    *,
+    labels: LabelNames | None = None,
+    name: str = "predicted",
 ) -> Aligned:
     """The predicted entities on the gold tokens, as entities (with their confidences) and without tags.
 
@@ -43,9 +47,9 @@ def align(
     laid: list[Document] = []
     n_retokenised = n_widened = n_dropped = 0
     for right, guess in zip(gold, ordered, strict=True):
-        if guess.tags is None and not guess.entities:
+        if guess.spans is None:
             raise ValueError(f"{name}: document {guess.id!r} has no annotation; give an annotated file")
-        entities = renamed(own_entities(guess, scheme), labels)
+        entities = rename_labels(guess.with_proposals(own_entities(guess, scheme)), labels).entities
         entities, lost = _moved(entities, guess, right, name)
         # Their numbers stand in for the labels, to find again the entity of each span.
         found = project([replace(entity, label=str(i)) for i, entity in enumerate(entities)], right)
@@ -53,7 +57,7 @@ def align(
             replace(place, label=entities[int(place.label)].label, confidence=entities[int(place.label)].confidence)
             for place in right.entities_from_spans(found.spans)
         )
-        laid.append(replace(right, tags=None, entities=tuple(placed)))
+        laid.append(right.without_annotation().with_proposals(placed))
         n_retokenised += bool(guess.n_tokens) and list(guess.tokens) != list(right.tokens)
         n_widened += found.n_widened
         n_dropped += found.n_dropped + lost

@@ -155,7 +155,7 @@ def pair_up(gold: Sequence[Document], predicted: Sequence[Document], scheme: Sch
         scheme = detect_scheme(tags for document in predicted if document.tags for tags in document.sentence_tags())
     strict = None if scheme == "iob1" else scheme
     for right, guess in zip(gold, predicted, strict=True):
-        if right.open is not None:
+        if right.partial is not None:
             raise ValueError(
                 f"document {right.id!r} is annotated in part; only what is annotated in full can be scored"
             )

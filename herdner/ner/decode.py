@@ -21,7 +21,7 @@ from herdner.ner.calibration import Beliefs, Calibration
 from herdner.ner.known_names.evidence import Evidence
 from herdner.ner.model import Model
 from herdner.ner.recasing import reader
-from herdner.text.document import Document, Tagging
+from herdner.text.document import Document
 from herdner.text.tags import Chunks, Scheme, chunks_from_states
 
 States = NDArray[np.int32]
@@ -202,7 +202,7 @@ class Decoder:
         for document in seen:
             tokens += document.tokens
         if not tokens:
-            return [replace(document, tags=[], entities=()) for document in documents]
+            return [document.with_decoded([]) for document in documents]
         words = self.extractor.words(tokens)
         starts, offsets, ends = joined(self.crf, seen, words.spelled())
         unary = self.extractor.scores(words, offsets, starts)
@@ -246,8 +246,8 @@ class Decoder:
         for d, document in enumerate(documents):
             start, own = starts[d], slice(cuts[d], cuts[d + 1])
             spans = chunks.spans(own, start)
-            tags: Tagging | list[str] = Tagging(spans, self.scheme or "iob2")
+            tags = None
             if self.scheme is None:  # any sequence may come out: it stays as it is
                 tags = [self.labels[state] for state in states[start : starts[d + 1]].tolist()]
-            found.append(document.with_found(spans, tags, sure[own]))
+            found.append(document.with_decoded(spans, self.scheme or "iob2", sure[own], tags))
         return found

@@ -46,7 +46,7 @@ def judged(
         said.append(own._replace(document=np.full(len(spans), i)))
         right.append(np.array([span in gold for span in spans], np.bool_))
         known.append(np.ones(len(spans), np.bool_))
-        if document.open is not None:  # then the labels are those of the annotation
+        if document.partial is not None:  # then the labels are those of the annotation
             may = taught.allowed[i][np.arange(len(unary)), found.states] != 0
             known[-1] = right[-1] | ~np.array([may[span.start : span.end].all() for span in spans], np.bool_)
     return Judged(Beliefs.joined(said), np.concatenate(right), np.concatenate(known))

@@ -60,7 +60,7 @@ class Lessons(NamedTuple):
 def _development(documents: Iterable[Document] | None) -> list[Document]:
     """The documents, none for None; checked before a long training."""
     documents = list(documents or ())
-    if any(document.open is not None for document in documents):
+    if any(document.partial is not None for document in documents):
         raise ValueError("development documents are annotated in full; some of these are annotated in part")
     if documents:
         check_development([document.spans or [] for document in documents])

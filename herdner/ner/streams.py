@@ -7,8 +7,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from herdner.text.document import Document
-from herdner.text.failure import Failure
+from herdner.text.document import Document, Failure
 
 if TYPE_CHECKING:
     import asyncio

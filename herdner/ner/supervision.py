@@ -14,7 +14,7 @@ from herdner.crf.weights import MOST_TAGS
 from herdner.inference.linear_chain import viterbi
 from herdner.ner.chains import allowed_tags
 from herdner.text.document import Document
-from herdner.text.open import Open, choices
+from herdner.text.partial import PartialAnnotation, alternatives
 from herdner.text.tags import (
     Scheme,
     Span,
@@ -67,16 +67,16 @@ def supervise(
     documents = _with_tags(documents, tags)
     gold = [convert_tags(d.tags or (), None, scheme, d.sentence_offsets) for d in documents]
     seen = tuple(dict.fromkeys([*known, *(tag for sequence in gold for tag in sequence)]))
-    if all(document.open is None for document in documents):
+    if all(document.partial is None for document in documents):
         _check_names(gold)
         _check_number(seen)
         allowed = [allowed_tags(sequence, seen) for sequence in gold]
         return documents, Supervision(seen, gold, allowed, allowed, None)
     _check_open(documents, gold)
     classes = dict.fromkeys(split_tag(tag)[1] for tag in seen)
-    places = [place for d in documents if d.open for place in d.open.places]
-    classes |= dict.fromkeys(label for place in places for _, label in choices(place.tags) or ())
-    classes |= dict.fromkeys(label for d in documents if d.open for label in d.open.annotated or ())
+    places = [place for d in documents if d.partial for place in d.partial.unannotated]
+    classes |= dict.fromkeys(label for place in places for _, label in alternatives(place.tags) or ())
+    classes |= dict.fromkeys(label for d in documents if d.partial for label in d.partial.annotated_labels or ())
     every = (tag for label in classes if label for tag in tags_of_class(label, scheme))
     labels = tuple(dict.fromkeys([*seen, "O", *every]))
     _check_number(labels)
@@ -100,8 +100,12 @@ def annotated_apart(corpora: Sequence[Sequence[Document]], known: Iterable[str] 
 
 
 def _annotating(document: Document, classes: tuple[str, ...]) -> Document:
-    open_ = document.open or Open()
-    return document if open_.annotated is not None else replace(document, open=replace(open_, annotated=classes))
+    partial = document.partial or PartialAnnotation()
+    return (
+        document
+        if partial.annotated_labels is not None
+        else replace(document, partial=replace(partial, annotated_labels=classes))
+    )
 
 
 def _with_tags(documents: Sequence[Document], tags: Iterable[Sequence[str]] | None) -> list[Document]:
@@ -137,12 +141,12 @@ def _check_open(documents: Sequence[Document], gold: Sequence[Sequence[str]]) ->
         spans = spans_from_tags(sequence, document.sentence_offsets)
         starts, ends = document.token_starts, document.token_ends
         places = [(int(starts[span.start]), int(ends[span.end - 1]), span.label) for span in spans]
-        if document.open is not None and (fault := document.open.fault(places)):
+        if document.partial is not None and (fault := document.partial.conflict(places)):
             raise ValueError(f"document {document.id or i}: {fault}")
-        open_ = document.open_tokens()
-        nothing = document.open is not None and document.open.annotated == ()
+        open_ = document.unannotated_tokens()
+        nothing = document.partial is not None and document.partial.annotated_labels == ()
         known |= (len(sequence) > len(open_) and not nothing) or any(tags != "?" for tags in open_.values())
-        named |= bool(spans) or any(label for tags in open_.values() for _, label in choices(tags) or ())
+        named |= bool(spans) or any(label for tags in open_.values() for _, label in alternatives(tags) or ())
     if not known:
         raise ValueError("nothing to train on: not a single token is annotated")
     if not named:
@@ -156,9 +160,9 @@ def _allowed(
     it may belong to a class that was not looked for.
     """
     allowed = allowed_tags(gold, labels)
-    if document.open is None:
+    if document.partial is None:
         return allowed, allowed
-    open_, number = document.open_tokens(), {label: k for k, label in enumerate(labels)}
+    open_, number = document.unannotated_tokens(), {label: k for k, label in enumerate(labels)}
     own = document.tags or ()
     exact = any(split_tag(tag)[0] in "ES" for tag in own)
     spans = spans_from_tags(gold, document.sentence_offsets)
@@ -168,13 +172,13 @@ def _allowed(
             allowed[token] = 0
             allowed[token, [number[tag] for tag in tags]] = 1
     for token, tags in open_.items():
-        found = choices(tags)
+        found = alternatives(tags)
         may = labels if found is None else [tag for each in found for tag in _tags(*each, scheme, exact)]
         allowed[token] = 0
         allowed[token, [number[tag] for tag in may]] = 1
     counted = allowed
-    if document.open.annotated is not None:
-        annotated = {"", *document.open.annotated}
+    if document.partial.annotated_labels is not None:
+        annotated = {"", *document.partial.annotated_labels}
         others = np.array([split_tag(label)[1] not in annotated for label in labels])
         outside = np.array([tag == "O" and t not in open_ for t, tag in enumerate(gold)], np.bool_)
         counted, allowed = allowed, allowed | (outside[:, None] & others).astype(np.uint8)

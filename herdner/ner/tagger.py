@@ -30,8 +30,7 @@ from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.streams import Batch, Item, TextOrDocument, awaited, batches, kept_apart, ordered
 from herdner.ner.tagging import BatchTagger
-from herdner.text.document import Document
-from herdner.text.failure import Failure
+from herdner.text.document import Document, Failure
 from herdner.text.io.formats import with_tokens
 from herdner.text.tags import Scheme
 from herdner.text.tokenize import Tokenizer, TokenizerSettings
@@ -151,8 +150,8 @@ class Tagger(Estimator):
         seed: int = 0,
     ) -> Tagger:
         """Train on tokenised documents with tags (their own, or ``tags``: one flat sequence per document, any
-        scheme). Documents may be annotated in part (`Document.open`): the likelihood is then that of all tags they may
-        have (Tsuboi et al. 2008), and links learn from the best of these.
+        scheme). Documents may be annotated in part (`Document.partial`): the likelihood is then that of all tags they
+        may have (Tsuboi et al. 2008), and links learn from the best of these.
 
         First the chain, on all documents and then on each fold's, then the tables of links, then the calibration.
         With annotated ``development`` documents the tables are those of the

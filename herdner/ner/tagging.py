@@ -9,8 +9,7 @@ from herdner.inference import Backend
 from herdner.ner.decode import Decoder
 from herdner.ner.known_names import Finder
 from herdner.ner.streams import Batch
-from herdner.text.document import Document
-from herdner.text.failure import Failure
+from herdner.text.document import Document, Failure
 from herdner.text.io.formats import with_tokens
 from herdner.text.tokenize import Tokenizer
 

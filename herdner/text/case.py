@@ -29,6 +29,6 @@ def recased(document: Document, case: Case) -> Document:
     changed = replace(
         document,
         text=gaps[0] + "".join(token + gap for token, gap in zip(tokens, gaps[1:], strict=True)),
-        tokens=tokens, token_starts=ends - lengths, token_ends=ends, tags=None, entities=(),
+        tokens=tokens, token_starts=ends - lengths, token_ends=ends, spans=None, entities=(), source_tags=None,
     )  # fmt: skip
     return changed if document.spans is None else changed.with_spans(document.spans)

@@ -7,81 +7,61 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple, cast, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.tags import make_entities
 from herdner._ext.text import misplaced
-from herdner.text.entity import Entity
-from herdner.text.frames import to_frame
-from herdner.text.open import Open, Place, is_open
-from herdner.text.plain_data import Plain, object_of
+from herdner.text.entity import Entity, to_frame
+from herdner.text.partial import PartialAnnotation, UnannotatedRange, is_ambiguous
+from herdner.text.plain_data import DocumentParts, parse_object
 from herdner.text.show import to_html
 from herdner.text.source_map import SourceMap
 from herdner.text.tags import Scheme, Span, spans_from_tags, tags_from_spans
 
 
 class Projection(NamedTuple):
-    """Entities laid on tokens."""
+    """Entities projected to tokens.
 
-    spans: list[Span]  # over tokens, in the order of the text, disjoint
-    n_widened: int  # entities that did not meet token borders and were widened to the tokens they touch
-    n_dropped: int  # entities that touch no token, or only tokens that an earlier entity holds
+    Attributes:
+        spans: Token spans in the order of the text; no two overlap.
+        n_widened: Number of entities that were widened because they begin or end within a token.
+        n_dropped: Number of entities without a token that no earlier entity contains.
+    """
 
-
-class Tagging(NamedTuple):
-    """Spans of tokens, disjoint and in the order of the text, and the scheme in which they are written as tags."""
-
-    spans: Sequence[Span]
-    scheme: Scheme = "iob2"
-
-
-class _Tags:
-    """The field ``tags`` of a `Document`: kept as given; of a `Tagging`, written when somebody asks for them."""
-
-    @overload
-    def __get__(self, document: None, owner: type) -> None: ...
-    @overload
-    def __get__(self, document: Document, owner: type) -> Sequence[str] | None: ...
-    def __get__(self, document: Document | None, owner: type) -> Sequence[str] | None:
-        if document is None:
-            return None  # the default
-        held = document.__dict__["tags"]
-        if isinstance(held, Tagging):
-            held = tags_from_spans(held.spans, document.n_tokens, held.scheme, document.sentence_offsets)
-            document.__dict__["tags"] = held
-        return held
-
-    def __set__(self, document: Document, tags: Sequence[str] | Tagging | None) -> None:
-        if isinstance(tags, Tagging):
-            document.__dict__["spans"] = list(tags.spans)
-        document.__dict__["tags"] = tags
+    spans: list[Span]
+    n_widened: int
+    n_dropped: int
 
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """A text with its tokens and sentences; tags, spans and entities where they are known.
+    """A text with its tokens and sentences, and its annotation if there is one.
+
+    The annotation is stored as token spans; `tags` are computed from them. Use `with_tags`, `with_spans` and
+    `with_entities` to annotate a document: they keep spans and entities consistent.
 
     Attributes:
-        text: The input, untouched.
-        tokens: Token t is ``text[token_starts[t]:token_ends[t]]``; white space is never one.
-        token_starts: int64[n].
-        token_ends: int64[n].
-        sentence_offsets: int64[S + 1]. Sentence s, never empty, holds the tokens
-            ``sentence_offsets[s]:sentence_offsets[s + 1]``.
-        tags: What is known of the tokens: strings, which stay as they are, however malformed, or a `Tagging`, whose
-            strings are written when they are asked for. None means that nobody has annotated the document; annotated
-            but not yet tokenised, it has empty tags.
-        entities: The names, in the order of the text.
-        id: As its file or its user calls it.
-        fields: What else came with the text.
-        open: Of a document that is annotated in part, what is not; its open tokens have the tag O.
-        source_map: Where the text stands in the page that it was taken from.
+        text: The input, unchanged.
+        tokens: Token t is ``text[token_starts[t]:token_ends[t]]``. No token contains white space only.
+        token_starts: int64[n], offset of the first character of each token.
+        token_ends: int64[n], offset behind the last character of each token.
+        sentence_offsets: int64[S + 1]. Sentence s has the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``; no
+            sentence is empty.
+        spans: Labelled token spans in the order of the text; None if there are neither annotations nor proposals.
+        entities: Names with character offsets, in the order of the text. They may begin or end within tokens.
+        id: Identifier from the file or the caller.
+        fields: All other values that came with the text.
+        partial: Undecided parts of a partial annotation. Undecided tokens have the tag O.
+        source_map: Positions of the text in the HTML page from which it was extracted.
+        is_proposal: The spans and entities are proposals of a model or tool, not an annotation.
+        scheme: Tag scheme in which `tags` are computed.
+        source_tags: Tags as given to `with_tags`, kept because they may be malformed; `tags` returns them unchanged.
 
     Raises:
-        ValueError: Tokens, sentences or entities are not at such places.
+        ValueError: Offsets of tokens, sentences, entities or unannotated ranges are invalid.
     """
 
     text: str
@@ -89,18 +69,21 @@ class Document:
     token_starts: NDArray[np.int64]
     token_ends: NDArray[np.int64]
     sentence_offsets: NDArray[np.int64]
-    tags: _Tags = _Tags()
+    spans: Sequence[Span] | None = None
     entities: tuple[Entity, ...] = ()
     id: str | None = None
     fields: dict[str, object] = field(default_factory=dict[str, object])
-    open: Open | None = None
+    partial: PartialAnnotation | None = None
     source_map: SourceMap | None = None
+    is_proposal: bool = False
+    scheme: Scheme = "iob2"
+    source_tags: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         try:
             fault = misplaced(self.text, self.tokens, self.token_starts, self.token_ends, self.sentence_offsets)
         except (TypeError, BufferError) as error:
-            fault = f"text is a string, tokens a list of them, places and offsets are int64 arrays ({error})"
+            fault = f"text must be a string, tokens a list of strings, and all offsets int64 arrays ({error})"
         if fault is not None:
             raise ValueError(f"document {self.id!r}: {fault}")
         length = len(self.text)
@@ -109,10 +92,11 @@ class Document:
                 raise ValueError(
                     f"document {self.id!r} has {length} characters, but an entity is at {entity.start}..{entity.end}"
                 )
-        for place in self.open.places if self.open else ():
-            if not 0 <= place.start < place.end <= length:
+        for each in self.partial.unannotated if self.partial else ():
+            if not 0 <= each.start < each.end <= length:
                 raise ValueError(
-                    f"document {self.id!r} has {length} characters, but open tags are at {place.start}..{place.end}"
+                    f"document {self.id!r} has {length} characters, but an unannotated range is at"
+                    f" {each.start}..{each.end}"
                 )
 
     @classmethod
@@ -124,12 +108,21 @@ class Document:
         id: str | None = None,
         fields: Mapping[str, object] | None = None,
     ) -> Document:
-        """A document from its sentences' tokens, joined by one space, the sentences by a line break.
+        """Build a document from tokenized sentences.
 
-        Empty sentences are left out. ``tags`` has one sequence per sentence, in any scheme; it fills the entities too.
+        The text joins tokens by one space and sentences by a line break.
+
+        Args:
+            sentences: Tokens of each sentence; empty sentences are left out.
+            tags: Tags of each sentence, in any scheme, as in `with_tags`.
+            id: Identifier of the document.
+            fields: Other values to keep with the document.
+
+        Returns:
+            The document, annotated if ``tags`` are given.
 
         Raises:
-            ValueError: Tokens and tags differ in number.
+            ValueError: A sentence has more or fewer tags than tokens.
         """
         sentences = [list(sentence) for sentence in sentences]
         flat_tags = None if tags is None else _flat_tags(sentences, list(tags))
@@ -157,10 +150,19 @@ class Document:
         id: str | None = None,
         fields: Mapping[str, object] | None = None,
     ) -> Document:
-        """A document of the text and its sentences' tokens, found in it one after the other.
+        """Build a document from a text and the tokens that occur in it.
+
+        Args:
+            text: The text.
+            sentences: Tokens of each sentence, in the order of the text; empty sentences are left out.
+            id: Identifier of the document.
+            fields: Other values to keep with the document.
+
+        Returns:
+            The document, without annotation.
 
         Raises:
-            ValueError: They are not there, or something other than white space stands between them.
+            ValueError: The tokens do not occur in this order with only white space between them.
         """
         sentences = [sentence for sentence in sentences if len(sentence)]
         tokens = [token for sentence in sentences for token in sentence]
@@ -173,75 +175,102 @@ class Document:
 
     @classmethod
     def from_text(cls, text: str, *, id: str | None = None, fields: Mapping[str, object] | None = None) -> Document:
-        """A document without tokens, as the readers of running text give it where they have no tokenizer."""
-        none = np.zeros(0, np.int64)
-        return cls(text, [], none, none, np.zeros(1, np.int64), id=id, fields=dict(fields or {}))
+        """Build a document without tokens, as readers of untokenized text do.
+
+        Args:
+            text: The text.
+            id: Identifier of the document.
+            fields: Other values to keep with the document.
+
+        Returns:
+            The document, without tokens and annotation.
+        """
+        empty = np.zeros(0, np.int64)
+        return cls(text, [], empty, empty, np.zeros(1, np.int64), id=id, fields=dict(fields or {}))
 
     @property
     def n_tokens(self) -> int:
-        """The number of tokens."""
+        """Number of tokens."""
         return len(self.tokens)
 
     @property
     def n_sentences(self) -> int:
-        """The number of sentences."""
+        """Number of sentences."""
         return len(self.sentence_offsets) - 1
 
     def sentences(self) -> Iterator[Sequence[str]]:
-        """The tokens of each sentence."""
+        """Return an iterator over the tokens of each sentence."""
         return (self.tokens[start:end] for start, end in pairwise(self.sentence_offsets.tolist()))
 
     def sentence_tags(self) -> Iterator[Sequence[str]]:
-        """The tags of each sentence.
+        """Return an iterator over the tags of each sentence.
 
         Raises:
-            ValueError: The document has none.
+            ValueError: The document is not annotated.
         """
         if self.tags is None:
             raise ValueError(f"document {self.id!r} has no tags")
         tags = self.tags
         return (tags[start:end] for start, end in pairwise(self.sentence_offsets.tolist()))
 
+    @property
+    def is_annotated(self) -> bool:
+        """Whether the document has an annotation, possibly without any name."""
+        return self.spans is not None and not self.is_proposal
+
     @cached_property
-    def spans(self) -> list[Span] | None:
-        """The labelled spans of tokens: those that were given, else the entities laid on the tokens (`project`), else
-        what the tags say. None where nobody has annotated the document.
+    def tags(self) -> Sequence[str] | None:
+        """Tags of all tokens: ``source_tags`` if there are any, else computed from the spans.
+
+        None if the document is not annotated.
         """
-        if self.entities:
-            return project(self.entities, self).spans
-        return None if self.tags is None else spans_from_tags(self.tags, self.sentence_offsets)
+        if self.spans is None or self.is_proposal or self.source_tags is not None:
+            return self.source_tags
+        return tags_from_spans(self.spans, self.n_tokens, self.scheme, self.sentence_offsets)
+
+    def unannotated_tokens(self) -> dict[int, str]:
+        """Return the possible tags of each undecided token, by its index."""
+        tokens: dict[int, str] = {}
+        for start, end, tags in self.partial.unannotated if self.partial else ():
+            first = int(np.searchsorted(self.token_ends, start, side="right"))
+            stop = int(np.searchsorted(self.token_starts, end, side="left"))
+            tokens |= dict.fromkeys(range(first, stop), tags)
+        return tokens
 
     def with_tags(self, tags: Sequence[str]) -> Document:
-        """The same document with these tags (one per token, any scheme), and the entities they say.
+        """Annotate the document by tags.
 
-        Malformed sequences are read as conlleval does (`spans_from_tags`). "?" is any tag, "PER|ORG" any inside a name
-        of one of these classes, "B-PER|O" one of these (`Document.open`). Raises ValueError on a wrong number of tags.
+        Args:
+            tags: One tag for each token, in any scheme. Malformed sequences are read as conlleval reads them
+                (`spans_from_tags`). A token may be undecided: ``"?"`` stands for any tag, ``"PER|ORG"`` for any tag
+                inside a name with one of these labels, ``"B-PER|O"`` for exactly these tags. Undecided tokens go to
+                `partial`.
+
+        Returns:
+            The document with these tags and their spans and entities.
+
+        Raises:
+            ValueError: The number of tags is wrong, or a tag cannot be parsed.
         """
         if len(tags) != self.n_tokens:
             raise ValueError(f"document {self.id!r} has {self.n_tokens} tokens but got {len(tags)} tags")
-        if any(map(is_open, set(tags))):
-            return self._opened(tags)
-        entities = self.entities_from_spans(spans_from_tags(tags, self.sentence_offsets))
-        return replace(self, tags=tags, entities=entities)
+        partial = self.partial
+        if any(map(is_ambiguous, set(tags))):
+            partial = self._with_ambiguous(tags)
+            tags = ["O" if is_ambiguous(tag) else tag for tag in tags]
+        spans = spans_from_tags(tags, self.sentence_offsets)
+        entities = self.entities_from_spans(spans)
+        return replace(self, spans=spans, entities=entities, partial=partial, is_proposal=False, source_tags=tags)
 
-    def _opened(self, tags: Sequence[str]) -> Document:
-        """`with_tags` of tags some of which are open."""
-        known = self.open or Open()
-        new = [
-            Place(int(self.token_starts[t]), int(self.token_ends[t]), tag) for t, tag in enumerate(tags) if is_open(tag)
+    def _with_ambiguous(self, tags: Sequence[str]) -> PartialAnnotation:
+        """Extend the partial annotation by the tokens with ambiguous tags."""
+        partial = self.partial or PartialAnnotation()
+        ranges = [
+            UnannotatedRange(int(self.token_starts[t]), int(self.token_ends[t]), tag)
+            for t, tag in enumerate(tags)
+            if is_ambiguous(tag)
         ]
-        places = tuple(sorted({*known.places, *new}))
-        closed = ["O" if is_open(tag) else tag for tag in tags]
-        return replace(self, open=replace(known, places=places)).with_tags(closed)
-
-    def open_tokens(self) -> dict[int, str]:
-        """The tokens whose tags are open in some `Place`, with these."""
-        found: dict[int, str] = {}
-        for start, end, tags in self.open.places if self.open else ():
-            first = int(np.searchsorted(self.token_ends, start, side="right"))
-            stop = int(np.searchsorted(self.token_starts, end, side="left"))
-            found |= dict.fromkeys(range(first, stop), tags)
-        return found
+        return replace(partial, unannotated=tuple(sorted({*partial.unannotated, *ranges})))
 
     def with_spans(
         self,
@@ -249,51 +278,94 @@ class Document:
         scheme: Scheme = "iob2",
         confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
     ) -> Document:
-        """The same document with these spans of its tokens (disjoint, in order), each an entity as sure as its
-        confidence says; tags are written in the ``scheme``, and nothing is open.
+        """Annotate the document completely by token spans.
+
+        Args:
+            spans: Spans in the order of the text; no two overlap.
+            scheme: Scheme of the tags.
+            confidences: [M], probability in [0, 1] that each span is right; None: unknown.
+
+        Returns:
+            The document with these spans and their entities, without partial annotation.
 
         Raises:
-            ValueError: The spans are no such.
+            ValueError: Spans are empty, overlap, are not sorted, or exceed the tokens.
         """
         for before, span in pairwise([(0, 0, ""), *spans]):
             if not before[1] <= span[0] < span[1] <= self.n_tokens:
                 raise ValueError(
-                    f"document {self.id!r} has {self.n_tokens} tokens: its spans must be of these, not empty, and one"
-                    f" behind the other, not {tuple(before)} and {tuple(span)}"
+                    f"spans of document {self.id!r} must be sorted, disjoint, not empty and within its {self.n_tokens}"
+                    f" tokens, got {tuple(before)} and {tuple(span)}"
                 )
-        entities = self.entities_from_spans(spans, confidences)
-        return replace(self, tags=Tagging(spans, scheme), entities=entities, open=None)
+        return replace(self, partial=None).with_decoded(spans, scheme, confidences)
 
-    def with_found(
-        self, spans: list[Span], tags: Tagging | list[str], confidences: NDArray[np.float64] | None
+    def with_decoded(
+        self,
+        spans: Sequence[Span],
+        scheme: Scheme = "iob2",
+        confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
+        source_tags: Sequence[str] | None = None,
     ) -> Document:
-        """The same document with names that a tagger has just found among these very tokens, and their tags: nothing is
-        looked at again.
+        """Annotate the document by spans that are known to be valid, and keep its partial annotation.
+
+        Args:
+            spans: Spans in the order of the text; no two overlap. They are not checked.
+            scheme: Scheme of the tags.
+            confidences: [M], probability in [0, 1] that each span is right; None: unknown.
+            source_tags: One tag for each token, possibly malformed, from which the spans were read.
+
+        Returns:
+            The document with these spans and their entities.
         """
         entities = self.entities_from_spans(spans, confidences)
-        found = object.__new__(type(self))
-        found.__dict__.update(self.__dict__, spans=spans, tags=tags, entities=entities)
-        return found
+        return replace(
+            self, spans=list(spans), entities=entities, is_proposal=False, scheme=scheme, source_tags=source_tags
+        )
 
     def with_entities(self, entities: Iterable[Entity], scheme: Scheme = "iob2") -> Document:
-        """The same document with these entities (sorted, otherwise as given) and the tags that `project` finds."""
-        ordered = tuple(sorted(entities, key=lambda entity: (entity.start, entity.end)))
-        return replace(self, entities=ordered, tags=Tagging(project(ordered, self).spans, scheme))
+        """Annotate the document by entities and keep its partial annotation.
 
-    def guessed(self, entities: Iterable[Entity]) -> Document:
-        """The same document, which nobody has annotated, with entities that somebody or something proposes."""
-        ordered = tuple(sorted(entities, key=lambda entity: (entity.start, entity.end)))
-        return replace(self, tags=None, entities=ordered)
+        Args:
+            entities: Names with character offsets, in any order. Spans are computed by `project`.
+            scheme: Scheme of the tags.
 
-    def opened(self, left: Open) -> Document:
-        """The same document, of which this is left open.
+        Returns:
+            The document with these entities, sorted, and their spans.
+        """
+        ordered = tuple(sorted(entities, key=lambda entity: (entity.start, entity.end)))
+        spans = project(ordered, self).spans
+        return replace(self, spans=spans, entities=ordered, is_proposal=False, scheme=scheme, source_tags=None)
+
+    def with_proposals(self, entities: Iterable[Entity]) -> Document:
+        """Return the document with proposed entities instead of an annotation.
+
+        Args:
+            entities: Names with character offsets, in any order.
+
+        Returns:
+            The document with these entities and their spans; it counts as not annotated.
+        """
+        return replace(self.with_entities(entities), is_proposal=True)
+
+    def with_partial(self, partial: PartialAnnotation) -> Document:
+        """Mark parts of the annotation as undecided.
+
+        Args:
+            partial: The undecided parts.
+
+        Returns:
+            The document with this partial annotation.
 
         Raises:
-            ValueError: An entity lies there.
+            ValueError: An entity overlaps an unannotated range or has a label that was not annotated.
         """
-        if fault := left.fault((e.start, e.end, e.label) for e in self.entities):
-            raise ValueError(f"document {self.id!r}: {fault}")
-        return replace(self, open=left)
+        if conflict := partial.conflict((e.start, e.end, e.label) for e in self.entities):
+            raise ValueError(f"document {self.id!r}: {conflict}")
+        return replace(self, partial=partial)
+
+    def without_annotation(self) -> Document:
+        """Return the document without spans, entities, tags and partial annotation."""
+        return replace(self, spans=None, entities=(), partial=None, is_proposal=False, source_tags=None)
 
     def __eq__(self, other: object) -> bool:
         return self._values() == other._values() if isinstance(other, Document) else NotImplemented
@@ -302,85 +374,132 @@ class Document:
         return hash((self.text, self.id, self.entities))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that `from_dict` reads again: "id", "text", "tokens" (a list for each sentence), "tags",
-        "entities", "open" and "fields".
+        """Return the document as plain data for `from_dict`.
+
+        Returns:
+            A dictionary with the keys "id", "text", "tokens" (a list for each sentence), "tags", "entities", "partial"
+            and "fields".
         """
-        left, sentences = self.open, pairwise(self.sentence_offsets.tolist())
+        partial, sentences = self.partial, pairwise(self.sentence_offsets.tolist())
         return {
             "id": self.id,
             "text": self.text,
             "tokens": [list(self.tokens[start:end]) for start, end in sentences],
             "tags": None if self.tags is None else list(self.tags),
             "entities": [asdict(entity) for entity in self.entities],
-            "open": None
-            if left is None
+            "partial": None
+            if partial is None
             else {
-                "places": [place._asdict() for place in left.places],
-                "annotated": None if left.annotated is None else list(left.annotated),
+                "unannotated": [each._asdict() for each in partial.unannotated],
+                "annotated_labels": None if partial.annotated_labels is None else list(partial.annotated_labels),
             },
             "fields": dict(self.fields),
         }
 
     def to_json(self) -> str:
-        """`to_dict` as one line of JSON.
+        """Return `to_dict` as one line of JSON.
 
         Raises:
-            TypeError: Its fields hold what JSON has no form for.
+            TypeError: The fields hold a value that JSON cannot represent.
         """
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Document:
-        """The document that `to_dict` has described; all but "text" may be left out.
+        """Build a document from the plain data of `to_dict`.
+
+        Args:
+            values: The data; all keys but "text" are optional.
+
+        Returns:
+            The document.
 
         Raises:
-            ValueError: The mapping is no document.
+            ValueError: The data do not describe a document.
         """
-        plain = Plain.of(values)
-        if plain.sentences:
-            document = Document.from_aligned(plain.text, plain.sentences, id=plain.id, fields=plain.fields)
+        parts = DocumentParts.of(values)
+        if parts.sentences:
+            document = Document.from_aligned(parts.text, parts.sentences, id=parts.id, fields=parts.fields)
         else:
-            document = Document.from_text(plain.text, id=plain.id, fields=plain.fields)
-        if plain.tags is not None and len(plain.tags) != document.n_tokens:
-            raise ValueError(f"document {plain.id!r} has {document.n_tokens} tokens but {len(plain.tags)} tags")
-        return replace(document, tags=cast("Any", plain.tags), entities=plain.entities, open=plain.open)
+            document = Document.from_text(parts.text, id=parts.id, fields=parts.fields)
+        if parts.tags is None:
+            document = document.with_proposals(parts.entities) if parts.entities else document
+        elif len(parts.tags) != document.n_tokens:
+            raise ValueError(f"document {parts.id!r} has {document.n_tokens} tokens but {len(parts.tags)} tags")
+        else:
+            spans = None if parts.entities else spans_from_tags(parts.tags, document.sentence_offsets)
+            document = document.with_entities(parts.entities)
+            document = replace(document, spans=document.spans if spans is None else spans, source_tags=parts.tags)
+        return replace(document, partial=parts.partial)
 
     @staticmethod
     def from_json(text: str) -> Document:
-        """The document that `to_json` has written.
+        """Build a document from the JSON of `to_json`.
+
+        Args:
+            text: One JSON object.
+
+        Returns:
+            The document.
 
         Raises:
-            ValueError: The text is no document.
+            ValueError: The text is not JSON or does not describe a document.
         """
-        return Document.from_dict(object_of(text))
+        return Document.from_dict(parse_object(text))
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """The entities as a data frame; of several documents: `herdner.text.frames.to_frame`."""
+        """Return the entities as a data frame; `herdner.text.entity.to_frame` does it for several documents.
+
+        Args:
+            backend: "pandas", "polars", "pyarrow" or "modin".
+
+        Returns:
+            A data frame with a row for each entity.
+
+        Raises:
+            ImportError: A package is missing.
+            ValueError: The backend is unknown.
+        """
         return to_frame([self], backend)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return the HTML that a notebook displays."""
         return to_html(self)
 
     def _values(self) -> tuple[object, ...]:
-        """What makes two documents equal, as plain values."""
+        """Return the values that are compared by ``==``."""
         arrays = self.tokens, self.token_starts, self.token_ends, self.sentence_offsets
         tags = None if self.tags is None else list(self.tags)
-        return self.text, *map(list, arrays), tags, self.entities, self.id, self.fields, self.open
+        return self.text, *map(list, arrays), tags, self.entities, self.id, self.fields, self.partial
 
     def entities_from_spans(
         self, spans: Sequence[Span], confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None
     ) -> tuple[Entity, ...]:
-        """Entities with character offsets for token spans, each with its confidence in [0, 1] where known."""
-        sure = None if confidences is None else np.ascontiguousarray(confidences, np.float64)
-        return make_entities(Entity, list(spans), self.text, self.token_starts, self.token_ends, sure)
+        """Convert token spans to entities.
+
+        Args:
+            spans: Spans of the document's tokens.
+            confidences: [M], probability in [0, 1] that each span is right; None: unknown.
+
+        Returns:
+            One entity with character offsets for each span.
+        """
+        values = None if confidences is None else np.ascontiguousarray(confidences, np.float64)
+        return make_entities(Entity, list(spans), self.text, self.token_starts, self.token_ends, values)
 
 
 def project(entities: Sequence[Entity], document: Document) -> Projection:
-    """Character spans laid on the document's tokens.
+    """Convert entities to token spans.
 
-    An entity that does not meet token borders is widened to the tokens it touches. Where two then claim one token, the
-    earlier keeps it and the later gets what is left of its tokens, or is dropped when nothing is left.
+    An entity that begins or ends within a token is widened to the tokens that it touches. If two entities touch the
+    same token, the earlier one keeps it; the later one keeps its other tokens and is dropped if there are none.
+
+    Args:
+        entities: Names with character offsets, in any order.
+        document: The document whose tokens are used.
+
+    Returns:
+        The spans, and the numbers of widened and dropped entities.
     """
     ordered = sorted(entities, key=lambda entity: (entity.start, entity.end))
     starts = np.fromiter((entity.start for entity in ordered), np.int64, len(ordered))
@@ -388,20 +507,28 @@ def project(entities: Sequence[Entity], document: Document) -> Projection:
     first = np.searchsorted(document.token_ends, starts, side="right").tolist()
     stop = np.searchsorted(document.token_starts, ends, side="left").tolist()
     spans: list[Span] = []
-    n_widened = n_dropped = taken = 0
+    n_widened = n_dropped = last_end = 0
     for entity, begin, end in zip(ordered, first, stop, strict=True):
-        begin = max(begin, taken)
+        begin = max(begin, last_end)
         if begin >= end:
             n_dropped += 1
             continue
         n_widened += bool(document.token_starts[begin] != entity.start or document.token_ends[end - 1] != entity.end)
         spans.append(Span(begin, end, entity.label))
-        taken = end
+        last_end = end
     return Projection(spans, n_widened, n_dropped)
 
 
 def align_tokens(tokens: Sequence[str], text: str) -> NDArray[np.int64] | None:
-    """int64[n]: where each token begins in the text, with only white space around them; None where they do not fit."""
+    """Find tokens in a text.
+
+    Args:
+        tokens: n tokens in the order of the text.
+        text: The text.
+
+    Returns:
+        int64[n], offset of each token; None unless the text consists of these tokens and white space.
+    """
     starts = np.zeros(len(tokens), np.int64)
     end = 0
     for i, token in enumerate(tokens):
@@ -414,7 +541,14 @@ def align_tokens(tokens: Sequence[str], text: str) -> NDArray[np.int64] | None:
 
 
 def offsets_from_lengths(lengths: Iterable[int]) -> NDArray[np.int64]:
-    """int64[n + 1]: 0 and the running sums of n lengths."""
+    """Return offsets of consecutive pieces.
+
+    Args:
+        lengths: Lengths of n pieces.
+
+    Returns:
+        int64[n + 1], 0 and the cumulative sums of the lengths.
+    """
     values = np.fromiter(lengths, np.int64)
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
 
@@ -423,3 +557,30 @@ def _flat_tags(sentences: Sequence[Sequence[str]], tags: Sequence[Sequence[str]]
     if [len(sentence) for sentence in sentences] != [len(sentence) for sentence in tags]:
         raise ValueError("every sentence needs as many tags as tokens")
     return [tag for sentence in tags for tag in sentence]
+
+
+class Failure(NamedTuple):
+    """A document that could not be read or tagged, in a stream that continues after it.
+
+    A failure counts as one document where documents are numbered.
+
+    Attributes:
+        error: The exception.
+        index: Index of the document among all documents of the run; None if it could not be read.
+        source: The text or document that could not be tagged; None if it could not be read.
+        is_truncated: Reading stopped within a file, so that an unknown number of documents is missing.
+    """
+
+    error: Exception
+    index: int | None = None
+    source: str | Document | None = None
+    is_truncated: bool = False
+
+    @property
+    def message(self) -> str:
+        """Error message for users, with the name of the document."""
+        problem = str(self.error) or type(self.error).__name__
+        if self.index is None:  # the message of a reader names the position
+            return problem
+        id = self.source.id if isinstance(self.source, Document) else None
+        return f"{id or f'document {self.index + 1}'}: {problem}"

@@ -1,14 +1,23 @@
-"""A name in a text."""
+"""Entities, and their export to data frames."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A labelled span of a document's text; ``text == document.text[start:end]``, offsets count characters."""
+    """A labelled name in the text of a document.
+
+    Attributes:
+        start: Offset of the first character.
+        end: Offset behind the last character.
+        label: Entity type, such as "PER".
+        text: ``document.text[start:end]``.
+        confidence: Probability in [0, 1] that span and label are right; None if unknown.
+    """
 
     start: int
     end: int
@@ -18,13 +27,57 @@ class Entity:
 
 
 class WithEntities(Protocol):
-    """A text and the names in it, as a `Document` has them."""
+    """A text with entities, such as a `Document`."""
 
     @property
-    def id(self) -> str | None: ...
+    def id(self) -> str | None:
+        """Identifier of the document."""
+        ...
 
     @property
-    def text(self) -> str: ...
+    def text(self) -> str:
+        """The text."""
+        ...
 
     @property
-    def entities(self) -> tuple[Entity, ...]: ...
+    def entities(self) -> tuple[Entity, ...]:
+        """The entities, in the order of the text."""
+        ...
+
+
+def to_frame(documents: Iterable[WithEntities], backend: str = "pandas") -> Any:
+    """Return the entities of documents as a data frame.
+
+    Args:
+        documents: Documents with entities.
+        backend: "pandas", "polars", "pyarrow" or "modin".
+
+    Returns:
+        A data frame with one row for each entity, in the order of the documents. Its columns are "id" (of the
+        document), "start", "end", "label", "text" and "confidence" (null if unknown).
+
+    Raises:
+        ImportError: narwhals (extra ``frames``) or the backend is not installed.
+        ValueError: The backend is unknown.
+    """
+    try:
+        import narwhals as nw
+    except ImportError:
+        raise ImportError("data frames need narwhals: pip install 'herdner[frames]'") from None
+    if backend not in ("pandas", "polars", "pyarrow", "modin"):
+        raise ValueError(f"backend must be one of pandas, polars, pyarrow and modin, got {backend!r}")
+    types: dict[str, Any] = {
+        "id": nw.String, "start": nw.Int64, "end": nw.Int64, "label": nw.String, "text": nw.String,
+        "confidence": nw.Float64,
+    }  # fmt: skip
+    rows = [
+        (document.id, e.start, e.end, e.label, e.text, e.confidence)
+        for document in documents
+        for e in document.entities
+    ]
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(types)}
+    schema = {name: type() for name, type in types.items()}
+    try:
+        return nw.from_dict(columns, schema, backend=backend).to_native()
+    except ModuleNotFoundError as error:
+        raise ImportError(f"backend {backend!r} needs the package {error.name}: install it first") from None

@@ -1,88 +1,105 @@
-"""A document as plain data, as JSON and whatever else has dictionaries and lists give it, checked."""
+"""Checks of documents in the form of plain data, as JSON provides them."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from herdner.text.entity import Entity
-from herdner.text.json_errors import not_json
-from herdner.text.open import Open, Place
+from herdner.text.partial import PartialAnnotation, UnannotatedRange
 
-_KEYS = ("id", "text", "tokens", "tags", "entities", "open", "fields")
+_KEYS = ("id", "text", "tokens", "tags", "entities", "partial", "fields")
 
 
-class Plain(NamedTuple):
-    """The parts of a document."""
+class DocumentParts(NamedTuple):
+    """The checked parts of a document."""
 
     text: str
     sentences: list[list[str]]
     tags: list[str] | None
     entities: tuple[Entity, ...]
-    open: Open | None
+    partial: PartialAnnotation | None
     id: str | None
     fields: dict[str, object]
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Plain:
-        """What `Document.to_dict` gives; all but "text" may be left out. ValueError, in one line, for what is none."""
+    def of(cls, values: Mapping[str, Any]) -> DocumentParts:
+        """Check the plain data of a document.
+
+        Args:
+            values: A result of `Document.to_dict`; all keys but "text" are optional.
+
+        Returns:
+            The parts of the document.
+
+        Raises:
+            ValueError: The data do not describe a document; the message is one line.
+        """
         try:
             return _parts(values)
         except (KeyError, TypeError, AttributeError) as error:
-            missing = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            raise ValueError(f"no document: {missing}; expected what Document.to_dict gives") from None
+            problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise ValueError(f"not a document: {problem}; expected the data of Document.to_dict") from None
 
 
-def object_of(text: str) -> dict[str, Any]:
-    """The JSON object that `Document.to_json` has written. ValueError, in one line, for what is none."""
+def parse_object(text: str) -> dict[str, Any]:
+    """Parse the JSON object that `Document.to_json` writes, or raise a one-line `ValueError`."""
     try:
         values: object = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"no document: {not_json(error)}") from None
+        raise ValueError(f"not a document: {describe_json_error(error)}") from None
     if not isinstance(values, dict):
-        raise ValueError(f"no document: a JSON {type(values).__name__}; expected an object with a text")
+        raise ValueError(f"not a document: a JSON {type(values).__name__}; expected an object with a text")
     return cast("dict[str, Any]", values)
 
 
-def _parts(values: Mapping[str, Any]) -> Plain:
+def describe_json_error(error: Exception) -> str:
+    """Return a message for users about an error of `json.loads`."""
+    if str(error).startswith("Exceeds the limit"):  # Python's own message names a function to call
+        return f"not readable (a number has more than {sys.get_int_max_str_digits():,} digits)"
+    return f"not JSON ({error})"
+
+
+def _parts(values: Mapping[str, Any]) -> DocumentParts:
     if unknown := sorted(set(values) - set(_KEYS)):
-        raise ValueError(f"no document: unknown key {unknown[0]!r}; known are {', '.join(_KEYS)}")
+        raise ValueError(f"not a document: unknown key {unknown[0]!r}; expected one of {', '.join(_KEYS)}")
     text, id, fields = values["text"], values.get("id"), dict(values.get("fields") or {})
     if not isinstance(text, str) or not (id is None or isinstance(id, str)):
-        raise ValueError("no document: its text is a string, and its id a string or None")
-    sentences = [_strings(sentence) for sentence in _listed(values, "tokens")]
+        raise ValueError("not a document: the text must be a string, and the id a string or None")
+    sentences = [_strings(sentence) for sentence in _list(values, "tokens")]
     tags: list[str] | None = None if values.get("tags") is None else _strings(values["tags"])
-    entities = tuple(_entity(each, text) for each in _listed(values, "entities"))
-    return Plain(text, sentences, tags, entities, _open(values.get("open")), id, fields)
+    entities = tuple(_entity(each, text) for each in _list(values, "entities"))
+    return DocumentParts(text, sentences, tags, entities, _partial(values.get("partial")), id, fields)
 
 
-def _listed(values: Mapping[str, Any], key: str) -> list[Any]:
-    given: object = values.get(key)
-    if given is not None and not isinstance(given, list):
-        raise ValueError(f"no document: {key} are no list")
-    return cast("list[Any]", given or [])
+def _list(values: Mapping[str, Any], key: str) -> list[Any]:
+    value: object = values.get(key)
+    if value is not None and not isinstance(value, list):
+        raise ValueError(f"not a document: {key!r} must be a list")
+    return cast("list[Any]", value or [])
 
 
-def _strings(given: Any) -> list[str]:
-    if not isinstance(given, list) or not all(isinstance(each, str) for each in cast("list[object]", given)):
-        raise ValueError(f"no document: {json.dumps(given, default=str)[:40]} is no list of strings")
-    return cast("list[str]", given)
+def _strings(value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in cast("list[object]", value)):
+        raise ValueError(f"not a document: {json.dumps(value, default=str)[:40]} must be a list of strings")
+    return cast("list[str]", value)
 
 
-def _entity(given: Any, text: str) -> Entity:
-    """The entity, where its places and its words are those of the text; `Document` looks at the rest."""
-    entity, label = Entity(**given), cast(object, given["label"])
+def _entity(value: Any, text: str) -> Entity:
+    """Check that an entity has the right types and the text at its offsets; `Document` checks the offsets."""
+    entity, label = Entity(**value), cast(object, value["label"])
     if type(entity.start) is not int or type(entity.end) is not int or not isinstance(label, str):
-        raise ValueError(f"no document: {entity} has no whole numbers as its places, or no label")
+        raise ValueError(f"not a document: {entity} must have integer offsets and a label")
     if text[entity.start : entity.end] != entity.text:
-        raise ValueError(f"no document: an entity says {entity.text!r}, where the text has other characters")
+        raise ValueError(f"not a document: an entity has the text {entity.text!r}, but the document differs there")
     return entity
 
 
-def _open(given: Any) -> Open | None:
-    if given is None:
+def _partial(value: Any) -> PartialAnnotation | None:
+    if value is None:
         return None
-    classes: object = given.get("annotated")
-    places = tuple(Place(**each) for each in _listed(given, "places"))
-    return Open(places, None if classes is None else tuple(_strings(classes)))
+    labels: object = value.get("annotated_labels")
+    ranges = tuple(UnannotatedRange(**each) for each in _list(value, "unannotated"))
+    return PartialAnnotation(ranges, None if labels is None else tuple(_strings(labels)))

@@ -38,7 +38,7 @@ def choices(start: Sequence[Document], rest: Sequence[Document], n: int, iterati
     """What is annotated next, by the name of the way of choosing it."""
     tagger = learned(start, iterations)
     annotated = {document.id: document for document in rest}
-    bare = [replace(document, tags=None, entities=()) for document in rest]
+    bare = [document.without_annotation() for document in rest]
     order = [annotated[each.document.id] for each in suggesting.suggest(tagger, bare)]
     tokens = sum(document.n_tokens for document in order[:n])
     return {

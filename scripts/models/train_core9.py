@@ -25,8 +25,8 @@ from herdner.ner.model import Model
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.io import read_documents
-from herdner.text.io.labels import relabel
-from herdner.text.open import Open, Place
+from herdner.text.labels import rename_labels
+from herdner.text.partial import PartialAnnotation, UnannotatedRange
 from herdner.text.tags import tags_from_spans
 from herdner.text.tokenize import Tokenizer
 
@@ -45,11 +45,11 @@ def three_of_nine(document: Document) -> Document:
     kept = tags_from_spans([span for span in spans if span not in wide], document.n_tokens, "iob2")
     starts, ends = document.token_starts.tolist(), document.token_ends.tolist()
     places = tuple(
-        Place(starts[t], ends[t], "|".join(f"{'B' if t == span.start else 'I'}-{label}" for label in ("LOC", "FAC")))
+        UnannotatedRange(starts[t], ends[t], "B-LOC|B-FAC" if t == span.start else "I-LOC|I-FAC")
         for span in wide
         for t in range(span.start, span.end)
     )
-    return replace(document.with_tags(kept), open=Open(places, THREE))
+    return replace(document.with_tags(kept), partial=PartialAnnotation(places, THREE))
 
 
 def of_size(model: Model, largest: float) -> Model:
@@ -70,7 +70,7 @@ def measure(tagger: Tagger, data: Path, tokenizer: Tokenizer) -> dict[str, objec
     found: dict[str, object] = {row.label: round(100 * row.f1, 2) for row in (*nine.classes, nine.micro)}
     for name, (path, format, labels) in MEASURED.items():
         gold = list(read_documents(data / path, format, tokenizer=tokenizer, **({"labels": labels} if labels else {})))
-        three = [relabel(document, AS_EN, "iob2") for document in tagger.pipe(gold)]
+        three = [rename_labels(document, AS_EN, "iob2") for document in tagger.pipe(gold)]
         found[f"{name}, three classes"] = round(100 * evaluate(gold, three).micro.f1, 2)
     return found
 

@@ -108,7 +108,7 @@ def main(
     source = parse_source(test)
     gold = [d for d in read(source, map_labels="MISC" not in known, tokenizer=Tokenizer()) if len(d.tokens)]
     gold = gold[: experiment.size(quick=20, full=len(gold))]
-    bare = [replace(document, tags=None, entities=()) for document in gold]
+    bare = [document.without_annotation() for document in gold]
     methods = {name: claims(gold, found) for name, found in predictions(tagger, bare).items()}
     rows = measured(methods, len(gold), experiment.rng(), experiment.size(quick=100, full=1000))
     text = table(rows, f"{len(gold)} documents; 95 % intervals by bootstrap over documents")

@@ -36,7 +36,7 @@ SIDE_BY_SIDE = """<style>
 
 def tagged(tagger: Tagger, text: str, sweeps: int, seed: int, start: Start) -> list[Document]:
     """The text by each method, whose name is the id."""
-    scored = Scored.of(tagger, [replace(tagger.tag(text), tags=None, entities=())])
+    scored = Scored.of(tagger, [tagger.tag(text).without_annotation()])
     methods = [method for method in of_the_paper([sweeps]) if "default" not in method.name]
     decoded = [(method.name, scored.chain(apart=True).decode(method.make(), seed, start)) for method in methods]
     if scored.n_links:

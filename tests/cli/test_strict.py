@@ -41,7 +41,7 @@ def test_doubts_are_told_or_refused(call: Call, files: Path, news_model: Path, a
     (files / "m").unlink(missing_ok=True)
     line = one_line(call(*given, "--strict"), 1)
     assert doubt in line
-    assert "refused, as reading is strict" in line
+    assert "refused, because reading is strict" in line
     assert not (files / "m").exists()
 
 

@@ -27,7 +27,7 @@ from herdner.ner.model_file import ModelError
 from herdner.ner.supervision import supervise
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
-from herdner.text.open import Open
+from herdner.text.partial import PartialAnnotation
 
 weight, constant = st.floats(0, 5), st.floats(-5, 5)
 maps = st.builds(
@@ -359,7 +359,7 @@ def test_names_that_an_annotation_leaves_open_are_not_held_against_it(tagger):
     def right(annotated: tuple[str, ...] | None) -> list[bool]:
         document = Document.from_tokens(tokens, [tags])
         if annotated is not None:
-            document = replace(document, open=Open(annotated=annotated))
+            document = replace(document, partial=PartialAnnotation(annotated=annotated))
         documents, taught = supervise([document], None, "iobes", labels)
         found = judged(crf, labels, documents, [unary], taught)
         return found.right[found.known].tolist()

@@ -186,7 +186,7 @@ def test_development_data_choose_the_iteration():
 
 
 def test_development_data_without_entities_are_refused_before_the_training():
-    bare = [replace(document, tags=["O"] * len(document.tokens), entities=()) for document in news("dev")[:2]]
+    bare = [document.with_tags(["O"] * len(document.tokens)) for document in news("dev")[:2]]
     with pytest.raises(ValueError, match="the development documents hold no entity"):
         Tagger().fit(news("dev")[:2], development=bare, progress=lambda *_: pytest.fail("the training began"))
 

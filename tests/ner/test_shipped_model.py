@@ -14,7 +14,7 @@ from train_core9 import CLASSES
 import herdner
 from herdner.corpora.reading import read
 from herdner.ner.model_file import shipped_models
-from herdner.text.io.labels import relabel
+from herdner.text.labels import rename_labels
 from herdner.text.tokenize import Tokenizer
 
 OPEN_LICENCES = {"ODC-By-1.0", "CC-BY-4.0", "CC0-1.0", "MIT"}
@@ -96,7 +96,7 @@ def test_the_command_line_knows_the_second_model(call: Call):
 
 def test_scores_of_the_second_model_on_unseen_articles(core9):
     gold = [
-        relabel(document, CLASSES, "iob2")
+        rename_labels(document, CLASSES, "iob2")
         for document in read(f"{shared_data('ner/worldwide/dev')}:worldwide", tokenizer=Tokenizer())
     ]
     assert core9.score(gold) > 0.72

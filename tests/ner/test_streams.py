@@ -21,8 +21,7 @@ from herdner import Tagger
 from herdner.crf.link_rules import LastName, SameWord
 from herdner.crf.templates import skip_chain_template
 from herdner.ner.streams import BATCH_CHARACTERS, Batch, batches, ordered
-from herdner.text.document import Document
-from herdner.text.failure import Failure
+from herdner.text.document import Document, Failure
 from herdner.text.io import read_documents
 from herdner.text.tokenize import Tokenizer
 
@@ -110,7 +109,7 @@ def test_a_document_that_fails_is_named_and_the_others_are_done(tagger, n_jobs):
     sources = [TEXTS[0], wrong(), TEXTS[1]]
     documents = list(tagger.pipe(sources, n_jobs=n_jobs, first=4, on_error=failures.append))
     assert [document.text for document in documents] == TEXTS[:2]
-    assert [(f.number, f.source.id) for f in failures] == [(5, "wrong")]
+    assert [(f.index, f.source.id) for f in failures] == [(5, "wrong")]
     assert "sentence offsets" in str(failures[0].error)
 
 

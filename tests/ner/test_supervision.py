@@ -14,7 +14,7 @@ from herdner.evaluation.scores import evaluate
 from herdner.ner.supervision import annotated_apart, supervise
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
-from herdner.text.open import Open
+from herdner.text.partial import PartialAnnotation
 from herdner.text.tags import SCHEMES, Span, allowed_transitions, convert_tags, tags_from_spans
 
 IOB2 = ["O", "B-X", "I-X", "B-Y", "I-Y"]
@@ -64,7 +64,7 @@ def test_classes_that_only_open_tags_name_come_in_the_order_of_the_text():
 
 
 def test_tokens_outside_may_be_of_a_class_that_was_not_looked_for():
-    documents = [replace(document(["B-X", "O"]), open=Open((), ("X",))), document(["B-Y", "O"])]
+    documents = [replace(document(["B-X", "O"]), partial=PartialAnnotation((), ("X",))), document(["B-Y", "O"])]
     _, taught = supervise(documents, None, "iob2")
     may = [{taught.labels[k] for k in np.flatnonzero(row)} for rows in taught.allowed for row in rows]
     assert may == [{"B-X"}, {"O", "B-Y", "I-Y"}, {"B-Y"}, {"O"}]
@@ -96,18 +96,18 @@ def test_a_corpus_that_does_not_mark_a_class_does_not_teach_that_it_is_no_name()
 
     def f1(documents: list[Document]) -> float:
         tagger = Tagger(max_iterations=25, templates=None, n_folds=2).fit(documents)
-        return evaluate(gold, list(tagger.pipe(replace(d, tags=None, entities=()) for d in dev))).micro.f1
+        return evaluate(gold, list(tagger.pipe(d.without_annotation() for d in dev))).micro.f1
 
     apart = annotated_apart(corpora)
-    assert [d.open for d in apart[0]] == [Open((), ("PER",))] * len(apart[0])
+    assert [d.partial for d in apart[0]] == [PartialAnnotation((), ("PER",))] * len(apart[0])
     assert f1(list(itertools.chain(*apart))) > f1(list(itertools.chain(*corpora))) + 0.1
 
 
 def test_documents_that_say_what_they_annotate_are_left_alone():
-    mine = replace(document(["B-X", "O"]), open=Open((), ("X", "Z")))
+    mine = replace(document(["B-X", "O"]), partial=PartialAnnotation((), ("X", "Z")))
     assert annotated_apart([[mine], [document(["B-Y"])]])[0] == [mine]
-    assert annotated_apart([[document(["B-X", "O"])]])[0][0].open is None
-    assert annotated_apart([[document(["B-X", "O"])]], ["Y"])[0][0].open == Open((), ("X",))
+    assert annotated_apart([[document(["B-X", "O"])]])[0][0].partial is None
+    assert annotated_apart([[document(["B-X", "O"])]], ["Y"])[0][0].partial == PartialAnnotation((), ("X",))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,10 @@ def test_documents_that_say_what_they_annotate_are_left_alone():
         ([document(["?", "?"])], "nothing to train on: not a single token is annotated"),
         ([document(["?", "O"])], "nothing to train on: the documents hold no entity"),
         ([document(["B-X|B-Y", "O", "I-X|I-Y"])], "no tags that its tokens may have are well formed in iobes"),
-        ([replace(document(["B-X", "O"]), open=Open((), ("Y",)))], "is a X, which is not among the annotated classes"),
+        (
+            [replace(document(["B-X", "O"]), partial=PartialAnnotation((), ("Y",)))],
+            "is a X, which is not among the annotated labels",
+        ),
     ],
 )
 def test_annotation_that_cannot_be_is_refused_in_one_line(documents, message):

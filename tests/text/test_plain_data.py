@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from running_texts import running_texts
 
 from herdner.text.document import Document
-from herdner.text.entity import Entity
-from herdner.text.frames import to_frame
-from herdner.text.open import Open, Place
+from herdner.text.entity import Entity, to_frame
+from herdner.text.partial import PartialAnnotation, UnannotatedRange
 
 STORY = Document.from_tokens(
     [["Ada", "met", "<b>Bo</b>"], ["Ada", "&", "Rio"]],
@@ -29,8 +28,8 @@ STORY = Document.from_tokens(
 @given(document=running_texts(), opened=st.booleans())
 def test_plain_data_are_the_document(document, opened):
     if opened:
-        places = (Place(0, len(document.text), "?"),) if document.text else ()
-        document = replace(document, entities=(), tags=["O"] * document.n_tokens, open=Open(places, ("PER",)))
+        places = (UnannotatedRange(0, len(document.text), "?"),) if document.text else ()
+        document = document.with_spans([]).with_partial(PartialAnnotation(places, ("PER",)))
     for back in (Document.from_dict(document.to_dict()), Document.from_json(document.to_json())):
         assert back == document
         assert hash(back) == hash(document)
@@ -44,7 +43,7 @@ def test_plain_data_of_texts_nobody_has_tokenised_or_annotated():
     for document in (
         Document.from_text("Ada\n"),
         Document.from_text("Ada").with_entities([]),
-        replace(STORY, tags=None),
+        STORY.with_proposals(STORY.entities),
     ):
         assert Document.from_json(document.to_json()) == document
     assert Document.from_dict({"text": "Ada"}) == Document.from_text("Ada")
@@ -57,16 +56,19 @@ def test_plain_data_of_texts_nobody_has_tokenised_or_annotated():
         ('{"text": "Ada"', "not JSON"),
         ("[1]", "a JSON list; expected an object"),
         ("{}", "'text' is missing"),
-        ('{"text": 3}', "its text is a string"),
-        ('{"text": "Ada", "texts": []}', "unknown key 'texts'; known are id, text"),
-        ('{"text": "Ada", "tokens": ["Ada"]}', "is no list of strings"),
+        ('{"text": 3}', "the text must be a string"),
+        ('{"text": "Ada", "texts": []}', "unknown key 'texts'; expected one of id, text"),
+        ('{"text": "Ada", "tokens": ["Ada"]}', "must be a list of strings"),
         ('{"text": "Ada", "tokens": [["Bo"]]}', "the tokens are not those of the text"),
         ('{"text": "Ada", "tokens": [["Ada"]], "tags": []}', "has 1 tokens but 0 tags"),
-        ('{"text": "Ada", "entities": [{"start": 0, "end": 3, "label": "PER", "text": "Bob"}]}', "says 'Bob'"),
+        ('{"text": "Ada", "entities": [{"start": 0, "end": 3, "label": "PER", "text": "Bob"}]}', "has the text 'Bob'"),
         ('{"text": "Ada", "entities": [{"start": 0, "end": 9, "label": "PER", "text": "Ada"}]}', "has 3 characters"),
-        ('{"text": "Ada", "entities": [{"start": 0.0, "end": 3, "label": "PER", "text": "Ada"}]}', "no document|whole"),
+        (
+            '{"text": "Ada", "entities": [{"start": 0.0, "end": 3, "label": "PER", "text": "Ada"}]}',
+            "integer offsets",
+        ),
         ('{"text": "Ada", "entities": [{"begin": 0}]}', "unexpected keyword"),
-        ('{"text": "Ada", "open": {"places": [{"start": 0, "end": 3, "tags": ""}]}}', "are no tags"),
+        ('{"text": "Ada", "partial": {"unannotated": [{"start": 0, "end": 3, "tags": ""}]}}', "cannot read '' as tags"),
         ("[" * 100_000, "not JSON"),
     ],
 )
@@ -141,7 +143,7 @@ def test_frames_have_a_row_for_each_entity(backend):
 
 
 def test_frames_say_what_is_missing(monkeypatch):
-    with pytest.raises(ValueError, match="backend 'excel': expected one of pandas, polars"):
+    with pytest.raises(ValueError, match="backend must be one of pandas, polars.* got 'excel'"):
         STORY.to_frame("excel")
     monkeypatch.setitem(sys.modules, "narwhals", None)
     with pytest.raises(ImportError, match=r"pip install 'herdner\[frames\]'"):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from herdner.evaluation.align import Aligned, align
 from herdner.text.document import Document
-from herdner.text.io.labels import Labels
+from herdner.text.labels import LabelNames
 
 # What others call the classes; only to say which option might help.
 SYNONYMS = {
@@ -31,7 +30,7 @@ def lay(
     predicted: Iterable[Document],
     source: str,
     *,
-    labels: Labels | None = None,
+    labels: LabelNames | None = None,
     gold_classes: bool = False,
 ) -> Laid:
     """The predictions of the file ``source`` on the gold tokens, as `herdner.evaluation.align.align` does it.
@@ -48,7 +47,7 @@ def lay(
     known = _classes(gold)
     documents = aligned.documents
     if gold_classes:
-        documents = [replace(d, entities=tuple(e for e in d.entities if e.label in known)) for d in documents]
+        documents = [d.with_proposals(e for e in d.entities if e.label in known) for d in documents]
     seen = _classes(documents)
     notes = [] if known else ["the gold standard holds no entity: there is nothing to find"]
     if known and seen - known:

@@ -21,8 +21,7 @@ from dask.delayed import delayed
 
 from herdner.integrations.dask.worker import ModelBytes, inference_of, model_bytes, tagger_of
 from herdner.ner.tagger import Tagger
-from herdner.text.document import Document
-from herdner.text.failure import Failure
+from herdner.text.document import Document, Failure
 from herdner.text.io.parquet import ENTITIES
 from herdner.text.io.write import entity_record
 

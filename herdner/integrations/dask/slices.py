@@ -13,8 +13,7 @@ from typing import IO, Any, Literal, NamedTuple
 from fsspec.utils import read_block  # pyright: ignore[reportMissingTypeStubs]
 
 from herdner.integrations.dask.files import File, file_system
-from herdner.text.document import Document
-from herdner.text.failure import Failure
+from herdner.text.document import Document, Failure
 from herdner.text.io.formats import read_items
 from herdner.text.io.jsonl import is_blank, records_of
 from herdner.text.io.parquet import count_rows, read_rows

@@ -22,8 +22,7 @@ from herdner.ner.known_names import Names
 from herdner.ner.model import Model
 from herdner.ner.model_file import shipped_models
 from herdner.ner.tagger import Tagger
-from herdner.text.document import Document
-from herdner.text.failure import Failure
+from herdner.text.document import Document, Failure
 from herdner.text.io import write_documents
 from herdner.text.io.parquet import write_parquet
 

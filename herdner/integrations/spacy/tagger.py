@@ -43,9 +43,9 @@ from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import Model
 from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.tagger import Tagger, load
-from herdner.text.io.labels import rename
+from herdner.text.labels import new_label, rename_labels
 from herdner.text.sentences import ENGLISH, SentenceRules
-from herdner.text.tags import Span, classes_of, spans_from_tags
+from herdner.text.tags import Span, classes_of
 from herdner.text.tokenize import TokenizerSettings
 
 DEFAULT_CONFIG = {
@@ -163,17 +163,10 @@ class HerdnerTagger(EntityPipe):
         found: list[Found] = []
         for each in aligned:
             names = next(tagged) if each.document.n_tokens else each.document
-            spans = each.in_doc(spans_from_tags(names.tags or (), names.sentence_offsets))
-            sure = [entity.confidence or 0.0 for entity in names.entities]
-            found.append(self._renamed(Found(spans, sure)))
+            if self._renaming is not None:
+                names = rename_labels(names, self._renaming)
+            found.append(Found(each.in_doc(names.spans or []), [entity.confidence or 0.0 for entity in names.entities]))
         return found
-
-    def _renamed(self, found: Found) -> Found:
-        if self._renaming is None:
-            return found
-        named = [(span, rename(span.label, self._renaming), sure) for span, sure in zip(*found, strict=True)]
-        kept = [(span._replace(label=label), sure) for span, label, sure in named if label is not None]
-        return Found([span for span, _ in kept], [sure for _, sure in kept])
 
     # --- what it knows ------------------------------------------------------------------------------------------------
 
@@ -206,7 +199,7 @@ class HerdnerTagger(EntityPipe):
     def _take(self, model: Model) -> None:
         """Tag with this model from now on."""
         self._tagger = Tagger.from_model(model, backend=self._backend, links=self.links)
-        renamed = {rename(label, self._renaming) for label in classes_of(model.weights.labels)}
+        renamed = {new_label(label, self._renaming) for label in classes_of(model.weights.labels)}
         self._labels = tuple(sorted(label for label in renamed if label is not None))
         for label in self._labels:
             self.vocab.strings.add(label)  # now: a memory zone would forget a label that comes with an entity

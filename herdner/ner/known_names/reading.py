@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 from herdner.text.io.source import FormatError, Source, read_lines, sources
-from herdner.text.json_errors import not_json
+from herdner.text.plain_data import describe_json_error
 
 KEYS = ("label", "pattern", "id", "strength")
 FORMS = 'expected a name, a tab and a label, or JSON lines such as {"label": "ORG", "pattern": "Winam Ferries"}'
@@ -99,7 +99,7 @@ def _object(line: str) -> Mapping[str, Any]:
     try:
         values: object = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{not_json(error)}; expected one pattern a line") from None
+        raise ValueError(f"{describe_json_error(error)}; expected one pattern a line") from None
     if not isinstance(values, dict):
         raise ValueError(f"a JSON {type(values).__name__}; {FORMS}")
     return cast("Mapping[str, Any]", values)

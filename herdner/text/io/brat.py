@@ -16,9 +16,8 @@ from typing import IO, Any, NamedTuple
 
 from herdner.text.document import Document
 from herdner.text.entity import Entity
-from herdner.text.io.doubts import Doubts
-from herdner.text.io.labels import Labels
 from herdner.text.io.marked import Mark, annotated
+from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Source, open_bytes, read_chunks, sources
 
 MAX_BYTES = 1 << 32  # of an archive unpacked; a small file may unpack to any size
@@ -39,7 +38,6 @@ def read_brat(
     where: str | Path | IO[Any] | Source,
     *,
     encoding: str = "utf-8",
-    labels: Labels | None = None,
     strict: bool = False,
 ) -> Iterator[Document]:
     """The documents of a folder, of a single .ann or .txt file beside its partner, or of a tar archive.
@@ -50,10 +48,10 @@ def read_brat(
     for pair in _pairs(where, encoding):
         document = Document.from_text(pair.text, id=pair.id)
         if pair.marks is not None and pair.marks.strip():
-            with Doubts(pair.name, strict) as doubts:
+            with ParseWarnings(pair.name, strict) as doubts:
                 marks = _marks(pair, doubts)
                 try:
-                    document = annotated(document, marks, doubts.add, labels)
+                    document = annotated(document, marks, doubts.add)
                 except FormatError:  # a doubt that is refused, which names the place
                     raise
                 except ValueError as error:
@@ -105,7 +103,7 @@ def _archived(source: Source, encoding: str) -> Iterator[_Pair]:
         yield _Pair(stem, files[name], f"{source.name}/{stem}.ann", files.get(f"{stem}.ann"))
 
 
-def _marks(pair: _Pair, doubts: Doubts) -> list[Mark]:
+def _marks(pair: _Pair, doubts: ParseWarnings) -> list[Mark]:
     lines = (pair.marks or "").split("\n")
     sure = {note[1]: float(note[2]) for note in map(_NOTE.fullmatch, lines) if note is not None}
     found: list[Mark] = []

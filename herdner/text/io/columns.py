@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, get_args
 
 from herdner.text.document import Document, align_tokens
-from herdner.text.io.doubts import Doubts
-from herdner.text.io.labels import Labels, relabel
+from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.sequences import Sequences
 from herdner.text.io.source import FormatError, Source, read_lines, sources
-from herdner.text.open import choices, is_open, whole_names
-from herdner.text.tags import Scheme, split_tag
+from herdner.text.partial import alternatives, is_ambiguous, without_prefixes
+from herdner.text.tags import split_tag
 
 DOCSTART = "-DOCSTART-"
 Documents = Literal["docstart", "sentence", "file"]
@@ -54,15 +53,13 @@ def read_columns(
     layout: Layout,
     patterns: tuple[str, ...],
     encoding: str = "utf-8",
-    labels: Labels | None = None,
-    scheme: Scheme | None = None,
     strict: bool = False,
 ) -> Iterator[Document]:
     """The documents of the files, streaming. Tags stay as the file has them, unless ``labels`` or ``scheme`` is given.
 
     ``labels`` renames classes or drops them (None); ``"*"`` speaks for the classes not named. The tags are then written
     in ``scheme`` (IOB2 if none is named). A token's tag may be open: "?" is any, "PER|ORG" any inside a name of one of
-    these classes, "B-PER|O" one of these (`Document.open`). A token with white space inside is read as several
+    these classes, "B-PER|O" one of these (`Document.partial`). A token with white space inside is read as several
     tokens of one entity. That, and tags that do not follow each other as in one scheme (read as conlleval does), is
     told in one warning for each file; with ``strict`` it is an error.
     Raises FormatError.
@@ -70,13 +67,11 @@ def read_columns(
     if layout.documents not in get_args(Documents):
         raise ValueError(f"documents={layout.documents!r}; expected one of {', '.join(get_args(Documents))}")
     for source in sources(where, patterns):
-        with Doubts(source.name, strict) as doubts:
-            yield from _documents(source, layout, encoding, labels, scheme, doubts)
+        with ParseWarnings(source.name, strict) as doubts:
+            yield from _documents(source, layout, encoding, doubts)
 
 
-def _documents(
-    source: Source, layout: Layout, encoding: str, labels: Labels | None, scheme: Scheme | None, doubts: Doubts
-) -> Iterator[Document]:
+def _documents(source: Source, layout: Layout, encoding: str, doubts: ParseWarnings) -> Iterator[Document]:
     many = layout.documents == "sentence"
     sentences: list[Sentence] = []
     name, count = None, 0
@@ -84,8 +79,7 @@ def _documents(
 
     def finished() -> Document:
         id = name or (f"{source.id}#{count}" if many or count > 1 else source.id)
-        document = _build(sentences, id, fields, doubts)
-        return document if labels is None and scheme is None else relabel(document, labels, scheme or "iob2")
+        return _build(sentences, id, fields, doubts)
 
     for event in _Rows(source, layout, doubts).events(encoding):
         if isinstance(event, NewDocument):
@@ -120,7 +114,7 @@ def _take_url(sentence: Sentence) -> tuple[dict[str, object], Sentence]:
     return {"url": "".join(tokens[:keep])}, Sentence(tokens[keep:], tags[keep:], text, line)
 
 
-def _build(sentences: list[Sentence], id: str, fields: dict[str, object], doubts: Doubts) -> Document:
+def _build(sentences: list[Sentence], id: str, fields: dict[str, object], doubts: ParseWarnings) -> Document:
     tokens = [sentence.tokens for sentence in sentences]
     tags = [sentence.tags for sentence in sentences] if sentences[0].tags else None
     if all(sentence.text is None for sentence in sentences):
@@ -130,7 +124,7 @@ def _build(sentences: list[Sentence], id: str, fields: dict[str, object], doubts
     return document if tags is None else document.with_tags([tag for sentence in tags for tag in sentence])
 
 
-def _text(sentence: Sentence, doubts: Doubts) -> str:
+def _text(sentence: Sentence, doubts: ParseWarnings) -> str:
     """The sentence's own text where its tokens fit."""
     fits = sentence.text is not None and align_tokens(sentence.tokens, sentence.text) is not None
     if sentence.text is not None and not fits:
@@ -144,7 +138,7 @@ class _Rows:
 
     source: Source
     layout: Layout
-    doubts: Doubts
+    doubts: ParseWarnings
     width: int = 0  # columns of the first row, which every other must have
     known: set[str] = field(default_factory=lambda: {"O"})
     lines: list[int] = field(default_factory=list[int])  # of the sentence's tags
@@ -225,8 +219,8 @@ class _Rows:
 
     def check_tag(self, number: int, tag: str) -> None:
         try:
-            if is_open(tag):
-                choices(tag)
+            if is_ambiguous(tag):
+                alternatives(tag)
             else:
                 split_tag(tag)
         except ValueError as error:
@@ -237,8 +231,8 @@ class _Rows:
 
 def _tags_of_pieces(tag: str, n: int) -> list[str]:
     """The tags of a token's n > 1 pieces."""
-    if is_open(tag):
-        return [whole_names(tag)] * n
+    if is_ambiguous(tag):
+        return [without_prefixes(tag)] * n
     if tag == "O":
         return [tag] * n
     first, last = {"B": "BI", "I": "II", "S": "BE", "E": "IE", "U": "BL", "L": "IL"}[tag[0]]

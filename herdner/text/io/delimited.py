@@ -9,11 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from herdner.text.document import Document
-from herdner.text.failure import Failure
-from herdner.text.io.doubts import Doubts
+from herdner.text.document import Document, Failure
 from herdner.text.io.jsonl import record_document
-from herdner.text.io.labels import Labels
+from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import MAX_LINE_CHARS, FormatError, Source, listed_names, read_raw_lines, sources
 from herdner.text.io.write import entity_records, utf8
 
@@ -26,7 +24,6 @@ def read_table(
     delimiter: str = ",",
     column: str = "text",
     encoding: str = "utf-8",
-    labels: Labels | None = None,
     strict: bool = False,
 ) -> Iterator[Document | Failure]:
     """The rows of files whose first row names the columns; ``column`` holds the texts, ``id`` ids where there is one.
@@ -40,13 +37,11 @@ def read_table(
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_CHARS))
     for source in sources(where, ("*.tsv" if delimiter == "\t" else "*.csv",)):
         rows = csv.reader(read_raw_lines(source, encoding), delimiter=delimiter, strict=True)
-        with Doubts(source.name, strict) as doubts:
-            yield from _rows(rows, column, source, labels, doubts)
+        with ParseWarnings(source.name, strict) as doubts:
+            yield from _rows(rows, column, source, doubts)
 
 
-def _rows(
-    rows: Any, column: str, source: Source, labels: Labels | None, doubts: Doubts
-) -> Iterator[Document | Failure]:
+def _rows(rows: Any, column: str, source: Source, doubts: ParseWarnings) -> Iterator[Document | Failure]:
     header: list[str] | None = None
     number = 0
     while (row := _next(rows, source)) is not None:
@@ -60,7 +55,7 @@ def _rows(
             yield Failure(FormatError(f"{source.name}:{rows.line_num}: {what}"))
             continue
         named = dict(zip(header, row, strict=True))
-        yield _document(named, column, rows.line_num, f"{source.id}#{number}", labels, doubts)
+        yield _document(named, column, rows.line_num, f"{source.id}#{number}", doubts)
     if header is None:
         raise FormatError(f"{source.name}: is empty; expected a first row that names the columns")
 
@@ -83,9 +78,7 @@ def _check_header(header: list[str], column: str, source: Source) -> None:
         raise FormatError(f"{source.name}: two columns are called {twice!r}; rename one")
 
 
-def _document(
-    row: dict[str, str], column: str, line: int, id: str, labels: Labels | None, doubts: Doubts
-) -> Document | Failure:
+def _document(row: dict[str, str], column: str, line: int, id: str, doubts: ParseWarnings) -> Document | Failure:
     record: dict[str, Any] = {"text": row.pop(column), "id": row.pop("id", None) or None}
     if given := row.pop(ENTITIES, ""):
         try:
@@ -93,7 +86,7 @@ def _document(
         except (ValueError, RecursionError):
             what = f"the column {ENTITIES} holds {given[:40]!r}; expected names as JSON, or another name of the column"
             return Failure(FormatError(f"{doubts.name}:{line}: {what}"))
-    found = record_document(record, line, id, labels, doubts)
+    found = record_document(record, line, id, doubts)
     return found if isinstance(found, Failure) else replace(found, fields=dict(row))
 
 
@@ -113,7 +106,7 @@ def write_table(documents: Iterable[Document], stream: IO[Any], *, delimiter: st
             line.writerow(["id", column, *header, ENTITIES])
         if more := set(names) - set(header):
             raise ValueError(f"{document.id}: has {min(more)!r}, which the first document has not; write JSON lines")
-        if document.open is not None:
+        if document.partial is not None:
             raise ValueError(f"document {document.id!r}: a table cannot say what is left open; write JSON lines")
         annotated = document.tags is not None or document.entities
         entities = json.dumps(entity_records(document), ensure_ascii=False) if annotated else ""

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from herdner.base.extras import check_extra
 from herdner.text.document import Document
 from herdner.text.entity import Entity
-from herdner.text.io.doubts import Doubts
-from herdner.text.io.labels import Labels, renamed
+from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Source, open_bytes, sources
 from herdner.text.sentences import ENGLISH
 
@@ -33,9 +32,7 @@ class _Columns(NamedTuple):
     sent_start: NDArray[np.uint64] | None
 
 
-def read_spacy(
-    where: str | Path | IO[Any], *, labels: Labels | None = None, strict: bool = False
-) -> Iterator[Document]:
+def read_spacy(where: str | Path | IO[Any], *, strict: bool = False) -> Iterator[Document]:
     """The documents of DocBin files, each with its text, tokens, sentences and entities.
 
     White space tokens are part of the text alone. Where a document has no sentence borders, they are those of running
@@ -48,8 +45,8 @@ def read_spacy(
     for source in sources(where, ("*.spacy",)):
         message = _unpacked(source)
         try:
-            with Doubts(source.name, strict) as doubts:
-                found = list(_documents(message, source.id, labels, doubts))
+            with ParseWarnings(source.name, strict) as doubts:
+                found = list(_documents(message, source.id, doubts))
         except FormatError:
             raise
         except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
@@ -83,10 +80,10 @@ def _unpacked(source: Source) -> dict[str, Any]:
     return message
 
 
-def _documents(message: dict[str, Any], id: str, labels: Labels | None, doubts: Doubts) -> Iterator[Document]:
+def _documents(message: dict[str, Any], id: str, doubts: ParseWarnings) -> Iterator[Document]:
     for number, columns in enumerate(_columns(message), 1):
         try:
-            document = _document(columns, f"{id}#{number}", labels)
+            document = _document(columns, f"{id}#{number}")
         except ValueError as error:
             raise ValueError(f"document {number}: {error}") from None
         for what in _doubts(columns):
@@ -141,7 +138,7 @@ def _strings(column: NDArray[np.uint64], words: dict[int, str]) -> list[str]:
         raise ValueError(f"no string for the number {error}") from None
 
 
-def _document(columns: _Columns, id: str, labels: Labels | None) -> Document:
+def _document(columns: _Columns, id: str) -> Document:
     pieces = [word + " " if space else word for word, space in zip(columns.words, columns.spaces.tolist(), strict=True)]
     text = "".join(pieces)
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64) - columns.spaces
@@ -156,7 +153,7 @@ def _document(columns: _Columns, id: str, labels: Labels | None) -> Document:
     if borders is None:
         borders = ENGLISH.loop.offsets(text, tokens, starts, ends)
     document = Document(text, tokens, starts, ends, borders, id=id)
-    return document if entities is None else document.with_entities(renamed(entities, labels))
+    return document if entities is None else document.with_entities(entities)
 
 
 def _entities(columns: _Columns, text: str, starts: list[int], ends: list[int]) -> list[Entity] | None:

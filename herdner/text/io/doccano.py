@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
-from herdner.text.document import Document
-from herdner.text.failure import Failure
-from herdner.text.io.labels import Labels
+from herdner.text.document import Document, Failure
 from herdner.text.io.marked import Mark, Record, annotated, listed, records, text_of
 from herdner.text.io.source import Source
 from herdner.text.io.write import json_line, utf8
@@ -26,7 +23,6 @@ def read_doccano(
     where: str | Path | IO[Any] | Source,
     *,
     encoding: str = "utf-8",
-    labels: Labels | None = None,
     strict: bool = False,
 ) -> Iterator[Document | Failure]:
     """One document a line: ``{"id", "text", "label": [[start, end, label], ...]}``; "labels" in old exports, and
@@ -36,10 +32,10 @@ def read_doccano(
     that nobody has opened in the same way, so export only those that are approved. Other keys become `Document.fields`.
     A line that is wrong is a `Failure`, and the next follows. Raises FormatError.
     """
-    return records(where, ("*.jsonl", "*.json"), encoding, strict, partial(_document, labels=labels))
+    return records(where, ("*.jsonl", "*.json"), encoding, strict, _document)
 
 
-def _document(record: Record, labels: Labels | None) -> Document:
+def _document(record: Record) -> Document:
     values = record.values
     key = next((key for key in _KEYS if values.get(key) is not None), None)
     fields = {k: v for k, v in values.items() if k not in ("id", "text", *_KEYS)}
@@ -47,7 +43,7 @@ def _document(record: Record, labels: Labels | None) -> Document:
     document = Document.from_text(text_of(values), id=record.id if name is None else str(name), fields=fields)
     if key is None:
         return document
-    return annotated(document, map(_mark, listed(values[key], f"{key}s")), record.doubt, labels)
+    return annotated(document, map(_mark, listed(values[key], f"{key}s")), record.doubt)
 
 
 def _mark(given: Any) -> Mark:

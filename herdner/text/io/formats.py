@@ -11,8 +11,7 @@ from importlib import import_module
 from pathlib import Path, PurePath
 from typing import IO, Any, Literal
 
-from herdner.text.document import Document
-from herdner.text.failure import Failure
+from herdner.text.document import Document, Failure
 from herdner.text.io.brat import read_brat, write_brat
 from herdner.text.io.columns import Layout, read_columns
 from herdner.text.io.delimited import read_table, write_table
@@ -21,12 +20,12 @@ from herdner.text.io.doccano import read_doccano, write_doccano
 from herdner.text.io.ieer import read_ieer
 from herdner.text.io.jsonl import read_jsonl
 from herdner.text.io.label_studio import read_label_studio, write_label_studio
-from herdner.text.io.labels import Labels
 from herdner.text.io.pages import read_html
 from herdner.text.io.plain import PIECE_CHARACTERS, read_text
 from herdner.text.io.prodigy import read_prodigy, write_prodigy
 from herdner.text.io.source import Source, sources, uncompressed
 from herdner.text.io.write import write_conll, write_html, write_jsonl, write_spacy, write_text
+from herdner.text.labels import rename_labels
 
 Reader = Callable[..., Iterator[Document | Failure]]  # one that reads on where a document is wrong gives its `Failure`
 Writer = Callable[..., None]
@@ -51,6 +50,7 @@ class Format:
     layout: Layout | None = None  # of the column formats, whose fields are options too
     is_binary: bool = False  # what is written
     read_options: tuple[str, ...] = ()
+    renaming: tuple[str, ...] = ()
     write_options: tuple[str, ...] = ()
 
 
@@ -62,9 +62,10 @@ def _format(
     endings: tuple[str, ...] = (),
     layout: Layout | None = None,
 ) -> Format:
-    read_options = _options(read, "where") + (tuple(f.name for f in fields(Layout)) if layout else ())
+    own = _options(read, "where") + (tuple(f.name for f in fields(Layout)) if layout else ())
+    renaming = () if name in ("text", "lines", "html", "ieer") else ("labels", "scheme") if layout else ("labels",)
     writing = _options(write, "documents", "stream")
-    return Format(name, description, read, write, endings, layout, name in BINARY, read_options, writing)
+    return Format(name, description, read, write, endings, layout, name in BINARY, own + renaming, renaming, writing)
 
 
 def _options(function: Callable[..., object] | None, *without: str) -> tuple[str, ...]:
@@ -92,10 +93,10 @@ def _pyarrow() -> Any:
 
 
 def _read_parquet(
-    where: str | Path | IO[Any] | Source, *, column: str = "text", labels: Labels | None = None, strict: bool = False
+    where: str | Path | IO[Any] | Source, *, column: str = "text", strict: bool = False
 ) -> Iterator[Document | Failure]:
     for source in sources(where, ("*.parquet", "*.pq")):
-        yield from _pyarrow().read_file(source, column, labels, strict)
+        yield from _pyarrow().read_file(source, column, strict)
 
 
 def _write_parquet(documents: Iterable[Document], stream: IO[Any], *, column: str = "text") -> None:
@@ -250,8 +251,12 @@ def _items(
     if entry.layout is not None:
         own = {f.name: options.pop(f.name) for f in fields(Layout) if f.name in options}
         options["layout"] = replace(entry.layout, **own)
+    names, scheme = (options.pop(name, None) if name in entry.renaming else None for name in ("labels", "scheme"))
     assert entry.read is not None
-    return entry.read(where, **options)
+    items = entry.read(where, **options)
+    if names is None and scheme is None:
+        return items
+    return (item if isinstance(item, Failure) else rename_labels(item, names, scheme or "iob2") for item in items)
 
 
 def _raised(items: Iterable[Document | Failure]) -> Iterator[Document]:
@@ -277,7 +282,7 @@ def read_items(
             yield item
             begun = True
     except (ValueError, OSError) as error:
-        yield Failure(error, breaks_off=begun)
+        yield Failure(error, is_truncated=begun)
 
 
 def write_documents(documents: Iterable[Document], stream: IO[Any], format: str, **options: Any) -> None:
@@ -303,12 +308,12 @@ def with_tokens(document: str | Document, tokenizer: Callable[[str], Document]) 
     if len(document.tokens):
         return document
     cut = tokenizer(document.text)
-    tags = None if document.tags is None else ()
     filled = replace(
-        cut, tags=tags, entities=document.entities, id=document.id, fields=document.fields, open=document.open,
-        source_map=document.source_map,
-    )  # fmt: skip
-    return filled if tags is None else filled.with_entities(document.entities)
+        cut, id=document.id, fields=document.fields, partial=document.partial, source_map=document.source_map
+    )
+    if document.spans is None:
+        return filled
+    return (filled.with_entities if document.is_annotated else filled.with_proposals)(document.entities)
 
 
 def _entry(format: str, direction: Literal["read", "write"], options: Iterable[str] = ()) -> Format:

@@ -9,11 +9,11 @@ from typing import IO, Any, NamedTuple
 
 from herdner.text.document import Document
 from herdner.text.entity import Entity
-from herdner.text.io.doubts import Doubts
-from herdner.text.io.labels import Labels, renamed
+from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Source, read_lines, sources
+from herdner.text.labels import LabelNames, new_label
 
-LABELS: Labels = {"PERSON": "PER", "LOCATION": "LOC", "ORGANIZATION": "ORG"}
+LABELS: LabelNames = {"PERSON": "PER", "LOCATION": "LOC", "ORGANIZATION": "ORG"}
 
 _MARK = re.compile(
     r"<(b_|e_)(\w+)((?:\s+\w+=\"[^\"]*\")*)\s*>|</?ANNOTATION>|&(AMP|LT|GT|QUOT);|(<[be]_)", re.IGNORECASE
@@ -39,7 +39,7 @@ def read_ieer(
     where: str | Path | IO[Any],
     *,
     encoding: str = "utf-8",
-    labels: Labels | None = None,
+    labels: LabelNames | None = None,
     kinds: tuple[str, ...] = ("enamex",),
     optional: bool = True,
     strict: bool = False,
@@ -53,7 +53,7 @@ def read_ieer(
     warning for each file; with ``strict`` it is an error. Raises FormatError.
     """
     for source in sources(where, ("*_[0-9]*",)):
-        with Doubts(source.name, strict) as doubts:
+        with ParseWarnings(source.name, strict) as doubts:
             for first, last, body in _bodies(source, encoding):
                 try:
                     document, found = _document(body, LABELS if labels is None else labels, kinds, optional, source.id)
@@ -101,7 +101,7 @@ def _placed(name: str, body: str) -> tuple[str | None, int]:
 
 
 def _document(
-    body: str, labels: Labels, kinds: tuple[str, ...], optional: bool, file: str
+    body: str, labels: LabelNames, kinds: tuple[str, ...], optional: bool, file: str
 ) -> tuple[Document, list[Doubt]]:
     """The document, and what is in doubt about it."""
     doubts: list[Doubt] = []
@@ -133,7 +133,7 @@ def _outermost_first(marked: list[Marked]) -> list[Marked]:
 
 
 def _entities(
-    text: str, marked: list[Marked], labels: Labels, doubts: list[Doubt]
+    text: str, marked: list[Marked], labels: LabelNames, doubts: list[Doubt]
 ) -> tuple[list[Entity], dict[int, dict[str, str]]]:
     """The outermost spans as entities, and what else is said of them."""
     entities: list[Entity] = []
@@ -142,10 +142,10 @@ def _entities(
         if "type" not in mark.attributes:
             doubts.append((mark.line, f"a span without a type, read as {mark.kind.upper()}"))
         kind = mark.attributes.get("type", mark.kind.upper())
-        named = renamed([Entity(mark.start, mark.end, kind, text[mark.start : mark.end])], labels)
-        if not named:
+        label, name = new_label(kind, labels), text[mark.start : mark.end]
+        if label is None:
             continue
-        if not named[0].text.strip():
+        if not name.strip():
             doubts.append((mark.line, "a span without text is left out"))
             continue
         if entities and entities[-1].end > mark.start:
@@ -154,7 +154,7 @@ def _entities(
         further = {key: value for key, value in mark.attributes.items() if key != "type"}
         if further:
             attributes[len(entities)] = further
-        entities.extend(named)
+        entities.append(Entity(mark.start, mark.end, label, name))
     return entities, attributes
 
 

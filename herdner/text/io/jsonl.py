@@ -11,11 +11,9 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any, cast
 
-from herdner.text.document import Document
+from herdner.text.document import Document, Failure
 from herdner.text.entity import Entity
-from herdner.text.failure import Failure
-from herdner.text.io.doubts import Doubts
-from herdner.text.io.labels import Labels, checked_label, is_label, rename, renamed
+from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import (
     MAX_LINE_CHARS,
     FormatError,
@@ -26,8 +24,9 @@ from herdner.text.io.source import (
     read_lines,
     sources,
 )
-from herdner.text.json_errors import not_json
-from herdner.text.open import Open, Place
+from herdner.text.labels import check_label, is_label
+from herdner.text.partial import PartialAnnotation, UnannotatedRange
+from herdner.text.plain_data import describe_json_error
 
 logger = logging.getLogger(__name__)
 
@@ -43,13 +42,12 @@ def read_jsonl(
     where: str | Path | IO[Any] | Source,
     *,
     encoding: str = "utf-8",
-    labels: Labels | None = None,
     strict: bool = False,
 ) -> Iterator[Document | Failure]:
     """One JSON object a line: ``{"id", "text", "entities": [{"start", "end", "label"}], "tokens"}``, most optional.
 
-    What is annotated in part says so (`Document.open`): ``"annotated": ["PER", "LOC"]`` names the classes all of whose
-    names are marked, ``"open": [{"start", "end", "tags": "?"}]`` the places where tags are open.
+    A partial annotation (`Document.partial`) has two more keys: ``"annotated_labels": ["PER", "LOC"]`` lists the labels
+    whose names are all marked, ``"unannotated": [{"start", "end", "tags": "?"}]`` the undecided ranges.
 
     ``tokens`` is a list of strings, or of such lists, one a sentence; without ``text`` they are joined by spaces.
     A record without ``entities`` is not annotated (its tags are None). `Document.fields` keeps all else: other keys,
@@ -64,29 +62,28 @@ def read_jsonl(
     for source in sources(where, ("*.jsonl", "*.ndjson")):
         if by_line(encoding):
             with open_bytes(source) as stream:
-                yield from records_of(stream, source, encoding, labels, strict=strict)
+                yield from records_of(stream, source, encoding, strict=strict)
             continue
-        with Doubts(source.name, strict) as doubts:
+        with ParseWarnings(source.name, strict) as doubts:
             for number, line in read_lines(source, encoding):
                 if line and not line.isspace():
-                    yield _record(line, number, f"{source.id}#{number}", labels, doubts)
+                    yield _record(line, number, f"{source.id}#{number}", doubts)
 
 
 def records_of(
     stream: IO[bytes],
     source: Source,
     encoding: str = "utf-8",
-    labels: Labels | None = None,
     first: int = 1,
     strict: bool = False,
 ) -> Iterator[Document | Failure]:
     """`read_jsonl` of bytes that begin with line number ``first`` of the source, in an encoding that is `by_line`."""
-    with Doubts(source.name, strict) as doubts:
-        yield from _lines_of(stream, source, encoding, labels, first, doubts)
+    with ParseWarnings(source.name, strict) as doubts:
+        yield from _lines_of(stream, source, encoding, first, doubts)
 
 
 def _lines_of(
-    stream: IO[bytes], source: Source, encoding: str, labels: Labels | None, first: int, doubts: Doubts
+    stream: IO[bytes], source: Source, encoding: str, first: int, doubts: ParseWarnings
 ) -> Iterator[Document | Failure]:
     told = False  # that bytes are replaced
     for number in count(first):
@@ -112,7 +109,7 @@ def _lines_of(
                 logger.warning("%s: %s; U+FFFD stands for it and for all that follow", place, what)
             text, told = line.decode(encoding, "replace").rstrip("\r\n"), True
         text = text.removeprefix("\ufeff") if number == 1 else text
-        yield _record(text, number, f"{source.id}#{number}", labels, doubts)
+        yield _record(text, number, f"{source.id}#{number}", doubts)
 
 
 def is_blank(line: bytes, encoding: str) -> bool:
@@ -124,21 +121,21 @@ def is_blank(line: bytes, encoding: str) -> bool:
     return not text or text.isspace()
 
 
-def _record(line: str, number: int, id: str, labels: Labels | None, doubts: Doubts) -> Document | Failure:
+def _record(line: str, number: int, id: str, doubts: ParseWarnings) -> Document | Failure:
     """The document of the line with this number, ``id`` for a record without one."""
     try:
         record, doubt = parse_record(line)
     except ValueError as error:
         return Failure(FormatError(f"{doubts.name}:{number}: {error}"))
-    return record_document(record, number, id, labels, doubts, doubt)
+    return record_document(record, number, id, doubts, doubt)
 
 
 def record_document(
-    record: dict[str, Any], number: int, id: str, labels: Labels | None, doubts: Doubts, known: Iterable[str] = ()
+    record: dict[str, Any], number: int, id: str, doubts: ParseWarnings, known: Iterable[str] = ()
 ) -> Document | Failure:
     """The document of a record or a row of a table, and what is in doubt, with what is ``known`` to be so by now."""
     try:
-        document, more = _document(record, id, labels)
+        document, more = _document(record, id)
     except ValueError as error:
         return Failure(FormatError(f"{doubts.name}:{number}: {error}"))
     try:
@@ -158,7 +155,7 @@ def parse_record(line: str) -> tuple[dict[str, Any], list[str]]:
     except _Twice:
         raise
     except ValueError as error:
-        raise ValueError(f"{not_json(error)}; expected one object a line") from None
+        raise ValueError(f"{describe_json_error(error)}; expected one object a line") from None
     if not isinstance(record, dict):
         raise ValueError(f"a JSON {type(record).__name__}; expected an object with a text")
     if "\\u" in line and _LONE_SURROGATE.search(json.dumps(record, ensure_ascii=False)):
@@ -180,10 +177,10 @@ def _mended(value: Any) -> Any:
     return json.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
 
 
-def _document(record: dict[str, Any], id: str, labels: Labels | None) -> tuple[Document, list[str]]:
+def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
     """The document of a record, and what is in doubt about it."""
     text, tokens, given = record.pop("text", None), record.get("tokens"), record.pop("entities", None)
-    annotated, places = record.pop("annotated", None), record.pop("open", None)
+    annotated, places = record.pop("annotated_labels", None), record.pop("unannotated", None)
     name = record.get("id")
     if name is None or isinstance(name, str):
         record.pop("id", None)  # of any other type it is kept as it is
@@ -203,13 +200,13 @@ def _document(record: dict[str, Any], id: str, labels: Labels | None) -> tuple[D
         return document, []
     entities, doubts = _entities([] if given is None else given, document.text)
     if left is not None:
-        if fault := left.fault((e.start, e.end, e.label) for e in entities):
+        if fault := left.conflict((e.start, e.end, e.label) for e in entities):
             raise ValueError(fault)
-        document = replace(document, open=left.renamed(lambda label: rename(label, labels)))
-    return document.with_entities(renamed(entities, labels)), doubts
+        document = replace(document, partial=left)
+    return document.with_entities(entities), doubts
 
 
-def _open(annotated: Any, places: Any, length: int) -> Open | None:
+def _open(annotated: Any, places: Any, length: int) -> PartialAnnotation | None:
     """What a record leaves open; None for a record that leaves nothing open."""
     if annotated is None and places is None:
         return None
@@ -217,22 +214,22 @@ def _open(annotated: Any, places: Any, length: int) -> Open | None:
         isinstance(annotated, list)
         and all(isinstance(label, str) and is_label(label) for label in cast(list[object], annotated))
     ):
-        raise ValueError('annotated is no list of classes; expected one as in ["PER", "LOC"]')
+        raise ValueError('annotated_labels must be a list of labels, as in ["PER", "LOC"]')
     if places is not None and not isinstance(places, list):
-        raise ValueError('open is no list; expected [{"start", "end", "tags"}, ...]')
+        raise ValueError('unannotated must be a list, as in [{"start", "end", "tags"}, ...]')
     found = tuple(_place(i, place, length) for i, place in enumerate(cast(list[Any], places or [])))
-    return Open(found, None if annotated is None else tuple(cast(list[str], annotated)))
+    return PartialAnnotation(found, None if annotated is None else tuple(cast(list[str], annotated)))
 
 
-def _place(i: int, given: Any, length: int) -> Place:
+def _place(i: int, given: Any, length: int) -> UnannotatedRange:
     values = cast(dict[str, Any], given) if isinstance(given, dict) else {}
     start, end, tags = map(values.get, ("start", "end", "tags"))
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= length or not isinstance(tags, str):
         raise ValueError(
-            f"open place {i} is {json.dumps(given)[:60]}; expected start and end in a text of {length} characters,"
-            " and tags as in PER|ORG"
+            f"unannotated range {i} is {json.dumps(given)[:60]}; expected start and end in a text of {length}"
+            " characters, and tags as in PER|ORG"
         )
-    return Place(start, end, tags)
+    return UnannotatedRange(start, end, tags)
 
 
 def _sentences(tokens: Any) -> list[list[str]]:
@@ -282,5 +279,5 @@ def _entity(i: int, given: Any, text: str) -> Entity:
     said, found = values.get("text", text[start:end]), text[start:end]
     if said != found:
         raise ValueError(f"entity {i} says {said!r}; expected {found!r}, which is at {start}..{end}")
-    label = checked_label(label, f"entity {i}")
+    label = check_label(label, f"entity {i}")
     return Entity(start, end, label, found, None if confidence is None else float(confidence))

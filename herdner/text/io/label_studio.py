@@ -12,15 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
-from herdner.text.document import Document
+from herdner.text.document import Document, Failure
 from herdner.text.entity import Entity
-from herdner.text.failure import Failure
-from herdner.text.io.doubts import Doubts
-from herdner.text.io.labels import Labels
 from herdner.text.io.marked import Doubt, Mark, annotated, failing, listed
+from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Source, read_chunks, sources
 from herdner.text.io.write import json_line, utf8
-from herdner.text.json_errors import not_json
+from herdner.text.plain_data import describe_json_error
 
 _KINDS = ("labels", "hypertextlabels")
 
@@ -29,7 +27,6 @@ def read_label_studio(
     where: str | Path | IO[Any] | Source,
     *,
     encoding: str = "utf-8",
-    labels: Labels | None = None,
     strict: bool = False,
 ) -> Iterator[Document | Failure]:
     """The tasks of exports (JSON or JSON_MIN) and of files to import; a file is one list, and is held in memory.
@@ -42,10 +39,10 @@ def read_label_studio(
     `Failure`, and the next follows. Raises FormatError.
     """
     for source in sources(where, ("*.json",)):
-        with Doubts(source.name, strict) as doubts:
+        with ParseWarnings(source.name, strict) as doubts:
             for number, task in enumerate(_tasks(source, encoding), 1):
                 with failing(f"{source.name}: task {number}") as failed:
-                    yield _document(task, f"{source.id}#{number}", partial(doubts.add, document=number), labels)
+                    yield _document(task, f"{source.id}#{number}", partial(doubts.add, document=number))
                 yield from failed
 
 
@@ -59,7 +56,7 @@ def _tasks(source: Source, encoding: str) -> list[Any]:
         raise FormatError(f"{source.name}: nested too deeply for Label Studio's JSON") from None
     except ValueError as error:
         raise FormatError(
-            f"{source.name}: {not_json(error)}; expected Label Studio's export, JSON or JSON_MIN"
+            f"{source.name}: {describe_json_error(error)}; expected Label Studio's export, JSON or JSON_MIN"
         ) from None
     if isinstance(tasks, dict):
         return [cast(object, tasks)]
@@ -68,25 +65,25 @@ def _tasks(source: Source, encoding: str) -> list[Any]:
     return cast("list[Any]", tasks)
 
 
-def _document(task: object, id: str, doubt: Doubt, labels: Labels | None) -> Document:
+def _document(task: object, id: str, doubt: Doubt) -> Document:
     if not isinstance(task, dict):
         raise ValueError(f"is {json.dumps(task)[:40]}; expected an object with data and annotations")
     values = cast("dict[str, Any]", task)
     if not isinstance(values.get("data"), dict):
-        return _flat(values, id, doubt, labels)
+        return _flat(values, id, doubt)
     data = dict(cast("dict[str, Any]", values["data"]))
     text = data.pop(_text_key(data))
     own = next((name for name in (data.pop("id", None), values.get("id")) if name is not None), id)
     document = Document.from_text(text, id=str(own), fields=data)
     results = _annotations(values, doubt)
     if results is not None:
-        return annotated(document, _marks(results, doubt), doubt, labels)
+        return annotated(document, _marks(results, doubt), doubt)
     guesses = listed(values.get("predictions") or [], "predictions")
     result = _result(guesses[-1]) if guesses else []
-    return annotated(document, _marks(result, doubt), doubt, labels, annotated=False)
+    return annotated(document, _marks(result, doubt), doubt, annotated=False)
 
 
-def _flat(values: dict[str, Any], id: str, doubt: Doubt, labels: Labels | None) -> Document:
+def _flat(values: dict[str, Any], id: str, doubt: Doubt) -> Document:
     """A task of JSON_MIN: its regions are a list under the name of the control, as in "label"."""
     fields = dict(values)
     text = fields.pop(_text_key(fields))
@@ -99,7 +96,7 @@ def _flat(values: dict[str, Any], id: str, doubt: Doubt, labels: Labels | None) 
             found = True
             marks += _marks([{"type": "labels", "value": each} for each in cast("list[Any]", value)], doubt)
     known = found or "annotation_id" in values
-    return annotated(Document.from_text(text, id=str(name), fields=fields), marks, doubt, labels, annotated=known)
+    return annotated(Document.from_text(text, id=str(name), fields=fields), marks, doubt, annotated=known)
 
 
 def _text_key(data: Mapping[str, Any]) -> str:

@@ -10,13 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
-from herdner.text.document import Document
+from herdner.text.document import Document, Failure
 from herdner.text.entity import Entity
-from herdner.text.failure import Failure
-from herdner.text.io.doubts import Doubts
 from herdner.text.io.jsonl import parse_record
-from herdner.text.io.labels import Labels, checked_label, renamed
+from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Source, read_lines, sources
+from herdner.text.labels import check_label
 
 Doubt = Callable[[str], None]
 """Where it goes, in words, what a file leaves in doubt (`Doubts`)."""
@@ -52,7 +51,7 @@ def records(
     """
     for source in sources(where, patterns):
         empty = True
-        with Doubts(source.name, strict) as doubts:
+        with ParseWarnings(source.name, strict) as doubts:
             for number, line in read_lines(source, encoding):
                 if not line or line.isspace():
                     continue
@@ -95,18 +94,16 @@ def listed(given: object, what: str) -> list[Any]:
     return cast("list[Any]", given)
 
 
-def annotated(
-    document: Document, marks: Iterable[Mark], doubt: Doubt, labels: Labels | None = None, *, annotated: bool = True
-) -> Document:
+def annotated(document: Document, marks: Iterable[Mark], doubt: Doubt, *, annotated: bool = True) -> Document:
     """The document with its marks as entities, side by side, its classes renamed. Of spans that overlap, the longer
     stays (the earlier of two as long), and the other is a doubt. Not ``annotated``: the entities are guesses, and the
     document has no tags. ValueError for marks that are none.
     """
     found = [_entity(i, mark, document.text) for i, mark in enumerate(marks)]
-    entities = renamed(_side_by_side(found, doubt), labels)
+    entities = _side_by_side(found, doubt)
     if annotated:
         return document.with_entities(entities)
-    return Document.from_text(document.text, id=document.id, fields=document.fields).guessed(entities)
+    return Document.from_text(document.text, id=document.id, fields=document.fields).with_proposals(entities)
 
 
 def _entity(i: int, mark: Mark, text: str) -> Entity:
@@ -119,7 +116,7 @@ def _entity(i: int, mark: Mark, text: str) -> Entity:
             raise ValueError(f"span {i} says {said!r}; expected {text[start:end]!r}, which is at {start}..{end}")
         start, end = moved
     sure = float(confidence) if type(confidence) in (int, float) else None
-    return Entity(start, end, checked_label(label, f"span {i}"), text[start:end], sure)
+    return Entity(start, end, check_label(label, f"span {i}"), text[start:end], sure)
 
 
 def _same(said: object, found: str) -> bool:

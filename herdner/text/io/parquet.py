@@ -14,11 +14,9 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from herdner.text.document import Document
-from herdner.text.failure import Failure
-from herdner.text.io.doubts import Doubts
+from herdner.text.document import Document, Failure
 from herdner.text.io.jsonl import record_document
-from herdner.text.io.labels import Labels
+from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Source, listed_names, open_bytes
 from herdner.text.io.write import entity_records, own_id
 
@@ -41,16 +39,14 @@ def count_rows(stream: IO[bytes], column: str) -> list[tuple[int, int]]:
     return [(group.num_rows, group.column(place).total_uncompressed_size) for group in groups]
 
 
-def read_file(
-    source: Source, column: str, labels: Labels | None = None, strict: bool = False
-) -> Iterator[Document | Failure]:
+def read_file(source: Source, column: str, strict: bool = False) -> Iterator[Document | Failure]:
     """The documents of a file, which is held in memory where one cannot jump in it. Raises FormatError."""
     with open_bytes(source) as stream:
         direct = isinstance(stream, io.BufferedReader) and stream.seekable()
         file: Any = stream if direct else io.BytesIO(stream.read())
         try:
             groups = range(len(count_rows(file, column)))
-            yield from read_rows(file, source, column, groups, 1, labels, strict)
+            yield from read_rows(file, source, column, groups, 1, strict)
         except FormatError:
             raise
         except ValueError as error:
@@ -63,7 +59,6 @@ def read_rows(
     column: str,
     groups: Iterable[int],
     first: int,
-    labels: Labels | None = None,
     strict: bool = False,
 ) -> Iterator[Document | Failure]:
     """The documents of row groups, the first of which is row number ``first`` of the file; a row without text is a
@@ -72,7 +67,7 @@ def read_rows(
     """
     file = _open(stream, column)
     batches = file.iter_batches(ROWS_READ, row_groups=list(groups), use_threads=False)
-    with Doubts(source.name, strict) as doubts:
+    with ParseWarnings(source.name, strict) as doubts:
         for number, row in enumerate(_rows(batches), first):
             text = row.pop(column)
             if text is None:
@@ -83,7 +78,7 @@ def read_rows(
                 record["entities"] = row.pop("entities")
             if record["id"] is None or isinstance(record["id"], str):
                 row.pop("id", None)  # of any other type it is kept as it is
-            found = record_document(record, number, f"{source.id}#{number}", labels, doubts)
+            found = record_document(record, number, f"{source.id}#{number}", doubts)
             yield found if isinstance(found, Failure) else replace(found, fields=row)
 
 
@@ -139,7 +134,7 @@ def write_table(documents: Iterable[Document], stream: IO[Any], *, column: str =
 
 def _whole_row(column: str) -> Any:
     def row(document: Document) -> dict[str, Any]:
-        if document.open is not None:
+        if document.partial is not None:
             raise ValueError(f"document {document.id!r}: a table cannot say what is left open; write JSON lines")
         made = {**_row(document, column), "id": own_id(document)}
         if document.tags is None and not document.entities:

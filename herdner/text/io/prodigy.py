@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
-from herdner.text.document import Document
-from herdner.text.failure import Failure
-from herdner.text.io.labels import Labels
+from herdner.text.document import Document, Failure
 from herdner.text.io.marked import Doubt, Mark, Record, annotated, listed, records, text_of
 from herdner.text.io.source import Source
 from herdner.text.io.write import json_line, utf8
-from herdner.text.open import ANY, Open, Place
+from herdner.text.partial import ANY_TAG, PartialAnnotation, UnannotatedRange
 
 _ANSWERS = ("accept", "reject", "ignore")
 
@@ -26,7 +23,6 @@ def read_prodigy(
     where: str | Path | IO[Any] | Source,
     *,
     encoding: str = "utf-8",
-    labels: Labels | None = None,
     strict: bool = False,
 ) -> Iterator[Document | Failure]:
     """One task a line: ``{"text", "spans": [{"start", "end", "label"}], "answer"}``; tokens are made anew.
@@ -34,13 +30,13 @@ def read_prodigy(
     A task that was accepted (or has "spans" and no "answer") is annotated, with no name where it has no span. One that
     was rejected or ignored, and one that nobody has seen, has no tags. A yes or no to single spans ("_view_id": "ner",
     as ``ner.teach`` asks) says nothing of the rest: accepted, all tokens outside the spans are left open
-    (`Document.open`). The id is ``meta["id"]``, else the line. Other keys become `Document.fields`, but for hashes and
-    session names. A line that is wrong is a `Failure`, and the next follows. Raises FormatError.
+    (`Document.partial`). The id is ``meta["id"]``, else the line. Other keys become `Document.fields`, but for hashes
+    and session names. A line that is wrong is a `Failure`, and the next follows. Raises FormatError.
     """
-    return records(where, ("*.jsonl",), encoding, strict, partial(_document, labels=labels))
+    return records(where, ("*.jsonl",), encoding, strict, _document)
 
 
-def _document(record: Record, labels: Labels | None) -> Document:
+def _document(record: Record) -> Document:
     values = record.values
     answer = values.get("answer")
     if answer is not None and answer not in _ANSWERS:
@@ -53,7 +49,7 @@ def _document(record: Record, labels: Labels | None) -> Document:
     if answer in ("reject", "ignore") or (answer is None and "spans" not in values):
         return document
     marks = list(_marks(listed(values.get("spans") or [], "spans"), record.doubt))
-    document = annotated(document, marks, record.doubt, labels)
+    document = annotated(document, marks, record.doubt)
     return _binary(document) if values.get("_view_id") == "ner" and answer is not None else document
 
 
@@ -70,7 +66,7 @@ def _marks(spans: list[Any], doubt: Doubt) -> Iterator[Mark]:
 
 def _binary(document: Document) -> Document:
     """Everything outside the entities left open, but for what touches them: their tokens may end there."""
-    places, last, text = list[Place](), 0, document.text
+    places, last, text = list[UnannotatedRange](), 0, document.text
     for start, end in [*((e.start, e.end) for e in document.entities), (len(text),) * 2]:
         while last and last < start and not text[last].isspace():
             last += 1
@@ -78,9 +74,9 @@ def _binary(document: Document) -> Document:
         while start < len(text) and stop > last and not text[stop - 1].isspace():
             stop -= 1
         if text[last:stop].strip():
-            places.append(Place(last, stop, ANY))
+            places.append(UnannotatedRange(last, stop, ANY_TAG))
         last = end
-    return document.opened(Open(tuple(places)))
+    return document.with_partial(PartialAnnotation(tuple(places)))
 
 
 def write_prodigy(documents: Iterable[Document], stream: IO[Any], *, answer: str | None = None) -> None:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
-from herdner.text.io.doubts import Doubts
-from herdner.text.open import is_open
+from herdner.text.io.parse_warnings import ParseWarnings
+from herdner.text.partial import is_ambiguous
 from herdner.text.tags import split_tag
 
 _OPENING = "an I- that continues no name, where others begin with B-, begins one"
@@ -35,7 +35,7 @@ class Sequences:
                 self.number[what] += 1
                 self.first.setdefault(what, line)
 
-    def tell(self, doubts: Doubts) -> None:
+    def tell(self, doubts: ParseWarnings) -> None:
         """What is in doubt by now."""
         fewer = _OPENING if self.number[_OPENING] <= self.number[_NEEDLESS] else _NEEDLESS
         what = _BROKEN if self.number[_ENDS] else fewer
@@ -46,7 +46,7 @@ class Sequences:
 @lru_cache(maxsize=4096)
 def _faults(left: str, right: str) -> tuple[str, ...]:
     """What is in doubt, in one scheme or another, about a tag behind another; O stands at both ends of a sentence."""
-    (before, named), (prefix, label) = (("?", "") if is_open(tag) else split_tag(tag) for tag in (left, right))
+    (before, named), (prefix, label) = (("?", "") if is_ambiguous(tag) else split_tag(tag) for tag in (left, right))
     is_same, is_within = label == named != "", before in "BI"
     found = [_ENDS] if prefix in "ES" else []
     if prefix == "I" and before != "?" and not is_same:

@@ -14,7 +14,7 @@ from herdner.base.extras import check_extra, extra
 from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.io.columns import DOCSTART
-from herdner.text.open import is_open
+from herdner.text.partial import is_ambiguous
 from herdner.text.show import COLORS
 from herdner.text.tags import Scheme, Span, convert_tags, tags_from_spans
 
@@ -36,14 +36,14 @@ def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Schem
     for document in documents:
         if _needs_tokens(document):
             continue
-        if document.open is not None and document.open.annotated is not None:
+        if document.partial is not None and document.partial.annotated_labels is not None:
             raise ValueError(
                 f"document {document.id!r}: columns cannot say which classes are annotated; write JSON lines"
             )
         put(separator)
         tags = _tags(document, scheme)
-        for token, open_ in document.open_tokens().items():
-            tags[token] = open_ if is_open(open_) else f"{open_}|{open_}"
+        for token, open_ in document.unannotated_tokens().items():
+            tags[token] = open_ if is_ambiguous(open_) else f"{open_}|{open_}"
         for start, end in _pairs(document):
             rows = zip(document.tokens[start:end], tags[start:end], strict=True)
             put("".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n")
@@ -61,11 +61,11 @@ def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
     for document in documents:
         entities = entity_records(document)
         record: dict[str, Any] = {"id": own_id(document), "text": document.text, "entities": entities}
-        if document.open is not None:
-            if document.open.annotated is not None:
-                record["annotated"] = list(document.open.annotated)
-            if document.open.places:
-                record["open"] = [place._asdict() for place in document.open.places]
+        if document.partial is not None:
+            if document.partial.annotated_labels is not None:
+                record["annotated_labels"] = list(document.partial.annotated_labels)
+            if document.partial.unannotated:
+                record["unannotated"] = [each._asdict() for each in document.partial.unannotated]
         put(json_line(record | {key: value for key, value in document.fields.items() if key not in record}))
 
 
@@ -157,7 +157,7 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
     vocab, store = Vocab(), DocBin(attrs=["ENT_IOB", "ENT_TYPE", "SENT_START"])
     for document in documents:
         _needs_tokens(document)
-        if document.open is not None:
+        if document.partial is not None:
             raise ValueError(f"document {document.id!r}: a DocBin cannot say what is left open; write JSON lines")
         store.add(_spacy_doc(vocab, document))
     binary = getattr(stream, "buffer", stream)
@@ -236,8 +236,8 @@ def _pairs(document: Document) -> Iterator[tuple[int, int]]:
 
 
 def _tags(document: Document, scheme: Scheme) -> list[str]:
-    if document.tags is not None:
-        return convert_tags(document.tags, None, scheme, document.sentence_offsets)
+    if document.source_tags is not None:
+        return convert_tags(document.source_tags, None, scheme, document.sentence_offsets)
     return tags_from_spans(document.spans or [], document.n_tokens, scheme, document.sentence_offsets)
 
 

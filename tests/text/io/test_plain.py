@@ -109,7 +109,7 @@ def test_of_spans_marked_inside_each_other_the_outermost_is_read(marked, entitie
     (line,) = caplog.messages
     assert re.search(r":9: a span marked inside another is left out, [24] in all$", line)
     with pytest.raises(
-        FormatError, match=":9: a span marked inside another is left out; refused, as reading is strict"
+        FormatError, match=":9: a span marked inside another is left out; refused, because reading is strict"
     ):
         read(more, "ieer", strict=True)
 

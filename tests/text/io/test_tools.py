@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdner.text.document import Document
+from herdner.text.document import Document, Failure
 from herdner.text.entity import Entity
-from herdner.text.failure import Failure
 from herdner.text.io import FormatError, read_documents, tokenized, write_documents
 from herdner.text.io.formats import DONE, read_items
 from herdner.text.tokenize import Tokenizer
@@ -167,7 +166,7 @@ def test_prodigy_as_documented():
     assert [d.tags for d in (no, ignored, bare)] == [None] * 3
     assert empty.tags == []
     (cut,) = tokenized([binary], TOKENIZER)
-    opened = cut.open_tokens()
+    opened = cut.unannotated_tokens()
     assert {cut.tokens[t] for t in opened} == {"Ada", "Lovelace", "met", "Dr.", "Müller", "🙂", "in"}
     assert cut.tags[cut.tokens.index("Paris")] == "B-LOC"
 
@@ -257,7 +256,7 @@ def test_of_spans_that_overlap_the_longer_stays_and_the_other_is_told(format, ca
     (line,) = caplog.messages
     assert line.endswith(": a span that overlaps a longer or earlier one is left out, 2 in all")
     with pytest.raises(
-        FormatError, match="overlaps a longer or earlier one is left out; refused, as reading is strict"
+        FormatError, match="overlaps a longer or earlier one is left out; refused, because reading is strict"
     ):
         read(content, format, strict=True)
 
@@ -272,7 +271,7 @@ def test_behind_what_is_wrong_the_next_follows():
     ):
         found = list(read_items(io.BytesIO(content.encode()), format, "utf-8"))
         assert [item.text for item in found if isinstance(item, Document)] == ["Ada", "Bo"]
-        assert [(item.breaks_off, "<stream>" in item.message) for item in found if isinstance(item, Failure)] == [
+        assert [(item.is_truncated, "<stream>" in item.message) for item in found if isinstance(item, Failure)] == [
             (False, True)
         ] * 2
 

@@ -11,9 +11,9 @@ import pytest
 from herdner.evaluation.scores import evaluate
 from herdner.text.document import Document
 from herdner.text.io import read_documents, write_documents
-from herdner.text.io.labels import relabel
 from herdner.text.io.source import FormatError
-from herdner.text.open import Open, Place
+from herdner.text.labels import rename_labels
+from herdner.text.partial import PartialAnnotation, UnannotatedRange
 
 TAGS = ["B-PER", "?", "O", "PER|ORG", "B-LOC|O"]
 
@@ -35,8 +35,10 @@ def written(document: Document, format: str) -> str:
 def test_open_tags_are_kept_beside_the_known_ones():
     document = partly()
     assert document.tags == ["B-PER", "O", "O", "O", "O"]
-    assert document.open_tokens() == {1: "?", 3: "PER|ORG", 4: "B-LOC|O"}
-    assert document.open == Open((Place(4, 9, "?"), Place(13, 17, "PER|ORG"), Place(18, 22, "B-LOC|O")))
+    assert document.unannotated_tokens() == {1: "?", 3: "PER|ORG", 4: "B-LOC|O"}
+    assert document.partial == PartialAnnotation(
+        (UnannotatedRange(4, 9, "?"), UnannotatedRange(13, 17, "PER|ORG"), UnannotatedRange(18, 22, "B-LOC|O"))
+    )
     assert [entity.text for entity in document.entities] == ["Ada"]
 
 
@@ -44,36 +46,40 @@ def test_copies_keep_what_is_open_and_predictions_do_not():
     document = partly()
     assert pickle.loads(pickle.dumps(document)) == document
     assert document.with_tags(document.tags or ()) == document
-    assert document != replace(document, open=None)
-    assert document.with_spans([]).open is None
+    assert document != replace(document, partial=None)
+    assert document.with_spans([]).partial is None
 
 
 def test_columns_and_json_lines_say_what_is_open():
     document = partly()
-    assert read(written(document, "conll"), "conll")[0].open == document.open
-    again = read(written(replace(document, open=replace(document.open, annotated=("PER",))), "jsonl"), "jsonl")[0]
-    assert again.open == Open(partly().open.places, ("PER",))
+    assert read(written(document, "conll"), "conll")[0].partial == document.partial
+    again = read(
+        written(replace(document, partial=replace(document.partial, annotated_labels=("PER",))), "jsonl"), "jsonl"
+    )[0]
+    assert again.partial == PartialAnnotation(partly().partial.unannotated, ("PER",))
     assert again.entities == document.entities
 
 
 def test_json_lines_name_the_annotated_classes():
-    line = '{"text": "Ada in Kent", "entities": [{"start": 0, "end": 3, "label": "PER"}], "annotated": ["PER", "LOC"]}'
+    line = '{"text": "Ada in Kent", "entities": [{"start": 0, "end": 3, "label": "PER"}],'
+    line += '"annotated_labels": ["PER", "LOC"]}'
     (document,) = read(line, "jsonl")
-    assert document.open == Open((), ("PER", "LOC"))
+    assert document.partial == PartialAnnotation((), ("PER", "LOC"))
     assert not document.fields
 
 
 def test_classes_are_renamed_where_they_are_open_too():
-    document = relabel(partly(), {"PER": "person", "ORG": None}, "iob2")
-    assert document.open_tokens() == {1: "?", 3: "person|O", 4: "B-LOC|O"}
-    inside = relabel(Document.from_tokens([["Ada", "Byron"]], [["?", "I-PER"]]), {"PER": "person"})
+    document = rename_labels(partly(), {"PER": "person", "ORG": None}, "iob2")
+    assert document.unannotated_tokens() == {1: "?", 3: "person|O", 4: "B-LOC|O"}
+    inside = rename_labels(Document.from_tokens([["Ada", "Byron"]], [["?", "I-PER"]]), {"PER": "person"})
     assert inside.tags == ["O", "I-person"], "the name may have begun where the tag is open"
-    assert Open((), ("PER", "ORG")).renamed({"PER": "person", "ORG": None}.get).annotated == ("person",)
+    some = replace(partly(), partial=PartialAnnotation((), ("PER", "ORG")))
+    assert rename_labels(some, {"PER": "person", "ORG": None}).partial == PartialAnnotation((), ("person",))
 
 
 def test_a_token_of_two_words_is_open_twice():
     document = read("New York\tB-LOC|PER\nx\tO\n", "conll")[0]
-    assert document.open_tokens() == {0: "LOC|PER", 1: "LOC|PER"}
+    assert document.unannotated_tokens() == {0: "LOC|PER", 1: "LOC|PER"}
 
 
 @pytest.mark.parametrize("tag", ["|", "PER|", "PER|?", "PER"])
@@ -85,12 +91,12 @@ def test_what_is_no_open_tag_is_refused(tag):
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ('"annotated": ["LOC"]', "the entity at 0..3 is a PER, which is not among the annotated classes"),
-        ('"annotated": ["PER", "PER"]', "the annotated classes name PER twice"),
-        ('"annotated": "PER"', "annotated is no list of classes"),
-        ('"open": [{"start": 1, "end": 2, "tags": "?"}]', "the entity at 0..3 lies where the tags are open"),
-        ('"open": [{"start": 7, "end": 70, "tags": "?"}]', "open place 0 is"),
-        ('"open": [{"start": 7, "end": 9, "tags": "PER|"}]', "'PER|' are no tags"),
+        ('"annotated_labels": ["LOC"]', "the entity at 0..3 is a PER, which is not among the annotated labels"),
+        ('"annotated_labels": ["PER", "PER"]', "the annotated labels name PER twice"),
+        ('"annotated_labels": "PER"', "annotated_labels must be a list of labels"),
+        ('"unannotated": [{"start": 1, "end": 2, "tags": "?"}]', "the entity at 0..3 overlaps an unannotated range"),
+        ('"unannotated": [{"start": 7, "end": 70, "tags": "?"}]', "unannotated range 0 is"),
+        ('"unannotated": [{"start": 7, "end": 9, "tags": "PER|"}]', "cannot read 'PER|' as tags"),
     ],
 )
 def test_json_that_contradicts_itself_is_refused_in_one_line(keys, message):
@@ -102,7 +108,7 @@ def test_json_that_contradicts_itself_is_refused_in_one_line(keys, message):
 
 
 def test_formats_that_cannot_say_it_refuse():
-    some = replace(partly(), open=Open((), ("PER",)))
+    some = replace(partly(), partial=PartialAnnotation((), ("PER",)))
     with pytest.raises(ValueError, match="write JSON lines"):
         written(some, "conll")
     with pytest.raises(ValueError, match="write JSON lines"):

@@ -55,7 +55,9 @@ def test_it_is_told_once_read_as_is_clear_and_refused_where_that_is_strict(
     (told,) = caplog.messages
     assert told.startswith(f"<stream>:{line}: {what}")
     assert told.endswith(f", {count} in all") == (count > 1)
-    with pytest.raises(FormatError, match=f"^<stream>:{line}: .*{what}.*; refused, as reading is strict$") as raised:
+    with pytest.raises(
+        FormatError, match=f"^<stream>:{line}: .*{what}.*; refused, because reading is strict$"
+    ) as raised:
         list(read_documents(io.BytesIO(data.encode()), format, strict=True))
     assert "\n" not in str(raised.value)
 

@@ -1,0 +1,66 @@
+"""Warnings about dubious input that can be read in one way: collected for each file and logged once."""
+
+from __future__ import annotations
+
+import logging
+from types import TracebackType
+from typing import NamedTuple
+
+from herdner.text.io.source import FormatError
+
+logger = logging.getLogger(__name__)
+
+
+class ParseWarning(NamedTuple):
+    """One dubious item of a file.
+
+    Attributes:
+        message: The problem and its resolution.
+        line: Number of the line, from 1; None if unknown.
+    """
+
+    message: str
+    line: int | None = None
+
+
+class ParseWarnings:
+    """Context manager that collects the warnings about one file and logs each distinct message once on exit.
+
+    A logged message names the position of its first occurrence and the number of occurrences.
+
+    Args:
+        name: Name of the file, for messages.
+        strict: Raise a `FormatError` at the first warning.
+    """
+
+    def __init__(self, name: str, strict: bool) -> None:
+        self.name, self.strict = name, strict
+        self.first_and_count: dict[str, tuple[str, int]] = {}  # by message
+
+    def add(self, message: str, line: int | None = None, document: int | None = None, times: int = 1) -> None:
+        """Record a warning.
+
+        Args:
+            message: The problem and its resolution.
+            line: Number of the line, from 1.
+            document: Number of the document, from 1.
+            times: Number of occurrences.
+
+        Raises:
+            FormatError: Reading is strict.
+        """
+        position = self.name if line is None else f"{self.name}:{line}"
+        position += "" if document is None else f": document {document}"
+        if self.strict:
+            raise FormatError(f"{position}: {message}; refused, because reading is strict")
+        first, count = self.first_and_count.get(message, (position, 0))
+        self.first_and_count[message] = first, count + times
+
+    def __enter__(self) -> ParseWarnings:
+        return self
+
+    def __exit__(
+        self, type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for message, (first, count) in self.first_and_count.items():
+            logger.warning("%s: %s%s", first, message, f", {count} in all" if count > 1 else "")

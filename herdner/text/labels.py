@@ -1,0 +1,78 @@
+"""Renaming of labels: each corpus has its own, and some users want fewer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from herdner.text.document import Document
+from herdner.text.partial import ANY_TAG, PartialAnnotation, alternatives, join_alternatives
+from herdner.text.tags import Scheme, split_tag
+
+LabelNames = Mapping[str, str | None]
+"""New name of each label; None removes the label. ``"*"`` is the entry of all labels that are not listed; without it
+they keep their names."""
+
+
+def is_label(label: str) -> bool:
+    """Return whether a string can be a label: printable words with single spaces between them, without ``|``."""
+    return bool(label) and " ".join(label.split()) == label and label.isprintable() and "|" not in label
+
+
+def check_label(label: object, name: str) -> str:
+    """Return the label of the item ``name``, or raise `ValueError` if it is not a valid label."""
+    if not isinstance(label, str) or not is_label(label):
+        raise ValueError(f"the label of {name} is {label!r}; expected words with single spaces between them")
+    return label
+
+
+def new_label(label: str, names: LabelNames | None) -> str | None:
+    """Return the new name of one label, or None if the label is removed."""
+    return label if names is None else names.get(label, names.get("*", label))
+
+
+def rename_labels(document: Document, names: LabelNames | None, scheme: Scheme = "iob2") -> Document:
+    """Rename the labels of a document and remove the entities whose labels are removed.
+
+    Args:
+        document: An annotated document, or one with proposed entities.
+        names: New name of each label; None changes no label.
+        scheme: Scheme of the new tags. A document with ambiguous tags keeps its prefixes instead, because spans cannot
+            represent a B- or I- beside an ambiguous tag.
+
+    Returns:
+        A document with the new labels in its entities, spans, tags and partial annotation.
+    """
+    entities = [
+        replace(entity, label=label)
+        for entity in document.entities or document.entities_from_spans(document.spans or ())
+        if (label := new_label(entity.label, names)) is not None
+    ]
+    if not document.is_annotated:
+        return document.with_proposals(entities) if document.entities else document
+    if document.partial is None:
+        return document.with_entities(entities, scheme)
+    document = replace(document, partial=_rename_partial(document.partial, names))
+    if document.source_tags is None:
+        return document.with_entities(entities, scheme)
+    parts = [(prefix, label and new_label(label, names)) for prefix, label in map(split_tag, document.source_tags)]
+    return document.with_tags([f"{prefix}-{label}" if label else "O" for prefix, label in parts])
+
+
+def _rename_partial(partial: PartialAnnotation, names: LabelNames | None) -> PartialAnnotation:
+    labels = (
+        None if partial.annotated_labels is None else [new_label(label, names) for label in partial.annotated_labels]
+    )
+    return PartialAnnotation(
+        tuple(each._replace(tags=_rename_alternatives(each.tags, names)) for each in partial.unannotated),
+        None if labels is None else tuple(dict.fromkeys(label for label in labels if label is not None)),
+    )
+
+
+def _rename_alternatives(tags: str, names: LabelNames | None) -> str:
+    """Rename the labels of possible tags; a tag with a removed label becomes O."""
+    parsed = alternatives(tags)
+    if parsed is None:
+        return ANY_TAG
+    renamed = [(prefix, label if prefix == "O" else new_label(label, names)) for prefix, label in parsed]
+    return join_alternatives([("O", "") if label is None else (prefix, label) for prefix, label in renamed])

@@ -1,0 +1,113 @@
+"""Partial annotation: tokens with several possible tags, and labels that were not annotated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from herdner.text.tags import split_tag
+
+ANY_TAG = "?"
+
+
+class UnannotatedRange(NamedTuple):
+    """A range of characters whose tokens have several possible tags.
+
+    Attributes:
+        start: Offset of the first character.
+        end: Offset behind the last character. The range covers every token that shares a character with it.
+        tags: The possible tags: ``"?"`` for any tag, ``"PER|ORG"`` for any tag inside a name with one of these
+            labels, ``"B-PER|O"`` for exactly these tags.
+    """
+
+    start: int
+    end: int
+    tags: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartialAnnotation:
+    """The parts of a document that its annotators left undecided.
+
+    Attributes:
+        unannotated: Ranges of undecided tokens; they share no character with the document's entities.
+        annotated_labels: Labels whose names are all marked. A token outside the marked names may belong to a name
+            with any other label. None: all labels are annotated.
+
+    Raises:
+        ValueError: The tags of a range cannot be parsed, or a label is listed twice.
+    """
+
+    unannotated: tuple[UnannotatedRange, ...] = ()
+    annotated_labels: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for tags in dict.fromkeys(each.tags for each in self.unannotated):
+            alternatives(tags)
+        labels = self.annotated_labels or ()
+        if duplicates := sorted(label for label in set(labels) if labels.count(label) > 1):
+            raise ValueError(f"the annotated labels name {duplicates[0]} twice; name it once")
+
+    def conflict(self, entities: Iterable[tuple[int, int, str]]) -> str | None:
+        """Describe the first entity that contradicts this annotation.
+
+        Args:
+            entities: Start, end and label of each entity.
+
+        Returns:
+            An error message, or None if there is no conflict.
+        """
+        for start, end, label in entities:
+            if self.annotated_labels is not None and label not in self.annotated_labels:
+                return f"the entity at {start}..{end} is a {label}, which is not among the annotated labels"
+            if any(each.start < end and start < each.end for each in self.unannotated):
+                return f"the entity at {start}..{end} overlaps an unannotated range"
+        return None
+
+
+def is_ambiguous(tag: str) -> bool:
+    """Return whether a tag in a file stands for several possible tags."""
+    return tag == ANY_TAG or "|" in tag
+
+
+def alternatives(tags: str) -> tuple[tuple[str, str], ...] | None:
+    """Parse the possible tags of a token.
+
+    Args:
+        tags: For example ``"?"``, ``"PER|ORG"`` or ``"B-PER|O"``.
+
+    Returns:
+        Prefix and label of each possible tag. The prefix ``""`` stands for any prefix inside a name; ``("O", "")`` is
+        the tag O. None: any tag is possible.
+
+    Raises:
+        ValueError: ``tags`` has another form.
+    """
+    if tags == ANY_TAG:
+        return None
+    parsed: list[tuple[str, str]] = []
+    for choice in tags.split("|"):
+        try:
+            parsed.append(split_tag(choice))
+        except ValueError:
+            if not choice or choice == ANY_TAG or " ".join(choice.split()) != choice:
+                raise ValueError(
+                    f"cannot read {tags!r} as tags; expected ? for any tag, or labels or tags as in PER|ORG and B-PER|O"
+                ) from None
+            parsed.append(("", choice))
+    return tuple(parsed)
+
+
+def join_alternatives(parsed: Sequence[tuple[str, str]]) -> str:
+    """Write possible tags, given as `alternatives` returns them, without duplicates."""
+    tags = [label if not prefix else prefix if prefix == "O" else f"{prefix}-{label}" for prefix, label in parsed]
+    return "|".join(dict.fromkeys(tags))
+
+
+def without_prefixes(tags: str) -> str:
+    """Replace each possible tag inside a name by its label: ``"B-PER|O"`` becomes ``"PER|O"``."""
+    parsed = alternatives(tags)
+    if parsed is None:
+        return ANY_TAG
+    return join_alternatives([(prefix if prefix == "O" else "", label) for prefix, label in parsed])
