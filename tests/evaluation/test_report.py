@@ -6,7 +6,6 @@ import io
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,9 +40,7 @@ def write(path: Path, found: list[Document], format: str) -> str:
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, str]:
     """Gold and both predictions, each in a format of its own; "after" has confidences."""
-    after = [
-        replace(d, entities=d.entities_from_spans(d.spans or [], [0.9] * len(d.entities))) for d in documents(AFTER)
-    ]
+    after = [d.with_decoded(d.spans or [], confidences=[0.9] * len(d.entities)) for d in documents(AFTER)]
     return {
         "gold": write(tmp_path / "gold.conll", documents(GOLD), "conll"),
         "before": write(tmp_path / "before.spacy", documents(BEFORE), "spacy"),

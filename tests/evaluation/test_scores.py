@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -93,8 +92,8 @@ def test_entities_count_where_there_are_no_tags():
         (base, 0.0),
         (base.with_tags(["B-ORG", "B-ORG", "O"]), 0.0),
         (base.with_tags(["B-ORG", "I-ORG", "O"]), 0.0),  # tags cannot cross the sentence border
-        (replace(base, entities=gold.entities), 1.0),
-        (replace(base, entities=(Entity(1, 8, "ORG", ".S.\nSen"),)), 1.0),
+        (base.with_proposals(gold.entities), 1.0),
+        (base.with_proposals([Entity(1, 8, "ORG", ".S.\nSen")]), 1.0),
     ]:
         scores = evaluate([gold], [predicted])
         assert (scores.micro.support, scores.micro.recall) == (1, recall)

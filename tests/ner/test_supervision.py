@@ -137,7 +137,7 @@ def test_more_classes_than_a_model_holds_are_refused_before_training(mark):
 
 
 def test_tags_outside_the_allowed_ones_are_refused():
-    with pytest.raises(ValueError, match="lies where the tags are open"):
+    with pytest.raises(ValueError, match="overlaps an unannotated range"):
         Tagger().fit([document(["B-X", "X|Y"])], [["B-X", "B-Y"]])
 
 
