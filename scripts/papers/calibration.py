@@ -14,7 +14,6 @@ calibration.json, .md and .png.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 

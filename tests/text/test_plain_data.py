@@ -143,7 +143,7 @@ def test_frames_have_a_row_for_each_entity(backend):
 
 
 def test_frames_say_what_is_missing(monkeypatch):
-    with pytest.raises(ValueError, match="backend must be one of pandas, polars.* got 'excel'"):
+    with pytest.raises(ValueError, match=r"backend must be one of pandas, polars.* got 'excel'"):
         STORY.to_frame("excel")
     monkeypatch.setitem(sys.modules, "narwhals", None)
     with pytest.raises(ImportError, match=r"pip install 'herdner\[frames\]'"):
