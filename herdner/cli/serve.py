@@ -7,11 +7,11 @@ import socket
 import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from herdner.base.extras import MissingExtra, check_extra
 from herdner.base.interrupts import came, remember
 from herdner.cli.common import command, complain
 from herdner.cli.names import FoldCaseOption, HardOption, NamesOption, StrengthOption, known_names
@@ -56,9 +56,11 @@ def serve(
     ] = None,
 ) -> None:
     """Show a page that tags texts, and answer POST /api/tag in JSON (described at /docs). Ctrl-C ends it."""
-    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
-        raise UsageError("serve needs FastAPI and uvicorn: pip install 'herdner[serve]'")
-
+    try:
+        check_extra("fastapi", "serve needs FastAPI")
+        check_extra("uvicorn", "serve needs uvicorn")
+    except MissingExtra as error:
+        raise UsageError(str(error)) from None
     check_backends(backend or ())
     known = known_names(names, names_strength, names_hard, names_fold_case)
     hosts = [*(allow_host or ()), *([] if _is_address(host) else [host])]

@@ -91,7 +91,7 @@ FoldsOption = Annotated[
     int, typer.Option("--folds", min=1, help="Chains trained on parts, from which the links are learned.")
 ]
 CurveOption = Annotated[
-    Path | None, typer.Option("--figure", help="Figure of how the links were learned (extra: plot).")
+    Path | None, typer.Option("--figure", help="Figure of how the links were learned (extra: evaluate).")
 ]
 
 

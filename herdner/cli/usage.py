@@ -6,12 +6,12 @@ import codecs
 import os
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from herdner.base.extras import MissingExtra, check_extra
 from herdner.base.options import pair
 
 # Typer's own base class; it lives in click or inside Typer, depending on Typer's version.
@@ -99,8 +99,10 @@ def check_figure(path: Path | None, option: str) -> None:
     if path is None:
         return
     check_writable(path, option)
-    if find_spec("matplotlib") is None:
-        raise UsageError(f"{option} needs Matplotlib: pip install 'herdner[plot]'")
+    try:
+        check_extra("matplotlib", f"{option} needs Matplotlib")
+    except MissingExtra as error:
+        raise UsageError(str(error)) from None
     if path.suffix.lower() not in FIGURES:
         raise UsageError(f"{option} {path}: expected an ending {', '.join(FIGURES[:-1])} or {FIGURES[-1]}")
 

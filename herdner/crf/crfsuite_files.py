@@ -108,7 +108,7 @@ def train_crfsuite(
 
 def check_crfsuite() -> None:
     """MissingExtra where sklearn-crfsuite is not installed; for what takes long before it comes to its training."""
-    check_extra("sklearn_crfsuite", "CRFsuite, and an L1 norm, need sklearn-crfsuite", "crfsuite")
+    check_extra("sklearn_crfsuite", "CRFsuite and L1 regularisation need sklearn-crfsuite")
 
 
 def chain_weights(model: CRFsuiteWeights) -> ChainWeights:

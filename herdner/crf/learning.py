@@ -101,7 +101,7 @@ class LearningCurve:
     chosen: int
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draws value and score against the iteration (extra ``plot``); returns the axes of the value."""
+        """Draws value and score against the iteration (extra ``evaluate``); returns the axes of the value."""
         ax = axes(ax)
         numbers = [step.iteration for step in self.steps]
         ax.plot(numbers, [step.value for step in self.steps], color="tab:blue")

@@ -1,4 +1,4 @@
-"""Partial matches by nervaluate (extra ``report``): four schemes of SemEval-2013 task 9.1 (Segura-Bedmar et al)."""
+"""Partial matches by nervaluate (extra ``evaluate``): four schemes of SemEval-2013 task 9.1 (Segura-Bedmar et al)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
+from herdner.base.extras import import_extra
 from herdner.evaluation.scores import Pair, pair_up
 from herdner.text.document import Document
 from herdner.text.tags import Span
@@ -49,20 +50,17 @@ def partial_matches(gold: Sequence[Document], predicted: Sequence[Document]) -> 
     """What nervaluate says of predicted documents, read as `evaluate` reads them.
 
     Raises:
-        ImportError: The package nervaluate is not installed.
+        MissingExtra: The package nervaluate is not installed.
         ValueError: Documents do not match.
     """
-    try:
-        from nervaluate import Evaluator  # pyright: ignore[reportMissingTypeStubs]
-    except ImportError:
-        raise ImportError("partial matches need nervaluate: pip install 'herdner[report]'") from None
+    nervaluate = import_extra("nervaluate", "partial matches need nervaluate")
     stretches = [stretch for pair in pair_up(gold, predicted) for stretch in _stretches(pair)]
     labels = sorted({span.label for stretch in stretches for spans in stretch for span in spans})
     right, guess = ([_records(stretch[side]) for stretch in stretches] for side in (0, 1))
     if not labels:
         empty = tuple(PartialRow(matching, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0) for matching in MATCHINGS)
         return PartialScores(empty, {})
-    results = Evaluator(right, guess, tags=labels, loader="dict").evaluate()
+    results = nervaluate.Evaluator(right, guess, tags=labels, loader="dict").evaluate()
     by_label = results["entities"]
     return PartialScores(_rows(results["overall"]), {label: _rows(by_label[label]) for label in labels})
 

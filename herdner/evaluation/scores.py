@@ -170,7 +170,7 @@ def pair_up(gold: Sequence[Document], predicted: Sequence[Document], scheme: Sch
 
 def check_scores() -> None:
     """MissingExtra where seqeval is not installed; for what takes long before it comes to its scores."""
-    check_extra("seqeval", "scores need seqeval", "evaluate")
+    check_extra("seqeval", "scores need seqeval")
 
 
 def _seqeval(pairs: Sequence[Pair]) -> tuple[ClassScores, ClassScores, tuple[ClassScores, ...]]:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.arrays import Floats, Int32s, Int64s, frozen
 from herdner.base.checks import whole
+from herdner.base.extras import import_extra
 from herdner.graph.domain import Domains
 from herdner.graph.graph import FactorGraph
 
@@ -238,14 +239,8 @@ def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
 
 
 def differentiated(log_density: Callable[..., Any]) -> tuple[Callable[..., Floats], Callable[..., Floats]]:
-    """A batched log-density written with `jax.numpy`, in 64 bits, and its gradient; ValueError where JAX is missing."""
-    try:
-        import jax as installed  # pyright: ignore[reportMissingImports]  # an extra
-    except ImportError:
-        raise ValueError(
-            "this density has no gradient: give grad, or install JAX (pip install 'herdner[jax]') to have it derived"
-        ) from None
-    jax: Any = installed
+    """A batched log-density written with `jax.numpy`, in 64 bits, and its gradient; MissingExtra without JAX."""
+    jax = import_extra("jax", "a density needs its gradient `grad`, or JAX to derive it")
     # jax.experimental.enable_x64 until JAX gave it its present place.
     in_64_bits = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 

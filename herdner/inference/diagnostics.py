@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.checks import check_variables
-from herdner.base.extras import extra
+from herdner.base.extras import import_extra
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -85,4 +85,4 @@ def _of_indicator(arviz: Any, draws: Floats) -> tuple[float, float]:
 def _arviz() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # news of another major version, which we do not allow
-        return extra("arviz", "this needs ArviZ", "arviz")
+        return import_extra("arviz", "convergence diagnostics need ArviZ")

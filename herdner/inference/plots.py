@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
 from herdner.base.checks import check_variables
-from herdner.base.extras import extra
+from herdner.base.extras import import_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,4 +104,4 @@ def _colours(n: int) -> Any:
 def axes(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
-    return extra("matplotlib.pyplot", "figures need Matplotlib", "plot").subplots(layout="constrained")[1]
+    return import_extra("matplotlib.pyplot", "figures need Matplotlib").subplots(layout="constrained")[1]

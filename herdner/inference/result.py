@@ -62,7 +62,7 @@ class Result:
     certificate: Certificate | None = None
 
     def to_arviz(self) -> InferenceData:
-        """The samples for ArviZ (extra ``arviz``): posterior variable "x" [chain, draw, variable].
+        """The samples for ArviZ (extra ``evaluate``): posterior variable "x" [chain, draw, variable].
 
         Where the sweeps of the samples are known, or every sweep was recorded, ``sample_stats`` holds their
         log-potentials, "lp" [chain, draw].
@@ -78,7 +78,7 @@ class Result:
         return to_arviz(samples, log_potentials)
 
     def diagnostics(self, variables: ArrayLike | None = None) -> Diagnostics:
-        """R-hat and effective sample size of each variable, or of ``variables`` int[N] only (extra ``arviz``).
+        """R-hat and effective sample size of each variable, or of ``variables`` int[N] only (extra ``evaluate``).
 
         Takes about 0.2 ms for each variable and label at 2000 draws.
 
@@ -88,7 +88,7 @@ class Result:
         return diagnose(self._recorded(), variables)
 
     def plot_trace(self, ax: Axes | None = None) -> Axes:
-        """Draws the log-potential after each sweep, a line for each run (extra ``plot``); returns the axes."""
+        """Draws the log-potential after each sweep, a line for each run (extra ``evaluate``); returns the axes."""
         if self.trace is None:
             raise ValueError("no trace was recorded; ask the sampler for it by record=Record(trace=True)")
         return plot_trace(self.trace, self.log_potential, ax)
@@ -101,7 +101,7 @@ class Result:
         shape: Sequence[int] | None = None,
         label: int | None = None,
     ) -> Axes:
-        """Draws the marginals, Rao-Blackwellised where there are such (extra ``plot``); returns the axes.
+        """Draws the marginals, Rao-Blackwellised where there are such (extra ``evaluate``); returns the axes.
 
         A bar for each variable, stacked by label: of ``variables`` int[N], by default of the first 50. With ``shape``
         (rows, columns) an image instead, variables in row-major order: the probability of ``label``, by default of 1

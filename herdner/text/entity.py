@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from herdner.base.extras import import_extra
+
 
 @dataclass(frozen=True, slots=True)
 class Entity:
@@ -57,13 +59,10 @@ def to_frame(documents: Iterable[WithEntities], backend: str = "pandas") -> Any:
         document), "start", "end", "label", "text" and "confidence" (null if unknown).
 
     Raises:
-        ImportError: narwhals (extra ``frames``) or the backend is not installed.
+        ImportError: narwhals (extra ``files``) or the backend is not installed.
         ValueError: The backend is unknown.
     """
-    try:
-        import narwhals as nw
-    except ImportError:
-        raise ImportError("data frames need narwhals: pip install 'herdner[frames]'") from None
+    nw = import_extra("narwhals", "data frames need narwhals")
     if backend not in ("pandas", "polars", "pyarrow", "modin"):
         raise ValueError(f"backend must be one of pandas, polars, pyarrow and modin, got {backend!r}")
     types: dict[str, Any] = {

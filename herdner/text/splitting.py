@@ -17,7 +17,7 @@ from functools import cache, cached_property
 from itertools import accumulate, filterfalse
 from typing import Any, NamedTuple
 
-from herdner.base.extras import extra
+from herdner.base.extras import import_extra
 
 SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -65,7 +65,7 @@ def english() -> SplitRules:
 
 def spacy_rules(language: str) -> SplitRules:
     """Those of ``spacy.blank(language)``; ValueError where spaCy does not know it, or does not split it by rules."""
-    spacy = extra("spacy", f"tokens of the language {language!r} need spaCy", "spacy")
+    spacy = import_extra("spacy", f"tokens of the language {language!r} need spaCy")
     try:
         nlp: Any = spacy.blank(language)
     except ImportError as error:

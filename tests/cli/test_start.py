@@ -63,13 +63,13 @@ def test_importing_herdner_imports_not_even_numpy() -> None:
 
 # Each in an environment that lacks one library: a line that says what to install, and no traceback.
 MISSING = [
-    ("spacy", ["tag", "--format", "html"], "pages of HTML need spaCy's displaCy: pip install 'herdner[spacy]'"),
+    ("spacy", ["tag", "--format", "html"], "HTML pages need spaCy's displaCy: pip install 'herdner[spacy]'"),
     ("spacy", ["tag", "--format", "spacy", "-o", "a"], ".spacy files need spaCy: pip install 'herdner[spacy]'"),
     ("seqeval", ["evaluate", "none.conll:conll"], "scores need seqeval: pip install 'herdner[evaluate]'"),
     (
         "sklearn_crfsuite",
         ["train", "--train", "none.conll:conll", "--c1", "1", "--output", "a"],
-        "CRFsuite, and an L1 norm, need sklearn-crfsuite: pip install 'herdner[crfsuite]'",
+        "CRFsuite and L1 regularisation need sklearn-crfsuite: pip install 'herdner[train]'",
     ),
 ]
 

@@ -129,7 +129,7 @@ def test_mended_errors_are_those_that_compare_counts(sides):
 
 @given(tagged())
 def test_strict_matches_of_nervaluate_are_those_of_seqeval(sides):
-    pytest.importorskip("nervaluate", reason="needs the extra report")
+    pytest.importorskip("nervaluate", reason="needs the extra evaluate")
     from nervaluate import Evaluator
 
     gold, predicted = sides
@@ -154,7 +154,7 @@ def test_without_nervaluate_there_is_one_line(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "nervaluate", None)
-    with pytest.raises(ImportError, match=r"need nervaluate: pip install 'herdner\[report\]'"):
+    with pytest.raises(ImportError, match=r"need nervaluate: pip install 'herdner\[evaluate\]'"):
         partial_matches([], [])
 
 

@@ -85,7 +85,7 @@ def test_json_holds_the_figures_of_the_library(files, run):
 
 
 def test_html_is_one_page_with_figures_and_everything_escaped(files, run, tmp_path):
-    pytest.importorskip("matplotlib", reason="needs the extra plot")
+    pytest.importorskip("matplotlib", reason="needs the extra evaluate")
     target = tmp_path / "report.html"
     name = "<script>alert(1)</script>"
     code, out, err = run(files["gold"], files["before"], files["after"], "--name", name, "--name", "b", "-o", target)
@@ -116,15 +116,15 @@ def test_what_is_not_installed_is_one_line(files, run, monkeypatch):
     code, out, err = run(files["gold"], files["after"], "--format", "html")
     assert code == 0
     assert err.splitlines() == [
-        "herdner: figures need Matplotlib: pip install 'herdner[report]'",
-        "herdner: partial matches need nervaluate: pip install 'herdner[report]'",
+        "herdner: figures need Matplotlib: pip install 'herdner[evaluate]'",
+        "herdner: partial matches need nervaluate: pip install 'herdner[evaluate]'",
     ]
-    assert "figures need Matplotlib: pip install &#39;herdner[report]&#39;" in out
+    assert "figures need Matplotlib: pip install &#39;herdner[evaluate]&#39;" in out
     assert "<svg" not in out
     monkeypatch.setitem(sys.modules, "jinja2", None)
     code, out, err = run(files["gold"], files["after"], "--format", "html")
     assert (code, out) == (2, "")
-    assert err.startswith("herdner: a page of HTML needs Jinja2: pip install 'herdner[report]'")
+    assert err.startswith("herdner: an HTML report needs Jinja2: pip install 'herdner[evaluate]'")
     assert run(files["gold"], files["after"], "--format", "md")[0] == 0
 
 

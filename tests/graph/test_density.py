@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from gradients import finite_differences
 
+from herdner.base.extras import MissingExtra
 from herdner.graph import DensityFactors, Discrete, FactorGraph, Reals, TableFactors, compile_density, ising
 
 RNG = np.random.default_rng(3)
@@ -114,7 +115,9 @@ def test_jax_derives_the_gradient():
 
 def test_without_jax_the_missing_gradient_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
-    with pytest.raises(ValueError, match=r"give grad, or install JAX \(pip install 'herdner\[jax\]'\)"):
+    with pytest.raises(
+        MissingExtra, match=r"needs its gradient `grad`, or JAX to derive it: pip install .herdner\[jax\]"
+    ):
         DensityFactors([[0]], lambda x: -(x[:, 0] ** 2))
 
 

@@ -146,5 +146,5 @@ def test_frames_say_what_is_missing(monkeypatch):
     with pytest.raises(ValueError, match=r"backend must be one of pandas, polars.* got 'excel'"):
         STORY.to_frame("excel")
     monkeypatch.setitem(sys.modules, "narwhals", None)
-    with pytest.raises(ImportError, match=r"pip install 'herdner\[frames\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'herdner\[files\]'"):
         STORY.to_frame()

@@ -32,7 +32,7 @@ _STYLE: Any = {
 
 
 def figures(report: Report) -> dict[str, str]:
-    """SVG by name. Raises ImportError without Matplotlib (extra ``report``)."""
+    """SVG by name. Raises ImportError without Matplotlib (extra ``evaluate``)."""
     import matplotlib
 
     n, n_classes = len(report.systems), len(report_classes(report))

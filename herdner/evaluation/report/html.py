@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from importlib.util import find_spec
 
+from herdner.base.extras import MissingExtra, check_extra, import_extra
 from herdner.evaluation.report.figures import figures
 from herdner.evaluation.report.values import Report
 from herdner.evaluation.report.words import cards, cut, headline, how_many_documents, sections
-
-WITHOUT_JINJA = "a page of HTML needs Jinja2: pip install 'herdner[report]'"
-WITHOUT_MATPLOTLIB = "figures need Matplotlib: pip install 'herdner[report]'"
 
 
 def missing() -> list[str]:
@@ -18,18 +15,20 @@ def missing() -> list[str]:
 
     Raises ImportError where there cannot be a page at all.
     """
-    if find_spec("jinja2") is None:
-        raise ImportError(WITHOUT_JINJA)
-    return [] if find_spec("matplotlib") else [WITHOUT_MATPLOTLIB]
+    check_extra("jinja2", "an HTML report needs Jinja2")
+    try:
+        check_extra("matplotlib", "figures need Matplotlib")
+    except MissingExtra as error:
+        return [str(error)]
+    return []
 
 
 def to_html(report: Report) -> str:
-    """One page, by the template beside this file. Raises ImportError without Jinja2 (extra ``report``)."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-    except ImportError:
-        raise ImportError(WITHOUT_JINJA) from None
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    """One page, by the template beside this file. Raises ImportError without Jinja2 (extra ``evaluate``)."""
+    jinja2 = import_extra("jinja2", "an HTML report needs Jinja2")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     template = environment.from_string(
         files("herdner.evaluation.report").joinpath("page.html").read_text(encoding="utf-8")
     )

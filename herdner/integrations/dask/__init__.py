@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from herdner.base.extras import MissingExtra, install_advice
+
 try:
     from herdner.integrations.dask.cluster import ClusterError, cluster_client
     from herdner.integrations.dask.frames import tag_bag, tag_frame
@@ -12,6 +14,6 @@ try:
     from herdner.integrations.dask.outputs import OutputError
     from herdner.integrations.dask.run import tag_files
 except ImportError as error:  # Dask, fsspec or pyarrow
-    raise ImportError(f"{error}: herdner.integrations.dask needs pip install 'herdner[dask]'") from error
+    raise MissingExtra(f"{error}: {install_advice('dask')}") from error
 
 __all__ = ["ClusterError", "Manifest", "OutputError", "cluster_client", "tag_bag", "tag_files", "tag_frame"]

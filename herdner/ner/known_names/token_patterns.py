@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdner.base.extras import extra
+from herdner.base.extras import import_extra
 
 if TYPE_CHECKING:
     from herdner.text.document import Document
@@ -32,7 +32,7 @@ class TokenPatterns:
     def __init__(self, patterns: Sequence[tuple[int, Sequence[Mapping[str, Any]], str]], language: str) -> None:
         for _, pattern, place in patterns:
             _check(pattern, place)
-        spacy = extra("spacy", "patterns of tokens need spaCy", "spacy")
+        spacy = import_extra("spacy", "patterns of tokens need spaCy")
         matching: Any = import_module("spacy.matcher")
         self._vocab = spacy.blank(language).vocab
         self._doc = import_module("spacy.tokens").Doc

@@ -1,4 +1,4 @@
-"""Pictures as arrays and back, through Pillow (extra ``images``): files are untrusted, so sizes are checked first."""
+"""Pictures as arrays and back, through Pillow (extra ``files``): files are untrusted, so sizes are checked first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int32s
-from herdner.base.extras import extra
+from herdner.base.extras import import_extra
 from herdner.studies.denoising.noise import GaussianNoise, Noise, estimate_flip_noise, estimate_gaussian_noise
 
 if TYPE_CHECKING:
@@ -242,4 +242,4 @@ def _opaque(name: str, image: Image.Image) -> Image.Image:
 
 
 def _pillow() -> Any:
-    return extra("PIL.Image", "pictures need Pillow", "images")
+    return import_extra("PIL.Image", "pictures need Pillow")

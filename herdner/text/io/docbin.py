@@ -41,7 +41,7 @@ def read_spacy(where: str | Path | IO[Any], *, strict: bool = False) -> Iterator
     compressed block and is held in memory. Tokens that are in a name without a class, or that continue one which does
     not come before, are told in one warning for each file; with ``strict`` they are an error. Raises FormatError.
     """
-    check_extra("spacy", ".spacy files need spaCy", "spacy")
+    check_extra("spacy", ".spacy files need spaCy")
     for source in sources(where, ("*.spacy",)):
         message = _unpacked(source)
         try:

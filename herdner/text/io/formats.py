@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path, PurePath
 from typing import IO, Any, Literal
 
+from herdner.base.extras import check_extra
 from herdner.text.document import Document, Failure
 from herdner.text.io.brat import read_brat, write_brat
 from herdner.text.io.columns import Layout, read_columns
@@ -86,10 +87,8 @@ def _columns(
 
 def _pyarrow() -> Any:
     """`herdner.text.io.parquet`, which needs an extra."""
-    try:
-        return import_module("herdner.text.io.parquet")
-    except ImportError:
-        raise ValueError("Parquet needs pyarrow: pip install 'herdner[parquet]'") from None
+    check_extra("pyarrow", "Parquet needs pyarrow")
+    return import_module("herdner.text.io.parquet")
 
 
 def _read_parquet(

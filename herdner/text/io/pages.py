@@ -6,10 +6,10 @@ import html
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
+from herdner.base.extras import import_extra
 from herdner.text.document import Document
 from herdner.text.io.source import FormatError, Source, read_chunks, sources
 from herdner.text.source_map import Run, SourceMap
@@ -54,10 +54,7 @@ def read_html(where: str | Path | IO[Any] | Source, *, encoding: str = "utf-8") 
 
 
 def _tokenizer() -> Any:
-    try:
-        return import_module("turbohtml").tokenize
-    except ImportError:
-        raise ValueError("HTML is read by turbohtml (Python 3.11 or later): pip install 'herdner[html]'") from None
+    return import_extra("turbohtml", "reading HTML needs turbohtml (Python 3.11 or later)").tokenize
 
 
 def _extracted(page: str, tokens: Any) -> tuple[str, list[Run]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import IO, Any
 
-from herdner.base.extras import check_extra, extra
+from herdner.base.extras import check_extra, import_extra
 from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.io.columns import DOCSTART
@@ -99,7 +99,7 @@ def entity_records(document: Document) -> list[dict[str, Any]]:
 
 def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
     """One page of displaCy's entity view, written document by document."""
-    displacy = extra("spacy.displacy", "pages of HTML need spaCy's displaCy", "spacy")
+    displacy = import_extra("spacy.displacy", "HTML pages need spaCy's displaCy")
     put = utf8(stream)
     page: str = displacy.templates.TPL_PAGE.replace("<head>", '<head>\n        <meta charset="utf-8">').lstrip()
     head, _, foot = page.format(content="\0", lang="en", dir="ltr").partition("\0")
@@ -150,7 +150,7 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
     White space between tokens that is not one space becomes a white space token, as in spaCy's own tokenizer. DocBin
     writes one compressed block: all documents are held in memory. Raises ValueError for documents without tokens.
     """
-    check_extra("spacy", ".spacy files need spaCy", "spacy")
+    check_extra("spacy", ".spacy files need spaCy")
     from spacy.tokens import DocBin
     from spacy.vocab import Vocab
 

@@ -74,7 +74,7 @@ def test_clusters_that_cannot_be_used(call: Call, tmp_path: Path) -> None:
 
 def test_without_dask_the_extra_is_named(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in.txt").write_text("In Kenya.")
-    monkeypatch.setitem(sys.modules, "herdner.integrations.dask", None)
+    monkeypatch.setitem(sys.modules, "dask", None)
     outcome = call("tag", tmp_path / "in.txt", "--output", tmp_path / "out", "--cluster", "local")
     assert "pip install 'herdner[dask]'" in one_line(outcome, 1)
 

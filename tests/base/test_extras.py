@@ -1,0 +1,34 @@
+"""Optional libraries: the advice names an extra of pyproject.toml that installs them."""
+
+import re
+import sys
+
+import pytest
+from data import REPOSITORY
+from packaging.requirements import Requirement
+
+from herdner.base.extras import EXTRAS, MissingExtra, check_extra, import_extra
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PACKAGES = {"PIL": "pillow"}
+
+
+def test_each_extra_installs_the_modules_that_the_advice_is_for():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for extra, modules in EXTRAS.items():
+        requirements = [Requirement(each) for each in project["optional-dependencies"][extra]]
+        packages = {name for each in requirements for name in (each.name, *each.extras)}
+        assert {PACKAGES.get(module, module.replace("_", "-")) for module in modules} <= packages
+    (everything,) = project["optional-dependencies"]["all"]
+    assert set(Requirement(everything).extras) == set(EXTRAS) - {"jax", "presidio"}
+
+
+def test_a_missing_library_is_an_error_that_names_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for function in (check_extra, import_extra):
+        with pytest.raises(MissingExtra, match=re.escape("figures need it: pip install 'herdner[evaluate]'")):
+            function("matplotlib.pyplot", "figures need it")
