@@ -6,10 +6,10 @@ import numpy as np
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from rows cimport BUDGET, conditionals, label_value, row_of_int32, rows_of
+from rows cimport BUDGET, conditionals, state_value, row_of_int32, rows_of
 
 
-cdef extern from "engine/uniforms.h" nogil:
+cdef extern from "engine/random_numbers.h" nogil:
     uint64_t mix_pair(uint64_t key, uint64_t a, uint64_t b)
     uint64_t below(uint64_t raw, uint64_t n)
 
@@ -103,18 +103,18 @@ cdef class Ascent:
     cdef bint count_forbidden(self, int64_t i) noexcept nogil:
         """Fills ``values``, the finite parts of the labels, -inf for those that the unary factors forbid, and
         ``forbidden``, the number of -inf entries each meets, less what all meet. Whether x meets any."""
-        cdef int k, n_labels = self.c.sizes[i]
+        cdef int k, n_states = self.c.sizes[i]
         cdef const double *row = self.c.unary + self.c.unary_at[i]
         cdef int64_t e
         cdef bint met = False
         cdef double value
-        for k in range(n_labels):
+        for k in range(n_states):
             self.forbidden[k] = 0
-            self.values[k] = label_value(row, k, n_labels)
+            self.values[k] = state_value(row, k, n_states)
         for e in range(self.c.starts[i], self.c.starts[i + 1]):
             row = self.row_of(i, e)
-            for k in range(n_labels):
-                value = label_value(row, k, n_labels)
+            for k in range(n_states):
+                value = state_value(row, k, n_states)
                 if value != value:
                     met = True
                 elif value == -INFINITY:
@@ -124,9 +124,9 @@ cdef class Ascent:
         return met or self.forbidden[self.x[i]] > 0 or self.values[self.x[i]] == -INFINITY
 
     cdef int32_t least_forbidden(self, int64_t i, uint64_t raw, bint greedy) noexcept nogil:
-        cdef int32_t k, best = -1, n_labels = self.c.sizes[i], n = 0
+        cdef int32_t k, best = -1, n_states = self.c.sizes[i], n = 0
         cdef bint leap = not greedy and below(mix_pair(raw, 0, 0), LEAPS) == 0
-        for k in range(n_labels):
+        for k in range(n_states):
             if self.values[k] == -INFINITY:
                 continue
             if best < 0 or (not leap and self.forbidden[k] < self.forbidden[best]):

@@ -1,9 +1,11 @@
 # cython: language_level=3
-"""The Gibbs family's engine for Python: its parts are filled from plain values, and it goes on piece by piece.
+"""The engine of the Gibbs family for Python. It is filled from plain values and advances in chunks.
 
-Python checks and chooses; what an update does is in the headers of ``engine/`` (the README beside this file says
-where).
+Python checks the arguments and chooses the loop; the headers in ``engine/`` do the updates (see the README beside this
+file).
 """
+
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -14,13 +16,13 @@ from rows cimport conditionals, rows_of
 
 cdef extern from "engine/engine.h" nogil:
     enum:
-        MOST_LABELS
-        MOST_COUNTED
-        BATCH
-        MOST_PACKED
-        WEIGHTS_FULL
-        NO_MEMORY
+        BATCH_SIZE
         IMPOSSIBLE
+        MAX_COUNTED_VARIABLES
+        MAX_PACKED_STATES
+        MAX_STATES
+        NO_MEMORY
+        WEIGHTS_FULL
         PART_PLAN
         PART_RECORD
         PART_SETUP
@@ -32,9 +34,9 @@ cdef extern from "engine/engine.h" nogil:
         PART_GROUPS
         WHOLE
         REAL
-        WORD
-        STRIDED
+        ENUM
         BUFFER
+        STRIDED
     ctypedef struct engine
     ctypedef struct field:
         const char *name
@@ -45,57 +47,59 @@ cdef extern from "engine/engine.h" nogil:
     void engine_free(engine *e)
     void *engine_part(engine *e, int part, const field **fields)
     conditionals *engine_conditionals(engine *e)
-    int64_t engine_begin(engine *e, const char *most)
+    int64_t engine_begin(engine *e, const char *max_instructions)
     int64_t engine_advance(engine *e, int64_t start, int64_t stop)
-    int64_t engine_advance_together(engine *e, int me, int64_t first, int64_t last)
-    void engine_settle(engine *e)
-    int64_t engine_faulty(const engine *e, int me)
-    void engine_drive(engine *e, const double *uniforms, int64_t first)
-    void engine_tabulate(engine *e)
-    int64_t engine_count(engine *e, int64_t first, int64_t last)
+    int64_t engine_advance_parallel(engine *e, int thread, int64_t first, int64_t last)
+    void engine_flush(engine *e)
+    int64_t engine_fault_variable(const engine *e, int thread)
+    void engine_set_uniforms(engine *e, const double *uniforms, int64_t first)
+    void engine_fill_counting_tables(engine *e)
+    int64_t engine_count_states(engine *e, int64_t first, int64_t last)
     const uint16_t *engine_state(const engine *e)
-    double engine_log_potential(const engine *e)
     double engine_best_log_potential(const engine *e)
-    double engine_added_up(const engine *e, const uint16_t *x)
-    int64_t engine_n_kept(const engine *e)
+    double engine_log_potential_of(const engine *e, const uint16_t *x)
+    int64_t engine_n_recorded(const engine *e)
     int64_t engine_n_samples(const engine *e)
     const char *engine_instructions(const engine *e)
-    void engine_uniforms(uint64_t key, uint64_t block, double *out)
-    void engine_start_fractions(uint64_t key, uint32_t *fractions, const int64_t *at, int64_t n_keys, int64_t n)
-    void engine_unborn(double *weights, int64_t n)
+    void engine_uniform_block(uint64_t key, uint64_t block, double *out)
+    void engine_initialise_fractions(uint64_t key, uint32_t *fractions, const int64_t *starts, int64_t n_keys, int64_t n)
+    void engine_mark_uninitialised(double *weights, int64_t n)
 
-cdef extern from "engine/uniforms.h" nogil:
+cdef extern from "engine/random_numbers.h" nogil:
     enum:
         UNIFORM_BLOCK
 
 
-LABELS_LIMIT, COUNTED_LIMIT, BATCH_SIZE, PACKED_LIMIT = MOST_LABELS, MOST_COUNTED, BATCH, MOST_PACKED
-FULL, FORBIDDEN = WEIGHTS_FULL, IMPOSSIBLE
+STATES_LIMIT, COUNTED_LIMIT, BATCH, PACKED_LIMIT = MAX_STATES, MAX_COUNTED_VARIABLES, BATCH_SIZE, MAX_PACKED_STATES
+FAULT_WEIGHTS_FULL, FAULT_IMPOSSIBLE = WEIGHTS_FULL, IMPOSSIBLE
 
 
-def uniforms(uint64_t key, uint64_t block):
-    """float64[1024]: block ``block`` of the uniform numbers of a stream."""
+def uniform_block(uint64_t key, uint64_t block):
+    """Return block ``block`` of the uniform numbers of the stream ``key``: float64[1024]."""
     cdef double[::1] out = np.empty(UNIFORM_BLOCK)
-    engine_uniforms(key, block, &out[0])
+    engine_uniform_block(key, block, &out[0])
     return np.asarray(out)
 
 
-def start_fractions(uint64_t key, uint32_t[::1] fractions, const int64_t[::1] weights_at, int64_t n_keys,
-                    int64_t n_variables):
-    """Fills dense weights of two labels; ``weights_at`` [V + 1], or None: n_keys for each variable."""
-    cdef const int64_t *at = NULL if weights_at is None else &weights_at[0]
+def initialise_fractions(uint64_t key, uint32_t[::1] fractions, const int64_t[::1] starts, int64_t n_keys,
+                         int64_t n_variables):
+    """Set dense weights of binary variables to their start values.
+
+    ``starts`` [V + 1] holds the first weight of each variable; None means that each variable has ``n_keys`` weights.
+    """
+    cdef const int64_t *at = NULL if starts is None else &starts[0]
     with nogil:
-        engine_start_fractions(key, &fractions[0], at, n_keys, n_variables)
+        engine_initialise_fractions(key, &fractions[0], at, n_keys, n_variables)
 
 
-def unborn(double[::1] weights):
-    """Marks dense signed weights as not yet met."""
+def mark_uninitialised(double[::1] weights):
+    """Mark dense signed weights as not yet initialised."""
     with nogil:
-        engine_unborn(&weights[0], weights.shape[0])
+        engine_mark_uninitialised(&weights[0], weights.shape[0])
 
 
 class Group:
-    """A group of factors as the engine has it, from TableFactors; ``counts``: what its cells' counts are added to."""
+    """A group of factors in the engine's layout, from TableFactors; ``counts`` accumulates the counts of its cells."""
 
     def __init__(self, factors, counts=None):
         self.arity, self.scopes, self.cells = factors.arity, factors.scopes, factors.rows.shape[1]
@@ -104,18 +108,20 @@ class Group:
 
 
 cdef class Engine:
-    """One run over one graph; arrays are kept alive as long as it lives."""
+    """One run over one graph. It keeps references to its arrays as long as it lives."""
     cdef engine *e
-    cdef list kept
-    cdef object driving
+    cdef list references
+    cdef object uniforms
     cdef int64_t n_steps
-    cdef readonly int64_t done  # updates so far
+    cdef readonly int64_t n_updates  # so far
 
     def __cinit__(self, factors, table_counts=()):
-        """``factors``: the TableFactors of the graph, for log-potentials and counts; ``table_counts``: one for each
-        group, or none."""
+        """Store the TableFactors of the graph, from which log-potentials and counts are computed.
+
+        ``table_counts``: an array for each group of factors, or nothing.
+        """
         cdef int k
-        self.kept = []
+        self.references = []
         self.e = engine_new(len(factors))
         if self.e == NULL:
             raise MemoryError
@@ -126,41 +132,51 @@ cdef class Engine:
         engine_free(self.e)
 
     cdef int fill(self, int part, source) except -1:
-        """Fills a part of the engine (fields.h) from the attributes of ``source``."""
+        """Fill a part of the engine (fields.h) from the attributes of ``source``; raise TypeError where one has
+        another type than declared."""
         cdef const field *f = NULL
-        cdef char *to = <char *> engine_part(self.e, part, &f)
-        cdef int64_t *whole
+        cdef char *base = <char *> engine_part(self.e, part, &f)
+        cdef int64_t *target
         while f.name != NULL:
-            value, type_of = getattr(source, f.name.decode()), f.type.decode()
-            whole = <int64_t *> (to + f.offset)
+            name = f"{type(source).__name__}.{f.name.decode()}"
+            value, declared = getattr(source, f.name.decode()), f.type.decode()
+            target = <int64_t *> (base + f.offset)
             if f.kind == WHOLE:
-                whole[0] = value
+                check(isinstance(value, Integral), name, "an integer", value)
+                target[0] = value
             elif f.kind == REAL:
-                (<double *> whole)[0] = value
-            elif f.kind == WORD:
-                whole[0] = type_of.split().index(value)
+                check(isinstance(value, Real), name, "a number", value)
+                (<double *> target)[0] = value
+            elif f.kind == ENUM:
+                words = declared.split()
+                check(isinstance(value, str) and value in words, name, f"one of {', '.join(words)}", value)
+                target[0] = words.index(value)
             elif value is not None:
-                self.hand_over(f.kind, whole, value, f.name.decode(), np.dtype(type_of))
+                self.fill_array(f.kind, target, value, name, np.dtype(declared))
             f += 1
         return 0
 
-    cdef int hand_over(self, int kind, int64_t *to, array, str name, dtype) except -1:
-        """A pointer to an array's numbers, and how many they are; for a row also how far apart."""
+    cdef int fill_array(self, int kind, int64_t *target, array, str name, dtype) except -1:
+        """Store an array's address and length; for a strided array also the distance of its elements."""
         strided = kind == STRIDED
-        if array.dtype != dtype or not (strided or array.flags.c_contiguous) or (
-                kind == BUFFER and not array.flags.writeable):
-            raise TypeError(f"the engine's {name} must be a contiguous array of {dtype}")
-        self.kept.append(array)
-        to[0], to[1] = array.ctypes.data if array.size else 0, array.size
+        check(
+            isinstance(array, np.ndarray) and array.dtype == dtype and array.flags.aligned
+            and (strided or array.flags.c_contiguous) and (kind != BUFFER or array.flags.writeable),
+            name, f"a {'writeable ' if kind == BUFFER else ''}contiguous array of {dtype}", array,
+        )
+        self.references.append(array)
+        target[0], target[1] = array.ctypes.data if array.size else 0, array.size
         if strided and array.size:
-            to[2] = array.strides[0] // dtype.itemsize
+            target[2] = array.strides[0] // dtype.itemsize
         return 0
 
-    def begin(self, setup, arrays, str most=""):
-        """Takes what all runs of a `Setup` share and this run's own `Arrays`; ``most``: the best `instructions` that
-        may be used, for tests."""
-        cdef bint memory
-        cdef bytes name = most.encode()
+    def begin(self, setup, arrays, str max_instructions=""):
+        """Begin the run: take the `Setup` that all runs share, and the `Arrays` of this run.
+
+        ``max_instructions``: the best of the `instructions` that may be used, for tests.
+        """
+        cdef bint succeeded
+        cdef bytes name = max_instructions.encode()
         cdef const char *best = name
         for part, source in ((PART_PLAN, setup.plan), (PART_RECORD, setup.plan.record), (PART_SETUP, setup),
                              (PART_WEIGHTS, setup.weights), (PART_BLOCKS, setup.blocks), (PART_ARRAYS, arrays)):
@@ -170,84 +186,109 @@ cdef class Engine:
             self.fill(PART_GRID, setup.form)
         else:
             engine_conditionals(self.e)[0] = rows_of(setup.form)
-            self.kept.append(setup.form)
+            self.references.append(setup.form)
         self.n_steps = setup.n_steps
         with nogil:
-            memory = engine_begin(self.e, best) != NO_MEMORY
-        if not memory:
+            succeeded = engine_begin(self.e, best) != NO_MEMORY
+        if not succeeded:
             raise MemoryError
 
-    def drive(self, const double[::1] uniforms, int64_t first):
-        """Takes the uniform numbers of update ``first`` and later from here."""
-        self.driving = uniforms
-        engine_drive(self.e, &uniforms[0], first)
+    def set_uniforms(self, const double[::1] uniforms, int64_t first):
+        """Take the uniform numbers of update ``first`` and later from an array."""
+        self.uniforms = uniforms
+        engine_set_uniforms(self.e, &uniforms[0], first)
 
     def advance(self, int64_t start, int64_t stop):
-        """Updates number start .. stop - 1. Returns (fault, variable): fault 0 is success."""
+        """Do updates ``start`` to ``stop`` - 1. Return (fault, variable); fault 0 is success."""
         cdef int64_t fault
         with nogil:
             fault = engine_advance(self.e, start, stop)
         if not fault:
-            self.done = stop
-        return fault, engine_faulty(self.e, 0)
+            self.n_updates = stop
+        return fault, engine_fault_variable(self.e, 0)
 
-    def advance_together(self, int me, int64_t first, int64_t last):
-        """Sweeps first .. last - 1 as thread ``me``; all threads must call this with the same sweeps."""
+    def advance_parallel(self, int thread, int64_t first, int64_t last):
+        """Do one thread's share of sweeps ``first`` to ``last`` - 1. Return (fault, variable).
+
+        All threads must call this with the same sweeps and their own index.
+        """
         cdef int64_t fault
         with nogil:
-            fault = engine_advance_together(self.e, me, first, last)
-        if me == 0 and not fault:
-            self.done = last * self.n_steps
-        return fault, engine_faulty(self.e, me)
+            fault = engine_advance_parallel(self.e, thread, first, last)
+        if thread == 0 and not fault:
+            self.n_updates = last * self.n_steps
+        return fault, engine_fault_variable(self.e, thread)
 
-    def settle(self):
-        """Brings the arrays of what is recorded up to date; `advance` alone leaves counts behind."""
+    def flush(self):
+        """Bring the recorded arrays up to date; `advance` keeps the latest counts in a buffer."""
         with nogil:
-            engine_settle(self.e)
+            engine_flush(self.e)
 
-    def tabulate(self, tables):
-        """Fills the `Tables` of a small graph, and makes the engine ready to count by them."""
+    def fill_counting_tables(self, tables):
+        """Fill the `CountingTables` of a small graph and prepare `count_states`."""
         self.fill(PART_COUNTING, tables)
         with nogil:
-            engine_tabulate(self.e)
+            engine_fill_counting_tables(self.e)
 
-    def count(self, int64_t first, int64_t last):
-        """Sweeps first .. last - 1 of a small graph, counted. Returns (fault, variable)."""
+    def count_states(self, int64_t first, int64_t last):
+        """Do sweeps ``first`` to ``last`` - 1 of a small graph and count its states. Return (fault, variable)."""
         cdef int64_t fault
         with nogil:
-            fault = engine_count(self.e, first, last)
-        return fault, engine_faulty(self.e, 0)
+            fault = engine_count_states(self.e, first, last)
+        return fault, engine_fault_variable(self.e, 0)
 
-    def added_up(self, const uint16_t[::1] x=None):
-        """The log-potential of a state, by default the present one, added up anew."""
+    def log_potential_of(self, const uint16_t[::1] x=None):
+        """Return the log-potential of a state, summed over all factors; by default that of the current state."""
         if x is None:
-            return engine_added_up(self.e, engine_state(self.e))
-        return engine_added_up(self.e, &x[0] if x.shape[0] else NULL)
+            return engine_log_potential_of(self.e, engine_state(self.e))
+        return engine_log_potential_of(self.e, &x[0] if x.shape[0] else NULL)
 
     def state(self, int64_t n):
-        """int32[n]: the present state."""
+        """Return the current state of all n variables: int32[n]."""
         return np.array(<const uint16_t[:n]> engine_state(self.e), np.int32)
 
     @property
-    def log_potential(self):
-        """Of the present state, kept incrementally."""
-        return engine_log_potential(self.e)
-
-    @property
     def best_log_potential(self):
+        """Largest log-potential at the end of a sweep so far."""
         return engine_best_log_potential(self.e)
 
     @property
-    def n_kept(self):
-        """Sweeps recorded after the burn-in."""
-        return engine_n_kept(self.e)
-
-    @property
-    def instructions(self):
-        """Those its loops are compiled for, once it has begun: "plain", "avx2" or "avx512"."""
-        return engine_instructions(self.e).decode()
+    def n_recorded(self):
+        """Number of sweeps recorded after the burn-in."""
+        return engine_n_recorded(self.e)
 
     @property
     def n_samples(self):
-        """States kept."""
+        """Number of samples stored."""
         return engine_n_samples(self.e)
+
+    @property
+    def instructions(self):
+        """Instruction set of its loops after `begin`: "plain", "avx2" or "avx512"."""
+        return engine_instructions(self.e).decode()
+
+
+cdef int check(bint valid, str name, str expected, value) except -1:
+    """Raise TypeError unless ``valid``."""
+    if not valid:
+        shown = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else repr(value)
+        raise TypeError(f"{name} must be {expected}, got {shown}")
+    return 0
+
+
+cdef dict enumerations():
+    """Return the words of each enumeration in fields.h by the name of its field."""
+    cdef Engine run = Engine(())
+    cdef const field *f = NULL
+    cdef int part
+    words = {}
+    for part in range(PART_GROUPS):
+        engine_part(run.e, part, &f)
+        while f.name != NULL:
+            if f.kind == ENUM:
+                words[f.name.decode()] = tuple(f.type.decode().split())
+            f += 1
+    return words
+
+
+ENUMERATIONS = enumerations()

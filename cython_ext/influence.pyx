@@ -128,29 +128,29 @@ def largest_changes(const double[:, ::1] low, const double[:, ::1] high, const d
     own. The largest p_u(S) - p_v(S) is at one of the sets of labels whose t[v] - t[u] is below a threshold. Exact where
     the box is a point. Tables hold no NaN and no +inf.
     """
-    cdef int64_t n, u, v, n_labels = low.shape[1]
-    cdef double[:, ::1] work = np.empty((6, n_labels))
-    cdef double[:, ::1] rows = np.empty((n_labels, n_labels))
+    cdef int64_t n, u, v, n_states = low.shape[1]
+    cdef double[:, ::1] work = np.empty((6, n_states))
+    cdef double[:, ::1] rows = np.empty((n_states, n_states))
     cdef double top, worst
     cdef int k
     with nogil:
         for n in range(low.shape[0]):
             top = -INFINITY
-            for k in range(n_labels):
+            for k in range(n_states):
                 top = fmax(top, high[n, k])
-            for k in range(n_labels):
+            for k in range(n_states):
                 work[0, k], work[1, k] = exp(low[n, k] - top), exp(high[n, k] - top)
-            for u in range(n_labels):
+            for u in range(n_states):
                 if possible[n, u]:
                     top = -INFINITY
-                    for k in range(n_labels):
+                    for k in range(n_states):
                         if work[1, k] > 0.0:
                             top = fmax(top, tables[table[n], u, k])
-                    for k in range(n_labels):
+                    for k in range(n_states):
                         rows[u, k] = 0.0 if top == -INFINITY else exp(tables[table[n], u, k] - top)
             worst = 0.0
-            for u in range(n_labels):
-                for v in range(u + 1, n_labels):
+            for u in range(n_states):
+                for v in range(u + 1, n_states):
                     if possible[n, u] and possible[n, v]:
                         worst = fmax(worst, largest_change(rows[u], rows[v], work))
             out[n] = fmin(1.0, worst * (1.0 + 1e-9) + 1e-12)
@@ -159,12 +159,12 @@ def largest_changes(const double[:, ::1] low, const double[:, ::1] high, const d
 cdef double largest_change(const double[::1] a, const double[::1] b, double[:, ::1] work) noexcept nogil:
     """The bound of p_u(S) - p_v(S) over all S; ``a``, ``b``: the exponentials of the two rows. ``work`` [6, K]: the box
     of q, then scratch."""
-    cdef int k, m, i, n = 0, n_labels = <int> a.shape[0]
+    cdef int k, m, i, n = 0, n_states = <int> a.shape[0]
     cdef double worst = 0.0, a_in[2], b_in[2], a_out[2], b_out[2]
     cdef double[::1] ratio = work[2]
     cdef double[::1] order = work[3]
     cdef double c
-    for k in range(n_labels):
+    for k in range(n_states):
         if work[1, k] == 0.0 or (a[k] == 0.0 and b[k] == 0.0):
             continue
         c = b[k] / a[k] if a[k] > 0.0 else INFINITY

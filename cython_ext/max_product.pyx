@@ -121,7 +121,7 @@ cdef class MaxProduct:
     cdef int64_t receive(self, int64_t i) noexcept nogil:
         """New messages from all factors of variable i, and its new belief."""
         cdef int64_t spent = 1, j, s
-        cdef int k, n_labels = self.sizes[i]
+        cdef int k, n_states = self.sizes[i]
         cdef double *message
         cdef double *belief = &self.beliefs[i, 0]
         cdef double top, low, high
@@ -129,12 +129,12 @@ cdef class MaxProduct:
             s = self.slots[j]
             spent += self.send(s)
             message = &self.messages[self.message_at[s]]
-            top = self.new[best_label(&self.new[0], n_labels)]
+            top = self.new[best_label(&self.new[0], n_states)]
             if top == -INFINITY:
                 self.fault = i
                 return spent
             low, high = INFINITY, -INFINITY
-            for k in range(n_labels):
+            for k in range(n_states):
                 if belief[k] > -INFINITY:
                     if self.new[k] == -INFINITY and message[k] > -INFINITY:
                         high = INFINITY
@@ -147,11 +147,11 @@ cdef class MaxProduct:
                     message[k] += self.damping * (self.new[k] - top - message[k])
             if high - low > self.change:
                 self.change = high - low
-        for k in range(n_labels):
+        for k in range(n_states):
             belief[k] = self.unary[i, k]
         for j in range(self.starts[i], self.starts[i + 1]):
             message = &self.messages[self.message_at[self.slots[j]]]
-            for k in range(n_labels):
+            for k in range(n_states):
                 belief[k] += message[k]
         return spent
 
@@ -173,7 +173,7 @@ cdef class MaxProduct:
         """``new`` = the largest sums of the factor and what its other variables tell it, for each label of slot s;
         returns the cells seen."""
         cdef int64_t f = self.factor_of[s], first = self.factor_at[f], other
-        cdef int n_labels = self.sizes[self.scope[s]], n_others, j, k
+        cdef int n_states = self.sizes[self.scope[s]], n_others, j, k
         cdef double *new = &self.new[0]
         cdef const double *told = &self.told[0, 0]
         cdef const double *row = &self.tables[self.table_at[s]]
@@ -183,18 +183,18 @@ cdef class MaxProduct:
         other = 2 * first + 1 - s
         n_others = self.sizes[self.scope[other]]
         self.listen(other, &self.told[0, 0])
-        if n_labels == 2 and n_others == 2:
+        if n_states == 2 and n_others == 2:
             new[0] = larger(scale * row[0] + told[0], scale * row[2] + told[1])
             new[1] = larger(scale * row[1] + told[0], scale * row[3] + told[1])
             return 4
-        for k in range(n_labels):
+        for k in range(n_states):
             new[k] = -INFINITY
         for j in range(n_others):
             if told[j] > -INFINITY:
-                for k in range(n_labels):
+                for k in range(n_states):
                     new[k] = larger(scale * row[k] + told[j], new[k])
-            row += n_labels
-        return n_labels * n_others
+            row += n_states
+        return n_states * n_others
 
     cdef int64_t send_of_many(self, int64_t s, int64_t f) noexcept nogil:
         """`send` for factors of three or more variables: one pass over the table."""

@@ -11,7 +11,7 @@ import numpy as np
 from libc.math cimport INFINITY, exp, fabs, fmax, fmin, isfinite, log
 from libc.stdint cimport int32_t, int64_t
 
-from rows cimport BUDGET, EXP_CELLS, Configurations, conditionals, first_configuration, label_value
+from rows cimport BUDGET, EXP_CELLS, Configurations, conditionals, first_configuration, state_value
 from rows cimport next_configuration, rows_of
 from sums cimport CompensatedSum, add
 
@@ -64,14 +64,14 @@ cdef class MeanField:
             q[1] += self.damping * (values[1] - q[1])
             return spent
         if odds == odds:
-            values[0], values[1] = label_value(&odds, 0, 2), label_value(&odds, 1, 2)
+            values[0], values[1] = state_value(&odds, 0, 2), state_value(&odds, 1, 2)
         else:
             spent += self.least_forbidden(i)
         self.move(i)
         return spent
 
     cdef int64_t update(self, int64_t i) noexcept nogil:
-        cdef int k, n_labels = self.c.sizes[i]
+        cdef int k, n_states = self.c.sizes[i]
         cdef double *values = &self.work[0, 0]
         cdef const double *unary = self.c.unary + self.c.unary_at[i]
         cdef int64_t spent
@@ -79,12 +79,12 @@ cdef class MeanField:
         for k in range(self.c.widths[i]):
             values[k] = unary[k]
         spent = self.add_expected(i, values)
-        for k in range(n_labels):
+        for k in range(n_states):
             possible |= values[k] > -INFINITY  # not so for NaN either
         if not possible:
             spent += self.least_forbidden(i)
         self.move(i)
-        return spent + n_labels * EXP_CELLS
+        return spent + n_states * EXP_CELLS
 
     cdef int64_t add_expected(self, int64_t i, double *values) noexcept nogil:
         """Adds to ``values`` the expectations of the rows of all incidences, 0 * -inf counting as 0."""
@@ -130,7 +130,7 @@ cdef class MeanField:
     cdef int64_t least_forbidden(self, int64_t i) noexcept nogil:
         """The values of a variable whose labels all meet forbidden entries: -inf but for the labels that its unary
         factors allow and that meet the least probability of them, and there the finite part."""
-        cdef int k, n_labels = self.c.sizes[i]
+        cdef int k, n_states = self.c.sizes[i]
         cdef int32_t width = self.c.widths[i]
         cdef int64_t e, spent = 0
         cdef double *values = &self.work[0, 0]
@@ -139,15 +139,15 @@ cdef class MeanField:
         cdef const double *at
         cdef Configurations others
         at = self.c.unary + self.c.unary_at[i]
-        for k in range(n_labels):
-            values[k], forbidden[k] = label_value(at, k, n_labels), 0.0
+        for k in range(n_states):
+            values[k], forbidden[k] = state_value(at, k, n_states), 0.0
         for e in range(self.c.starts[i], self.c.starts[i + 1]):
             at = self.c.rows + self.c.row_at[e]
             self.start(&others, e)
             while True:
                 weight = others.weights[others.n]
-                for k in range(n_labels):
-                    value = label_value(at, k, n_labels)
+                for k in range(n_states):
+                    value = state_value(at, k, n_states)
                     if value == -INFINITY:
                         forbidden[k] += weight
                     elif value == value:
@@ -156,28 +156,28 @@ cdef class MeanField:
                 spent += width
                 if not next_configuration(&others):
                     break
-        for k in range(n_labels):
+        for k in range(n_states):
             if values[k] > -INFINITY:
                 least = fmin(least, forbidden[k])
-        for k in range(n_labels):
+        for k in range(n_states):
             if forbidden[k] > least * (1.0 + 1e-9):  # equal but for rounding is equal
                 values[k] = -INFINITY
         return spent
 
     cdef void move(self, int64_t i) noexcept nogil:
         """Moves q towards exp(values), normalised; a label of value -inf gets probability 0 whatever the damping."""
-        cdef int k, n_labels = self.c.sizes[i]
+        cdef int k, n_states = self.c.sizes[i]
         cdef double *values = &self.work[0, 0]
         cdef double *q = &self.q[i, 0]
         cdef double top = -INFINITY, total = 0.0, kept = 0.0, change = self.change, old
-        for k in range(n_labels):
+        for k in range(n_states):
             top = fmax(top, values[k])
-        for k in range(n_labels):
+        for k in range(n_states):
             if values[k] > -INFINITY:
                 kept += q[k]
             values[k] = exp(values[k] - top) if values[k] > -INFINITY else -1.0
             total += fmax(values[k], 0.0)
-        for k in range(n_labels):
+        for k in range(n_states):
             old = q[k]
             q[k] = fmax(values[k], 0.0) / total
             change = fmax(change, fabs(q[k] - old))
@@ -207,7 +207,7 @@ def expected(const double[:, ::1] q, const int32_t[::1] sizes, const int32_t[:, 
     a fraction of a second: (their sum, the factor to go on from)."""
     cdef CompensatedSum total = CompensatedSum(0.0, 0.0)
     cdef int64_t spent = 0
-    cdef int last = <int> scopes.shape[1] - 1, n_labels
+    cdef int last = <int> scopes.shape[1] - 1, n_states
     cdef double part
     cdef const double *row
     cdef const double *other
@@ -217,14 +217,14 @@ def expected(const double[:, ::1] q, const int32_t[::1] sizes, const int32_t[:, 
         while f < scopes.shape[0] and spent < BUDGET:
             row = &tables[table_of_factor[f], 0]
             other = &q[scopes[f, last], 0]
-            n_labels = sizes[scopes[f, last]]
+            n_states = sizes[scopes[f, last]]
             part = 0.0
             first_configuration(&c, &scopes[f, 0], last)
             while True:
                 if c.weights[last] != 0.0:
-                    part += weighted(other, row, n_labels, c.weights[last])
-                row += n_labels
-                spent += n_labels
+                    part += weighted(other, row, n_states, c.weights[last])
+                row += n_states
+                spent += n_states
                 if not next_configuration(&c):
                     break
             if part == -INFINITY:

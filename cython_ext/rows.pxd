@@ -28,7 +28,7 @@ cdef extern from "engine/conditional.h" nogil:
         const int32_t *places
         const double *rows
     int64_t row_of_int32(const conditionals *c, int64_t e, int64_t width, const int32_t *x)
-    double label_value(const double *row, int64_t k, int64_t n_labels)
+    double state_value(const double *row, int64_t k, int64_t n_states)
 
 
 cdef inline conditionals rows_of(object laid_out):

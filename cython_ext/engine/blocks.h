@@ -13,29 +13,29 @@
 #ifndef HERDNER_BLOCKS_H
 #define HERDNER_BLOCKS_H
 
-#include "labels.h"
+#include "categorical_loop.h"
 
 #define FILTER_SMALLEST 1e-100
 #define FILTER_RANGE 230.0
 
 typedef struct {
     BLOCKS_FIELDS(DECLARE)
-    double *heated; /* exp(beta * tables) */
+    double *exp_tables; /* exp(beta * tables) */
     double *filter; /* [longest block, stride] */
     double *row;    /* [3 * (stride rounded up to a multiple of 4)], scratch */
-    uint64_t *seen; /* [longest block], herding: a hash of the labels outside that the filter has met up to here */
+    uint64_t *outside_hash; /* [longest block], herding: a hash of the labels outside that the filter has met up to here */
     double beta;
     int64_t begin, end; /* the first and the last variable of the block at hand */
     int log_domain;     /* of the block at hand */
 } blocks;
 
-static inline void heat_blocks(blocks *b, double beta) {
+static inline void scale_blocks(blocks *b, double beta) {
     if (beta == b->beta) return;
     b->beta = beta;
-    exp_scaled(b->tables, b->heated, b->n_tables, beta);
+    exp_scaled(b->tables, b->exp_tables, b->n_tables, beta);
 }
 
-static ALWAYS_INLINE double heated(double log_value, double beta) {
+static ALWAYS_INLINE double exp_tables(double log_value, double beta) {
     return log_value == -INFINITY ? log_value : beta * log_value;
 }
 
@@ -56,11 +56,11 @@ static ALWAYS_INLINE int scale_row(double *restrict row, int n, double by) {
 
 /* u[k], k < stride: what its unary factors and the variables outside the block say of variable i, the largest being 1 and
  * those above its labels 0; false where the entries lie too far apart. */
-static ALWAYS_INLINE int outside_row(const blocks *b, const model *m, int64_t i, const label *x, double *restrict u,
+static ALWAYS_INLINE int outside_row(const blocks *b, const model *m, int64_t i, const state_t *x, double *restrict u,
                                      const int stride) {
     const int64_t begin = m->c.starts[i], end = m->c.starts[i + 1];
     const int width = m->c.widths[i];
-    if (m->careful && m->careful[i]) return 0;
+    if (m->log_domain && m->log_domain[i]) return 0;
     memset(u, 0, stride * sizeof(double));
     if (m->c.sizes[i] == 2) {
         double odds = m->unary[m->c.unary_at[i]];
@@ -82,8 +82,8 @@ static ALWAYS_INLINE int outside_row(const blocks *b, const model *m, int64_t i,
 }
 
 /* The same as logarithms, for any entries. */
-static inline void outside_row_log(const blocks *b, const model *m, int64_t i, const label *x, double *u) {
-    const int n_labels = m->c.sizes[i], width = m->c.widths[i];
+static inline void outside_row_log(const blocks *b, const model *m, int64_t i, const state_t *x, double *u) {
+    const int n_states = m->c.sizes[i], width = m->c.widths[i];
     for (int k = 0; k < width; k++) u[k] = m->c.unary[m->c.unary_at[i] + k];
     for (int64_t e = m->c.starts[i]; e < m->c.starts[i + 1]; e++) {
         if (!is_outside(b, m, e)) continue;
@@ -91,16 +91,16 @@ static inline void outside_row_log(const blocks *b, const model *m, int64_t i, c
         for (int k = 0; k < width; k++) u[k] += row[k];
     }
     for (int k = (int)b->stride - 1; k >= 0; k--)
-        u[k] = k < n_labels ? heated(label_value(u, k, n_labels), b->beta) : -INFINITY;
+        u[k] = k < n_states ? exp_tables(state_value(u, k, n_states), b->beta) : -INFINITY;
 }
 
-static ALWAYS_INLINE int filter_exp(const blocks *b, const model *m, int64_t i, const label *x, const int stride) {
+static ALWAYS_INLINE int filter_exp(const blocks *b, const model *m, int64_t i, const state_t *x, const int stride) {
     double *restrict to = b->filter + (i - b->begin) * stride;
     if (!outside_row(b, m, i, x, to, stride)) return 0;
     if (i != b->begin) {
         double local[16], *restrict sums = stride <= 16 ? local : b->row; /* registers, where stride is a constant */
         const double *restrict before = to - stride;
-        const double *restrict table = b->heated + b->edge_table[i] * b->n_labels * stride;
+        const double *restrict table = b->exp_tables + b->edge_table[i] * b->n_states * stride;
         const int n_before = m->c.sizes[i - 1];
         for (int k = 0; k < stride; k++) sums[k] = before[0] * table[k];
         for (int l = 1; l < n_before; l++)
@@ -122,14 +122,14 @@ static inline double log_sum(const double *row, int n) {
 }
 
 /* Row i of the filter in the log domain. */
-static inline int filter_log(const blocks *b, const model *m, int64_t i, const label *x) {
+static inline int filter_log(const blocks *b, const model *m, int64_t i, const state_t *x) {
     double *to = b->filter + (i - b->begin) * b->stride;
     outside_row_log(b, m, i, x, to);
     if (i != b->begin) {
-        const double *table = b->tables + b->edge_table[i] * b->n_labels * b->stride;
+        const double *table = b->tables + b->edge_table[i] * b->n_states * b->stride;
         for (int k = 0; k < m->c.sizes[i]; k++) {
             for (int l = 0; l < m->c.sizes[i - 1]; l++)
-                b->row[l] = (to - b->stride)[l] + heated(table[l * b->stride + k], b->beta);
+                b->row[l] = (to - b->stride)[l] + exp_tables(table[l * b->stride + k], b->beta);
             to[k] += log_sum(b->row, m->c.sizes[i - 1]);
         }
     }
@@ -139,7 +139,7 @@ static inline int filter_log(const blocks *b, const model *m, int64_t i, const l
 }
 
 /* Takes variable i into the filter of its block; false where every labelling so far is forbidden. */
-static inline int filter_next(blocks *b, const model *m, int64_t i, const label *x) {
+static inline int extend_filter(blocks *b, const model *m, int64_t i, const state_t *x) {
     int done = 0;
     if (i == b->begin) b->log_domain = b->range * b->beta > FILTER_RANGE;
     if (b->log_domain) return filter_log(b, m, i, x);
@@ -159,54 +159,54 @@ static inline int filter_next(blocks *b, const model *m, int64_t i, const label 
 
 /* The probabilities of variable i given the variables up to it and, where `next` is not negative, the label after it. */
 static ALWAYS_INLINE void backward_row(const blocks *b, const model *m, int64_t i, int next, double *restrict w) {
-    const int n_labels = m->c.sizes[i];
+    const int n_states = m->c.sizes[i];
     const double *from = b->filter + (i - b->begin) * b->stride;
-    const int64_t at = next < 0 ? 0 : b->edge_table[i + 1] * b->n_labels * b->stride + next;
+    const int64_t at = next < 0 ? 0 : b->edge_table[i + 1] * b->n_states * b->stride + next;
     if (!b->log_domain) {
-        for (int k = 0; k < n_labels; k++) w[k] = next < 0 ? from[k] : from[k] * b->heated[at + k * b->stride];
+        for (int k = 0; k < n_states; k++) w[k] = next < 0 ? from[k] : from[k] * b->exp_tables[at + k * b->stride];
         return;
     }
     double top = -INFINITY;
-    for (int k = 0; k < n_labels; k++) {
-        w[k] = next < 0 ? from[k] : from[k] + heated(b->tables[at + k * b->stride], b->beta);
+    for (int k = 0; k < n_states; k++) {
+        w[k] = next < 0 ? from[k] : from[k] + exp_tables(b->tables[at + k * b->stride], b->beta);
         top = w[k] > top ? w[k] : top;
     }
-    for (int k = 0; k < n_labels; k++) w[k] = fast_exp(w[k] - top);
+    for (int k = 0; k < n_states; k++) w[k] = fast_exp(w[k] - top);
 }
 
 /* Notes what variable i, the next of its block, sees outside. */
-static ALWAYS_INLINE void see_outside(const blocks *b, const model *m, int64_t i, const label *x) {
-    uint64_t seen = i == b->begin ? 0 : b->seen[i - 1 - b->begin];
+static ALWAYS_INLINE void hash_outside(const blocks *b, const model *m, int64_t i, const state_t *x) {
+    uint64_t outside_hash = i == b->begin ? 0 : b->outside_hash[i - 1 - b->begin];
     for (int64_t e = m->c.starts[i]; e < m->c.starts[i + 1]; e++)
-        if (is_outside(b, m, e)) seen = mix64(seen + GOLDEN * (uint64_t)(x[m->c.others[e]] + 1));
-    b->seen[i - b->begin] = seen;
+        if (is_outside(b, m, e)) outside_hash = mix64(outside_hash + GOLDEN * (uint64_t)(x[m->c.others[e]] + 1));
+    b->outside_hash[i - b->begin] = outside_hash;
 }
 
 /* The label of variable i by the weights of the label to its right (-1: none) and of what is outside. w: [width]. */
-static inline int herd_back(const blocks *b, const sampler *s, worker *k, int64_t i, int right, const double *w,
-                            quad total, int n_labels, int width) {
+static inline int herd_backward(const blocks *b, const sampler *s, worker *k, int64_t i, int right, const double *w,
+                            double4 total, int n_states, int width) {
     double *p = b->row + 2 * width;
-    fixed_labels_p(w, QUAD(ONE) / total, p, width);
-    const uint64_t key = mix64(b->seen[i - b->begin] + GOLDEN * (uint64_t)(right + 2));
-    return herd_key(s, k, i, key, 0, p, b->row + width, n_labels, width, 1, 0.0, 0);
+    fixed_probabilities(w, SPLAT4(ONE) / total, p, width);
+    const uint64_t key = mix64(b->outside_hash[i - b->begin] + GOLDEN * (uint64_t)(right + 2));
+    return herd_key(s, k, i, key, 0, p, b->row + width, n_states, width, 1, 0.0, 0);
 }
 
 /* Draws the label of variable i; those after it in its block have been drawn. */
-static inline void sample_back(const blocks *b, const sampler *s, worker *k, int64_t i, int is_last, double u) {
-    const int n_labels = s->m.c.sizes[i], width = (n_labels + 3) / 4 * 4, right = is_last ? -1 : s->y[i + 1];
+static inline void sample_backward(const blocks *b, const sampler *s, worker *k, int64_t i, int is_last, double u) {
+    const int n_states = s->m.c.sizes[i], width = (n_states + 3) / 4 * 4, right = is_last ? -1 : s->y[i + 1];
     double *w = b->row, *cumulative = b->row + width;
     backward_row(b, &s->m, i, right, w);
-    for (int l = n_labels; l < width; l++) w[l] = 0.0;
-    const quad total = cumulate(w, cumulative, width);
+    for (int l = n_states; l < width; l++) w[l] = 0.0;
+    const double4 total = cumulate(w, cumulative, width);
     if (s->conditional_sums) {
         double *to = s->conditional_sums + s->m.c.unary_at[i];
-        if (n_labels == 2) to[0] += w[1] / total[0];
+        if (n_states == 2) to[0] += w[1] / total[0];
         else
-            for (int l = 0; l < n_labels; l++) to[l] += w[l] / total[0];
+            for (int l = 0; l < n_states; l++) to[l] += w[l] / total[0];
         s->conditional_counts[i]++;
     }
-    s->y[i] = (label)(s->w.draw == DRAW_RANDOM ? pick(w, cumulative, width, total, u)
-                                               : herd_back(b, s, k, i, right, w, total, n_labels, width));
+    s->y[i] = (state_t)(s->w.draw == DRAW_RANDOM ? pick(w, cumulative, width, total, u)
+                                               : herd_backward(b, s, k, i, right, w, total, n_states, width));
 }
 
 #endif

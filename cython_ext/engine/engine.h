@@ -1,7 +1,7 @@
-/* The seam between Python and the loops of the Gibbs family, and all of it: gibbs.pyx sees no other header.
+/* The interface between Python and the loops of the Gibbs family. gibbs.pyx includes no other header of this folder.
  *
- * An `engine` runs one Markov chain ("a run"). Its parts are filled field by field from Python values (fields.h), it
- * begins, and then goes on piece by piece. The loops are compiled once for each instruction set, with the same bits. */
+ * An `engine` runs one Markov chain (a run). The caller fills its parts field by field from Python values (fields.h), begins
+ * the run, and then advances it in chunks of any size; the results do not depend on the sizes of the chunks. */
 #ifndef HERDNER_ENGINE_H
 #define HERDNER_ENGINE_H
 
@@ -9,53 +9,73 @@
 
 typedef struct engine engine;
 
-enum { MOST_LABELS = 65535, MOST_COUNTED = 16 /* variables that `engine_count` takes */ };
-enum { MOST_PACKED = 12 }; /* labels of variables whose weights may be packed */
-enum { BATCH = 16 }; /* variables that the loop of pairs works on together where they are independent */
+enum {
+    MAX_STATES = 65535,         /* of a variable */
+    MAX_COUNTED_VARIABLES = 16, /* of a graph whose states `engine_count_states` counts */
+    MAX_PACKED_STATES = 12,     /* of a variable whose herding weights can be packed (packed_weights.h) */
+    BATCH_SIZE = 16,            /* independent variables that the binary loop updates together */
+};
 
-/* Why a run cannot go on; 0 is none. */
+/* Reasons why a run cannot continue; 0: none. */
 enum { WEIGHTS_FULL = -2, NO_MEMORY = -3, IMPOSSIBLE = -4 };
 
-/* The parts of an engine, each from one Python value; GROUPS: one part for each group of factors, from there on. */
-enum { PART_PLAN, PART_RECORD, PART_SETUP, PART_WEIGHTS, PART_GRID, PART_BLOCKS, PART_ARRAYS, PART_COUNTING, PART_GROUPS };
-enum { WHOLE, REAL, WORD, ARRAY, BUFFER, STRIDED };
+/* The parts of an engine: X(part, C struct, fields, place in the engine). Each group of factors is one more part. */
+#define PARTS(X)                                                                                                       \
+    X(PART_PLAN, plan_fields, PLAN_FIELDS, s.plan)                                                                     \
+    X(PART_RECORD, record_fields, RECORD_FIELDS, r.options)                                                            \
+    X(PART_SETUP, setup_fields, SETUP_FIELDS, setup)                                                                   \
+    X(PART_WEIGHTS, weights_fields, WEIGHTS_FIELDS, s.w)                                                               \
+    X(PART_GRID, grid_fields, GRID_FIELDS, grid)                                                                       \
+    X(PART_BLOCKS, blocks, BLOCKS_FIELDS, blocks)                                                                      \
+    X(PART_ARRAYS, arrays_fields, ARRAYS_FIELDS, arrays)                                                               \
+    X(PART_COUNTING, counting_tables, COUNTING_FIELDS, counting)
+#define PART_CONSTANT(PART, STRUCT, FIELDS, PLACE) PART,
+enum { PARTS(PART_CONSTANT) PART_GROUPS };
+
+/* Kinds of fields, see fields.h. */
+enum { WHOLE, REAL, ENUM, ARRAY, BUFFER, STRIDED };
 
 typedef struct {
     const char *name; /* NULL ends a table */
-    int64_t offset;
+    int64_t offset;   /* in the struct of the part, in bytes */
     int kind;
-    const char *type; /* of an array's entries, as numpy.dtype has it, or the words */
+    const char *type; /* NumPy's name of the element type; the words of an enumeration */
 } field;
 
 engine *engine_new(int64_t n_groups);
 void engine_free(engine *e);
+/* The struct of a part and its fields. `part`: one of PARTS, or PART_GROUPS + the index of a group. */
 void *engine_part(engine *e, int part, const field **fields);
 conditionals *engine_conditionals(engine *e);
 
-/* Once all parts are filled; `most`: the best instructions that may be used, or "". Returns a fault. */
-int64_t engine_begin(engine *e, const char *most);
-/* Updates number from .. to - 1; or whole sweeps, each of the threads calling with its own number. Returns a fault. */
+/* Begin the run, after all parts are filled. `max_instructions`: the best instruction set that may be used, or "". Returns
+ * 0 or NO_MEMORY. */
+int64_t engine_begin(engine *e, const char *max_instructions);
+/* Do updates from .. to - 1 on the calling thread. Returns 0 or a fault. */
 int64_t engine_advance(engine *e, int64_t from, int64_t to);
-int64_t engine_advance_together(engine *e, int me, int64_t first, int64_t last);
-void engine_settle(engine *e); /* what is recorded is complete in its arrays, until the engine goes on */
-int64_t engine_faulty(const engine *e, int me); /* the variable at fault */
-/* Update number `first` and later take their numbers from here. */
-void engine_drive(engine *e, const double *uniforms, int64_t first);
-/* Counting the states of a small graph: fills PART_COUNTING's tables; runs whole sweeps. */
-void engine_tabulate(engine *e);
-int64_t engine_count(engine *e, int64_t first, int64_t last);
+/* Do this thread's share of sweeps first .. last - 1; every thread must call this with its own index. Returns a fault. */
+int64_t engine_advance_parallel(engine *e, int thread, int64_t first, int64_t last);
+void engine_flush(engine *e); /* bring the recorded arrays up to date */
+int64_t engine_fault_variable(const engine *e, int thread);
+/* Take the uniform numbers of update `first` and later from an array. */
+void engine_set_uniforms(engine *e, const double *uniforms, int64_t first);
+/* Count the states of a small graph: fill the tables of PART_COUNTING; run whole sweeps and return 0 or a fault. */
+void engine_fill_counting_tables(engine *e);
+int64_t engine_count_states(engine *e, int64_t first, int64_t last);
 
-const label *engine_state(const engine *e);
-double engine_log_potential(const engine *e); /* kept incrementally */
+const state_t *engine_state(const engine *e);
 double engine_best_log_potential(const engine *e);
-double engine_added_up(const engine *e, const label *x); /* the log-potential of a state, added up anew */
-int64_t engine_n_kept(const engine *e);
+/* The log-potential of a state, summed over all factors. */
+double engine_log_potential_of(const engine *e, const state_t *x);
+int64_t engine_n_recorded(const engine *e);
 int64_t engine_n_samples(const engine *e);
-const char *engine_instructions(const engine *e); /* of its loops: "plain", "avx2" or "avx512" */
+const char *engine_instructions(const engine *e); /* "plain", "avx2" or "avx512" */
 
-void engine_uniforms(uint64_t key, uint64_t block, double *out);
-/* Dense weights at their starts: fractions, `at` [V + 1] or NULL where each variable has n_keys; signed ones, unborn. */
-void engine_start_fractions(uint64_t key, uint32_t *fractions, const int64_t *at, int64_t n_keys, int64_t n_variables);
-void engine_unborn(double *weights, int64_t n);
+/* Block `block` of the uniform numbers of the stream `key`. */
+void engine_uniform_block(uint64_t key, uint64_t block, double *out);
+/* Set dense weights to their start values. Fractions: `starts` [V + 1], or NULL where each variable has n_keys. */
+void engine_initialise_fractions(uint64_t key, uint32_t *fractions, const int64_t *starts, int64_t n_keys,
+                                 int64_t n_variables);
+void engine_mark_uninitialised(double *weights, int64_t n);
 
 #endif

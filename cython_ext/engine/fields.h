@@ -1,12 +1,17 @@
-/* What Python hands to the engine, each value declared once.
+/* The values that Python passes to the engine, each declared once.
  *
- * A list below names attributes of one Python class, whose docstring says what they mean. It makes a C struct, which the
- * loops read, and a table of its fields, by which gibbs.pyx fills it and checks types. So a new option of the sampler is
- * an attribute of the plan, a line here, and the loop that reads it.
+ *     Python object                  list below       C struct, which the loops read
+ *     Setup(betas=..., scan=...)  -> SETUP_FIELDS  -> setup_fields {const double *betas; int64_t n_betas, scan; ...}
+ *                                                 \-> table of `field`s, by which gibbs.pyx fills the struct
  *
- * F(WHOLE, int64_t, name), F(REAL, double, name): numbers. F(WORD, "first second", name): a word, as its place among
- * these. F(ARRAY, type, name): a contiguous array, or NULL, and its length n_name; F(BUFFER, ..): one that is written to;
- * F(STRIDED, ..): a row and its `name_stride` in elements, 0 where it repeats one number. */
+ * A list names attributes of one Python class; its docstring says what they mean. gibbs.pyx checks the type of each
+ * attribute and copies it (an array: its address) into the struct. To add an option of the sampler, add an attribute to the
+ * Python class, a line here, and the loop that reads it.
+ *
+ * F(WHOLE, int64_t, name): an integer or bool. F(REAL, double, name): a number. F(ENUM, LIST, name): a word of the
+ * enumeration LIST. F(ARRAY, type, name): a contiguous array, or NULL for None, and its length n_name; F(BUFFER, ...): one
+ * that the engine writes to; F(STRIDED, ...): an array with the distance of its elements, name_stride, which is 0 where the
+ * array repeats one number. */
 #ifndef HERDNER_FIELDS_H
 #define HERDNER_FIELDS_H
 
@@ -14,50 +19,66 @@
 
 #include "engine.h"
 
-enum { CIRCULAR, THRESHOLD };
-#define PLAN_FIELDS(F) /* herdner.inference.gibbs.plan.Plan */                                                                \
+/* The enumerations, each with its Python words. Python takes them from here: `herdner._ext.gibbs.ENUMERATIONS`. */
+#define FORMS(X) X(CIRCULAR, "circular") X(THRESHOLD, "threshold")
+#define LOOPS(X) X(LOOP_GENERAL, "general") X(LOOP_BINARY, "binary") X(LOOP_CATEGORICAL, "categorical") X(LOOP_GRID, "grid")
+#define SCANS(X)                                                                                                       \
+    X(SCAN_SYSTEMATIC, "systematic") X(SCAN_RANDOM, "random") X(SCAN_CHECKERBOARD, "checkerboard")                     \
+    X(SCAN_JACOBI, "jacobi") X(SCAN_FIXED, "fixed")
+#define SHARINGS(X)                                                                                                    \
+    X(SHARE_COMPLETE, "complete") X(SHARE_BLANKET, "blanket") X(SHARE_SUM, "neighbour-sum") X(SHARE_BINS, "bins")      \
+    X(SHARE_RANDOM_BINS, "random-bins")
+/* How a loop chooses a state. Specialised loops take it as a constant; DRAW_GENERAL covers all cases. */
+#define DRAWS(X)                                                                                                       \
+    X(DRAW_RANDOM, "random") X(DRAW_BLANKET, "blanket") X(DRAW_SUM, "neighbour-sum") X(DRAW_BINS, "bins")              \
+    X(DRAW_GENERAL, "general")
+
+#define CONSTANT(NAME, WORD) NAME,
+#define WORD_OF(NAME, WORD) WORD " "
+enum { FORMS(CONSTANT) N_FORMS };
+enum { LOOPS(CONSTANT) N_LOOPS };
+enum { SCANS(CONSTANT) N_SCANS };
+enum { SHARINGS(CONSTANT) N_SHARINGS };
+enum { DRAWS(CONSTANT) N_DRAWS };
+
+#define PLAN_FIELDS(F) /* herdner.inference.gibbs.plan.Plan */                                                         \
     F(WHOLE, int64_t, burn_in)                                                                                         \
     F(WHOLE, int64_t, weight_memory)                                                                                   \
     F(REAL, double, error_bound)                                                                                       \
-    F(WORD, "circular threshold", form)
+    F(ENUM, FORMS, form)
 
-#define RECORD_FIELDS(F) /* herdner.inference.record.Record */                                                          \
+#define RECORD_FIELDS(F) /* herdner.inference.record.Record */                                                         \
     F(WHOLE, int64_t, every)                                                                                           \
-    F(WHOLE, int64_t, follows)
+    F(WHOLE, int64_t, tracks_log_potential)
 
-enum { LOOP_ANY, LOOP_TWO, LOOP_LABELS, LOOP_GRID };
-enum { SCAN_SYSTEMATIC, SCAN_RANDOM, SCAN_CHECKERBOARD, SCAN_JACOBI, SCAN_GIVEN };
 #define SETUP_FIELDS(F) /* herdner.inference.gibbs.setup.Setup */                                                      \
     F(WHOLE, int64_t, n_steps)                                                                                         \
     F(WHOLE, int64_t, n_threads)                                                                                       \
-    F(WORD, "any two labels grid", loop)                                                                               \
-    F(WORD, "systematic random checkerboard jacobi given", scan)                                                       \
+    F(ENUM, LOOPS, loop)                                                                                               \
+    F(ENUM, SCANS, scan)                                                                                               \
     F(ARRAY, int32_t, order)                                                                                           \
     F(ARRAY, int64_t, colour_starts)                                                                                   \
     F(ARRAY, double, betas)                                                                                            \
-    F(REAL, double, heat_step)                                                                                         \
-    F(ARRAY, uint8_t, careful)                                                                                         \
+    F(REAL, double, beta_step)                                                                                         \
+    F(ARRAY, uint8_t, log_domain)                                                                                      \
     F(ARRAY, uint8_t, independent)                                                                                     \
-    F(WHOLE, int64_t, factors)
+    F(WHOLE, int64_t, max_factors)
 
-/* How a loop draws, a constant in specialised loops; DRAW_ANY covers all cases. */
-enum { DRAW_RANDOM, DRAW_BLANKET, DRAW_SUM, DRAW_BINS, DRAW_ANY };
-enum { SHARE_COMPLETE, SHARE_BLANKET, SHARE_SUM, SHARE_BINS, SHARE_RANDOM_BINS };
 #define WEIGHTS_FIELDS(F) /* herdner.inference.gibbs.weights.Weights */                                                \
-    F(WORD, "random blanket neighbour-sum bins any", draw)                                                             \
-    F(WORD, "complete blanket neighbour-sum bins random-bins", sharing)                                                \
+    F(ENUM, DRAWS, draw)                                                                                               \
+    F(ENUM, SHARINGS, sharing)                                                                                         \
     F(WHOLE, int64_t, n_bins)                                                                                          \
     F(ARRAY, int64_t, key_starts)                                                                                      \
     F(ARRAY, int32_t, key_members)                                                                                     \
-    F(ARRAY, uint8_t, long_keys)                                                                                       \
-    F(ARRAY, uint64_t, place)                                                                                          \
-    F(ARRAY, uint64_t, bin_places)                                                                                     \
-    F(ARRAY, int64_t, weights_at)                                                                                      \
+    F(ARRAY, uint8_t, hashed_keys)                                                                                     \
+    F(ARRAY, uint64_t, multipliers)                                                                                    \
+    F(ARRAY, uint64_t, bin_multipliers)                                                                                \
+    F(ARRAY, int64_t, weight_starts)                                                                                   \
     F(WHOLE, int64_t, n_keys)                                                                                          \
-    F(WHOLE, int64_t, words)                                                                                           \
-    F(WHOLE, int64_t, hashed)                                                                                          \
+    F(WHOLE, int64_t, row_length)                                                                                      \
+    F(WHOLE, int64_t, needs_table)                                                                                     \
     F(WHOLE, int64_t, packed)                                                                                          \
-    F(WHOLE, int64_t, n_slots)
+    F(WHOLE, int64_t, n_dense)
 
 #define GRID_FIELDS(F) /* herdner.graph.grids.GridForm */                                                              \
     F(WHOLE, int64_t, rows)                                                                                            \
@@ -71,7 +92,7 @@ enum { SHARE_COMPLETE, SHARE_BLANKET, SHARE_SUM, SHARE_BINS, SHARE_RANDOM_BINS }
     F(ARRAY, int32_t, last)                                                                                            \
     F(ARRAY, int32_t, edge_table)                                                                                      \
     F(ARRAY, double, tables)                                                                                           \
-    F(WHOLE, int64_t, n_labels)                                                                                        \
+    F(WHOLE, int64_t, n_states)                                                                                        \
     F(WHOLE, int64_t, stride)                                                                                          \
     F(WHOLE, int64_t, longest)                                                                                         \
     F(REAL, double, range)
@@ -79,7 +100,7 @@ enum { SHARE_COMPLETE, SHARE_BLANKET, SHARE_SUM, SHARE_BINS, SHARE_RANDOM_BINS }
 #define ARRAYS_FIELDS(F) /* herdner.inference.gibbs.run.Arrays */                                                      \
     F(ARRAY, uint64_t, keys)                                                                                           \
     F(BUFFER, uint16_t, state)                                                                                         \
-    F(BUFFER, uint16_t, other)                                                                                         \
+    F(BUFFER, uint16_t, next_state)                                                                                    \
     F(BUFFER, double, unary)                                                                                           \
     F(BUFFER, double, rows)                                                                                            \
     F(BUFFER, double, unary_step)                                                                                      \
@@ -90,12 +111,12 @@ enum { SHARE_COMPLETE, SHARE_BLANKET, SHARE_SUM, SHARE_BINS, SHARE_RANDOM_BINS }
     F(BUFFER, double, conditional_sums)                                                                                \
     F(BUFFER, uint32_t, conditional_counts)                                                                            \
     F(BUFFER, uint32_t, joint)                                                                                         \
-    F(ARRAY, int64_t, joint_place)                                                                                     \
+    F(ARRAY, int64_t, joint_multipliers)                                                                               \
     F(BUFFER, double, trace)                                                                                           \
     F(BUFFER, uint16_t, samples)                                                                                       \
     F(BUFFER, uint16_t, best)
 
-#define GROUP_FIELDS(F) /* herdner.inference.gibbs.run.Group */                                                        \
+#define GROUP_FIELDS(F) /* herdner._ext.gibbs.Group */                                                                 \
     F(WHOLE, int64_t, arity)                                                                                           \
     F(ARRAY, int32_t, sizes)                                                                                           \
     F(ARRAY, int32_t, scopes)                                                                                          \
@@ -105,7 +126,7 @@ enum { SHARE_COMPLETE, SHARE_BLANKET, SHARE_SUM, SHARE_BINS, SHARE_RANDOM_BINS }
     F(WHOLE, int64_t, cells)                                                                                           \
     F(BUFFER, double, counts)
 
-#define COUNTING_FIELDS(F) /* herdner.studies.convergence.counts.Tables */                                                     \
+#define COUNTING_FIELDS(F) /* herdner.studies.convergence.counts.CountingTables */                                             \
     F(BUFFER, double, odds)                                                                                            \
     F(BUFFER, int64_t, p)                                                                                              \
     F(BUFFER, int64_t, keys)                                                                                           \
@@ -120,7 +141,7 @@ enum { SHARE_COMPLETE, SHARE_BLANKET, SHARE_SUM, SHARE_BINS, SHARE_RANDOM_BINS }
 #define DECLARE(KIND, TYPE, NAME) DECLARE_##KIND(TYPE, NAME)
 #define DECLARE_WHOLE(TYPE, NAME) TYPE NAME;
 #define DECLARE_REAL(TYPE, NAME) TYPE NAME;
-#define DECLARE_WORD(WORDS, NAME) int64_t NAME;
+#define DECLARE_ENUM(LIST, NAME) int64_t NAME;
 #define DECLARE_ARRAY(TYPE, NAME) const TYPE *NAME; int64_t n_##NAME;
 #define DECLARE_BUFFER(TYPE, NAME) TYPE *NAME; int64_t n_##NAME;
 #define DECLARE_STRIDED(TYPE, NAME) const TYPE *NAME; int64_t n_##NAME, NAME##_stride;
@@ -133,6 +154,12 @@ typedef struct { GRID_FIELDS(DECLARE) } grid_fields;
 typedef struct { BLOCKS_FIELDS(DECLARE) } blocks_fields;
 typedef struct { ARRAYS_FIELDS(DECLARE) } arrays_fields;
 typedef struct { GROUP_FIELDS(DECLARE) } factor_group;
-typedef struct { COUNTING_FIELDS(DECLARE) } counting;
+typedef struct { COUNTING_FIELDS(DECLARE) } counting_tables;
+
+/* gibbs.pyx writes a pointer and the integers after it as consecutive 64-bit words. */
+_Static_assert(sizeof(void *) == 8 && sizeof(double) == 8, "the fields of a struct are 64-bit words");
+_Static_assert(offsetof(factor_group, n_scale) == offsetof(factor_group, scale) + 8 &&
+                   offsetof(factor_group, scale_stride) == offsetof(factor_group, scale) + 16,
+               "the length and the stride of an array follow its pointer");
 
 #endif

@@ -1,4 +1,4 @@
-/* A graph at a temperature: the conditionals of one variable each, as log-potentials and as their exponentials. */
+/* A graph at a temperature: the conditionals as log-potentials, and exp(beta * log-potential) for the current beta. */
 #ifndef HERDNER_MODEL_H
 #define HERDNER_MODEL_H
 
@@ -7,30 +7,30 @@
 #include <string.h>
 
 #include "fields.h"
-#include "uniforms.h"
+#include "random_numbers.h"
 
-/* The sides of a grid, whose neighbours need no lists: a rectangle of variables of two labels, row by row, whose pairs
- * along one axis are all alike. */
+/* The four neighbours in a grid: a rectangle of binary variables in row-major order, in which all pairs along one axis have
+ * the same table. Its neighbours need no incidence lists. */
 enum { UP, DOWN, LEFT, RIGHT };
 
 typedef struct {
     conditionals c;
-    const grid_fields *grid;        /* in place of c.starts .. c.rows; or NULL */
-    const double (*log_ratio)[2];   /* [side][label]: the log odds that a neighbour of a grid adds */
+    const grid_fields *grid;        /* replaces c.starts to c.rows; or NULL */
+    const double (*log_ratio)[2];   /* [side][state]: the log odds that a neighbour in a grid adds */
     double ratio[4][2];             /* exp(beta * log_ratio) */
-    double *unary, *rows;           /* exp(beta * c.unary), exp(beta * c.rows), rewritten by heat() */
-    double *unary_step, *rows_step; /* exp(step * log) where annealing rises in equal steps; else NULL */
-    const uint8_t *careful;         /* products of these variables' rows could leave the range of a double; or NULL */
-    double *turned;                 /* see ahead.h: rows, the two labels of each table exchanged; or NULL */
+    double *unary, *rows;           /* exp(beta * c.unary), exp(beta * c.rows), rewritten by set_beta() */
+    double *unary_step, *rows_step; /* exp(beta_step * log-potential) if annealing rises in equal steps; else NULL */
+    const uint8_t *log_domain;      /* [V]: 1 if a product of the variable's rows could leave the range of a double; or NULL */
+    double *transposed;             /* `rows` with each table transposed (chain_totals.h); or NULL */
     double beta;
 } model;
 
-/* 1.5 * 2^52: adding it rounds to an integer, which is then in the low bits. */
+/* 1.5 * 2^52: adding it to a double rounds that to an integer, which then stands in the low bits. */
 #define ROUNDING_SHIFT 6755399441055744.0
 #define ROUNDING_BITS INT64_C(0x4338000000000000)
 
-/* exp(x), below 1.5 ulp off, 0 below -708 and infinite above 709: Cody and Waite's reduction and a polynomial. Its own so
- * that it is vector code, and the same bits on every machine. */
+/* exp(x) within 1.5 ulp, 0 below -708 and infinite above 709, by Cody and Waite's reduction and a polynomial. Unlike libm's
+ * exp it compiles to vector code and gives the same bits on every machine. */
 static ALWAYS_INLINE double fast_exp(double x) {
     const double bounded = x < -708.0 ? -708.0 : x > 709.0 ? 709.0 : x;
     const double shifted = bounded * 1.4426950408889634 + ROUNDING_SHIFT;
@@ -59,7 +59,7 @@ static ALWAYS_INLINE double fast_exp(double x) {
     return x < -708.0 ? 0.0 : x > 709.0 ? INFINITY : result;
 }
 
-/* to = exp(beta * from), where infinities stay what they are even at beta 0. */
+/* to = exp(beta * from). At beta = 0, -inf still gives 0 and inf still gives inf. */
 static inline void exp_scaled(const double *restrict from, double *restrict to, int64_t n, double beta) {
     if (beta == 0.0)
         for (int64_t j = 0; j < n; j++) to[j] = from[j] == -INFINITY ? 0.0 : from[j] == INFINITY ? INFINITY : 1.0;
@@ -67,39 +67,41 @@ static inline void exp_scaled(const double *restrict from, double *restrict to, 
         for (int64_t j = 0; j < n; j++) to[j] = fast_exp(beta * from[j]);
 }
 
-enum { MOST_TURNED = 1 << 15 }; /* doubles: what stays near the processor beside the rows themselves */
+enum { MAX_TRANSPOSED = 1 << 15 }; /* doubles that fit the cache beside the rows themselves */
 
-/* Every table joins two variables of sizes[0] labels. */
-static inline void turn_tables(model *m) {
+/* Refresh `transposed`. All tables join two variables of sizes[0] states. */
+static inline void transpose_tables(model *m) {
     const int n = m->c.sizes[0], width = m->c.widths[0];
     for (int64_t at = 0; at < m->c.n_rows; at += n * width)
         for (int l = 0; l < n; l++)
-            for (int k = 0; k < n; k++) m->turned[at + k * width + l] = m->rows[at + l * width + k];
+            for (int k = 0; k < n; k++) m->transposed[at + k * width + l] = m->rows[at + l * width + k];
 }
 
-static inline void heat(model *m, double beta) {
+/* Set the inverse temperature and all exponentials. */
+static inline void set_beta(model *m, double beta) {
     if (beta == m->beta) return;
     m->beta = beta;
     exp_scaled(m->c.unary, m->unary, m->c.n_unary, beta);
     if (m->grid) exp_scaled(m->log_ratio[0], m->ratio[0], 8, beta);
     else exp_scaled(m->c.rows, m->rows, m->c.n_rows, beta);
-    if (m->turned) turn_tables(m);
+    if (m->transposed) transpose_tables(m);
 }
 
-/* to *= by. The pointers come as arguments: read from a model each time, they would keep the loop from being vector code. */
+/* to *= by. The pointers are arguments because pointers read from a struct would prevent vector code. */
 static inline void multiply(double *restrict to, const double *restrict by, int64_t n) {
     for (int64_t j = 0; j < n; j++) to[j] *= by[j];
 }
 
-/* One step further: a product in place of each exponential. Its rounding is within an ulp for each step taken. */
-static inline void heat_step(model *m, double beta) {
+/* Raise the inverse temperature by one step, with a product in place of each exponential. Each step rounds by an ulp. */
+static inline void step_beta(model *m, double beta) {
     m->beta = beta;
     multiply(m->unary, m->unary_step, m->c.n_unary);
     if (m->grid) multiply(m->ratio[0], m->rows_step, 8);
     else multiply(m->rows, m->rows_step, m->c.n_rows);
-    if (m->turned) turn_tables(m);
+    if (m->transposed) transpose_tables(m);
 }
 
+/* The first entry of variable i in the layout of unary rows. */
 static ALWAYS_INLINE int64_t unary_row(const model *m, int64_t i) { return m->c.unary_at ? m->c.unary_at[i] : i; }
 
 #endif

@@ -12,13 +12,13 @@ typedef struct {
 } record;
 
 /* The cell of factor f of a group; the group's rows and scales repeat one number where their strides are 0. */
-static inline int64_t cell_of(const factor_group *g, int64_t f, const label *x) {
+static inline int64_t cell_of(const factor_group *g, int64_t f, const state_t *x) {
     int64_t cell = 0;
     for (int64_t a = 0; a < g->arity; a++) cell = cell * g->sizes[a] + x[g->scopes[f * g->arity + a]];
     return g->table_of_factor[f * g->table_of_factor_stride] * g->cells + cell;
 }
 
-static inline double state_log_potential(const factor_group *groups, int n_groups, const label *x) {
+static inline double state_log_potential(const factor_group *groups, int n_groups, const state_t *x) {
     double sum = 0.0, carry = 0.0;
     for (int g = 0; g < n_groups; g++) {
         for (int64_t f = 0; f < groups[g].n_scale; f++) {
@@ -32,8 +32,8 @@ static inline double state_log_potential(const factor_group *groups, int n_group
     return sum;
 }
 
-static inline void add_gain(record *r, double gain) {
-    const double term = gain - r->carry, next = r->log_potential + term;
+static inline void add_gain(record *r, double flip_log_gain) {
+    const double term = flip_log_gain - r->carry, next = r->log_potential + term;
     r->carry = (next - r->log_potential) - term;
     r->log_potential = next;
 }
@@ -42,15 +42,15 @@ static inline void add_gain(record *r, double gain) {
 static inline int64_t rows_before(const model *m, int64_t i) { return i < m->c.n ? unary_row(m, i) : m->c.n_unary; }
 
 /* Labels are counted in bytes, which so many sweeps fill; then they go to the counts that are read. */
-enum { MOST_FEW = 255 };
+enum { MAX_BYTE_COUNT = 255 };
 
-static inline void spill_counts(uint8_t *restrict few, uint32_t *restrict counts, int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; k++) counts[k] += few[k];
-    memset(few + begin, 0, end - begin);
+static inline void flush_counts(uint8_t *restrict byte_counts, uint32_t *restrict counts, int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; k++) counts[k] += byte_counts[k];
+    memset(byte_counts + begin, 0, end - begin);
 }
 
 /* Counts the labels of variables begin .. end - 1: label 1 of two, each of more. */
-static inline void count_labels(uint8_t *restrict counts, const model *m, const label *restrict x, int all_two,
+static inline void tally_states(uint8_t *restrict counts, const model *m, const state_t *restrict x, int all_two,
                                 int64_t begin, int64_t end) {
     if (all_two)
         for (int64_t i = begin; i < end; i++) counts[i] += x[i];
@@ -63,18 +63,18 @@ static inline void count_labels(uint8_t *restrict counts, const model *m, const 
 
 /* The end of sweep t, but for the counts of labels. */
 static inline void record_sweep(record *r, const arrays_fields *to, const factor_group *groups, int n_groups,
-                                const label *x, int64_t n, int64_t t) {
+                                const state_t *x, int64_t n, int64_t t) {
     if (to->trace) to->trace[t] = r->log_potential;
     if (to->best && r->log_potential > r->best_log_potential) {
         r->best_log_potential = r->log_potential;
-        memcpy(to->best, x, n * sizeof(label));
+        memcpy(to->best, x, n * sizeof(state_t));
     }
     if (t < r->burn_in) return;
     if (to->samples && (t - r->burn_in) % r->options.every == 0)
-        memcpy(to->samples + n * r->n_samples++, x, n * sizeof(label));
+        memcpy(to->samples + n * r->n_samples++, x, n * sizeof(state_t));
     if (to->joint) {
         int64_t cell = 0;
-        for (int64_t i = 0; i < n; i++) cell += to->joint_place[i] * x[i];
+        for (int64_t i = 0; i < n; i++) cell += to->joint_multipliers[i] * x[i];
         to->joint[cell]++;
     }
     for (int g = 0; g < n_groups; g++)

@@ -10,7 +10,7 @@
 #endif
 
 #include "engine.h"
-#include "uniforms.h"
+#include "random_numbers.h"
 
 enum { LARGE_PAGE = 1 << 21 };
 
@@ -37,9 +37,9 @@ static inline void *table_memory(size_t bytes) {
 #endif
 }
 
-#define UNBORN -0.0 /* no sum of weights is ever a negative zero */
+#define UNINITIALISED -0.0 /* no sum of weights is ever a negative zero */
 
-static ALWAYS_INLINE int is_unborn(const double *slot) { return *slot == 0.0 && signbit(*slot); }
+static ALWAYS_INLINE int is_uninitialised(const double *slot) { return *slot == 0.0 && signbit(*slot); }
 
 /* Of (variable, key), not 0. */
 static ALWAYS_INLINE uint64_t pair_tag(int64_t i, uint64_t key) {
@@ -83,7 +83,7 @@ static int weight_table_resize(weight_table *t, uint64_t slots) {
 }
 
 /* The slot of a pair, new ones marked UNBORN; NULL with *fault set where the table may not grow beyond `most` bytes. */
-static double *weight_slot(weight_table *t, int64_t i, uint64_t key, int64_t most, int64_t *fault) {
+static double *weight_table_slot(weight_table *t, int64_t i, uint64_t key, int64_t most, int64_t *fault) {
     if (!t->tags || (uint64_t)t->count * 2 > t->mask) {
         const uint64_t slots = t->tags ? (t->mask + 1) * 2 : 1024;
         *fault = (int64_t)(slots * 8 * (t->words + 1)) > most ? WEIGHTS_FULL : weight_table_resize(t, slots);
@@ -96,7 +96,7 @@ static double *weight_slot(weight_table *t, int64_t i, uint64_t key, int64_t mos
     if (!t->tags[s]) {
         t->tags[s] = tag;
         t->count++;
-        slot[0] = UNBORN;
+        slot[0] = UNINITIALISED;
     }
     return slot;
 }

@@ -60,6 +60,6 @@ class Record:
         return ",".join(flags + [f"every={self.every}"] * bool(self.every)) or "nothing"
 
     @property
-    def follows(self) -> bool:
+    def tracks_log_potential(self) -> bool:
         """The log-potential of the state is needed all along."""
         return self.best or self.trace

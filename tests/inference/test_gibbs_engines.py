@@ -66,7 +66,7 @@ def test_instruction_sets_agree(kind, sharing, annealing) -> None:
     assert [run.engine.instructions for run in runs] == [here[0], here[-2:][0], "plain"]
     for run in runs:
         run.engine.advance(0, 20 * len(graph.sizes))
-        run.engine.settle()
+        run.engine.flush()
     for field in fields(Arrays):
         first, *others = (getattr(run.arrays, field.name) for run in runs)
         for other in others:

@@ -120,7 +120,7 @@ def test_the_fast_loop_is_the_general_one_under_heat(family, sharing, form):
 
 def layout(plan: Gibbs, graph: FactorGraph) -> str:
     weights = Setup.of(plan, compile_tables(graph), None).weights
-    everywhere = weights.n_slots and (weights.weights_at is None or (weights.weights_at >= 0).all())
+    everywhere = weights.n_dense and (weights.weight_starts is None or (weights.weight_starts >= 0).all())
     return "fractions" if weights.fractions else "dense" if everywhere else "hashed"
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from oracle import factors_of
 
-from herdner._ext.gibbs import uniforms
+from herdner._ext.gibbs import uniform_block
 from herdner.graph import FactorGraph, compile_tables
 from herdner.inference.backends.gibbs import Gibbs
 from herdner.inference.gibbs.start import random_start
@@ -46,7 +46,7 @@ class Stream:
     def __getitem__(self, g: int) -> float:
         block = g // 1024
         if block not in self.blocks:
-            self.blocks[block] = uniforms(self.key, block)
+            self.blocks[block] = uniform_block(self.key, block)
         return float(self.blocks[block][g % 1024])
 
 

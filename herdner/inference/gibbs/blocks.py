@@ -35,7 +35,7 @@ class Blocks:
     longest: int
 
     @property
-    def n_labels(self) -> int:
+    def n_states(self) -> int:
         """The largest number of labels."""
         return self.tables.shape[1]
 

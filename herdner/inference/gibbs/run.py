@@ -43,9 +43,9 @@ def sample(
     """All runs of a plan, and what they found together; ``blocks`` of variables are resampled together."""
     sizes = compiled.sizes
     constant(compiled)
-    if sizes.max() > loops.LABELS_LIMIT:
+    if sizes.max() > loops.STATES_LIMIT:
         raise ValueError(
-            f"variable {sizes.argmax()} has {sizes.max()} labels; samplers take at most {loops.LABELS_LIMIT}"
+            f"variable {sizes.argmax()} has {sizes.max()} labels; samplers take at most {loops.STATES_LIMIT}"
         )
     setup = Setup.of(plan, compiled, blocks)
     first = None if start is None else given_start(compiled, start)
@@ -85,7 +85,7 @@ def _footprint(setup: Setup) -> float:
     n_averages = record.marginals + record.rao_blackwell
     each = 8.0 * (n_unary + n_rows) + 2 * n * (1 + record.best + n_samples) + 8 * plan.n_sweeps * record.trace
     each += n_unary * (4 * record.marginals + 8 * record.rao_blackwell)
-    each += weights.n_slots * (4 if weights.fractions else 8 * weights.words)
+    each += weights.n_dense * (4 if weights.fractions else 8 * weights.row_length)
     whole = 8.0 * n_averages * (n_unary + n * int(setup.compiled.sizes.max())) + 4 * n * n_samples * plan.n_chains
     return plan.n_chains * each + whole
 
@@ -126,7 +126,7 @@ def _on_threads(runs: list[Run], n_threads: int) -> None:
 class Arrays:
     """The arrays of one run that the engine reads and writes, by these names (engine/fields.h); None: not wanted.
 
-    ``keys`` uint64[4]: of the streams of draws, scan, weights, start. ``state`` uint16[V]; ``other``: the next one of a
+    ``keys`` uint64[4]: of the streams of draws, scan, weights, start. ``state`` uint16[V]; ``next_state``: that of a
     Jacobi scan. ``unary``, ``rows``: receive the exponentials of the form's rows; ``unary_step``, ``rows_step``: what
     these are multiplied by from sweep to sweep. ``fractions``, ``dense``: the herding weights. The others are what is
     recorded, at first 0: ``counts`` and ``conditional_sums`` in the layout of the unary rows.
@@ -134,7 +134,7 @@ class Arrays:
 
     keys: NDArray[np.uint64]
     state: NDArray[np.uint16]
-    other: NDArray[np.uint16] | None
+    next_state: NDArray[np.uint16] | None
     unary: Floats
     rows: Floats | None
     unary_step: Floats | None
@@ -145,7 +145,7 @@ class Arrays:
     conditional_sums: Floats | None
     conditional_counts: NDArray[np.uint32] | None
     joint: NDArray[np.uint32] | None
-    joint_place: Int64s | None
+    joint_multipliers: Int64s | None
     trace: Floats | None
     samples: NDArray[np.uint16] | None
     best: NDArray[np.uint16] | None
@@ -155,22 +155,22 @@ class Arrays:
         plan, form, record, n = setup.plan, setup.form, setup.plan.record, len(state)
         rows = None if isinstance(form, GridForm) else np.empty_like(form.rows)
         fractions, dense = setup.weights.arrays(int(keys[2]), n)
-        n_states, joint_place = _joint_places(setup.compiled.sizes) if record.joint else (0, None)
+        n_states, joint_multipliers = _joint_places(setup.compiled.sizes) if record.joint else (0, None)
         return cls(
             keys=keys,
             state=state,
-            other=state.copy() if plan.scan.kind == "jacobi" else None,
+            next_state=state.copy() if plan.scan.kind == "jacobi" else None,
             unary=np.empty_like(form.unary),
             rows=rows,
-            unary_step=np.empty_like(form.unary) if setup.heat_step else None,
-            rows_step=np.empty(8 if rows is None else len(rows)) if setup.heat_step else None,
+            unary_step=np.empty_like(form.unary) if setup.beta_step else None,
+            rows_step=np.empty(8 if rows is None else len(rows)) if setup.beta_step else None,
             fractions=fractions,
             dense=dense,
             counts=np.zeros(len(form.unary), np.uint32) if record.marginals else None,
             conditional_sums=np.zeros(len(form.unary)) if record.rao_blackwell else None,
             conditional_counts=np.zeros(n, np.uint32) if record.rao_blackwell else None,
             joint=np.zeros(n_states, np.uint32) if record.joint else None,
-            joint_place=joint_place,
+            joint_multipliers=joint_multipliers,
             trace=np.full(plan.n_sweeps, np.nan) if record.trace else None,
             samples=np.empty((setup.n_samples, n), np.uint16) if record.every else None,
             best=state.copy() if record.best else None,
@@ -204,7 +204,7 @@ class Run:
     @property
     def done(self) -> int:
         """Updates so far."""
-        return self.engine.done
+        return self.engine.n_updates
 
     @property
     def ended(self) -> bool:
@@ -222,12 +222,12 @@ class Run:
             return
         began = perf_counter()
         if self.driver is not None:
-            self.engine.drive(self.driver(done, end), done)
+            self.engine.set_uniforms(self.driver(done, end), done)
         if pool is None:
             self.check(*self.engine.advance(done, end))
         else:
             sweeps = done // n_steps, end // n_steps
-            shares = [pool.submit(self.engine.advance_together, me, *sweeps) for me in range(self.setup.n_threads)]
+            shares = [pool.submit(self.engine.advance_parallel, me, *sweeps) for me in range(self.setup.n_threads)]
             for found in [share.result() for share in shares]:
                 self.check(*found)
         seconds = max(perf_counter() - began, 1e-6)
@@ -236,7 +236,7 @@ class Run:
 
     def release(self) -> None:
         """Keeps only what was recorded: weights and exponentials make room for the averages."""
-        self.engine.settle()
+        self.engine.flush()
         del self.engine
         self.arrays = replace(
             self.arrays, unary=np.empty(0), rows=None, unary_step=None, rows_step=None, fractions=None, dense=None
@@ -245,17 +245,17 @@ class Run:
     def check(self, fault: int, variable: int) -> None:
         """Raises what a fault of the engine means."""
         plan = self.setup.plan
-        if fault == loops.FORBIDDEN and plan.scan.kind == "jacobi":
+        if fault == loops.FAULT_IMPOSSIBLE and plan.scan.kind == "jacobi":
             raise ValueError(
                 "the Jacobi scan left the states that -inf entries allow, as it updates all variables at once; use"
                 " scan=systematic or checkerboard"
             )
-        if fault == loops.FORBIDDEN:
+        if fault == loops.FAULT_IMPOSSIBLE:
             raise ValueError(
                 f"variable {variable}: its log-potentials add up beyond the range of a double; use smaller ones, or"
                 " -inf in place of large penalties"
             )
-        if fault == loops.FULL:
+        if fault == loops.FAULT_WEIGHTS_FULL:
             raise ValueError(
                 f"the herding weights need more than weight_memory, {plan.weight_memory} bytes: {self._keys(variable)}"
             )
@@ -296,9 +296,9 @@ def _joint_places(sizes: Int32s) -> tuple[int, Int64s]:
 def _found(setup: Setup, runs: list[Run], began: float) -> Result:
     """The result of all runs together, so far."""
     record = setup.plan.record
-    kept, n_samples = sum(run.engine.n_kept for run in runs), min(run.engine.n_samples for run in runs)
+    kept, n_samples = sum(run.engine.n_recorded for run in runs), min(run.engine.n_samples for run in runs)
     best = max(runs, key=lambda run: run.engine.best_log_potential) if record.best else runs[0]
-    whole = best.engine.added_up(best.arrays.best if record.best else None)
+    whole = best.engine.log_potential_of(best.arrays.best if record.best else None)
     state = best.arrays.best if record.best else best.engine.state(len(setup.compiled.sizes))
     n_updates, ended = sum(run.done for run in runs), min(run.done for run in runs) // setup.n_steps
     for run in runs:

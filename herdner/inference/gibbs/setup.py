@@ -21,7 +21,7 @@ from herdner.inference.gibbs.plan import Plan
 from herdner.inference.gibbs.weights import Weights, block_weights, lay_out
 
 _SAFE = 680.0  # nats: the product of a variable's rows, and 2^32 divided by it, stay normal doubles
-Loop = Literal["any", "two", "labels", "grid"]
+Loop = Literal["general", "binary", "categorical", "grid"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,10 +33,10 @@ class Setup:
         order: int32[n_steps], of a sweep, None for 0, 1, ...
         colour_starts: int64[C + 1], the positions that threads share between meetings.
         betas: float64[n_sweeps], inverse temperatures, None for 1.
-        heat_step: By how much they rise from sweep to sweep, 0 where not in equal steps.
-        careful: uint8[V], variables whose rows span more than the product of their exponentials can.
-        independent: uint8[V // BATCH_SIZE], batches of variables that are not joined, for the loop "two".
-        factors: The product of so many odds of two labels is a normal double, where none is careful.
+        beta_step: By how much they rise from sweep to sweep, 0 where not in equal steps.
+        log_domain: uint8[V], variables whose rows span more than the product of their exponentials can.
+        independent: uint8[V // BATCH_SIZE], batches of variables that are not joined, for the loop "binary".
+        max_factors: The product of so many odds of two labels is a normal double, where none is log_domain.
     """
 
     plan: Plan
@@ -47,31 +47,33 @@ class Setup:
     order: Int32s | None
     colour_starts: Int64s
     betas: Floats | None
-    careful: NDArray[np.uint8] | None
+    log_domain: NDArray[np.uint8] | None
     independent: NDArray[np.uint8] | None
-    factors: int
+    max_factors: int
     blocks: Blocks | None
 
     @classmethod
     def of(cls, plan: Plan, compiled: TableGraph, blocks: Blocks | None = None) -> Setup:
         betas = plan.annealing.betas(plan.n_sweeps) if isinstance(plan.annealing, Annealing) else None
         hottest = 1.0 if betas is None else max(1.0, float(betas.max(initial=0.0)))
-        form, careful, independent = compiled.grid, None, None
+        form, log_domain, independent = compiled.grid, None, None
         general = plan.loop == "general" or plan.dummy_edges is not None or blocks is not None
         if isinstance(form, str) or form.spread * hottest > _SAFE or general:
             form = compiled.conditionals
             wide = form.spread * hottest > _SAFE
-            careful = wide.astype(np.uint8) if wide.any() else None
-        loop = "any" if plan.loop == "general" else _loop(form)
+            log_domain = wide.astype(np.uint8) if wide.any() else None
+        loop = "general" if plan.loop == "general" else _loop(form)
         order, starts = sampling_order(plan, compiled)
         weights = lay_out(plan, compiled, form, loop) if blocks is None else block_weights(plan, compiled.sizes)
-        if loop == "two" and blocks is None and isinstance(form, Conditionals):
+        if loop == "binary" and blocks is None and isinstance(form, Conditionals):
             form = form.padded
-            independent = np.empty(len(form.sizes) // loops.BATCH_SIZE, np.uint8)
-            mark_independent(form.starts, form.others, loops.BATCH_SIZE, independent)
+            independent = np.empty(len(form.sizes) // loops.BATCH, np.uint8)
+            mark_independent(form.starts, form.others, loops.BATCH, independent)
         widest = max(1.0, hottest * float(np.max(form.spread, initial=0.0)))
-        factors = max(1, int(_SAFE / widest))
-        return cls(plan, compiled, form, loop, weights, order, starts, betas, careful, independent, factors, blocks)
+        max_factors = max(1, int(_SAFE / widest))
+        return cls(
+            plan, compiled, form, loop, weights, order, starts, betas, log_domain, independent, max_factors, blocks
+        )
 
     @property
     def n_steps(self) -> int:
@@ -92,10 +94,10 @@ class Setup:
     @property
     def scan(self) -> str:
         """The kind of scan, in the engine's word."""
-        return "given" if self.plan.scan.kind == "fixed" else self.plan.scan.kind
+        return self.plan.scan.kind
 
     @property
-    def heat_step(self) -> float:
+    def beta_step(self) -> float:
         if self.betas is None or len(self.betas) < 2 or self.betas[1] <= self.betas[0]:
             return 0.0
         steps = np.diff(self.betas)
@@ -107,5 +109,5 @@ def _loop(form: Conditionals | GridForm) -> Loop:
     if isinstance(form, GridForm):
         return "grid"
     if form.others_at is not None or form.sizes.min() != form.sizes.max() or form.sizes[0] < 2:
-        return "any"
-    return "two" if form.sizes[0] == 2 else "labels"
+        return "general"
+    return "binary" if form.sizes[0] == 2 else "categorical"

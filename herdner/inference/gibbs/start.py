@@ -22,7 +22,7 @@ def given_start(compiled: TableGraph, start: ArrayLike) -> NDArray[np.uint16]:
     if np.ndim(start) != 1:
         raise ValueError(f"start must be one state of shape [{len(compiled.sizes)}], not {np.shape(start)}")
     x = np.ascontiguousarray(state[0], np.uint16)
-    if Engine(compiled.factors).added_up(x) == -np.inf:
+    if Engine(compiled.factors).log_potential_of(x) == -np.inf:
         raise ValueError(
             "start is forbidden by -inf entries; give a state of log-potential above -inf, such as viterbi's, or none"
         )
@@ -33,7 +33,7 @@ def random_start(compiled: TableGraph, key: int) -> NDArray[np.uint16]:
     """A state of log-potential above -inf; uniformly random where nothing is forbidden, else repaired from there."""
     rng = np.random.default_rng(key)
     x = (rng.random(len(compiled.sizes)) * compiled.sizes).astype(np.uint16)
-    if Engine(compiled.factors).added_up(x) > -np.inf:
+    if Engine(compiled.factors).log_potential_of(x) > -np.inf:
         return x
     return repaired(compiled, x.astype(np.int32), key, "the sampler").astype(np.uint16)
 

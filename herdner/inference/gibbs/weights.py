@@ -19,7 +19,7 @@ from herdner.inference.gibbs.plan import Plan
 
 _LONG = 62.0  # bits of the longest key that is a number; longer ones are hashes
 _PACKED_ROW = 66  # bytes: a line of the cache, and of bins whose it is
-_PLACES = 10.0  # bits of the states that all have a place: of more than these, few are met
+_PLACES = 10.0  # bits of the states that all have a place: of more than these, few occur
 _DENSE_SIGNED = 8  # signed weights are dense up to this part of the memory: a hash table touches only what is met
 
 
@@ -29,52 +29,52 @@ class Weights:
 
     The key of variable i is made of the labels of ``key_members[key_starts[i]:key_starts[i + 1]]``, in rising order;
     of packed bins, these labels decide it, and nothing else.
-    Complete sharing: the sum of ``place * label`` over all other variables. Bins of more than two labels: the sum of
-    ``bin_places * bin`` over the labels. The first key of each variable is ``weights_at`` or, where that is None, i *
-    ``n_keys``.
+    Complete sharing: the sum of ``multipliers * state`` over all other variables. Bins of more than two states: the sum
+    of ``bin_multipliers * bin`` over the states. The first key of variable i is ``weight_starts[i]`` or, where that is
+    None, ``i * n_keys``.
 
     Attributes:
-        draw: How a loop draws; "any" covers all cases.
+        draw: How a loop draws; "general" covers all cases.
         sharing: What is shared.
         n_bins: Of bins, how many.
-        long_keys: [V], a key that would not fit 64 bits is a hash instead of a number.
-        place: [V], of complete sharing.
-        bin_places: [K], of bins of more than two labels.
+        hashed_keys: [V], a key that would not fit 64 bits is a hash instead of a number.
+        multipliers: [V], of complete sharing.
+        bin_multipliers: [K], of bins of more than two labels.
         fractions: Like ``dense``, there is a dense table.
-        dense: There is a dense table, of ``n_slots`` weights of ``words`` doubles each.
-        weights_at: [V + 1], the first key of each variable; -1: hashed.
+        dense: There is a dense table, of ``n_dense`` weights of ``row_length`` doubles each.
+        weight_starts: [V + 1], the first key of each variable; -1: hashed.
         hashed: The weights of some variables, or of all, are hashed.
         packed: Those of variables of a few neighbours stand by the states of these (engine/blanket_memo.h), from
-            ``weights_at`` on as if each state were a key, or hashed.
+            ``weight_starts`` on as if each state were a key, or hashed.
     """
 
-    draw: Literal["random", "blanket", "neighbour-sum", "bins", "any"] = "random"
+    draw: Literal["random", "blanket", "neighbour-sum", "bins", "general"] = "random"
     sharing: str = "blanket"
     n_bins: int = 1
     key_starts: Int64s | None = None
     key_members: Int32s | None = None
-    long_keys: NDArray[np.uint8] | None = None
-    place: NDArray[np.uint64] | None = None
-    bin_places: NDArray[np.uint64] | None = None
+    hashed_keys: NDArray[np.uint8] | None = None
+    multipliers: NDArray[np.uint64] | None = None
+    bin_multipliers: NDArray[np.uint64] | None = None
     fractions: bool = False
     dense: bool = False
-    weights_at: Int64s | None = None
+    weight_starts: Int64s | None = None
     n_keys: int = 0
-    n_slots: int = 0
-    words: int = 1
-    hashed: bool = False
+    n_dense: int = 0
+    row_length: int = 1
+    needs_table: bool = False
     packed: bool = False
 
     def arrays(self, key: int, n_variables: int) -> tuple[NDArray[np.uint32] | None, Floats | None]:
         """Dense fractions, or dense signed weights, at their starts in the stream ``key``; else None."""
         if self.fractions:
-            fractions = np.empty(self.n_slots, np.uint32)
-            loops.start_fractions(key, fractions, self.weights_at, self.n_keys, n_variables)
+            fractions = np.empty(self.n_dense, np.uint32)
+            loops.initialise_fractions(key, fractions, self.weight_starts, self.n_keys, n_variables)
             return fractions, None
         if not self.dense:
             return None, None
-        weights = np.empty(self.n_slots * self.words)
-        loops.unborn(weights)
+        weights = np.empty(self.n_dense * self.row_length)
+        loops.mark_uninitialised(weights)
         return None, weights
 
 
@@ -88,7 +88,7 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
     all_two = bool((sizes == 2).all())
     if kind == "bins" or kind == "random-bins":
         bits = _bin_bits(n_bins, kind, sizes[:1] if all_two else sizes)
-        keys = Weights() if all_two else Weights(bin_places=_bin_places(n_bins, int(sizes.max())))
+        keys = Weights() if all_two else Weights(bin_multipliers=_bin_places(n_bins, int(sizes.max())))
     elif kind == "complete":
         bits, keys = _complete_keys(sizes)
     elif isinstance(form, GridForm):
@@ -97,12 +97,12 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
         bits, keys = _blanket_keys(plan, compiled) if kind == "blanket" else _sum_keys(form)
     specialised = simple and kind in ("blanket", "neighbour-sum", "bins")
     if simple and all_two:
-        n_keys, n_slots, weights_at = _slots(bits, len(sizes), plan.weight_memory // 4)
-        if n_slots:
-            keys = replace(keys, draw=kind if specialised else "any", sharing=kind, n_bins=n_bins)
-            return replace(keys, fractions=True, weights_at=weights_at, n_keys=n_keys, n_slots=n_slots)
-    words = 1 if all_two else (int(sizes.max()) + 3) // 4 * 4
-    keys = replace(keys, draw=kind if specialised and loop == "labels" else "any", sharing=kind, n_bins=n_bins)
+        n_keys, n_dense, weight_starts = _slots(bits, len(sizes), plan.weight_memory // 4)
+        if n_dense:
+            keys = replace(keys, draw=kind if specialised else "general", sharing=kind, n_bins=n_bins)
+            return replace(keys, fractions=True, weight_starts=weight_starts, n_keys=n_keys, n_dense=n_dense)
+    row_length = 1 if all_two else (int(sizes.max()) + 3) // 4 * 4
+    keys = replace(keys, draw=kind if specialised and loop == "categorical" else "general", sharing=kind, n_bins=n_bins)
     packed = _is_packed(plan, keys, sizes)
     if packed and kind == "bins":
         bits, blankets = _blanket_keys(plan, compiled)
@@ -110,18 +110,18 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
     if packed:  # those of most states are hashed
         bits = np.where(bits < _PLACES, bits, 2 * _LONG)
     # A dense table is written whole before the first sweep: one of more weights than updates costs more than it saves.
-    row = _PACKED_ROW if packed else 8 * words
+    row = _PACKED_ROW if packed else 8 * row_length
     most = min(plan.weight_memory // _DENSE_SIGNED // row, plan.n_sweeps * len(sizes))
-    n_keys, n_slots, weights_at = _slots(bits, len(sizes), most, some=True)
-    hashed = packed or not n_slots or (weights_at is not None and bool((weights_at < 0).any()))
+    n_keys, n_dense, weight_starts = _slots(bits, len(sizes), most, some=True)
+    needs_table = packed or not n_dense or (weight_starts is not None and bool((weight_starts < 0).any()))
     return replace(
         keys,
-        dense=n_slots > 0 and not packed,
-        weights_at=weights_at,
+        dense=n_dense > 0 and not packed,
+        weight_starts=weight_starts,
         n_keys=n_keys,
-        n_slots=n_slots,
-        words=words,
-        hashed=hashed,
+        n_dense=n_dense,
+        row_length=row_length,
+        needs_table=needs_table,
         packed=packed,
     )
 
@@ -134,7 +134,11 @@ def _is_packed(plan: Plan, keys: Weights, sizes: Int32s) -> bool:
 
 def block_weights(plan: Plan, sizes: Int32s) -> Weights:
     """Those of blocks: hashed, a row for each label to the right and labelling outside that is met."""
-    return Weights(draw="any", words=(int(sizes.max()) + 3) // 4 * 4, hashed=True) if plan.herds else Weights()
+    return (
+        Weights(draw="general", row_length=(int(sizes.max()) + 3) // 4 * 4, needs_table=True)
+        if plan.herds
+        else Weights()
+    )
 
 
 def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tuple[int, int, Int64s | None]:
@@ -153,9 +157,9 @@ def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tup
     few = np.zeros(len(bits), bool)
     few[order[: np.searchsorted(np.cumsum(counts[order]), most, "right")]] = True
     ends = np.cumsum(np.where(few, counts, 0.0)).astype(np.int64)
-    weights_at = np.concatenate([[0], ends])
-    weights_at[:-1][~few] = -1
-    return 0, int(ends[-1]), weights_at
+    weight_starts = np.concatenate([[0], ends])
+    weight_starts[:-1][~few] = -1
+    return 0, int(ends[-1]), weight_starts
 
 
 def _grid_bits(kind: str, form: GridForm) -> Floats:
@@ -178,7 +182,7 @@ def _blanket_keys(plan: Plan, compiled: TableGraph) -> tuple[Floats, Weights]:
     starts, members = dependencies(plan, compiled)
     sums = np.concatenate([[0.0], np.cumsum(np.log2(compiled.sizes[members].astype(np.float64)))])
     bits = sums[starts[1:]] - sums[starts[:-1]]
-    return bits, Weights(key_starts=starts, key_members=members, long_keys=_long_keys(bits))
+    return bits, Weights(key_starts=starts, key_members=members, hashed_keys=_long_keys(bits))
 
 
 def _sum_keys(form: Conditionals) -> tuple[Floats, Weights]:
@@ -189,7 +193,7 @@ def _sum_keys(form: Conditionals) -> tuple[Floats, Weights]:
     labels = np.ones(len(degrees), np.int32)
     np.maximum.at(labels, owners, form.sizes[members])
     bits: Floats = (np.log2(degrees + 1.0) * (labels - 1)).astype(np.float64)
-    return bits, Weights(key_starts=starts, key_members=members, long_keys=_long_keys(bits))
+    return bits, Weights(key_starts=starts, key_members=members, hashed_keys=_long_keys(bits))
 
 
 def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
@@ -229,8 +233,8 @@ def _complete_keys(sizes: Int32s) -> tuple[Floats, Weights]:
     whole = float(np.log2(sizes.astype(np.float64)).sum())
     if whole <= _LONG:
         place = np.concatenate([[1], np.cumprod(sizes[:-1], dtype=np.uint64)]).astype(np.uint64)
-        return np.array([whole]), Weights(place=place)
-    return np.array([2 * _LONG]), Weights(place=_odd_numbers(len(sizes)))
+        return np.array([whole]), Weights(multipliers=place)
+    return np.array([2 * _LONG]), Weights(multipliers=_odd_numbers(len(sizes)))
 
 
 def _bin_bits(n_bins: int, kind: str, sizes: Int32s) -> Floats:

@@ -152,7 +152,7 @@ def count_visits(
     first = None if start is None else given_start(compiled, start)
     (run,) = begun(Setup.of(plan, compiled), generator(seed), first)
     tables = CountingTables.of(n, plan, focus_of, groups)
-    run.engine.tabulate(tables)
+    run.engine.fill_counting_tables(tables)
     taken: list[list[NDArray[np.uint64]]] = []
     done, n_layers = 0, 2 if drawn else 1
     for end in ends:
@@ -200,7 +200,7 @@ def _focus(compiled: TableGraph, plan: Gibbs, sharing: Sharing | None, variable:
     herded = Gibbs(sharing=sharing, dummy_edges=dummies, record=_NOTHING)
     (run,) = begun(Setup.of(herded, compiled), np.random.default_rng(0), None)
     tables = CountingTables.of(n, herded, variable, np.zeros(1, np.int32))
-    run.engine.tabulate(tables)
+    run.engine.fill_counting_tables(tables)
     by_z = by_others(tables.keys[variable].reshape((2,) * n), variable)[:, 0]
     found = Focus.of(joint_distribution(compiled), variable, by_z, sharing)
     groups = np.empty((2,) * n, np.int32)
@@ -212,6 +212,6 @@ def _advance(run: Run, done: int, end: int) -> int:
     """Counts sweeps ``done`` to ``end`` - 1."""
     if run.driver is not None:
         steps = run.setup.n_steps
-        run.engine.drive(run.driver(done * steps, end * steps), done * steps)
-    run.check(*run.engine.count(done, end))
+        run.engine.set_uniforms(run.driver(done * steps, end * steps), done * steps)
+    run.check(*run.engine.count_states(done, end))
     return end

@@ -20,7 +20,7 @@ from herdner.inference.record import Record
 from herdner.studies.convergence.exact import Focus, by_others, conditional, full_conditional, joint_distribution
 
 _EVERY = Record(best=False, marginals=False, every=1)
-_BLOCK = 1024  # numbers of a call of `loops.uniforms`
+_BLOCK = 1024  # numbers of a call of `loops.uniform_block`
 _ROUNDED = 2.0**-33  # probabilities are herded as multiples of 2^-32: one that is a multiple of 1 / B stays it
 _MOST_RECORDED = 2**27  # labels: half a gigabyte
 
@@ -109,7 +109,7 @@ def _uniforms(stream: int, n_steps: int, n_sweeps: int) -> Floats:
     block, place = np.divmod(np.arange(1, n_sweeps + 1) * n_steps - 1, _BLOCK)
     blocks, first = np.unique(block, return_index=True)
     places = zip(blocks.tolist(), np.split(place, first[1:]), strict=True)
-    return np.concatenate([loops.uniforms(stream, each)[here] for each, here in places])
+    return np.concatenate([loops.uniform_block(stream, each)[here] for each, here in places])
 
 
 def _layer(u: Floats, chances: Floats) -> Int64s:

@@ -1,16 +1,16 @@
-/* Uniform numbers that are a function of (key, number): update g of a run uses number g of its stream, whoever asks for
- * it and whenever, so that results depend neither on threads nor on how a run is cut into pieces.
+/* Uniform numbers as a function of (key, index): update g of a run uses number g of its stream, so results depend neither
+ * on threads nor on the sizes of chunks.
  *
- * Numbers come in blocks. Block b holds the outputs of LANES interleaved xoshiro256++ generators (Blackman and Vigna
- * 2021) whose states are drawn by SplitMix64 from the key and b; compilers turn the inner loops into vector code. */
-#ifndef HERDNER_UNIFORMS_H
-#define HERDNER_UNIFORMS_H
+ * Numbers are generated in blocks. Block b holds the outputs of UNIFORM_LANES interleaved xoshiro256++ generators (Blackman
+ * and Vigna 2021), whose states SplitMix64 derives from the key and b. The interleaving allows vector code. */
+#ifndef HERDNER_RANDOM_NUMBERS_H
+#define HERDNER_RANDOM_NUMBERS_H
 
 #include <stdint.h>
 #include <string.h>
 
 #include "conditional.h"
-#include "quads.h"
+#include "vectors.h"
 
 #define UNIFORM_BLOCK 1024
 #define UNIFORM_LANES 8
@@ -24,12 +24,12 @@ static inline uint64_t mix64(uint64_t z) {
 
 #define GOLDEN UINT64_C(0x9e3779b97f4a7c15)
 
-/* A number of its own for each pair under a key. */
+/* A 64-bit hash of a pair under a key. */
 static inline uint64_t mix_pair(uint64_t key, uint64_t a, uint64_t b) {
     return mix64(mix64(mix64(key + GOLDEN * (a + 1)) + GOLDEN * (b + 1)));
 }
 
-typedef uint64_t unaligned_lanes __attribute__((vector_size(32), aligned(8), may_alias));
+typedef uint64_t unaligned_bits4 __attribute__((vector_size(32), aligned(8), may_alias));
 
 #define ROTATED_LANES(x, k) (((x) << (k)) | ((x) >> (64 - (k))))
 
@@ -43,20 +43,19 @@ static inline double as_uniform(uint64_t raw) {
 
 typedef double four_uniforms __attribute__((vector_size(32), aligned(8), may_alias));
 
-/* Numbers block * UNIFORM_BLOCK .. + UNIFORM_BLOCK - 1 of the stream `key`: of 64 bits each or, if `uniform`, as
- * `as_uniform` makes them. */
+/* Block `block` of the stream `key`: 64-bit numbers or, if `uniform`, the doubles that `as_uniform` makes of them. */
 static ALWAYS_INLINE void fill_block(uint64_t key, uint64_t block, void *restrict out, const int uniform) {
     uint64_t seeds[4][UNIFORM_LANES], z = mix64(key ^ mix64(GOLDEN * (block + 1)));
     for (int w = 0; w < 4; w++)
         for (int l = 0; l < UNIFORM_LANES; l++) seeds[w][l] = mix64(z += GOLDEN);
-    lanes s[4][2];
+    bits4 s[4][2];
     memcpy(s, seeds, sizeof(seeds));
     for (int j = 0; j < UNIFORM_BLOCK / 4; j += 2) {
         for (int h = 0; h < 2; h++) {
-            const lanes sum = s[0][h] + s[3][h], t = s[1][h] << 17, result = ROTATED_LANES(sum, 23) + s[0][h];
-            const lanes bits = (result >> 12) | UINT64_C(0x3ff0000000000000);
+            const bits4 sum = s[0][h] + s[3][h], t = s[1][h] << 17, result = ROTATED_LANES(sum, 23) + s[0][h];
+            const bits4 bits = (result >> 12) | UINT64_C(0x3ff0000000000000);
             if (uniform) ((four_uniforms *)out)[j + h] = (four_uniforms)bits - 1.0;
-            else ((unaligned_lanes *)out)[j + h] = result;
+            else ((unaligned_bits4 *)out)[j + h] = result;
             s[2][h] ^= s[0][h];
             s[3][h] ^= s[1][h];
             s[1][h] ^= s[2][h];
@@ -71,9 +70,18 @@ static inline void raw_block(uint64_t key, uint64_t block, uint64_t *restrict ou
 
 static inline void uniform_block(uint64_t key, uint64_t block, double *restrict out) { fill_block(key, block, out, 1); }
 
-/* raw as an integer 0 .. n - 1; its bias is below n / 2^64. */
-static inline uint64_t below(uint64_t raw, uint64_t n) {
-    return (uint64_t)(((unsigned __int128)raw * n) >> 64);
+/* The high 64 bits of a * b. */
+static inline uint64_t multiply_high(uint64_t a, uint64_t b) {
+#ifdef __SIZEOF_INT128__
+    return (uint64_t)(((unsigned __int128)a * b) >> 64);
+#else
+    const uint64_t low_a = (uint32_t)a, high_a = a >> 32, low_b = (uint32_t)b, high_b = b >> 32;
+    const uint64_t middle = high_a * low_b + (low_a * low_b >> 32), carry = low_a * high_b + (uint32_t)middle;
+    return high_a * high_b + (middle >> 32) + (carry >> 32);
+#endif
 }
+
+/* A random 64-bit number as an integer 0 .. n - 1; the bias is below n / 2^64. */
+static inline uint64_t below(uint64_t raw, uint64_t n) { return multiply_high(raw, n); }
 
 #endif

@@ -3,37 +3,37 @@
  * Of the neighbours of a variable inside the grid only the left one is not known beforehand. So the odds are computed for
  * both its labels, for a stretch of a row at a time, in loops that compilers turn into vector code; then one pass from left
  * to right selects. Every number is the same as in the general loop, and so is the result. */
-#ifndef HERDNER_GRID_H
-#define HERDNER_GRID_H
+#ifndef HERDNER_GRID_LOOP_H
+#define HERDNER_GRID_LOOP_H
 
-#include "two.h"
+#include "binary_loop.h"
 
-enum { STRETCH = MOST_TURNS };
+enum { MAX_STRETCH = MAX_FLIPS };
 
 /* So many variables ahead their weights, a cache line each, are fetched. */
 enum { AHEAD = 128 };
 
 typedef struct {
-    double known[STRETCH + 4]; /* the odds but for the left neighbour; loops may read up to 3 more */
-    int64_t p[2][STRETCH + 4]; /* by the label of the left neighbour */
-    uint32_t slot[2][STRETCH];
+    double known[MAX_STRETCH + 4]; /* the odds but for the left neighbour; loops may read up to 3 more */
+    int64_t p[2][MAX_STRETCH + 4]; /* by the label of the left neighbour */
+    uint32_t slot[2][MAX_STRETCH];
 } stretch;
 
 /* Of variables i + j: known[j], in products unary, right, down, up; and, to herd, p[l][j] where the left neighbour has
  * label l. */
-static ALWAYS_INLINE void stretch_odds(const model *m, const label *restrict x, int64_t i, int n, stretch *restrict t,
+static ALWAYS_INLINE void stretch_odds(const model *m, const state_t *restrict x, int64_t i, int n, stretch *restrict t,
                                        const int herds, const int keeps_known) {
     const double up0 = m->ratio[UP][0], up1 = m->ratio[UP][1], down0 = m->ratio[DOWN][0], down1 = m->ratio[DOWN][1];
     const double left0 = m->ratio[LEFT][0], left1 = m->ratio[LEFT][1], right0 = m->ratio[RIGHT][0];
     const double right1 = m->ratio[RIGHT][1], *restrict unary = m->unary + i;
-    const label *restrict up = x + i - m->grid->columns, *restrict down = x + i + m->grid->columns;
-    const label *restrict right = x + i + 1;
+    const state_t *restrict up = x + i - m->grid->columns, *restrict down = x + i + m->grid->columns;
+    const state_t *restrict right = x + i + 1;
     for (int j = 0; j < n; j++) {
         const double known = unary[j] * (right[j] ? right1 : right0) * (down[j] ? down1 : down0) * (up[j] ? up1 : up0);
         if (keeps_known) t->known[j] = known;
         if (herds) {
-            t->p[0][j] = fixed_p(known * left0);
-            t->p[1][j] = fixed_p(known * left1);
+            t->p[0][j] = fixed_probability(known * left0);
+            t->p[1][j] = fixed_probability(known * left1);
         }
     }
 }
@@ -54,7 +54,7 @@ typedef uint16_t sixteen __attribute__((vector_size(32)));
 typedef uint16_t unaligned_sixteen __attribute__((vector_size(32), aligned(2), may_alias));
 
 /* Stores n labels, bit j of each word[j / 64]. */
-static ALWAYS_INLINE void store_labels(label *restrict y, const uint64_t *words, int n) {
+static ALWAYS_INLINE void store_states(state_t *restrict y, const uint64_t *words, int n) {
     const sixteen bit = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768}, none = {0};
     int j = 0;
     for (; j + 16 <= n; j += 16)
@@ -63,24 +63,24 @@ static ALWAYS_INLINE void store_labels(label *restrict y, const uint64_t *words,
 }
 
 /* Labels from the two that either label of the left neighbour would give: bits of given0, given1; the padding is ignored. */
-static ALWAYS_INLINE void store_resolved(label *y, const uint64_t *given0, const uint64_t *given1, int n) {
-    uint64_t x[STRETCH / 64], before = y[-1];
+static ALWAYS_INLINE void store_resolved(state_t *y, const uint64_t *given0, const uint64_t *given1, int n) {
+    uint64_t x[MAX_STRETCH / 64], before = y[-1];
     for (int k = 0; k * 64 < n; k++) {
         x[k] = resolve(given0[k], given1[k], before);
         before = x[k] >> 63;
     }
-    store_labels(y, x, n);
+    store_states(y, x, n);
 }
 
 /* Bits of `draws_one` for n variables, n rounded up to a multiple of 4, of odds known * left[l], for both l. */
 static ALWAYS_INLINE void drawn_bits(const double *known, const double *left, const double *u, int n,
-                                     uint64_t bits[2][STRETCH / 64]) {
+                                     uint64_t bits[2][MAX_STRETCH / 64]) {
     for (int k = 0; k < n; k += 64) {
         uint64_t word0 = 0, word1 = 0;
         for (int j = 0; j < 64 && k + j < n; j += 4) {
-            quad o, v;
-            LOAD_QUAD(o, known + k + j);
-            LOAD_QUAD(v, u + k + j);
+            double4 o, v;
+            LOAD4(o, known + k + j);
+            LOAD4(v, u + k + j);
             word0 |= mask_bits(v * (1.0 + o * left[0]) < 1.0) << j;
             word1 |= mask_bits(v * (1.0 + o * left[1]) < 1.0) << j;
         }
@@ -90,8 +90,8 @@ static ALWAYS_INLINE void drawn_bits(const double *known, const double *left, co
 }
 
 static ALWAYS_INLINE void stretch_random(const sampler *s, stretch *t, int64_t i, int n, const double *restrict u) {
-    uint64_t given[2][STRETCH / 64];
-    double own[STRETCH + 4];
+    uint64_t given[2][MAX_STRETCH / 64];
+    double own[MAX_STRETCH + 4];
     if (n % 4) u = memcpy(own, u, n * sizeof(double)); /* not to read past the end */
     drawn_bits(t->known, s->m.ratio[LEFT], u, n, given);
     store_resolved(s->y + i, given[0], given[1], n);
@@ -99,28 +99,28 @@ static ALWAYS_INLINE void stretch_random(const sampler *s, stretch *t, int64_t i
 
 /* Herding with one weight for each variable: the carries of both sums, then the labels, then the sums that were meant. */
 static ALWAYS_INLINE void stretch_one_bin(const sampler *s, stretch *t, int64_t i, int n) {
-    uint64_t given[2][STRETCH / 64];
+    uint64_t given[2][MAX_STRETCH / 64];
     uint32_t *restrict weights = s->fractions + i;
     for (int l = 0; l < 2; l++) {
         for (int j = 0; j < n; j++) t->p[l][j] += weights[j];
         for (int k = 0; k < n; k += 64) {
             uint64_t word = 0;
             for (int j = 0; j < 64 && k + j < n; j += 4) {
-                const quad_mask sums = *(const unaligned_mask *)(t->p[l] + k + j);
+                const mask4 sums = *(const unaligned_mask4 *)(t->p[l] + k + j);
                 word |= mask_bits((sums >> 32) != 0) << j;
             }
             given[l][k / 64] = word;
         }
     }
     store_resolved(s->y + i, given[0], given[1], n);
-    const label *restrict left = s->y + i - 1;
+    const state_t *restrict left = s->y + i - 1;
     for (int j = 0; j < n; j++) weights[j] = (uint32_t)(left[j] ? t->p[1][j] : t->p[0][j]);
 }
 
 /* Where the weights of a stretch are, from those of its first variable on, by the label of the left neighbour. */
 static ALWAYS_INLINE void stretch_slots(const sampler *s, stretch *t, int64_t i, int n, const int draw) {
-    const label *restrict up = s->x + i - s->m.grid->columns, *restrict down = s->x + i + s->m.grid->columns;
-    const label *restrict right = s->x + i + 1;
+    const state_t *restrict up = s->x + i - s->m.grid->columns, *restrict down = s->x + i + s->m.grid->columns;
+    const state_t *restrict right = s->x + i + 1;
     uint32_t *restrict slot0 = t->slot[0], *restrict slot1 = t->slot[1];
     const uint32_t n_keys = (uint32_t)s->w.n_keys;
     for (int j = 0; j < n; j++) {
@@ -144,7 +144,7 @@ static ALWAYS_INLINE void stretch_herd(const sampler *s, stretch *t, int64_t i, 
     stretch_slots(s, t, i, n, draw);
     const uint32_t further = draw == DRAW_BLANKET ? 4 : 1; /* from slot[0] to slot[1] */
     uint32_t *restrict weights = s->fractions + i * s->w.n_keys;
-    label *restrict y = s->y + i;
+    state_t *restrict y = s->y + i;
     uint64_t left = y[-1];
     for (int j = 0; j < n; j++) {
         if (draw == DRAW_BLANKET) __builtin_prefetch(weights + (j + AHEAD) * 16, 1);
@@ -153,26 +153,26 @@ static ALWAYS_INLINE void stretch_herd(const sampler *s, stretch *t, int64_t i, 
         const uint64_t sum = sum0 ^ ((sum0 ^ sum1) & -left); /* no branch, as it would be unpredictable */
         weights[slot0 ^ ((slot0 ^ slot1) & -(uint32_t)left)] = (uint32_t)sum;
         left = sum >> 32;
-        y[j] = (label)left;
+        y[j] = (state_t)left;
     }
 }
 
 /* What is kept of a stretch whose labels were `old`: the conditionals, and what turns gain. */
-static ALWAYS_INLINE void stretch_record(const sampler *s, worker *w, stretch *t, const label *restrict old, int64_t i, int n) {
-    const label *restrict x = s->x + i, *restrict left = x - 1;
+static ALWAYS_INLINE void stretch_record(const sampler *s, worker *w, stretch *t, const state_t *restrict old, int64_t i, int n) {
+    const state_t *restrict x = s->x + i, *restrict left = x - 1;
     if (s->conditional_sums)
         for (int j = 0; j < n; j++) {
             s->conditional_sums[i + j] += 1.0 / (1.0 + t->known[j] * s->m.ratio[LEFT][left[j]]);
             s->conditional_counts[i + j]++;
         }
-    if (s->follow) turn_many(w->turns, i, n, s->factors, t->known, s->m.ratio[LEFT], left, old, x);
+    if (s->tracks) add_flips(w->flips, i, n, s->max_factors, t->known, s->m.ratio[LEFT], left, old, x);
 }
 
 static ALWAYS_INLINE void step_stretch(const sampler *s, worker *w, int64_t i, int n, const double *u, const int draw) {
     stretch t;
-    label old[STRETCH];
-    const int recorded = s->follow || s->conditional_sums;
-    if (recorded) memcpy(old, s->x + i, n * sizeof(label));
+    state_t old[MAX_STRETCH];
+    const int recorded = s->tracks || s->conditional_sums;
+    if (recorded) memcpy(old, s->x + i, n * sizeof(state_t));
     if (draw == DRAW_RANDOM) stretch_odds(&s->m, s->x, i, n, &t, 0, 1);
     else if (recorded) stretch_odds(&s->m, s->x, i, n, &t, 1, 1);
     else stretch_odds(&s->m, s->x, i, n, &t, 1, 0);
@@ -184,17 +184,17 @@ static ALWAYS_INLINE void step_stretch(const sampler *s, worker *w, int64_t i, i
 #define STEP_GRID(NAME, DRAW)                                                                                          \
     static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
         const int64_t columns = s->m.grid->columns, last_row = (s->m.grid->rows - 1) * columns;                        \
-        const int plain = DRAW != DRAW_ANY && !order && s->x == s->y && !s->w.weights_at;                                \
+        const int plain = DRAW != DRAW_GENERAL && !order && s->x == s->y && !s->w.weight_starts;                                \
         for (int64_t j = 0; j < n;) {                                                                                  \
             const int64_t i = order ? order[j] : first + j, to_end = columns - 1 - i % columns;                        \
             if (plain && i > columns && i < last_row && to_end > 0 && to_end < columns - 1) {                          \
                 const int64_t most = to_end < n - j ? to_end : n - j;                                                  \
-                const int length = most < STRETCH ? (int)most : STRETCH;                                               \
+                const int length = most < MAX_STRETCH ? (int)most : MAX_STRETCH;                                               \
                 step_stretch(s, w, i, length, u + j, DRAW);                                                            \
                 j += length;                                                                                           \
             } else {                                                                                                   \
-                update_two(s, w, i, u[j], DRAW, GRID);                                                                    \
-                if (DRAW == DRAW_ANY && w->fault) return;                                                              \
+                update_binary(s, w, i, u[j], DRAW, GRID);                                                                    \
+                if (DRAW == DRAW_GENERAL && w->fault) return;                                                              \
                 j++;                                                                                                   \
             }                                                                                                          \
         }                                                                                                              \
@@ -203,6 +203,6 @@ STEP_GRID(step_grid_random, DRAW_RANDOM)
 STEP_GRID(step_grid_blanket, DRAW_BLANKET)
 STEP_GRID(step_grid_sum, DRAW_SUM)
 STEP_GRID(step_grid_bins, DRAW_BINS)
-STEP_GRID(step_grid_any, DRAW_ANY)
+STEP_GRID(step_grid_general, DRAW_GENERAL)
 
 #endif

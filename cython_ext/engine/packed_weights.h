@@ -1,8 +1,8 @@
 /* Herding weights of variables of a few labels, packed: where all states of a blanket have a place, at the place of the
  * first state that was met of those that share them; else in the order in which they were met, with a hash table of lines
  * that say which of them an update uses. */
-#ifndef HERDNER_MEMO_H
-#define HERDNER_MEMO_H
+#ifndef HERDNER_PACKED_WEIGHTS_H
+#define HERDNER_PACKED_WEIGHTS_H
 
 #include "model.h"
 #include "weight_table.h"
@@ -16,7 +16,7 @@ enum { MEMO_MEMBERS = 8 }; /* at most: 12^8 < 2^32 */
  * times their mean. To rise, the k would have to have a part in p while a smaller one is chosen, which must then be within 1
  * of them; but where these bounds are nearly reached, the k are further ahead than that. */
 typedef struct {
-    uint32_t low[MOST_PACKED], high[4];
+    uint32_t low[MAX_PACKED_STATES], high[4];
 } packed_row;
 
 /* Of a variable whose weights are packed: what decides them. */
@@ -27,7 +27,7 @@ typedef struct {
 
 typedef struct {
     uint64_t tag;               /* 0: free */
-    uint32_t rows[MOST_PACKED]; /* by the label of one variable; 0: not met */
+    uint32_t rows[MAX_PACKED_STATES]; /* by the label of one variable; 0: not met */
     uint64_t unused;
 } memo_line;
 

@@ -1,9 +1,9 @@
 /* Counting the states of a small graph of two labels: what an update needs is looked up by the state of all variables.
  *
  * The labels are those of the other loops, bit for bit. Variable i is bit n - 1 - i of a state, as in the joint. The
- * tables, part COUNTING, are described by herdner.studies.convergence.counts.Tables. */
-#ifndef HERDNER_COUNT_H
-#define HERDNER_COUNT_H
+ * tables, part COUNTING, are described by herdner.studies.convergence.counts.CountingTables. */
+#ifndef HERDNER_STATE_COUNTING_H
+#define HERDNER_STATE_COUNTING_H
 
 #include "run.h"
 
@@ -12,20 +12,20 @@ static double small_odds(const sampler *s, int64_t i) {
 }
 
 /* Fills the tables; the state is as before. */
-static void tabulate(engine *e) {
-    const counting *c = &e->counting;
+static void fill_counting_tables(engine *e) {
+    const counting_tables *c = &e->counting;
     sampler *s = &e->s;
     const int64_t n = s->m.c.n;
-    label before[MOST_COUNTED];
-    memcpy(before, s->x, n * sizeof(label));
+    state_t before[MAX_COUNTED_VARIABLES];
+    memcpy(before, s->x, n * sizeof(state_t));
     for (int64_t k = 0; k <= s->w.n_bins; k++) c->aims[k] = (k << 32) / s->w.n_bins;
     for (int64_t state = 0; state < (int64_t)1 << n; state++) {
-        for (int64_t i = 0; i < n; i++) s->y[i] = (label)(state >> (n - 1 - i) & 1);
-        if (s->w.place) sum_state(e);
+        for (int64_t i = 0; i < n; i++) s->y[i] = (state_t)(state >> (n - 1 - i) & 1);
+        if (s->w.multipliers) sum_joint_key(e);
         for (int64_t i = 0; i < n; i++) {
             const int64_t at = i << n | state;
             const double odds = small_odds(s, i);
-            const int64_t p = fixed_p(odds);
+            const int64_t p = fixed_probability(odds);
             c->odds[at] = odds;
             c->p[at] = p;
             const uint64_t scaled = (uint64_t)p * (uint64_t)s->w.n_bins;
@@ -36,14 +36,14 @@ static void tabulate(engine *e) {
                                                                       : key_of(s, i));
         }
     }
-    memcpy(s->y, before, n * sizeof(label));
-    if (s->w.place) sum_state(e);
+    memcpy(s->y, before, n * sizeof(state_t));
+    if (s->w.multipliers) sum_joint_key(e);
 }
 
 enum { COUNT_RANDOM, COUNT_FRACTIONS, COUNT_RANDOM_BINS, COUNT_ANY };
 
 static ALWAYS_INLINE int64_t count_loop(engine *e, thread_state *t, int64_t first, int64_t last, const int how) {
-    const counting *c = &e->counting;
+    const counting_tables *c = &e->counting;
     const sampler own = e->s, *restrict const s = &own;
     const int64_t n = s->m.c.n, n_steps = e->setup.n_steps, half = (int64_t)1 << n;
     int64_t state = 0, number = first * n_steps;
@@ -55,8 +55,8 @@ static ALWAYS_INLINE int64_t count_loop(engine *e, thread_state *t, int64_t firs
             const int64_t i = e->setup.order ? e->setup.order[j] : j, shift = n - 1 - i;
             const int64_t others = state & ~((int64_t)1 << shift), at = i << n | others;
             double u = 0.0;
-            if (how != COUNT_FRACTIONS && e->driving) {
-                u = e->driving[number - e->driving_from];
+            if (how != COUNT_FRACTIONS && e->uniforms) {
+                u = e->uniforms[number - e->uniforms_from];
             } else if (how != COUNT_FRACTIONS) {
                 const int64_t block = number / UNIFORM_BLOCK;
                 if (t->block != block) {
@@ -69,11 +69,11 @@ static ALWAYS_INLINE int64_t count_loop(engine *e, thread_state *t, int64_t firs
             if (how == COUNT_RANDOM) {
                 x = draws_one(c->odds[at], u);
             } else if (how == COUNT_FRACTIONS) {
-                x = herd_fraction(s->fractions + first_key(s, i) + c->keys[at], c->p[at]);
+                x = herd_fraction(s->fractions + first_weight(s, i) + c->keys[at], c->p[at]);
             } else if (how == COUNT_RANDOM_BINS) {
                 upper = u * ONE < c->upper[at];
                 const int64_t key = c->keys[at] + upper;
-                x = herd_fraction(s->fractions + first_key(s, i) + key, c->aims[key]);
+                x = herd_fraction(s->fractions + first_weight(s, i) + key, c->aims[key]);
             } else {
                 int64_t p = c->p[at];
                 int drawn = draws_one(c->odds[at], u);
@@ -82,7 +82,7 @@ static ALWAYS_INLINE int64_t count_loop(engine *e, thread_state *t, int64_t firs
                     key = random_bin(s, u, &p, &drawn);
                     upper = key != (uint64_t)c->keys[at];
                 }
-                x = herd_two_key(s, &t->w, i, key, p, drawn);
+                x = herd_binary(s, &t->w, i, key, p, drawn);
                 if (t->w.fault) return t->w.fault;
             }
             state = others | x << shift;
@@ -95,8 +95,8 @@ static ALWAYS_INLINE int64_t count_loop(engine *e, thread_state *t, int64_t firs
             *before = (int8_t)(state >> shift & 1);
         }
     }
-    for (int64_t i = 0; i < n; i++) e->s.y[i] = (label)(state >> (n - 1 - i) & 1);
-    if (s->w.place) sum_state(e);
+    for (int64_t i = 0; i < n; i++) e->s.y[i] = (state_t)(state >> (n - 1 - i) & 1);
+    if (s->w.multipliers) sum_joint_key(e);
     return 0;
 }
 

@@ -1,15 +1,15 @@
-/* The conditional of a variable of two labels: the odds of label 0 against label 1.
+/* The conditional of a binary variable: the odds of state 0 against state 1.
  *
- * All loops multiply the unary row of a variable by the rows of its incidences from the last to the first, so that a
- * specialised loop and the general one give the same bits. The first is the pair with the nearest variable before, which
- * in a sweep has been updated just now: taking it last leaves all else to be computed ahead. */
-#ifndef HERDNER_ODDS_H
-#define HERDNER_ODDS_H
+ * All loops multiply the unary odds by the odds of the incidences from the last to the first, so that specialised loops and
+ * the general loop give the same bits. The first incidence is the pair with the nearest variable before, which was updated
+ * just now: because it comes last, the processor can compute everything else in advance. */
+#ifndef HERDNER_BINARY_CONDITIONAL_H
+#define HERDNER_BINARY_CONDITIONAL_H
 
 #include "model.h"
 
-/* The neighbours of variable i of a grid and their sides, in the order of incidence lists: those before i, the last
- * first, then those after i, the last first; returns how many there are. */
+/* The neighbours of variable i of a grid and their sides, in the order of incidence lists: first those before i in
+ * descending order, then those after i in descending order. Returns their number. */
 static inline int grid_neighbours(const grid_fields *g, int64_t i, int64_t *at, int *side) {
     const int64_t r = i / g->columns, c = i % g->columns, whole = g->rows * g->columns;
     const int absent[4] = {r == 0, r == g->rows - 1, c == 0, c == g->columns - 1};
@@ -29,8 +29,8 @@ static inline int grid_neighbours(const grid_fields *g, int64_t i, int64_t *at, 
     return n;
 }
 
-/* The sum of the logarithms: log odds of label 0 against label 1. Not a number where both are forbidden. */
-static inline double log_odds(const model *m, int64_t i, const label *x) {
+/* The log odds of state 0 against state 1; NaN where both are forbidden. */
+static inline double log_odds(const model *m, int64_t i, const state_t *x) {
     double sum = m->c.unary[unary_row(m, i)];
     if (m->grid) {
         int64_t at[4];
@@ -42,14 +42,14 @@ static inline double log_odds(const model *m, int64_t i, const label *x) {
     return sum;
 }
 
-static inline double careful_odds(const model *m, int64_t i, const label *x) {
+static inline double log_domain_odds(const model *m, int64_t i, const state_t *x) {
     const double sum = log_odds(m, i, x);
     double odds;
     exp_scaled(&sum, &odds, 1, m->beta);
     return odds;
 }
 
-static ALWAYS_INLINE double grid_odds(const model *m, int64_t i, const label *x) {
+static ALWAYS_INLINE double grid_odds(const model *m, int64_t i, const state_t *x) {
     int64_t at[4];
     int side[4];
     double product = m->unary[i];
@@ -57,21 +57,21 @@ static ALWAYS_INLINE double grid_odds(const model *m, int64_t i, const label *x)
     return product;
 }
 
-/* The odds of label 0 against label 1 given the other variables. */
-static ALWAYS_INLINE double odds_of(const model *m, int64_t i, const label *x) {
-    if (m->careful && m->careful[i]) return careful_odds(m, i, x);
+/* The odds of state 0 against state 1 given the other variables. */
+static ALWAYS_INLINE double odds_of(const model *m, int64_t i, const state_t *x) {
+    if (m->log_domain && m->log_domain[i]) return log_domain_odds(m, i, x);
     double product = m->unary[unary_row(m, i)];
     for (int64_t e = m->c.starts[i + 1] - 1; e >= m->c.starts[i]; e--) product *= m->rows[row_of(&m->c, e, 1, x)];
     return product;
 }
 
-/* The same where the lists have multiples of four pairs of two labels. */
-static ALWAYS_INLINE double padded_odds(const model *m, int64_t i, const label *x) {
+/* The same odds where every incidence list has a multiple of four pairs (Conditionals.padded). */
+static ALWAYS_INLINE double padded_odds(const model *m, int64_t i, const state_t *x) {
     const int64_t begin = m->c.starts[i];
     double product = m->unary[i];
     for (int64_t e = m->c.starts[i + 1] - 4; e >= begin; e -= 4)
         for (int k = 3; k >= 0; k--) product *= m->rows[m->c.row_at[e + k] + x[m->c.others[e + k]]];
-    return m->careful && m->careful[i] ? careful_odds(m, i, x) : product;
+    return m->log_domain && m->log_domain[i] ? log_domain_odds(m, i, x) : product;
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* Which herding weight an update uses: the key of HGW19 Algorithm 6, by what is shared.
  *
  * Fixed-point probabilities are multiples of 2^-32; a label of probability 0 has exactly 0 and is never drawn. */
-#ifndef HERDNER_KEYS_H
-#define HERDNER_KEYS_H
+#ifndef HERDNER_WEIGHT_KEYS_H
+#define HERDNER_WEIGHT_KEYS_H
 
 #include "sampler.h"
 
@@ -20,7 +20,7 @@ static inline int grid_members(const grid_fields *g, int64_t i, int64_t *at) {
 }
 
 /* The state of the blanket: a mixed-radix number or, where that does not fit, a hash. */
-static ALWAYS_INLINE uint64_t blanket_key(const sampler *s, int64_t i, const label *x) {
+static ALWAYS_INLINE uint64_t blanket_key(const sampler *s, int64_t i, const state_t *x) {
     uint64_t key = 0;
     if (s->m.grid) {
         int64_t at[4];
@@ -28,7 +28,7 @@ static ALWAYS_INLINE uint64_t blanket_key(const sampler *s, int64_t i, const lab
         for (int k = 0; k < n; k++) key = key * 2 + x[at[k]];
         return key;
     }
-    const int hashed = s->w.long_keys && s->w.long_keys[i];
+    const int hashed = s->w.hashed_keys && s->w.hashed_keys[i];
     for (int64_t e = s->w.key_starts[i]; e < s->w.key_starts[i + 1]; e++) {
         const int32_t j = s->w.key_members[e];
         key = hashed ? mix64(key + GOLDEN * (x[j] + 1)) : key * s->m.c.sizes[j] + x[j];
@@ -38,7 +38,7 @@ static ALWAYS_INLINE uint64_t blanket_key(const sampler *s, int64_t i, const lab
 
 /* Where a blanket's weights stand among those of a dense table: the key's digits, the first member's last, so that the
  * weights for all its labels stand together. `first`: its label, or 0. */
-static ALWAYS_INLINE uint64_t blanket_place(const sampler *s, int64_t i, const label *x, int first) {
+static ALWAYS_INLINE uint64_t blanket_place(const sampler *s, int64_t i, const state_t *x, int first) {
     const int64_t begin = s->w.key_starts[i];
     uint64_t place = 0;
     for (int64_t e = s->w.key_starts[i + 1] - 1; e > begin; e--) {
@@ -50,7 +50,7 @@ static ALWAYS_INLINE uint64_t blanket_place(const sampler *s, int64_t i, const l
 }
 
 /* How many neighbours have each label, whoever they are; for two labels the sum of the neighbours (HG16 Sec. 4.3). */
-static ALWAYS_INLINE uint64_t sum_key(const sampler *s, int64_t i, const label *x) {
+static ALWAYS_INLINE uint64_t sum_key(const sampler *s, int64_t i, const state_t *x) {
     uint64_t key = 0;
     if (s->m.grid) {
         int64_t at[4];
@@ -60,12 +60,12 @@ static ALWAYS_INLINE uint64_t sum_key(const sampler *s, int64_t i, const label *
     }
     const int64_t begin = s->w.key_starts[i], end = s->w.key_starts[i + 1];
     for (int64_t e = begin; e < end; e++) {
-        const label l = x[s->w.key_members[e]];
-        if (s->w.long_keys && s->w.long_keys[i]) {
+        const state_t l = x[s->w.key_members[e]];
+        if (s->w.hashed_keys && s->w.hashed_keys[i]) {
             key += mix64(GOLDEN * (l + 1));
         } else if (l) {
             uint64_t place = 1;
-            for (label k = 1; k < l; k++) place *= (uint64_t)(end - begin + 1);
+            for (state_t k = 1; k < l; k++) place *= (uint64_t)(end - begin + 1);
             key += place;
         }
     }
@@ -73,7 +73,7 @@ static ALWAYS_INLINE uint64_t sum_key(const sampler *s, int64_t i, const label *
 }
 
 static ALWAYS_INLINE uint64_t complete_key(const sampler *s, int64_t i) {
-    return *s->state_sum - s->w.place[i] * s->x[i];
+    return *s->joint_key - s->w.multipliers[i] * s->x[i];
 }
 
 /* The bin (b / B, (b + 1) / B] of p in 2^-32 (HGW19 Algorithm 5); 0 belongs to bin 0. */
@@ -106,27 +106,27 @@ static ALWAYS_INLINE uint64_t random_bin(const sampler *s, double u, int64_t *p,
 }
 
 /* Bins of a vector of probabilities: those of all labels together. An extension: HGW19 has two labels. */
-static ALWAYS_INLINE uint64_t labels_bin(const sampler *s, const double *p, int n) {
+static ALWAYS_INLINE uint64_t bins_key(const sampler *s, const double *p, int n) {
     uint64_t key = 0;
     if (s->w.n_bins == 1) return 0;
-    for (int k = 0; k < n; k++) key += s->w.bin_places[k] * bin_of((int64_t)p[k], s->w.n_bins);
+    for (int k = 0; k < n; k++) key += s->w.bin_multipliers[k] * bin_of((int64_t)p[k], s->w.n_bins);
     return key;
 }
 
 /* The key of variable i in a loop that draws in one way; p: of bins. */
-static ALWAYS_INLINE uint64_t key_drawn_by(const sampler *s, int64_t i, const double *p, int n, const int draw) {
+static ALWAYS_INLINE uint64_t key_for_draw(const sampler *s, int64_t i, const double *p, int n, const int draw) {
     if (draw == DRAW_BLANKET) return blanket_key(s, i, s->x);
-    return draw == DRAW_SUM ? sum_key(s, i, s->x) : labels_bin(s, p, n);
+    return draw == DRAW_SUM ? sum_key(s, i, s->x) : bins_key(s, p, n);
 }
 
 /* And where its weights stand in a dense table. */
-static ALWAYS_INLINE uint64_t place_drawn_by(const sampler *s, int64_t i, uint64_t key, const int draw) {
+static ALWAYS_INLINE uint64_t dense_place(const sampler *s, int64_t i, uint64_t key, const int draw) {
     return draw == DRAW_BLANKET ? blanket_place(s, i, s->x, 1) : key;
 }
 
 /* Random rounding of p to multiples of 1 / B whose mean is p: systematic sampling with one uniform number, which for two
  * labels is HGW19 Algorithm 9. Returns the key. */
-static inline uint64_t round_labels(const sampler *s, double *p, int n, double u) {
+static inline uint64_t round_probabilities(const sampler *s, double *p, int n, double u) {
     const uint64_t offset = (uint64_t)(u * ONE), bins = (uint64_t)s->w.n_bins;
     uint64_t key = 0, sum = 0, last = 0, before = 0;
     int end = n - 1; /* where the sum is 1: as a sum of rounded numbers it may miss it, and no label be left */
@@ -135,7 +135,7 @@ static inline uint64_t round_labels(const sampler *s, double *p, int n, double u
         sum += (uint64_t)p[k];
         if (k >= end || sum > UINT64_C(4294967296)) sum = UINT64_C(4294967296);
         const uint64_t count = (sum * bins + offset) >> 32, c = (count << 32) / bins;
-        key += s->w.bin_places[k] * (count - last);
+        key += s->w.bin_multipliers[k] * (count - last);
         p[k] = (double)(c - before);
         last = count;
         before = c;

@@ -1,12 +1,12 @@
 /* Variables of two labels: herding, the draw, the update, and the loop over variables joined in pairs or not at all. */
-#ifndef HERDNER_TWO_H
-#define HERDNER_TWO_H
+#ifndef HERDNER_BINARY_LOOP_H
+#define HERDNER_BINARY_LOOP_H
 
-#include "keys.h"
-#include "slots.h"
+#include "weight_keys.h"
+#include "herding_weights.h"
 
 /* Probability of label 1 in 2^-32, to the nearest; 0 where the odds are not a number, as keys are made of it. */
-static ALWAYS_INLINE int64_t fixed_p(double odds) {
+static ALWAYS_INLINE int64_t fixed_probability(double odds) {
     const double p = ONE / (1.0 + odds), shifted = (p > 0.0 ? p : 0.0) + ROUNDING_SHIFT;
     int64_t bits;
     memcpy(&bits, &shifted, 8);
@@ -21,9 +21,9 @@ static ALWAYS_INLINE int herd_fraction(uint32_t *weight, int64_t p) {
 }
 
 /* Signed herding: the start is 0 within an error bound, else uniform on (p - 1, p]. */
-static ALWAYS_INLINE int herd_two(double *weight, double p, int circular, double bound, int drawn, int unborn,
+static ALWAYS_INLINE int herd_signed(double *weight, double p, int circular, double bound, int drawn, int unborn,
                                   uint64_t start) {
-    if (unborn) *weight = bound > 0.0 ? 0.0 : (circular ? 0.0 : p) - start_part(start);
+    if (unborn) *weight = bound > 0.0 ? 0.0 : (circular ? 0.0 : p) - random_fixed(start);
     if (circular) *weight += p;
     int x = (p > 0.0) & ((*weight > 0.0) | (p >= ONE));
     const int random = bound > 0.0 && fabs(*weight) <= bound * ONE;
@@ -36,47 +36,47 @@ static ALWAYS_INLINE int herd_two(double *weight, double p, int circular, double
 static ALWAYS_INLINE int draws_one(double odds, double u) { return u * (1.0 + odds) < 1.0; }
 
 /* The label that the weight of a key decides on; `drawn` is the one drawn at random, for an error bound. */
-static ALWAYS_INLINE int herd_two_key(const sampler *s, worker *w, int64_t i, uint64_t key, int64_t p, int drawn) {
-    if (s->fractions) return herd_fraction(s->fractions + first_key(s, i) + key, p);
-    double *slot = signed_slot(s, w, i, key, key);
+static ALWAYS_INLINE int herd_binary(const sampler *s, worker *w, int64_t i, uint64_t key, int64_t p, int drawn) {
+    if (s->fractions) return herd_fraction(s->fractions + first_weight(s, i) + key, p);
+    double *slot = signed_weight(s, w, i, key, key);
     if (!slot) return s->x[i];
-    const int unborn = is_unborn(slot), circular = s->plan.form == CIRCULAR;
+    const int unborn = is_uninitialised(slot), circular = s->plan.form == CIRCULAR;
     if (circular && s->plan.error_bound == 0.0) { /* what `fractions` would hold */
-        uint32_t fraction = unborn ? start_fraction(s->weight_key, i, key) : (uint32_t)*slot;
+        uint32_t fraction = unborn ? initial_fraction(s->weight_key, i, key) : (uint32_t)*slot;
         const int x = herd_fraction(&fraction, p);
         *slot = fraction;
         return x;
     }
     const uint64_t start = unborn ? mix_pair(s->weight_key, i, key) : 0;
-    return herd_two(slot, (double)p, circular, s->plan.error_bound, drawn, unborn, start);
+    return herd_signed(slot, (double)p, circular, s->plan.error_bound, drawn, unborn, start);
 }
 
-static int draw_two_any(const sampler *s, worker *w, int64_t i, double odds, double u) {
+static int draw_binary_general(const sampler *s, worker *w, int64_t i, double odds, double u) {
     int drawn = draws_one(odds, u);
     if (s->w.draw == DRAW_RANDOM) return drawn;
-    int64_t p = fixed_p(odds);
+    int64_t p = fixed_probability(odds);
     const uint64_t key = s->w.sharing == SHARE_BINS          ? bin_of(p, s->w.n_bins)
                          : s->w.sharing == SHARE_RANDOM_BINS ? random_bin(s, u, &p, &drawn)
                                                            : key_of(s, i);
-    return herd_two_key(s, w, i, key, p, drawn);
+    return herd_binary(s, w, i, key, p, drawn);
 }
 
-static ALWAYS_INLINE int draw_two(const sampler *s, worker *w, int64_t i, double odds, double u, const int draw) {
+static ALWAYS_INLINE int draw_binary(const sampler *s, worker *w, int64_t i, double odds, double u, const int draw) {
     switch (draw) {
         case DRAW_RANDOM: return draws_one(odds, u);
-        case DRAW_BLANKET: return herd_fraction(s->fractions + first_key(s, i) + blanket_key(s, i, s->x), fixed_p(odds));
-        case DRAW_SUM: return herd_fraction(s->fractions + first_key(s, i) + sum_key(s, i, s->x), fixed_p(odds));
+        case DRAW_BLANKET: return herd_fraction(s->fractions + first_weight(s, i) + blanket_key(s, i, s->x), fixed_probability(odds));
+        case DRAW_SUM: return herd_fraction(s->fractions + first_weight(s, i) + sum_key(s, i, s->x), fixed_probability(odds));
         case DRAW_BINS: {
-            const int64_t p = fixed_p(odds);
-            return herd_fraction(s->fractions + first_key(s, i) + bin_of(p, s->w.n_bins), p);
+            const int64_t p = fixed_probability(odds);
+            return herd_fraction(s->fractions + first_weight(s, i) + bin_of(p, s->w.n_bins), p);
         }
-        default: return draw_two_any(s, w, i, odds, u);
+        default: return draw_binary_general(s, w, i, odds, u);
     }
 }
 
 enum { LISTS, LISTS_OF_FOURS, GRID }; /* how a variable's neighbours are found */
 
-static ALWAYS_INLINE void update_two(const sampler *s, worker *w, int64_t i, double u, const int draw, const int form) {
+static ALWAYS_INLINE void update_binary(const sampler *s, worker *w, int64_t i, double u, const int draw, const int form) {
     const double odds = form == GRID ? grid_odds(&s->m, i, s->x)
                         : form == LISTS_OF_FOURS ? padded_odds(&s->m, i, s->x)
                                                  : odds_of(&s->m, i, s->x);
@@ -84,20 +84,20 @@ static ALWAYS_INLINE void update_two(const sampler *s, worker *w, int64_t i, dou
         s->conditional_sums[unary_row(&s->m, i)] += 1.0 / (1.0 + odds);
         s->conditional_counts[i]++;
     }
-    const int x = draw_two(s, w, i, odds, u, draw), old = s->x[i];
-    set_label(s, w, i, x, old > x ? odds : 1.0, old < x ? odds : 1.0);
+    const int x = draw_binary(s, w, i, odds, u, draw), old = s->x[i];
+    set_state(s, w, i, x, old > x ? odds : 1.0, old < x ? odds : 1.0);
 }
 
 /* Variables of two labels, joined in pairs or not at all. Those of a batch that are no neighbours of each other are worked
  * on together: all odds first, then all draws, so that the processor need not wait for one before it begins the next. */
 static ALWAYS_INLINE void update_batch(const sampler *s, worker *w, int64_t i, const double *restrict u, const int draw) {
-    double odds[BATCH];
-    int64_t p[BATCH];
-    label old[BATCH];
+    double odds[BATCH_SIZE];
+    int64_t p[BATCH_SIZE];
+    state_t old[BATCH_SIZE];
     memcpy(old, s->x + i, sizeof(old));
-    for (int j = 0; j < BATCH; j++) odds[j] = padded_odds(&s->m, i + j, s->x);
-    for (int j = 0; draw != DRAW_RANDOM && j < BATCH; j++) p[j] = fixed_p(odds[j]);
-    for (int j = 0; j < BATCH; j++) {
+    for (int j = 0; j < BATCH_SIZE; j++) odds[j] = padded_odds(&s->m, i + j, s->x);
+    for (int j = 0; draw != DRAW_RANDOM && j < BATCH_SIZE; j++) p[j] = fixed_probability(odds[j]);
+    for (int j = 0; j < BATCH_SIZE; j++) {
         int x;
         if (draw == DRAW_RANDOM) {
             x = draws_one(odds[j], u[j]);
@@ -105,33 +105,33 @@ static ALWAYS_INLINE void update_batch(const sampler *s, worker *w, int64_t i, c
             const uint64_t key = draw == DRAW_BLANKET ? blanket_key(s, i + j, s->x)
                                  : draw == DRAW_SUM   ? sum_key(s, i + j, s->x)
                                                       : bin_of(p[j], s->w.n_bins);
-            x = herd_fraction(s->fractions + first_key(s, i + j) + key, p[j]);
+            x = herd_fraction(s->fractions + first_weight(s, i + j) + key, p[j]);
         }
-        s->y[i + j] = (label)x;
+        s->y[i + j] = (state_t)x;
     }
-    if (s->follow) turn_many(w->turns, i, BATCH, s->factors, odds, NULL, NULL, old, s->y + i);
+    if (s->tracks) add_flips(w->flips, i, BATCH_SIZE, s->max_factors, odds, NULL, NULL, old, s->y + i);
 }
 
-#define STEP_TWO(NAME, DRAW)                                                                                           \
+#define STEP_BINARY(NAME, DRAW)                                                                                           \
     static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
         OWN_COPY(s);                                                                                                   \
-        const int batches = DRAW != DRAW_ANY && !order && s->independent && !s->conditional_sums && s->x == s->y &&    \
-                            !(s->follow && s->m.careful);                                                              \
+        const int batches = DRAW != DRAW_GENERAL && !order && s->independent && !s->conditional_sums && s->x == s->y &&    \
+                            !(s->tracks && s->m.log_domain);                                                              \
         for (int64_t j = 0; j < n; j++) {                                                                              \
             const int64_t i = order ? order[j] : first + j;                                                            \
-            if (batches && i % BATCH == 0 && j + BATCH <= n && s_->independent[i / BATCH]) {                           \
+            if (batches && i % BATCH_SIZE == 0 && j + BATCH_SIZE <= n && s_->independent[i / BATCH_SIZE]) {                           \
                 update_batch(s_, w, i, u + j, DRAW);                                                                   \
-                j += BATCH - 1;                                                                                        \
+                j += BATCH_SIZE - 1;                                                                                        \
                 continue;                                                                                              \
             }                                                                                                          \
-            update_two(s_, w, i, u[j], DRAW, LISTS_OF_FOURS);                                                          \
-            if (DRAW == DRAW_ANY && w->fault) return;                                                                  \
+            update_binary(s_, w, i, u[j], DRAW, LISTS_OF_FOURS);                                                          \
+            if (DRAW == DRAW_GENERAL && w->fault) return;                                                                  \
         }                                                                                                              \
     }
-STEP_TWO(step_two_random, DRAW_RANDOM)
-STEP_TWO(step_two_blanket, DRAW_BLANKET)
-STEP_TWO(step_two_sum, DRAW_SUM)
-STEP_TWO(step_two_bins, DRAW_BINS)
-STEP_TWO(step_two_any, DRAW_ANY)
+STEP_BINARY(step_binary_random, DRAW_RANDOM)
+STEP_BINARY(step_binary_blanket, DRAW_BLANKET)
+STEP_BINARY(step_binary_sum, DRAW_SUM)
+STEP_BINARY(step_binary_bins, DRAW_BINS)
+STEP_BINARY(step_binary_general, DRAW_GENERAL)
 
 #endif

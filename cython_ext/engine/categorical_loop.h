@@ -1,0 +1,249 @@
+/* Variables of any number of labels: herding, the draw, the update, and the loop over variables of one number of labels.
+ * Rows have a `width`, a multiple of 4, whose padding is 0. */
+#ifndef HERDNER_CATEGORICAL_LOOP_H
+#define HERDNER_CATEGORICAL_LOOP_H
+
+#include "vector_herding.h"
+
+/* The label of the largest weight among those of positive p, ties to the smallest; p is added to all weights, and 1 is to
+ * be taken from the one chosen. width: n rounded up to a multiple of 4; p is 0 above n. */
+static ALWAYS_INLINE int add_and_choose(double *restrict weights, const double *restrict p, int width,
+                                        const int circular, const double bound, int drawn, double *restrict decides) {
+    double4 tops = SPLAT4(-INFINITY);
+    for (int k = 0; k < width; k += 4) {
+        double4 w, q, d;
+        LOAD4(w, weights + k);
+        LOAD4(q, p + k);
+        d = SELECT4(q > 0.0, circular ? w + q : w, SPLAT4(-INFINITY));
+        tops = MAX4(d, tops);
+        w += q;
+        STORE4(weights + k, w);
+        STORE4(decides + k, d);
+    }
+    double4 other = SWAP_HALVES(tops);
+    tops = MAX4(other, tops);
+    other = SWAP_PAIRS(tops);
+    tops = MAX4(other, tops);
+    int x = -1;
+    for (int from = 0; x < 0; from += 64) {
+        uint64_t bits = 0;
+        for (int k = from; k < width && k < from + 64; k += 4) {
+            double4 d;
+            LOAD4(d, decides + k);
+            bits |= mask_bits(d == tops) << (k - from);
+        }
+        if (bits) x = from + __builtin_ctzll(bits);
+    }
+    if (bound > 0.0 && tops[0] <= bound * ONE) x = drawn;
+    return x;
+}
+
+/* Sums of w[0] .. w[k]: of four at a time, (a, a + b, (a + b) + c, (a + b) + (c + d)), added to those before. Returns their
+ * total in each lane. The sums of all fours are worked out before they are added up, as each waits for those before. */
+static ALWAYS_INLINE double4 cumulate(const double *restrict w, double *restrict cumulative, int width) {
+    const double4 zero = SPLAT4(0.0);
+    double4 before;
+    for (int k = 0; k < width; k += 4) {
+        double4 v;
+        LOAD4(v, w + k);
+        v += SHUFFLE4(zero, v, 0, 4, 2, 6);
+        const double4 four = v + SWAP_HALVES(v), first = DUPLICATE_ODD(v);
+        v += SHUFFLE4(zero, first, 0, 1, 4, 5);
+        const double4 sums = k ? v + before : v;
+        STORE4(cumulative + k, sums);
+        before = k ? before + DUPLICATE_ODD(four) : DUPLICATE_ODD(four);
+    }
+    return before;
+}
+
+/* The smallest label whose cumulative weight exceeds u times the total; labels of weight 0 never are. */
+static ALWAYS_INLINE int pick(const double *restrict w, const double *restrict cumulative, int width, double4 total, double u) {
+    const double4 at = SPLAT4(u) * total;
+    for (int from = 0; from < width; from += 64) {
+        uint64_t bits = 0;
+        for (int k = from; k < width && k < from + 64; k += 4) {
+            double4 c;
+            LOAD4(c, cumulative + k);
+            bits |= mask_bits(c > at) << (k - from);
+        }
+        if (bits) return from + __builtin_ctzll(bits);
+    }
+    int x = width - 1; /* u * total was rounded up to the total */
+    while (x > 0 && w[x] == 0.0) x--;
+    return x;
+}
+
+/* The sum of a row, in each lane. */
+static ALWAYS_INLINE double4 total_of(const double *restrict w, int width) {
+    double4 sum, v;
+    LOAD4(sum, w);
+    for (int k = 4; k < width; k += 4) {
+        LOAD4(v, w + k);
+        sum += v;
+    }
+    sum += SWAP_HALVES(sum);
+    sum += SWAP_PAIRS(sum);
+    return sum;
+}
+
+/* p[k] in 2^-32, to the nearest; scale: 2^32 over the total, in each lane. What is 0 stays 0. Together they may miss 1 by some 2^-32, which shifts all weights alike. */
+static ALWAYS_INLINE void fixed_probabilities(const double *restrict w, double4 scale, double *restrict p, int width) {
+    for (int k = 0; k < width; k += 4) {
+        double4 v;
+        LOAD4(v, w + k);
+        v = ROUND4(v * scale);
+        STORE4(p + k, v);
+    }
+}
+
+/* A label drawn from whole p in 2^-32. */
+static inline int pick_fixed(const double *p, int n, double u) {
+    const double at = u * ONE;
+    double sum = 0.0;
+    int x = 0;
+    for (int k = 0; k < n; k++) {
+        if (p[k] > 0.0 && sum <= at) x = k;
+        sum += p[k];
+    }
+    return x;
+}
+
+/* Herds with the weights of a key, whose start may be due; `place`: where they stand in a dense table. */
+static ALWAYS_INLINE int herd_key(const sampler *s, worker *w, int64_t i, uint64_t key, uint64_t place, const double *p,
+                                  double *decides, int n, int width, const int circular, const double bound, int drawn) {
+    double *slot = signed_weight(s, w, i, key, place);
+    if (!slot) return s->x[i];
+    const uint64_t start = is_uninitialised(slot) ? mix_pair(s->weight_key, i, key) : 0;
+    const int x = is_uninitialised(slot) ? initialise_and_choose(slot, p, n, width, circular, bound, drawn, start)
+                                  : add_and_choose(slot, p, width, circular, bound, drawn, decides);
+    slot[x] -= ONE;
+    return x;
+}
+
+static int draw_categorical_general(const sampler *s, worker *w, int64_t i, double4 scale, int n, int width, double u) {
+    int drawn = 0;
+    if (s->w.draw == DRAW_RANDOM || s->plan.error_bound > 0.0) {
+        const double4 all = cumulate(w->w, w->cumulative, width);
+        drawn = pick(w->w, w->cumulative, width, all, u);
+    }
+    if (s->w.draw == DRAW_RANDOM) return drawn;
+    fixed_probabilities(w->w, scale, w->p, width);
+    uint64_t key;
+    if (s->w.sharing == SHARE_BINS) {
+        key = bins_key(s, w->p, n);
+    } else if (s->w.sharing == SHARE_RANDOM_BINS) {
+        key = round_probabilities(s, w->p, n, u);
+        drawn = pick_fixed(w->p, n, next_uniform(u));
+    } else {
+        key = key_of(s, i);
+    }
+    return herd_key(s, w, i, key, key, w->p, w->cumulative, n, width, s->plan.form == CIRCULAR, s->plan.error_bound, drawn);
+}
+
+/* w: of the labels; scale: as in `fixed_labels_p`; scratch, decides: rows. */
+static ALWAYS_INLINE int draw_categorical(const sampler *s, worker *k, int64_t i, const double *w, double4 scale, double *scratch,
+                                     double *decides, int n, int width, double u, const int draw) {
+    if (draw == DRAW_RANDOM) {
+        const double4 all = cumulate(w, scratch, width);
+        return pick(w, scratch, width, all, u);
+    }
+    fixed_probabilities(w, scale, scratch, width);
+    const uint64_t key = key_for_draw(s, i, scratch, n, draw);
+    return herd_key(s, k, i, key, dense_place(s, i, key, draw), scratch, decides, n, width, 1, 0.0, 0);
+}
+
+enum { AHEAD_UPDATES = 2, MAX_PREFETCHED = 256 };
+
+/* Asks for the weights that variable i will need, whatever label the first of its blanket gets until then: in a chain the
+ * variable before it. Without that each update waits for the memory, as its weights depend on the update before. */
+static ALWAYS_INLINE void prefetch_weights(const sampler *s, int64_t i) {
+    const int64_t begin = s->w.key_starts[i];
+    if (!s->dense || first_weight(s, i) < 0 || begin == s->w.key_starts[i + 1]) return;
+    const int64_t words = s->w.row_length, n = s->m.c.sizes[s->w.key_members[begin]] * words;
+    if (n > MAX_PREFETCHED) return;
+    const double *from = s->dense + (first_weight(s, i) + blanket_place(s, i, s->x, 0)) * words;
+    for (int64_t k = 0; k < n; k += 8) __builtin_prefetch(from + k, 1);
+}
+
+/* Returns the new label. */
+static ALWAYS_INLINE int update_categorical(const sampler *s, worker *w, int64_t i, double u, int n_states, int width,
+                                       const int draw, const int plain, int64_t last, int last_state) {
+    double own[3][VECTOR_STATES];
+    const int small = width <= VECTOR_STATES && draw != DRAW_GENERAL, herds = small && draw != DRAW_RANDOM;
+    double *weights = small ? own[0] : w->w, *scratch = small ? own[1] : w->p, *decides = small ? own[2] : w->cumulative;
+    double4 rows[VECTOR_STATES / 4], scale;
+    double total;
+    if (herds && can_precompute_totals(&s->m, i, last) && (plain || !s->m.log_domain || !s->m.log_domain[i])) {
+        total = product_with_totals(&s->m, i, s->x, rows, n_states, width, last_state, ONE, &scale);
+        for (int k = 0; k < width; k += 4) STORE4(weights + k, rows[k / 4]);
+    } else {
+        conditional_row(&s->m, i, s->x, weights, width, last, last_state);
+        const double4 totals = total_of(weights, width);
+        total = totals[0];
+        scale = SPLAT4(ONE) / totals;
+        for (int k = 0; herds && k < width; k += 4) LOAD4(rows[k / 4], weights + k);
+    }
+    if (!(total > 0.0)) {
+        w->fault = IMPOSSIBLE;
+        w->fault_variable = i;
+        return 0;
+    }
+    if (!plain && s->conditional_sums) {
+        double *to = s->conditional_sums + unary_row(&s->m, i);
+        for (int k = 0; k < n_states; k++) to[k] += weights[k] / total;
+        s->conditional_counts[i]++;
+    }
+    const int x = herds              ? herd_vector_row(s, w, i, rows, scale, n_states, width, draw, last, last_state)
+                  : draw == DRAW_GENERAL ? draw_categorical_general(s, w, i, scale, n_states, width, u)
+                                     : draw_categorical(s, w, i, weights, scale, scratch, decides, n_states, width, u, draw);
+    if (plain && !s->tracks) s->y[i] = (state_t)x;
+    else set_state(s, w, i, x, weights[x], weights[s->x[i]]);
+    return x;
+}
+
+/* plain: variables in order, whose labels are seen at once, and nothing that few runs ask for. Chains of names of four
+ * classes have 9 labels, which are worth a loop of their own. */
+static ALWAYS_INLINE void run_categorical(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n,
+                                     const double *u, int n_states, int width, const int draw, const int plain) {
+    const int packed = (draw == DRAW_BLANKET || draw == DRAW_BINS) && s->sites;
+    const int64_t unknown = s->x == s->y ? 0 : -1; /* Jacobi: others keep their old labels */
+    int64_t last = -1;
+    int x = 0;
+    uint64_t lines[AHEAD_LINES] = {0}; /* of the updates ahead */
+#define VARIABLE(j) (plain || !order ? first + (j) : order[j])
+    for (int64_t j = 0; j < n; j++) {
+        const int64_t i = VARIABLE(j), line = j + AHEAD_LINES, row = j + AHEAD_ROWS, weights = j + AHEAD_UPDATES;
+        if (packed && line < n) lines[line % AHEAD_LINES] = prefetch_line(s, w->memo, VARIABLE(line), n_states);
+        if (packed && row < n) prefetch_rows(s, w->memo, VARIABLE(row), n_states, lines[row % AHEAD_LINES]);
+        if (!packed && draw == DRAW_BLANKET && weights < n) prefetch_weights(s, VARIABLE(weights));
+        x = update_categorical(s, w, i, u[j], n_states, width, draw, plain, last, x);
+        if (w->fault) return;
+        last = i | unknown;
+    }
+#undef VARIABLE
+}
+
+/* Variables of one number of labels above two, joined in pairs or not at all. */
+#define STEP_CATEGORICAL(NAME, DRAW)                                                                                        \
+    static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
+        const int n_states = s->m.c.sizes[0], width = s->m.c.widths[0];                                                \
+        const int plain = !order && s->x == s->y && !s->m.log_domain && !s->w.multipliers && !s->conditional_sums;              \
+        OWN_COPY(s);                                                                                                   \
+        if (n_states == 9 && plain) run_categorical(s_, w, order, first, n, u, 9, 12, DRAW, 1);                             \
+        else if (width == 4) run_categorical(s_, w, order, first, n, u, n_states, 4, DRAW, 0);                              \
+        else if (width == 8) run_categorical(s_, w, order, first, n, u, n_states, 8, DRAW, 0);                              \
+        else if (width == 12) run_categorical(s_, w, order, first, n, u, n_states, 12, DRAW, 0);                            \
+        else if (width == 16) run_categorical(s_, w, order, first, n, u, n_states, 16, DRAW, 0);                            \
+        else if (width > VECTOR_STATES) run_categorical(s_, w, order, first, n, u, n_states, width, DRAW, 0);                   \
+    }
+STEP_CATEGORICAL(step_categorical_random, DRAW_RANDOM)
+STEP_CATEGORICAL(step_categorical_blanket, DRAW_BLANKET)
+STEP_CATEGORICAL(step_categorical_sum, DRAW_SUM)
+STEP_CATEGORICAL(step_categorical_bins, DRAW_BINS)
+
+static void step_categorical_general(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {
+    OWN_COPY(s);
+    run_categorical(s_, w, order, first, n, u, s->m.c.sizes[0], s->m.c.widths[0], DRAW_GENERAL, 0);
+}
+
+#endif
