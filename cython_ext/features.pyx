@@ -102,7 +102,7 @@ cdef class Extractor:
     right);
         n_occurrences: how many other occurrences are looked at on either side, nearest first.
     classes, vectors, gazetteers: word classes, vector classes and phrases, or None; n_gazetteers: the number of lists.
-    weights: to score with, or None for training. topics: `herdner.ner.topics.Topics`, or None.
+    weights: to score with, or None for training. topics: `herdner.ner.training.topics.Topics`, or None.
     """
     cdef const int32_t[:, ::1] singles
     cdef int32_t[:, ::1] items          # of conjunctions, as (source, index): see find_sources

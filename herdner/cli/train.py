@@ -203,8 +203,8 @@ def check_libraries(own_trainer: bool, scored: bool) -> None:
 
 def penalty(base: str | None, c1: float, c2: float | None, min_freq: int | None) -> dict[str, object]:
     """What keeps weights small, as parameters of a tagger; the defaults are others with a base."""
-    from herdner.ner.adapting import ADAPTING
-    from herdner.ner.chains import Penalty
+    from herdner.ner.training.adapting import ADAPTING
+    from herdner.ner.training.chains import Penalty
 
     usual = Penalty() if base is None else ADAPTING
     return {"c1": c1, "c2": usual.c2 if c2 is None else c2, "min_freq": min_freq or usual.min_freq}
@@ -270,7 +270,7 @@ def read_apart(
     """All documents, those of corpora that never mark some class open to it; and by how much each counts, and whose
     guideline is followed, as `Tagger.fit` takes them.
     """
-    from herdner.ner.supervision import annotated_apart
+    from herdner.ner.training.supervision import annotated_apart
     from herdner.text.tags import classes_of
 
     if weight and len(weight) != len(sources):

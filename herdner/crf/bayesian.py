@@ -9,7 +9,7 @@ import numpy as np
 
 from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed
-from herdner.crf.model import CRF
+from herdner.crf.model import SkipChainModel
 from herdner.crf.objectives import Examples, Objective, PseudoLikelihood
 from herdner.crf.parameters import Parameters
 from herdner.graph import DensityFactors, FactorGraph, Reals
@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from herdner.studies.fwss import Target
 
 
-def tables_of(crf: CRF) -> Parameters:
+def tables_of(crf: SkipChainModel) -> Parameters:
     """The variables: allowed transitions and tables of links. Scales stay as they were learned; given them, the
     posterior is log-concave.
     """
     return Parameters(crf, joint=True, scales=False)
 
 
-def table_posterior(crf: CRF, examples: Examples, l2: float = 2.0, objective: Objective | None = None) -> Target:
+def table_posterior(
+    crf: SkipChainModel, examples: Examples, l2: float = 2.0, objective: Objective | None = None
+) -> Target:
     """The posterior of the transition table and the tables of links, over the vectors of `tables_of`.
 
     Two factors: the prior, normal with variance 1 / (2 l2) around the transition table of ``crf`` and around 0 for all
@@ -104,7 +106,7 @@ class TableParticles:
     def __len__(self) -> int:
         return len(self.weights)
 
-    def crfs(self, crf: CRF) -> tuple[CRF, ...]:
+    def crfs(self, crf: SkipChainModel) -> tuple[SkipChainModel, ...]:
         """The CRF of each particle.
 
         Raises:
@@ -117,7 +119,7 @@ class TableParticles:
 
 
 def sample_tables(
-    crf: CRF,
+    crf: SkipChainModel,
     examples: Examples,
     n_particles: int,
     *,

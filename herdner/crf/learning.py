@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.seeds import Seed, generator
-from herdner.crf.model import CRF, Links
+from herdner.crf.model import Links, SkipChainModel
 from herdner.crf.objectives import OBJECTIVES, Examples, Objective, Slope, scaled_links
 from herdner.crf.parameters import Parameters
 from herdner.inference import Backend
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _COUNTS = Record(best=False, marginals=False, table_counts=True)
 
-Score = Callable[[CRF], float]
+Score = Callable[[SkipChainModel], float]
 """The F1, or whatever is to be large, of a CRF on development data."""
 
 
@@ -128,10 +128,10 @@ class _Watch:
     score: Score | None
     progress: Callable[[Step], None] | None
     steps: list[Step] = field(default_factory=list[Step])
-    best: CRF | None = None
+    best: SkipChainModel | None = None
     chosen: int = 0
 
-    def take(self, value: float, crf: CRF) -> None:
+    def take(self, value: float, crf: SkipChainModel) -> None:
         score = None if self.score is None else self.score(crf)
         step = Step(len(self.steps), value / max(self.n_tokens, 1), score)
         self.steps.append(step)
@@ -144,7 +144,7 @@ class _Watch:
 
 
 def learn(
-    crf: CRF,
+    crf: SkipChainModel,
     examples: Examples,
     learner: Learner | None = None,
     *,
@@ -152,7 +152,7 @@ def learn(
     seed: Seed = 0,
     progress: Callable[[Step], None] | None = None,
     adapted: bool = False,
-) -> tuple[CRF, LearningCurve]:
+) -> tuple[SkipChainModel, LearningCurve]:
     """The CRF with learned tables, and how it went. ``crf`` is where the learning begins, and with ``adapted`` also
     where the prior has its mean (Chelba and Acero 2004).
 
@@ -230,7 +230,7 @@ def _ascend(
 
 
 def _sampled_slope(
-    crf: CRF, examples: Examples, backend: Backend, rng: np.random.Generator, start: NDArray[np.int32]
+    crf: SkipChainModel, examples: Examples, backend: Backend, rng: np.random.Generator, start: NDArray[np.int32]
 ) -> tuple[Slope, NDArray[np.int32]]:
     """Expected less observed counts, and the state that the sampler ended in."""
     linked = scaled_links(crf, examples)

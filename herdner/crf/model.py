@@ -44,7 +44,7 @@ class Links:
 
 
 @dataclass(frozen=True, eq=False)
-class CRF:
+class SkipChainModel:
     """Tied tables over K tags; -inf forbids.
 
     Without links this is a linear-chain CRF (Lafferty, McCallum and Pereira 2001), with them a skip-chain CRF (Sutton
@@ -69,7 +69,7 @@ class CRF:
         scheme: Scheme | None,
         transition: NDArray[np.float64],
         link_tables: tuple[LinkTable, ...] = (),
-    ) -> CRF:
+    ) -> SkipChainModel:
         """A CRF of these tags that forbids what is not well formed in ``scheme``; None forbids nothing."""
         nothing = np.zeros(len(labels))
         if scheme is None:
@@ -187,7 +187,7 @@ class CRF:
         unary[sentence_offsets[1:] - 1] += self.end
         return unary
 
-    def without_borders(self) -> CRF:
+    def without_borders(self) -> SkipChainModel:
         """The CRF of log-potentials that have start and end in them already."""
         return replace(self, start=np.zeros_like(self.start), end=np.zeros_like(self.end))
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.crf.model import CRF
+from herdner.crf.model import SkipChainModel
 from herdner.crf.templates import clipped
 from herdner.inference.linear_chain import forward_backward
 
@@ -71,7 +71,7 @@ class ScaledLinks(NamedTuple):
         return ScaledLinks(self.table, self.ends[kept], self.scale[kept], self.scale_slope[kept])
 
 
-Objective = Callable[[CRF, Examples], Slope]
+Objective = Callable[[SkipChainModel, Examples], Slope]
 
 LinkSlope = tuple[NDArray[np.float64], NDArray[np.float64]]
 """The derivatives by one table of links and by the weights of its scale."""
@@ -92,10 +92,10 @@ class PseudoLikelihood:
         if self.blocks not in ("sentence", "token"):
             raise ValueError(f"blocks must be 'sentence' or 'token', not {self.blocks!r}")
 
-    def __call__(self, crf: CRF, examples: Examples) -> Slope:
+    def __call__(self, crf: SkipChainModel, examples: Examples) -> Slope:
         return self._by_token(crf, examples) if self.blocks == "token" else self._by_sentence(crf, examples)
 
-    def _by_token(self, crf: CRF, examples: Examples) -> Slope:
+    def _by_token(self, crf: SkipChainModel, examples: Examples) -> Slope:
         from scipy.special import logsumexp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
         y = examples.states
@@ -109,7 +109,7 @@ class PseudoLikelihood:
         (transition, _), *slopes = (_pull(links, y, excess) for links in linked)
         return _slope(value, transition, slopes)
 
-    def _by_sentence(self, crf: CRF, examples: Examples) -> Slope:
+    def _by_sentence(self, crf: SkipChainModel, examples: Examples) -> Slope:
         y, offsets = examples.states, examples.sentence_offsets
         sentence = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         linked = [
@@ -133,7 +133,7 @@ class Piecewise:
     tokens have many links their evidence is counted more than once, so that tables come out too large.
     """
 
-    def __call__(self, crf: CRF, examples: Examples) -> Slope:
+    def __call__(self, crf: SkipChainModel, examples: Examples) -> Slope:
         value, _, transition = _chains(crf, examples, examples.unary)
         slopes: list[LinkSlope] = []
         for links in scaled_links(crf, examples):
@@ -166,7 +166,7 @@ OBJECTIVES: dict[str, Objective] = {
 }
 
 
-def scaled_links(crf: CRF, examples: Examples) -> list[ScaledLinks]:
+def scaled_links(crf: SkipChainModel, examples: Examples) -> list[ScaledLinks]:
     """The links of each link table with their scales, which are not rounded here, so that they have derivatives."""
     linked: list[ScaledLinks] = []
     for each, ends, features in zip(crf.link_tables, examples.links, examples.features, strict=True):
@@ -209,7 +209,7 @@ def _pull(links: ScaledLinks, y: NDArray[np.int32], excess: NDArray[np.float64])
 
 
 def _chains(
-    crf: CRF, examples: Examples, unary: NDArray[np.float64]
+    crf: SkipChainModel, examples: Examples, unary: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Minus the log-likelihood of the chains with these unaries, their marginals [n, K], and the derivatives by the
     transition table.

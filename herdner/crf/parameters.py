@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from herdner.base.arrays import Floats
-from herdner.crf.model import CRF
+from herdner.crf.model import SkipChainModel
 from herdner.crf.objectives import Examples, Objective
 from herdner.crf.templates import EdgeScale
 
@@ -21,7 +21,7 @@ class Parameters:
     ``crf``, and 0 for all that belongs to links; with ``adapted`` it is ``start``.
     """
 
-    def __init__(self, crf: CRF, joint: bool, scales: bool = True, adapted: bool = False) -> None:
+    def __init__(self, crf: SkipChainModel, joint: bool, scales: bool = True, adapted: bool = False) -> None:
         self.crf = crf
         self.scaled = tuple(scales and each.scale is not None for each in crf.link_tables)
         self.free = np.isfinite(crf.transition) if joint else np.zeros(crf.transition.shape, bool)
@@ -43,7 +43,7 @@ class Parameters:
         learned = [scale for scale, free in zip(scales, self.scaled, strict=True) if free]
         return np.concatenate([transition[self.free], *(table.ravel() for table in tables), *learned])
 
-    def crf_of(self, vector: Floats) -> CRF:
+    def crf_of(self, vector: Floats) -> SkipChainModel:
         """The CRF with these numbers [d]."""
         crf, at = self.crf, int(self.free.sum())
         transition = crf.transition.copy()

@@ -15,11 +15,11 @@ from herdner._ext.features import Extractor
 from herdner._ext.spellings import Spelled, spelled
 from herdner.base.arrays import Floats, Int64s
 from herdner.crf.link_rules import Tokenized
-from herdner.crf.model import CRF, Links
+from herdner.crf.model import Links, SkipChainModel
 from herdner.inference import Backend, UnsupportedGraph, linear_chain, make_backend
 from herdner.ner.calibration import Beliefs, Calibration
 from herdner.ner.known_names.evidence import Evidence
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 from herdner.ner.recasing import reader
 from herdner.text.document import Document
 from herdner.text.tags import Chunks, Scheme, chunks_from_states
@@ -48,7 +48,7 @@ class Decoded(NamedTuple):
 
 
 def decode(
-    crf: CRF,
+    crf: SkipChainModel,
     unary: Floats,
     sentence_offsets: NDArray[np.int64],
     links: Sequence[Links],
@@ -73,7 +73,7 @@ def _default() -> Backend:
 
 
 def span_confidences(
-    crf: CRF,
+    crf: SkipChainModel,
     unary: Floats,
     sentence_offsets: NDArray[np.int64],
     links: Sequence[Links],
@@ -98,7 +98,7 @@ def span_confidences(
 
 
 def span_beliefs(
-    crf: CRF,
+    crf: SkipChainModel,
     unary: Floats,
     sentence_offsets: NDArray[np.int64],
     links: Sequence[Links],
@@ -135,7 +135,7 @@ class Joined(NamedTuple):
     ends: list[NDArray[np.int32]]
 
 
-def joined(crf: CRF, documents: Sequence[Tokenized], said: Spelled | None = None) -> Joined:
+def joined(crf: SkipChainModel, documents: Sequence[Tokenized], said: Spelled | None = None) -> Joined:
     """The sentences and links of documents in one piece; ``said`` is what rules read of all tokens, if it is known."""
     starts = [0, *accumulate(len(document.tokens) for document in documents)]
     placed = zip(documents, starts, strict=False)
@@ -157,12 +157,12 @@ class Decoder:
     labels: tuple[str, ...]
     scheme: Scheme | None
     extractor: Extractor
-    crf: CRF
+    crf: SkipChainModel
     read: Callable[[Document], Document]
     calibration: Calibration | None = None
 
     @classmethod
-    def of(cls, model: Model) -> Decoder:
+    def of(cls, model: TaggerModel) -> Decoder:
         """The model, ready to tag."""
         scheme = model.scheme if model.constrained else None
         read = reader(model.plan, model.lexicon)

@@ -33,7 +33,7 @@ from herdner.crf.model import Links
 from herdner.crf.weights import ChainWeights
 from herdner.ner.decode import Decoded, Decoder
 from herdner.ner.known_names.evidence import Evidence
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 from herdner.ner.wording import WELL_KNOWN, Words
 from herdner.text.document import Document
 from herdner.text.entity import Entity
@@ -126,7 +126,7 @@ def _finite(value: float) -> float | None:
 
 
 def explain(
-    model: Model,
+    model: TaggerModel,
     decoder: Decoder,
     document: Document,
     name: str | None = None,
@@ -198,7 +198,7 @@ class _Term(NamedTuple):
 class _Tagged:
     """A document as ``decoder`` tagged it, and the factors that its log-potential is the sum of."""
 
-    model: Model
+    model: TaggerModel
     decoder: Decoder
     document: Document
     spans: Sequence[Span]

@@ -56,12 +56,10 @@ from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
 from herdner.crf.learning import Learner, LearningCurve, Score, Step, learn
 from herdner.crf.link_rules import RULES, Rule, SameWord, checked_links, rule_from_text
-from herdner.crf.model import CRF, LinkTable
+from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.inference import Backend
 from herdner.ner.decode import DEFAULT_BACKEND, Decoded, backend_of, decode, span_confidences
-from herdner.ner.development import development_f1
-from herdner.ner.link_learning import gather
 from herdner.ner.model import link_table_to_dict, link_tables_from, truth
 from herdner.ner.model_file import LAYER_FORMAT, check_arrays, read_model, undamaged, write_model
 from herdner.ner.scored import (
@@ -77,6 +75,8 @@ from herdner.ner.scored import (
     scheme_of,
     transition_table,
 )
+from herdner.ner.training.development import development_f1
+from herdner.ner.training.links import gather
 from herdner.text.tags import (
     SCHEMES,
     Scheme,
@@ -118,7 +118,7 @@ class Learned:
     """The tied tables, and the labels that they are of."""
 
     labels: tuple[str, ...]
-    crf: CRF
+    crf: SkipChainModel
 
 
 class SkipChainLayer(Estimator):
@@ -236,7 +236,7 @@ class SkipChainLayer(Estimator):
         documents = self._scored(labels, scores, tokens, sentence_offsets)
         return [_consistent(labels, crf, backend, each, child(seed, i)).tags for i, each in enumerate(documents)]
 
-    def _tables(self) -> tuple[tuple[str, ...], CRF]:
+    def _tables(self) -> tuple[tuple[str, ...], SkipChainModel]:
         """Labels, and the learned CRF or else the one that can be had without."""
         learned: Learned | None = getattr(self, "learned_", None)
         if learned is None:
@@ -245,14 +245,14 @@ class SkipChainLayer(Estimator):
             raise ValueError("the labels are not those that this layer has learned from: call fit again")
         return learned.labels, learned.crf
 
-    def _untrained(self) -> tuple[tuple[str, ...], CRF]:
+    def _untrained(self) -> tuple[tuple[str, ...], SkipChainModel]:
         labels = checked_labels(self.labels)
         tie, outside = finite("tie", self.tie), finite("tie_outside", self.tie_outside, self.tie)
         names = np.array([split_tag(label)[1] for label in as_tags(labels)])
         table = np.where(names == "", outside, tie) * (names[:, None] == names)
         tables = [LinkTable(each, table, EdgeScale() if each.scaled else None) for each in _templates(self.rules)]
         transition = transition_table(self.transition, len(labels))
-        return labels, CRF.over(labels, self._scheme(labels), transition, tuple(tables))
+        return labels, SkipChainModel.over(labels, self._scheme(labels), transition, tuple(tables))
 
     def _scheme(self, labels: tuple[str, ...]) -> Scheme | None:
         """The scheme whose sequences are well formed; None where anything goes."""
@@ -419,7 +419,7 @@ class SkipChainLayer(Estimator):
 
 def _consistent(
     labels: tuple[str, ...],
-    crf: CRF,
+    crf: SkipChainModel,
     backend: Backend,
     document: Scored,
     rng: np.random.Generator,
@@ -444,7 +444,7 @@ def _consistent(
     return Consistent(tags, chunks.spans(), found.marginals, ends, found.states != alone, sure)
 
 
-def _checked_links(crf: CRF, links: Sequence[ArrayLike], n_tokens: int) -> list[NDArray[np.int32]]:
+def _checked_links(crf: SkipChainModel, links: Sequence[ArrayLike], n_tokens: int) -> list[NDArray[np.int32]]:
     """Links that a caller has found, those of each rule; ValueError where they are none."""
     if len(links) != len(crf.link_tables):
         raise ValueError(f"links must hold an array for each of the {len(crf.link_tables)} rules, not {len(links)}")

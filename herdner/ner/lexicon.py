@@ -126,7 +126,7 @@ class Gazetteers:
 
 @dataclass(frozen=True, eq=False)
 class Topics:
-    """What documents are about (`herdner.ner.topics`): centres of 8, of 24 and of 64 clusters.
+    """What documents are about (`herdner.ner.training.topics`): centres of 8, of 24 and of 64 clusters.
 
     Attributes:
         centres: float32[513, 96], a column for each cluster: the mean square roots of the shares that vector classes

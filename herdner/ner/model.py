@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from herdner._ext.feature_tables import FeatureWeights
 from herdner._ext.features import Extractor
-from herdner.crf.model import CRF, LinkTable
+from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.crf.weights import MOST_TAGS, ChainWeights
 from herdner.ner.calibration import Calibration
@@ -24,7 +24,7 @@ from herdner.text.tokenize import TokenizerSettings
 
 
 @dataclass(frozen=True)
-class Model:
+class TaggerModel:
     """Everything that tagging depends on.
 
     Attributes:
@@ -49,10 +49,10 @@ class Model:
     link_tables: tuple[LinkTable, ...] = ()
     calibration: Calibration | None = None
 
-    def crf(self) -> CRF:
+    def crf(self) -> SkipChainModel:
         """The tied tables, with -inf for what the scheme forbids."""
         scheme = self.scheme if self.constrained else None
-        return CRF.over(self.weights.labels, scheme, self.weights.transition, self.link_tables)
+        return SkipChainModel.over(self.weights.labels, scheme, self.weights.transition, self.link_tables)
 
     def extractor(self) -> Extractor:
         """The compiled features, with their weights."""
@@ -95,7 +95,7 @@ class Model:
         write_model(where, header, arrays)
 
     @staticmethod
-    def load(where: str | os.PathLike[str] | IO[bytes]) -> Model:
+    def load(where: str | os.PathLike[str] | IO[bytes]) -> TaggerModel:
         """Read a model file, or a stream of its bytes.
 
         Raises:
@@ -119,7 +119,7 @@ def _packed(name: str, table: WordValues) -> dict[str, NDArray[Any]]:
     return {f"{name}_keys": np.diff(table.keys, prepend=np.uint64(0)), f"{name}_values": table.values}
 
 
-def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Model:
+def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TaggerModel:
     check_arrays(arrays, _ARRAYS)
     labels = words(header["labels"], "tags")
     plan = FeaturePlan.from_dict(header["plan"])
@@ -135,7 +135,7 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Mod
     if plan.gazetteers != names:
         raise ValueError(f"its plan reads the gazetteers {plan.gazetteers}, and it holds {names}")
     gazetteers = Gazetteers(names, _unpacked("gazetteers", arrays)) if names else None
-    return Model(
+    return TaggerModel(
         weights=_weights(labels, arrays),
         plan=plan,
         lexicon=Lexicon(classes, gazetteers, vectors, topics),

@@ -26,7 +26,7 @@ from herdner.ner.features import FeaturePlan
 from herdner.ner.known_names import Finder, Names
 from herdner.ner.known_names.known import NamesLike
 from herdner.ner.lexicon import Lexicon
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.streams import Batch, Item, TextOrDocument, awaited, batches, kept_apart, ordered
 from herdner.ner.tagging import BatchTagger
@@ -38,8 +38,8 @@ from herdner.text.tokenize import Tokenizer, TokenizerSettings
 if TYPE_CHECKING:
     from herdner.crf.learning import Learner, LearningCurve
     from herdner.crf.trainer import Progress
-    from herdner.ner.chains import TrainerName
     from herdner.ner.explain import Explanation
+    from herdner.ner.training.chains import TrainerName
 
 Context = TypeVar("Context")
 _COMPILED = ("_decoder", "_tokenizer", "_finders")
@@ -55,7 +55,7 @@ class Tagger(Estimator):
     Args:
         plan: The features (`FeaturePlan`), or None for `default_plan`, with topics where they can be learned.
         lexicon: Word classes and gazetteers they read (`Lexicon`); without topics, training adds them
-            (`herdner.ner.topics`).
+            (`herdner.ner.training.topics`).
         scheme: Tag scheme of the chain's labels, whatever scheme the training data are written in.
         constrained: Forbid tag sequences that are not well formed in the scheme.
         c1: Weight of the L1 norm.
@@ -84,7 +84,7 @@ class Tagger(Estimator):
         tokenizer: Settings with which text is split.
 
     Attributes:
-        model_: The trained `Model`, after `fit` or `load`.
+        model_: The trained `TaggerModel`, after `fit` or `load`.
         learning_curve_: How the tables of links were learned, after `fit`; None where there was nothing to learn.
     """
 
@@ -165,13 +165,13 @@ class Tagger(Estimator):
             start: A tagger with the same features, at whose weights the search begins; where it ends is the same.
             document_weights: By how much each document counts for the chain, 1 if None.
             groups: Of each document, the source that it is from; each counts the same for the calibration.
-            guideline: One of the groups, whose rules of annotation the model follows (`herdner.ner.guidelines`).
+            guideline: One of the groups, whose guideline the model follows (`herdner.ner.training.guidelines`).
         """
         # Late: who only tags needs nothing of what trains, which takes as long to import as a page to tag.
-        from herdner.ner.lessons import Lessons
-        from herdner.ner.recipe import Recipe
-        from herdner.ner.topics import with_topics
-        from herdner.ner.training import Origin, train
+        from herdner.ner.training.corpus import Lessons
+        from herdner.ner.training.options import Recipe
+        from herdner.ner.training.pipeline import Origin, train
+        from herdner.ner.training.topics import with_topics
 
         recipe = Recipe(**{each.name: getattr(self, each.name) for each in fields(Recipe)})
         origin = Origin(base and base._model, start and start._model)
@@ -395,7 +395,7 @@ class Tagger(Estimator):
     # --- the model, compiled when first needed ------------------------------------------------------------------------
 
     @property
-    def _model(self) -> Model:
+    def _model(self) -> TaggerModel:
         if not hasattr(self, "model_"):
             raise NotFittedError("this tagger is not trained: call fit, or load a model with herdner.load")
         return self.model_
@@ -422,11 +422,11 @@ class Tagger(Estimator):
             self.__dict__.pop(name, None)
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write the model to one file, atomically; options of `Model.save`."""
+        """Write the model to one file, atomically; options of `TaggerModel.save`."""
         self._model.save(path, **options)
 
     @classmethod
-    def from_model(cls, model: Model, **params: Any) -> Tagger:
+    def from_model(cls, model: TaggerModel, **params: Any) -> Tagger:
         """A tagger around a model that is already trained."""
         tagger = cls(
             model.plan,
@@ -455,7 +455,7 @@ def load(name_or_path: str | os.PathLike[str], **params: Any) -> Tagger:
     shipped = shipped_models()
     if (name := os.fspath(name_or_path)) in shipped:
         with importlib.resources.as_file(shipped[name]) as path:
-            return Tagger.from_model(Model.load(path), **params)
+            return Tagger.from_model(TaggerModel.load(path), **params)
     if not Path(name).exists():
         raise ModelError(f"there is no model {name!r}: give a file, or one of {', '.join(sorted(shipped)) or 'none'}")
-    return Tagger.from_model(Model.load(name), **params)
+    return Tagger.from_model(TaggerModel.load(name), **params)

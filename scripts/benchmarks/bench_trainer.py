@@ -34,10 +34,10 @@ from herdner.crf.crfsuite_files import train_crfsuite
 from herdner.crf.likelihood import ChainLikelihood
 from herdner.crf.trainer import Stop, train_chain
 from herdner.crf.weights import ChainWeights
-from herdner.ner.chains import allowed_tags
 from herdner.ner.features import default_plan, make_extractor
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.tagger import Tagger
+from herdner.ner.training.chains import allowed_tags
 from herdner.text.document import Document
 from herdner.text.tags import convert_tags
 from herdner.text.tokenize import Tokenizer

@@ -21,7 +21,7 @@ from train_en import MEASURED, NAMES, card, english_lexicon, fit, training_docum
 from herdner.crf.templates import linear_chain_template, skip_chain_template
 from herdner.evaluation.scores import evaluate
 from herdner.ner.features import default_plan
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.io import read_documents
@@ -52,7 +52,7 @@ def three_of_nine(document: Document) -> Document:
     return replace(document.with_tags(kept), partial=PartialAnnotation(places, THREE))
 
 
-def of_size(model: Model, largest: float) -> Model:
+def of_size(model: TaggerModel, largest: float) -> TaggerModel:
     """The model without its smallest weights, so many that its file has this number of megabytes at most."""
     smallest = 0.01
     while True:

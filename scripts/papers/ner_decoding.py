@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.seeds import child
-from herdner.crf.model import CRF, Links
+from herdner.crf.model import Links, SkipChainModel
 from herdner.evaluation.scores import Pair, count_spans, f1_of_counts
 from herdner.graph import compile_tables
 from herdner.inference import Backend, make_backend
@@ -32,7 +32,7 @@ class Scored:
     its own, which is the unit of HG16, and the best state is looked for in each.
     """
 
-    crf: CRF
+    crf: SkipChainModel
     labels: tuple[str, ...]
     documents: Sequence[Document]
     unaries: Sequence[NDArray[np.float64]]

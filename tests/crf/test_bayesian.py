@@ -11,7 +11,7 @@ from tiny_crfs import ENDS, conditional, joint, many, tiny
 
 from herdner.crf.bayesian import TableParticles, sample_tables, table_posterior, tables_of
 from herdner.crf.learning import Learner, learn
-from herdner.crf.model import CRF
+from herdner.crf.model import SkipChainModel
 from herdner.studies.fwss import fit_laplace
 
 
@@ -141,6 +141,6 @@ def test_bad_use_is_told():
     ):
         with pytest.raises(ValueError, match=words):
             TableParticles(vectors, weights)
-    plain = CRF(np.zeros((2, 2)), np.zeros(2), np.zeros(2))
+    plain = SkipChainModel(np.zeros((2, 2)), np.zeros(2), np.zeros(2))
     with pytest.raises(ValueError, match="8 numbers do not fit tables of 4"):
         TableParticles(good, np.ones(2) / 2).crfs(plain)

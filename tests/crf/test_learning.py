@@ -12,7 +12,7 @@ from quick import examples
 from tiny_crfs import ENDS, conditional, joint, many, tiny
 
 from herdner.crf.learning import Learner, MCMCLikelihood, learn
-from herdner.crf.model import CRF
+from herdner.crf.model import SkipChainModel
 from herdner.crf.objectives import Piecewise, PseudoLikelihood
 from herdner.crf.templates import EdgeScale
 from herdner.inference.backends.exact import Exact
@@ -47,7 +47,7 @@ def test_piecewise_likelihood_of_one_link_between_two_sentences_is_exact():
     assert Piecewise()(crf, one).value == pytest.approx(-float(np.log(oracle.probabilities[right].sum())), abs=1e-9)
 
 
-def shifted(crf: CRF, what: str, k: int, at, by: float) -> CRF:
+def shifted(crf: SkipChainModel, what: str, k: int, at, by: float) -> SkipChainModel:
     if what == "transition":
         table = crf.transition.copy()
         table[at] += by
@@ -86,7 +86,7 @@ def test_sampled_counts_have_the_slope_of_the_enumerated_likelihood():
     after, _ = learn(crf, examples, Learner(likelihood, l2=0.0, joint=True, max_iterations=1))
     right = (joint(crf, examples).states == examples.states).all(axis=1)
 
-    def loss(changed: CRF) -> float:
+    def loss(changed: SkipChainModel) -> float:
         return -float(np.log(joint(changed, examples).probabilities[right].sum()))
 
     for what, k, old, new in (
@@ -102,7 +102,7 @@ def test_sampled_counts_have_the_slope_of_the_enumerated_likelihood():
                 assert new[at] == pytest.approx(old[at], abs=1e-3)
 
 
-def odds(crf: CRF) -> float:
+def odds(crf: SkipChainModel) -> float:
     """By how much equal labels are preferred; what a table says beside that cannot be told from unaries."""
     table = crf.link_tables[0].table
     return float(table[0, 0] + table[1, 1] - table[0, 1] - table[1, 0]) / 2

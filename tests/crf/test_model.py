@@ -13,7 +13,7 @@ from oracle import Oracle, factors_of
 
 from herdner._ext.links import merged
 from herdner.crf.link_rules import LastName, SameWord
-from herdner.crf.model import CRF, Links, LinkTable
+from herdner.crf.model import Links, LinkTable, SkipChainModel
 from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, linear_chain_template, skip_chain_template
 from herdner.graph import compile_tables
 from herdner.graph.chains import ChainForm
@@ -26,12 +26,12 @@ TOKENS = ["Oslo", "won", "In", "Oslo", ",", "Bergen"]
 OFFSETS = np.array([0, 2, 6])
 
 
-def crf(n_labels: int = 3, linked: tuple[LinkTable, ...] | None = None, seed: int = 0) -> CRF:
+def crf(n_labels: int = 3, linked: tuple[LinkTable, ...] | None = None, seed: int = 0) -> SkipChainModel:
     rng = np.random.default_rng(seed)
     if linked is None:
         linked = (LinkTable(skip_chain_template(), rng.normal(size=(n_labels, n_labels))),)
     borders = rng.normal(size=(2, n_labels))
-    return CRF(rng.normal(size=(n_labels, n_labels)), borders[0], borders[1], linked)
+    return SkipChainModel(rng.normal(size=(n_labels, n_labels)), borders[0], borders[1], linked)
 
 
 def unary(n_labels: int = 3, seed: int = 1) -> np.ndarray:

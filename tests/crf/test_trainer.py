@@ -13,9 +13,9 @@ from herdner.crf.crfsuite_files import chain_weights, crfsuite_sequences, read_c
 from herdner.crf.likelihood import Borders, ChainLikelihood, ImpossibleTags
 from herdner.crf.trainer import Stop, train_chain
 from herdner.crf.weights import ChainWeights
-from herdner.ner.chains import allowed_tags
 from herdner.ner.features import default_plan, make_extractor
 from herdner.ner.lexicon import Lexicon
+from herdner.ner.training.chains import allowed_tags
 from herdner.text.tags import allowed_transitions, convert_tags
 
 LABELS = ("O", "B", "I")

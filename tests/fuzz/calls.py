@@ -20,7 +20,7 @@ from fuzz.graphs import Rng, numbers, pick
 from fuzz.headers import limit_memory
 from herdner import Document, Tagger
 from herdner.crf.templates import skip_chain_template
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 
 ROOMS = [
     "herdner", "herdner.dobrushin", "herdner.graph", "herdner.graph.scan", "herdner.inference",
@@ -257,7 +257,7 @@ def calls(rng: Rng) -> None:
 
 @cache
 def tagger() -> Tagger:
-    return Tagger.from_model(Model.load(io.BytesIO(model())))
+    return Tagger.from_model(TaggerModel.load(io.BytesIO(model())))
 
 
 def tags(rng: Rng) -> None:

@@ -24,7 +24,7 @@ from herdner.graph import load_graph, save_graph
 from herdner.inference import make_backend
 from herdner.ner.features import FeaturePlan
 from herdner.ner.lexicon import Gazetteers, Lexicon, word_classes
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 
 TEXT = "Ada Lovelace met Charles Babbage in New York. Ada paid Charles. OSLO, said Ada 's aunt."
 
@@ -51,7 +51,7 @@ def model() -> bytes:
         LinkTable(skip_chain_template(SameStem(), scaled=True), np.eye(5), EdgeScale(0.1)),
     )  # fmt: skip
     stream = io.BytesIO()
-    Model(weights, plan, lexicon, link_tables=links).save(stream)
+    TaggerModel(weights, plan, lexicon, link_tables=links).save(stream)
     return stream.getvalue()
 
 
@@ -133,7 +133,7 @@ def _altered(rng: Rng, whole: bytes, summed: float = 0.9) -> bytes:
 def models(rng: Rng) -> None:
     """A model that loads tags; one that does not is a ModelError."""
     try:
-        tagger = Tagger.from_model(Model.load(io.BytesIO(_altered(rng, model()))))
+        tagger = Tagger.from_model(TaggerModel.load(io.BytesIO(_altered(rng, model()))))
     except herdner.ModelError:
         raise
     except ValueError as error:
@@ -148,7 +148,7 @@ def models(rng: Rng) -> None:
 
 @cache
 def _tagged() -> tuple[Any, ...]:
-    document = Tagger.from_model(Model.load(io.BytesIO(model()))).tag(TEXT)
+    document = Tagger.from_model(TaggerModel.load(io.BytesIO(model()))).tag(TEXT)
     return document.tags, document.entities
 
 
@@ -158,7 +158,7 @@ def sealed(rng: Rng) -> None:
     with suppress(Exception):
         if "checksum" not in json.loads(members_of(data)["header.json"]):
             return  # such files were written before there were checksums; loading warns of them
-    tagger = Tagger.from_model(Model.load(io.BytesIO(data)))
+    tagger = Tagger.from_model(TaggerModel.load(io.BytesIO(data)))
     document = tagger.tag(TEXT)
     assert (document.tags, document.entities) == _tagged(), "tags otherwise"
 

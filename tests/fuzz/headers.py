@@ -17,7 +17,7 @@ from fuzz.files import layer, model, mutated
 from fuzz.graphs import Rng, pick
 from fuzz.pieces import changed_bytes
 from herdner import SkipChainLayer
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 
 MOST_BYTES = 256 << 20  # what loading a file of a few kilobytes may take: most of it for 4 MiB of JSON
 
@@ -133,7 +133,7 @@ def limit_memory(more: int = MOST_BYTES) -> None:
 
 def headers(rng: Rng) -> None:
     """What loads is a model; else there is a ModelError. Either takes little memory."""
-    load, whole = pick(rng, (Model.load, model), (Model.load, model), (SkipChainLayer.load, layer))
+    load, whole = pick(rng, (TaggerModel.load, model), (TaggerModel.load, model), (SkipChainLayer.load, layer))
     data = _hostile(rng, whole())
     limit_memory()
     try:

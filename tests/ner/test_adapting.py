@@ -14,9 +14,9 @@ from herdner.crf.learning import Learner
 from herdner.crf.likelihood import ChainLikelihood
 from herdner.crf.templates import linear_chain_template
 from herdner.crf.trainer import Stop
-from herdner.ner.adapting import look_alikes
-from herdner.ner.chains import OwnChains, Penalty, allowed_tags
 from herdner.ner.tagger import Tagger
+from herdner.ner.training.adapting import look_alikes
+from herdner.ner.training.chains import OwnChains, Penalty, allowed_tags
 from herdner.text.document import Document
 from herdner.text.tags import Span, tags_from_spans
 from herdner.text.tokenize import TokenizerSettings

@@ -21,11 +21,11 @@ import herdner
 from herdner.crf.templates import linear_chain_template
 from herdner.evaluation.calibration import claims, log_loss
 from herdner.ner.calibration import Beliefs, Calibration
-from herdner.ner.judging import Judged, calibration, judged
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError
-from herdner.ner.supervision import supervise
 from herdner.ner.tagger import Tagger
+from herdner.ner.training.held_out import Judged, calibration, judged
+from herdner.ner.training.supervision import supervise
 from herdner.text.document import Document
 from herdner.text.partial import PartialAnnotation
 
@@ -237,7 +237,7 @@ def test_files_of_old_know_log_odds_alone(tagger, tmp_path):
     old = {"linked": [0.5, 0.25, 0.1], "alone": [0.75, -0.1]}
     members["header.json"] = json.dumps({**header, "calibration": old}).encode()
     (tmp_path / "m").write_bytes(packed(with_checksum(members)))
-    assert Model.load(tmp_path / "m").calibration == Calibration((0.5, 0.25, 0.1), (0.75, -0.1))
+    assert TaggerModel.load(tmp_path / "m").calibration == Calibration((0.5, 0.25, 0.1), (0.75, -0.1))
 
 
 @pytest.fixture(scope="module")
@@ -276,7 +276,7 @@ def test_a_calibration_that_is_none_is_a_damaged_model(tagger, tmp_path, wrong):
     members["header.json"] = json.dumps({**header, "calibration": wrong}).encode()
     (tmp_path / "m").write_bytes(packed(with_checksum(members)))
     with pytest.raises(ModelError, match="damaged model"):
-        Model.load(tmp_path / "m")
+        TaggerModel.load(tmp_path / "m")
 
 
 def test_spacy_has_the_same_confidences(tagger, raw, tmp_path):

@@ -25,7 +25,7 @@ from herdner.crf.weights import ChainWeights
 from herdner.ner.explain import Explanation, NoSuchName, weights_of
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
 from herdner.ner.lexicon import Gazetteers, Lexicon, vector_classes, word_classes
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 from herdner.ner.wording import SAYINGS, brief
 from herdner.text.document import Document
 from herdner.text.tags import Span, spans_from_tags, tags_from_spans
@@ -154,7 +154,9 @@ def tiny(scheme: str, constrained: bool, seed: int = 0, scaled: bool = False) ->
         LinkTable(skip_chain_template(SameWord(), scaled=scaled), tables[0], scale),
         LinkTable(skip_chain_template(SameStem()), tables[1]),
     )
-    return Tagger.from_model(Model(weights, PLAN, Lexicon(CLASSES, LISTS), scheme, constrained, link_tables=linked))
+    return Tagger.from_model(
+        TaggerModel(weights, PLAN, Lexicon(CLASSES, LISTS), scheme, constrained, link_tables=linked)
+    )
 
 
 @pytest.mark.parametrize("constrained", [True, False])
@@ -277,7 +279,7 @@ def test_each_feature_has_words_of_its_own(template: str) -> None:
     weights = ChainWeights(
         ("O", "S-LOC"), np.zeros((2, 2)), key, np.array([0, 1], np.uint32), np.array([1], np.uint8), np.array([2.5])
     )
-    tagger = Tagger.from_model(Model(weights, plan, lexicon))
+    tagger = Tagger.from_model(TaggerModel(weights, plan, lexicon))
     found = tagger.explain(document)
     assert sayings(found[0]) == {PLACES[template]: 2.5}
     assert found[0].log_odds == 2.5
@@ -291,7 +293,7 @@ def test_words_beside_other_occurrences_are_said_with_their_sentence() -> None:
     weights = ChainWeights(
         ("O", "S-LOC"), np.zeros((2, 2)), own, np.arange(6, dtype=np.uint32), np.ones(5, np.uint8), np.full(5, 0.5)
     )
-    (first, *_) = Tagger.from_model(Model(weights, plan)).explain(document, name="Paris")
+    (first, *_) = Tagger.from_model(TaggerModel(weights, plan)).explain(document, name="Paris")
     assert set(sayings(first)) == {
         "how common the label is",
         "also in sentence 2, after 'to'",

@@ -8,9 +8,9 @@ import pytest
 from herdner.crf.templates import linear_chain_template
 from herdner.crf.weights import ChainWeights
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
-from herdner.ner.guidelines import Corpora, Guided
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.tagger import Tagger
+from herdner.ner.training.guidelines import Corpora, Guided
 from herdner.text.document import Document
 
 HANDLES = "odera", "wanjala", "achieng", "kamau", "njeri", "otieno"

@@ -22,7 +22,7 @@ from quick import examples
 
 import herdner
 from herdner import Document, FormatError, Names, Tagger
-from herdner.crf.model import CRF
+from herdner.crf.model import SkipChainModel
 from herdner.ner.known_names.evidence import Spelling, Support
 from herdner.ner.known_names.finder import Finder
 from herdner.ner.known_names.trie import Trie, readings
@@ -296,10 +296,10 @@ def test_constraints_come_out_exactly(scheme, constrained):
         offsets = np.array([0, 3, 4, 9])
         spans = random_spans(rng, offsets.tolist())
         table = rng.normal(size=(len(tags), len(tags)))
-        crf = CRF(table, nothing, nothing)
+        crf = SkipChainModel(table, nothing, nothing)
         if constrained:
             parts = (allowed.follow, table), (allowed.start, nothing), (allowed.end, nothing)
-            crf = CRF(*(np.where(allows, values, -np.inf) for allows, values in parts))
+            crf = SkipChainModel(*(np.where(allows, values, -np.inf) for allows, values in parts))
         unary = 3 * rng.normal(size=(9, len(tags)))
         Spelling(tags, scheme).evidence([Support(span, INF) for span in spans], offsets).add_to(unary)
         states = crf.best_chain(unary, offsets)

@@ -14,11 +14,11 @@ from herdner.crf.link_rules import SameWord
 from herdner.crf.model import LinkTable
 from herdner.crf.templates import EdgeScale, linear_chain_template, skip_chain_template
 from herdner.inference import BACKENDS, UnsupportedGraph
-from herdner.ner.chains import OwnChains
-from herdner.ner.folds import held_out_unaries
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError, read_model, write_model
 from herdner.ner.tagger import Tagger
+from herdner.ner.training.chains import OwnChains
+from herdner.ner.training.folds import held_out_unaries
 from herdner.text.document import Document
 from herdner.text.tags import spans_from_tags
 
@@ -96,7 +96,7 @@ def test_models_keep_their_ties(tagger, tmp_path):
     )
     model = replace(tagger.model_, link_tables=(*tagger.model_.link_tables, scaled))
     model.save(tmp_path / "m")
-    loaded = Model.load(tmp_path / "m")
+    loaded = TaggerModel.load(tmp_path / "m")
     for a, b in zip(model.link_tables, loaded.link_tables, strict=True):
         assert (a.template, a.scale) == (b.template, b.scale)
         np.testing.assert_array_equal(a.table, b.table)
@@ -123,7 +123,7 @@ def test_damaged_ties_are_refused(tagger, tmp_path, damage):
     damage(header, arrays)
     write_model(tmp_path / "n", header, arrays)
     with pytest.raises(ModelError, match="damaged"):
-        Model.load(tmp_path / "n")
+        TaggerModel.load(tmp_path / "n")
 
 
 def test_held_out_scores_come_from_chains_that_have_not_seen_the_document():

@@ -17,7 +17,7 @@ from quick import examples
 from herdner.crf.weights import ChainWeights
 from herdner.ner.features import FeaturePlan
 from herdner.ner.lexicon import Gazetteers, Lexicon, vector_classes, word_classes
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import FORMAT_VERSION, ModelError
 from herdner.ner.tagger import load
 
@@ -25,7 +25,7 @@ LABELS = ("O", "S-PER", "B-PER", "I-PER", "E-PER")
 
 
 @pytest.fixture(scope="module")
-def model() -> Model:
+def model() -> TaggerModel:
     rng = np.random.default_rng(5)
     keys = np.sort(rng.integers(1, 2**64, 40, np.uint64))
     sizes = rng.integers(1, 4, 40)
@@ -34,12 +34,12 @@ def model() -> Model:
     weights = ChainWeights(LABELS, rng.normal(size=(5, 5)), keys, starts, labels, rng.normal(size=starts[-1]))
     lexicon = Lexicon(word_classes({"Ada": 12, "of": 900_000}), Gazetteers.of({"city": [["New", "York"], ["Oslo"]]}))
     lexicon = replace(lexicon, vectors=vector_classes({"oslo": 1, "ada": 0}, np.array([[0, 1, 2], [31, 127, 511]])))
-    return Model(
+    return TaggerModel(
         weights, FeaturePlan(("word[0]", "gazetteer:city[0]"), gazetteers=("city",)), lexicon, card={"name": "tiny"}
     )
 
 
-def assert_equal_models(a: Model, b: Model) -> None:
+def assert_equal_models(a: TaggerModel, b: TaggerModel) -> None:
     assert (a.plan, a.scheme, a.constrained, a.tokenizer, a.card) == (
         b.plan,
         b.scheme,
@@ -60,13 +60,13 @@ def assert_equal_models(a: Model, b: Model) -> None:
 
 def test_a_saved_model_comes_back_bit_for_bit(model, tmp_path):
     model.save(tmp_path / "m.herdner")
-    assert_equal_models(model, Model.load(tmp_path / "m.herdner"))
+    assert_equal_models(model, TaggerModel.load(tmp_path / "m.herdner"))
 
 
 def test_a_model_without_word_knowledge_comes_back(model, tmp_path):
     bare = replace(model, lexicon=Lexicon(), plan=FeaturePlan(("word[0]",)))
     bare.save(tmp_path / "m.herdner")
-    assert Model.load(tmp_path / "m.herdner").lexicon == Lexicon()
+    assert TaggerModel.load(tmp_path / "m.herdner").lexicon == Lexicon()
 
 
 def test_equal_models_are_equal_files(model, tmp_path):
@@ -77,7 +77,7 @@ def test_equal_models_are_equal_files(model, tmp_path):
 
 def test_half_precision_rounds_the_weights_only(model, tmp_path):
     model.save(tmp_path / "m.herdner", weight_type="float16")
-    loaded = Model.load(tmp_path / "m.herdner").weights
+    loaded = TaggerModel.load(tmp_path / "m.herdner").weights
     np.testing.assert_array_equal(loaded.keys, model.weights.keys)
     np.testing.assert_allclose(loaded.entry_weights, model.weights.entry_weights, rtol=1e-3, atol=1e-7)
 
@@ -86,7 +86,7 @@ def test_every_truncation_is_an_error(model):
     data = bytes_of(model)
     for length in range(len(data)):
         with pytest.raises(ModelError):
-            Model.load(io.BytesIO(data[:length]))
+            TaggerModel.load(io.BytesIO(data[:length]))
 
 
 @pytest.mark.parametrize("flip", [0xFF, *(pytest.param(flip, marks=pytest.mark.slow) for flip in (0x10, 0x01))])
@@ -97,7 +97,7 @@ def test_a_flipped_byte_never_passes_as_another_model(model, flip):
     for i in range(len(data)):
         data[i] ^= flip
         try:
-            assert_equal_models(model, Model.load(io.BytesIO(bytes(data))))
+            assert_equal_models(model, TaggerModel.load(io.BytesIO(bytes(data))))
         except ModelError as error:
             assert "\n" not in str(error)  # noqa: PT017
             refused += 1
@@ -105,7 +105,7 @@ def test_a_flipped_byte_never_passes_as_another_model(model, flip):
     assert refused > len(data) / 2
 
 
-def bytes_of(model: Model) -> bytes:
+def bytes_of(model: TaggerModel) -> bytes:
     stream = io.BytesIO()
     model.save(stream)
     return stream.getvalue()
@@ -122,7 +122,7 @@ def test_what_is_altered_and_packed_again_is_refused(model, data):
     byte = data.draw(st.integers(0, 255).filter(lambda byte: byte != members[name][place]))
     members[name] = members[name][:place] + bytes([byte]) + members[name][place + 1 :]
     try:
-        assert_equal_models(model, Model.load(io.BytesIO(packed(members))))
+        assert_equal_models(model, TaggerModel.load(io.BytesIO(packed(members))))
     except ModelError as error:
         assert "\n" not in str(error)  # noqa: PT017
 
@@ -133,7 +133,7 @@ def test_what_is_altered_and_packed_again_is_refused(model, data):
 )
 def test_a_header_that_says_something_else_is_refused(model, change):
     with pytest.raises(ModelError, match="checksum is not that of its contents"):
-        Model.load(io.BytesIO(altered(bytes_of(model), header_with(**change), summed=False)))
+        TaggerModel.load(io.BytesIO(altered(bytes_of(model), header_with(**change), summed=False)))
 
 
 def test_files_from_before_there_were_checksums_are_read_and_say_so(model, caplog):
@@ -142,7 +142,7 @@ def test_files_from_before_there_were_checksums_are_read_and_say_so(model, caplo
         del header["checksum"]
         members["header.json"] = json.dumps(header).encode()
 
-    assert_equal_models(model, Model.load(io.BytesIO(altered(bytes_of(model), without, summed=False))))
+    assert_equal_models(model, TaggerModel.load(io.BytesIO(altered(bytes_of(model), without, summed=False))))
     assert "has no checksum, so that damage may go unnoticed" in caplog.text
 
 
@@ -155,14 +155,14 @@ def test_memory_is_bounded_by_the_size_of_the_file(model):
     """Zeros pack a thousandfold; no file of weights does."""
     huge = altered(bytes_of(model), array_as("feature_keys", np.zeros(1 << 22, np.uint64)), summed=False)
     with pytest.raises(ModelError, match=r"would unpack to 32 MiB; expected at most 1\d MiB"):
-        Model.load(io.BytesIO(huge))
+        TaggerModel.load(io.BytesIO(huge))
 
 
 def test_a_header_that_is_too_long_is_refused_and_is_not_written(model, tmp_path):
     """What it says would take thirty times its bytes."""
     huge = altered(bytes_of(model), lambda members: members.update({"header.json": b"[" + b"[]," * (2 << 20) + b"1]"}))
     with pytest.raises(ModelError, match=r"header.json would have 6 MiB; expected at most 4 MiB"):
-        Model.load(io.BytesIO(huge))
+        TaggerModel.load(io.BytesIO(huge))
     with pytest.raises(ValueError, match=r"header.json would have 5 MiB; expected at most 4 MiB"):
         replace(model, card={"notes": "x" * (5 << 20)}).save(tmp_path / "m.herdner")
     assert list(tmp_path.iterdir()) == []

@@ -11,8 +11,8 @@ import pytest
 from data import news
 
 from herdner.evaluation.scores import evaluate
-from herdner.ner.supervision import annotated_apart, supervise
 from herdner.ner.tagger import Tagger
+from herdner.ner.training.supervision import annotated_apart, supervise
 from herdner.text.document import Document
 from herdner.text.partial import PartialAnnotation
 from herdner.text.tags import SCHEMES, Span, allowed_transitions, convert_tags, tags_from_spans

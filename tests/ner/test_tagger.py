@@ -18,7 +18,7 @@ from herdner.crf.trainer import Stop
 from herdner.inference.gibbs import bin_sharing, linear_annealing
 from herdner.ner.features import default_plan, make_extractor
 from herdner.ner.lexicon import Lexicon
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 from herdner.ner.tagger import NotFittedError, Tagger
 from herdner.text.document import Document
 from herdner.text.io import read_documents
@@ -61,7 +61,7 @@ def crfsuite_agrees(train: list[Document], test: list[Document], path: Path, **o
     weights = train_crfsuite(features, offsets, gold, model_path=path, **options)
     crfsuite = pycrfsuite.Tagger()
     crfsuite.open(str(path))
-    predicted = Tagger.from_model(Model(weights, plan, constrained=False)).predict(test)
+    predicted = Tagger.from_model(TaggerModel(weights, plan, constrained=False)).predict(test)
     for document, tags in zip(test, predicted, strict=True):
         keys = extractor.keys(document.tokens, document.sentence_offsets)
         expected = [crfsuite.tag(sentence) for sentence in crfsuite_sequences([keys], [document.sentence_offsets])]

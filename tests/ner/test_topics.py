@@ -16,9 +16,9 @@ from herdner import Document, Tagger
 from herdner.crf.templates import linear_chain_template
 from herdner.ner.features import TOPIC_ATTRIBUTES, FeaturePlan, default_plan, make_extractor
 from herdner.ner.lexicon import TOPICS, VECTOR_CLASSES, Lexicon, Topics, vector_classes
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError
-from herdner.ner.topics import learn_topics, square_roots, with_topics
+from herdner.ner.training.topics import learn_topics, square_roots, with_topics
 
 WORDS = [f"word{k}" for k in range(40)]
 TREE = np.array([[k % 32, k % 128, 12 * k % 512] for k in range(40)])
@@ -106,7 +106,7 @@ def test_training_learns_topics_where_it_can():
     stream = io.BytesIO()
     model.save(stream)
     stream.seek(0)
-    loaded = Tagger.from_model(Model.load(stream))
+    loaded = Tagger.from_model(TaggerModel.load(stream))
     test = [document.without_annotation() for document in documents(40, seed=2)]
     assert [d.tags for d in loaded.pipe(test)] == [tagger.tag(d).tags for d in test]
 

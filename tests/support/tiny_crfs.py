@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from oracle import Oracle, factors_of
 
-from herdner.crf.model import CRF, Links, LinkTable
+from herdner.crf.model import Links, LinkTable, SkipChainModel
 from herdner.crf.objectives import Examples
 from herdner.crf.templates import EdgeScale, skip_chain_template
 
@@ -13,7 +13,7 @@ OFFSETS = np.array([0, 3, 4, 7])
 ENDS = (np.array([[0, 3], [1, 4], [3, 6], [0, 2]], np.int32), np.array([[2, 5]], np.int32))
 
 
-def tiny(seed: int = 0, scaled: bool = True, n_labels: int = 3) -> tuple[CRF, Examples]:
+def tiny(seed: int = 0, scaled: bool = True, n_labels: int = 3) -> tuple[SkipChainModel, Examples]:
     """A CRF of two kinds of links, and seven tokens of three sentences; one link lies within a sentence."""
     rng = np.random.default_rng(seed)
     nothing = np.zeros(n_labels)
@@ -22,14 +22,14 @@ def tiny(seed: int = 0, scaled: bool = True, n_labels: int = 3) -> tuple[CRF, Ex
         LinkTable(skip_chain_template(scaled=s is not None), rng.normal(size=(n_labels, n_labels)), s)
         for s in (scale, None)
     )
-    crf = CRF(rng.normal(size=(n_labels, n_labels)), nothing, nothing, linked)
+    crf = SkipChainModel(rng.normal(size=(n_labels, n_labels)), nothing, nothing, linked)
     unary = rng.normal(size=(7, n_labels))
     beliefs = crf.chain_marginals(unary, OFFSETS)
     features = (EdgeScale.features(ENDS[0], OFFSETS, beliefs) if scaled else None, None)
     return crf, Examples(unary, OFFSETS, rng.integers(0, n_labels, 7).astype(np.int32), ENDS, features, beliefs)
 
 
-def joint(crf: CRF, examples: Examples) -> Oracle:
+def joint(crf: SkipChainModel, examples: Examples) -> Oracle:
     """All states, with scales that are not rounded."""
     scales = [
         None if features is None else np.exp(features @ each.scale.weights())
@@ -48,7 +48,7 @@ def conditional(oracle: Oracle, states: np.ndarray, block: list[int]) -> float:
     return float(np.log(oracle.probabilities[right].sum() / oracle.probabilities[agree].sum()))
 
 
-def many(n: int, coupling: float, seed: int = 0) -> tuple[CRF, Examples]:
+def many(n: int, coupling: float, seed: int = 0) -> tuple[SkipChainModel, Examples]:
     """Pairs of one-token sentences that a link joins, drawn from the model with this table; unaries are weak."""
     rng = np.random.default_rng(seed)
     table = coupling * np.eye(2)
@@ -57,6 +57,8 @@ def many(n: int, coupling: float, seed: int = 0) -> tuple[CRF, Examples]:
     weights = np.exp(unary[pairs[:, 0], :, None] + unary[pairs[:, 1], None, :] + table).reshape(n, 4)
     cell = (weights.cumsum(axis=1) < rng.random((n, 1)) * weights.sum(axis=1, keepdims=True)).sum(axis=1)
     states = np.stack([cell // 2, cell % 2], axis=1).ravel().astype(np.int32)
-    crf = CRF(np.zeros((2, 2)), np.zeros(2), np.zeros(2), (LinkTable(skip_chain_template(), np.zeros((2, 2))),))
+    crf = SkipChainModel(
+        np.zeros((2, 2)), np.zeros(2), np.zeros(2), (LinkTable(skip_chain_template(), np.zeros((2, 2))),)
+    )
     offsets = np.arange(2 * n + 1)
     return crf, Examples(unary, offsets, states, (pairs,), (None,), crf.chain_marginals(unary, offsets))

@@ -19,7 +19,7 @@ from herdner.integrations.dask.manifest import FAILURES_KEPT, Settings, Written
 from herdner.integrations.dask.outputs import Folder
 from herdner.integrations.dask.slices import Part, Reading, read_part
 from herdner.ner.known_names import Names
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import shipped_models
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document, Failure
@@ -57,7 +57,7 @@ def tagger_of(model: ModelBytes) -> Tagger:
 
 @lru_cache(maxsize=2)
 def _tagger_of(model: ModelBytes) -> Tagger:
-    return Tagger.from_model(Model.load(io.BytesIO(model.data)))
+    return Tagger.from_model(TaggerModel.load(io.BytesIO(model.data)))
 
 
 def inference_of(backend: str | None, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from herdner.integrations.spacy.examples import training_documents
 from herdner.integrations.spacy.pipe import SCORES, WRITES, EntityPipe, Part
 from herdner.ner.known_names import Names
 from herdner.ner.lexicon import Lexicon
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.tagger import Tagger, load
 from herdner.text.labels import new_label, rename_labels
@@ -196,7 +196,7 @@ class HerdnerTagger(EntityPipe):
         """The classes of its entities, sorted; none before there is a model."""
         return self._labels
 
-    def _take(self, model: Model) -> None:
+    def _take(self, model: TaggerModel) -> None:
         """Tag with this model from now on."""
         self._tagger = Tagger.from_model(model, backend=self._backend, links=self.links)
         renamed = {new_label(label, self._renaming) for label in classes_of(model.weights.labels)}
@@ -262,11 +262,11 @@ class HerdnerTagger(EntityPipe):
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
-    def _saved(self) -> Model | None:
+    def _saved(self) -> TaggerModel | None:
         return None if self._tagger is None and self._named_model is None else self.tagger.model_
 
     def _load(self, where: Path | io.BytesIO) -> None:
-        self._take(Model.load(where))
+        self._take(TaggerModel.load(where))
 
     def _parts(self) -> dict[str, Part]:
         return {**super()._parts(), "names": Part(lambda: self.names, self._read_names)}

@@ -11,10 +11,10 @@ import numpy as np
 from herdner.crf.model import LinkTable
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.crf.weights import ChainWeights
-from herdner.ner.chains import Penalty
 from herdner.ner.features import FeaturePlan
 from herdner.ner.lexicon import Lexicon
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
+from herdner.ner.training.chains import Penalty
 from herdner.text.tags import Scheme, split_tag
 from herdner.text.tokenize import TokenizerSettings
 
@@ -35,8 +35,12 @@ ADAPTING = Penalty(c2=0.3, min_freq=1, held=10.0)
 
 
 def untrained(
-    base: Model, plan: FeaturePlan | None, lexicon: Lexicon | None, scheme: Scheme, tokenizer: TokenizerSettings | None
-) -> Model:
+    base: TaggerModel,
+    plan: FeaturePlan | None,
+    lexicon: Lexicon | None,
+    scheme: Scheme,
+    tokenizer: TokenizerSettings | None,
+) -> TaggerModel:
     """The base without its weights and links. ValueError where a tagger asks for features, words, tags or a tokenizer
     that are not the base's: its weights would mean other things.
     """
@@ -82,7 +86,7 @@ def _alike(one: str, other: str) -> bool:
     return a == b or any(a in names and b in names for names in _SYNONYMS)
 
 
-def checked_start(start: Model, plan: FeaturePlan, lexicon: Lexicon, labels: Sequence[str]) -> ChainWeights:
+def checked_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, labels: Sequence[str]) -> ChainWeights:
     """The weights with which training starts. ValueError where its features or tags are others."""
     if start.plan != plan or _names(start.lexicon) != _names(lexicon):
         raise ValueError("the model to start from has other features: start from one of the same plan and lexicon")
@@ -98,7 +102,9 @@ def _names(lexicon: Lexicon) -> tuple[str, ...]:
     return lexicon.gazetteers.names if lexicon.gazetteers is not None else ()
 
 
-def link_tables(templates: Sequence[SkipChain], base: Model | None, labels: Sequence[str]) -> tuple[LinkTable, ...]:
+def link_tables(
+    templates: Sequence[SkipChain], base: TaggerModel | None, labels: Sequence[str]
+) -> tuple[LinkTable, ...]:
     """The tables where the learning of links begins: those of the base where it has the template, else 0; the tags of
     new classes have 0.
     """

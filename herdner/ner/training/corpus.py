@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.ner.adapting import tell_look_alikes
-from herdner.ner.development import check_development
-from herdner.ner.guidelines import Corpora
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 from herdner.ner.recasing import reader
-from herdner.ner.supervision import Supervision, supervise
+from herdner.ner.training.adapting import tell_look_alikes
+from herdner.ner.training.development import check_development
+from herdner.ner.training.guidelines import Corpora
+from herdner.ner.training.supervision import Supervision, supervise
 from herdner.text.document import Document
 
 
@@ -37,8 +37,8 @@ class Lessons(NamedTuple):
     @classmethod
     def of(
         cls,
-        model: Model,
-        base: Model | None,
+        model: TaggerModel,
+        base: TaggerModel | None,
         documents: Iterable[Document],
         tags: Iterable[Sequence[str]] | None,
         development: Iterable[Document] | None,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from herdner.base.seeds import child
 from herdner.crf.learning import Score
-from herdner.crf.model import CRF
+from herdner.crf.model import SkipChainModel
 from herdner.evaluation.scores import Pair, count_spans, f1_of_counts
 from herdner.inference import Backend
 from herdner.ner.decode import Tokenized, decode
@@ -26,7 +26,7 @@ def development_f1(
     """The micro F1 on documents with these log-potentials and right spans of a CRF whose tags are ``labels``."""
     check_development(gold)
 
-    def score(crf: CRF) -> float:
+    def score(crf: SkipChainModel) -> float:
         pairs: list[Pair] = []
         for i, (document, unary, right) in enumerate(zip(documents, unaries, gold, strict=True)):
             offsets = document.sentence_offsets

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 from herdner.text.document import Document
 
-TrainChain = Callable[[Sequence[int] | None, str], Model]
+TrainChain = Callable[[Sequence[int] | None, str], TaggerModel]
 """Trains a chain on the documents of these numbers, None: on all; the words say what for."""
 
 

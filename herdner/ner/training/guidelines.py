@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from herdner._ext.hashing import hash_string
 from herdner.crf.trainer import Progress
 from herdner.crf.weights import ChainWeights, Keys
-from herdner.ner.chains import Chains
 from herdner.ner.features import FeaturePlan, make_extractor
 from herdner.ner.lexicon import Lexicon
+from herdner.ner.training.chains import Chains
 from herdner.text.document import Document
 
 # What rules of annotation depend on: the word, what it looks like, the lists it is in, and the words beside it.

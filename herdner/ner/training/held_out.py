@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.seeds import child
-from herdner.crf.model import CRF
+from herdner.crf.model import SkipChainModel
 from herdner.ner.calibration import Beliefs, Calibration
 from herdner.ner.decode import decode, span_beliefs
-from herdner.ner.supervision import Supervision
+from herdner.ner.training.supervision import Supervision
 from herdner.text.document import Document
 from herdner.text.tags import chunks_from_states, spans_from_tags
 
@@ -28,7 +28,7 @@ class Judged(NamedTuple):
 
 
 def judged(
-    crf: CRF,
+    crf: SkipChainModel,
     labels: tuple[str, ...],
     documents: Sequence[Document],
     unaries: Sequence[NDArray[np.float64]],

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats
 from herdner.crf.learning import LearningCurve, Step, learn
-from herdner.crf.model import CRF, LinkTable
+from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.objectives import Examples
 from herdner.crf.templates import EdgeScale
 from herdner.crf.trainer import Progress
 from herdner.crf.weights import ChainWeights
 from herdner.inference import make_backend
 from herdner.ner.decode import DEFAULT_BACKEND, Tokenized, joined
-from herdner.ner.development import development_f1
-from herdner.ner.folds import TrainChain, held_out_unaries
-from herdner.ner.lessons import Lessons
-from herdner.ner.model import Model
-from herdner.ner.recipe import Recipe
+from herdner.ner.model import TaggerModel
+from herdner.ner.training.corpus import Lessons
+from herdner.ner.training.development import development_f1
+from herdner.ner.training.folds import TrainChain, held_out_unaries
+from herdner.ner.training.options import Recipe
 
 
 class Linked(NamedTuple):
@@ -30,13 +30,13 @@ class Linked(NamedTuple):
     it, float64[tokens, tags]; None where nothing had to be learned.
     """
 
-    model: Model
+    model: TaggerModel
     curve: LearningCurve | None = None
     unaries: list[Floats] | None = None
 
 
 def learn_links(
-    model: Model,
+    model: TaggerModel,
     tables: tuple[LinkTable, ...],
     lessons: Lessons,
     recipe: Recipe,
@@ -53,7 +53,7 @@ def learn_links(
         return Linked(model)
     states, chains = _states(model, lessons), [model.weights]
 
-    def train_fold(chosen: Sequence[int] | None, stage: str) -> Model:
+    def train_fold(chosen: Sequence[int] | None, stage: str) -> TaggerModel:
         fold = train(chosen, stage)
         chains.append(fold.weights)
         return fold
@@ -84,7 +84,7 @@ def _told(progress: Progress | None, n_tokens: int) -> Callable[[Step], None]:
     return report
 
 
-def _states(model: Model, lessons: Lessons) -> list[NDArray[np.int32]]:
+def _states(model: TaggerModel, lessons: Lessons) -> list[NDArray[np.int32]]:
     """Of each document int32[tokens], its tags; where they are open, those that the model believes in."""
     taught = lessons.taught
     if taught.borders is None or model.weights.labels != taught.labels:  # CRFsuite has an order of its own
@@ -98,7 +98,7 @@ def _states(model: Model, lessons: Lessons) -> list[NDArray[np.int32]]:
 
 
 def gather(
-    crf: CRF,
+    crf: SkipChainModel,
     documents: Sequence[Tokenized],
     unaries: Sequence[NDArray[np.float64]],
     states: Sequence[NDArray[np.int32]],

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from herdner.crf.learning import Learner
 from herdner.crf.templates import LinearChain, SkipChain, Template, linear_chain_template, skip_chain_template
 from herdner.crf.weights import ChainWeights
-from herdner.ner.adapting import ADAPTING, untrained
-from herdner.ner.chains import TRAINERS, Penalty, TrainerName
 from herdner.ner.features import FeaturePlan, default_plan
 from herdner.ner.lexicon import Lexicon
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
+from herdner.ner.training.adapting import ADAPTING, untrained
+from herdner.ner.training.chains import TRAINERS, Penalty, TrainerName
 from herdner.text.tags import SCHEMES, Scheme
 from herdner.text.tokenize import TokenizerSettings
 
@@ -50,7 +50,7 @@ class Recipe:
         if self.scheme not in SCHEMES:
             raise ValueError(f"unknown tag scheme {self.scheme!r}; known are {', '.join(SCHEMES)}")
 
-    def link_templates(self, base: Model | None) -> list[SkipChain]:
+    def link_templates(self, base: TaggerModel | None) -> list[SkipChain]:
         """The templates of links; ValueError where they are none or the chain is not among them."""
         if self.templates is None and base is not None:
             return [each.template for each in base.link_tables]
@@ -64,7 +64,7 @@ class Recipe:
             raise ValueError("templates are linear_chain() and skip_chain(...), and n_folds is at least 1")
         return links
 
-    def without_weights(self, base: Model | None) -> Model:
+    def without_weights(self, base: TaggerModel | None) -> TaggerModel:
         """A model that lacks its weights, as the base or the parameters have it."""
         if base is not None:
             return untrained(base, self.plan, self.lexicon, self.scheme, self.tokenizer)
@@ -73,9 +73,9 @@ class Recipe:
             lexicon.gazetteers.names if lexicon.gazetteers else (), topics=lexicon.topics is not None
         )
         tokenizer = self.tokenizer or TokenizerSettings()
-        return Model(ChainWeights.none(), plan, lexicon, self.scheme, self.constrained, tokenizer)
+        return TaggerModel(ChainWeights.none(), plan, lexicon, self.scheme, self.constrained, tokenizer)
 
-    def penalty(self, base: Model | None) -> Penalty:
+    def penalty(self, base: TaggerModel | None) -> Penalty:
         """What keeps the chain's weights small."""
         usual = Penalty() if base is None else ADAPTING
         c2 = usual.c2 if self.c2 is None else self.c2

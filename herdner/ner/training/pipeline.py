@@ -9,27 +9,27 @@ from typing import NamedTuple
 from herdner.crf.learning import LearningCurve
 from herdner.crf.likelihood import ImpossibleTags
 from herdner.crf.trainer import Progress, Stop
-from herdner.ner.adapting import checked_start, link_tables
-from herdner.ner.chains import Chains, CRFsuiteChains, OwnChains
 from herdner.ner.features import make_extractor
-from herdner.ner.guidelines import Guided, GuidedChains
-from herdner.ner.judging import calibration, judged
-from herdner.ner.lessons import Lessons
-from herdner.ner.link_learning import Linked, learn_links
-from herdner.ner.model import Model
-from herdner.ner.recipe import Recipe
+from herdner.ner.model import TaggerModel
+from herdner.ner.training.adapting import checked_start, link_tables
+from herdner.ner.training.chains import Chains, CRFsuiteChains, OwnChains
+from herdner.ner.training.corpus import Lessons
+from herdner.ner.training.guidelines import Guided, GuidedChains
+from herdner.ner.training.held_out import calibration, judged
+from herdner.ner.training.links import Linked, learn_links
+from herdner.ner.training.options import Recipe
 
 
 class Origin(NamedTuple):
     """What a training begins with: the model that is adapted, and one at whose weights the search begins."""
 
-    base: Model | None = None
-    start: Model | None = None
+    base: TaggerModel | None = None
+    start: TaggerModel | None = None
 
 
 def train(
-    recipe: Recipe, empty: Model, lessons: Lessons, origin: Origin, progress: Progress | None, seed: int
-) -> tuple[Model, LearningCurve | None]:
+    recipe: Recipe, empty: TaggerModel, lessons: Lessons, origin: Origin, progress: Progress | None, seed: int
+) -> tuple[TaggerModel, LearningCurve | None]:
     """The ``empty`` model, which lacks its weights, with all that was learned; and how its tables of links were, where
     there was anything to learn.
     """
@@ -37,7 +37,7 @@ def train(
     templates = recipe.link_templates(base)
     chains = _chains(recipe, empty, lessons, origin)
 
-    def train_chain(chosen: Sequence[int] | None, stage: str) -> Model:
+    def train_chain(chosen: Sequence[int] | None, stage: str) -> TaggerModel:
         try:
             return replace(empty, weights=chains.train(chosen, _staged(progress, stage)))
         except ImpossibleTags as error:
@@ -59,7 +59,7 @@ def train(
     return model, found.curve
 
 
-def _chains(recipe: Recipe, model: Model, lessons: Lessons, origin: Origin) -> Chains:
+def _chains(recipe: Recipe, model: TaggerModel, lessons: Lessons, origin: Origin) -> Chains:
     """What trains chains on the documents, with the features of a model that lacks its weights."""
     documents, taught, (base, start) = lessons.documents, lessons.taught, origin
     first = None if start is None else checked_start(start, model.plan, model.lexicon, taught.labels)

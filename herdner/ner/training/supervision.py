@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from herdner.crf.likelihood import Borders
 from herdner.crf.weights import MOST_TAGS
 from herdner.inference.linear_chain import viterbi
-from herdner.ner.chains import allowed_tags
+from herdner.ner.training.chains import allowed_tags
 from herdner.text.document import Document
 from herdner.text.partial import PartialAnnotation, alternatives
 from herdner.text.tags import (

@@ -19,7 +19,7 @@ from herdner._ext.features import TYPE_ATTRIBUTES
 from herdner.base.seeds import Seed, generator
 from herdner.ner.features import default_plan, make_extractor
 from herdner.ner.lexicon import TOPICS, VECTOR_CLASSES, Topics
-from herdner.ner.model import Model
+from herdner.ner.model import TaggerModel
 from herdner.text.document import Document
 
 _EACH = 10  # documents for each of the most topics: fewer would not tell them apart
@@ -27,7 +27,9 @@ _ROUNDS = 30
 _CLASSES = TYPE_ATTRIBUTES.index(f"vector{VECTOR_CLASSES[2]}")
 
 
-def with_topics(model: Model, documents: Sequence[Document], start: Model | None, seed: Seed) -> Model:
+def with_topics(
+    model: TaggerModel, documents: Sequence[Document], start: TaggerModel | None, seed: Seed
+) -> TaggerModel:
     """The model, which lacks its weights, with topics of the documents among its features: those of the model that it
     starts from, if there is one. It stays as it is where it has topics, where its words have no vector classes, or the
     documents are too few.
@@ -47,7 +49,7 @@ def with_topics(model: Model, documents: Sequence[Document], start: Model | None
     return replace(model, lexicon=replace(lexicon, topics=topics), plan=plan)
 
 
-def square_roots(model: Model, documents: Sequence[Document]) -> NDArray[np.float64]:
+def square_roots(model: TaggerModel, documents: Sequence[Document]) -> NDArray[np.float64]:
     """float64[documents, 513]: of the shares that vector classes have of a document's tokens, first those without."""
     extractor, none = make_extractor(model.plan, model.lexicon), np.empty(0, np.int64)
     shares = np.zeros((len(documents), VECTOR_CLASSES[2] + 1))

@@ -1,0 +1,1 @@
+"""Training of taggers: corpus preparation, folds, the linear chain, tables of links, and calibration."""
