@@ -1,4 +1,6 @@
 # The public names, and where each is found: `herdner/__init__.py` imports them from there when they are first used.
+from .corpora.formats import read_documents as read_documents
+from .corpora.formats import write_documents as write_documents
 from .evaluation.compare import compare as compare
 from .evaluation.scores import evaluate as evaluate
 from .graph import FactorGraph as FactorGraph
@@ -42,9 +44,7 @@ from .ner.tagger import Tagger as Tagger
 from .ner.tagger import load as load
 from .text.document import Document as Document
 from .text.entity import Entity as Entity
-from .text.io import FormatError as FormatError
-from .text.io import read_documents as read_documents
-from .text.io import write_documents as write_documents
+from .text.io.source import FormatError as FormatError
 from .text.tokenize import Tokenizer as Tokenizer
 
 __version__: str

@@ -110,7 +110,7 @@ def parse_map(pairs: Sequence[str]) -> LabelNames | None:
 
 def encoding_of(source: SourceFile, encoding: str) -> dict[str, str]:
     """The encoding as an option of the readers, where the format has one."""
-    from herdner.text.io import FORMATS
+    from herdner.corpora.formats import FORMATS
 
     return {"encoding": encoding} if "encoding" in FORMATS[source.format].read_options else {}
 

@@ -100,7 +100,7 @@ def expand(
 
     Ids are paths from the folder that holds all that is given, so that no two are the same.
     """
-    from herdner.text.io import READABLE
+    from herdner.corpora.formats import READABLE
 
     if format is not None and format not in READABLE:
         raise UsageError(f"--input {format!r}: expected one of {', '.join(READABLE)}")
@@ -128,8 +128,8 @@ def expand(
 
 def _file(name: str, format: str | None) -> tuple[list[Input], Path | None]:
     """A file or standard input, or the files that a pattern matches, and the folder they are in."""
-    from herdner.text.io import FormatError, format_of
-    from herdner.text.io.source import Source, sources
+    from herdner.corpora.formats import format_of
+    from herdner.text.io.source import FormatError, Source, sources
 
     path = Path(name)
     if name == "-":
@@ -147,7 +147,7 @@ def _file(name: str, format: str | None) -> tuple[list[Input], Path | None]:
 
 
 def _in_folder(folder: Path, format: str | None, patterns: Sequence[str]) -> list[Input]:
-    from herdner.text.io import format_of
+    from herdner.corpora.formats import format_of
     from herdner.text.io.source import Source, matches, visible
 
     files = visible(folder)
@@ -210,9 +210,9 @@ def read(
     """The documents of all inputs; what cannot be read is a `Failure`, and the next document or file follows.
     ``options`` are of the readers that take them.
     """
+    from herdner.corpora.formats import read_items
     from herdner.text.document import Failure
-    from herdner.text.io import FormatError
-    from herdner.text.io.formats import read_items
+    from herdner.text.io.source import FormatError
 
     for source, format in inputs:
         if format is None:

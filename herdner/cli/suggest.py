@@ -59,8 +59,8 @@ def suggest(
     format_ = None if format_ is None and chosen == "text" else chosen
     inputs = expand(files or [], input_, pattern)
     import herdner
+    from herdner.corpora.formats import write_documents
     from herdner.ner.suggesting import suggested
-    from herdner.text.io import write_documents
 
     tagger = herdner.load(model)
     report = Report()

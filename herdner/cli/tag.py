@@ -165,8 +165,8 @@ def stream_tags(
     """Tag the documents of the inputs in the order given, to one stream or file; those are called with what is to be
     called after each input.
     """
+    from herdner.corpora.formats import FORMATS, write_documents
     from herdner.text.document import Failure
-    from herdner.text.io import FORMATS, write_documents
 
     on_terminal = output.path in (None, "-") and sys.stdout.isatty()
     with progress("{task.fields[words]:,} tokens", shown=not on_terminal) as display:
@@ -216,7 +216,7 @@ def output_format(format: str | None, output: str | None, default: str = "text")
     """The format that is named, or that of the output's ending. Wrong use before any work is done: a format that
     cannot be written, an ending that says that it is none, bytes on a terminal, a place that cannot be written to.
     """
-    from herdner.text.io import FORMATS, WRITABLE, format_of
+    from herdner.corpora.formats import FORMATS, WRITABLE, format_of
 
     if format is None and output is not None:
         format = format_of(output, write=True)

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from herdner.base.files import replacing
+from herdner.corpora.formats import ANNOTATION_OPTIONS, FORMATS, READABLE, format_of, read_documents, write_documents
 from herdner.corpora.registry import Corpus, load_registry
 from herdner.text.document import Document
-from herdner.text.io import FORMATS, READABLE, format_of, read_documents, write_documents
-from herdner.text.io.formats import DONE
 
 
 class SourceFile(NamedTuple):
@@ -55,7 +54,7 @@ def label_map(format: str, registry: Mapping[str, Corpus] | None = None) -> dict
     """
     corpora = (load_registry() if registry is None else registry).values()
     owners = [corpus for corpus in corpora if corpus.task == "ner" and corpus.format == format]
-    general = bool(FORMATS[format].endings) and format != "uner"
+    general = bool(FORMATS[format].extensions) and format != "uner"
     agreed = bool(owners) and all(corpus.label_map == owners[0].label_map for corpus in owners)
     return owners[0].label_map if agreed and not general else None
 
@@ -94,8 +93,8 @@ def convert(
             yield document
 
     if str(output) == "-":
-        write_documents(counted(), sys.stdout, target_format, **DONE.get(target_format, {}))
+        write_documents(counted(), sys.stdout, target_format, **ANNOTATION_OPTIONS.get(target_format, {}))
         return count
     with replacing(output) as stream:
-        write_documents(counted(), stream, target_format, **DONE.get(target_format, {}))
+        write_documents(counted(), stream, target_format, **ANNOTATION_OPTIONS.get(target_format, {}))
     return count

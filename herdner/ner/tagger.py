@@ -31,9 +31,8 @@ from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.streams import Batch, Item, TextOrDocument, awaited, batches, kept_apart, ordered
 from herdner.ner.tagging import BatchTagger
 from herdner.text.document import Document, Failure
-from herdner.text.io.formats import with_tokens
 from herdner.text.tags import Scheme
-from herdner.text.tokenize import Tokenizer, TokenizerSettings
+from herdner.text.tokenize import Tokenizer, TokenizerSettings, with_tokens
 
 if TYPE_CHECKING:
     from herdner.crf.learning import Learner, LearningCurve

@@ -10,8 +10,7 @@ from herdner.ner.decode import Decoder
 from herdner.ner.known_names import Finder
 from herdner.ner.streams import Batch
 from herdner.text.document import Document, Failure
-from herdner.text.io.formats import with_tokens
-from herdner.text.tokenize import Tokenizer
+from herdner.text.tokenize import Tokenizer, with_tokens
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ the stream.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from itertools import chain
 from threading import RLock
@@ -137,3 +137,42 @@ class Tokenizer:
 
 def _restore(settings: TokenizerSettings, cache_characters: int) -> Tokenizer:
     return Tokenizer(settings, cache_characters=cache_characters)
+
+
+def tokenize_documents(documents: Iterable[Document], tokenizer: Callable[[str], Document]) -> Iterator[Document]:
+    """Tokenize documents that have no tokens.
+
+    Args:
+        documents: Documents; those with tokens stay unchanged.
+        tokenizer: The tokenizer.
+
+    Returns:
+        An iterator over the documents with tokens and sentences; entities are projected to tokens.
+    """
+    return (with_tokens(document, tokenizer) for document in documents)
+
+
+def with_tokens(document: str | Document, tokenizer: Callable[[str], Document]) -> Document:
+    """Tokenize a text, or a document unless it has tokens.
+
+    Args:
+        document: A text or a document.
+        tokenizer: The tokenizer.
+
+    Returns:
+        A document with tokens and sentences; entities are projected to tokens.
+    """
+    if isinstance(document, str):
+        return tokenizer(document)
+    if len(document.tokens):
+        return document
+    tokenized = replace(
+        tokenizer(document.text),
+        id=document.id,
+        fields=document.fields,
+        partial=document.partial,
+        source_map=document.source_map,
+    )
+    if document.spans is None:
+        return tokenized
+    return (tokenized.with_entities if document.is_annotated else tokenized.with_proposals)(document.entities)

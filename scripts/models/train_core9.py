@@ -18,13 +18,13 @@ import typer
 from rich.console import Console
 from train_en import MEASURED, NAMES, card, english_lexicon, fit, training_documents
 
+from herdner.corpora.formats import read_documents
 from herdner.crf.templates import linear_chain_template, skip_chain_template
 from herdner.evaluation.scores import evaluate
 from herdner.ner.features import default_plan
 from herdner.ner.model import TaggerModel
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
-from herdner.text.io import read_documents
 from herdner.text.labels import rename_labels
 from herdner.text.partial import PartialAnnotation, UnannotatedRange
 from herdner.text.tags import tags_from_spans

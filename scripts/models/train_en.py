@@ -19,6 +19,7 @@ from annotation_repairs import Classes, repaired
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
+from herdner.corpora.formats import read_documents
 from herdner.corpora.registry import info
 from herdner.crf.link_rules import Company
 from herdner.crf.templates import linear_chain_template, skip_chain_template
@@ -27,7 +28,6 @@ from herdner.ner.features import default_plan
 from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, english_names, read_vector_classes, word_classes
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
-from herdner.text.io import read_documents
 from herdner.text.tokenize import Tokenizer
 
 CORPORA = Path(__file__).parents[2] / "corpora"

@@ -33,7 +33,7 @@ from rich.markup import escape
 
 import herdner
 from herdner.corpora.registry import CorpusError
-from herdner.text.io import FormatError
+from herdner.text.io.source import FormatError
 
 try:
     from papers_items import verdicts

@@ -15,9 +15,10 @@ from data import REPOSITORY, shared_data
 
 from herdner.corpora import files, reading
 from herdner.corpora import registry as corpora
+from herdner.corpora.formats import FORMATS
 from herdner.corpora.registry import Corpus, CorpusError, CorpusFile
 from herdner.text.document import Document
-from herdner.text.io import FORMATS, FormatError
+from herdner.text.io.source import FormatError
 
 FOLDERS = {
     "ieer": "ner/ieer",

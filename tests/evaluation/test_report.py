@@ -14,11 +14,11 @@ from data import ELSEWHERE, REPOSITORY
 from patience import PATIENCE
 
 from herdner.cli import run as herdner_run
+from herdner.corpora.formats import write_documents
 from herdner.evaluation import report as reports
 from herdner.evaluation.compare import compare
 from herdner.evaluation.scores import evaluate
 from herdner.text.document import Document
-from herdner.text.io import write_documents
 
 WORDS = [[["Ada", "Reyes", "met", "Kenya", "<b>&", "."], ["Reyes", "left", "|", "Oslo"]], [["Oslo", "rained"]]]
 GOLD = [[["B-PER", "I-PER", "O", "B-LOC", "B-ORG", "O"], ["B-PER", "O", "O", "B-LOC"]], [["B-LOC", "O"]]]

@@ -18,7 +18,7 @@ from fuzz.files import mutated
 from fuzz.graphs import Rng, pick
 from fuzz.pieces import changed_bytes
 from herdner import Document
-from herdner.text.io import FORMATS
+from herdner.corpora.formats import FORMATS
 
 IEER = b"""<DOC>\n<DOCNO> x1 </DOCNO>\n<BODY>\n<HEADLINE>\n<b_enamex type="LOCATION">Oslo<e_enamex> calls
 </HEADLINE>\n<TEXT>\n<b_enamex type="PERSON">Ada Lovelace<e_enamex> paid <b_numex type="MONEY">$ 5<e_numex> to

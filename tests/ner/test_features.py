@@ -15,10 +15,10 @@ from quick import examples
 
 from herdner._ext.feature_tables import FeatureWeights
 from herdner._ext.features import TYPE_ATTRIBUTES
+from herdner.corpora.formats import read_documents
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
 from herdner.ner.lexicon import Gazetteers, Lexicon, vector_classes, word_classes
 from herdner.text.document import Document
-from herdner.text.io import read_documents
 
 CLASSES = {"Paris": 0b1011, "paris": 5, "the": 77, "said": 0b101010101010, "of": 1023, "new": 3}
 LISTS = {

@@ -18,11 +18,11 @@ from quick import examples
 
 import herdner
 from herdner import Tagger
+from herdner.corpora.formats import read_documents
 from herdner.crf.link_rules import LastName, SameWord
 from herdner.crf.templates import skip_chain_template
 from herdner.ner.streams import BATCH_CHARACTERS, Batch, batches, ordered
 from herdner.text.document import Document, Failure
-from herdner.text.io import read_documents
 from herdner.text.tokenize import Tokenizer
 
 CORPORA = Path(__file__).parents[2] / "corpora"

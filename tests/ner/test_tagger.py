@@ -12,6 +12,7 @@ import pytest
 from data import news, shared_data
 
 import herdner
+from herdner.corpora.formats import read_documents
 from herdner.crf.crfsuite_files import chain_weights, crfsuite_sequences, read_crfsuite, train_crfsuite
 from herdner.crf.templates import linear_chain_template
 from herdner.crf.trainer import Stop
@@ -21,7 +22,6 @@ from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import TaggerModel
 from herdner.ner.tagger import NotFittedError, Tagger
 from herdner.text.document import Document
-from herdner.text.io import read_documents
 from herdner.text.tags import convert_tags, spans_from_tags
 
 CORPORA = Path(__file__).parents[2] / "corpora"

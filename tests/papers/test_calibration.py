@@ -14,10 +14,10 @@ from calibration import measured, resampled
 from data import ELSEWHERE, REPOSITORY
 from patience import PATIENCE
 
+from herdner.corpora.formats import read_documents
 from herdner.evaluation.calibration import Claims, bins_of, brier, claims, ece, ece_by_chance, log_loss, overconfidence
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
-from herdner.text.io import read_documents
 
 NEWS = REPOSITORY / "corpora" / "herdner_news.train.conll"
 DEV = REPOSITORY / "corpora" / "herdner_news.dev.conll"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from herdner.corpora.formats import read_documents
 from herdner.text.document import Document
-from herdner.text.io import read_documents
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

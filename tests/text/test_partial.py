@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from herdner.corpora.formats import read_documents, write_documents
 from herdner.evaluation.scores import evaluate
 from herdner.text.document import Document
-from herdner.text.io import read_documents, write_documents
 from herdner.text.io.source import FormatError
 from herdner.text.labels import rename_labels
 from herdner.text.partial import PartialAnnotation, UnannotatedRange

@@ -15,7 +15,7 @@ from typing import Any
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
-from herdner.text.io import format_of
+from herdner.corpora.formats import format_of
 
 FORMATS = ("text", "jsonl", "parquet")
 # What file systems call the state of a file; the first that there is tells whether a file has changed.

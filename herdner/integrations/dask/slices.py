@@ -12,9 +12,9 @@ from typing import IO, Any, Literal, NamedTuple
 
 from fsspec.utils import read_block  # pyright: ignore[reportMissingTypeStubs]
 
+from herdner.corpora.formats import read_items
 from herdner.integrations.dask.files import File, file_system
 from herdner.text.document import Document, Failure
-from herdner.text.io.formats import read_items
 from herdner.text.io.jsonl import is_blank, records_of
 from herdner.text.io.parquet import count_rows, read_rows
 from herdner.text.io.plain import PIECE_CHARACTERS, pieces

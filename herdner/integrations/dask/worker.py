@@ -15,6 +15,7 @@ from typing import Any
 from distributed.diagnostics.plugin import WorkerPlugin
 
 import herdner
+from herdner.corpora.formats import write_documents
 from herdner.integrations.dask.manifest import FAILURES_KEPT, Settings, Written
 from herdner.integrations.dask.outputs import Folder
 from herdner.integrations.dask.slices import Part, Reading, read_part
@@ -23,7 +24,6 @@ from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import shipped_models
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document, Failure
-from herdner.text.io import write_documents
 from herdner.text.io.parquet import write_parquet
 
 

@@ -18,6 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 
 from herdner import __version__
+from herdner.corpora.formats import WRITABLE
 from herdner.inference.registry import BACKENDS, describe_backend, make_backend
 from herdner.integrations.serve.guard import Guard
 from herdner.integrations.serve.limits import Limits
@@ -44,7 +45,6 @@ from herdner.integrations.serve.static import add_pages
 from herdner.ner.known_names import Names
 from herdner.ner.known_names.known import NamesLike
 from herdner.ner.tagger import Tagger
-from herdner.text.io import WRITABLE
 
 BEGIN_WITH = ("sum-product", "viterbi")
 

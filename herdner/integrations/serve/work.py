@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.corpora.formats import WRITABLE, write_documents
 from herdner.ner.known_names import Names
 from herdner.ner.tagger import Tagger, load
 from herdner.text.document import Document
 from herdner.text.entity import Entity
-from herdner.text.io import WRITABLE, write_documents
 from herdner.text.tags import classes_of
 from herdner.text.tokenize import Tokenizer
 

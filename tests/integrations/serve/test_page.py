@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from herdner.text.io import read_documents
+from herdner.corpora.formats import read_documents
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright, which drives the browser")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

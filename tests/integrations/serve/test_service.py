@@ -376,7 +376,7 @@ def test_too_many_texts_and_none_are_one_line(client: Any, body: Any, status: in
 
 
 def test_a_file_in_every_format_and_names_that_do_not_fit(client: Any) -> None:
-    from herdner.text.io import read_documents
+    from herdner.corpora.formats import read_documents
 
     name = {"start": 0, "end": 13, "label": "ORG", "confidence": 0.5}
     for format in client.get("/api/about").json()["formats"]:

@@ -15,11 +15,11 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
 from herdner import SkipChainLayer
+from herdner.corpora.formats import read_documents
 from herdner.integrations.spacy import HerdnerConsistency
 from herdner.integrations.spacy.common import ComponentError
 from herdner.integrations.spacy.consistency import LEAVE_ALONE
 from herdner.integrations.spacy.span_scores import tags_of
-from herdner.text.io import read_documents
 
 ARTICLE = Path(REPOSITORY, "corpora", "article.txt").read_text(encoding="utf-8")
 TEXT = "Ada Lovelace wrote it. So Lovelace knew, in Paris on Monday. Then Lovelace and Monday spoke."

@@ -7,7 +7,8 @@ import io
 
 import pytest
 
-from herdner.text.io import FORMATS, FormatError, read_documents
+from herdner.corpora.formats import FORMATS, read_documents
+from herdner.text.io.source import FormatError
 
 CONLL2003 = """-DOCSTART- -X- O O
 

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from running_texts import running_texts
 from spacy.tokens import Doc, DocBin, Span
 
-from herdner.text.io import FormatError, docbin, read_documents, write_documents
+from herdner.corpora.formats import read_documents, write_documents
+from herdner.text.io import docbin
+from herdner.text.io.source import FormatError
 
 NLP = spacy.blank("en")
 

@@ -6,7 +6,7 @@ import re
 
 from data import REPOSITORY
 
-from herdner.text.io import FORMATS, READABLE, WRITABLE
+from herdner.corpora.formats import FORMATS, READABLE, WRITABLE
 
 
 def test_the_page_lists_every_format() -> None:
@@ -16,7 +16,7 @@ def test_the_page_lists_every_format() -> None:
     for name, read, written, endings in rows:
         entry = FORMATS[name]
         assert (bool(read), bool(written)) == (entry.read is not None, entry.write is not None), name
-        assert tuple(re.findall(r"`([^`]+)`", endings)) == entry.endings, name
+        assert tuple(re.findall(r"`([^`]+)`", endings)) == entry.extensions, name
 
 
 def test_how_many_there_are() -> None:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 import pytest
 from cpu import cpu_seconds
 
-from herdner.text.io import FORMATS, read_documents
+from herdner.corpora.formats import FORMATS, read_documents
 
 UNITS = [
     b"<DOC>\n", b"<TEXT>", b"</TEXT>", b"<DOCNO>", b'<b_enamex type="PERSON">', b"<e_enamex>", b"<b_enamex",

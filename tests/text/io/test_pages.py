@@ -12,8 +12,9 @@ from cpu import cpu_seconds
 from hypothesis import given
 from hypothesis import strategies as st
 
+from herdner.corpora.formats import read_documents, write_documents
 from herdner.text.entity import Entity
-from herdner.text.io import FormatError, read_documents, write_documents
+from herdner.text.io.source import FormatError
 
 pytest.importorskip("turbohtml")
 TAG = re.compile(r"<[^>]*>")

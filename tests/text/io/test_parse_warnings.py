@@ -11,7 +11,8 @@ from spacy.attrs import ENT_IOB, ENT_TYPE
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from herdner.text.io import FORMATS, FormatError, read_documents, write_documents
+from herdner.corpora.formats import FORMATS, read_documents, write_documents
+from herdner.text.io.source import FormatError
 from herdner.text.tags import spans_from_tags
 
 PER = '<b_enamex type="PERSON">'

@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spaces import by_space
 
-from herdner.text.io import FormatError, read_documents, tokenized
+from herdner.corpora.formats import read_documents
+from herdner.text.io.source import FormatError
+from herdner.text.tokenize import tokenize_documents
 
 STORY = """<IEER_DOC type="NEWSWIRE">
 <DOC>
@@ -275,7 +277,7 @@ def test_tokenized_projects_entities():
     assert document.tokens == ["Anglo", "-", "American", "Ada"]
     assert document.tags == ["B-X", "O", "O", "B-PER"]
     assert [e.text for e in document.entities] == ["Ang", "Ada"]  # gold offsets stay as given
-    (plain,) = tokenized(read("no names", "text"), by_space)
+    (plain,) = tokenize_documents(read("no names", "text"), by_space)
     assert (plain.tokens, plain.tags) == (["no", "names"], None)
-    (kept,) = tokenized(read("Ada\tB-PER\n", "conll"), by_space)
+    (kept,) = tokenize_documents(read("Ada\tB-PER\n", "conll"), by_space)
     assert kept.tokens == ["Ada"]

@@ -12,8 +12,9 @@ from data import shared_data
 from seqeval.metrics.sequence_labeling import get_entities
 from spaces import by_space
 
+from herdner.corpora.formats import read_documents
 from herdner.text.document import Document, project
-from herdner.text.io import read_documents, tokenized
+from herdner.text.tokenize import tokenize_documents
 
 COLUMNS = [
     ("conll2003", "conll2003/eng.train", 946),
@@ -113,7 +114,7 @@ def test_tokenizing_by_spacy_meets_nearly_all_borders():
         lengths = base.token_ends - base.token_starts
         return Document(text, base.tokens, starts, starts + lengths, base.sentence_offsets)
 
-    documents = list(tokenized(read_documents(shared_data("ner/ieer"), "ieer"), tokenizer))
+    documents = list(tokenize_documents(read_documents(shared_data("ner/ieer"), "ieer"), tokenizer))
     widened = sum(project(d.entities, d).n_widened for d in documents)
     total = sum(len(d.entities) for d in documents)
     assert all(project(d.entities, d).n_dropped == 0 for d in documents)

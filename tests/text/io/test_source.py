@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from herdner.text.io import FORMATS, FormatError, format_of, read_documents
-from herdner.text.io.source import COMPRESSED, Source, named, packed, read_chunks, unpacked
+from herdner.corpora.formats import FORMATS, format_of, read_documents
+from herdner.text.io.source import COMPRESSED, FormatError, Source, named, packed, read_chunks, unpacked
 
 zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd.compress}
@@ -94,7 +94,7 @@ def test_an_ending_tells_the_format() -> None:
 
 def test_every_ending_belongs_to_a_format_that_is_read_or_written() -> None:
     for name, entry in FORMATS.items():
-        for ending in entry.endings:
+        for ending in entry.extensions:
             assert ending.startswith(".")
             if entry.read is not None:
                 assert format_of("a" + ending) in {name, "uner"}

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from herdner.corpora.formats import read_documents, read_items, write_documents
 from herdner.text.document import Document
 from herdner.text.entity import Entity
-from herdner.text.io import FormatError, read_documents, write_documents
-from herdner.text.io.formats import read_items
+from herdner.text.io.source import FormatError
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

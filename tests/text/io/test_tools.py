@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from herdner.corpora.formats import ANNOTATION_OPTIONS, read_documents, read_items, write_documents
 from herdner.text.document import Document, Failure
 from herdner.text.entity import Entity
-from herdner.text.io import FormatError, read_documents, tokenized, write_documents
-from herdner.text.io.formats import DONE, read_items
-from herdner.text.tokenize import Tokenizer
+from herdner.text.io.source import FormatError
+from herdner.text.tokenize import Tokenizer, tokenize_documents
 
 TOKENIZER = Tokenizer()
 TOOLS = ("label-studio", "doccano", "prodigy", "brat")
@@ -65,7 +65,7 @@ def annotated_texts(draw):
 @given(documents=st.lists(annotated_texts(), min_size=1, max_size=3))
 def test_what_is_annotated_comes_back(format, documents):
     documents = [Document.from_text(d.text, id=f"d{i}").with_entities(d.entities) for i, d in enumerate(documents)]
-    back = read(written(documents, format, **DONE.get(format, {})), format)
+    back = read(written(documents, format, **ANNOTATION_OPTIONS.get(format, {})), format)
     assert [d.id for d in back] == [d.id for d in documents]
     assert [d.text for d in back] == [d.text for d in documents]
     for ours, theirs in zip(documents, back, strict=True):
@@ -77,7 +77,7 @@ def test_what_is_annotated_comes_back(format, documents):
 @pytest.mark.parametrize("format", TOOLS)
 def test_what_nobody_has_annotated_comes_back_as_such(format):
     documents = [Document.from_text(TEXT, id="a"), Document.from_text(TEXT, id="b").with_entities([]), TOKENIZER(TEXT)]
-    for options in ({}, DONE.get(format, {})):
+    for options in ({}, ANNOTATION_OPTIONS.get(format, {})):
         first, second, third = read(written(documents, format, **options), format)
         assert (first.tags, first.entities, third.tags) == (None, (), None)
         assert (second.tags is None) == (format == "brat" or (format == "label-studio" and not options))
@@ -165,7 +165,7 @@ def test_prodigy_as_documented():
     assert (yes.id, marks(yes), yes.fields) == ("s1", [(0, 12, "PER")], {"meta": {"id": "s1"}})
     assert [d.tags for d in (no, ignored, bare)] == [None] * 3
     assert empty.tags == []
-    (cut,) = tokenized([binary], TOKENIZER)
+    (cut,) = tokenize_documents([binary], TOKENIZER)
     opened = cut.unannotated_tokens()
     assert {cut.tokens[t] for t in opened} == {"Ada", "Lovelace", "met", "Dr.", "Müller", "🙂", "in"}
     assert cut.tags[cut.tokens.index("Paris")] == "B-LOC"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from running_texts import running_texts
 from spacy.tokens import DocBin
 
+from herdner.corpora.formats import FORMATS, read_documents, write_documents
 from herdner.text.document import Document
 from herdner.text.entity import Entity
-from herdner.text.io import FORMATS, read_documents, write_documents
 
 STORY = Document.from_tokens(
     [["Ada", "Lovelace", "met", "[bold]"], ["Rio", "<b>&"]],

@@ -1,0 +1,337 @@
+"""All file formats by name, and the functions that read and write documents in any of them."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path, PurePath
+from typing import IO, Any, Literal
+
+from herdner.base.extras import check_extra
+from herdner.corpora.ieer import read_ieer
+from herdner.text.document import Document, Failure
+from herdner.text.io.brat import read_brat, write_brat
+from herdner.text.io.columns import Layout, read_columns
+from herdner.text.io.delimited import read_table, write_table
+from herdner.text.io.docbin import read_spacy
+from herdner.text.io.doccano import read_doccano, write_doccano
+from herdner.text.io.jsonl import read_jsonl
+from herdner.text.io.label_studio import read_label_studio, write_label_studio
+from herdner.text.io.pages import read_html
+from herdner.text.io.plain import PIECE_CHARACTERS, read_text
+from herdner.text.io.prodigy import read_prodigy, write_prodigy
+from herdner.text.io.source import Source, sources, uncompressed
+from herdner.text.io.write import write_conll, write_html, write_jsonl, write_spacy, write_text
+from herdner.text.labels import rename_labels
+from herdner.text.tokenize import tokenize_documents
+
+Reader = Callable[..., Iterator[Document | Failure]]
+"""A function of a source and options. It yields a `Failure` for a document that it cannot read, and goes on."""
+
+Writer = Callable[..., None]
+"""A function of documents, a stream and options."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A file format.
+
+    Attributes:
+        name: Name in options and on the command line.
+        description: One line for users.
+        read: The reader; None if the format can only be written.
+        write: The writer; None if the format can only be read.
+        extensions: File extensions of the format, such as ".conll" (`format_of`).
+        layout: Layout of a column format; its fields are options of `read_documents`.
+        is_binary: The writer writes bytes.
+        has_labels: Documents of this format may have labels, which `read_documents` can rename.
+    """
+
+    name: str
+    description: str
+    read: Reader | None = None
+    write: Writer | None = None
+    extensions: tuple[str, ...] = ()
+    layout: Layout | None = None
+    is_binary: bool = False
+    has_labels: bool = True
+
+    @property
+    def read_options(self) -> tuple[str, ...]:
+        """Names of the options that `read_documents` accepts for this format."""
+        own = [name for name in _parameters(self.read) if name not in ("where", "layout", "patterns")]
+        of_layout = [] if self.layout is None else [*(field.name for field in fields(Layout)), "scheme"]
+        return tuple(dict.fromkeys([*own, *of_layout, *(["labels"] if self.has_labels else [])]))
+
+    @property
+    def write_options(self) -> tuple[str, ...]:
+        """Names of the options that `write_documents` accepts for this format."""
+        return tuple(name for name in _parameters(self.write) if name not in ("documents", "stream"))
+
+
+def _parameters(function: Callable[..., object] | None) -> tuple[str, ...]:
+    return () if function is None else tuple(inspect.signature(function).parameters)
+
+
+def _columns(
+    name: str, description: str, layout: Layout, *patterns: str, extensions: tuple[str, ...] = (), **more: Any
+) -> Format:
+    return Format(name, description, partial(read_columns, patterns=patterns), None, extensions, layout, **more)
+
+
+def _parquet() -> Any:
+    check_extra("pyarrow", "Parquet needs pyarrow")
+    return import_module("herdner.text.io.parquet")
+
+
+def _read_parquet(
+    where: str | Path | IO[Any] | Source, *, column: str = "text", strict: bool = False
+) -> Iterator[Document | Failure]:
+    for source in sources(where, ("*.parquet", "*.pq")):
+        yield from _parquet().read_file(source, column, strict)
+
+
+def _write_parquet(documents: Iterable[Document], stream: IO[Any], *, column: str = "text") -> None:
+    _parquet().write_table(documents, stream, column=column)
+
+
+_CONLL = _columns(
+    "conll",
+    "columns separated by TAB or spaces: token first, tag last (one column: no tags); -DOCSTART- starts a document",
+    Layout(),
+    "*.conll",
+    "*.iob2",
+    "*.bio",
+    extensions=(".conll", ".bio", ".iob2"),
+)
+_FORMATS = [
+    replace(_CONLL, write=write_conll),
+    _columns("conll2003", "CoNLL-2003: token, part of speech, chunk, tag (IOB1)", Layout(), "eng.*", "deu.*"),
+    _columns("conll2002", "CoNLL-2002: token, part of speech, tag (IOB2)", Layout(), "esp.*", "ned.*"),
+    _columns("wnut17", "WNUT-17: each post is a document", Layout(documents="sentence"), "*.conll"),
+    _columns("btc", "Broad Twitter Corpus: each tweet is a document", Layout(documents="sentence"), "*.conll", "btc.*"),
+    _columns(
+        "worldwide",
+        "English Worldwide Newswire: one article per file, its address first; only the outermost entities",
+        Layout(tag=1, documents="file", nested=True, url=True),
+        "*.tsv",
+    ),
+    _columns(
+        "uner",
+        "Universal NER: id, token, tag, -, annotator",
+        Layout(token=1, tag=2, comments=True),
+        "*.iob2",
+        extensions=(".iob2",),
+    ),
+    _columns("wikigold", "wikigold: token, tag (IOB1)", Layout(), "wikigold.*"),
+    _columns("norne", "NorNE: token, tag (IOB2)", Layout(), "nob.*", "nno.*"),
+    Format("ieer", "NIST IE-ER 1999: SGML-like news stories; PER, LOC, ORG", read_ieer),
+    Format(
+        "text",
+        "plain text, one document per file; written: entities in colour or in brackets",
+        read_text,
+        write_text,
+        (".txt", ".text", ".md", ".rst"),
+        has_labels=False,
+    ),
+    Format(
+        "jsonl",
+        'one object per line: {"id", "text", "entities": [{"start", "end", "label", ...}]}',
+        read_jsonl,
+        write_jsonl,
+        (".jsonl", ".ndjson"),
+    ),
+    Format("lines", "plain text, one document per line", partial(read_text, documents="line"), has_labels=False),
+    Format(
+        "csv", "comma-separated values, one document per row, its text in --column", read_table, write_table, (".csv",)
+    ),
+    Format(
+        "tsv",
+        "tab-separated values, one document per row, its text in --column",
+        partial(read_table, delimiter="\t"),
+        partial(write_table, delimiter="\t"),
+        (".tsv", ".tab"),
+    ),
+    Format(
+        "parquet",
+        "Parquet, one document per row, its text in --column",
+        _read_parquet,
+        _write_parquet,
+        (".parquet", ".pq"),
+        is_binary=True,
+    ),
+    Format(
+        "html",
+        "read: the text of a page and its positions in the page; written: displaCy's entity view",
+        read_html,
+        write_html,
+        (".html", ".htm", ".xhtml"),
+        has_labels=False,
+    ),
+    Format("spacy", "spaCy's DocBin (.spacy)", read_spacy, write_spacy, (".spacy",), is_binary=True),
+    Format(
+        "label-studio", "Label Studio's JSON; written: tasks with predictions", read_label_studio, write_label_studio
+    ),
+    Format("doccano", "doccano's JSON lines for sequence labelling", read_doccano, write_doccano),
+    Format("prodigy", "Prodigy's JSON lines of named entities", read_prodigy, write_prodigy),
+    Format(
+        "brat",
+        "brat's standoff: a folder of .txt and .ann files, or a tar.gz of them",
+        read_brat,
+        write_brat,
+        is_binary=True,
+    ),
+]
+
+FORMATS: dict[str, Format] = {entry.name: entry for entry in _FORMATS}
+"""All formats by name."""
+
+READABLE = tuple(name for name, entry in FORMATS.items() if entry.read is not None)
+"""Names of the formats that can be read."""
+
+WRITABLE = tuple(name for name, entry in FORMATS.items() if entry.write is not None)
+"""Names of the formats that can be written."""
+
+# If several formats share an extension, the last one is the most specific.
+_READ_AS = {extension: name for name in READABLE for extension in FORMATS[name].extensions}
+_WRITTEN_AS = {extension: name for name in WRITABLE for extension in FORMATS[name].extensions}
+
+ANNOTATION_OPTIONS: Mapping[str, dict[str, Any]] = {
+    "label-studio": {"annotations": True},
+    "prodigy": {"answer": "accept"},
+}
+"""Options of writers that mark the entities as a finished annotation; by default they are written as predictions."""
+
+
+def format_of(name: str | os.PathLike[str], *, write: bool = False) -> str | None:
+    """Return the format of a file by its extension.
+
+    Args:
+        name: File name; an extension of compression such as ".gz" is ignored.
+        write: Consider the formats that can be written instead of those that can be read.
+
+    Returns:
+        Name of the format, or None if the extension belongs to none.
+    """
+    extension = PurePath(uncompressed(os.fspath(name))).suffix.lower()
+    return (_WRITTEN_AS if write else _READ_AS).get(extension)
+
+
+def read_documents(
+    where: str | Path | IO[Any] | Source,
+    format: str,
+    *,
+    tokenizer: Callable[[str], Document] | None = None,
+    strict: bool = False,
+    **options: Any,
+) -> Iterator[Document]:
+    """Read documents from files, one after the other.
+
+    Compressed files (gzip, bzip2, xz, zstd) are recognised by their content.
+
+    Args:
+        where: A file, folder, glob pattern, ``"-"`` (standard input) or open stream.
+        format: Name of a format (`READABLE`).
+        tokenizer: Tokenizer for documents that have no tokens; without it they stay untokenized.
+        strict: Treat dubious input as an error instead of logging a warning.
+        **options: Options of the format (`Format.read_options`). Most formats have ``encoding`` and ``labels``
+            ({old name: new name, or None to remove the label; "*": entry for all others}); column formats have
+            ``scheme``, the tag scheme to convert to.
+
+    Returns:
+        An iterator over the documents.
+
+    Raises:
+        ValueError: The format or an option does not exist.
+        FormatError: The input is invalid. It is raised during iteration.
+    """
+    entry = _entry(format, "read", options)
+    if strict and "strict" in entry.read_options:  # the other formats have no dubious input
+        options["strict"] = True
+    documents = _raise_failures(_items(entry, where, options))
+    return documents if tokenizer is None else tokenize_documents(documents, tokenizer)
+
+
+def _items(
+    entry: Format, where: str | Path | IO[Any] | Source, options: dict[str, Any]
+) -> Iterator[Document | Failure]:
+    assert entry.read is not None
+    if entry.layout is not None:
+        own = {field.name: options.pop(field.name) for field in fields(Layout) if field.name in options}
+        options["layout"] = replace(entry.layout, **own)
+    names = None if "labels" in _parameters(entry.read) else options.pop("labels", None)
+    scheme = options.pop("scheme", None)
+    items = entry.read(where, **options)
+    if names is None and scheme is None:
+        return items
+    return (item if isinstance(item, Failure) else rename_labels(item, names, scheme or "iob2") for item in items)
+
+
+def _raise_failures(items: Iterable[Document | Failure]) -> Iterator[Document]:
+    for item in items:
+        if isinstance(item, Failure):
+            raise item.error
+        yield item
+
+
+def read_items(
+    where: str | Path | IO[Any] | Source, format: str, encoding: str, **options: Any
+) -> Iterator[Document | Failure]:
+    """Read documents and yield a `Failure` for each one that cannot be read.
+
+    A file that cannot be read to its end yields a last failure, with ``is_truncated`` if documents came before. Long
+    texts are read in pieces (`herdner.text.io.plain.read_text`).
+
+    Args:
+        where: As in `read_documents`.
+        format: Name of a format.
+        encoding: Encoding of text files.
+        **options: Options as in `read_documents`; those that the format does not have are ignored.
+
+    Yields:
+        Documents and failures, in the order of the file.
+    """
+    entry, has_documents = _entry(format, "read"), False
+    options = {name: value for name, value in {"encoding": encoding, **options}.items() if name in entry.read_options}
+    if format == "text":
+        options["max_chars"] = PIECE_CHARACTERS
+    try:
+        for item in _items(entry, where, options):
+            yield item
+            has_documents = True
+    except (ValueError, OSError) as error:
+        yield Failure(error, is_truncated=has_documents)
+
+
+def write_documents(documents: Iterable[Document], stream: IO[Any], format: str, **options: Any) -> None:
+    """Write documents to a stream, one after the other.
+
+    Args:
+        documents: The documents.
+        stream: A text or binary stream.
+        format: Name of a format (`WRITABLE`).
+        **options: Options of the format (`Format.write_options`).
+
+    Raises:
+        ValueError: The format or an option does not exist, or the format cannot represent a document.
+    """
+    entry = _entry(format, "write", options)
+    assert entry.write is not None
+    entry.write(documents, stream, **options)
+
+
+def _entry(format: str, direction: Literal["read", "write"], options: Iterable[str] = ()) -> Format:
+    """Return the format, or raise `ValueError` unless it exists in this direction and has these options."""
+    names = READABLE if direction == "read" else WRITABLE
+    if format not in names:
+        raise ValueError(f"no format {format!r} to {direction}; expected one of {', '.join(names)}")
+    entry = FORMATS[format]
+    available = entry.read_options if direction == "read" else entry.write_options
+    for name in options:
+        if name not in available:
+            raise ValueError(f"format {format!r} has no option {name!r}; expected one of {', '.join(available)}")
+    return entry
