@@ -15,7 +15,7 @@ from herdner.cli.usage import UsageError
 if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.corpora.reading import SourceFile
-    from herdner.evaluation.compare import Comparison, Unit
+    from herdner.evaluation.compare import Comparison, ResamplingUnit
     from herdner.text.document import Document
     from herdner.text.tokenize import Tokenizer
 
@@ -62,7 +62,9 @@ def parse_side(text: str) -> Side:
     return Side(text, parts["model"], parts["backend"], () if options is None else tuple(options.split(":")))
 
 
-def compared(source: Gold, names: tuple[str, str], seed: int, resamples: int, unit: Unit | None) -> Comparison:
+def compared(
+    source: Gold, names: tuple[str, str], seed: int, resamples: int, unit: ResamplingUnit | None
+) -> Comparison:
     """Reads the gold documents once, tags them by both sides or reads their predictions, and compares."""
     import numpy as np
 

@@ -89,9 +89,6 @@ def evaluate(
     With --consistency: names that a document repeats, how many have differing labels and how many are all right; and
     short forms such as "Winam" after "Winam Ferries Ltd."; with the links between mentions and without.
     """
-    from herdner.evaluation.scores import check_scores
-
-    check_scores()
     sources = parse_sources(files)
     gold = Gold(sources, map_labels, parse_map(map_ or ()), case, strict)
     if compare is None:
@@ -137,7 +134,7 @@ def scored(
     gold = source.read(Tokenizer(tagger.model_.tokenizer), known, f"model {model}")
     predicted, speed = timed(tagger, gold, options, seed)
     rng = np.random.default_rng(seed) if resamples else None
-    scores = score(gold, predicted, rng=rng, n_resamples=resamples or 1, tokens_per_second=speed, known=known)
+    scores = score(gold, predicted, rng=rng, n_resamples=resamples or 1, tokens_per_second=speed, known_labels=known)
     return [scores, *(consistent(tagger, gold, predicted, options, seed) if consistency else ())]
 
 
@@ -145,11 +142,11 @@ def consistent(
     tagger: Tagger, gold: list[Document], predicted: list[Document], options: dict[str, Any], seed: int
 ) -> list[Tabulated]:
     """Repeated names and short forms of what was predicted and, where that had links, without them."""
-    from herdner.evaluation.consistency import consistency
+    from herdner.evaluation.consistency import measure_consistency
 
     linked = options.get("links", tagger.links) and bool(tagger.model_.link_tables)
     sides = {"with links" if linked else "without links": predicted}
     if linked:
         sides["without links"] = timed(tagger, gold, {**options, "links": False}, seed, "without links")[0]
-    found = consistency(gold, sides)
-    return [found, found.differing]
+    result = measure_consistency(gold, sides)
+    return [result, result.inconsistent_names]

@@ -41,8 +41,8 @@ AfterOption = Annotated[str | None, typer.Option("--after", metavar="FILE:FORMAT
 NameOption = Annotated[
     list[str] | None, typer.Option("--name", help="What a prediction is called; one for each, in order.")
 ]
-GoldClassesOption = Annotated[
-    bool, typer.Option("--gold-classes", help="Leave out predicted classes that the gold standard does not have.")
+GoldLabelsOption = Annotated[
+    bool, typer.Option("--gold-labels", help="Leave out predicted classes that the gold standard does not have.")
 ]
 FormatOption = Annotated[
     Literal["md", "html", "json"] | None,
@@ -68,7 +68,7 @@ def report(
     name: NameOption = None,
     map_: MapOption = None,
     map_labels: MapLabelsOption = False,
-    gold_classes: GoldClassesOption = False,
+    gold_labels: GoldLabelsOption = False,
     format_: FormatOption = None,
     output: OutputOption = None,
     mistakes: MistakesOption = 20,
@@ -101,17 +101,17 @@ def report(
     sources, names = _sources(files, before, after, name)
     check_not_input(output, [source.path for source in sources])
 
-    from herdner.evaluation.report import WRITERS, Options, make_report
+    from herdner.evaluation.report import WRITERS, ReportSettings, make_report
 
     notes = _missing() if form == "html" else []
     gold, predictions = laid(
-        sources, names, notes, map_labels=map_labels, encoding=encoding, labels=labels, gold_classes=gold_classes,
+        sources, names, notes, map_labels=map_labels, encoding=encoding, labels=labels, gold_labels=gold_labels,
         strict=strict,
     )  # fmt: skip
-    options = Options(seed, resamples, unit, mistakes, examples)
+    settings = ReportSettings(seed, resamples, unit, mistakes, examples)
     with working("measuring"):
-        made = make_report(sources[0].path, gold, predictions, options, notes)
-    for note in made.notes:
+        made = make_report(sources[0].path, gold, predictions, settings, notes)
+    for note in made.warnings:
         complain(note)
     text = WRITERS[form](made)
     with destination(output) as stream:
@@ -126,12 +126,13 @@ def laid(
     map_labels: bool,
     encoding: str,
     labels: LabelNames | None,
-    gold_classes: bool,
+    gold_labels: bool,
     strict: bool,
 ) -> tuple[list[Document], list[Prediction]]:
     """The gold documents, and the predictions on their tokens; what is to be said of these goes to the notes."""
     from herdner.corpora.reading import read
-    from herdner.evaluation.report import Prediction, lay
+    from herdner.evaluation.align import align_predictions
+    from herdner.evaluation.report import Prediction
     from herdner.text.labels import rename_labels
     from herdner.text.tokenize import Tokenizer
 
@@ -142,7 +143,7 @@ def laid(
     predictions: list[Prediction] = []
     for source, name in zip(sources[1:], names, strict=True):
         found = read(source, map_labels=map_labels, strict=strict, **encoding_of(source, encoding))
-        documents, said = lay(gold, found, source.path, labels=labels, gold_classes=gold_classes)
+        documents, said = align_predictions(gold, found, source.path, labels=labels, gold_labels_only=gold_labels)
         predictions.append(Prediction(name, source.path, documents))
         notes += said
     return gold, predictions
@@ -150,10 +151,10 @@ def laid(
 
 def _missing() -> list[str]:
     """What a page will lack, for want of a package; wrong use where there can be no page."""
-    from herdner.evaluation.report.html import missing
+    from herdner.evaluation.report.html import missing_packages
 
     try:
-        return missing()
+        return missing_packages()
     except ImportError as error:
         raise UsageError(str(error)) from None
 

@@ -159,8 +159,10 @@ def train(
     In columns the tag ? is any, PER|ORG any in a name of these classes; JSON lines list "annotated_labels".
     """
     from herdner import Tagger, Tokenizer
+    from herdner.crf.crfsuite_files import check_crfsuite
 
-    check_libraries(own_trainer=trainer == "herdner" and c1 == 0, scored=bool(dev))
+    if trainer != "herdner" or c1:
+        check_crfsuite()
     check_writable(output)
     check_figure(curve, "--figure")
     templates, learner = links(link, objective, l2, joint, scaled, language)
@@ -188,17 +190,6 @@ def train(
         "options": {**options, "links": linked}, "training_documents": len(documents),
     }  # fmt: skip
     finish(tagger, output, card, weights, dev_documents, [Path(path).name for path, _ in dev_sources])
-
-
-def check_libraries(own_trainer: bool, scored: bool) -> None:
-    """What the training will come to need, said before it begins."""
-    from herdner.crf.crfsuite_files import check_crfsuite
-    from herdner.evaluation.scores import check_scores
-
-    if not own_trainer:
-        check_crfsuite()
-    if scored:
-        check_scores()
 
 
 def penalty(base: str | None, c1: float, c2: float | None, min_freq: int | None) -> dict[str, object]:

@@ -1,1 +1,1 @@
-"""How good tagged documents are: scores, comparisons, mistakes, repeated names and calibration."""
+"""Evaluation of tagged documents: scores, comparisons, errors, consistency and calibration."""

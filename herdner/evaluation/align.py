@@ -1,11 +1,10 @@
-"""Predictions laid on the gold documents, whoever made them and however they cut the text into tokens."""
+"""Alignment of predicted entities with gold documents that may have other tokens and other white space."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,129 +14,232 @@ from herdner.text.entity import Entity
 from herdner.text.labels import LabelNames, rename_labels
 from herdner.text.tags import Scheme, detect_scheme, spans_from_tags
 
-_SHOWN = 24  # characters of a difference
+_N_SHOWN = 24  # characters of a difference that an error message shows
 
 
-class Aligned(NamedTuple):
-    """Predicted documents with the text, tokens and sentences of the gold ones, in their order."""
+@dataclass(frozen=True)
+class AlignedDocuments:
+    """Predicted documents with the text, tokens and sentences of the gold documents, in their order.
+
+    Attributes:
+        documents: Gold documents with the predicted entities and without tags.
+        n_retokenized: Number of documents whose tokens differed from the gold tokens.
+        n_widened: Number of entities that were widened to the boundaries of gold tokens.
+        n_dropped: Number of entities that were left out, because no gold token was left for them.
+    """
 
     documents: list[Document]
-    n_retokenised: int  # documents whose own tokens were other ones
-    n_widened: int  # entities that did not meet the gold tokens' borders and were widened to them
-    n_dropped: int  # entities that touch no gold token, or only those of an earlier one
+    n_retokenized: int
+    n_widened: int
+    n_dropped: int
+
+    def warnings(self) -> list[str]:
+        """Return one line for each kind of change that was necessary."""
+        lines = (
+            (self.n_retokenized, "documents have other tokens than the gold documents"),
+            (self.n_widened, "entities were widened to the boundaries of gold tokens"),
+            (
+                self.n_dropped,
+                "entities were left out, because another entity covers their gold tokens or they have none",
+            ),
+        )
+        return [f"{count:,} {line}" for count, line in lines if count]
 
 
-def align(
+def align_documents(
     gold: Sequence[Document],
     predicted: Iterable[Document],
     *,
     labels: LabelNames | None = None,
     name: str = "predicted",
-) -> Aligned:
-    """The predicted entities on the gold tokens, as entities (with their confidences) and without tags.
+) -> AlignedDocuments:
+    """Transfer predicted entities to the tokens of the gold documents.
 
-    The texts must be the same but for white space; the tokens need not be. Documents are matched by their ids where
-    both sides have the same ones, each once, and else one after the other. Tags are read strictly in the scheme that
-    they are found to have, as by `evaluate`. ``labels`` renames classes or drops them.
+    The texts must be equal except for white space. Documents are matched by id if both sides have the same unique ids,
+    else by position. Tags are read strictly in the detected scheme, as `herdner.evaluate` reads them.
 
-    Raises ValueError, with ``name`` and the document, where documents are missing, differ or are not annotated.
+    Args:
+        gold: Gold documents.
+        predicted: Predicted documents in any order. Documents without visible text are ignored.
+        labels: New name of each label; None drops its entities.
+        name: Name of the prediction, for error messages.
+
+    Returns:
+        The gold documents with the predicted entities.
+
+    Raises:
+        ValueError: A document is missing, has another text or has no annotation.
     """
-    ordered = _matched(gold, [document for document in predicted if document.text.strip()], name)
-    scheme = detect_scheme(tags for document in ordered if document.tags for tags in document.sentence_tags())
-    laid: list[Document] = []
-    n_retokenised = n_widened = n_dropped = 0
-    for right, guess in zip(gold, ordered, strict=True):
+    ordered = _match_documents(gold, [document for document in predicted if document.text.strip()], name)
+    scheme = detect_scheme(tags for document in ordered if document.source_tags for tags in document.sentence_tags())
+    documents: list[Document] = []
+    n_retokenized = n_widened = n_dropped = 0
+    for reference, guess in zip(gold, ordered, strict=True):
         if guess.spans is None:
             raise ValueError(f"{name}: document {guess.id!r} has no annotation; give an annotated file")
-        entities = rename_labels(guess.with_proposals(own_entities(guess, scheme)), labels).entities
-        entities, lost = _moved(entities, guess, right, name)
-        # Their numbers stand in for the labels, to find again the entity of each span.
-        found = project([replace(entity, label=str(i)) for i, entity in enumerate(entities)], right)
-        placed = (
-            replace(place, label=entities[int(place.label)].label, confidence=entities[int(place.label)].confidence)
-            for place in right.entities_from_spans(found.spans)
+        renamed = rename_labels(guess.with_proposals(_strict_entities(guess, scheme)), labels)
+        entities, n_blank = _move_entities(renamed.entities, guess, reference, name)
+        # The index of an entity replaces its label during the projection, to find the entity of each span afterwards.
+        projection = project([replace(entity, label=str(i)) for i, entity in enumerate(entities)], reference)
+        sources = [entities[int(span.label)] for span in projection.spans]
+        aligned = (
+            replace(entity, label=source.label, confidence=source.confidence)
+            for entity, source in zip(reference.entities_from_spans(projection.spans), sources, strict=True)
         )
-        laid.append(right.without_annotation().with_proposals(placed))
-        n_retokenised += bool(guess.n_tokens) and list(guess.tokens) != list(right.tokens)
-        n_widened += found.n_widened
-        n_dropped += found.n_dropped + lost
-    return Aligned(laid, n_retokenised, n_widened, n_dropped)
+        documents.append(reference.without_annotation().with_proposals(aligned))
+        n_retokenized += bool(guess.n_tokens) and list(guess.tokens) != list(reference.tokens)
+        n_widened += projection.n_widened
+        n_dropped += projection.n_dropped + n_blank
+    return AlignedDocuments(documents, n_retokenized, n_widened, n_dropped)
 
 
-def own_entities(document: Document, scheme: Scheme) -> Sequence[Entity]:
-    """The entities that a document claims: those of its tags, read strictly, where its entities came from tags."""
-    if document.tags is None or not document.n_tokens:
+def _strict_entities(document: Document, scheme: Scheme) -> Sequence[Entity]:
+    """Return the entities of a document; if they came from a file with tags, those of strictly read tags."""
+    if document.source_tags is None or not document.n_tokens:
         return document.entities
-    mended = document.entities_from_spans(spans_from_tags(document.tags, document.sentence_offsets))
-    places = [_place(entity) for entity in mended]
-    if [_place(entity) for entity in document.entities] != places or scheme == "iob1":
+    from_tags = document.entities_from_spans(spans_from_tags(document.source_tags, document.sentence_offsets))
+    keys = [_key(entity) for entity in from_tags]
+    if [_key(entity) for entity in document.entities] != keys or scheme == "iob1":
         return document.entities
-    confidence = {_place(entity): entity.confidence for entity in document.entities}
-    strict = document.entities_from_spans(spans_from_tags(document.tags, document.sentence_offsets, strict=scheme))
-    return [replace(entity, confidence=confidence.get(_place(entity))) for entity in strict]
+    confidence = {_key(entity): entity.confidence for entity in document.entities}
+    strict = document.entities_from_spans(
+        spans_from_tags(document.source_tags, document.sentence_offsets, strict=scheme)
+    )
+    return [replace(entity, confidence=confidence.get(_key(entity))) for entity in strict]
 
 
-def _place(entity: Entity) -> tuple[int, int, str]:
+def _key(entity: Entity) -> tuple[int, int, str]:
     return entity.start, entity.end, entity.label
 
 
-def _matched(gold: Sequence[Document], predicted: list[Document], name: str) -> list[Document]:
+def _match_documents(gold: Sequence[Document], predicted: list[Document], name: str) -> list[Document]:
+    """Return the predicted documents in the order of the gold documents."""
     ids = [document.id for document in gold]
-    theirs = [document.id for document in predicted]
+    predicted_ids = [document.id for document in predicted]
     if len(gold) == len(predicted):
-        if ids != theirs and len(set(ids)) == len(ids) and set(ids) == set(theirs):
-            place = dict(zip(theirs, predicted, strict=True))
-            return [place[id] for id in ids]
+        if ids != predicted_ids and len(set(ids)) == len(ids) and set(ids) == set(predicted_ids):
+            by_id = dict(zip(predicted_ids, predicted, strict=True))
+            return [by_id[id] for id in ids]
         return predicted
-    sizes = f"{name}: {len(predicted)} documents for {len(gold)} gold ones"
-    if not set(ids) & set(theirs):
-        raise ValueError(f"{sizes}; expected one for one")
-    twice = [id for id, count in (Counter(theirs) - Counter(ids)).items() if id in ids and count]
-    missing, more = Counter(ids) - Counter(theirs), set(theirs) - set(ids)
-    reasons = [f"{twice[0]!r} is there more than once"] if twice else []
+    sizes = f"{name}: the number of documents must be that of the gold file, {len(gold)}, got {len(predicted)}"
+    if not set(ids) & set(predicted_ids):
+        raise ValueError(f"{sizes}; give one for each")
+    repeated = [id for id, count in (Counter(predicted_ids) - Counter(ids)).items() if id in ids and count]
+    missing, extra = Counter(ids) - Counter(predicted_ids), set(predicted_ids) - set(ids)
+    reasons = [f"{repeated[0]!r} occurs more than once"] if repeated else []
     reasons += [f"{next(iter(missing))!r} is missing"] if missing else []
-    reasons += [f"{min(map(str, more))!r} is not among the gold ones"] if more else []
+    reasons += [f"{min(map(str, extra))!r} is not a gold document"] if extra else []
     raise ValueError(f"{sizes}; {' and '.join(reasons)}")
 
 
-def _moved(entities: Sequence[Entity], guess: Document, right: Document, name: str) -> tuple[list[Entity], int]:
-    """The entities at their places in the gold text, and how many hold nothing but white space."""
-    if guess.text == right.text:
+def _move_entities(
+    entities: Sequence[Entity], guess: Document, reference: Document, name: str
+) -> tuple[list[Entity], int]:
+    """Return the entities at their positions in the gold text, and the number of entities without visible text."""
+    if guess.text == reference.text:
         return list(entities), 0
-    theirs, ours = _visible(guess.text), _visible(right.text)
-    _check_text(guess, right, theirs, ours, name)
+    source, target = _visible_positions(guess.text), _visible_positions(reference.text)
+    _check_text(guess, reference, source, target, name)
     moved: list[Entity] = []
-    lost = 0
     for entity in entities:
-        first, stop = np.searchsorted(theirs, [entity.start, entity.end]).tolist()
-        if first == stop:
-            lost += 1
-            continue
-        start, end = int(ours[first]), int(ours[stop - 1]) + 1
-        moved.append(replace(entity, start=start, end=end, text=right.text[start:end]))
-    return moved, lost
+        first, stop = np.searchsorted(source, [entity.start, entity.end]).tolist()
+        if first < stop:
+            start, end = int(target[first]), int(target[stop - 1]) + 1
+            moved.append(replace(entity, start=start, end=end, text=reference.text[start:end]))
+    return moved, len(entities) - len(moved)
 
 
-def _visible(text: str) -> NDArray[np.int64]:
-    """Where the characters stand that are no white space."""
+def _visible_positions(text: str) -> NDArray[np.int64]:
+    """Return the positions of the characters that are not white space."""
     return np.flatnonzero([not character.isspace() for character in text])
 
 
 def _check_text(
-    guess: Document, right: Document, theirs: NDArray[np.int64], ours: NDArray[np.int64], name: str
+    guess: Document, reference: Document, source: NDArray[np.int64], target: NDArray[np.int64], name: str
 ) -> None:
-    """ValueError that shows the first difference of the texts, white space apart."""
-    a, b = ("".join(document.text.split()) for document in (guess, right))
+    """Raise `ValueError` with the first difference of the texts, unless they are equal except for white space."""
+    a, b = ("".join(document.text.split()) for document in (guess, reference))
     if a == b:
         return
     at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     shown: list[tuple[int, str]] = []
-    for document, visible in ((guess, theirs), (right, ours)):
+    for document, visible in ((guess, source), (reference, target)):
         start = int(visible[at]) if at < len(visible) else len(document.text)
-        shown.append((start, document.text[start : start + _SHOWN]))
-    (start, found), (place, expected) = shown
-    token = int(np.searchsorted(right.token_ends, place, side="right")) + 1
+        shown.append((start, document.text[start : start + _N_SHOWN]))
+    (start, text), (position, expected) = shown
+    token = int(np.searchsorted(reference.token_ends, position, side="right")) + 1
     raise ValueError(
-        f"{name}: document {guess.id!r} has another text than gold document {right.id!r}, "
-        f"first at character {start}: {found!r} for {expected!r} (gold token {token}, character {place})"
+        f"{name}: the text of document {guess.id!r} must be that of gold document {reference.id!r}, "
+        f"got {text!r} for {expected!r} at character {start} (gold token {token}, character {position})"
+    )
+
+
+# --- predictions of a file
+
+# Names that other corpora and tools use for a label; only used to suggest an option.
+SYNONYMS = {
+    "PER": "PERSON PERS PEOPLE PS person per",
+    "LOC": "LOCATION GPE FAC PLACE location loc",
+    "ORG": "ORGANIZATION ORGANISATION NORP CORPORATION COMPANY organization org",
+    "MISC": "MISCELLANEOUS OTHER misc",
+}
+
+
+def align_predictions(
+    gold: Sequence[Document],
+    predicted: Iterable[Document],
+    source: str,
+    *,
+    labels: LabelNames | None = None,
+    gold_labels_only: bool = False,
+) -> tuple[list[Document], list[str]]:
+    """Align the predictions of a file with the gold documents, and describe what may be wrong with them.
+
+    Args:
+        gold: Gold documents.
+        predicted: Predicted documents of the file.
+        source: Name of the file.
+        labels: New name of each label; None drops its entities.
+        gold_labels_only: Whether to leave out predicted labels that no gold entity has.
+
+    Returns:
+        The gold documents with the predicted entities, and one line for each warning.
+
+    Raises:
+        ValueError: The file has no document, or its documents do not match the gold documents.
+    """
+    predicted = list(predicted)
+    if not predicted:
+        raise ValueError(f"{source}: the file has no document; give a file of predictions")
+    aligned = align_documents(gold, predicted, labels=labels, name=source)
+    documents = aligned.documents
+    gold_labels = _labels(gold)
+    if gold_labels_only:
+        documents = [d.with_proposals(e for e in d.entities if e.label in gold_labels) for d in documents]
+    predicted_labels = _labels(documents)
+    warnings = [] if gold_labels else ["the gold documents have no entity"]
+    if gold_labels and predicted_labels - gold_labels:
+        warnings.append(f"{source}: {_unknown_labels(predicted_labels - gold_labels, gold_labels)}")
+    elif predicted_labels and (missing := sorted(gold_labels - predicted_labels)):
+        warnings.append(
+            f"{source}: no entity has the gold label {' or '.join(missing[:8])}; add --map {missing[0]}= to leave out "
+            "a label"
+        )
+    if not predicted_labels:
+        warnings.append(f"{source}: no entity is predicted")
+    return documents, [*warnings, *(f"{source}: {line}" for line in aligned.warnings())]
+
+
+def _labels(documents: Iterable[Document]) -> set[str]:
+    return {entity.label for document in documents for entity in document.entities}
+
+
+def _unknown_labels(unknown: set[str], gold_labels: set[str]) -> str:
+    """Return a warning about predicted labels that no gold entity has, with the options that help."""
+    renames = {old: label for label, olds in SYNONYMS.items() if label in gold_labels for old in olds.split()}
+    renames |= {label: old for label, olds in SYNONYMS.items() for old in olds.split() if old in gold_labels}
+    hints = "".join(f"--map {old}={renames[old]} " for old in sorted(unknown) if old in renames)
+    return (
+        f"the gold documents ({', '.join(sorted(gold_labels)[:8])}) have no {', '.join(sorted(unknown)[:8])}; add "
+        f"{hints}{'or ' if hints else ''}--gold-labels to leave out such labels"
     )

@@ -1,14 +1,15 @@
-"""Are confidences of entities right as often as they say?
+"""Calibration of confidences: the confidence of an entity should be the probability that it is correct.
 
-ECE, the expected calibration error, is the mean distance between the confidence and the precision of the entities of a
-bin (Naeini, Cooper and Hauskrecht 2015), with 15 bins of equal width or of equal mass; it is never 0, as each bin is
-noisy: beside it stands what chance alone makes of it. Brier score and log loss are proper scores, of sharpness too.
+The expected calibration error (ECE) is the mean absolute difference between the mean confidence and the precision of
+the entities in a bin (Naeini, Cooper and Hauskrecht 2015). Bins have equal width or equal mass. The ECE of a finite
+sample is never 0, so `expected_ece` returns the value that perfect calibration would give. The Brier score and the log
+loss are proper scoring rules, which also measure sharpness.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,96 +18,173 @@ from herdner.base.arrays import Floats
 from herdner.text.document import Document
 
 N_BINS = 15
+Binning = Literal["width", "mass"]
+"""Kind of bins: of equal width in [0, 1], or with an equal number of entities."""
 
 
-class Claims(NamedTuple):
-    """What was claimed of M entities: ``confidence`` [M], whether each is ``right`` [M] (0 or 1), and its document."""
+class EntityConfidences(NamedTuple):
+    """Confidences of M predicted entities.
+
+    Attributes:
+        confidence: float64[M], in [0, 1].
+        is_correct: float64[M], 1 if the entity is correct, else 0.
+        document: int64[M], index of the document.
+    """
 
     confidence: Floats
-    right: Floats
+    is_correct: Floats
     document: NDArray[np.int64]
 
 
-def claims(gold: Sequence[Document], predicted: Sequence[Document]) -> Claims:
-    """Of all predicted entities; right are those with both borders and the class of an entity in ``gold``.
+def entity_confidences(gold: Sequence[Document], predicted: Sequence[Document]) -> EntityConfidences:
+    """Return the confidence of each predicted entity, and whether the entity is correct.
+
+    Args:
+        gold: Gold documents.
+        predicted: Predicted documents with the same tokens, in the same order.
+
+    Returns:
+        Confidences of all predicted entities. An entity is correct if a gold entity has the same boundaries and label.
 
     Raises:
-        ValueError: There is no entity, or one without a confidence in [0, 1].
+        ValueError: No entity was predicted, an entity has no confidence in [0, 1], or the entities of a document do not
+            agree with its tags.
     """
     rows: list[tuple[float, bool, int]] = []
-    for i, (right, guess) in enumerate(zip(gold, predicted, strict=True)):
-        known, spans = set(right.spans or []), guess.spans or []
+    for i, (reference, guess) in enumerate(zip(gold, predicted, strict=True)):
+        gold_spans, spans = set(reference.spans or []), guess.spans or []
         if len(spans) != len(guess.entities):
-            raise ValueError(f"document {guess.id!r}: its entities are not those of its tags")
+            raise ValueError(f"document {guess.id!r}: its entities must be those of its tags")
         for entity, span in zip(guess.entities, spans, strict=True):
             if entity.confidence is None:
                 raise ValueError(f"document {guess.id!r}: {entity.text!r} has no confidence; give one for every entity")
             if not 0 <= entity.confidence <= 1:
                 raise ValueError(
-                    f"document {guess.id!r}: the confidence of {entity.text!r} is {entity.confidence:g}; "
-                    "expected a probability, from 0 to 1"
+                    f"document {guess.id!r}: the confidence of {entity.text!r} must be between 0 and 1, "
+                    f"got {entity.confidence:g}"
                 )
-            rows.append((entity.confidence, span in known, i))
+            rows.append((entity.confidence, span in gold_spans, i))
     if not rows:
-        raise ValueError("nothing to measure: no entity was predicted")
-    confidence, right, document = zip(*rows, strict=True)
-    return Claims(np.array(confidence), np.array(right, float), np.array(document))
+        raise ValueError("no entity was predicted, so there is no confidence to measure; predict at least one entity")
+    confidence, is_correct, document = zip(*rows, strict=True)
+    return EntityConfidences(np.array(confidence), np.array(is_correct, float), np.array(document))
 
 
-def bins_of(confidence: Floats, equal: str, n_bins: int = N_BINS) -> NDArray[np.int64]:
-    """[M]: the bin of each claim, of equal "width" or "mass"."""
-    if equal == "width":
+def bin_indices(confidence: Floats, binning: Binning, n_bins: int = N_BINS) -> NDArray[np.int64]:
+    """Return the bin of each confidence.
+
+    Args:
+        confidence: float64[M], in [0, 1].
+        binning: Kind of bins.
+        n_bins: Number of bins.
+
+    Returns:
+        int64[M], in [0, n_bins).
+    """
+    if binning == "width":
         return np.minimum((confidence * n_bins).astype(np.int64), n_bins - 1)
     ranks = np.empty(len(confidence), np.int64)
     ranks[np.argsort(confidence, kind="stable")] = np.arange(len(confidence))
     return ranks * n_bins // len(confidence)
 
 
-def ece(found: Claims, equal: str, n_bins: int = N_BINS) -> float:
-    """sum over bins of ``|sum of (confidence - right)| / M``."""
-    gaps = np.bincount(bins_of(found.confidence, equal, n_bins), found.confidence - found.right, n_bins)
-    return float(np.abs(gaps).sum() / len(found.right))
+def ece(sample: EntityConfidences, binning: Binning, n_bins: int = N_BINS) -> float:
+    """Return the expected calibration error: ``sum over bins of |sum of (confidence - is_correct)| / M``.
 
+    Args:
+        sample: Confidences of M entities.
+        binning: Kind of bins.
+        n_bins: Number of bins.
 
-def ece_by_chance(found: Claims, equal: str, n_bins: int = N_BINS) -> float:
-    """What `ece` would be on average, nearly, if each of these claims were right exactly as often as it says: the gap
-    of a bin is then about normal, with the variance sum of p (1 - p), and so sqrt(2/pi) of its deviation in size.
+    Returns:
+        Error in [0, 1].
     """
-    p = found.confidence
-    variances = np.bincount(bins_of(p, equal, n_bins), p * (1 - p), n_bins)
+    bins = bin_indices(sample.confidence, binning, n_bins)
+    gaps = np.bincount(bins, sample.confidence - sample.is_correct, n_bins)
+    return float(np.abs(gaps).sum() / len(sample.is_correct))
+
+
+def expected_ece(sample: EntityConfidences, binning: Binning, n_bins: int = N_BINS) -> float:
+    """Return the approximate mean of `ece` under perfect calibration.
+
+    If each entity is correct with the probability of its confidence p, the gap of a bin is approximately normal with
+    variance ``sum of p (1 - p)``. Its mean absolute value is ``sqrt(2 / pi)`` standard deviations.
+
+    Args:
+        sample: Confidences of M entities; ``is_correct`` is not used.
+        binning: Kind of bins.
+        n_bins: Number of bins.
+
+    Returns:
+        Error in [0, 1].
+    """
+    p = sample.confidence
+    variances = np.bincount(bin_indices(p, binning, n_bins), p * (1 - p), n_bins)
     return float(np.sqrt(2 / np.pi * variances).sum() / len(p))
 
 
-def brier(found: Claims) -> float:
-    """The mean squared distance between confidence and truth (Brier 1950)."""
-    return float(((found.confidence - found.right) ** 2).mean())
+def brier_score(sample: EntityConfidences) -> float:
+    """Return the mean squared difference between the confidence and the correctness (Brier 1950).
+
+    Args:
+        sample: Confidences of M entities.
+
+    Returns:
+        Score in [0, 1]; lower is better.
+    """
+    return float(((sample.confidence - sample.is_correct) ** 2).mean())
 
 
-def log_loss(found: Claims) -> float:
-    """Minus the mean log-probability of the truth, in nats; confidences closer to 0 or 1 than 1e-6 count as 1e-6."""
-    p = np.minimum(np.maximum(found.confidence, 1e-6), 1 - 1e-6)
-    return float(-np.where(found.right > 0, np.log(p), np.log(1 - p)).mean())
+def log_loss(sample: EntityConfidences) -> float:
+    """Return the mean negative log-likelihood of the correctness.
+
+    Args:
+        sample: Confidences of M entities. They are clipped to [1e-6, 1 - 1e-6].
+
+    Returns:
+        Loss in nats; lower is better.
+    """
+    p = np.minimum(np.maximum(sample.confidence, 1e-6), 1 - 1e-6)
+    return float(-np.where(sample.is_correct > 0, np.log(p), np.log(1 - p)).mean())
 
 
-def overconfidence(found: Claims) -> float:
-    """Mean confidence less precision."""
-    return float((found.confidence - found.right).mean())
+def overconfidence(sample: EntityConfidences) -> float:
+    """Return the mean confidence minus the precision.
+
+    Args:
+        sample: Confidences of M entities.
+
+    Returns:
+        Difference in [-1, 1]; 0 is best.
+    """
+    return float((sample.confidence - sample.is_correct).mean())
 
 
-MEASURES: dict[str, Callable[[Claims], float]] = {
-    "ECE (mass)": lambda found: ece(found, "mass"),
-    "ECE (mass) by chance": lambda found: ece_by_chance(found, "mass"),
-    "ECE (width)": lambda found: ece(found, "width"),
-    "Brier": brier,
+MEASURES: dict[str, Callable[[EntityConfidences], float]] = {
+    "ECE (mass)": lambda sample: ece(sample, "mass"),
+    "ECE (mass) by chance": lambda sample: expected_ece(sample, "mass"),
+    "ECE (width)": lambda sample: ece(sample, "width"),
+    "Brier": brier_score,
     "log loss": log_loss,
     "overconfidence": overconfidence,
 }
+"""Calibration measures by the name that reports print."""
 
 
-def reliability(found: Claims, equal: str) -> tuple[Floats, Floats, Floats]:
-    """Mean confidence, precision and size of each bin that is not empty."""
-    which = bins_of(found.confidence, equal)
-    sizes = np.bincount(which, minlength=N_BINS)
-    kept = sizes > 0
-    means = (np.bincount(which, values, N_BINS)[kept] / sizes[kept] for values in (found.confidence, found.right))
-    return (*means, sizes[kept])  # type: ignore[return-value]
+def reliability_curve(sample: EntityConfidences, binning: Binning) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """Return the points of a reliability diagram.
+
+    Args:
+        sample: Confidences of M entities.
+        binning: Kind of bins.
+
+    Returns:
+        Mean confidence, precision and number of entities of each bin that is not empty.
+    """
+    bins = bin_indices(sample.confidence, binning)
+    sizes = np.bincount(bins, minlength=N_BINS)
+    filled = sizes > 0
+    confidence, precision = (
+        np.bincount(bins, values, N_BINS)[filled] / sizes[filled] for values in (sample.confidence, sample.is_correct)
+    )
+    return confidence, precision, sizes[filled]

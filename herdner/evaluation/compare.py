@@ -1,4 +1,4 @@
-"""Is one tagger better than another? Paired bootstrap and approximate randomisation of the micro F1."""
+"""Significance tests of the difference in micro F1 between two taggers."""
 
 from __future__ import annotations
 
@@ -11,66 +11,75 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.evaluation.scores import (
+    DocumentSpans,
     Interval,
-    Pair,
-    batches,
+    batch_sizes,
     bootstrap_sums,
-    count_spans,
+    count_entities,
     distinct_rows,
-    f1_of_counts,
-    pair_up,
+    f1_from_counts,
+    pair_documents,
 )
 from herdner.evaluation.tabular import Tabulated, points
 from herdner.text.document import Document
 
-Unit = Literal["document", "sentence"]
+ResamplingUnit = Literal["document", "sentence"]
 
-# Equal differences, computed from other counts, may differ by rounding; they are ties.
-_ROUNDING = 1e-12
+_ROUNDING = 1e-12  # equal differences that are computed from different counts may differ by rounding
 
 
 @dataclass(frozen=True, slots=True)
-class ClassComparison:
-    """One class, or all together ("micro"). F1 lies in [0, 1]; ``difference`` is that of B minus that of A."""
+class LabelComparison:
+    """F1 of two taggers for one label, or for all entities together ("micro").
+
+    Attributes:
+        label: Entity label, or "micro".
+        f1_a: F1 of A, in [0, 1].
+        f1_b: F1 of B, in [0, 1].
+        difference: ``f1_b - f1_a``.
+        only_a: Number of gold entities that A predicts correctly and B does not.
+        only_b: Number of gold entities that B predicts correctly and A does not.
+        support: Number of gold entities.
+    """
 
     label: str
     f1_a: float
     f1_b: float
     difference: float
-    only_a: int  # gold entities that A finds and B does not
+    only_a: int
     only_b: int
-    support: int  # entities in the gold standard
+    support: int
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Tabulated):
-    """What a comparison of A with B says. All differences are those of B minus those of A; p-values are two-sided.
+    """Result of `compare`. Differences are B minus A; p-values are two-sided unless stated otherwise.
 
     Attributes:
-        name_a: What the first is called.
-        name_b: What the second is called.
-        micro: F1 of both, all together.
-        classes: F1 of both by class.
-        interval: Percentile bootstrap interval of the difference in micro F1; what was resampled, and how often.
-        n_units: How many documents or sentences were drawn, or swapped as a whole.
-        share_not_better: Share of the resamples in which B is not better, a one-sided p-value (Koehn 2004); that of
-            Berg-Kirkpatrick et al. (2012), the share beyond twice the observed difference, is close to it.
-        bootstrap_p: Two-sided p-value of the bootstrap, which goes with the interval: 2 (c + 1) / (n + 1), at most 1,
-            where c of n resamples have a difference of 0 or of the rarer sign.
-        randomisation_p: Two-sided p-value of approximate randomisation: (c + 1) / (n + 1), where c of n random swaps
-            make a difference at least as large.
-        tokens_per_second_a: None where it is not known.
-        tokens_per_second_b: None where it is not known.
+        name_a: Name of A.
+        name_b: Name of B.
+        micro: F1 of all entities together.
+        per_label: F1 of each label, sorted by label.
+        interval: Percentile bootstrap interval of the difference in micro F1.
+        n_units: Number of documents or sentences that were resampled.
+        share_not_better: Share of the bootstrap samples in which B is not better than A. This is a one-sided p-value
+            (Koehn 2004). The p-value of Berg-Kirkpatrick et al. (2012) is close to it.
+        bootstrap_p: p-value of the paired bootstrap: ``min(1, 2 (c + 1) / (n + 1))``. In c of n bootstrap samples the
+            difference is 0 or has the less frequent sign.
+        randomisation_p: p-value of approximate randomisation: ``(c + 1) / (n + 1)``. In c of n random swaps the
+            absolute difference is at least as large as the observed one.
+        tokens_per_second_a: Speed of A; None if it was not measured.
+        tokens_per_second_b: Speed of B; None if it was not measured.
     """
 
     header: ClassVar[tuple[str, ...]] = (
-        "class", "F1 of A", "F1 of B", "B - A", "only A right", "only B right", "support",
+        "label", "F1 of A", "F1 of B", "B - A", "only A correct", "only B correct", "support",
     )  # fmt: skip
 
     name_a: str
     name_b: str
-    micro: ClassComparison
-    classes: tuple[ClassComparison, ...]
+    micro: LabelComparison
+    per_label: tuple[LabelComparison, ...]
     interval: Interval
     n_units: int
     share_not_better: float
@@ -86,20 +95,20 @@ class Comparison(Tabulated):
 
     @property
     def unit(self) -> str:
-        """What was drawn or swapped as a whole: "document" or "sentence"."""
+        """Unit that was resampled: "document" or "sentence"."""
         return self.interval.unit
 
     @property
     def n_resamples(self) -> int:
-        """Resamples of the bootstrap, and as many random swaps."""
+        """Number of bootstrap samples, which equals the number of random swaps."""
         return self.interval.n_resamples
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The classes, and all together."""
-        return [_cells(row) for row in (*self.classes, self.micro)]
+        """Return the cells of one row for each label, and of a last row for all entities."""
+        return [_cells(row) for row in (*self.per_label, self.micro)]
 
     def summary(self) -> str:
-        """Names, difference, interval, p-values and speeds in one line."""
+        """Return the names, the difference, its interval, the p-values and the speeds in one line."""
         low, high, level = self.interval.low, self.interval.high, self.interval.level
         parts = [
             f"A is {self.name_a}, B is {self.name_b}",
@@ -114,7 +123,7 @@ class Comparison(Tabulated):
         return "; ".join(parts)
 
 
-def _cells(row: ClassComparison) -> tuple[str, ...]:
+def _cells(row: LabelComparison) -> tuple[str, ...]:
     counts = (f"{count:,}" for count in (row.only_a, row.only_b, row.support))
     return row.label, f"{row.f1_a:.2%}", f"{row.f1_b:.2%}", points(row.difference), *counts
 
@@ -127,118 +136,151 @@ def compare(
     rng: np.random.Generator,
     n_resamples: int = 10_000,
     level: float = 0.95,
-    unit: Unit | None = None,
+    unit: ResamplingUnit | None = None,
     names: tuple[str, str] = ("A", "B"),
     tokens_per_second: tuple[float | None, float | None] = (None, None),
 ) -> Comparison:
-    """Compares what two taggers predict for the same gold documents; entities count as in `evaluate`.
+    """Test whether one of two taggers has a higher micro F1 on the same gold documents.
 
-    ``unit`` is what is drawn, or swapped as a whole: "document" (the default), or "sentence" (the default where there
-    is only one document; an entity belongs to the sentence where it begins). Sentences are more, so that smaller
-    differences show, but those of one document are not independent: a tagger that looks at whole documents errs in
-    many at once, and p-values by sentence are then too small.
+    Two tests are made. The paired bootstrap draws units with replacement and scores both taggers on the same sample
+    (Efron & Tibshirani 1993, ch. 13; Koehn 2004; Berg-Kirkpatrick, Burkett & Klein 2012). Approximate randomisation
+    swaps the outputs of each unit between the taggers with probability 1/2 (Noreen 1989; Yeh 2000). Its p-value is the
+    share of swaps whose absolute difference is at least as large as the observed difference.
 
-    Paired bootstrap: units are drawn with replacement, and both taggers scored on the same draw (Efron & Tibshirani
-    1993, ch. 13; Koehn 2004; Berg-Kirkpatrick, Burkett & Klein 2012). Approximate randomisation: the outputs of each
-    unit are swapped between the taggers with probability 1/2; the p-value is the share of such swaps with an absolute
-    difference at least as large, the observed one among them (Noreen 1989; Yeh 2000). Equal generators give equal
-    results, and exchanging A and B changes signs alone.
+    Exchanging A and B only changes signs.
+
+    Args:
+        gold: Gold documents.
+        a: Documents predicted by A, with the gold tokens and in the same order.
+        b: Documents predicted by B, likewise.
+        rng: Random generator. Equal generators give equal results.
+        n_resamples: Number of bootstrap samples, and of random swaps.
+        level: Confidence level of the interval, in (0, 1).
+        unit: Unit to resample or swap; None chooses "document" if there are two documents or more, else "sentence".
+            Resampling sentences shows smaller differences, but the sentences of one document are not independent. The
+            p-values are then too small for taggers that use the context of the whole document.
+        names: Names of A and B.
+        tokens_per_second: Speeds of A and B, which are copied into the result.
+
+    Returns:
+        Both F1, their difference with its interval, and the p-values.
 
     Raises:
-        ValueError: Documents differ in number or tokens, there are not two units, or there are no resamples.
+        ValueError: The documents differ in number or tokens, there are fewer than two units, or ``n_resamples`` is
+            below 1.
     """
     gold = list(gold)
     if n_resamples < 1:
-        raise ValueError(f"n_resamples is {n_resamples}; expected 1 or more")
+        raise ValueError(f"`n_resamples` must be at least 1, got {n_resamples}")
     if unit not in (None, "document", "sentence"):
-        raise ValueError(f"unit is {unit!r}; expected 'document' or 'sentence'")
+        raise ValueError(f"`unit` must be 'document' or 'sentence', got {unit!r}")
     pairs_a, pairs_b = (_pairs(gold, list(side), name) for side, name in zip((a, b), names, strict=True))
     unit = unit or ("document" if len(gold) > 1 else "sentence")
-    labels, counts = count_spans([*pairs_a, *pairs_b], unit)  # in one call, for the same labels
+    labels, counts = count_entities([*pairs_a, *pairs_b], unit)  # one call, so that both have the same labels
     counts_a, counts_b = np.split(counts, 2)
     micro_a, micro_b = counts_a.sum(axis=1), counts_b.sum(axis=1)
     if (n_units := len(micro_a)) < 2:
-        more = " or compare by sentences" if unit == "document" else ""
-        raise ValueError(f"a comparison needs two {unit}s or more, and there is {n_units or 'none'}; give more{more}")
-    micro, classes = _by_class(labels, counts_a, counts_b, pairs_a, pairs_b)
-    drawn = bootstrap_differences(micro_a, micro_b, rng, n_resamples)
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]).tolist()
-    not_better, not_worse = int((drawn <= 0).sum()), int((drawn >= 0).sum())
-    large = abs(micro.difference) - _ROUNDING
-    n_large = sum(int((abs(part) >= large).sum()) for part in swapped_differences(micro_a, micro_b, rng, n_resamples))
+        remedy = "give more documents" + (" or compare by sentence" if unit == "document" else "")
+        raise ValueError(f"a comparison needs at least two {unit}s, got {n_units}; {remedy}")
+    micro, per_label = _compare_labels(labels, counts_a, counts_b, pairs_a, pairs_b)
+    differences = bootstrap_differences(micro_a, micro_b, rng, n_resamples)
+    low, high = np.quantile(differences, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    not_better, not_worse = int((differences <= 0).sum()), int((differences >= 0).sum())
+    observed = abs(micro.difference) - _ROUNDING
+    swaps = swapped_differences(micro_a, micro_b, rng, n_resamples)
+    n_as_large = sum(int((abs(batch) >= observed).sum()) for batch in swaps)
     return Comparison(
         *names,
         micro,
-        classes,
+        per_label,
         Interval(low, high, level, unit, n_resamples),
         n_units,
         share_not_better=not_better / n_resamples,
         bootstrap_p=min(1.0, 2 * (min(not_better, not_worse) + 1) / (n_resamples + 1)),
-        randomisation_p=(n_large + 1) / (n_resamples + 1),
+        randomisation_p=(n_as_large + 1) / (n_resamples + 1),
         tokens_per_second_a=tokens_per_second[0],
         tokens_per_second_b=tokens_per_second[1],
     )
 
 
-def _pairs(gold: Sequence[Document], predicted: Sequence[Document], name: str) -> list[Pair]:
+def _pairs(gold: Sequence[Document], predicted: Sequence[Document], name: str) -> list[DocumentSpans]:
     try:
-        return list(pair_up(gold, predicted))
+        return list(pair_documents(gold, predicted))
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 
 
-def _by_class(
+def _compare_labels(
     labels: Sequence[str],
     counts_a: NDArray[np.int64],
     counts_b: NDArray[np.int64],
-    pairs_a: Sequence[Pair],
-    pairs_b: Sequence[Pair],
-) -> tuple[ClassComparison, tuple[ClassComparison, ...]]:
-    """The rows of the table, from counts ``[n_units, n_labels, 3]``."""
-    only_a, only_b = _found_alone(pairs_a, pairs_b), _found_alone(pairs_b, pairs_a)
+    pairs_a: Sequence[DocumentSpans],
+    pairs_b: Sequence[DocumentSpans],
+) -> tuple[LabelComparison, tuple[LabelComparison, ...]]:
+    """Return the micro row and the rows of the labels, from counts ``int64[n_units, n_labels, 3]``."""
+    only_a, only_b = _count_exclusive(pairs_a, pairs_b), _count_exclusive(pairs_b, pairs_a)
 
-    def row(label: str, sums_a: NDArray[np.int64], sums_b: NDArray[np.int64], *alone: int) -> ClassComparison:
-        f1_a, f1_b = float(f1_of_counts(sums_a)), float(f1_of_counts(sums_b))
-        return ClassComparison(label, f1_a, f1_b, f1_b - f1_a, *alone, support=int(sums_a[2]))
+    def row(label: str, sums_a: NDArray[np.int64], sums_b: NDArray[np.int64], *exclusive: int) -> LabelComparison:
+        f1_a, f1_b = float(f1_from_counts(sums_a)), float(f1_from_counts(sums_b))
+        return LabelComparison(label, f1_a, f1_b, f1_b - f1_a, *exclusive, support=int(sums_a[2]))
 
     sums_a, sums_b = counts_a.sum(axis=0), counts_b.sum(axis=0)
-    classes = tuple(row(label, sums_a[i], sums_b[i], only_a[label], only_b[label]) for i, label in enumerate(labels))
-    return row("micro", sums_a.sum(axis=0), sums_b.sum(axis=0), only_a.total(), only_b.total()), classes
+    rows = tuple(row(label, sums_a[i], sums_b[i], only_a[label], only_b[label]) for i, label in enumerate(labels))
+    return row("micro", sums_a.sum(axis=0), sums_b.sum(axis=0), only_a.total(), only_b.total()), rows
 
 
-def _found_alone(pairs: Sequence[Pair], others: Sequence[Pair]) -> Counter[str]:
-    """Gold entities by class that ``pairs`` hold and ``others`` do not."""
+def _count_exclusive(pairs: Sequence[DocumentSpans], others: Sequence[DocumentSpans]) -> Counter[str]:
+    """Count the gold entities of each label that only the first prediction gets right."""
     return Counter(
         span.label
-        for mine, other in zip(pairs, others, strict=True)
-        for span in set(mine.gold).intersection(mine.predicted).difference(other.predicted)
+        for pair, other in zip(pairs, others, strict=True)
+        for span in set(pair.gold).intersection(pair.predicted).difference(other.predicted)
     )
 
 
 def bootstrap_differences(
     counts_a: NDArray[np.int64], counts_b: NDArray[np.int64], rng: np.random.Generator, n_resamples: int
 ) -> NDArray[np.float64]:
-    """F1 of B minus F1 of A in each resample, from the counts ``[n_units, 3]`` of both on the same units."""
+    """Return the difference in F1 in each bootstrap sample.
+
+    Args:
+        counts_a: int64[n_units, 3], correct, predicted and gold entities of A.
+        counts_b: int64[n_units, 3], those of B on the same units.
+        rng: Random generator.
+        n_resamples: Number of bootstrap samples.
+
+    Returns:
+        float64[n_resamples], F1 of B minus F1 of A.
+    """
     both = np.concatenate([counts_a, counts_b], axis=1)
     return np.concatenate(
-        [f1_of_counts(sums[:, 3:]) - f1_of_counts(sums[:, :3]) for sums in bootstrap_sums(both, rng, n_resamples)]
+        [f1_from_counts(sums[:, 3:]) - f1_from_counts(sums[:, :3]) for sums in bootstrap_sums(both, rng, n_resamples)]
     )
 
 
 def swapped_differences(
     counts_a: NDArray[np.int64], counts_b: NDArray[np.int64], rng: np.random.Generator, n_resamples: int
 ) -> Iterator[NDArray[np.float64]]:
-    """F1 of B minus F1 of A where the outputs of each unit are swapped with probability 1/2, in batches.
+    """Yield the difference in F1 after random swaps of the outputs of A and B.
 
-    Only units that differ matter. Those that differ by the same counts, whichever way, are swapped together: how many
-    of m are swapped is binomial.
+    Each unit is swapped with probability 1/2. Units with equal outputs do not matter. Units whose outputs differ by
+    the same counts, up to the sign, are swapped together: the number of swapped ones is binomial.
+
+    Args:
+        counts_a: int64[n_units, 3], correct, predicted and gold entities of A.
+        counts_b: int64[n_units, 3], those of B on the same units.
+        rng: Random generator.
+        n_resamples: Number of swaps.
+
+    Yields:
+        Batches ``float64[batch size]`` of F1 of B minus F1 of A.
     """
     difference = counts_b - counts_a
-    right, predicted = difference[:, 0], difference[:, 1]  # the gold counts are the same
-    difference *= np.where(right, np.sign(right), np.sign(predicted))[:, None]
-    kinds, copies = distinct_rows(difference[difference.any(axis=1)])
+    correct, predicted = difference[:, 0], difference[:, 1]  # the gold counts are equal
+    difference *= np.where(correct, np.sign(correct), np.sign(predicted))[:, None]
+    rows, multiplicity = distinct_rows(difference[difference.any(axis=1)])
     total = counts_a.sum(axis=0) + counts_b.sum(axis=0)
-    for size in batches(n_resamples, len(kinds)):
-        swapped = rng.binomial(copies, 0.5, size=(size, len(kinds)))
-        shift = (2 * swapped - copies) @ kinds  # sums of B minus sums of A; as odd or even as the total
-        yield f1_of_counts((total + shift) // 2) - f1_of_counts((total - shift) // 2)
+    for size in batch_sizes(n_resamples, len(rows)):
+        swapped = rng.binomial(multiplicity, 0.5, size=(size, len(rows)))
+        shift = (2 * swapped - multiplicity) @ rows  # sums of B minus sums of A; has the parity of the total
+        yield f1_from_counts((total + shift) // 2) - f1_from_counts((total - shift) // 2)

@@ -1,4 +1,4 @@
-"""Partial matches by nervaluate (extra ``evaluate``): four schemes of SemEval-2013 task 9.1 (Segura-Bedmar et al)."""
+"""Partial matches by nervaluate: the four schemes of SemEval-2013 task 9.1 (Segura-Bedmar et al. 2013)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,31 @@ from itertools import pairwise
 from typing import Any, Literal, get_args
 
 from herdner.base.extras import import_extra
-from herdner.evaluation.scores import Pair, pair_up
+from herdner.evaluation.scores import DocumentSpans, pair_documents
 from herdner.text.document import Document
 from herdner.text.tags import Span
 
-Matching = Literal["strict", "exact", "partial", "ent_type"]
-MATCHINGS: tuple[Matching, ...] = get_args(Matching)
+MatchingScheme = Literal["strict", "exact", "partial", "ent_type"]
+MATCHING_SCHEMES: tuple[MatchingScheme, ...] = get_args(MatchingScheme)
 
 
 @dataclass(frozen=True, slots=True)
 class PartialRow:
-    """One scheme; precision, recall and F1 lie in [0, 1]. A partial match counts half."""
+    """Counts and scores of one matching scheme, in the terms of SemEval-2013.
 
-    matching: Matching
+    Attributes:
+        matching: Matching scheme.
+        correct: Number of entities that match.
+        incorrect: Number of entities that overlap a gold entity and do not match.
+        partial: Number of entities that match partially. Each counts one half.
+        missed: Number of gold entities that overlap no predicted entity.
+        spurious: Number of predicted entities that overlap no gold entity.
+        precision: In [0, 1].
+        recall: In [0, 1].
+        f1: In [0, 1].
+    """
+
+    matching: MatchingScheme
     correct: int
     incorrect: int
     partial: int
@@ -33,67 +45,79 @@ class PartialRow:
 
 @dataclass(frozen=True, slots=True)
 class PartialScores:
-    """``overall`` holds a row for each scheme, ``classes`` the same for the entities of one label alone.
+    """Scores under four matching schemes.
+
+    A predicted entity is correct under a scheme if:
+
+    - strict: its boundaries and label are those of a gold entity;
+    - exact: its boundaries are those of a gold entity;
+    - partial: it overlaps a gold entity; unless the boundaries are equal it counts one half;
+    - ent_type: it overlaps a gold entity with the same label.
 
     Attributes:
-        strict: Borders and label are right.
-        exact: Borders are right, whatever the label.
-        partial: Borders overlap, whatever the label.
-        ent_type: Borders overlap and the label is right.
+        overall: One row for each scheme, for all entities.
+        per_label: The rows of each label.
     """
 
     overall: tuple[PartialRow, ...]
-    classes: dict[str, tuple[PartialRow, ...]]
+    per_label: dict[str, tuple[PartialRow, ...]]
 
 
-def partial_matches(gold: Sequence[Document], predicted: Sequence[Document]) -> PartialScores:
-    """What nervaluate says of predicted documents, read as `evaluate` reads them.
+def partial_scores(gold: Sequence[Document], predicted: Sequence[Document]) -> PartialScores:
+    """Score predicted documents under four matching schemes.
+
+    Args:
+        gold: Gold documents.
+        predicted: Predicted documents with the same tokens and order. Their tags are read as `herdner.evaluate` does.
+
+    Returns:
+        The scores.
 
     Raises:
         MissingExtra: The package nervaluate is not installed.
-        ValueError: Documents do not match.
+        ValueError: The documents differ in number or tokens, or a gold document is only partially annotated.
     """
     nervaluate = import_extra("nervaluate", "partial matches need nervaluate")
-    stretches = [stretch for pair in pair_up(gold, predicted) for stretch in _stretches(pair)]
-    labels = sorted({span.label for stretch in stretches for spans in stretch for span in spans})
-    right, guess = ([_records(stretch[side]) for stretch in stretches] for side in (0, 1))
+    groups = [group for pair in pair_documents(gold, predicted) for group in _sentence_groups(pair)]
+    labels = sorted({span.label for group in groups for spans in group for span in spans})
+    gold_records, predicted_records = ([_records(group[side]) for group in groups] for side in (0, 1))
     if not labels:
-        empty = tuple(PartialRow(matching, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0) for matching in MATCHINGS)
+        empty = tuple(PartialRow(matching, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0) for matching in MATCHING_SCHEMES)
         return PartialScores(empty, {})
-    results = nervaluate.Evaluator(right, guess, tags=labels, loader="dict").evaluate()
+    results = nervaluate.Evaluator(gold_records, predicted_records, tags=labels, loader="dict").evaluate()
     by_label = results["entities"]
     return PartialScores(_rows(results["overall"]), {label: _rows(by_label[label]) for label in labels})
 
 
-def _stretches(pair: Pair) -> Iterator[tuple[list[Span], list[Span]]]:
-    """Spans of both sides, sentence by sentence; sentences that a span joins stay together.
+def _sentence_groups(pair: DocumentSpans) -> Iterator[tuple[list[Span], list[Span]]]:
+    """Yield the gold and predicted spans of each sentence. Sentences that a span joins stay together.
 
-    Only spans that overlap are matched, so that the figures are those of whole documents, in time that is linear.
+    Only overlapping spans are matched, so the results are those of the whole document. nervaluate takes quadratic time
+    in the length of its input; this takes linear time.
     """
-    borders = [int(border) for border in pair.sentence_offsets]
+    boundaries = [int(boundary) for boundary in pair.sentence_offsets]
     inside = {at for spans in pair[:2] for start, end, _ in spans for at in range(start + 1, end)}
-    kept = [border for border in borders if border not in inside]
-    sides = [iter(spans) for spans in pair[:2]]
-    waiting = [next(side, None) for side in sides]
-    for _, end in pairwise(kept):
-        found: tuple[list[Span], list[Span]] = ([], [])
-        for k in (0, 1):
-            while (span := waiting[k]) is not None and span.start < end:
-                found[k].append(span)
-                waiting[k] = next(sides[k], None)
-        if found[0] or found[1]:
-            yield found
+    iterators = [iter(spans) for spans in pair[:2]]
+    upcoming = [next(spans, None) for spans in iterators]
+    for _, end in pairwise(boundary for boundary in boundaries if boundary not in inside):
+        group: tuple[list[Span], list[Span]] = ([], [])
+        for side in (0, 1):
+            while (span := upcoming[side]) is not None and span.start < end:
+                group[side].append(span)
+                upcoming[side] = next(iterators[side], None)
+        if any(group):
+            yield group
 
 
 def _records(spans: Sequence[Span]) -> list[dict[str, Any]]:
-    """As nervaluate takes them: ends belong to the span."""
+    """Return the spans in the form of nervaluate, with inclusive ends."""
     return [{"label": span.label, "start": span.start, "end": span.end - 1} for span in spans]
 
 
 def _rows(results: dict[str, Any]) -> tuple[PartialRow, ...]:
-    return tuple(_row(matching, results[matching]) for matching in MATCHINGS)
-
-
-def _row(matching: Matching, found: Any) -> PartialRow:
-    shares = float(found.precision), float(found.recall), float(found.f1)
-    return PartialRow(matching, found.correct, found.incorrect, found.partial, found.missed, found.spurious, *shares)
+    rows: list[PartialRow] = []
+    for matching in MATCHING_SCHEMES:
+        r = results[matching]
+        shares = float(r.precision), float(r.recall), float(r.f1)
+        rows.append(PartialRow(matching, r.correct, r.incorrect, r.partial, r.missed, r.spurious, *shares))
+    return tuple(rows)

@@ -1,80 +1,116 @@
-"""Scores of predicted entities: precision, recall and F1 by seqeval in strict mode, with bootstrap intervals."""
+"""Precision, recall and F1 of predicted entities, with bootstrap intervals."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.extras import check_extra
 from herdner.evaluation.tabular import Tabulated
 from herdner.text.document import Document
-from herdner.text.tags import Scheme, Span, detect_scheme, spans_from_tags, tags_from_spans
+from herdner.text.tags import Scheme, Span, detect_scheme, spans_from_tags
 
-KNOWN = "micro, known classes"
-_CELLS = 1 << 22  # numbers held at once while resampling
+KNOWN_LABELS = "micro, known labels"
+"""Name of the row with the micro average over the labels that the tagger knows."""
+_MAX_CELLS = 1 << 22  # array elements that resampling may hold in memory at once
 
 
 @dataclass(frozen=True, slots=True)
-class ClassScores:
-    """One class, all together ("micro") or the mean of the classes ("macro"). Precision, recall and F1 lie in [0, 1],
-    0 where they are undefined.
+class LabelScores:
+    """Scores of one label, of all entities together ("micro"), or the mean over the labels ("macro").
+
+    Attributes:
+        label: Entity label, "micro" or "macro".
+        precision: Share of the predicted entities that are correct, in [0, 1]; 0 if nothing was predicted.
+        recall: Share of the gold entities that were predicted, in [0, 1]; 0 if there is no gold entity.
+        f1: Harmonic mean of precision and recall, in [0, 1].
+        support: Number of gold entities.
     """
 
     label: str
     precision: float
     recall: float
     f1: float
-    support: int  # entities in the gold standard
+    support: int
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A percentile bootstrap interval of the micro F1, or of the difference between two."""
+    """Percentile bootstrap interval of the micro F1, or of the difference between two micro F1.
+
+    Attributes:
+        low: Lower bound.
+        high: Upper bound.
+        level: Confidence level, in (0, 1).
+        unit: Unit that was resampled: "document" or "sentence".
+        n_resamples: Number of bootstrap samples.
+    """
 
     low: float
     high: float
     level: float
-    unit: str  # what was resampled: "document" or "sentence"
+    unit: str
     n_resamples: int
 
 
 @dataclass(frozen=True, slots=True)
 class Scores(Tabulated):
-    """What an evaluation says. ``macro`` is the mean over the classes, ``classes`` are those of either side, sorted.
+    """Result of `evaluate`.
 
-    Where the tagger is known not to know some class of the gold standard, ``unknown`` has the number of gold entities
-    of each: ``micro`` and ``macro`` count them as missed, and ``known`` leaves them out.
+    Attributes:
+        micro: Scores of all entities together.
+        macro: Mean of the scores of the labels.
+        per_label: Scores of each label that occurs in the gold or the predicted documents, sorted by label.
+        n_documents: Number of documents.
+        n_sentences: Number of sentences.
+        n_tokens: Number of tokens.
+        interval: Bootstrap interval of the micro F1; None if it was not computed.
+        tokens_per_second: Speed of the tagger; None if it was not measured.
+        micro_known: Micro average over the labels that the tagger knows; None if it knows all gold labels.
+        unknown_labels: Number of gold entities of each label that the tagger does not know. ``micro`` and ``macro``
+            count these entities as missed.
     """
 
-    header: ClassVar[tuple[str, ...]] = ("class", "precision", "recall", "F1", "support")
+    header: ClassVar[tuple[str, ...]] = ("label", "precision", "recall", "F1", "support")
 
-    micro: ClassScores
-    macro: ClassScores
-    classes: tuple[ClassScores, ...]
+    micro: LabelScores
+    macro: LabelScores
+    per_label: tuple[LabelScores, ...]
     n_documents: int
     n_sentences: int
     n_tokens: int
     interval: Interval | None = None
     tokens_per_second: float | None = None
-    known: ClassScores | None = None
-    unknown: Mapping[str, int] = field(default_factory=dict[str, int])
+    micro_known: LabelScores | None = None
+    unknown_labels: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The classes, the macro and the micro average; before the last that of the known classes, if some are not."""
-        classes = [(*_cells(c)[:1], "-", "-", "-", f"{c.support:,}") if c.label in self.unknown else _cells(c)
-                   for c in self.classes]  # fmt: skip
-        averages = (self.macro, self.micro) if self.known is None else (self.macro, self.known, self.micro)
-        return [*classes, *map(_cells, averages)]
+        """Return one row for each label, then the macro average, the average over known labels and the micro average.
+
+        Returns:
+            Cells of each row. The average over known labels is present only if some gold label is unknown.
+        """
+        labels = [(row.label, "-", "-", "-", f"{row.support:,}") if row.label in self.unknown_labels else _cells(row)
+                  for row in self.per_label]  # fmt: skip
+        averages = [row for row in (self.macro, self.micro_known, self.micro) if row is not None]
+        return [*labels, *map(_cells, averages)]
 
     def summary(self) -> str:
-        """Sizes, interval and speed in one line."""
-        parts = [self._of_unknown()] if self.unknown else []
-        parts += [] if self.micro.support else ["the gold standard holds no name"]
-        parts += [f"{self.n_documents:,} documents, {self.n_sentences:,} sentences, {self.n_tokens:,} tokens"]
+        """Return the sizes, the interval and the speed in one line."""
+        parts: list[str] = []
+        if self.unknown_labels:
+            counts = ", ".join(f"{n:,} {label}" for label, n in self.unknown_labels.items())
+            labels = "a label" if len(self.unknown_labels) == 1 else "labels"
+            parts.append(
+                f"gold entities with {labels} that the model does not know: {counts} (micro and macro count them as "
+                f"missed, '{KNOWN_LABELS}' leaves them out)"
+            )
+        if not self.micro.support:
+            parts.append("the gold documents have no entity")
+        parts.append(f"{self.n_documents:,} documents, {self.n_sentences:,} sentences, {self.n_tokens:,} tokens")
         if self.interval is not None:
             low, high, level = self.interval.low, self.interval.high, self.interval.level
             parts.append(f"{level:.0%} interval of F1 {low:.2%} to {high:.2%}, by bootstrap over {self.interval.unit}s")
@@ -82,19 +118,19 @@ class Scores(Tabulated):
             parts.append(f"{self.tokens_per_second:,.0f} tokens per second")
         return "; ".join(parts)
 
-    def _of_unknown(self) -> str:
-        counts = ", ".join(f"{n:,} {label}" for label, n in self.unknown.items())
-        classes = "a class" if len(self.unknown) == 1 else "classes"
-        missed = f"micro and macro count them as missed, '{KNOWN}' leaves them out"
-        return f"gold names of {classes} that the model does not know: {counts} ({missed})"
 
-
-def _cells(row: ClassScores) -> tuple[str, ...]:
+def _cells(row: LabelScores) -> tuple[str, ...]:
     return row.label, f"{row.precision:.2%}", f"{row.recall:.2%}", f"{row.f1:.2%}", f"{row.support:,}"
 
 
-class Pair(NamedTuple):
-    """Gold and predicted token spans of one document."""
+class DocumentSpans(NamedTuple):
+    """Gold and predicted spans of one document.
+
+    Attributes:
+        gold: Gold spans, in token indices.
+        predicted: Predicted spans, in token indices.
+        sentence_offsets: int64[n_sentences + 1], index of the first token of each sentence, then the token count.
+    """
 
     gold: list[Span]
     predicted: list[Span]
@@ -110,105 +146,126 @@ def evaluate(
     n_resamples: int = 1000,
     level: float = 0.95,
     tokens_per_second: float | None = None,
-    known: Iterable[str] | None = None,
+    known_labels: Iterable[str] | None = None,
 ) -> Scores:
-    """Scores of predicted documents against gold documents with the same tokens, in the same order.
+    """Score predicted documents against gold documents.
 
-    An entity counts when both borders and the class are right (seqeval, ``mode="strict"``). The gold entities are those
-    of the gold documents, laid on tokens. Predicted tags are read strictly in their ``scheme`` (None: as detected): of
-    malformed sequences only the well-formed spans count, as in seqeval; IOB1 has no malformed sequences. Without tags
-    the predicted entities count.
+    A predicted entity is correct if a gold entity has the same boundaries and the same label. This is the strict mode
+    of seqeval. If a predicted document has tags, they are read strictly: only the well-formed spans of a malformed
+    sequence count. If it has none, its entities count.
 
-    With ``rng``, the interval resamples documents (sentences, when there is only one document; an entity then belongs
-    to the sentence where it begins). ``known`` are the classes that the tagger knows, if it does not know all.
+    Args:
+        gold: Gold documents.
+        predicted: Predicted documents with the same tokens, in the same order.
+        scheme: Tag scheme of the predicted documents; None detects it. Every IOB1 sequence is well formed.
+        rng: Random generator of the bootstrap; None computes no interval. The bootstrap resamples documents, or the
+            sentences of a single document. An entity belongs to the sentence in which it begins.
+        n_resamples: Number of bootstrap samples.
+        level: Confidence level of the interval, in (0, 1).
+        tokens_per_second: Speed of the tagger, which is copied into the result.
+        known_labels: Labels that the tagger can predict; None means all.
+
+    Returns:
+        The scores.
 
     Raises:
-        ValueError: Documents differ in number or tokens.
+        ValueError: The documents differ in number or tokens, or a gold document is only partially annotated.
     """
-    pairs = list(pair_up(list(gold), list(predicted), scheme))
-    micro, macro, classes = _seqeval(pairs)
-    interval = None if rng is None else bootstrap_interval(pairs, rng, n_resamples, level)
-    n_sentences = sum(len(pair.sentence_offsets) - 1 for pair in pairs)
-    n_tokens = sum(int(pair.sentence_offsets[-1]) for pair in pairs)
-    scores = Scores(micro, macro, classes, len(pairs), n_sentences, n_tokens, interval, tokens_per_second)
-    return scores if known is None else _of_known(scores, pairs, set(known))
+    pairs = list(pair_documents(list(gold), list(predicted), scheme))
+    labels, counts = count_entities(pairs)
+    totals = counts.sum(axis=0)
+    micro, macro, per_label = _label_scores(labels, totals)
+    unknown: dict[str, int] = {}
+    if known_labels is not None:
+        known = set(known_labels)
+        unknown = {row.label: row.support for row in per_label if row.support and row.label not in known}
+    micro_known = None
+    if unknown:
+        rows = [i for i, label in enumerate(labels) if label in unknown]
+        totals[np.ix_(rows, [0, 2])] = 0  # leaves out their gold entities, not their predictions
+        micro_known = replace(_label_scores(labels, totals)[0], label=KNOWN_LABELS)
+    return Scores(
+        micro, macro, per_label, n_documents=len(pairs),
+        n_sentences=sum(len(pair.sentence_offsets) - 1 for pair in pairs),
+        n_tokens=sum(int(pair.sentence_offsets[-1]) for pair in pairs),
+        interval=None if rng is None else bootstrap_interval(pairs, rng, n_resamples, level),
+        tokens_per_second=tokens_per_second, micro_known=micro_known, unknown_labels=unknown,
+    )  # fmt: skip
 
 
-def _of_known(scores: Scores, pairs: Sequence[Pair], known: set[str]) -> Scores:
-    """The scores with what is to be said of classes that the tagger does not know."""
-    unknown = {row.label: row.support for row in scores.classes if row.support and row.label not in known}
-    if not unknown:
-        return scores
-    kept = [pair._replace(gold=[span for span in pair.gold if span.label not in unknown]) for pair in pairs]
-    return replace(scores, known=replace(_seqeval(kept)[0], label=KNOWN), unknown=unknown)
+def pair_documents(
+    gold: Sequence[Document], predicted: Sequence[Document], scheme: Scheme | None = None
+) -> Iterator[DocumentSpans]:
+    """Yield the gold and predicted spans of each document, read as `evaluate` reads them.
 
+    Args:
+        gold: Gold documents.
+        predicted: Predicted documents with the same tokens, in the same order.
+        scheme: Tag scheme of the predicted documents; None detects it.
 
-def pair_up(gold: Sequence[Document], predicted: Sequence[Document], scheme: Scheme | None = None) -> Iterator[Pair]:
-    """Gold and predicted spans of each document, read as `evaluate` says.
+    Yields:
+        The spans of each pair of documents.
 
     Raises:
-        ValueError: Documents do not match.
+        ValueError: The documents differ in number or tokens, or a gold document is only partially annotated.
     """
     if len(gold) != len(predicted):
-        raise ValueError(f"{len(gold)} gold documents but {len(predicted)} predicted; expected one for one")
+        raise ValueError(
+            f"there are {len(gold)} gold documents but {len(predicted)} predicted documents; give one for each"
+        )
     if scheme is None:
-        scheme = detect_scheme(tags for document in predicted if document.tags for tags in document.sentence_tags())
+        scheme = detect_scheme(
+            tags for document in predicted if document.source_tags for tags in document.sentence_tags()
+        )
     strict = None if scheme == "iob1" else scheme
-    for right, guess in zip(gold, predicted, strict=True):
-        if right.partial is not None:
-            raise ValueError(
-                f"document {right.id!r} is annotated in part; only what is annotated in full can be scored"
-            )
-        if list(right.tokens) != list(guess.tokens):
-            raise ValueError(f"document {right.id!r}: the predicted document has other tokens; expected the gold ones")
-        if guess.tags is None:
+    for reference, guess in zip(gold, predicted, strict=True):
+        if reference.partial is not None:
+            raise ValueError(f"document {reference.id!r} is only partially annotated; annotate it fully to score it")
+        if list(reference.tokens) != list(guess.tokens):
+            raise ValueError(f"document {reference.id!r}: the tokens of the predicted document must be the gold tokens")
+        if guess.source_tags is None:
             spans = guess.spans or []
         else:
-            spans = spans_from_tags(guess.tags, guess.sentence_offsets, strict=strict)
-        yield Pair(right.spans or [], spans, right.sentence_offsets)
+            spans = spans_from_tags(guess.source_tags, guess.sentence_offsets, strict=strict)
+        yield DocumentSpans(list(reference.spans or ()), list(spans), reference.sentence_offsets)
 
 
-def check_scores() -> None:
-    """MissingExtra where seqeval is not installed; for what takes long before it comes to its scores."""
-    check_extra("seqeval", "scores need seqeval")
+def _label_scores(
+    labels: Sequence[str], totals: NDArray[np.int64]
+) -> tuple[LabelScores, LabelScores, tuple[LabelScores, ...]]:
+    """Return the micro, macro and label scores from counts ``int64[n_labels, 3]``."""
+
+    def scores(label: str, counts: NDArray[np.int64]) -> LabelScores:
+        n_correct, n_predicted, n_gold = counts.tolist()
+        shares = n_correct / max(1, n_predicted), n_correct / max(1, n_gold), float(f1_from_counts(counts))
+        return LabelScores(label, *shares, support=n_gold)
+
+    per_label = tuple(scores(label, counts) for label, counts in zip(labels, totals, strict=True))
+    micro = scores("micro", totals.sum(axis=0))
+    means = (
+        sum(getattr(row, name) for row in per_label) / max(1, len(per_label)) for name in ("precision", "recall", "f1")
+    )
+    return micro, LabelScores("macro", *means, support=micro.support), per_label
 
 
-def _seqeval(pairs: Sequence[Pair]) -> tuple[ClassScores, ClassScores, tuple[ClassScores, ...]]:
-    """Micro and macro scores and scores by class, from seqeval."""
-    check_scores()
-    from seqeval.metrics.v1 import precision_recall_fscore_support  # pyright: ignore
-    from seqeval.scheme import IOB2  # pyright: ignore[reportMissingTypeStubs]
+def count_entities(pairs: Sequence[DocumentSpans], unit: str = "document") -> tuple[list[str], NDArray[np.int64]]:
+    """Count the correct, predicted and gold entities of each unit and label.
 
-    lengths = [int(pair.sentence_offsets[-1]) for pair in pairs]
-    gold = [tags_from_spans(pair.gold, n, "iob2") for pair, n in zip(pairs, lengths, strict=True)]
-    predicted = [tags_from_spans(pair.predicted, n, "iob2") for pair, n in zip(pairs, lengths, strict=True)]
-    labels = _labels(pairs)
-    if not labels:
-        return ClassScores("micro", 0.0, 0.0, 0.0, 0), ClassScores("macro", 0.0, 0.0, 0.0, 0), ()
+    Args:
+        pairs: Spans of each document.
+        unit: "document" or "sentence". An entity belongs to the sentence in which it begins.
 
-    options: dict[str, Any] = {"scheme": IOB2, "zero_division": 0}
-
-    def scores(average: str | None) -> Any:
-        return precision_recall_fscore_support(gold, predicted, average=average, **options)
-
-    def mean(name: str) -> ClassScores:
-        precision, recall, f1, support = scores(name)
-        return ClassScores(name, float(precision), float(recall), float(f1), int(support))
-
-    by_class = zip(labels, *(values.tolist() for values in scores(None)), strict=True)
-    return mean("micro"), mean("macro"), tuple(ClassScores(*row) for row in by_class)
-
-
-def count_spans(pairs: Sequence[Pair], unit: str = "document") -> tuple[list[str], NDArray[np.int64]]:
-    """Labels (sorted), and ``int64[n_units, n_labels, 3]``: right, predicted and gold entities of each unit."""
-    labels = _labels(pairs)
+    Returns:
+        The sorted labels, and the counts ``int64[n_units, n_labels, 3]``: correct, predicted and gold entities.
+    """
+    labels = sorted({span.label for pair in pairs for spans in (pair.gold, pair.predicted) for span in spans})
     index = {label: i for i, label in enumerate(labels)}
     sizes = [1 if unit == "document" else len(pair.sentence_offsets) - 1 for pair in pairs]
     counts = np.zeros((sum(sizes), len(labels), 3), np.int64)
     first = 0
     for pair, size in zip(pairs, sizes, strict=True):
-        found = set(pair.gold) & set(pair.predicted)
-        for column, spans in enumerate((found, pair.predicted, pair.gold)):
+        correct = set(pair.gold) & set(pair.predicted)
+        for column, spans in enumerate((correct, pair.predicted, pair.gold)):
             for span in spans:
                 inner = 0 if size == 1 else int(np.searchsorted(pair.sentence_offsets, span.start, side="right")) - 1
                 counts[first + inner, index[span.label], column] += 1
@@ -216,22 +273,38 @@ def count_spans(pairs: Sequence[Pair], unit: str = "document") -> tuple[list[str
     return labels, counts
 
 
-def _labels(pairs: Sequence[Pair]) -> list[str]:
-    return sorted({span.label for pair in pairs for spans in (pair.gold, pair.predicted) for span in spans})
+def f1_from_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the F1 of counts.
+
+    Args:
+        counts: int64[..., 3], numbers of correct, predicted and gold entities.
+
+    Returns:
+        float64[...], in [0, 1]; 0 if there is neither a predicted nor a gold entity.
+    """
+    total = counts[..., 1] + counts[..., 2]
+    return 2 * counts[..., 0] / np.maximum(total, 1)
 
 
 def bootstrap_interval(
-    pairs: Sequence[Pair], rng: np.random.Generator, n_resamples: int = 1000, level: float = 0.95
+    pairs: Sequence[DocumentSpans], rng: np.random.Generator, n_resamples: int = 1000, level: float = 0.95
 ) -> Interval | None:
-    """Percentile interval of the micro F1 over resampled documents (Efron & Tibshirani 1993, ch. 13).
+    """Return the percentile bootstrap interval of the micro F1 (Efron & Tibshirani 1993, ch. 13).
 
-    One document alone is resampled by sentences. None where there are not two units to resample.
+    Args:
+        pairs: Spans of each document. The sentences of a single document are resampled.
+        rng: Random generator.
+        n_resamples: Number of bootstrap samples.
+        level: Confidence level, in (0, 1).
+
+    Returns:
+        The interval; None if there are fewer than two units to resample.
     """
     unit = "document" if len(pairs) > 1 else "sentence"
-    counts = count_spans(pairs, unit)[1].sum(axis=1)  # [n_units, 3]
+    counts = count_entities(pairs, unit)[1].sum(axis=1)  # [n_units, 3]
     if len(counts) < 2 or n_resamples < 1:
         return None
-    f1 = np.concatenate([f1_of_counts(sums) for sums in bootstrap_sums(counts, rng, n_resamples)])
+    f1 = np.concatenate([f1_from_counts(sums) for sums in bootstrap_sums(counts, rng, n_resamples)])
     low, high = np.quantile(f1, [(1 - level) / 2, (1 + level) / 2]).tolist()
     return Interval(low, high, level, unit, n_resamples)
 
@@ -239,30 +312,48 @@ def bootstrap_interval(
 def bootstrap_sums(
     counts: NDArray[np.int64], rng: np.random.Generator, n_resamples: int
 ) -> Iterator[NDArray[np.int64]]:
-    """Sums over units drawn with replacement, from counts ``[n_units, columns]``: batches of ``[resamples, columns]``.
+    """Yield the sums of counts over units drawn with replacement.
 
-    Units of equal counts are drawn together, which is the same in law and cheap even for very many units.
+    Units with equal counts are drawn together by a multinomial. This has the same distribution and is fast even for
+    very many units.
+
+    Args:
+        counts: int64[n_units, n_columns].
+        rng: Random generator.
+        n_resamples: Number of bootstrap samples.
+
+    Yields:
+        Batches ``int64[batch size, n_columns]``.
     """
-    kinds, copies = distinct_rows(counts)
-    for size in batches(n_resamples, len(kinds)):
-        yield rng.multinomial(len(counts), copies / len(counts), size=size) @ kinds
+    rows, multiplicity = distinct_rows(counts)
+    for size in batch_sizes(n_resamples, len(rows)):
+        yield rng.multinomial(len(counts), multiplicity / len(counts), size=size) @ rows
 
 
 def distinct_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct rows, in the order in which they first appear, and how often each does."""
-    kinds, first, copies = np.unique(rows, axis=0, return_index=True, return_counts=True)
+    """Return the distinct rows in the order of their first occurrence, and the number of occurrences of each.
+
+    Args:
+        rows: int64[n, n_columns].
+
+    Returns:
+        int64[n_distinct, n_columns] and int64[n_distinct].
+    """
+    distinct, first, multiplicity = np.unique(rows, axis=0, return_index=True, return_counts=True)
     order = np.argsort(first)
-    return kinds[order], copies[order]
+    return distinct[order], multiplicity[order]
 
 
-def batches(n_resamples: int, width: int) -> Iterator[int]:
-    """How many resamples are held at once, batch by batch, when each needs ``width`` numbers."""
-    most = max(1, _CELLS // max(1, width))
-    for done in range(0, n_resamples, most):
-        yield min(most, n_resamples - done)
+def batch_sizes(n_resamples: int, width: int) -> Iterator[int]:
+    """Yield the sizes of batches of resamples that fit into memory.
 
+    Args:
+        n_resamples: Total number of resamples.
+        width: Number of array elements that one resample needs.
 
-def f1_of_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """F1 of right, predicted and gold counts ``[..., 3]``; 0 where there is nothing."""
-    total = counts[..., 1] + counts[..., 2]
-    return 2 * counts[..., 0] / np.maximum(total, 1)
+    Yields:
+        Number of resamples in each batch.
+    """
+    largest = max(1, _MAX_CELLS // max(1, width))
+    for done in range(0, n_resamples, largest):
+        yield min(largest, n_resamples - done)

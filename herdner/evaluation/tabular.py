@@ -1,4 +1,4 @@
-"""Figures in rows: what evaluations say, for a terminal, in Markdown and as JSON."""
+"""Tables of evaluation results, for a terminal, as Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -13,28 +13,33 @@ if TYPE_CHECKING:
 
 
 class Tabulated(ABC):
-    """A frozen dataclass of figures that has a header, rows (the last one sums up) and a line below them."""
+    """Base class of frozen dataclasses that can be shown as a table. The last row of the table is a total.
+
+    Attributes:
+        header: Titles of the columns.
+    """
 
     __slots__ = ()
     header: ClassVar[tuple[str, ...]]
 
     @abstractmethod
     def rows(self) -> list[tuple[str, ...]]:
-        """The cells of each row; names come first."""
+        """Return the cells of each row; the first column holds names."""
 
     @abstractmethod
     def summary(self) -> str:
-        """What else there is to say, in one line."""
+        """Return the line below the table."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the fields as plain values."""
         return asdict(self)  # type: ignore[call-overload]
 
     def to_json(self) -> str:
+        """Return the fields as one JSON object."""
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_table(self) -> Table:
-        """A table for rich's console: names in the first column, figures in the others, the last row apart."""
+        """Return a table for the console of rich."""
         from rich.table import Table
         from rich.text import Text
 
@@ -47,22 +52,45 @@ class Tabulated(ABC):
         return table
 
     def to_markdown(self) -> str:
-        """A table in Markdown, with a line below it."""
+        """Return a Markdown table with the summary below."""
         return markdown_table(self.header, self.rows(), self.summary())
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
-    """Names in the first column, figures in the others; the caption stands below."""
+    """Return a Markdown table. The first column is aligned to the left, the others to the right.
+
+    Args:
+        header: Titles of the columns.
+        rows: Cells of each row.
+        caption: Text below the table.
+
+    Returns:
+        Lines without a final line break.
+    """
     rule = ["---", *["---:"] * (len(header) - 1)]
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (header, rule, *rows)]
     return "\n".join([*lines, "", caption] if caption else lines)
 
 
 def percent(share: float) -> str:
-    """0.5 is "50.00"."""
+    """Return a share as a percentage without sign; 0.5 becomes "50.00".
+
+    Args:
+        share: Number in [0, 1].
+
+    Returns:
+        Percentage with two decimals.
+    """
     return f"{100 * share:.2f}"
 
 
 def points(difference: float) -> str:
-    """A difference of two shares with its sign, in per cent; nothing has none."""
+    """Return the difference of two shares in percentage points, with its sign unless it is zero.
+
+    Args:
+        difference: Number in [-1, 1].
+
+    Returns:
+        Percentage points with two decimals.
+    """
     return f"{100 * difference:+.2f}".replace("-0.00", "+0.00").replace("+0.00", "0.00")

@@ -193,7 +193,7 @@ class Tagger(Estimator):
         return list(map(self._decoder.chain_marginals, documents))
 
     def score(self, documents: Iterable[Document], tags: Iterable[Sequence[str]] | None = None) -> float:
-        """Micro F1 of the predicted entities (strict, by seqeval), between 0 and 1."""
+        """Micro F1 of the predicted entities (strict), between 0 and 1."""
         from herdner.evaluation.scores import evaluate
 
         documents = list(documents)

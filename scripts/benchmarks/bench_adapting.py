@@ -23,7 +23,7 @@ import herdner
 from herdner import Document, Tagger
 from herdner.corpora.reading import parse_source, read
 from herdner.evaluation.compare import swapped_differences
-from herdner.evaluation.scores import count_spans, f1_of_counts, pair_up
+from herdner.evaluation.scores import count_entities, f1_from_counts, pair_documents
 from herdner.evaluation.tabular import markdown_table
 from herdner.text.document import offsets_from_lengths
 from herdner.text.tokenize import Tokenizer
@@ -75,7 +75,7 @@ def draw(documents: list[Document], seed: int, arguments: argparse.Namespace) ->
             taggers[c2, min_freq] = Tagger(scheme=base.model_.scheme, c2=c2, min_freq=min_freq).fit(train, base=base)
             seconds[c2, min_freq] += time.perf_counter() - begin
         for key, tagger in taggers.items():
-            _, found = count_spans(list(pair_up(test, tagged(tagger, test))))
+            _, found = count_entities(list(pair_documents(test, tagged(tagger, test))))
             counts[key][[place[id(document)] for document in test]] = found.sum(axis=1)
     n_groups = len(documents) // arguments.documents
     return counts, {key: value / n_groups for key, value in seconds.items()}
@@ -85,7 +85,7 @@ def p_value(a: NDArray[np.int64], b: NDArray[np.int64]) -> float:
     """Approximate randomisation over documents, as `herdner evaluate --compare` has it. Counts of several draws may be
     added up: what they say of one document is swapped together.
     """
-    large = abs(f1_of_counts(b.sum(axis=0)) - f1_of_counts(a.sum(axis=0))) - 1e-12
+    large = abs(f1_from_counts(b.sum(axis=0)) - f1_from_counts(a.sum(axis=0))) - 1e-12
     swaps = swapped_differences(a, b, np.random.default_rng(0), 10_000)
     return (1 + sum(int((abs(part) >= large).sum()) for part in swaps)) / 10_001
 
@@ -95,7 +95,7 @@ def show(title: str, counts: Counts, seconds: dict[object, float], arguments: ar
     rows: list[tuple[str, ...]] = []
     for c2, min_freq in product(arguments.c2, arguments.min_freq):
         key = c2, min_freq
-        shares = [f"{float(f1_of_counts(counts[name].sum(axis=0))):.2%}" for name in (key, "alone", "base")]
+        shares = [f"{float(f1_from_counts(counts[name].sum(axis=0))):.2%}" for name in (key, "alone", "base")]
         p = [f"{p_value(counts[other], counts[key]):.2g}" for other in ("alone", "base")]
         rows.append((f"{c2:g}", f"{min_freq}", *shares, ", ".join(p), f"{seconds[key]:.1f}"))
     names = f"{arguments.base} adapted", f"the {arguments.documents} alone", arguments.base

@@ -27,9 +27,8 @@ from spacy.language import Language
 
 import herdner
 from herdner import Tagger
-from herdner.evaluation.repeats import count_repeats
+from herdner.evaluation.consistency import count_repeated_names, count_short_forms
 from herdner.evaluation.scores import evaluate
-from herdner.evaluation.short_forms import count_short_forms
 from herdner.evaluation.tabular import markdown_table, percent
 from herdner.text.document import Document
 from herdner.text.tags import Span
@@ -84,11 +83,11 @@ def rows_of(source: str, gold: Sequence[Document], sides: Sequence[Side], rng: n
     rows = []
     for side, p in zip(sides, ("", f"{compared.randomisation_p:.1g}"), strict=True):
         scores = evaluate(gold, side.documents)
-        organisations = next((row for row in scores.classes if row.label == "ORG"), None)
+        organisations = next((row for row in scores.per_label if row.label == "ORG"), None)
         of_org = [percent(organisations.f1), percent(organisations.recall)] if organisations else ["", ""]
         short = count_short_forms(gold, side.documents)["ORG"]
-        repeats = count_repeats(side.documents, gold)
-        found = percent(scores.micro.f1), p, *of_org, f"{short.n_right} of {short.n}"
+        repeats = count_repeated_names(side.documents, gold)
+        found = percent(scores.micro.f1), p, *of_org, f"{short.n_correct} of {short.n}"
         differing = f"{repeats.n_differing} of {repeats.n_repeated}"
         rows.append([source.rpartition("/")[2], side.name, *found, differing, f"{side.tokens_per_second:,.0f}"])
     return rows

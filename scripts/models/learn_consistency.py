@@ -27,9 +27,8 @@ from spacy.tokens import Doc
 
 import herdner
 from herdner.corpora.reading import parse_source, read
-from herdner.evaluation.repeats import count_repeats
+from herdner.evaluation.consistency import count_repeated_names, count_short_forms
 from herdner.evaluation.scores import evaluate
-from herdner.evaluation.short_forms import count_short_forms
 from herdner.integrations.spacy import HerdnerConsistency
 from herdner.integrations.spacy.evidence import ask, parser_before
 from herdner.integrations.spacy.span_scores import Trust
@@ -132,11 +131,12 @@ def measure(
         compared = herdner.compare(documents, *sides, rng=rng, names=("before", "after"))
         console.print(compared.to_markdown(), markup=False, soft_wrap=True)
         for when, side in zip(("before", "after"), sides, strict=True):
-            c = count_repeats(side, documents)
-            short = ", ".join(f"{s.n_right} of {s.n} {s.label}" for s in count_short_forms(documents, side).values())
+            c = count_repeated_names(side, documents)
+            short = ", ".join(f"{s.n_correct} of {s.n} {s.label}" for s in count_short_forms(documents, side).values())
             console.print(
-                f"{when}: {c.n_differing} of {c.n_repeated} repeated names have differing labels, {c.n_right} are right"
-                f" throughout, {c.n_partly_missed} of {c.n_occurring} are bare somewhere; short forms right: {short}"
+                f"{when}: {c.n_differing} of {c.n_repeated} repeated names have several labels, {c.n_correct} are"
+                f" correct throughout, {c.n_partly_missed} of {c.n_occurring} are partly missed;"
+                f" correct short forms: {short}"
             )
 
 

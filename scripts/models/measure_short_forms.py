@@ -3,7 +3,7 @@
     python scripts/models/measure_short_forms.py --model en --model en_core9 --wrong \
         --test ../shared/data/ner/ieer:ieer --test ../shared/data/ner/conll2003/eng.testa:conll2003
 
-A short form is one word of a longer name before it (`herdner.evaluation.short_forms`): the first of an organisation's,
+A short form is one word of a longer name before it (`herdner.evaluation.consistency`): the first of an organisation's,
 or the last of a person's (``--label PER``). Prints how many each model tags with the right borders and label, with
 links and without, in all corpora together. The short forms of one document are right or wrong together, so intervals,
 and those of what a row gains on the first, resample documents. ``--wrong`` lists what some model got wrong with links.
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 import herdner
 from herdner import Tagger
 from herdner.corpora.reading import read
-from herdner.evaluation.scores import Interval, bootstrap_sums, pair_up
-from herdner.evaluation.short_forms import KEPT_WORD, short_forms
+from herdner.evaluation.consistency import SHORT_FORM_WORD, find_short_forms
+from herdner.evaluation.scores import Interval, bootstrap_sums, pair_documents
 from herdner.evaluation.tabular import markdown_table, percent, points
 from herdner.text.document import Document
 from herdner.text.tags import Span
@@ -43,8 +43,8 @@ def found(name: str, gold: Sequence[Document], predicted: Sequence[Document], la
     """The labels that the predictions give the short forms of a label; ``ORG+2`` reaches 2 tokens beyond the word."""
     labels: list[str] = []
     right: list[bool] = []
-    for document, pair in zip(gold, pair_up(gold, predicted), strict=True):
-        for short in short_forms(document, {label: KEPT_WORD[label]}):
+    for document, pair in zip(gold, pair_documents(gold, predicted), strict=True):
+        for short in find_short_forms(document, {label: SHORT_FORM_WORD[label]}):
             over = [span for span in pair.predicted if span.start < short.end and short.start < span.end]
             labels.append(" ".join(_written(span, short) for span in over) or "-")
             right.append(short in over)
@@ -83,12 +83,14 @@ def main(
     wrong: Annotated[bool, typer.Option("--wrong", help="List those that are wrong.")] = False,
 ) -> None:
     """Prints how many short forms of names models get right."""
-    if label not in KEPT_WORD:
-        raise typer.BadParameter(f"must be one of {', '.join(KEPT_WORD)}, not {label}", param_hint="--label")
+    if label not in SHORT_FORM_WORD:
+        raise typer.BadParameter(f"must be one of {', '.join(SHORT_FORM_WORD)}, not {label}", param_hint="--label")
     taggers: dict[str, Tagger] = {name: herdner.load(name) for name in model or ["en"]}
     tokenizer = Tokenizer(next(iter(taggers.values())).model_.tokenizer)
     gold = [d for source in test for d in read(source, map_labels=True, tokenizer=tokenizer) if d.n_tokens]
-    every = [(i, d, short) for i, d in enumerate(gold) for short in short_forms(d, {label: KEPT_WORD[label]})]
+    every = [
+        (i, d, short) for i, d in enumerate(gold) for short in find_short_forms(d, {label: SHORT_FORM_WORD[label]})
+    ]
     if not every:
         raise typer.BadParameter(f"no name there has a short form with the label {label}", param_hint="--test")
     linked = [found(name, gold, list(tagger.pipe(gold)), label) for name, tagger in taggers.items()]

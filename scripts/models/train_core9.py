@@ -67,7 +67,7 @@ def measure(tagger: Tagger, data: Path, tokenizer: Tokenizer) -> dict[str, objec
     """F1 in per cent: of each class on Worldwide's development part, and of `en`'s three classes by corpus."""
     gold = list(read_documents(data / "worldwide/dev", "worldwide", tokenizer=tokenizer, labels=CLASSES))
     nine = evaluate(gold, list(tagger.pipe(gold)))
-    found: dict[str, object] = {row.label: round(100 * row.f1, 2) for row in (*nine.classes, nine.micro)}
+    found: dict[str, object] = {row.label: round(100 * row.f1, 2) for row in (*nine.per_label, nine.micro)}
     for name, (path, format, labels) in MEASURED.items():
         gold = list(read_documents(data / path, format, tokenizer=tokenizer, **({"labels": labels} if labels else {})))
         three = [rename_labels(document, AS_EN, "iob2") for document in tagger.pipe(gold)]

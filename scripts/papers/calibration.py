@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import herdner
 from herdner.corpora.reading import parse_source, read
-from herdner.evaluation.calibration import MEASURES, Claims, claims, reliability
+from herdner.evaluation.calibration import MEASURES, EntityConfidences, entity_confidences, reliability_curve
 from herdner.evaluation.tabular import markdown_table
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
@@ -34,24 +34,26 @@ from herdner.text.tokenize import Tokenizer
 Floats = NDArray[np.float64]
 
 
-def resampled(found: Claims, draw: NDArray[np.int64]) -> Claims:
-    """The claims of documents drawn with replacement."""
+def resampled(found: EntityConfidences, draw: NDArray[np.int64]) -> EntityConfidences:
+    """Return the entities of documents drawn with replacement."""
     order = np.argsort(found.document, kind="stable")
     ends = np.searchsorted(found.document[order], np.arange(draw.max() + 2))
     rows = np.concatenate([order[ends[i] : ends[i + 1]] for i in draw])
-    return Claims(found.confidence[rows], found.right[rows], found.document[rows])
+    return EntityConfidences(found.confidence[rows], found.is_correct[rows], found.document[rows])
 
 
-def measured(methods: dict[str, Claims], n_documents: int, rng: np.random.Generator, n_resamples: int) -> dict:
+def measured(
+    methods: dict[str, EntityConfidences], n_documents: int, rng: np.random.Generator, n_resamples: int
+) -> dict:
     """Each measure of each method with its 95 % interval, and differences from "links" on the same resamples."""
     draws = [rng.integers(0, n_documents, n_documents) for _ in range(n_resamples)]
     samples: dict[str, dict[str, Floats]] = {}
     for name, found in methods.items():
         parts = [resampled(found, draw) for draw in draws]
-        samples[name] = {m: np.array([f(part) for part in parts if len(part.right)]) for m, f in MEASURES.items()}
+        samples[name] = {m: np.array([f(part) for part in parts if len(part.is_correct)]) for m, f in MEASURES.items()}
     rows: dict[str, Any] = {}
     for name, found in methods.items():
-        rows[name] = {"entities": len(found.right), "precision": found.right.mean()}
+        rows[name] = {"entities": len(found.is_correct), "precision": found.is_correct.mean()}
         for measure, function in MEASURES.items():
             rows[name][measure] = {"value": function(found), "interval": interval(samples[name][measure])}
             if name == "calibrated" and "links" in methods:
@@ -108,7 +110,7 @@ def main(
     gold = [d for d in read(source, map_labels="MISC" not in known, tokenizer=Tokenizer()) if len(d.tokens)]
     gold = gold[: experiment.size(quick=20, full=len(gold))]
     bare = [document.without_annotation() for document in gold]
-    methods = {name: claims(gold, found) for name, found in predictions(tagger, bare).items()}
+    methods = {name: entity_confidences(gold, found) for name, found in predictions(tagger, bare).items()}
     rows = measured(methods, len(gold), experiment.rng(), experiment.size(quick=100, full=1000))
     text = table(rows, f"{len(gold)} documents; 95 % intervals by bootstrap over documents")
     (experiment.out / "calibration.md").write_text(text + "\n", encoding="utf-8")
@@ -117,7 +119,7 @@ def main(
     curves: dict[str, dict[str, Any]] = {}
     for panel, equal in zip(panels, ("width", "mass"), strict=True):
         panel.plot([0, 1], [0, 1], color="grey", linestyle=":", linewidth=1)
-        curves[equal] = {name: reliability(found, equal) for name, found in methods.items()}
+        curves[equal] = {name: reliability_curve(found, equal) for name, found in methods.items()}
         for name, (confidence, right, _) in curves[equal].items():
             panel.plot(confidence, right, marker="o", markersize=3, label=name)
         panel.set(xlabel=f"mean confidence, bins of equal {equal}", ylabel="precision")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from herdner.base.seeds import child
 from herdner.crf.model import Links, SkipChainModel
-from herdner.evaluation.scores import Pair, count_spans, f1_of_counts
+from herdner.evaluation.scores import DocumentSpans, count_entities, f1_from_counts
 from herdner.graph import compile_tables
 from herdner.inference import Backend, make_backend
 from herdner.inference.gibbs.annealing import Annealing, as_annealing
@@ -87,10 +87,10 @@ class Scored:
     def f1(self, states: States) -> float:
         """The micro F1 against the documents' own entities, in per cent."""
         pairs = [
-            Pair(document.spans or [], self.spans(i, state), document.sentence_offsets)
+            DocumentSpans(document.spans or [], self.spans(i, state), document.sentence_offsets)
             for i, (document, state) in enumerate(zip(self.documents, states, strict=True))
         ]
-        return 100 * float(f1_of_counts(count_spans(pairs)[1].sum(axis=(0, 1))))
+        return 100 * float(f1_from_counts(count_entities(pairs)[1].sum(axis=(0, 1))))
 
     def log_potential(self, states: States) -> float:
         """Of all documents together."""

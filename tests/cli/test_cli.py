@@ -338,7 +338,7 @@ def test_evaluate_says_what_the_library_says(call: Call, model: str) -> None:
     outcome = call("evaluate", f"{DEV}:conll", "-m", model, "--json")
     assert outcome.code == 0
     scores = json.loads(outcome.out)
-    assert {row["label"] for row in scores["classes"]} == {"PER", "LOC", "ORG"}
+    assert {row["label"] for row in scores["per_label"]} == {"PER", "LOC", "ORG"}
     assert scores["micro"]["f1"] > 0.6
     assert scores["interval"]["low"] < scores["micro"]["f1"] < scores["interval"]["high"]
     assert scores["tokens_per_second"] > 0
@@ -359,7 +359,7 @@ def test_evaluate_in_another_case_and_consistency(call: Call, model: str) -> Non
     assert set(told["consistency"]["short_forms"]["with links"]) == {"ORG", "PER"}
     table = call(*asked, "--consistency").out
     assert "| without links | " in table
-    assert "differing labels, with links" in table
+    assert "several labels, with links" in table
     chain = call(*asked, "--consistency", "--set", "links=false").out
     assert "| without links | " in chain
     assert "| with links | " not in chain
@@ -375,13 +375,13 @@ def test_classes_that_the_model_does_not_know(call: Call, model: str, tmp_path: 
     assert "gold.conll:wnut17" in message
     assert one_line(call(*asked[:2], "--compare", model, f"{model}@icm"), 2).count("none of its classes") == 1
     scores = json.loads(call(*asked, "--map", "location=LOC", "--json").out)
-    assert scores["unknown"] == {"person": 1}
-    assert scores["micro"]["support"] == 3 > scores["known"]["support"] == 2
+    assert scores["unknown_labels"] == {"person": 1}
+    assert scores["micro"]["support"] == 3 > scores["micro_known"]["support"] == 2
     table = call(*asked, "--map", "location=LOC").out
     assert "| person | - | - | - | 1 |" in table
-    assert "a class that the model does not know: 1 person" in table
+    assert "a label that the model does not know: 1 person" in table
     dropped = json.loads(call(*asked, "--map", "location=LOC", "--map", "person=", "--json").out)
-    assert (dropped["unknown"], dropped["micro"]["support"]) == ({}, 2)
+    assert (dropped["unknown_labels"], dropped["micro"]["support"]) == ({}, 2)
     path.write_text(path.read_text().replace("location", "PLACE").replace("person", "PERSON"))
     assert "map them, as in --map PERSON=PER (" in one_line(call(*asked), 2)
 

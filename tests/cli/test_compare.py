@@ -81,11 +81,11 @@ def test_two_files_need_no_model(call: Call, cut: Path) -> None:
     found = compared(call, cut, f"{DEV}:conll", "--unit", "sentence")
     assert found["micro"]["f1_a"] < found["micro"]["f1_b"] == 1
     assert (found["micro"]["only_a"], found["interval"]["unit"]) == (0, "sentence")
-    by_class = {row["label"]: row["only_b"] for row in found["classes"]}
+    by_class = {row["label"]: row["only_b"] for row in found["per_label"]}
     assert by_class["PER"] == found["micro"]["only_b"] > 5
     assert found["randomisation_p"] < 0.01
     markdown = call("evaluate", f"{DEV}:conll", "--compare", cut, f"{DEV}:conll").out
-    assert markdown.startswith("| class | F1 of A | F1 of B | B - A |")
+    assert markdown.startswith("| label | F1 of A | F1 of B | B - A |")
     assert f"A is {cut}, B is {DEV}:conll; B - A is +" in markdown
 
 
@@ -174,4 +174,4 @@ def test_predictions_that_do_not_fit(call: Call, cut: Path, tmp_path: Path) -> N
     assert "no annotation" in message("Ada", "other.txt")
     one = tmp_path / "one.conll"
     one.write_text("Ada\tB-PER\n", encoding="utf-8")
-    assert "two sentences or more" in one_line(call("evaluate", one, "--compare", one, "en"), 1)
+    assert "at least two sentences" in one_line(call("evaluate", one, "--compare", one, "en"), 1)

@@ -65,7 +65,6 @@ def test_importing_herdner_imports_not_even_numpy() -> None:
 MISSING = [
     ("spacy", ["tag", "--format", "html"], "HTML pages need spaCy's displaCy: pip install 'herdner[spacy]'"),
     ("spacy", ["tag", "--format", "spacy", "-o", "a"], ".spacy files need spaCy: pip install 'herdner[spacy]'"),
-    ("seqeval", ["evaluate", "none.conll:conll"], "scores need seqeval: pip install 'herdner[evaluate]'"),
     (
         "sklearn_crfsuite",
         ["train", "--train", "none.conll:conll", "--c1", "1", "--output", "a"],

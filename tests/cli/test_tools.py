@@ -44,7 +44,7 @@ def test_training_and_scoring_leave_out_what_nobody_has_annotated(call: Call, tm
     assert trained.code == 0
     assert "1 of 3 documents are not annotated and left out (first: 2)" in trained.err
     scores = json.loads(call("evaluate", source, "-m", out, "--json").out)
-    assert {each["label"]: each["recall"] for each in scores["classes"]} == {"Job title": 1.0, "PER": 1.0}
+    assert {each["label"]: each["recall"] for each in scores["per_label"]} == {"Job title": 1.0, "PER": 1.0}
     (tmp_path / "b.jsonl").write_text(json.dumps({"id": 2, "text": "Rain."}))
     assert "has no annotation" in one_line(call("evaluate", f"{tmp_path / 'b.jsonl'}:doccano", "-m", out), 1)
 

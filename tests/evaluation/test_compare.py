@@ -16,7 +16,7 @@ from rich.console import Console
 from scipy import stats
 
 from herdner.evaluation.compare import Comparison, compare
-from herdner.evaluation.scores import count_spans, evaluate, f1_of_counts, pair_up
+from herdner.evaluation.scores import count_entities, evaluate, f1_from_counts, pair_documents
 from herdner.text.document import Document
 
 N_SENTENCES, N_TOKENS = 2, 6
@@ -45,7 +45,7 @@ def case(seed: int, n_documents: int, rate_a: float, rate_b: float) -> tuple[lis
 
 
 def counts(gold: list[Document], predicted: list[Document]) -> np.ndarray:
-    return count_spans(list(pair_up(gold, predicted)))[1].sum(axis=1)
+    return count_entities(list(pair_documents(gold, predicted)))[1].sum(axis=1)
 
 
 def rng() -> np.random.Generator:
@@ -76,7 +76,7 @@ def test_scipy_finds_the_same() -> None:
     units = np.arange(len(gold))
 
     def difference(x: np.ndarray, y: np.ndarray, axis: int = -1) -> np.ndarray:
-        return f1_of_counts(table[y].sum(axis=-2)) - f1_of_counts(table[x].sum(axis=-2))
+        return f1_from_counts(table[y].sum(axis=-2)) - f1_from_counts(table[x].sum(axis=-2))
 
     swapped = stats.permutation_test(
         (units, units + len(gold)), difference, permutation_type="samples", vectorized=True, n_resamples=20_000,
@@ -100,7 +100,7 @@ def test_figures_are_those_of_evaluate() -> None:
     gold, a, b = case(5, 20, 0.3, 0.2)
     found = compare(gold, a, b, rng=rng(), n_resamples=100)
     scores = evaluate(gold, a), evaluate(gold, b)
-    rows = zip((found.micro, *found.classes), *((s.micro, *s.classes) for s in scores), strict=True)
+    rows = zip((found.micro, *found.per_label), *((s.micro, *s.per_label) for s in scores), strict=True)
     for row, of_a, of_b in rows:
         assert (row.label, row.support) == (of_a.label, of_a.support) == (of_b.label, of_b.support)
         assert (row.f1_a, row.f1_b, row.difference) == pytest.approx((of_a.f1, of_b.f1, of_b.f1 - of_a.f1))
@@ -108,10 +108,10 @@ def test_figures_are_those_of_evaluate() -> None:
         {(i, e) for i, (g, p) in enumerate(zip(gold, side, strict=True)) for e in g.entities if e in p.entities}
         for side in (a, b)
     ]
-    for row in found.classes:
+    for row in found.per_label:
         assert row.only_a == sum(entity.label == row.label for _, entity in right[0] - right[1]) > 0
         assert row.only_b == sum(entity.label == row.label for _, entity in right[1] - right[0]) > 0
-    assert found.micro.only_a == sum(row.only_a for row in found.classes)
+    assert found.micro.only_a == sum(row.only_a for row in found.per_label)
     assert found.interval.low < found.difference < found.interval.high
 
 
@@ -119,7 +119,7 @@ def test_a_class_that_only_one_predicts() -> None:
     gold, a, _ = case(5, 3, 0.0, 0.0)
     b = [document.with_tags(["B-MISC", *(document.tags or ())[1:]]) for document in gold]
     found = compare(gold, a, b, rng=rng(), n_resamples=100)
-    misc = {row.label: row for row in found.classes}["MISC"]
+    misc = {row.label: row for row in found.per_label}["MISC"]
     assert (misc.f1_a, misc.f1_b, misc.support) == (0, 0, 0)
     assert found.micro.f1_b == pytest.approx(evaluate(gold, b).micro.f1)
     assert found.micro.f1_b < found.micro.f1_a == 1
@@ -181,7 +181,7 @@ def test_the_result_is_a_function_of_the_generator_not_of_batches(monkeypatch: p
     gold, a, b = case(8, 12, 0.3, 0.2)
     one = compare(gold, a, b, rng=rng(), n_resamples=501)
     assert one == compare(iter(gold), iter(a), iter(b), rng=rng(), n_resamples=501)
-    monkeypatch.setattr("herdner.evaluation.scores._CELLS", 50)
+    monkeypatch.setattr("herdner.evaluation.scores._MAX_CELLS", 50)
     assert one == compare(gold, a, b, rng=rng(), n_resamples=501)
     assert one != compare(gold, a, b, rng=np.random.default_rng(8), n_resamples=501)
 
@@ -189,25 +189,25 @@ def test_the_result_is_a_function_of_the_generator_not_of_batches(monkeypatch: p
 def test_without_any_entity_there_is_no_difference() -> None:
     empty = [Document.from_tokens([["a", "b"]], [["O", "O"]])] * 2
     found = compare(empty, empty, empty, rng=rng(), n_resamples=10)
-    assert (found.difference, found.randomisation_p, found.classes) == (0, 1, ())
+    assert (found.difference, found.randomisation_p, found.per_label) == (0, 1, ())
 
 
 def test_refusals() -> None:
     gold, a, b = case(0, 2, 0.1, 0.1)
     one = [Document.from_tokens([["a"]], [["O"]])]
-    with pytest.raises(ValueError, match="two sentences or more, and there is 1; give more"):
+    with pytest.raises(ValueError, match="needs at least two sentences, got 1; give more"):
         compare(one, one, one, rng=rng())
-    with pytest.raises(ValueError, match="or compare by sentences"):
+    with pytest.raises(ValueError, match="or compare by sentence"):
         compare(gold[:1], a[:1], b[:1], rng=rng(), unit="document")
-    with pytest.raises(ValueError, match="there is none"):
+    with pytest.raises(ValueError, match="at least two sentences, got 0"):
         compare([], [], [], rng=rng())
-    with pytest.raises(ValueError, match="n_resamples is 0"):
+    with pytest.raises(ValueError, match="`n_resamples` must be at least 1, got 0"):
         compare(gold, a, b, rng=rng(), n_resamples=0)
-    with pytest.raises(ValueError, match="unit is 'token'"):
+    with pytest.raises(ValueError, match="`unit` must be 'document' or 'sentence', got 'token'"):
         compare(gold, a, b, rng=rng(), unit="token")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="new: 2 gold documents but 1 predicted"):
+    with pytest.raises(ValueError, match="new: there are 2 gold documents but 1 predicted"):
         compare(gold, a, b[:1], rng=rng(), names=("old", "new"))
-    with pytest.raises(ValueError, match=r"old: document 'd0': .* other tokens"):
+    with pytest.raises(ValueError, match=r"old: document 'd0': .* must be the gold tokens"):
         compare(gold[:1], one, b[:1], rng=rng(), names=("old", "new"))
 
 
@@ -219,7 +219,7 @@ def test_forms() -> None:
     assert data["micro"]["difference"] == found.difference > 0
     assert (data["interval"]["unit"], data["n_units"], data["interval"]["n_resamples"]) == ("document", 30, 10_000)
     lines = found.to_markdown().split("\n")
-    assert lines[0] == "| class | F1 of A | F1 of B | B - A | only A right | only B right | support |"
+    assert lines[0] == "| label | F1 of A | F1 of B | B - A | only A correct | only B correct | support |"
     micro = found.micro
     assert lines[-3].startswith(f"| micro | {micro.f1_a:.2%} | {micro.f1_b:.2%} | +{100 * micro.difference:.2f} | ")
     assert lines[-1] == found.summary()

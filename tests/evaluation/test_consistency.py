@@ -1,4 +1,4 @@
-"""Consistent and right: repeated names, by hand and by counting slowly; classes that a tagger does not know."""
+"""Consistency of repeated names, by hand and by counting; scores of labels that a tagger does not know."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdner.evaluation.consistency import consistency
-from herdner.evaluation.repeats import count_repeats, inconsistent_names
-from herdner.evaluation.scores import KNOWN, evaluate
+from herdner.evaluation.consistency import count_repeated_names, find_inconsistent_names, measure_consistency
+from herdner.evaluation.scores import KNOWN_LABELS, evaluate
 from herdner.text.document import Document
 
 WORDS = [["Rio", "and", "Rio", "met", "Oslo"], ["Oslo", "saw", "Rio", ",", "Kibo", "and", "Kibo"]]
@@ -24,25 +23,27 @@ GUESS = Document.from_tokens(
 
 def test_consistent_is_not_right():
     """Rio differs, Oslo is right, and Kibo is wrong at both places alike."""
-    found = consistency([GOLD], {"links": [GUESS], "chain": [GOLD]})
-    assert (found.repeats["links"].n_repeated, found.repeats["links"].n_differing) == (3, 1)
-    assert found.repeats["links"].n_right == 1
-    assert found.repeats["links"].share_right == pytest.approx(1 / 3)
-    assert found.repeats["chain"].n_right == found.repeats["chain"].n_repeated == 3
-    assert found.repeats["gold"].n_right is None
-    (rio,) = found.differing.names
-    assert (rio.name, rio.labels, rio.gold_labels, rio.n_right, rio.n_mentions) == (
+    found = measure_consistency([GOLD], {"links": [GUESS], "chain": [GOLD]})
+    assert (found.repeated_names["links"].n_repeated, found.repeated_names["links"].n_differing) == (3, 1)
+    assert found.repeated_names["links"].n_correct == 1
+    assert found.repeated_names["links"].share_correct == pytest.approx(1 / 3)
+    assert found.repeated_names["chain"].n_correct == found.repeated_names["chain"].n_repeated == 3
+    assert found.repeated_names["gold"].n_correct is None
+    (rio,) = found.inconsistent_names.names
+    assert (rio.name, rio.labels, rio.gold_labels, rio.n_correct, rio.n_mentions) == (
         "Rio", {"PER": 2, "LOC": 1}, {"PER": 3}, 2, 3
     )  # fmt: skip
     assert found.rows()[0][:4] == ("gold", "3", "0", "")
     assert found.rows()[1][:5] == ("links", "3", "1", "1", "33.33")
-    assert found.differing.rows() == [("Rio", "g", "PER\N{NO-BREAK SPACE}2, LOC\N{NO-BREAK SPACE}1",
+    assert found.inconsistent_names.rows() == [("Rio", "g", "PER\N{NO-BREAK SPACE}2, LOC\N{NO-BREAK SPACE}1",
                                        "PER\N{NO-BREAK SPACE}3", "2 of 3")]  # fmt: skip
     told = json.loads(json.dumps(found.to_dict()))
-    assert told["repeated_names"]["links"]["n_right"] == 1
-    assert told["short_forms"]["links"]["ORG"] == {"label": "ORG", "n": 0, "n_right": 0, "share_right": 0}
+    assert told["repeated_names"]["links"]["n_correct"] == 1
+    assert told["short_forms"]["links"]["ORG"] == {"label": "ORG", "n": 0, "n_correct": 0, "share_correct": 0}
     assert "| links | 3 | 1 | 1 | 33.33 |" in found.to_markdown()
-    assert "No name has differing labels" in consistency([GOLD], {"same": [GOLD]}).differing.to_markdown()
+    assert (
+        "No name has several labels" in measure_consistency([GOLD], {"same": [GOLD]}).inconsistent_names.to_markdown()
+    )
 
 
 TAGS = ["O", "O", "B-PER", "I-PER", "B-LOC"]
@@ -56,37 +57,37 @@ def test_names_that_are_all_right(rows):
     for span in guess.spans or ():
         names.setdefault(tuple(guess.tokens[span.start : span.end]), []).append(span in (gold.spans or ()))
     repeated = [found for found in names.values() if len(found) > 1]
-    assert count_repeats([guess], [gold]).n_right == sum(map(all, repeated))
-    for each in inconsistent_names([gold], [guess], 9):
-        assert names[tuple(each.name.split())].count(True) == each.n_right
+    assert count_repeated_names([guess], [gold]).n_correct == sum(map(all, repeated))
+    for each in find_inconsistent_names([gold], [guess], 9):
+        assert names[tuple(each.name.split())].count(True) == each.n_correct
 
 
-# --- classes that a tagger does not know
+# --- labels that a tagger does not know
 
 
-def test_a_class_that_is_not_known_is_told_apart():
-    scores = evaluate([GOLD], [GUESS], known={"PER", "LOC"})
+def test_unknown_labels_are_scored_separately():
+    scores = evaluate([GOLD], [GUESS], known_labels={"PER", "LOC"})
     strict = evaluate([GOLD], [GUESS])
-    assert (scores.micro, scores.macro, scores.classes) == (strict.micro, strict.macro, strict.classes)
-    assert scores.unknown == {"ORG": 2}
+    assert (scores.micro, scores.macro, scores.per_label) == (strict.micro, strict.macro, strict.per_label)
+    assert scores.unknown_labels == {"ORG": 2}
     # Right are four of seven predicted; five gold names are of known classes.
-    assert scores.known is not None
-    assert (scores.known.precision, scores.known.recall) == (pytest.approx(4 / 7), pytest.approx(4 / 5))
+    assert scores.micro_known is not None
+    assert (scores.micro_known.precision, scores.micro_known.recall) == (pytest.approx(4 / 7), pytest.approx(4 / 5))
     rows = {row[0]: row for row in scores.rows()}
     assert rows["ORG"] == ("ORG", "-", "-", "-", "2")
-    assert list(rows)[-2:] == [KNOWN, "micro"]
-    assert "gold names of a class that the model does not know: 2 ORG" in scores.summary()
-    assert scores.to_dict()["unknown"] == {"ORG": 2}
+    assert list(rows)[-2:] == [KNOWN_LABELS, "micro"]
+    assert "gold entities with a label that the model does not know: 2 ORG" in scores.summary()
+    assert scores.to_dict()["unknown_labels"] == {"ORG": 2}
 
 
 @pytest.mark.parametrize("known", [None, {"PER", "LOC", "ORG"}, {"PER", "LOC", "ORG", "MISC"}])
-def test_where_all_classes_are_known_nothing_is_said(known):
-    scores = evaluate([GOLD], [GUESS], known=known)
+def test_no_unknown_labels(known):
+    scores = evaluate([GOLD], [GUESS], known_labels=known)
     assert scores == evaluate([GOLD], [GUESS])
-    assert scores.known is None
+    assert scores.micro_known is None
     assert "know" not in scores.summary()
 
 
-def test_a_gold_standard_without_names_is_said_to_be_one():
+def test_summary_says_that_the_gold_documents_have_no_entity():
     plain = GOLD.with_tags(["O"] * GOLD.n_tokens)
-    assert evaluate([plain], [plain]).summary().startswith("the gold standard holds no name; ")
+    assert evaluate([plain], [plain]).summary().startswith("the gold documents have no entity; ")

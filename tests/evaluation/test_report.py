@@ -70,12 +70,12 @@ def test_json_holds_the_figures_of_the_library(files, run):
     change = told["changes"][0]
     expected = compare(gold, before, after, rng=np.random.default_rng(0), names=("before", "after"))
     assert change["comparison"] == json.loads(expected.to_json())
-    assert (change["n_mended"], change["n_new"]) == (5, 1)
+    assert (change["n_fixed"], change["n_new"]) == (5, 1)
     assert told["systems"][0]["consistency"]["n_repeated"] == 0
     assert set(told["systems"][0]["short_forms"]) == {"ORG", "PER"}
     assert told["gold"]["n_entities"] == 6
     assert told["systems"][0]["confusion"]["kinds"] == {
-        "right": 2, "label": 2, "borders": 0, "label and borders": 0, "missed": 2, "spurious": 1
+        "correct": 2, "label": 2, "boundaries": 0, "label and boundaries": 0, "missed": 2, "spurious": 1
     }  # fmt: skip
     calibration = told["systems"][1]["calibration"]
     assert calibration["n_entities"] == 6
@@ -124,7 +124,7 @@ def test_what_is_not_installed_is_one_line(files, run, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     code, out, err = run(files["gold"], files["after"], "--format", "html")
     assert (code, out) == (2, "")
-    assert err.startswith("herdner: an HTML report needs Jinja2: pip install 'herdner[evaluate]'")
+    assert err.startswith("herdner: HTML reports need Jinja2: pip install 'herdner[evaluate]'")
     assert run(files["gold"], files["after"], "--format", "md")[0] == 0
 
 
@@ -134,20 +134,20 @@ def test_classes_that_do_not_meet(files, run, tmp_path):
     code, out, err = run(files["gold"], theirs, "--format", "json")
     assert code == 0
     assert err.count("\n") == 1
-    assert "the gold standard (LOC, ORG, PER) has no DATE, PERSON; try" in err
-    assert "--map PERSON=PER or --gold-classes" in err
-    assert json.loads(out)["notes"]
-    code, out, err = run(files["gold"], theirs, "--format", "json", "--map", "PERSON=PER", "--gold-classes")
+    assert "the gold documents (LOC, ORG, PER) have no DATE, PERSON; add" in err
+    assert "--map PERSON=PER or --gold-labels" in err
+    assert json.loads(out)["warnings"]
+    code, out, err = run(files["gold"], theirs, "--format", "json", "--map", "PERSON=PER", "--gold-labels")
     assert code == 0
-    assert err.endswith("no ORG is predicted, which the gold standard has; --map ORG= leaves it out\n")
+    assert err.endswith("no entity has the gold label ORG; add --map ORG= to leave out a label\n")
     assert err.count("\n") == 1
     assert json.loads(out)["systems"][0]["scores"]["micro"]["recall"] == pytest.approx(4 / 6)
     code, out, err = run(
         files["gold"], theirs, "--format", "json", "--map", "PER=", "--map", "PERSON=", "--map", "LOC="
     )
     assert code == 0
-    assert [row["label"] for row in json.loads(out)["systems"][0]["scores"]["classes"]] == ["DATE", "ORG"]
-    assert "(ORG) has no DATE; try --gold-classes" in err
+    assert [row["label"] for row in json.loads(out)["systems"][0]["scores"]["per_label"]] == ["DATE", "ORG"]
+    assert "(ORG) have no DATE; add --gold-labels" in err
 
 
 @pytest.mark.filterwarnings("error::UserWarning")
@@ -155,9 +155,9 @@ def test_gold_without_entities_and_one_sentence_are_noted(run, tmp_path):
     empty = write(tmp_path / "gold.conll", [Document.from_tokens([["Rain", "."]], [["O", "O"]])], "conll")
     code, out, err = run(empty, empty, empty, "--format", "html", "--name", "a name " * 20, "--name", "b")
     assert code == 0
-    assert "the gold standard holds no entity" in err
+    assert "the gold documents have no entity" in err
     assert "no entity is predicted" in err
-    assert "a comparison needs two sentences or more" in err
+    assert "a comparison needs at least two sentences" in err
     assert "</html>" in out
 
 
@@ -165,13 +165,13 @@ BAD = {
     "no prediction": ([], 2, "no prediction: expected GOLD:FORMAT"),
     "missing file": (["{0}/nowhere.conll"], 1, "nowhere.conll: no such file"),
     "unknown format": (["{0}/after.jsonl:jsonll"], 2, "unknown format 'jsonll' (did you mean jsonl?)"),
-    "empty file": (["{0}/empty.conll"], 1, "empty.conll: no document; the file is empty"),
+    "empty file": (["{0}/empty.conll"], 1, "empty.conll: the file has no document"),
     "no DocBin": (["{0}/gold.conll:spacy"], 1, "gold.conll: no DocBin"),
     "half a DocBin": (["{0}/half.spacy"], 1, "half.spacy: the DocBin ends too early"),
-    "fewer documents": (["{0}/few.jsonl"], 1, "1 documents for 2 gold ones"),
-    "another text": (["{0}/other.jsonl"], 1, "document 'd1' has another text than gold document"),
+    "fewer documents": (["{0}/few.jsonl"], 1, "the number of documents must be that of the gold file, 2, got 1"),
+    "another text": (["{0}/other.jsonl"], 1, "the text of document 'd1' must be that of gold document"),
     "not annotated": (["{0}/plain.jsonl"], 1, "document 'd1' has no annotation"),
-    "no probability": (["{0}/wild.jsonl"], 1, "the confidence of 'Oslo' is 97; expected a probability"),
+    "no probability": (["{0}/wild.jsonl"], 1, "the confidence of 'Oslo' must be between 0 and 1, got 97"),
     "only before": (["--before", "{0}/after.jsonl"], 2, "--before and --after go together"),
     "names": (["{0}/after.jsonl", "--name", "a", "--name", "b"], 2, "2 names for 1 predictions"),
     "map": (["{0}/after.jsonl", "--map", "PER"], 2, "--map 'PER': expected OLD=NEW"),

@@ -14,7 +14,7 @@ from rich.console import Console
 from seqeval.metrics import classification_report
 from seqeval.scheme import IOB2, IOBES
 
-from herdner.evaluation.scores import Scores, bootstrap_interval, count_spans, evaluate, pair_up
+from herdner.evaluation.scores import Scores, bootstrap_interval, count_entities, evaluate, pair_documents
 from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.tags import convert_tags
@@ -51,25 +51,25 @@ def test_scores_are_seqevals_strict_scores_of_the_raw_tags(tags, scheme, data):
     gold, predicted = data.draw(gold_and_predicted(tags))
     report = reported(gold, predicted, scheme)
     scores = evaluate(documents(gold), documents(predicted), scheme="iob2" if scheme is IOB2 else "iobes")
-    for row in (scores.micro, *scores.classes):
+    for row in (scores.micro, *scores.per_label):
         expected = report["micro avg" if row.label == "micro" else row.label]
         assert (row.precision, row.recall, row.f1) == pytest.approx(
             (expected["precision"], expected["recall"], expected["f1-score"])
         )
         assert row.support == expected["support"]
-    assert {row.label for row in scores.classes} == set(report) - {"micro avg", "macro avg", "weighted avg"}
+    assert {row.label for row in scores.per_label} == set(report) - {"micro avg", "macro avg", "weighted avg"}
 
 
 @given(case=gold_and_predicted())
 def test_counts_for_the_bootstrap_give_the_same_figures(case):
     gold, predicted = map(documents, case)
     scores = evaluate(gold, predicted)
-    pairs = list(pair_up(gold, predicted))
-    labels, by_document = count_spans(pairs)
-    assert (count_spans(pairs, "sentence")[1].sum(axis=0) == by_document.sum(axis=0)).all()
+    pairs = list(pair_documents(gold, predicted))
+    labels, by_document = count_entities(pairs)
+    assert (count_entities(pairs, "sentence")[1].sum(axis=0) == by_document.sum(axis=0)).all()
     assert len(by_document) == len(gold)
-    rows = [*zip(scores.classes, by_document.sum(axis=0), strict=True), (scores.micro, by_document.sum(axis=(0, 1)))]
-    assert [row.label for row in scores.classes] == labels
+    rows = [*zip(scores.per_label, by_document.sum(axis=0), strict=True), (scores.micro, by_document.sum(axis=(0, 1)))]
+    assert [row.label for row in scores.per_label] == labels
     for row, (right, n_predicted, n_gold) in rows:
         assert row.precision == pytest.approx(right / max(n_predicted, 1))
         assert row.recall == pytest.approx(right / max(n_gold, 1))
@@ -118,11 +118,11 @@ def test_interval_holds_the_mean_of_a_slow_bootstrap():
 
 def test_interval_is_a_function_of_the_generator(monkeypatch):
     gold, predicted = documents([[["B-PER"], ["O"], ["B-LOC"]]]), documents([[["B-PER"], ["O"], ["O"]]])
-    pairs = list(pair_up(gold, predicted))
+    pairs = list(pair_documents(gold, predicted))
     one, two = (bootstrap_interval(pairs, np.random.default_rng(5), 300) for _ in range(2))
     assert one == two
     assert one.unit == "sentence"  # only one document
-    monkeypatch.setattr("herdner.evaluation.scores._CELLS", 30)  # many small batches
+    monkeypatch.setattr("herdner.evaluation.scores._MAX_CELLS", 30)  # many small batches
     assert bootstrap_interval(pairs, np.random.default_rng(5), 300) == one
     assert evaluate(gold, predicted).interval is None
     assert bootstrap_interval(pairs[:0], np.random.default_rng(0)) is None
@@ -133,7 +133,7 @@ def test_perfect_and_empty():
     scores = evaluate(gold, gold, rng=np.random.default_rng(0))
     assert (scores.micro.f1, scores.interval.low, scores.interval.high) == (1.0, 1.0, 1.0)
     empty = evaluate(documents([[["O"]]]), documents([[["O"]]]))
-    assert (empty.micro.f1, empty.micro.support, empty.classes) == (0.0, 0, ())
+    assert (empty.micro.f1, empty.micro.support, empty.per_label) == (0.0, 0, ())
     assert evaluate([], []).n_documents == 0
 
 
@@ -141,7 +141,7 @@ def test_refusals():
     gold = documents([[["O", "O"]]])
     with pytest.raises(ValueError, match="1 gold documents but 0 predicted"):
         evaluate(gold, [])
-    with pytest.raises(ValueError, match="document 'd0': the predicted document has other tokens"):
+    with pytest.raises(ValueError, match="document 'd0': the tokens of the predicted document must be"):
         evaluate(gold, documents([[["O"]]]))
 
 
@@ -151,11 +151,11 @@ def test_forms():
     scores = evaluate(gold, predicted, rng=np.random.default_rng(0), tokens_per_second=12345.6)
     data = json.loads(scores.to_json())
     assert data["micro"] == {"label": "micro", "precision": 1.0, "recall": 1 / 3, "f1": 0.5, "support": 3}
-    assert [row["label"] for row in data["classes"]] == ["LOC", "PER", "[red]x"]
+    assert [row["label"] for row in data["per_label"]] == ["LOC", "PER", "[red]x"]
     assert (data["n_documents"], data["n_sentences"], data["n_tokens"]) == (2, 2, 5)
     assert data["tokens_per_second"] == 12345.6
     lines = scores.to_markdown().split("\n")
-    assert lines[0] == "| class | precision | recall | F1 | support |"
+    assert lines[0] == "| label | precision | recall | F1 | support |"
     assert lines[-3] == "| micro | 100.00% | 33.33% | 50.00% | 3 |"
     assert "12,346 tokens per second" in lines[-1]
     console = Console(width=100, record=True, file=io.StringIO())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdner.evaluation.short_forms import count_short_forms, short_forms
+from herdner.evaluation.consistency import count_short_forms, find_short_forms
 from herdner.text.document import Document
 from herdner.text.tags import Span, spans_from_tags
 
@@ -25,20 +25,20 @@ def test_short_forms_by_hand():
         ["B-PER", "O", "B-ORG"],
     ]
     gold = Document.from_tokens(sentences, tags)
-    assert list(short_forms(gold)) == [Span(5, 6, "ORG"), Span(11, 12, "PER"), Span(13, 14, "ORG")]
-    assert list(short_forms(gold, {"ORG": -1})) == []
+    assert list(find_short_forms(gold)) == [Span(5, 6, "ORG"), Span(11, 12, "PER"), Span(13, 14, "ORG")]
+    assert list(find_short_forms(gold, {"ORG": -1})) == []
     tags[1][0], tags[2][0] = "B-LOC", "O"
     found = count_short_forms([gold, gold], [gold, Document.from_tokens(sentences, tags)])
-    assert {label: (row.n, row.n_right) for label, row in found.items()} == {"ORG": (4, 3), "PER": (2, 1)}
-    assert found["ORG"].share_right == 0.75
-    assert count_short_forms([], [])["ORG"].share_right == 0
+    assert {label: (row.n, row.n_correct) for label, row in found.items()} == {"ORG": (4, 3), "PER": (2, 1)}
+    assert found["ORG"].share_correct == 0.75
+    assert count_short_forms([], [])["ORG"].share_correct == 0
 
 
 def test_words_are_parted_by_white_space():
     text = "Coca-Cola Bottlers sued; Coca-Cola won"
     tokens = ["Coca", "-", "Cola", "Bottlers", "sued", ";", "Coca", "-", "Cola", "won"]
     document = Document.from_aligned(text, [tokens]).with_spans([Span(0, 4, "ORG"), Span(6, 9, "ORG")])
-    assert list(short_forms(document)) == [Span(6, 9, "ORG")]
+    assert list(find_short_forms(document)) == [Span(6, 9, "ORG")]
 
 
 @given(st.lists(st.tuples(st.sampled_from("ABC"), st.sampled_from(TAGS)), max_size=12))
@@ -56,6 +56,6 @@ def test_every_pair_of_mentions_says_the_same(pairs):
         )
 
     expected = [span for span in spans if any(shortens(span, long) for long in spans)]
-    assert list(short_forms(document)) == expected
+    assert list(find_short_forms(document)) == expected
     same = document.with_spans(spans)  # predicted tags are read strictly
-    assert all(row.n == row.n_right for row in count_short_forms([document], [same]).values())
+    assert all(row.n == row.n_correct for row in count_short_forms([document], [same]).values())

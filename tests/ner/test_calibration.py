@@ -19,7 +19,7 @@ from quick import examples
 
 import herdner
 from herdner.crf.templates import linear_chain_template
-from herdner.evaluation.calibration import claims, log_loss
+from herdner.evaluation.calibration import entity_confidences, log_loss
 from herdner.ner.calibration import Beliefs, Calibration
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError
@@ -203,7 +203,7 @@ def test_tags_are_the_same_bit_for_bit_and_confidences_are_not(tagger, raw):
 
 def test_confidences_of_text_that_was_not_seen_are_closer_to_the_truth(tagger, raw):
     gold = news("dev")
-    losses = [log_loss(claims(gold, list(each.pipe(gold)))) for each in (tagger, raw)]
+    losses = [log_loss(entity_confidences(gold, list(each.pipe(gold)))) for each in (tagger, raw)]
     assert losses[0] < losses[1]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from bench_adapting import groups, p_value
 
-from herdner.evaluation.scores import f1_of_counts
+from herdner.evaluation.scores import f1_from_counts
 from herdner.text.document import Document
 
 
@@ -28,7 +28,7 @@ def test_the_p_value_is_the_share_of_all_swaps_of_documents() -> None:
 
     def difference(swapped: np.ndarray) -> float:
         one, other = np.where(swapped[:, None], b, a), np.where(swapped[:, None], a, b)
-        return float(abs(f1_of_counts(other.sum(axis=0)) - f1_of_counts(one.sum(axis=0))))
+        return float(abs(f1_from_counts(other.sum(axis=0)) - f1_from_counts(one.sum(axis=0))))
 
     differences = [difference(np.array(swaps)) for swaps in product([False, True], repeat=6)]
     expected = np.mean([each >= differences[0] - 1e-12 for each in differences])

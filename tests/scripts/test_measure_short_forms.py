@@ -9,7 +9,7 @@ from data import REPOSITORY
 from measure_short_forms import found, main, rows, share
 from typer.testing import CliRunner
 
-from herdner.evaluation.short_forms import count_short_forms
+from herdner.evaluation.consistency import count_short_forms
 from herdner.text.document import Document
 
 WORDS = ["Winam", "Ferries", "met", "Winam", "and", "Winam", "Port"]
@@ -25,7 +25,7 @@ def test_what_is_made_of_each_short_form_is_said_and_counted() -> None:
     predicted = documents(GOLD, ["O", "O", "O", "O", "O", "B-LOC", "I-LOC"])
     each = found("x", gold, predicted, "ORG")
     assert each.labels == ["ORG", "ORG", "-", "LOC+1"]
-    assert each.right.sum() == count_short_forms(gold, predicted)["ORG"].n_right == 2
+    assert each.right.sum() == count_short_forms(gold, predicted)["ORG"].n_correct == 2
 
 
 def test_intervals_resample_documents() -> None:

@@ -1,7 +1,7 @@
-"""The figures of a report by Matplotlib, as SVG that stands inside a page."""
+"""Figures of a report, drawn by Matplotlib as SVG that can be embedded in a page."""
 
 # pyright: reportUnknownMemberType=false
-# (Keywords of Matplotlib have no types.)
+# Matplotlib does not annotate its keyword arguments.
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from herdner.evaluation.mistakes import KINDS
+from herdner.evaluation.errors import MATCH_KINDS
+from herdner.evaluation.report.sections import report_labels
 from herdner.evaluation.report.values import Report
-from herdner.evaluation.report.words import report_classes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ GOLD = "#b08d2e"
 SYSTEMS = ("#8a97a8", "#1f5fa8", "#2d8a6a", "#a8477c", "#6b5aa8", "#c46a2d")
 KIND_COLOURS = ("#c9b458", "#6f9fd8", "#8f7bc4", "#d9776a", "#7fb78f")
 INK, SOFT = "#20262e", "#9aa3ad"
-_WIDEST = 28  # characters of a name
+_MAX_NAME = 28  # characters of a prediction's name
 _STYLE: Any = {
     "font.family": ["sans-serif"], "font.sans-serif": ["Liberation Sans", "Arial", "Helvetica", "DejaVu Sans"],
     "font.size": 10, "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": SOFT, "xtick.color": INK,
@@ -31,20 +31,30 @@ _STYLE: Any = {
 }  # fmt: skip
 
 
-def figures(report: Report) -> dict[str, str]:
-    """SVG by name. Raises ImportError without Matplotlib (extra ``evaluate``)."""
+def draw_figures(report: Report) -> dict[str, str]:
+    """Draw the figures of a report.
+
+    Args:
+        report: The report.
+
+    Returns:
+        SVG by name: "f1", "consistency", "kinds" and, if some prediction has confidences, "calibration".
+
+    Raises:
+        ImportError: Matplotlib is not installed.
+    """
     import matplotlib
 
-    n, n_classes = len(report.systems), len(report_classes(report))
+    n, n_labels = len(report.systems), len(report_labels(report))
     with matplotlib.rc_context(_STYLE):
-        drawn = {
-            "f1": _svg(report, _f1, 0.34 * (max(1, n_classes) + 1) * (n + 0.8) ** 0.8 + 0.8),
+        figures = {
+            "f1": _svg(report, _f1, 0.34 * (max(1, n_labels) + 1) * (n + 0.8) ** 0.8 + 0.8),
             "consistency": _svg(report, _consistency, 0.3 * 2 * (n + 1) + 1.2),
             "kinds": _svg(report, _kinds, 0.42 * n + 1.1),
         }
         if any(system.calibration for system in report.systems):
-            drawn["calibration"] = _svg(report, _calibration, 4.2, width=5.0)
-    return drawn
+            figures["calibration"] = _svg(report, _calibration, 4.2, width=5.0)
+    return figures
 
 
 def _svg(report: Report, draw: Callable[[Axes, Report], None], height: float, width: float = 8.2) -> str:
@@ -62,45 +72,45 @@ def _svg(report: Report, draw: Callable[[Axes, Report], None], height: float, wi
 
 
 def _short(name: str) -> str:
-    """A name that leaves room for the bars beside it."""
-    return name if len(name) <= _WIDEST else f"{name[: _WIDEST - 1]}\N{HORIZONTAL ELLIPSIS}"
+    """Return the name, shortened to leave room for the bars."""
+    return name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _colour(i: int, report: Report) -> str:
-    """The last of two systems is the one to look at; a single one too."""
+    """Return the colour of a system. A single system has the colour of the second of two."""
     return SYSTEMS[1] if len(report.systems) == 1 else SYSTEMS[i % len(SYSTEMS)]
 
 
-def _places(i: int, n: int, n_groups: int) -> list[float]:
-    """Where the bars of the i-th of n stand in each group; groups are 1 apart, and bars 0.8 / n."""
+def _bar_positions(i: int, n: int, n_groups: int) -> list[float]:
+    """Return the position of the i-th of n bars in each group. Groups are 1 apart, bars 0.8 / n."""
     return [group + (i - (n - 1) / 2) * 0.8 / n for group in range(n_groups)]
 
 
-def _finish(ax: Axes, names: Sequence[str], what: str, n_columns: int) -> None:
-    """Bars from the top, named at the left, their colours explained above."""
+def _finish(ax: Axes, names: Sequence[str], xlabel: str, n_columns: int) -> None:
+    """Put the names of the groups at the left, the first at the top, and the legend above."""
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
-    ax.set_xlabel(what)
+    ax.set_xlabel(xlabel)
     ax.grid(visible=False, axis="y")
     if n_columns > 1:
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=n_columns)
 
 
 def _f1(ax: Axes, report: Report) -> None:
-    """Bars of each class and of all together; whiskers are the interval of the micro F1."""
-    n, labels = len(report.systems), report_classes(report)
+    """Draw the F1 of each label and the micro F1, whose whiskers are the interval."""
+    n, labels = len(report.systems), report_labels(report)
     for i, system in enumerate(report.systems):
-        values = {row.label: row.f1 for row in system.scores.classes}
+        values = {row.label: row.f1 for row in system.scores.per_label}
         shares = [100 * values.get(label, 0.0) for label in labels] + [100 * system.scores.micro.f1]
-        places = _places(i, n, len(shares))
-        ax.barh(places, shares, 0.736 / n, color=_colour(i, report), label=_short(system.name))
-        right = list(shares)
+        positions = _bar_positions(i, n, len(shares))
+        ax.barh(positions, shares, 0.736 / n, color=_colour(i, report), label=_short(system.name))
+        ends = list(shares)
         if (interval := system.scores.interval) is not None:
             low, high = 100 * interval.low, 100 * interval.high
-            ax.hlines(places[-1], low, high, color=INK, linewidth=1.4)
-            right[-1] = max(right[-1], high)
-        for place, share, at in zip(places, shares, right, strict=True):
-            ax.text(at + 0.8, place, f"{share:.1f}", va="center", fontsize=8.5)
+            ax.hlines(positions[-1], low, high, color=INK, linewidth=1.4)
+            ends[-1] = max(ends[-1], high)
+        for position, share, end in zip(positions, shares, ends, strict=True):
+            ax.text(end + 0.8, position, f"{share:.1f}", va="center", fontsize=8.5)
     ax.set_xlim(0, 108)
     ax.set_xticks(range(0, 101, 20))
     _finish(ax, [*labels, "micro"], "F1", min(n, 4))
@@ -110,32 +120,32 @@ def _consistency(ax: Axes, report: Report) -> None:
     rows = [("gold", report.gold_consistency, GOLD)]
     rows += [(system.name, system.consistency, _colour(i, report)) for i, system in enumerate(report.systems)]
     most = 0.0
-    for i, (name, found, colour) in enumerate(rows):
-        shares = [100 * found.share_differing, 100 * found.share_partly_missed]
-        counts = [(found.n_differing, found.n_repeated), (found.n_partly_missed, found.n_occurring)]
-        places = _places(i, len(rows), 2)
-        ax.barh(places, shares, 0.72 / len(rows), color=colour, label=_short(name))
+    for i, (name, names, colour) in enumerate(rows):
+        shares = [100 * names.share_differing, 100 * names.share_partly_missed]
+        counts = [(names.n_differing, names.n_repeated), (names.n_partly_missed, names.n_occurring)]
+        positions = _bar_positions(i, len(rows), 2)
+        ax.barh(positions, shares, 0.72 / len(rows), color=colour, label=_short(name))
         most = max(most, *shares)
-        for place, share, (part, whole) in zip(places, shares, counts, strict=True):
+        for position, share, (part, whole) in zip(positions, shares, counts, strict=True):
             ax.annotate(
-                f"{share:.1f} %  ({part:,} of {whole:,})", (share, place), (5, 0), textcoords="offset points",
+                f"{share:.1f} %  ({part:,} of {whole:,})", (share, position), (5, 0), textcoords="offset points",
                 va="center", fontsize=8.5,
             )  # fmt: skip
     ax.set_xlim(0, max(1.0, most * 1.35))
-    _finish(ax, ["labels differ", "partly missed"], "% of names", min(len(rows), 5))
+    _finish(ax, ["several labels", "partly missed"], "% of names", min(len(rows), 5))
 
 
 def _kinds(ax: Axes, report: Report) -> None:
-    """One stacked bar for each system."""
+    """Draw one stacked bar of errors for each system."""
     counts = [system.confusion.kinds() for system in report.systems]
     left = [0] * len(counts)
-    widest = max(1, *(sum(of_one.values()) - of_one["right"] for of_one in counts))
-    for kind, colour in zip(KINDS[1:], KIND_COLOURS, strict=True):
-        sizes = [of_one[kind] for of_one in counts]
+    widest = max(1, *(sum(kinds.values()) - kinds["correct"] for kinds in counts))
+    for kind, colour in zip(MATCH_KINDS[1:], KIND_COLOURS, strict=True):
+        sizes = [kinds[kind] for kinds in counts]
         ax.barh(range(len(sizes)), sizes, 0.66, left=left, color=colour, label=kind)
-        for place, (begin, size) in enumerate(zip(left, sizes, strict=True)):
+        for position, (begin, size) in enumerate(zip(left, sizes, strict=True)):
             if size > 0.03 * widest:
-                ax.text(begin + size / 2, place, f"{size:,}", ha="center", va="center", fontsize=8.5)
+                ax.text(begin + size / 2, position, f"{size:,}", ha="center", va="center", fontsize=8.5)
         left = [a + b for a, b in zip(left, sizes, strict=True)]
     _finish(ax, [_short(system.name) for system in report.systems], "errors", 5)
 
@@ -143,8 +153,8 @@ def _kinds(ax: Axes, report: Report) -> None:
 def _calibration(ax: Axes, report: Report) -> None:
     ax.plot([0, 1], [0, 1], color=SOFT, linestyle=":", linewidth=1)
     for i, system in enumerate(report.systems):
-        if (found := system.calibration) is not None:
+        if (result := system.calibration) is not None:
             name, colour = _short(system.name), _colour(i, report)
-            ax.plot(found.confidence, found.precision, "o-", markersize=4, color=colour, label=name)
+            ax.plot(result.confidence, result.precision, "o-", markersize=4, color=colour, label=name)
     ax.set(xlabel="mean confidence", ylabel="precision", ylim=(-0.02, 1.02), xlim=(-0.02, 1.02), aspect="equal")
     ax.legend(loc="upper left")

@@ -1,21 +1,25 @@
-"""A report as one self-contained page of HTML: figures inside, no script, everything from files escaped."""
+"""Reports as one self-contained HTML page, with figures and without scripts. All text from files is escaped."""
 
 from __future__ import annotations
 
 from importlib.resources import files
 
 from herdner.base.extras import MissingExtra, check_extra, import_extra
-from herdner.evaluation.report.figures import figures
+from herdner.evaluation.report.figures import draw_figures
+from herdner.evaluation.report.sections import cards, document_count, headline, sections, split_example
 from herdner.evaluation.report.values import Report
-from herdner.evaluation.report.words import cards, cut, headline, how_many_documents, sections
 
 
-def missing() -> list[str]:
-    """What a page lacks as long as something is not installed: lines for the notes of a report.
+def missing_packages() -> list[str]:
+    """Return one line for each package without which an HTML report is incomplete.
 
-    Raises ImportError where there cannot be a page at all.
+    Returns:
+        Lines for the warnings of the report.
+
+    Raises:
+        MissingExtra: Jinja2 is not installed, so there can be no HTML report.
     """
-    check_extra("jinja2", "an HTML report needs Jinja2")
+    check_extra("jinja2", "HTML reports need Jinja2")
     try:
         check_extra("matplotlib", "figures need Matplotlib")
     except MissingExtra as error:
@@ -24,8 +28,18 @@ def missing() -> list[str]:
 
 
 def to_html(report: Report) -> str:
-    """One page, by the template beside this file. Raises ImportError without Jinja2 (extra ``evaluate``)."""
-    jinja2 = import_extra("jinja2", "an HTML report needs Jinja2")
+    """Return a report as an HTML page, without figures if Matplotlib is not installed.
+
+    Args:
+        report: The report.
+
+    Returns:
+        One page.
+
+    Raises:
+        MissingExtra: Jinja2 is not installed.
+    """
+    jinja2 = import_extra("jinja2", "HTML reports need Jinja2")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -33,13 +47,13 @@ def to_html(report: Report) -> str:
         files("herdner.evaluation.report").joinpath("page.html").read_text(encoding="utf-8")
     )
     try:
-        drawn = figures(report)
+        figures = draw_figures(report)
     except ImportError:
-        drawn = {}
+        figures = {}
     return template.render(
         headline=headline(report),
         cards=cards(report),
-        sections=[(section, [(type(b).__name__, b) for b in section.blocks]) for section in sections(report, drawn)],
-        cut=cut,
-        how_many_documents=how_many_documents,
+        sections=[(section, [(type(b).__name__, b) for b in section.blocks]) for section in sections(report, figures)],
+        split_example=split_example,
+        document_count=document_count,
     )

@@ -1,70 +1,78 @@
-"""A report in Markdown, without figures."""
+"""Reports in Markdown, without figures."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from herdner.evaluation.mistakes import FrequentMistake
-from herdner.evaluation.report.values import Report
-from herdner.evaluation.report.words import (
+from herdner.evaluation.errors import FrequentError
+from herdner.evaluation.report.sections import (
     Block,
-    Cell,
-    Errors,
-    Figure,
-    Rows,
-    Text,
-    cut,
-    described,
+    ConfusionCell,
+    ErrorList,
+    Paragraph,
+    ReportFigure,
+    ReportTable,
+    describe_error,
+    document_count,
     headline,
-    how_many_documents,
     sections,
+    split_example,
 )
+from herdner.evaluation.report.values import Report
 from herdner.evaluation.tabular import markdown_table
 
-_MARKS = re.compile(r"([\\`*_\[\]<>#&~|])")
+_SPECIAL = re.compile(r"([\\`*_\[\]<>#&~|])")
 
 
 def to_markdown(report: Report) -> str:
-    """One page; everything from files is escaped."""
-    lines = ["# Evaluation of names", "", _escaped(headline(report))]
+    """Return a report as Markdown. All text from files is escaped.
+
+    Args:
+        report: The report.
+
+    Returns:
+        One page.
+    """
+    lines = ["# Evaluation of names", "", _escape(headline(report))]
     for section in sections(report, {}):
-        lines += ["", f"{'#' * section.level} {_escaped(section.title)}"]
+        lines += ["", f"{'#' * section.level} {_escape(section.title)}"]
         for block in section.blocks:
             lines += ["", _markdown(block)]
     return "\n".join(lines) + "\n"
 
 
-def _escaped(text: str) -> str:
-    return _MARKS.sub(r"\\\1", " ".join(text.split()))
+def _escape(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
 def _markdown(block: Block) -> str:
     match block:
-        case Text(text):
-            return _escaped(text)
-        case Rows(header, rows):
-            # The table escapes what parts its cells.
-            cells = [[_escaped(cell).replace("\\|", "|") for cell in row] for row in (header, *rows)]
+        case Paragraph(text):
+            return _escape(text)
+        case ReportTable(header, rows):
+            # `markdown_table` escapes the separator of cells.
+            cells = [[_escape(cell).replace("\\|", "|") for cell in row] for row in (header, *rows)]
             return markdown_table(cells[0], cells[1:])
-        case Errors(errors):
-            return "\n".join(line for error in errors for line in _error(error)) or "None."
-        case Figure():
+        case ErrorList(errors):
+            return "\n".join(line for error in errors for line in _error_lines(error)) or "None."
+        case ReportFigure():
             return ""
         case grid:
-            return _markdown(Rows(grid.header, [[name, *map(_cell, cells)] for name, cells in grid.rows]))
+            return _markdown(ReportTable(grid.header, [[name, *map(_cell, cells)] for name, cells in grid.rows]))
 
 
-def _cell(cell: Cell | None) -> str:
+def _cell(cell: ConfusionCell | None) -> str:
     if cell is None:
         return ""
     return f"{cell.same:,}" + (f" +{cell.other:,}" if cell.other else "")
 
 
-def _error(error: FrequentMistake) -> Iterator[str]:
-    yield f"- {error.count:,} x {_escaped(described(error))} ({how_many_documents(error)})"
+def _error_lines(error: FrequentError) -> Iterator[str]:
+    yield f"- {error.count:,} x {_escape(describe_error(error))} ({document_count(error)})"
     for example in error.examples:
         pieces = [
-            f"**{_escaped(piece)}**" if marks and piece.strip() else _escaped(piece) for piece, marks in cut(example)
+            f"**{_escape(piece)}**" if sides and piece.strip() else _escape(piece)
+            for piece, sides in split_example(example)
         ]
-        yield f"    - {_escaped(example.document or '')}: ... {' '.join(filter(None, pieces))} ..."
+        yield f"    - {_escape(example.document or '')}: ... {' '.join(filter(None, pieces))} ..."

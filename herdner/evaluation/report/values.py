@@ -1,4 +1,4 @@
-"""What a report says, as values: one part for each prediction, one for each comparison with the first of them."""
+"""Contents of a report as values: one part for each prediction, and one for each comparison with the first."""
 
 from __future__ import annotations
 
@@ -9,45 +9,73 @@ from typing import Any
 
 import numpy as np
 
-from herdner.evaluation.calibration import MEASURES, claims, reliability
-from herdner.evaluation.compare import Comparison, Unit, compare
-from herdner.evaluation.mistakes import (
-    Confusion,
-    Found,
-    FrequentMistake,
-    confusion,
-    frequent_mistakes,
-    match_documents,
-    mended,
+from herdner.evaluation.calibration import MEASURES, entity_confidences, reliability_curve
+from herdner.evaluation.compare import Comparison, ResamplingUnit, compare
+from herdner.evaluation.consistency import (
+    InconsistentName,
+    RepeatedNameCounts,
+    ShortFormCounts,
+    count_repeated_names,
+    count_short_forms,
+    find_inconsistent_names,
 )
-from herdner.evaluation.partial import PartialScores, partial_matches
-from herdner.evaluation.repeats import InconsistentName, Repeats, count_repeats, inconsistent_names
+from herdner.evaluation.errors import (
+    Confusion,
+    DocumentMatch,
+    FrequentError,
+    count_confusion,
+    find_fixed_errors,
+    find_frequent_errors,
+    match_documents,
+)
+from herdner.evaluation.partial import PartialScores, partial_scores
 from herdner.evaluation.scores import Scores, evaluate
-from herdner.evaluation.short_forms import ShortForms, count_short_forms
 from herdner.text.document import Document
 
 
 @dataclass(frozen=True)
-class Options:
-    """How much is counted and shown: bootstrap samples, kinds of errors, and examples of each."""
+class ReportSettings:
+    """Settings of a report.
+
+    Attributes:
+        seed: Seed of the bootstrap and of the random swaps.
+        n_resamples: Number of bootstrap samples, and of random swaps.
+        unit: Unit to resample; None chooses "document" if there are two documents or more, else "sentence".
+        n_errors: Largest number of frequent errors to list.
+        n_examples: Largest number of examples for each error.
+    """
 
     seed: int = 0
     n_resamples: int = 10_000
-    unit: Unit | None = None
+    unit: ResamplingUnit | None = None
     n_errors: int = 20
     n_examples: int = 3
 
     def rng(self) -> np.random.Generator:
+        """Return a new random generator. Every measurement uses its own."""
         return np.random.default_rng(self.seed)
 
-    def frequent(self, found: Sequence[Found], gold: Sequence[Document]) -> list[FrequentMistake]:
-        return frequent_mistakes(found, gold, n=self.n_errors, n_examples=self.n_examples)
+    def frequent_errors(self, matches: Sequence[DocumentMatch], gold: Sequence[Document]) -> list[FrequentError]:
+        """Return the most frequent errors.
+
+        Args:
+            matches: Matches of one prediction.
+            gold: Gold documents.
+
+        Returns:
+            Errors by decreasing count.
+        """
+        return find_frequent_errors(matches, gold, n=self.n_errors, n_examples=self.n_examples)
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predicted documents with the tokens of the gold ones (`herdner.evaluation.align.align`), their name and the file
-    that they are from.
+    """Predictions of one tagger.
+
+    Attributes:
+        name: Name of the prediction.
+        source: File of the prediction.
+        documents: Predicted documents with the gold tokens (see `herdner.evaluation.align.align_documents`).
     """
 
     name: str
@@ -56,8 +84,16 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Reliability:
-    """``measures`` by name; ``confidence``, ``precision`` and ``size`` of the bins of equal mass."""
+class CalibrationResult:
+    """Calibration of one prediction.
+
+    Attributes:
+        n_entities: Number of predicted entities.
+        measures: Calibration measures by name.
+        confidence: Mean confidence of each bin of equal mass.
+        precision: Precision of each bin.
+        size: Number of entities in each bin.
+    """
 
     n_entities: int
     measures: dict[str, float]
@@ -67,59 +103,96 @@ class Reliability:
 
 
 @dataclass(frozen=True)
-class System:
-    """One prediction against the gold standard; None where something is unknown."""
+class SystemResult:
+    """Evaluation of one prediction.
+
+    Attributes:
+        name: Name of the prediction.
+        source: File of the prediction.
+        scores: Strict scores.
+        partial: Scores of partial matches; None if nervaluate is not installed.
+        confusion: Confusion of labels.
+        errors: Most frequent errors.
+        consistency: Counts of repeated names.
+        inconsistent_names: Names with several labels in one document.
+        short_forms: Counts of short forms by label.
+        calibration: Calibration; None if some entity has no confidence.
+    """
 
     name: str
     source: str
     scores: Scores
     partial: PartialScores | None
     confusion: Confusion
-    errors: list[FrequentMistake]
-    consistency: Repeats
+    errors: list[FrequentError]
+    consistency: RepeatedNameCounts
     inconsistent_names: list[InconsistentName]
-    short_forms: dict[str, ShortForms]
-    calibration: Reliability | None
+    short_forms: dict[str, ShortFormCounts]
+    calibration: CalibrationResult | None
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
         return {
             **asdict(self), "confusion": self.confusion.to_dict(), "consistency": self.consistency.to_dict(),
-            "short_forms": {label: found.to_dict() for label, found in self.short_forms.items()},
+            "short_forms": {label: counts.to_dict() for label, counts in self.short_forms.items()},
         }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Change:
-    """What the second of two predictions does otherwise: errors that it mends, errors that it makes."""
+class SystemChange:
+    """Comparison of two predictions.
+
+    Attributes:
+        before: Name of the first prediction.
+        after: Name of the second prediction.
+        comparison: Significance test; None if there are fewer than two documents or sentences.
+        n_fixed: Number of errors that only the first prediction makes.
+        n_new: Number of errors that only the second prediction makes.
+        fixed: Most frequent errors that only the first prediction makes.
+        new: Most frequent errors that only the second prediction makes.
+    """
 
     before: str
     after: str
-    comparison: Comparison | None  # None where there are not two units to draw
-    n_mended: int
+    comparison: Comparison | None
+    n_fixed: int
     n_new: int
-    mended: list[FrequentMistake]
-    new: list[FrequentMistake]
+    fixed: list[FrequentError]
+    new: list[FrequentError]
 
 
 @dataclass(frozen=True)
 class Report:
-    """All of it. ``gold`` is the file of the gold standard; ``notes`` say what is missing or was mended on the way."""
+    """Evaluation of one or more predictions.
+
+    Attributes:
+        gold: File of the gold documents.
+        n_documents: Number of documents.
+        n_sentences: Number of sentences.
+        n_tokens: Number of tokens.
+        n_entities: Number of gold entities.
+        gold_consistency: Counts of repeated names in the gold documents.
+        systems: Evaluation of each prediction.
+        changes: Comparison of each further prediction with the first.
+        warnings: Lines about dubious input and missing packages.
+    """
 
     gold: str
     n_documents: int
     n_sentences: int
     n_tokens: int
     n_entities: int
-    gold_consistency: Repeats
-    systems: list[System]
-    changes: list[Change]
-    notes: list[str]
+    gold_consistency: RepeatedNameCounts
+    systems: list[SystemResult]
+    changes: list[SystemChange]
+    warnings: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; each part has the fields of its class.
+        """Return the report as plain values.
 
-        {"herdner": version, "gold": {"source", "n_documents", "n_sentences", "n_tokens", "n_entities", "consistency"},
-        "systems": [`System`], "changes": [`Change`], "notes": [text]}
+        Returns:
+            ``{"herdner": version, "gold": {"source", "n_documents", "n_sentences", "n_tokens", "n_entities",
+            "consistency"}, "systems": [`SystemResult`], "changes": [`SystemChange`], "warnings": [line]}``.
         """
         sizes = {key: getattr(self, key) for key in ("n_documents", "n_sentences", "n_tokens", "n_entities")}
         return {
@@ -127,7 +200,7 @@ class Report:
             "gold": {"source": self.gold, **sizes, "consistency": self.gold_consistency.to_dict()},
             "systems": [system.to_dict() for system in self.systems],
             "changes": [asdict(change) for change in self.changes],
-            "notes": self.notes,
+            "warnings": self.warnings,
         }
 
 
@@ -135,86 +208,101 @@ def make_report(
     gold_source: str,
     gold: Sequence[Document],
     predictions: Sequence[Prediction],
-    options: Options,
-    notes: Sequence[str] = (),
+    settings: ReportSettings,
+    warnings: Sequence[str] = (),
 ) -> Report:
-    """Measures each prediction, and compares each with the first.
+    """Evaluate each prediction, and compare each further prediction with the first.
+
+    Args:
+        gold_source: File of the gold documents.
+        gold: Gold documents.
+        predictions: One prediction or more.
+        settings: Settings of the report.
+        warnings: Lines that the report should contain.
+
+    Returns:
+        The report.
 
     Raises:
-        ValueError: There is no prediction, documents do not match, or confidences are none.
+        ValueError: There is no prediction, the documents do not match, or a confidence is not in [0, 1].
     """
     if not predictions:
-        raise ValueError("a report needs a prediction or more")
-    said = list(notes)
-    found = [match_documents(gold, prediction.documents) for prediction in predictions]
-    systems = [_system(p, gold, f, options, said) for p, f in zip(predictions, found, strict=True)]
+        raise ValueError("there is no prediction; give at least one")
+    lines = list(warnings)
+    matches = [match_documents(gold, prediction.documents) for prediction in predictions]
+    systems = [_system(p, gold, m, settings, lines) for p, m in zip(predictions, matches, strict=True)]
     changes = [
-        _change(gold, (predictions[0], found[0]), later, options, said)
-        for later in zip(predictions[1:], found[1:], strict=True)
+        _change(gold, (predictions[0], matches[0]), later, settings, lines)
+        for later in zip(predictions[1:], matches[1:], strict=True)
     ]
     scores = systems[0].scores
     return Report(
         gold_source, scores.n_documents, scores.n_sentences, scores.n_tokens, scores.micro.support,
-        count_repeats(gold), systems, changes, list(dict.fromkeys(said)),
+        count_repeated_names(gold), systems, changes, list(dict.fromkeys(lines)),
     )  # fmt: skip
 
 
 def _system(
-    prediction: Prediction, gold: Sequence[Document], found: Sequence[Found], options: Options, notes: list[str]
-) -> System:
+    prediction: Prediction,
+    gold: Sequence[Document],
+    matches: Sequence[DocumentMatch],
+    settings: ReportSettings,
+    warnings: list[str],
+) -> SystemResult:
     documents = prediction.documents
     partial = None
     try:
-        partial = partial_matches(gold, documents)
+        partial = partial_scores(gold, documents)
     except ImportError as error:
-        notes.append(str(error))
-    return System(
+        warnings.append(str(error))
+    return SystemResult(
         prediction.name,
         prediction.source,
-        evaluate(gold, documents, rng=options.rng(), n_resamples=options.n_resamples),
+        evaluate(gold, documents, rng=settings.rng(), n_resamples=settings.n_resamples),
         partial,
-        confusion(found),
-        options.frequent(found, gold),
-        count_repeats(documents, gold),
-        inconsistent_names(gold, documents, options.n_errors),
+        count_confusion(matches),
+        settings.frequent_errors(matches, gold),
+        count_repeated_names(documents, gold),
+        find_inconsistent_names(gold, documents, settings.n_errors),
         count_short_forms(gold, documents),
-        _calibration(prediction, gold, notes),
+        _calibration(prediction, gold, warnings),
     )
 
 
-def _calibration(prediction: Prediction, gold: Sequence[Document], notes: list[str]) -> Reliability | None:
-    known = [entity.confidence is not None for document in prediction.documents for entity in document.entities]
-    if not all(known):
-        if any(known):
-            notes.append(f"{prediction.name}: {known.count(False):,} entities have no confidence; no calibration")
+def _calibration(prediction: Prediction, gold: Sequence[Document], warnings: list[str]) -> CalibrationResult | None:
+    confidences = [entity.confidence for document in prediction.documents for entity in document.entities]
+    n_missing = confidences.count(None)
+    if n_missing:
+        if n_missing < len(confidences):
+            warnings.append(f"{prediction.name}: {n_missing:,} entities have no confidence, so there is no calibration")
         return None
-    if not known:
+    if not confidences:
         return None
     try:
-        found = claims(gold, prediction.documents)
+        sample = entity_confidences(gold, prediction.documents)
     except ValueError as error:
         raise ValueError(f"{prediction.source}: {error}") from None
-    confidence, precision, size = reliability(found, "mass")
-    measures = {name: measure(found) for name, measure in MEASURES.items()}
-    return Reliability(len(known), measures, confidence.tolist(), precision.tolist(), size.tolist())
+    confidence, precision, size = reliability_curve(sample, "mass")
+    measures = {name: measure(sample) for name, measure in MEASURES.items()}
+    return CalibrationResult(len(confidences), measures, confidence.tolist(), precision.tolist(), size.tolist())
 
 
 def _change(
     gold: Sequence[Document],
-    before: tuple[Prediction, Sequence[Found]],
-    after: tuple[Prediction, Sequence[Found]],
-    options: Options,
-    notes: list[str],
-) -> Change:
-    (a, found_a), (b, found_b) = before, after
+    before: tuple[Prediction, Sequence[DocumentMatch]],
+    after: tuple[Prediction, Sequence[DocumentMatch]],
+    settings: ReportSettings,
+    warnings: list[str],
+) -> SystemChange:
+    (a, matches_a), (b, matches_b) = before, after
     comparison = None
     try:
         comparison = compare(
-            gold, a.documents, b.documents, rng=options.rng(), n_resamples=options.n_resamples, unit=options.unit,
+            gold, a.documents, b.documents, rng=settings.rng(), n_resamples=settings.n_resamples, unit=settings.unit,
             names=(a.name, b.name),
         )  # fmt: skip
-    except ValueError as error:  # the texts are aligned: only too few units are left to complain of
-        notes.append(f"{a.name}, {b.name}: {error}")
-    gone, new = mended(found_a, found_b), mended(found_b, found_a)
-    shown = (options.frequent(part, gold) for part in (gone, new))
-    return Change(a.name, b.name, comparison, len(gone), len(new), *shown)
+    except ValueError as error:  # the documents are aligned, so there are too few units
+        warnings.append(f"{a.name}, {b.name}: {error}")
+    fixed, new = find_fixed_errors(matches_a, matches_b), find_fixed_errors(matches_b, matches_a)
+    shown = (settings.frequent_errors(matches, gold) for matches in (fixed, new))
+    return SystemChange(a.name, b.name, comparison, len(fixed), len(new), *shown)

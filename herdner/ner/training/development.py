@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from herdner.base.seeds import child
 from herdner.crf.learning import Score
 from herdner.crf.model import SkipChainModel
-from herdner.evaluation.scores import Pair, count_spans, f1_of_counts
+from herdner.evaluation.scores import DocumentSpans, count_entities, f1_from_counts
 from herdner.inference import Backend
 from herdner.ner.decode import Tokenized, decode
 from herdner.text.tags import Span, spans_from_states
@@ -27,13 +27,13 @@ def development_f1(
     check_development(gold)
 
     def score(crf: SkipChainModel) -> float:
-        pairs: list[Pair] = []
+        pairs: list[DocumentSpans] = []
         for i, (document, unary, right) in enumerate(zip(documents, unaries, gold, strict=True)):
             offsets = document.sentence_offsets
             links = crf.links(document.tokens, unary, offsets)
             states = decode(crf, unary, offsets, links, backend, child(0, i)).states
-            pairs.append(Pair(right, spans_from_states(states, tuple(labels), offsets), offsets))
-        return float(f1_of_counts(count_spans(pairs)[1].sum(axis=(0, 1))))
+            pairs.append(DocumentSpans(right, spans_from_states(states, tuple(labels), offsets), offsets))
+        return float(f1_from_counts(count_entities(pairs)[1].sum(axis=(0, 1))))
 
     return score
 

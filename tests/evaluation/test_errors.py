@@ -1,4 +1,4 @@
-"""Matches, confusion, frequent mistakes and repeated names: by hand, by counting, and against nervaluate."""
+"""Matches, confusion, frequent errors and repeated names, checked by hand, by counting and against nervaluate."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdner.evaluation.align import align
+from herdner.evaluation.align import align_documents
 from herdner.evaluation.compare import compare
-from herdner.evaluation.mistakes import (
-    Match,
-    confusion,
-    frequent_mistakes,
+from herdner.evaluation.consistency import count_repeated_names, find_repeated_names
+from herdner.evaluation.errors import (
+    SpanMatch,
+    count_confusion,
+    find_fixed_errors,
+    find_frequent_errors,
     match_documents,
     match_spans,
-    mended,
 )
-from herdner.evaluation.partial import partial_matches
-from herdner.evaluation.repeats import count_repeats, repeated_names
-from herdner.evaluation.report.words import grid
+from herdner.evaluation.partial import partial_scores
+from herdner.evaluation.report.sections import confusion_grid
 from herdner.evaluation.scores import evaluate
 from herdner.text.document import Document
 from herdner.text.entity import Entity
@@ -56,7 +56,7 @@ def test_every_span_is_in_one_match_and_what_overlaps_is_matched_as_far_as_can_b
         assert sorted(m.gold for m in matches if m.gold) == gold
         assert sorted(m.predicted for m in matches if m.predicted) == predicted
         assert all(overlap(m.gold, m.predicted) for m in matches if m.gold and m.predicted)
-        exact = {m.gold[:2] for m in matches if m.kind in ("right", "label")}
+        exact = {m.gold[:2] for m in matches if m.kind in ("correct", "label")}
         assert exact == {span[:2] for span in gold} & {span[:2] for span in predicted}
         for m in matches:
             for other in matches:  # no missed span beside a spurious one that it overlaps
@@ -64,43 +64,43 @@ def test_every_span_is_in_one_match_and_what_overlaps_is_matched_as_far_as_can_b
                     assert not overlap(m.gold, other.predicted)
 
 
-def test_the_same_label_goes_before_the_larger_overlap():
+def test_equal_labels_are_matched_before_larger_overlaps():
     gold = [Span(0, 4, "ORG"), Span(6, 7, "PER"), Span(9, 10, "LOC")]
     predicted = [Span(0, 1, "ORG"), Span(1, 4, "LOC"), Span(6, 7, "LOC"), Span(11, 12, "PER")]
     matches = match_spans(gold, predicted)
-    assert Match(gold[0], predicted[0]) in matches
-    kinds = ["borders", "spurious", "label", "missed", "spurious"]
+    assert SpanMatch(gold[0], predicted[0]) in matches
+    kinds = ["boundaries", "spurious", "label", "missed", "spurious"]
     assert [m.kind for m in matches] == kinds
-    assert match_spans([Span(0, 2, "A")], [Span(0, 3, "B")])[0].kind == "label and borders"
+    assert match_spans([Span(0, 2, "A")], [Span(0, 3, "B")])[0].kind == "label and boundaries"
 
 
 @given(tagged())
 def test_confusion_counts_what_seqeval_counts(sides):
     gold, predicted = sides
-    found = confusion(match_documents(gold, predicted))
+    found = count_confusion(match_documents(gold, predicted))
     scores = evaluate(gold, predicted)
     counts = found.counts
     assert counts[:-1].sum() == scores.micro.support
     assert counts[:, :-1].sum() == sum(len(d.entities) for d in predicted)
-    assert [row.label for row in scores.classes] == list(found.labels)
-    for i, row in enumerate(scores.classes):
-        assert found.same_borders[i, i] == pytest.approx(row.recall * row.support)
+    assert [row.label for row in scores.per_label] == list(found.labels)
+    for i, row in enumerate(scores.per_label):
+        assert found.same_boundaries[i, i] == pytest.approx(row.recall * row.support)
         assert counts[i].sum() == row.support
     kinds = found.kinds()
     assert sum(kinds.values()) == counts.sum()
     slow = Counter(f.match.kind for f in match_documents(gold, predicted))
     assert {kind: n for kind, n in kinds.items() if n} == slow
-    shown = [cell for _, row in grid(found).rows for cell in row if cell is not None]
+    shown = [cell for _, row in confusion_grid(found).rows for cell in row if cell is not None]
     assert sum(cell.same + cell.other for cell in shown) == counts.sum()
     assert sum(cell.share for cell in shown) == pytest.approx(np.count_nonzero(counts.sum(axis=1)))
 
 
 @given(tagged())
-def test_frequent_mistakes_are_all_of_them(sides):
+def test_frequent_errors_cover_all_errors(sides):
     gold, predicted = sides
     found = match_documents(gold, predicted)
-    errors = frequent_mistakes(found, gold, n=None, n_examples=100)
-    assert sum(e.count for e in errors) == sum(f.match.kind != "right" for f in found)
+    errors = find_frequent_errors(found, gold, n=None, n_examples=100)
+    assert sum(e.count for e in errors) == sum(f.match.kind != "correct" for f in found)
     assert [e.count for e in errors] == sorted((e.count for e in errors), reverse=True)
     for error in errors:
         assert len(error.examples) == error.count
@@ -112,12 +112,12 @@ def test_frequent_mistakes_are_all_of_them(sides):
 
 
 @given(tagged(3))
-def test_mended_errors_are_those_that_compare_counts(sides):
+def test_fixed_errors_agree_with_compare(sides):
     gold, a, b = sides
     of_a, of_b = match_documents(gold, a), match_documents(gold, b)
-    gone, new = mended(of_a, of_b), mended(of_b, of_a)
-    assert all(error.match.kind != "right" for error in (*gone, *new))
-    assert mended(of_a, of_a) == []
+    gone, new = find_fixed_errors(of_a, of_b), find_fixed_errors(of_b, of_a)
+    assert all(error.match.kind != "correct" for error in (*gone, *new))
+    assert find_fixed_errors(of_a, of_a) == []
     if sum(d.n_sentences for d in gold) > 1:
         found = compare(gold, a, b, rng=np.random.default_rng(0), n_resamples=1, unit="sentence")
         assert sum(error.match.gold is not None for error in gone) == found.micro.only_b
@@ -133,7 +133,7 @@ def test_strict_matches_of_nervaluate_are_those_of_seqeval(sides):
     from nervaluate import Evaluator
 
     gold, predicted = sides
-    found = partial_matches(gold, predicted)
+    found = partial_scores(gold, predicted)
     strict = found.overall[0]
     micro = evaluate(gold, predicted).micro
     assert (strict.precision, strict.recall, strict.f1) == pytest.approx((micro.precision, micro.recall, micro.f1))
@@ -155,14 +155,14 @@ def test_without_nervaluate_there_is_one_line(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "nervaluate", None)
     with pytest.raises(ImportError, match=r"need nervaluate: pip install 'herdner\[evaluate\]'"):
-        partial_matches([], [])
+        partial_scores([], [])
 
 
-# --- repeats
+# --- repeated names
 
 
-def test_repeats_by_hand():
-    """Washington PER and LOC; Rio found once and missed once; "Bill Clinton" holds a Clinton that is no miss."""
+def test_repeated_names_by_hand():
+    """Washington PER and LOC; Rio is tagged once and missed once; the Clinton in "Bill Clinton" is not missed."""
     sentences = [
         ["Washington", "met", "Bill", "Clinton", "in", "Rio"],
         ["Clinton", "left", "Washington", ".", "Rio"],
@@ -170,20 +170,20 @@ def test_repeats_by_hand():
     ]
     tags = [["B-PER", "O", "B-PER", "I-PER", "O", "B-LOC"], ["B-PER", "O", "B-LOC", "O", "O"], ["B-LOC", "O", "B-LOC"]]
     document = Document.from_tokens(sentences, tags)
-    found = count_repeats([document, document])
+    found = count_repeated_names([document, document])
     assert (found.n_repeated, found.n_differing, found.n_occurring, found.n_partly_missed) == (4, 2, 6, 2)
     assert (found.share_differing, found.share_partly_missed) == (0.5, pytest.approx(1 / 3))
     assert found.n_unlike_reference is None
-    names = {" ".join(name.name): name for name in repeated_names([document])}
+    names = {" ".join(name.name): name for name in find_repeated_names([document])}
     assert names["Washington"].labels == {"PER": 1, "LOC": 1}
-    assert names["Rio"].n_bare == 1
+    assert names["Rio"].n_untagged == 1
     assert "Clinton" not in names
     truth = document.with_tags(
         [t.replace("B-PER", "B-LOC") if i == 0 else t for i, t in enumerate(document.tags or ())]
     )
-    assert count_repeats([document], [truth]).n_unlike_reference == 1
-    assert count_repeats([document], [document]).n_unlike_reference == 0
-    assert count_repeats([]).share_differing == 0
+    assert count_repeated_names([document], [truth]).n_unlike_reference == 1
+    assert count_repeated_names([document], [document]).n_unlike_reference == 0
+    assert count_repeated_names([]).share_differing == 0
 
 
 @given(tagged(1))
@@ -207,7 +207,7 @@ def test_repeated_names_are_those_that_slow_counting_finds(sides):
                     bare, last = bare + 1, i + len(name)
             if bare + labels.total() > 1:
                 expected.append((number, name, dict(labels), bare))
-    assert [tuple(name) for name in repeated_names(documents)] == expected
+    assert [tuple(name) for name in find_repeated_names(documents)] == expected
 
 
 # --- alignment
@@ -225,24 +225,24 @@ def test_predictions_with_other_tokens_and_white_space():
     other = Document.from_aligned(text, [["Ada", "Lovelace", "left", "."], ["U", ".", "S", ".", "news"]], id="a")
     guess = other.with_entities([Entity(0, 13, "PERSON", text[:13], 0.75), Entity(20, 21, "LOC", "U", 0.5)])
     plain = Document.from_text("Rain.", id="b").with_entities([])
-    found = align(gold, [plain, guess], labels={"PERSON": "PER"}, name="x")  # matched by their ids
+    found = align_documents(gold, [plain, guess], labels={"PERSON": "PER"}, name="x")  # matched by their ids
     assert [d.id for d in found.documents] == ["a", "b"]
     assert found.documents[0].spans == [Span(0, 2, "PER"), Span(4, 5, "LOC")]
     assert [(e.text, e.confidence) for e in found.documents[0].entities] == [("Ada Lovelace", 0.75), ("U.S.", 0.5)]
-    assert (found.n_retokenised, found.n_widened, found.n_dropped) == (1, 1, 0)
+    assert (found.n_retokenized, found.n_widened, found.n_dropped) == (1, 1, 0)
 
 
 def test_malformed_tags_count_as_evaluate_counts_them():
     gold = gold_documents()
     raw = [gold[0].with_tags(["I-PER", "I-PER", "O", "O", "B-LOC", "O"]), gold[1]]
-    assert evaluate(gold, align(gold, raw).documents).micro == evaluate(gold, raw).micro
+    assert evaluate(gold, align_documents(gold, raw).documents).micro == evaluate(gold, raw).micro
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_any_order_of_ids(order):
     words = [[["Ada", "sang"]], [["Rio", "sang"]], [["Oslo", "sang"]]]
     gold = [Document.from_tokens(w, [["B-PER", "O"]], id=f"d{i}") for i, w in enumerate(words)]
-    assert [d.text for d in align(gold, [gold[i] for i in order]).documents] == [d.text for d in gold]
+    assert [d.text for d in align_documents(gold, [gold[i] for i in order]).documents] == [d.text for d in gold]
 
 
 def test_what_cannot_be_aligned_is_one_line():
@@ -251,15 +251,21 @@ def test_what_cannot_be_aligned_is_one_line():
 
     def says(predicted, match):
         with pytest.raises(ValueError, match=f"^x: {match}") as caught:
-            align(gold, predicted, name="x")
+            align_documents(gold, predicted, name="x")
         assert "\n" not in str(caught.value)
 
-    says([a], "1 documents for 2 gold ones; 'b' is missing")
-    says([a, a, b], "3 documents for 2 gold ones; 'a' is there more than once")
-    says([a, b, Document.from_tokens([["c"]], [["O"]], id="c")], "3 documents for 2 gold ones; 'c' is not among")
-    says([Document.from_tokens([["c"]], [["O"]], id="c")], "1 documents for 2 gold ones; expected one for one")
+    says([a], "the number of documents must be that of the gold file, 2, got 1; 'b' is missing")
+    says([a, a, b], "the number of documents must be that of the gold file, 2, got 3; 'a' occurs more than once")
+    says(
+        [a, b, Document.from_tokens([["c"]], [["O"]], id="c")],
+        "the number of documents must be that of the gold file, 2, got 3; 'c' is not a gold document",
+    )
+    says(
+        [Document.from_tokens([["c"]], [["O"]], id="c")],
+        "the number of documents must be that of the gold file, 2, got 1; give one for each",
+    )
     wrong = Document.from_tokens([["Ada", "Lovelace", "lift", "."], ["U.S.", "news"]], [["O"] * 4, ["O"] * 2], id="a")
-    says([wrong, b], "document 'a' has another text than gold document 'a', first at character 14: 'ift")
+    says([wrong, b], "the text of document 'a' must be that of gold document 'a', got 'ift .")
     short = Document.from_tokens([["Ada"]], [["O"]], id="a")
-    says([short, b], r"document 'a' .* first at character 3: '' for 'Lovelace")
+    says([short, b], r"the text of document 'a' .* got '' for 'Lovelace")
     says([a, Document.from_text("Rain.", id="b")], "document 'b' has no annotation")
