@@ -159,7 +159,7 @@ def _estimator(path: Path, c1: float, c2: float, min_freq: int, max_iterations: 
             if self.logparser.feed(message) == "iteration":
                 self.on_iteration(self.logparser.last_log, self.logparser.last_iteration)
 
-    return sklearn_crfsuite.SkipChainModel(
+    return sklearn_crfsuite.CRF(
         algorithm="lbfgs", c1=c1, c2=c2, min_freq=min_freq, max_iterations=max_iterations,
         all_possible_transitions=False, model_filename=str(path), keep_tempfiles=True, trainer_cls=Reporting,
     )  # fmt: skip
