@@ -1,4 +1,4 @@
-"""Dobrushin influence, what it certifies of a scan, and scans that are optimised by it (Mitliagkas & Mackey 2017)."""
+"""Dobrushin influence, certificates of Gibbs scans, and optimised scans (Mitliagkas and Mackey 2017, DoGS17)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Bounding boxes: what chains can be told by what they are linked to, whatever labels stand there.
+"""Bounding boxes for chains with links: elementwise bounds of messages that hold for all states outside the chain.
 
-A box holds the logarithms of a positive function of a label between ``low`` and ``high``, up to a factor that all
-labels share (the boxes of Ihler, Fisher and Willsky 2005 and of Mooij and Kappen 2009). A link says one of the rows of
-its table, or a mean of them: its box has no width at the label that its end most probably has, so that a chain that is
-sure of a label can hardly be moved. Boxes pass through a chain by forward-backward: sums of products of positive
-numbers are smallest where all of them are.
+A box contains the logarithms of a positive function of a state, between ``low`` and ``high``, up to a constant (Ihler,
+Fisher and Willsky 2005; Mooij and Kappen 2009). The message of a link is a row of its table, or a mean of rows. Its box
+has width 0 at the most probable state of the link's end, so that a box hardly widens the marginals of a chain with
+little uncertainty. Boxes pass through a chain by forward-backward: sums of products of positive numbers are smallest
+when every factor is smallest.
 """
 
 from __future__ import annotations
@@ -22,32 +22,33 @@ from herdner.graph.linked_chains import LinkedChains
 
 
 class Box(NamedTuple):
-    """float64[.., K] each; -inf <= low <= high < inf."""
+    """Elementwise bounds of log-functions: float64[.., K] each, -inf <= low <= high < inf."""
 
     low: Floats
     high: Floats
 
     def __add__(self, other: Box) -> Box:  # type: ignore[override]
+        """Return the elementwise sum of two boxes."""
         return Box(self.low + other.low, self.high + other.high)
 
     def at(self, where: int | slice | Int64s) -> Box:
-        """The boxes of some rows."""
+        """Return the boxes of some rows."""
         return Box(self.low[where], self.high[where])
 
     def without(self, part: Box) -> Box:
-        """What is left when one of the boxes that were added up is taken out."""
+        """Return the box after removal of one box of the sum."""
         return Box(self.low - part.low, self.high - part.high)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkEnds:
-    """The ends of E links, two of each: slot 2e is that at ``scopes[e, 0]``, 2e + 1 that at ``scopes[e, 1]``.
+    """The ends of E links: slot 2e is the end at ``scopes[e, 0]``, slot 2e + 1 the end at ``scopes[e, 1]``.
 
     Attributes:
         variable: int32[2E], the variable of the slot.
-        other: int32[2E], that at the link's other end.
-        table: int32[2E], which of ``tables`` holds the log-potentials.
-        tables: float64[T, K, K], the other end's label first.
+        other: int32[2E], the variable at the other end of the link.
+        table: int32[2E], index of the log-potentials in ``tables``.
+        tables: float64[T, K, K], the state of the other end first.
     """
 
     variable: Int32s
@@ -57,7 +58,7 @@ class LinkEnds:
 
     @classmethod
     def of(cls, chains: LinkedChains) -> LinkEnds:
-        """The ends of its links."""
+        """Build the link ends of linked chains."""
         ends = np.ascontiguousarray(chains.scopes, np.int32)
         table = chains.table_of_edge.astype(np.int32)
         tables = np.concatenate([chains.tables.swapaxes(1, 2), chains.tables])
@@ -67,50 +68,57 @@ class LinkEnds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkedBoxes:
-    """Chains and their links, and what each end can be told, whatever label the other end has.
+    """Chains with links, and the box of each link's message for all states of its other end.
 
     Attributes:
         form: The chains.
         ends: The ends of the links.
-        possible: bool[V, K], the labels that the chains leave.
-        reference: int64[V], the one that they think best.
-        told: [2E, K], the box of each end's link.
-        open: bool[2E], the link forbids pairs of labels that are possible, so that there is no box for it.
-        in_order: int64[2E], the ends by their variables.
+        possible: bool[V, K], the states that the chains allow.
+        reference: int64[V], the most probable state of each variable under its chain alone.
+        messages: The box of the message to each end, [2E, K].
+        unbounded: bool[2E], links that forbid pairs of possible states; their messages have no box.
+        in_order: int64[2E], the slots sorted by variable.
     """
 
     form: ChainForm
     ends: LinkEnds
     possible: NDArray[np.bool_]
     reference: Int64s
-    told: Box
-    open: NDArray[np.bool_]
+    messages: Box
+    unbounded: NDArray[np.bool_]
     in_order: Int64s
 
     @classmethod
     def of(cls, chains: LinkedChains) -> LinkedBoxes:
-        """Lays them out. ValueError where a chain has no labelling."""
+        """Build the boxes of linked chains.
+
+        Raises:
+            ValueError: A chain forbids all its labellings.
+        """
         form, ends = chains.form, LinkEnds.of(chains)
         possible = _possible_labels(form)
         reference = _nodes(form).argmax(axis=1)
-        told, is_open = _told(ends, possible, reference)
-        return cls(form, ends, possible, reference, told, is_open, np.argsort(ends.variable, kind="stable"))
+        messages, unbounded = _link_messages(ends, possible, reference)
+        return cls(form, ends, possible, reference, messages, unbounded, np.argsort(ends.variable, kind="stable"))
 
     def slots_of(self, first: int, last: int) -> Int64s:
-        """The ends of links at the variables first .. last."""
+        """Return the slots of the links at variables ``first`` to ``last``."""
         owners = self.ends.variable[self.in_order]
         return self.in_order[np.searchsorted(owners, first) : np.searchsorted(owners, last, "right")]
 
-    def added_up(self, told: Box) -> Box:
-        """[V, K]: boxes of all ends, added up at their variables."""
+    def sum_by_variable(self, messages: Box) -> Box:
+        """Return the boxes [V, K] that are the sums of the boxes of each variable's slots."""
         total = Box(np.zeros(self.possible.shape), np.zeros(self.possible.shape))
-        for to, values in zip(total, told, strict=True):
+        for to, values in zip(total, messages, strict=True):
             np.add.at(to, self.ends.variable, values)
         return total
 
 
 def _possible_labels(form: ChainForm) -> NDArray[np.bool_]:
-    """[V, K]: the labels that some labelling of their chain has; not by sums, in which few of very many vanish."""
+    """Return, as bool[V, K], the states that occur in some labelling of their chain.
+
+    Sums of probabilities would not do: a possible state may have a probability that underflows.
+    """
     possible, tables = np.isfinite(form.unary), np.isfinite(form.tables)
     edges, begins = form.edge_table, set(form.offsets.tolist())
     for t in range(1, len(possible)):
@@ -123,7 +131,7 @@ def _possible_labels(form: ChainForm) -> NDArray[np.bool_]:
 
 
 def _nodes(form: ChainForm) -> Floats:
-    """[V, K]: the marginals of the chains. ValueError where one has no labelling."""
+    """Return the marginals [V, K] of the chains; raise `ValueError` if a chain forbids all its labellings."""
     nodes, log_zs = np.empty(form.unary.shape), np.empty(len(form.offsets) - 1)
     fault = loops.forward_backward(form.unary, form.tables, form.offsets, form.edge_table, log_zs, nodes)
     if fault != -1:
@@ -131,32 +139,45 @@ def _nodes(form: ChainForm) -> Floats:
     return nodes
 
 
-def _told(ends: LinkEnds, possible: NDArray[np.bool_], reference: Int64s) -> tuple[Box, NDArray[np.bool_]]:
-    """The box of each end's link, 0 at the ``reference`` label of its variable, and which ends have none."""
+def _link_messages(ends: LinkEnds, possible: NDArray[np.bool_], reference: Int64s) -> tuple[Box, NDArray[np.bool_]]:
+    """Return the box of the message to each end, 0 at its reference state, and the ends without a box."""
     n_labels = possible.shape[1]
     low, high = np.zeros((len(ends.variable), n_labels)), np.zeros((len(ends.variable), n_labels))
-    is_open = np.zeros(len(ends.variable), np.bool_)
+    unbounded = np.zeros(len(ends.variable), np.bool_)
     for at in range(0, len(low), 4096):
         part = slice(at, at + 4096)
         rows = ends.tables[ends.table[part]]  # [n, other's label, own label]
         mine, theirs = possible[ends.variable[part]], possible[ends.other[part]]
         both = theirs[:, :, None] & mine[:, None, :]
-        is_open[part] = (np.isneginf(rows) & both).any(axis=(1, 2))
+        unbounded[part] = (np.isneginf(rows) & both).any(axis=(1, 2))
         with np.errstate(invalid="ignore"):
             rows = rows - np.take_along_axis(rows, reference[ends.variable[part]][:, None, None], axis=2)
         low[part] = np.where(both, rows, np.inf).min(axis=1)
         high[part] = np.where(both, rows, -np.inf).max(axis=1)
         low[part][~mine] = high[part][~mine] = 0.0
-    low[is_open], high[is_open] = 0.0, 0.0
-    return Box(low, high), is_open
+    low[unbounded], high[unbounded] = 0.0, 0.0
+    return Box(low, high), unbounded
 
 
-def walk(form: ChainForm, first: int, last: int, field: Box, forwards: bool, beyond: Floats | None = None) -> Floats:
-    """float64[n, U, 2, K]: of each variable of a part of a chain, the logarithms of the sums over all labellings before
-    it (or behind it), by their lowest and by their highest log-potentials. What stands at the variable itself counts
-    forwards only, and its ``field`` [V, K] never does.
+def chain_sums(
+    form: ChainForm, first: int, last: int, field: Box, forwards: bool, beyond: Floats | None = None
+) -> Floats:
+    """Return bounds of the forward or backward log-sums of a part of a chain.
 
-    ``beyond`` [U, K]: what labels outside say of the first variable of the way; None: nothing (U = 1).
+    The log-sum at a variable runs over all labellings of the variables before it, or after it. The unary factor of the
+    variable itself is included forwards only, and its ``field`` never.
+
+    Args:
+        form: The chains.
+        first: First variable of the part.
+        last: Last variable of the part.
+        field: Boxes [V, K] that are added to the unary factors.
+        forwards: True for sums over the variables before, False for sums over the variables after.
+        beyond: Messages from U states outside to the first variable of the direction, float64[U, K]; None for no
+            message (U = 1).
+
+    Returns:
+        float64[n, U, 2, K], where axis 2 holds the lower and the upper log-sums.
     """
     way = range(first, last + 1) if forwards else range(last, first - 1, -1)
     outside = np.zeros((1, form.unary.shape[1])) if beyond is None else beyond
@@ -175,7 +196,7 @@ def walk(form: ChainForm, first: int, last: int, field: Box, forwards: bool, bey
 
 
 def log_sums(x: Floats) -> Floats:
-    """log sum exp over the last axis but one."""
+    """Return log sum exp over the last axis but one."""
     top: Floats = x.max(axis=-2)
     safe: Floats = np.where(top > -np.inf, top, 0.0)
     sums: Floats = np.exp(x - safe[..., None, :]).sum(axis=-2)
@@ -183,9 +204,12 @@ def log_sums(x: Floats) -> Floats:
         return np.log(sums) + safe
 
 
-def hull(sums: Floats, reference: Int64s) -> Box:
-    """The smallest boxes [n, K] around those of all labels outside, ``sums`` [n, U, 2, K], each made 0 at the highest
-    log-potential of the ``reference`` [n].
+def bounding_box(sums: Floats, reference: Int64s) -> Box:
+    """Return the smallest boxes [n, K] that contain the log-sums for all states outside.
+
+    Args:
+        sums: float64[n, U, 2, K], from `chain_sums`. The upper log-sum of the reference state is shifted to 0.
+        reference: int64[n].
     """
     high = sums[:, :, 1]
     scale = np.take_along_axis(high, reference[:, None, None], axis=2)

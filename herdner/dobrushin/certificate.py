@@ -1,4 +1,4 @@
-"""What is known for certain of a sample: a bound of its distance from the target, and what it rests on."""
+"""Certificates: guaranteed bounds of the distance between a Gibbs sample and its target distribution."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """A guarantee of a Gibbs sampler by Dobrushin variation (DoGS17 Theorem 8).
+    """A guarantee for a Gibbs sampler by Dobrushin variation (DoGS17, Theorem 8).
 
-    From whatever state a run of the scan begins, the mean of any function of the state at its end that changes by at
-    most d_i where variable i changes is within ``bound`` of its mean under the target, d being the importances. With
-    d = 1 for some variables and 0 for the others, that bounds the total variation distance of their joint marginal.
+    Let d_i be the importance of variable i. Take any function of the final state that changes by at most d_i when
+    variable i changes. Its mean under the sampler is within ``bound`` of its mean under the target, for every initial
+    state. If d is 1 for some variables and 0 for the others, the certificate bounds the total variation distance of
+    their joint marginal.
 
     Attributes:
         bound: The Dobrushin variation of the scan.
-        trivial: The sum of d, which bounds it without any sampling.
-        n_steps: Updates of the scan.
-        theorem: Where the bounds of influence come from.
-        total_influence: The smallest of their norms; below 1, longer scans have bounds as small as wanted.
-        systematic: The bound of the systematic scan of as many steps.
-        broken: Assumptions that the run does not meet.
+        trivial: The sum of all d_i. The distance never exceeds this number, even without sampling.
+        n_steps: Number of single-variable updates of the scan.
+        theorem: Source of the influence bounds.
+        total_influence: The smallest norm of the influence matrix. Below 1, the bounds of longer scans tend to 0.
+        systematic: The Dobrushin variation of the systematic scan with the same number of steps.
+        broken: Assumptions of the theorem that the run violates.
     """
 
     bound: float
@@ -33,21 +34,19 @@ class Certificate:
 
     @property
     def vacuous(self) -> bool:
-        """The bound says nothing."""
+        """True if the certificate gives no information."""
         return bool(self.broken) or not self.bound < self.trivial
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the bound rests on."""
-        return (
-            "labels are drawn from their full conditionals (c = infinity)",
-            "constant inverse temperature (beta = 1)",
-        )
+        """Assumptions of the theorem."""
+        return "states are drawn from their full conditionals (c = infinity)", "constant inverse temperature (beta = 1)"
 
     def __str__(self) -> str:
+        """Return a one-line summary."""
         if self.broken:
             return f"no guarantee: {'; '.join(self.broken)}"
-        what = f"after {self.n_steps} updates the weighted total variation is at most {self.bound:.4g}"
+        bound = f"after {self.n_steps} updates the weighted total variation is at most {self.bound:.4g}"
         if self.vacuous:
-            return f"{what}, which says nothing: it is never above {self.trivial:.4g}"
-        return f"{what} (systematic scan: {self.systematic:.4g})"
+            return f"{bound}, which is no information: it never exceeds {self.trivial:.4g}"
+        return f"{bound} (systematic scan: {self.systematic:.4g})"

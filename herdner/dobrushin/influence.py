@@ -1,7 +1,8 @@
-"""Dobrushin's influence matrix: how much one variable can change the full conditional of another (DoGS17 Sec. 3, 4.1).
+"""Dobrushin's influence matrix and its upper bounds (DoGS17, Sec. 3 and 4.1).
 
-C_ij, the influence of variable j on variable i, is the largest total variation distance between two conditionals of i
-whose conditions differ at j alone (Definition 6). What is computed here are entrywise upper bounds of it.
+C_ij, the influence of variable j on variable i, is the largest total variation distance between two full conditionals
+of i whose conditions differ at j only (Definition 6). The functions of this module compute C or entrywise upper bounds
+of it.
 """
 
 from __future__ import annotations
@@ -30,17 +31,19 @@ _POWER_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Influence:
-    """An upper bound of Dobrushin's matrix C, row by row: ``sources[starts[i] : starts[i + 1]]`` are the variables j
-    that C_ij is given for, in ``values``; all others do not influence i.
+    """An entrywise upper bound of Dobrushin's matrix C, in sparse rows.
 
-    Entry (i, j) is there where (j, i) is (it may be 0), and no variable influences itself.
+    Row i has the entries ``starts[i]`` to ``starts[i + 1] - 1``: ``values`` bounds the influence C_ij of each variable
+    j in ``sources``. All other entries of the row are 0. The pattern is symmetric: entry (i, j) is stored if (j, i) is,
+    possibly as 0. The diagonal is not stored.
 
     Attributes:
         starts: int64[V + 1].
         sources: int32[nnz].
         values: float64[nnz], at least 0.
-        theorem: Where the bound comes from.
-        graph: What it is a bound of, None for a matrix of one's own; the order of a checkerboard scan depends on it.
+        theorem: Source of the bound.
+        graph: The graph of the bound, or None for a matrix of the caller. A checkerboard scan takes its order from the
+            graph.
     """
 
     starts: Int64s
@@ -50,31 +53,41 @@ class Influence:
     graph: TableGraph | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        """Check and convert the fields."""
         for name, dtype in (("starts", np.int64), ("sources", np.int32), ("values", np.float64)):
             object.__setattr__(self, name, frozen(getattr(self, name), dtype, f"the {name} of an influence matrix"))
         check_entries(self.starts, self.sources, self.values, "an influence matrix")
         n = self.n_variables
         if len(self.sources) and not 0 <= self.sources.min() <= self.sources.max() < n:
-            raise ValueError(f"sources of an influence matrix must be variables, 0 to {n - 1}")
+            raise ValueError(f"`sources` of an influence matrix must be variables 0 to {n - 1}")
 
     @classmethod
     def of_matrix(cls, matrix: ArrayLike | csr_array, theorem: str = "given") -> Influence:
-        """A matrix of one's own, [V, V], dense or sparse: entry [i, j] bounds the influence of j on i."""
+        """Return the influence bound with the entries of a matrix.
+
+        Args:
+            matrix: [V, V], dense or sparse. Entry [i, j] bounds the influence of variable j on variable i.
+            theorem: Source of the bound.
+
+        Raises:
+            ValueError: The matrix is not square, has an entry on the diagonal, or has an entry that is negative or not
+                finite.
+        """
         from scipy.sparse import coo_array, issparse  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
-        given: Any = coo_array(matrix if issparse(matrix) else np.asarray(matrix, np.float64))
-        if given.ndim != 2 or given.shape[0] != given.shape[1]:
-            raise ValueError(f"an influence matrix has as many rows as columns, not the shape {given.shape}")
-        given.sum_duplicates()
-        rows, columns = (axis.astype(np.int64) for axis in given.coords)
-        if (given.data[rows == columns] != 0).any():
-            raise ValueError("an influence matrix has a zero diagonal: no variable influences itself")
-        apart = rows != columns
-        return cls._of_entries(given.shape[0], rows[apart], columns[apart], given.data[apart], theorem)
+        sparse: Any = coo_array(matrix if issparse(matrix) else np.asarray(matrix, np.float64))
+        if sparse.ndim != 2 or sparse.shape[0] != sparse.shape[1]:
+            raise ValueError(f"an influence matrix must be square, got shape {sparse.shape}")
+        sparse.sum_duplicates()
+        rows, columns = (axis.astype(np.int64) for axis in sparse.coords)
+        if (sparse.data[rows == columns] != 0).any():
+            raise ValueError("the diagonal of an influence matrix must be zero")
+        off = rows != columns
+        return cls._of_entries(sparse.shape[0], rows[off], columns[off], sparse.data[off], theorem)
 
     @classmethod
     def _of_entries(cls, n: int, rows: Int64s, columns: Int64s, values: Floats, theorem: str) -> Influence:
-        """The entries of a matrix, all different, and 0 for those whose mirror image alone is there."""
+        """Build the matrix from distinct entries; missing mirror images become 0."""
         keys = np.concatenate([rows, columns]) * n + np.concatenate([columns, rows])
         keys, at = np.unique(keys, return_inverse=True)
         complete = np.zeros(len(keys))
@@ -84,12 +97,16 @@ class Influence:
         return cls(starts, sources.astype(np.int32), complete, theorem)
 
     def _keys(self) -> Int64s:
-        """A number for each entry, the same wherever the same two variables meet."""
+        """Return an integer for each entry that identifies its pair (i, j)."""
         owners = np.repeat(np.arange(self.n_variables), np.diff(self.starts))
         return owners * self.n_variables + self.sources
 
     def smaller(self, other: Influence) -> Influence:
-        """Entry by entry the smaller of two bounds of one graph; an entry that ``other`` has not is 0."""
+        """Return the entrywise minimum of two bounds for one graph.
+
+        Args:
+            other: Another bound. Entries that it does not store are 0.
+        """
         _, a, b = np.intersect1d(self._keys(), other._keys(), return_indices=True)
         values = np.zeros(len(self.values))
         values[a] = np.minimum(self.values[a], other.values[b])
@@ -97,28 +114,36 @@ class Influence:
 
     @property
     def n_variables(self) -> int:
-        """V."""
+        """Number of variables, V."""
         return len(self.starts) - 1
 
     def to_scipy(self) -> csr_array:
-        """The matrix [V, V] as a SciPy sparse array."""
+        """Return the matrix [V, V] as a SciPy sparse array."""
         from scipy.sparse import csr_array  # pyright: ignore[reportMissingTypeStubs]
 
         return csr_array((self.values, self.sources, self.starts), (self.n_variables, self.n_variables))
 
     def scaled(self, factor: float) -> Influence:
-        """The same matrix times a number: a looser bound where it is above 1 (DoGS17 Sec. 5.6), none where below."""
+        """Return the matrix times ``factor``.
+
+        Args:
+            factor: At least 0. The product is a looser bound for factors above 1 (DoGS17, Sec. 5.6), and no bound for
+                factors below 1.
+
+        Raises:
+            ValueError: The factor is negative or not finite.
+        """
         if not (np.isfinite(factor) and factor >= 0):
-            raise ValueError(f"an influence matrix is scaled by a number of at least 0, not {factor}")
+            raise ValueError(f"`factor` must be finite and at least 0, got {factor}")
         return replace(self, values=self.values * factor, theorem=f"{factor:g} x {self.theorem}")
 
     @cached_property
     def total(self) -> TotalInfluence:
-        """Its norms."""
+        """Norms of the matrix."""
         return TotalInfluence(self._largest_sum(False), self._largest_sum(True), self._spectral())
 
     def total_rows(self) -> float:
-        """The infinity norm alone."""
+        """Return the infinity norm only."""
         return self._largest_sum(True)
 
     def _largest_sum(self, of_rows: bool) -> float:
@@ -128,15 +153,16 @@ class Influence:
         return float(sums.max(initial=0.0))
 
     def _spectral(self) -> float:
-        """An upper bound of the spectral norm: the largest (C^T C x)_i / x_i bounds the eigenvalues of C^T C for any
-        x > 0 (Collatz and Wielandt), and power iteration brings it down.
+        """Return an upper bound of the spectral norm by power iteration.
+
+        For any x > 0, the largest (C^T C x)_i / x_i bounds the eigenvalues of C^T C (Collatz and Wielandt).
         """
         x, y, z = np.ones(self.n_variables), np.empty(self.n_variables), np.empty(self.n_variables)
         largest = np.inf
         for _ in range(_POWER_STEPS):
             loops.multiply(self, x, y)
             loops.multiply_transposed(self, y, z)
-            positive = x > 0  # the others influence nothing
+            positive = x > 0  # variables with x = 0 have no influence
             before, largest = largest, min(largest, float((z[positive] / x[positive]).max(initial=0.0)))
             if not largest or before - largest <= _POWER_TOLERANCE * largest:
                 break
@@ -145,20 +171,36 @@ class Influence:
 
 
 def check_entries(starts: Int64s, sources: Int32s | Int64s, values: Floats, what: str) -> None:
-    """ValueError where these are not the rows of a sparse matrix of finite numbers of at least 0."""
+    """Raise `ValueError` unless the arrays are sparse rows of finite, non-negative numbers.
+
+    Args:
+        starts: int64[R + 1], first entry of each row.
+        sources: [N], column of each entry.
+        values: float64[N].
+        what: Name of the matrix in error messages.
+
+    Raises:
+        ValueError: The arrays do not fit together, or a value is negative or not finite.
+    """
     if sources.ndim != 1 or values.shape != sources.shape:
-        raise ValueError(f"sources and values of {what} are rows of one length")
+        raise ValueError(f"`sources` and `values` of {what} must be one-dimensional and of equal length")
     if not rises(starts, len(sources)):
-        raise ValueError(f"starts of {what} must rise from 0 to the number of its entries, {len(sources)}")
+        raise ValueError(f"`starts` of {what} must rise from 0 to the number of entries, {len(sources)}")
     if len(values) and not 0 <= values.min() <= values.max() < np.inf:
-        raise ValueError(f"{what} holds finite numbers of at least 0")
+        raise ValueError(f"`values` of {what} must be finite and at least 0")
 
 
 @dataclass(frozen=True, slots=True)
 class TotalInfluence:
-    """Norms of an influence matrix: the largest column sum, the largest row sum, the largest singular value (that from
-    above, to about 1e-4). Where one of them is below 1, the Dobrushin variation of systematic and uniform random scans
-    goes to 0 (DoGS17 Proposition 9, after Hayes 2006).
+    """Norms of an influence matrix.
+
+    If one of them is below 1, the Dobrushin variation of systematic and uniform random scans tends to 0 (DoGS17,
+    Proposition 9, after Hayes 2006).
+
+    Attributes:
+        one: The largest column sum.
+        infinity: The largest row sum.
+        spectral: An upper bound of the largest singular value, accurate to about 1e-4.
     """
 
     one: float
@@ -167,22 +209,27 @@ class TotalInfluence:
 
     @property
     def smallest(self) -> float:
-        """The smallest of them."""
+        """The smallest norm."""
         return min(self.one, self.infinity, self.spectral)
 
     def __str__(self) -> str:
+        """Return a one-line summary."""
         norms = f"1-norm {self.one:.4g}, infinity norm {self.infinity:.4g}, spectral norm {self.spectral:.4g}"
         if self.smallest < 1:
             return f"total influence is below 1 ({norms}): systematic and uniform random scans converge geometrically"
-        return f"total influence is not below 1 ({norms}): no scan is sure to converge by this bound"
+        return f"total influence is not below 1 ({norms}): this bound does not prove that any scan converges"
 
 
 def pairwise_bound(graph: Graph) -> Influence:
-    """Theorem 10: C_ij <= tanh(R / 4), R = the largest (t[a, x] - t[a, y]) - (t[b, x] - t[b, y]) of the table t.
+    """Return the bound of DoGS17, Theorem 10, for any numbers of states.
 
-    For any numbers of labels. Factors of more than two variables, which the theorem leaves out, are taken at the labels
-    of their other variables that make R largest, and the R of all factors of a pair are added up: the proof is the
-    same. Where a factor of a pair holds -inf the bound is 1. Time O(factors + cells of the tables x labels).
+    C_ij <= tanh(R / 4), where R is the largest (t[a, x] - t[a, y]) - (t[b, x] - t[b, y]) of the table t. The theorem
+    does not cover factors of more than two variables. Here their other variables are fixed at the states that make R
+    largest, and the R of all factors with the same pair are added; the proof stays valid. If a factor of the pair holds
+    -inf, the bound is 1. Time O(factors + table cells x states).
+
+    Args:
+        graph: Any graph of table factors.
     """
     compiled = compile_tables(graph)
     starts, sources, values = _rows(len(compiled.sizes), *log_ranges(compiled.factors))
@@ -191,20 +238,24 @@ def pairwise_bound(graph: Graph) -> Influence:
 
 
 def binary_pairwise_bound(graph: Graph) -> Influence:
-    """Theorem 11: the influences of a graph of two labels and pairs; exact where the b of the theorem is not 1.
+    """Return the bound of DoGS17, Theorem 11, for binary variables and factors of at most two variables.
 
-    Pair tables of any form are taken apart into couplings and fields of the states -1 (label 0) and +1 (label 1). Time
-    O(factors), one exponential for each entry.
+    Entries are exact unless b = 1 in the theorem. Pair tables of any form are split into couplings and fields of the
+    spins -1 (state 0) and +1 (state 1). Time O(factors), with one exponential per entry.
+
+    Args:
+        graph: A graph of binary variables.
 
     Raises:
-        ValueError: The graph has other variables or factors.
+        ValueError: A variable has other than two states, or a factor has more than two variables.
     """
     compiled = compile_tables(graph)
     _check_binary(compiled)
     wide = next((g for g in compiled.factors if g.arity > 2 and len(g)), None)
     if wide is not None:
         raise ValueError(
-            f"Theorem 11 is about factors of two variables, not of {wide.arity}; use binary_bound or tightest_influence"
+            f"Theorem 11 needs factors of at most two variables, got {wide.arity}; use binary_bound or"
+            " tightest_influence"
         )
     starts, sources, values = _rows(len(compiled.sizes), *pair_couplings(compiled.factors))
     loops.bound_binary(starts, values, binary_fields(compiled), False)
@@ -212,13 +263,15 @@ def binary_pairwise_bound(graph: Graph) -> Influence:
 
 
 def binary_bound(graph: Graph, *, as_printed: bool = True) -> Influence:
-    """Theorem 12: a graph of two labels with factors of any arity.
+    """Return the bound of DoGS17, Theorem 12, for binary variables and factors of any arity.
 
-    ``as_printed`` False leaves out the last step of the theorem's proof, which puts both factors of its denominator at
-    their smallest: the bound is then never larger, and that of Theorem 11 where all factors are pairs.
+    Args:
+        graph: A graph of binary variables.
+        as_printed: False omits the last step of the proof, which minimises both factors of the denominator separately.
+            The bound is then never larger, and equals Theorem 11 if all factors are pairs.
 
     Raises:
-        ValueError: There are other numbers of labels.
+        ValueError: A variable has other than two states.
     """
     compiled = compile_tables(graph)
     _check_binary(compiled)
@@ -228,31 +281,36 @@ def binary_bound(graph: Graph, *, as_printed: bool = True) -> Influence:
 
 
 def exact_influence(graph: Graph, max_states: int = 2**16) -> Influence:
-    """Definition 6 itself, by enumeration of each variable's blanket.
+    """Return Dobrushin's matrix itself (Definition 6), by enumeration of each variable's Markov blanket.
 
-    Conditions under which no label is possible count as different from all others (influence 1): with hard constraints
-    the bounds of scans need it, as their proof walks through such conditions.
+    A condition that forbids all states of a variable counts as different from every other condition (influence 1). With
+    hard constraints, bounds of scans need this, since their proof passes through such conditions.
+
+    Args:
+        graph: Any graph of table factors.
+        max_states: Largest number of joint states of a blanket.
 
     Raises:
-        ValueError: A blanket has more states.
+        ValueError: A blanket has more than ``max_states`` joint states.
     """
     compiled = compile_tables(graph)
     starts, sources, _ = _rows(len(compiled.sizes), *log_ranges(compiled.factors))
     values = np.zeros(len(sources))
-    left = overwrite_exact_entries(compiled, starts, sources, values, max_states)
-    if left >= 0:
+    omitted = overwrite_exact_entries(compiled, starts, sources, values, max_states)
+    if omitted >= 0:
         raise ValueError(
-            f"the blanket of variable {left} has more than {max_states} states; raise max_states or use a bound"
+            f"the blanket of variable {omitted} has more than {max_states} states; raise `max_states` or use a bound"
         )
     return Influence(starts, sources, values, "Definition 6", compiled)
 
 
 def tightest_influence(graph: Graph, exact_states: int = 0) -> Influence:
-    """Entry by entry the smallest of all bounds that fit the graph.
+    """Return the entrywise minimum of all bounds that apply to the graph.
 
     Args:
-        exact_states: Variables whose blanket has at most so many states are enumerated, which takes about as many steps
-            each; 0 enumerates none.
+        graph: Any graph of table factors.
+        exact_states: Variables whose Markov blanket has at most this many joint states are enumerated. Each takes about
+            this many steps; 0 enumerates none.
     """
     compiled = compile_tables(graph)
     binary = bool((compiled.sizes == 2).all())
@@ -271,7 +329,7 @@ def tightest_influence(graph: Graph, exact_states: int = 0) -> Influence:
 
 
 def _sealed(compiled: TableGraph, starts: Int64s, sources: Int32s, values: Floats, theorem: str) -> Influence:
-    """Of arrays that nobody else has, which need no copy."""
+    """Build the matrix from arrays that nothing else refers to, without a copy."""
     return Influence(sealed(starts), sealed(sources), sealed(values), theorem, compiled)
 
 
@@ -280,26 +338,28 @@ def _check_binary(compiled: TableGraph) -> None:
     if len(other):
         i = int(other[0])
         raise ValueError(
-            f"Theorems 11 and 12 are about two labels, but variable {i} has {compiled.sizes[i]}; use pairwise_bound"
+            f"Theorems 11 and 12 need binary variables, but variable {i} has {compiled.sizes[i]} states; use"
+            " pairwise_bound"
         )
 
 
 def _rows(n: int, pairs: Int32s, strength: Floats) -> tuple[Int64s, Int32s, Floats]:
-    """The symmetric matrix of these pairs, row by row; the strengths of a pair that comes again are added up."""
+    """Return the symmetric matrix of the pairs in sparse rows; strengths of repeated pairs are added."""
     starts = np.zeros(n + 1, np.int64)
     loops.count_pairs(pairs, starts)
     np.cumsum(starts, out=starts)
     sources, values = np.empty(int(starts[-1]), np.int32), np.empty(int(starts[-1]))
     loops.place_pairs(pairs, strength, starts[:-1].copy(), sources, values)
-    left = loops.merge_repeated(starts, sources, values)
-    return (starts, sources, values) if left == len(sources) else (starts, sources[:left].copy(), values[:left].copy())
+    n = loops.merge_repeated(starts, sources, values)
+    return (starts, sources, values) if n == len(sources) else (starts, sources[:n].copy(), values[:n].copy())
 
 
 def _interaction_rows(compiled: TableGraph) -> tuple[Int64s, Int32s, Floats, Floats]:
-    """For Theorem 12: for each pair the sum of |theta_S| of the sets S with both, and the fields.
+    """Return, for Theorem 12, the sum of |theta_S| over the sets S with both variables of each pair, and the fields.
 
-    A bound over S with i but not j is over the difference of what i is in, in all, and what it is in with j. The loop
-    takes the former to be the sum of the row, which is right for pairs; the difference is put into the fields.
+    A bound over sets S with i but not j is the difference of two sums: over all S with i, and over all S with i and j.
+    The compiled loop takes the row sum as the first of these, which is right for pairs; the fields contain the
+    correction.
     """
     sets, fields = interactions(compiled)
     pairs = [np.empty((0, 2), np.int32)]
@@ -315,22 +375,30 @@ def _interaction_rows(compiled: TableGraph) -> tuple[Int64s, Int32s, Floats, Flo
                 strength.append(size)
     starts, sources, values = _rows(len(fields), np.concatenate(pairs), np.concatenate(strength))
     with np.errstate(invalid="ignore"):
-        fields = np.abs(fields) + (counted - within)  # infinity less infinity makes b = 1
+        fields = np.abs(fields) + (counted - within)  # infinity - infinity is NaN, which makes b = 1
     return starts, sources, values, fields
 
 
-# Of one variable's factors: the other variables, and the log-potentials [K, others ..].
+# The factors of one variable: the other variables of each, and the log-potentials [K, others ..].
 _Local = list[tuple[list[int], Floats]]
 
 
 def overwrite_exact_entries(
     compiled: TableGraph, starts: Int64s, sources: Int32s, values: Floats, max_states: int
 ) -> int:
-    """Overwrites the rows of variables whose blankets have at most ``max_states`` states by their exact influences
-    (DoGS17 eq. 1).
+    """Overwrite the rows of variables with small Markov blankets by their exact influences (DoGS17, eq. 1).
 
-    A condition under which no label is possible counts as different from any under which one is. Returns the first
-    variable that was left out, or -1.
+    A condition that forbids all states counts as different from every condition that allows one.
+
+    Args:
+        compiled: The graph.
+        starts: int64[V + 1], first entry of each row.
+        sources: int32[nnz], column of each entry.
+        values: float64[nnz], changed in place.
+        max_states: Largest number of joint states of a blanket.
+
+    Returns:
+        The first variable whose blanket has more joint states, or -1.
     """
     sizes = compiled.sizes
     small = [
@@ -340,7 +408,7 @@ def overwrite_exact_entries(
     ]
     for i, factors in zip(small, _local_factors(compiled, small), strict=True):
         row = slice(int(starts[i]), int(starts[i + 1]))
-        many = np.flatnonzero(sizes[sources[row]] > 1)  # NumPy has few axes, and one label influences nothing
+        many = np.flatnonzero(sizes[sources[row]] > 1)  # NumPy has few axes, and a single state has no influence
         blanket = sources[row][many].tolist()
         p, possible = _conditional(int(sizes[i]), sizes[blanket].tolist(), blanket, factors)
         values[row] = 0.0
@@ -351,28 +419,28 @@ def overwrite_exact_entries(
 
 
 def _local_factors(compiled: TableGraph, variables: Sequence[int]) -> list[_Local]:
+    """Return the factors of each of the variables."""
     place = {i: at for at, i in enumerate(variables)}
-    found: list[_Local] = [[] for _ in variables]
+    local: list[_Local] = [[] for _ in variables]
     for group in compiled.factors:
         for scope, table, scale in zip(group.scopes.tolist(), group.table_of_factor, group.scale, strict=True):
             for a, i in enumerate(scope):
                 if i in place:
                     values = np.moveaxis(scale * group.tables[table], a, 0)
-                    found[place[i]].append((scope[:a] + scope[a + 1 :], values))
-    return found
+                    local[place[i]].append((scope[:a] + scope[a + 1 :], values))
+    return local
 
 
 def _conditional(
-    n_labels: int, sizes: list[int], blanket: list[int], factors: _Local
+    n_states: int, sizes: list[int], blanket: list[int], factors: _Local
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """[labels of the blanket .., K]: the probabilities; [labels of the blanket ..]: whether any label is possible."""
-    log_p = np.zeros((*sizes, n_labels))
+    """Return the probabilities [blanket states .., K], and for each blanket state whether any state is possible."""
+    log_p = np.zeros((*sizes, n_states))
     for others, values in factors:
         place = {j: a for a, j in enumerate(blanket)}
         order = sorted(range(len(others)), key=lambda k: place.get(others[k], -1))
-        turned = np.transpose(values, [*(1 + k for k in order), 0])
         shape = [sizes[a] if j in others else 1 for a, j in enumerate(blanket)]
-        log_p = log_p + turned.reshape(*shape, n_labels)
+        log_p = log_p + np.transpose(values, [*(1 + k for k in order), 0]).reshape(*shape, n_states)
     top = log_p.max(axis=-1, keepdims=True)
     possible = top[..., 0] > -np.inf
     p = np.exp(log_p - np.where(np.isfinite(top), top, 0.0))
@@ -380,7 +448,7 @@ def _conditional(
 
 
 def _influence(p: Floats, possible: NDArray[np.bool_]) -> float:
-    """The largest total variation distance between conditionals that differ in the first axis alone."""
+    """Return the largest total variation distance between conditionals that differ along the first axis only."""
     largest = 0.0
     for x in range(len(p)):
         for y in range(x):

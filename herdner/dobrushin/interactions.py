@@ -1,4 +1,4 @@
-"""What the influence bounds are made of, read off table factors: ranges, couplings, fields, sets of interaction."""
+"""Parameters of table factors that influence bounds need: log ranges, couplings, fields, and interaction sets."""
 
 from __future__ import annotations
 
@@ -15,19 +15,25 @@ from herdner.graph.tables import TableGraph
 
 
 def log_ranges(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
-    """Each pair of variables of each factor, int32[P, 2], and its R of Theorem 10: the largest (t[a, x] - t[a, y]) -
-    (t[b, x] - t[b, y]), infinite where the table holds -inf.
+    """Return each pair of variables in each factor and its range R of DoGS17, Theorem 10.
 
-    The tables of a pair that several factors of two variables join are added up first: R stands with the first of them.
+    R is the largest (t[a, x] - t[a, y]) - (t[b, x] - t[b, y]) of the table t. It is infinite if the table holds -inf.
+    The tables of two-variable factors with the same pair are added before R is computed. R of the sum stands at the
+    first of these factors, and the others get 0.
+
+    Args:
+        factors: Groups of table factors.
+
+    Returns:
+        The pairs, int32[P, 2], and R of each pair, float64[P].
     """
     pairs, ranges = [np.empty((0, 2), np.int32)], [np.empty(0)]
     twos = [group for group in factors if group.arity == 2 and len(group)]
     for group in twos:
         pairs.append(group.scopes)
         ranges.append(np.abs(group.scale) * _ranges(group.tables)[group.table_of_factor])
-    joined, found = np.concatenate(pairs), np.concatenate(ranges)
-    _merge_repeated(twos, joined, found)
-    pairs, ranges = [joined], [found]
+    pairs, ranges = [np.concatenate(pairs)], [np.concatenate(ranges)]
+    _merge_repeated(twos, pairs[0], ranges[0])
     for group in factors:
         for a, b in combinations(range(group.arity if group.arity > 2 else 0), 2):
             tables = np.moveaxis(group.tables, (a + 1, b + 1), (-2, -1))
@@ -39,8 +45,13 @@ def log_ranges(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
 
 
 def pair_couplings(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
-    """The pairs int32[P, 2] of factors of two variables of two labels, and theta_ij of each (DoGS17 eq. 3), infinite
-    where the table holds -inf.
+    """Return the pairs of binary two-variable factors and the coupling theta_ij of each (DoGS17, eq. 3).
+
+    Args:
+        factors: Groups of table factors over binary variables.
+
+    Returns:
+        The pairs, int32[P, 2], and the couplings, float64[P]. A coupling is infinite if the table holds -inf.
     """
     groups = [group for group in factors if group.arity == 2 and len(group)]
     if not groups:
@@ -58,7 +69,14 @@ def pair_couplings(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
 
 
 def binary_fields(compiled: TableGraph) -> Floats:
-    """float64[V]: theta_i of eq. 3, of unary factors and of what pair tables say of one of their variables alone."""
+    """Return the field theta_i of each binary variable (DoGS17, eq. 3).
+
+    Args:
+        compiled: A graph of binary variables. Unary and pair tables contribute to the fields.
+
+    Returns:
+        float64[V].
+    """
     odds = np.zeros(len(compiled.sizes))
     for group in compiled.factors:
         if group.arity == 1:
@@ -71,7 +89,7 @@ def binary_fields(compiled: TableGraph) -> Floats:
             t = np.moveaxis(group.tables, a + 1, 1)
             with np.errstate(invalid="ignore"):
                 own = (t[:, 1] - t[:, 0]).sum(axis=1) / 4
-            own[~np.isfinite(own)] = 0.0  # beside an infinite coupling fields say nothing
+            own[~np.isfinite(own)] = 0.0  # no field matters beside an infinite coupling
             if own.any():
                 weights = group.scale * own[group.table_of_factor]
                 fields += np.bincount(group.scopes[:, a], weights, len(fields))
@@ -79,9 +97,15 @@ def binary_fields(compiled: TableGraph) -> Floats:
 
 
 def interactions(compiled: TableGraph) -> tuple[list[tuple[Int32s, Floats]], Floats]:
-    """The form of Theorem 12 of a graph of two labels: for each size the sets S int32[F, a] and theta_S; the fields.
+    """Return the interaction sets and fields of a binary graph, in the form of DoGS17, Theorem 12.
 
-    A table is taken apart into products of states -1 and +1; what is infinite in one makes all its theta_S infinite.
+    Each table is expanded into products of spins -1 and +1. An infinite entry makes all theta_S of its table infinite.
+
+    Args:
+        compiled: A graph of binary variables.
+
+    Returns:
+        For each set size a, the sets S, int32[F, a], with theta_S, float64[F]; and the fields, float64[V].
     """
     fields = np.zeros(len(compiled.sizes))
     by_size: dict[int, tuple[list[Int32s], list[Floats]]] = {}
@@ -107,7 +131,7 @@ def interactions(compiled: TableGraph) -> tuple[list[tuple[Int32s, Floats]], Flo
 
 
 def _products(tables: Floats) -> Floats:
-    """[T, 2, ..]: cell (s_1, ..) is the coefficient of the product of the states whose s is 1."""
+    """Return spin-product coefficients [T, 2, ..]; cell (s_1, ..) belongs to the product of the spins with s = 1."""
     infinite = ~np.isfinite(tables).all(axis=tuple(range(1, tables.ndim)))
     parts = np.where(np.isfinite(tables), tables, 0.0)
     for axis in range(1, parts.ndim):
@@ -116,14 +140,14 @@ def _products(tables: Floats) -> Floats:
     for cell in np.ndindex(*parts.shape[1:]):
         if sum(cell) and parts.ndim > 2:
             parts[(infinite, *cell)] = np.inf if sum(cell) > 1 else 0.0
-    if parts.ndim == 2:  # unary: infinite odds
+    if parts.ndim == 2:  # unary tables: the odds may be infinite
         with np.errstate(invalid="ignore"):
             parts[:, 1] = (tables[:, 1] - tables[:, 0]) / 2
     return parts
 
 
 def _ranges(tables: Floats) -> Floats:
-    """R of each of the tables [T, K, L]."""
+    """Return the range R of each table [T, K, L]."""
     largest = np.zeros(len(tables))
     with np.errstate(invalid="ignore"):
         for x in range(tables.shape[2]):
@@ -134,7 +158,7 @@ def _ranges(tables: Floats) -> Floats:
 
 
 def _merge_repeated(groups: Sequence[TableFactors], pairs: Int32s, ranges: Floats) -> None:
-    """Where several factors join one pair, ``ranges`` of the first becomes that of their sum, those of the others 0."""
+    """Replace the first range of a repeated pair by the range of the summed table, and the others by 0, in place."""
     keys = pair_keys(pairs)
     order = np.argsort(keys, kind="stable")
     again = np.flatnonzero(keys[order][1:] == keys[order][:-1])

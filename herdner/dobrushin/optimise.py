@@ -1,4 +1,4 @@
-"""DoGS: scans optimised for a number of steps and for the variables that matter (DoGS17 Sec. 4, Algorithm 2)."""
+"""DoGS: scans optimised for a number of steps and for important variables (DoGS17, Sec. 4, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from herdner.graph.graph import FactorGraph
 from herdner.graph.scan import Scan, systematic_scan
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 
-_CONVERGED = 1e-9  # relative gain of a run of Algorithm 2 below which it is not repeated
+_CONVERGED = 1e-9  # Algorithm 2 is not repeated after a smaller relative gain
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimisedScan:
-    """A scan and what is known of it.
+    """An optimised scan and its bound.
 
     Attributes:
-        order: int32[T]: the variable of each step.
-        n_random: Steps before those that draw their variables as the input scan does: where that draws them, and the
-            goal was reached before Algorithm 2 came to its first steps.
-        bound: Its Dobrushin variation.
-        input_bound: That of the scan it was made of, at the same number of steps.
-        n_runs: Runs of Algorithm 2.
+        order: int32[T], the variable of each step.
+        n_random: Number of steps before ``order`` that draw their variables as the input scan does. It is positive if
+            the input draws its variables and Algorithm 2 reached the goal before it changed the first steps.
+        bound: Dobrushin variation of the scan.
+        input_bound: Dobrushin variation of the input scan with the same number of steps.
+        n_runs: Number of runs of Algorithm 2.
         seconds: Wall time.
     """
 
@@ -52,7 +52,7 @@ class OptimisedScan:
 
     @property
     def n_steps(self) -> int:
-        """T."""
+        """Number of steps, T."""
         return self.n_random + len(self.order)
 
 
@@ -65,24 +65,26 @@ def optimise_scan(
     epsilon: float = 0.0,
     iterations: int = 1,
 ) -> OptimisedScan:
-    """Algorithm 2: coordinate descent on the Dobrushin variation, the last step first.
+    """Improve a scan by coordinate descent on its Dobrushin variation, from the last step to the first (Algorithm 2).
 
-    The bound of the outcome is never above that of the input. Of variables that are as good the smallest index is
-    taken. Time O(m log V + m^2) for a step, m the entries of a row, whatever V is; O(V + entries) where the input draws
-    its variables.
+    The bound of the result is never above the bound of the input. Among equally good variables, the smallest index is
+    taken. A step takes O(m log V + m^2) time for rows of m entries, independently of V; it takes O(V + entries) if the
+    input draws its variables.
 
     Args:
-        scan: The scan to improve, see `Steps.of`; systematic by default.
-        importance: d, see `importance_of`.
-        n_steps: See `Steps.of`.
-        epsilon: Steps before those that bring the bound to epsilon stay as they are.
-        iterations: Runs, each on the outcome of the one before, at most, until they gain nothing ("iterated DoGS").
+        influence: The influence bound.
+        scan: The scan to improve, see `ScanSteps.of`; systematic by default.
+        importance: d, see `Importance`.
+        n_steps: See `ScanSteps.of`.
+        epsilon: Stop at the step at which the bound reaches epsilon; earlier steps are not changed.
+        iterations: Largest number of runs, each on the result of the previous one, while they improve the bound
+            ("iterated DoGS").
+
+    Raises:
+        ValueError: An argument is out of range, or the scan does not fit.
     """
-    began = perf_counter()
-    search, steps = (
-        ScanSearch(influence, importance),
-        ScanSteps.of(systematic_scan() if scan is None else scan, influence, n_steps),
-    )
+    began, search = perf_counter(), ScanSearch(influence, importance)
+    steps = ScanSteps.of(systematic_scan() if scan is None else scan, influence, n_steps)
     _check_goal(epsilon)
     whole(iterations, "iterations")
     if steps.distributions is not None:
@@ -101,27 +103,37 @@ def shortest_scan(
     *,
     refine: bool = False,
 ) -> OptimisedScan | None:
-    """The length-doubling search of Sec. 5.2: Algorithm 2 on the first 2, 4, 8, .. steps of a scan, until the outcome's
-    Dobrushin variation is at most ``epsilon``; None where that takes more than ``n_steps``.
+    """Search for a short scan with Dobrushin variation at most ``epsilon``, by doubling (DoGS17, Sec. 5.2).
 
-    Steps that change no variable of importance before it is drawn anew are left out of the outcome: its bound is the
-    same without them. Other arguments as of `optimise_scan`. The search visits the variables that its steps and
-    importances come near, and no others; only arrays over all variables that are given have to be read.
+    Algorithm 2 runs on the first 2, 4, 8, .. steps of a scan until the bound of the result is at most ``epsilon``. The
+    result omits steps that cannot influence an important variable; this does not change its bound. The search visits
+    only variables near its steps and near important variables.
 
     Args:
-        refine: Looks between the last two lengths for a shorter one, by bisection.
+        influence: The influence bound.
+        epsilon: The goal.
+        scan: See `optimise_scan`.
+        importance: See `optimise_scan`.
+        n_steps: Largest number of steps.
+        refine: True to bisect between the last two lengths for a shorter scan.
+
+    Returns:
+        The scan, or None if it needs more than ``n_steps`` steps.
+
+    Raises:
+        ValueError: An argument is out of range, or the scan does not fit.
     """
     began = perf_counter()
     start = systematic_scan() if scan is None else scan
     _check_goal(epsilon)
     search, n_runs = ScanSearch(influence, importance), 0
-    tried, found, length = 0, None, min(2, n_steps)
-    while found is None:
+    tried, result, length = 0, None, min(2, n_steps)
+    while result is None:
         steps = ScanSteps.of(start, influence, length)
-        found, n_runs = _reaching(search, steps, importance, epsilon), n_runs + 1
-        if found is None and length >= n_steps:
+        result, n_runs = _reaching(search, steps, importance, epsilon), n_runs + 1
+        if result is None and length >= n_steps:
             return None
-        if found is None:
+        if result is None:
             tried, length = length, min(2 * length, n_steps)
     while refine and length - tried > 1:
         middle = (tried + length) // 2
@@ -130,37 +142,66 @@ def shortest_scan(
         if shorter is None:
             tried = middle
         else:
-            found, length = shorter, middle
-    return OptimisedScan(found.order, found.n_random, found.bound, found.input_bound, n_runs, perf_counter() - began)
+            result, length = shorter, middle
+    return OptimisedScan(
+        result.order, result.n_random, result.bound, result.input_bound, n_runs, perf_counter() - began
+    )
 
 
 class ScanSearch:
-    """Runs of Algorithm 2 on one influence matrix for one importance; what they have in common is set up once.
+    """Runs of Algorithm 2 on one influence matrix for one importance, with shared working memory.
 
-    ``visited``: how many variables the last of them came near.
+    Attributes:
+        influence: The influence bound.
+        visited: Number of variables that the last run visited.
     """
 
     def __init__(self, influence: Influence, importance: Importance) -> None:
+        """Set up the search.
+
+        Args:
+            influence: The influence bound.
+            importance: d, see `Importance`.
+
+        Raises:
+            ValueError: ``influence`` is no upper bound, or ``importance`` does not fit.
+        """
         self.influence, self.visited = require_influence(influence), 0
         self._important = sparse_importance(influence.n_variables, importance)
         self._descent = descent.Descent(influence)
 
     def run(self, order: Int32s, epsilon: float) -> tuple[Int32s, float, int]:
-        """Algorithm 2 once: the new order, the bound of the old one, and how many first steps were left as they are."""
+        """Run Algorithm 2 once.
+
+        Args:
+            order: int32[T], the variable of each step.
+            epsilon: See `optimise_scan`.
+
+        Returns:
+            The new order, the bound of the old order, and the number of first steps that were not changed.
+        """
         new = np.array(self._checked(order))
-        before, left = self._descent.run(new, *self._important, epsilon, np.empty(len(new)))
+        before, unchanged = self._descent.run(new, *self._important, epsilon, np.empty(len(new)))
         self.visited = self._descent.reset()
-        return new, before, left
+        return new, before, unchanged
 
     def bound(self, order: Int32s) -> float:
-        """The Dobrushin variation of an order."""
+        """Return the Dobrushin variation of an order.
+
+        Args:
+            order: int32[T], the variable of each step.
+        """
         bound = self._descent.variation(self._checked(order), *self._important)
         self._descent.reset()
         return bound
 
     def without_idle_steps(self, order: Int32s) -> Int32s:
-        """The order without the steps that its bound does not depend on: those whose variable is drawn anew before it
-        influences one of importance.
+        """Return the order without steps whose variable is drawn again before it influences an important variable.
+
+        The bound does not depend on these steps.
+
+        Args:
+            order: int32[T], the variable of each step.
         """
         order = self._checked(order)
         reach = np.empty(len(order), np.uint8)
@@ -169,15 +210,15 @@ class ScanSearch:
         return order[reach.view(bool)]
 
     def _checked(self, order: Int32s) -> Int32s:
-        """The order. ValueError where it is no list of variables."""
-        named = ScanSteps.of(order, self.influence).order
-        if named is None:
-            raise ValueError("the order of a search is a list of variables, not distributions")
-        return named
+        """Return the order; raise `ValueError` unless it is a list of variables."""
+        variables = ScanSteps.of(order, self.influence).order
+        if variables is None:
+            raise ValueError("`order` must be a list of variables, not distributions")
+        return variables
 
 
 def _iterated(search: ScanSearch, order: Int32s, epsilon: float, iterations: int, began: float) -> OptimisedScan:
-    """Runs Algorithm 2 until nothing is gained; the best order of all, so that rounding cannot make it worse."""
+    """Run Algorithm 2 until the bound stops improving, and return the best order."""
     first = best = search.bound(order)
     n_runs = 0
     while n_runs < iterations and best > epsilon:
@@ -195,16 +236,16 @@ def _iterated(search: ScanSearch, order: Int32s, epsilon: float, iterations: int
 def _from_random(
     search: ScanSearch, q: Floats, d: Floats, epsilon: float, iterations: int, began: float
 ) -> OptimisedScan:
-    """Algorithm 2 on a scan that draws its variables; later runs, if any, on its outcome."""
+    """Run Algorithm 2 on a scan that draws its variables, and any further runs on its result."""
     influence = search.influence
     first = dobrushin_variation(influence, q, d)
-    order, left = _descend_random(influence, q, d.copy(), epsilon)
-    b = coupling_vector(influence, ScanSteps(distributions=q[:left]))
-    variation.walk(influence, order[left:], b)
-    once = OptimisedScan(order[left:], left, float(d @ b), first, 1, perf_counter() - began)
-    if once.bound > first:  # by rounding, where nothing can be gained
+    order, unchanged = _descend_random(influence, q, d.copy(), epsilon)
+    b = coupling_vector(influence, ScanSteps(distributions=q[:unchanged]))
+    variation.walk(influence, order[unchanged:], b)
+    once = OptimisedScan(order[unchanged:], unchanged, float(d @ b), first, 1, perf_counter() - began)
+    if once.bound > first:  # by rounding, if the scan cannot be improved
         return OptimisedScan(order[:0], len(q), first, first, 1, perf_counter() - began)
-    if left or iterations == 1:
+    if unchanged or iterations == 1:
         return once
     more = _iterated(search, order, epsilon, iterations - 1, began)
     if more.bound >= once.bound:
@@ -213,10 +254,10 @@ def _from_random(
 
 
 def _descend_random(influence: Influence, q: Floats, d: Floats, epsilon: float) -> tuple[Int32s, int]:
-    """(order, how many first steps of it were left). ``d`` is overwritten.
+    """Return the order and the number of its first steps that were not chosen; overwrite ``d``.
 
-    b before each step is wanted from the last to the first; it is kept at every 'length'-th and walked anew from there,
-    which takes the memory of 2 sqrt(T) of them instead of T.
+    The descent needs b before each step, from the last step to the first. b is stored at every ``length``-th step and
+    recomputed from there, which needs memory for 2 sqrt(T) vectors instead of T.
     """
     n, n_steps = influence.n_variables, len(q)
     length = max(1, int(np.sqrt(n_steps)))
@@ -233,20 +274,20 @@ def _descend_random(influence: Influence, q: Floats, d: Floats, epsilon: float) 
         rows[0] = marks[k]
         variation.walk_random(influence, part, rows)
         place = order[k * length : k * length + len(part)]
-        left = descent.choose_dense(influence, part, rows[:-1], d, epsilon, place, w)
-        if left:
-            return order, k * length + left
+        unchanged = descent.choose_dense(influence, part, rows[:-1], d, epsilon, place, w)
+        if unchanged:
+            return order, k * length + unchanged
     return order, 0
 
 
 def _reaching(search: ScanSearch, steps: ScanSteps, importance: Importance, epsilon: float) -> OptimisedScan | None:
-    """Algorithm 2 once on these steps, if it brings the bound to epsilon."""
+    """Run Algorithm 2 once on these steps, and return the result if its bound is at most epsilon."""
     if steps.distributions is not None:
         d = dense_importance(search.influence.n_variables, importance)
-        found = _from_random(search, steps.distributions, d, epsilon, 1, perf_counter())
-        if found.n_random:
-            return found if found.bound <= epsilon else None
-        new, before = found.order, found.input_bound
+        result = _from_random(search, steps.distributions, d, epsilon, 1, perf_counter())
+        if result.n_random:
+            return result if result.bound <= epsilon else None
+        new, before = result.order, result.input_bound
     else:
         assert steps.order is not None
         new, before, _ = search.run(steps.order, epsilon)
@@ -257,46 +298,55 @@ def _reaching(search: ScanSearch, steps: ScanSteps, importance: Importance, epsi
 
 def _check_goal(epsilon: float) -> None:
     if not epsilon >= 0:
-        raise ValueError(f"epsilon must be a number of at least 0, not {epsilon!r}")
+        raise ValueError(f"`epsilon` must be at least 0, got {epsilon!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class InfluenceEstimate:
-    """How much variables influence each other in the states of a sample, instead of the worst that can be.
+    """Influence between variables in the states of a sample, instead of the worst possible states.
 
-    Bounds of influence are made for the worst state, which the sampler may never see; what stands here is not above
-    them, and no bound of anything. So no function of this package that bounds takes it, and what it gives is an order
-    alone. The guarantee of that order, by a bound of influence, is `dobrushin_variation` (tightest(graph), order).
+    Bounds of influence hold for the worst state, which the sampler may never visit. This estimate is at most the exact
+    influence, and it is no upper bound. It yields an order only, and functions that compute bounds refuse it. The
+    guarantee of that order is ``dobrushin_variation(tightest_influence(graph), order)``.
 
     Attributes:
-        n_samples: The states it was estimated from.
+        n_samples: Number of states in the sample.
     """
 
     n_samples: int
-    _found: Influence = field(repr=False)
+    _influence: Influence = field(repr=False)
 
     @classmethod
     def of(cls, graph: Graph, samples: ArrayLike, largest: bool = False) -> InfluenceEstimate:
-        """From states [S, V], such as a run of `Gibbs` records: for each pair (i, j) that shares a factor, the total
-        variation distance between two conditionals of i given the rest of a state and two labels of j, at the two
-        labels where it is largest; of that the mean over the states, or the ``largest``.
+        """Estimate the influence from sampled states.
 
-        States whose neighbours, j changed, forbid every label of i are left out. Time O(S x entries x labels^2).
+        For a state and a pair (i, j) that shares a factor, consider the full conditionals of i for all states of j,
+        with the other variables as sampled. The influence is the largest total variation distance between two of them.
+        States are skipped if, after a change of j, their neighbours forbid all states of i. Time O(S x entries x
+        states^2).
+
+        Args:
+            graph: The graph.
+            samples: int[S, V], states such as those that `Gibbs` records.
+            largest: True for the maximum over the sample, False for the mean.
+
+        Raises:
+            ValueError: The samples do not fit the graph.
         """
         compiled = compile_tables(graph)
         states = np.asarray(samples)
         if states.ndim != 2 or states.shape[1] != len(compiled.sizes) or not len(states):
-            raise ValueError(f"samples must be states [S, {len(compiled.sizes)}] of the graph, not {states.shape}")
+            raise ValueError(f"`samples` must have shape [S, {len(compiled.sizes)}], got {states.shape}")
         if not ((states >= 0) & (states < compiled.sizes)).all():
-            raise ValueError("samples must hold labels of the graph's variables, 0 to K - 1")
-        pairs, sizes = pairwise_bound(compiled), compiled.sizes.tolist()  # pairs: for who shares a factor with whom
+            raise ValueError("`samples` must be states of the graph's variables, 0 to K - 1")
+        pairs, sizes = pairwise_bound(compiled), compiled.sizes.tolist()  # pairs: for the pattern of shared factors
         values = np.zeros(len(pairs.values))
         for i in range(len(sizes)):
-            near, members = _factors_of(compiled, i)
+            local, members = _factors_of(compiled, i)
             some, place = states[:, members].astype(np.int64), {k: at for at, k in enumerate(members.tolist())}
             for at in range(int(pairs.starts[i]), int(pairs.starts[i + 1])):
                 j = int(pairs.sources[at])
-                seen = _influences(near, some, (place[i], sizes[i]), (place[j], sizes[j]))
+                seen = _influences(local, some, (place[i], sizes[i]), (place[j], sizes[j]))
                 values[at] = seen.max(initial=0.0) if largest else seen.sum() / max(len(seen), 1)
         return cls(len(states), Influence(pairs.starts, pairs.sources, values, "estimated", compiled))
 
@@ -307,27 +357,37 @@ class InfluenceEstimate:
         n_steps: int | None = None,
         iterations: int = 1,
     ) -> Int32s:
-        """int32[T]: what Algorithm 2 makes of a scan; arguments as of `optimise_scan`."""
-        return optimise_scan(self._found, scan, importance, n_steps, iterations=iterations).order
+        """Return the result of Algorithm 2 with the estimated influence, int32[T].
+
+        Args:
+            scan: See `optimise_scan`.
+            importance: See `optimise_scan`.
+            n_steps: See `optimise_scan`.
+            iterations: See `optimise_scan`.
+
+        Raises:
+            ValueError: An argument does not fit.
+        """
+        return optimise_scan(self._influence, scan, importance, n_steps, iterations=iterations).order
 
 
 def _factors_of(compiled: TableGraph, variable: int) -> tuple[FactorGraph, Int32s]:
-    """The graph of one variable and its blanket alone, with its factors; and which variables these are."""
+    """Return the graph of one variable and its Markov blanket, and the variables of that graph."""
     members = np.union1d(compiled.graph.blanket(variable), np.array([variable], np.int32)).astype(np.int32)
-    near: list[TableFactors] = []
+    local: list[TableFactors] = []
     for group in compiled.factors:
         rows = np.flatnonzero((group.scopes == variable).any(axis=1))
         scopes = np.searchsorted(members, group.scopes[rows])
-        near.append(TableFactors(scopes, group.tables, group.table_of_factor[rows], group.scale[rows]))
-    return FactorGraph(compiled.sizes[members], near), members
+        local.append(TableFactors(scopes, group.tables, group.table_of_factor[rows], group.scale[rows]))
+    return FactorGraph(compiled.sizes[members], local), members
 
 
-def _influences(near: FactorGraph, states: Int64s, i: tuple[int, int], j: tuple[int, int]) -> Floats:
-    """Of each state [S, blanket] where it is defined; i and j: the variable's column and number of labels."""
+def _influences(local: FactorGraph, states: Int64s, i: tuple[int, int], j: tuple[int, int]) -> Floats:
+    """Return the influence of j on i in each state [S, blanket]; i and j are (column, number of states)."""
     (at_i, n_i), (at_j, n_j) = i, j
     changed = np.repeat(states[:, None], n_j * n_i, axis=1)
     changed[:, :, at_j], changed[:, :, at_i] = np.divmod(np.arange(n_j * n_i), n_i)
-    logs = near.log_potential(changed.reshape(-1, states.shape[1])).reshape(len(states), n_j, n_i)
+    logs = local.log_potential(changed.reshape(-1, states.shape[1])).reshape(len(states), n_j, n_i)
     logs = logs[(logs.max(axis=2) > -np.inf).all(axis=1)]
     p = np.exp(logs - logs.max(axis=2, keepdims=True))
     p /= p.sum(axis=2, keepdims=True)

@@ -1,4 +1,4 @@
-"""Figures of scans, on Matplotlib's axes: their guarantees over the steps, and where a scan goes."""
+"""Plots of scans with Matplotlib."""
 
 from __future__ import annotations
 
@@ -13,13 +13,21 @@ from herdner.base.arrays import Floats, Int64s
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_POINTS = 4000  # of a line; no screen shows more
+_MAX_POINTS = 4000  # of a curve; no screen shows more
 
 
 def plot_guarantees(ax: Axes, curves: Mapping[str, Floats]) -> Axes:
-    """Dobrushin variation against steps; the legend says the best guarantee of each scan, as DoGS17 Fig. 1 does."""
+    """Plot Dobrushin variation against steps, with the smallest value of each scan in the legend (DoGS17, Fig. 1).
+
+    Args:
+        ax: Matplotlib axes to draw on.
+        curves: For each legend entry, the Dobrushin variation after 0, 1, .., T steps, float64[T + 1].
+
+    Returns:
+        The axes.
+    """
     for name, curve in curves.items():
-        shown = np.unique(np.linspace(0, len(curve) - 1, min(len(curve), _MOST_POINTS)).astype(np.int64))
+        shown = np.unique(np.linspace(0, len(curve) - 1, min(len(curve), _MAX_POINTS)).astype(np.int64))
         label = f"{name} ({curve.min():.3g})"
         ax.semilogy(shown, curve[shown], linewidth=1.0, label=label)  # pyright: ignore[reportUnknownMemberType]
     ax.set(xlabel="updates", ylabel="guarantee")
@@ -28,7 +36,18 @@ def plot_guarantees(ax: Axes, curves: Mapping[str, Floats]) -> Axes:
 
 
 def plot_distances(ax: Axes, order: ArrayLike, shape: Sequence[int], target: int, *, wrap: bool = False) -> Axes:
-    """How often variables of a grid are updated, by their Manhattan distance to a target (DoGS17 Fig. 4)."""
+    """Plot the number of updates by Manhattan distance from a target variable of a grid (DoGS17, Fig. 4).
+
+    Args:
+        ax: Matplotlib axes to draw on.
+        order: int[T], the variable of each step.
+        shape: Side lengths of the grid.
+        target: Index of the target variable, in row-major order.
+        wrap: True if the grid is a torus.
+
+    Returns:
+        The axes.
+    """
     counts = np.bincount(grid_distances(shape, target, wrap=wrap)[np.asarray(order)])
     ax.bar(np.arange(len(counts)), counts, width=1.0)  # pyright: ignore[reportUnknownMemberType]
     ax.set(xlabel="Manhattan distance to the target", ylabel="updates")
@@ -36,7 +55,16 @@ def plot_distances(ax: Axes, order: ArrayLike, shape: Sequence[int], target: int
 
 
 def grid_distances(shape: Sequence[int], target: int, *, wrap: bool = False) -> Int64s:
-    """int64[V]: the Manhattan distance of each variable of a grid, in row-major order, to one of them."""
+    """Return the Manhattan distance of each variable of a grid to one variable.
+
+    Args:
+        shape: Side lengths of the grid.
+        target: Index of that variable, in row-major order.
+        wrap: True if the grid is a torus.
+
+    Returns:
+        int64[V], in row-major order.
+    """
     total = np.zeros(tuple(shape), np.int64)
     for axis, (side, at) in enumerate(zip(shape, np.unravel_index(target, tuple(shape)), strict=True)):
         away = np.abs(np.arange(side) - at)

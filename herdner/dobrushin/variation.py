@@ -1,8 +1,8 @@
-"""Dobrushin variation: how far a scan may still be from its target (DoGS17 Sec. 3, Theorem 8).
+"""Dobrushin variation: a bound of the distance between a scan's sample and its target (DoGS17, Sec. 3, Theorem 8).
 
-The law pi_T of a Gibbs sampler's state after T steps, wherever it started, is within d^T B(q_T) .. B(q_1) 1 of the
-target pi in d-weighted total variation, where B(q) = I - diag(q)(I - C), d are the importances of the variables and q_t
-the distribution that step t draws its variable from.
+Let pi_T be the law of a Gibbs sampler's state after T steps, from any initial state. Its d-weighted total variation
+distance from the target pi is at most d^T B(q_T) .. B(q_1) 1. Here B(q) = I - diag(q)(I - C), d are the importances of
+the variables, and q_t is the distribution from which step t draws its variable.
 """
 
 from __future__ import annotations
@@ -25,51 +25,59 @@ from herdner.graph.scan import Scan
 
 T = TypeVar("T", bound=np.generic)
 
-_CHUNK = 2**20  # numbers of a piece of a random scan
+_CHUNK = 2**20  # array elements in a chunk of a random scan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScanSteps:
-    """A scan step by step. Either ``order`` int32[T] names the variable of each step, or step t draws it from row t of
-    ``distributions`` float64[T, V] (`numpy.broadcast_to` repeats one row without memory).
+    """The steps of a scan, one by one.
+
+    Attributes:
+        order: int32[T], the variable of each step; None if the steps draw their variables.
+        distributions: float64[T, V], the distribution from which each step draws its variable; None if ``order`` is
+            set. `numpy.broadcast_to` can repeat one row without memory.
     """
 
     order: Int32s | None = None
     distributions: Floats | None = None
 
     def __len__(self) -> int:
+        """Return the number of steps."""
         steps = self.distributions if self.order is None else self.order
         return 0 if steps is None else len(steps)
 
     @classmethod
     def of(cls, scan: Scan | ArrayLike, influence: Influence, n_steps: int | None = None) -> ScanSteps:
-        """The first ``n_steps`` steps of a scan, by default one sweep, or all of a list.
+        """Return the first steps of a scan.
 
-        A `Scan`, whose order is the one that a sampler takes on the graph of ``influence``; integers [T], one variable
-        after the other; or numbers [V] or [T, V] of at least 0 that add up to 1 along the last axis. Lists that are too
-        short are taken again from their start.
+        Args:
+            scan: A `Scan`, which takes its order from the graph of ``influence``; the variables of the steps, int[T];
+                or probabilities, float[V] or [T, V], non-negative with sum 1 along the last axis. A scan with fewer
+                steps than ``n_steps`` is repeated.
+            influence: The influence bound, which gives the number of variables.
+            n_steps: Number of steps. The default is one sweep of a `Scan` or of float[V], and the whole list otherwise.
 
         Raises:
-            ValueError: The scan fits none.
+            ValueError: The scan has none of these forms, or does not fit the influence bound.
         """
         n = require_influence(influence).n_variables
         if n_steps is not None:
             whole(n_steps, "the number of steps of a scan", 0)
         if isinstance(scan, Scan):
             return cls._of_scan(scan, influence, n if n_steps is None else n_steps)
-        given: NDArray[Any] = np.asarray(scan)
-        if given.dtype.kind in "iu" and given.ndim == 1:
-            check_variables(given, n, "the scan names")
-            return cls(order=_repeated(np.ascontiguousarray(given, np.int32), n_steps))
-        if given.dtype.kind != "f" or given.ndim not in (1, 2) or given.shape[-1] != n:
+        array: NDArray[Any] = np.asarray(scan)
+        if array.dtype.kind in "iu" and array.ndim == 1:
+            check_variables(array, n, "the scan names")
+            return cls(order=_repeated(np.ascontiguousarray(array, np.int32), n_steps))
+        if array.dtype.kind != "f" or array.ndim not in (1, 2) or array.shape[-1] != n:
             raise ValueError(
-                f"a scan is a list of variables, or distributions of shape [{n}] or [T, {n}], not {given.dtype} of"
-                f" shape {given.shape}"
+                f"a scan must be a list of variables, or distributions of shape [{n}] or [T, {n}], got {array.dtype} of"
+                f" shape {array.shape}"
             )
-        rows = given.reshape(-1, n).astype(np.float64)
+        rows = array.reshape(-1, n).astype(np.float64)
         if not (rows.min(initial=0.0) >= 0 and np.allclose(rows.sum(axis=1), 1, rtol=0, atol=1e-9)):
-            raise ValueError("the distributions of a scan hold numbers of at least 0 that add up to 1")
-        if given.ndim == 1:
+            raise ValueError("the distributions of a scan must be non-negative and sum to 1")
+        if array.ndim == 1:
             return cls(distributions=np.broadcast_to(rows, (n if n_steps is None else n_steps, n)))
         return cls(distributions=_repeated(rows, n_steps))
 
@@ -80,35 +88,51 @@ class ScanSteps:
         if scan.kind == "random":
             return cls(distributions=np.broadcast_to(np.full(n, 1 / n), (n_steps, n)))
         if scan.kind == "jacobi":
-            raise ValueError("jacobi updates all variables at once and has no Dobrushin variation; use checkerboard")
+            raise ValueError(
+                "a jacobi scan has no Dobrushin variation, as it updates all variables at once; use checkerboard"
+            )
         order = np.arange(min(n, n_steps), dtype=np.int32) if scan.order is None else scan.order
         if scan.kind == "checkerboard":
             if influence.graph is None:
                 raise ValueError(
-                    "the order of a checkerboard is that of a graph, and this influence matrix has none: give the order"
-                    " itself, herdner.graph.order.sweep_order(scan, graph)"
+                    "a checkerboard scan needs a graph for its order, and this influence matrix has none; pass the"
+                    " order herdner.graph.order.sweep_order(scan, graph) instead of the scan"
                 )
             order = sweep_order(scan, influence.graph)
         return cls(order=_repeated(order, n_steps))
 
 
 def require_influence(influence: Influence) -> Influence:
-    """The same; ValueError for what is no upper bound, such as an estimate."""
+    """Return ``influence`` if it is an upper bound.
+
+    Args:
+        influence: The object to check.
+
+    Raises:
+        ValueError: It is not an `Influence`. An `InfluenceEstimate`, for example, is no upper bound.
+    """
     if not isinstance(influence, Influence):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
-        raise ValueError(
-            f"bounds rest on an Influence, which bounds each entry from above, not on {type(influence).__name__}:"
-            " call tightest_influence(graph)"
-        )
+        raise ValueError(f"bounds need an Influence, got {type(influence).__name__}; call tightest_influence(graph)")
     return influence
 
 
-# The importance d of the variables: a number for each of them, or for those alone that have one; None is 1 for all.
 Importance = Union[ArrayLike, Mapping[int, float], None]  # noqa: UP007 - evaluated when imported
-"""How much each variable matters: d of each, [V]; by number, the others 0; None is 1 for all."""
+"""Importance d of the variables: an array [V], a mapping from variables to d (0 for all others), None for 1."""
 
 
 def dense_importance(n_variables: int, importance: Importance = None) -> Floats:
-    """d as float64[V]. ValueError where it is not finite, below 0, or about variables that are not there."""
+    """Return the importance of each variable.
+
+    Args:
+        n_variables: Number of variables, V.
+        importance: See `Importance`.
+
+    Returns:
+        d, float64[V].
+
+    Raises:
+        ValueError: An importance is negative or not finite, or belongs to no variable.
+    """
     variables, weights = sparse_importance(n_variables, importance)
     d = np.zeros(n_variables)
     d[variables] = weights
@@ -116,7 +140,18 @@ def dense_importance(n_variables: int, importance: Importance = None) -> Floats:
 
 
 def sparse_importance(n_variables: int, importance: Importance) -> tuple[Int32s, Floats]:
-    """The variables whose d is not 0, and d of each, as `importance_of` has it; without looking at the others."""
+    """Return the variables with non-zero importance, in order, and their importances.
+
+    Args:
+        n_variables: Number of variables, V.
+        importance: See `Importance`. With a mapping, the time does not depend on V.
+
+    Returns:
+        int32[N] and float64[N].
+
+    Raises:
+        ValueError: An importance is negative or not finite, or belongs to no variable.
+    """
     if importance is None:
         return np.arange(n_variables, dtype=np.int32), np.ones(n_variables)
     if isinstance(importance, Mapping):
@@ -126,30 +161,44 @@ def sparse_importance(n_variables: int, importance: Importance) -> tuple[Int32s,
     else:
         d, variables = np.array(importance, np.float64), np.arange(n_variables)
         if d.shape != (n_variables,):
-            raise ValueError(f"importance must be {n_variables} numbers, one for each variable, not shape {d.shape}")
+            raise ValueError(f"`importance` must have shape [{n_variables}], got {list(d.shape)}")
     if not ((d >= 0) & (d < np.inf)).all():
-        raise ValueError("importance must be finite numbers of at least 0")
-    there = np.flatnonzero(d)
-    return variables[there].astype(np.int32), d[there]
+        raise ValueError("`importance` must be finite and at least 0")
+    support = np.flatnonzero(d)
+    return variables[support].astype(np.int32), d[support]
 
 
 def unit_importance(n_variables: int, variables: Iterable[int | slice]) -> dict[int, float]:
-    """The importance 1 of these variables, and of no others; a ``slice`` is a run of them, such as an entity."""
-    chosen: dict[int, float] = {}
-    for one in variables:
-        run = range(*one.indices(n_variables)) if isinstance(one, slice) else (int(one),)
-        chosen.update(dict.fromkeys(run, 1.0))
-    sparse_importance(n_variables, chosen)
-    return chosen
+    """Return importance 1 for some variables, and 0 for all others.
+
+    Args:
+        n_variables: Number of variables.
+        variables: Variables, or slices of consecutive variables, such as an entity.
+
+    Raises:
+        ValueError: A variable does not exist.
+    """
+    importance: dict[int, float] = {}
+    for item in variables:
+        run = range(*item.indices(n_variables)) if isinstance(item, slice) else (int(item),)
+        importance.update(dict.fromkeys(run, 1.0))
+    sparse_importance(n_variables, importance)
+    return importance
 
 
 def dobrushin_variation(
     influence: Influence, scan: Scan | ArrayLike, importance: Importance = None, n_steps: int | None = None
 ) -> float:
-    """V(q_1, .., q_T; d, C) of Definition 7: a bound of the d-weighted total variation after ``n_steps`` of the scan.
+    """Return the Dobrushin variation V(q_1, .., q_T; d, C) of a scan (Definition 7).
 
-    ``scan`` and ``n_steps``: see `Steps.of`; ``importance``: see `importance_of`. Above the sum of the importances, the
-    bound says nothing. Time O(T x entries of a row); of scans that draw their variables O(T x entries).
+    It bounds the d-weighted total variation after the scan. A value above the sum of d gives no information. Time is
+    O(T x row entries), or O(T x entries) for scans that draw their variables.
+
+    Args:
+        influence: The influence bound.
+        scan: See `ScanSteps.of`.
+        importance: d, see `Importance`.
+        n_steps: See `ScanSteps.of`.
     """
     steps, d = ScanSteps.of(scan, influence, n_steps), dense_importance(influence.n_variables, importance)
     return float(d @ coupling_vector(influence, steps))
@@ -158,7 +207,17 @@ def dobrushin_variation(
 def variation_curve(
     influence: Influence, scan: Scan | ArrayLike, importance: Importance = None, n_steps: int | None = None
 ) -> Floats:
-    """float64[T + 1]: the Dobrushin variation after 0, 1, .., T steps; arguments as of `dobrushin_variation`."""
+    """Return the Dobrushin variation after 0, 1, .., T steps.
+
+    Args:
+        influence: The influence bound.
+        scan: See `ScanSteps.of`.
+        importance: d, see `Importance`.
+        n_steps: See `ScanSteps.of`.
+
+    Returns:
+        float64[T + 1].
+    """
     steps, d = ScanSteps.of(scan, influence, n_steps), dense_importance(influence.n_variables, importance)
     curve = np.empty(len(steps) + 1)
     if steps.order is not None:
@@ -174,8 +233,17 @@ def variation_curve(
 
 
 def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int | None = None) -> Floats:
-    """b_T, float64[V]: bounds of the probability that variable i is not yet coupled with the target, and so of the
-    total variation distance of its marginal (DoGS17 Sec. 4), at most 1 each.
+    """Return an upper bound of each variable's probability of not being coupled with the target (DoGS17, Sec. 4).
+
+    The bound also holds for the total variation distance of the variable's marginal.
+
+    Args:
+        influence: The influence bound.
+        scan: See `ScanSteps.of`.
+        n_steps: See `ScanSteps.of`.
+
+    Returns:
+        b_T, float64[V], at most 1 each.
     """
     return np.minimum(coupling_vector(influence, ScanSteps.of(scan, influence, n_steps)), 1.0)
 
@@ -183,7 +251,14 @@ def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int |
 def marginal_bound(
     influence: Influence, scan: Scan | ArrayLike, variables: Iterable[int], n_steps: int | None = None
 ) -> float:
-    """A bound of the total variation distance of the joint marginal of these variables (Definition 2), at most 1."""
+    """Return a bound of the total variation distance of a joint marginal (Definition 2), at most 1.
+
+    Args:
+        influence: The influence bound.
+        scan: See `ScanSteps.of`.
+        variables: The variables of the joint marginal.
+        n_steps: See `ScanSteps.of`.
+    """
     importance = unit_importance(require_influence(influence).n_variables, variables)
     return min(1.0, weighted_bound(influence, scan, importance, n_steps))
 
@@ -191,15 +266,27 @@ def marginal_bound(
 def weighted_bound(
     influence: Influence, scan: Scan | ArrayLike, importance: Importance, n_steps: int | None = None
 ) -> float:
-    """A bound of the d-weighted total variation (Definition 4), at most the sum of d: how far the mean of a function
-    may be off that changes by at most d_i where variable i changes.
+    """Return a bound of the d-weighted total variation (Definition 4), at most the sum of d.
+
+    It bounds the error in the mean of any function that changes by at most d_i when variable i changes.
+
+    Args:
+        influence: The influence bound.
+        scan: See `ScanSteps.of`.
+        importance: d, see `Importance`.
+        n_steps: See `ScanSteps.of`.
     """
     b = coupling_bounds(influence, scan, n_steps)
     return float(dense_importance(len(b), importance) @ b)
 
 
 def coupling_vector(influence: Influence, steps: ScanSteps) -> Floats:
-    """b_T, float64[V], as the recurrence of Definition 7 has it: entries above 1 stay."""
+    """Return b_T, float64[V], by the recurrence of Definition 7. Entries may exceed 1.
+
+    Args:
+        influence: The influence bound.
+        steps: The scan.
+    """
     b = np.ones(influence.n_variables)
     if steps.order is not None:
         loops.walk(influence, steps.order, b)
@@ -210,7 +297,7 @@ def coupling_vector(influence: Influence, steps: ScanSteps) -> Floats:
 
 
 def _coupling_rows(influence: Influence, steps: ScanSteps) -> Iterator[Floats]:
-    """b after each step of a scan that draws its variables, piece by piece; a piece begins with the last one's end."""
+    """Yield b after each step of a random scan, in chunks; each chunk starts with the last row of the previous one."""
     assert steps.distributions is not None
     length = max(1, _CHUNK // max(1, influence.n_variables))
     b = np.ones(influence.n_variables)
@@ -224,40 +311,48 @@ def _coupling_rows(influence: Influence, steps: ScanSteps) -> Iterator[Floats]:
 
 
 def _repeated(rows: NDArray[T], n: int | None) -> NDArray[T]:
-    """The first ``n`` of rows that are taken again from their start when they end."""
+    """Return the first ``n`` rows, repeating the rows if they are fewer."""
     if n is None or n == len(rows):
         return rows
     if n < len(rows):
         return rows[:n]
     if not len(rows):
-        raise ValueError(f"an empty scan has no {n} steps")
+        raise ValueError(f"an empty scan cannot be repeated to {n} steps")
     return np.resize(rows, (n, *rows.shape[1:]))
 
 
 def rate_bound(influence: Influence, scan: Scan, n_steps: int, importance: Importance = None) -> float:
-    """A bound of the Dobrushin variation after ``n_steps`` of a systematic, checkerboard or uniform random scan.
+    """Return a closed-form bound of a standard scan's Dobrushin variation (DoGS17, Proposition 9, after Hayes 2006).
 
-    It is at most the sum of the importances d, and goes to 0 where a norm of C is below 1. The smaller of that sum and
-    `herdner.dobrushin.dobrushin_variation`, which takes O(n_steps) and is sharper, is never above it; this takes
-    O(entries).
+    The bound is at most the sum of the importances d, and tends to 0 if a norm of C is below 1. `dobrushin_variation`
+    is never larger and takes O(n_steps); this bound takes O(entries).
 
-    Let b be the bounds of the single variables, at first 1, and k the whole sweeps of V variables in T steps.
+    Let b be the bounds of the single variables, initially 1. Let k be the number of whole sweeps of V variables in T
+    steps.
 
-    * Infinity norm a: an update makes b_i at most a max b, and no other larger. After a sweep max b has fallen by a; a
-      step at random takes (I - (I - C) / V) b, whose maximum is at most 1 - (1 - a) / V of the last. So the variation
-      is at most ``|d|_1 a^k``, or ``|d|_1 (1 - (1 - a) / V)^T``.
-    * 1-norm a: a step at random leaves at most 1 - (1 - a) / V of the sum of b, which begins at V. In a sweep let r_j
-      be the part of column j that variables after j use, with the new b_j, and s_j the rest: summing the new b gives
-      sum (1 - r_j) b'_j = sum s_j b_j <= sum (a - r_j) b_j <= a sum (1 - r_j) b_j, and 1 - r_j is in [1 - a, 1]. So
-      the variation is at most max d V a^k / (1 - a), or max d V (1 - (1 - a) / V)^T.
-    * 2-norm a: at random alone, ``|d|_2 sqrt(V) (1 - (1 - a) / V)^T``.
+    * Infinity norm a: an update of variable i sets b_i to at most a max b, and changes no other. A sweep multiplies max
+      b by at most a. A random step gives (I - (I - C) / V) b, whose maximum is at most (1 - (1 - a) / V) max b. The
+      variation is at most ``|d|_1 a^k``, or ``|d|_1 (1 - (1 - a) / V)^T``.
+    * 1-norm a: a random step multiplies the sum of b, initially V, by at most 1 - (1 - a) / V. In a sweep, let r_j be
+      the part of column j that variables after j use with the new b_j, and s_j the rest. The new b' satisfies sum (1 -
+      r_j) b'_j = sum s_j b_j <= sum (a - r_j) b_j <= a sum (1 - r_j) b_j, and 1 - r_j is in [1 - a, 1]. The variation
+      is at most max d V a^k / (1 - a), or max d V (1 - (1 - a) / V)^T.
+    * 2-norm a, random scans only: the variation is at most ``|d|_2 sqrt(V) (1 - (1 - a) / V)^T``.
+
+    Args:
+        influence: The influence bound.
+        scan: A systematic, checkerboard or uniform random scan.
+        n_steps: Number of steps, T.
+        importance: d, see `Importance`.
 
     Raises:
-        ValueError: The scan is another, whose variation `dobrushin_variation` gives.
+        ValueError: The scan has another form; use `dobrushin_variation`.
     """
     n, n_steps = require_influence(influence).n_variables, whole(n_steps, "the number of steps of a scan", 0)
     if scan.kind not in ("systematic", "checkerboard", "random"):
-        raise ValueError(f"rates are of systematic, checkerboard and random scans, not {scan}; see dobrushin_variation")
+        raise ValueError(
+            f"rate_bound needs a systematic, checkerboard or random scan, got {scan}; use dobrushin_variation"
+        )
     d, norms = dense_importance(n, importance), influence.total
     if not n:
         return 0.0
@@ -275,7 +370,13 @@ def rate_bound(influence: Influence, scan: Scan, n_steps: int, importance: Impor
 
 @dataclass(frozen=True, slots=True)
 class TargetVariables:
-    """Variables of importance; made by the functions below."""
+    """Variables for which a scan is optimised.
+
+    Attributes:
+        kind: "all" variables, listed "variables", or "uncertain" variables.
+        variables: The listed variables.
+        probability: For "uncertain": variables whose most probable state has less than 1 - ``probability``.
+    """
 
     kind: Literal["all", "variables", "uncertain"] = "all"
     variables: tuple[int, ...] = ()
@@ -284,39 +385,56 @@ class TargetVariables:
     WORDS: ClassVar[str] = "all, variables(0, 5, ..) or uncertain(0.05)"
 
     def __post_init__(self) -> None:
+        """Check and convert the fields."""
         if self.kind not in ("all", "variables", "uncertain"):
-            raise ValueError(f"targets must be {self.WORDS}, not {self.kind!r}")
+            raise ValueError(f"`targets` must be {self.WORDS}, got {self.kind!r}")
         for i in self.variables:
             whole(i, "a target variable", 0)
         if not is_number(self.probability) or not 0 <= self.probability < 1:
             raise ValueError(
-                f"the probability of an uncertain variable is at least 0 and below 1, not {self.probability}"
+                f"`probability` of uncertain variables must be at least 0 and below 1, got {self.probability}"
             )
 
     @classmethod
     def from_text(cls, text: str) -> TargetVariables:
-        """The targets that ``all``, ``variables(0, 5)`` or ``uncertain(0.05)`` stand for; ValueError for others."""
+        """Parse ``all``, ``variables(0, 5)`` or ``uncertain(0.05)``.
+
+        Args:
+            text: The text to parse.
+
+        Raises:
+            ValueError: The text has another form.
+        """
         functions = {"all": all_variables, "variables": selected_variables, "uncertain": uncertain_variables}
         return from_call(text, functions, "targets", cls.WORDS)
 
     def __str__(self) -> str:
+        """Return a one-line summary."""
         if self.kind == "variables":
             return f"variables({', '.join(map(str, self.variables))})"
         return f"uncertain({self.probability:g})" if self.kind == "uncertain" else "all"
 
 
 def all_variables() -> TargetVariables:
-    """All variables."""
+    """Select all variables as targets."""
     return TargetVariables()
 
 
-def selected_variables(*chosen: int) -> TargetVariables:
-    """These variables."""
-    return TargetVariables("variables", chosen)
+def selected_variables(*variables: int) -> TargetVariables:
+    """Select some variables as targets.
+
+    Args:
+        variables: Indices of the variables.
+    """
+    return TargetVariables("variables", variables)
 
 
 def uncertain_variables(probability: float = 0.05) -> TargetVariables:
-    """The variables whose best label has less than 1 - ``probability`` by the chain alone, the factors of one variable
-    and of two consecutive ones.
+    """Select variables whose most probable state is uncertain.
+
+    The marginals are those of the chains alone: unary factors, and factors of two consecutive variables.
+
+    Args:
+        probability: Select a variable if its most probable state has less than 1 - ``probability``.
     """
     return TargetVariables("uncertain", probability=probability)

@@ -57,7 +57,7 @@ def certificates(scored: Scored, i: int, n_sweeps: int, optimised: bool) -> Boun
     places = linked_mentions(ends, scored.spans(i, result.state))
     influence, single = block_influence(graph, places), tightest_influence(graph)
     tokens = coupling_bounds(single, systematic_scan(), n_sweeps * len(unary))
-    importance = np.zeros(len(influence.places))
+    importance = np.zeros(len(influence.spans))
     importance[len(importance) - len(places) :] = 1.0
     n_steps = n_sweeps * influence.n_blocks
     orders = {"systematic": np.arange(n_steps) % influence.n_blocks}

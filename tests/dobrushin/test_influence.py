@@ -147,7 +147,7 @@ def test_tightest_enumerates_small_blankets_alone() -> None:
     assert not small.all()
     np.testing.assert_array_equal(found[~small], bound[~small])
     np.testing.assert_allclose(found[small], np.minimum(exact, bound)[small])
-    with pytest.raises(ValueError, match="raise max_states or use a bound"):
+    with pytest.raises(ValueError, match="raise `max_states` or use a bound"):
         exact_influence(graph, 2**3)
 
 
@@ -207,14 +207,14 @@ def test_norms_and_the_statement() -> None:
 @pytest.mark.parametrize(
     ("starts", "sources", "values", "words"),
     [
-        ([0, 1, 2], [1, 2], [0.5, 0.5], "sources of an influence matrix must be variables, 0 to 1"),
-        ([0, 1, 2], [1, -1], [0.5, 0.5], "sources of an influence matrix must be variables"),
-        ([0, 3, 2], [1, 0], [0.5, 0.5], "must rise from 0 to the number of its entries, 2"),
+        ([0, 1, 2], [1, 2], [0.5, 0.5], "`sources` of an influence matrix must be variables 0 to 1"),
+        ([0, 1, 2], [1, -1], [0.5, 0.5], "`sources` of an influence matrix must be variables 0 to"),
+        ([0, 3, 2], [1, 0], [0.5, 0.5], "must rise from 0 to the number of entries, 2"),
         ([0, 1, 9], [1, 0], [0.5, 0.5], "must rise from 0"),
         ([], [], [], "must rise from 0"),
-        ([0, 1, 2], [1, 0], [0.5], "are rows of one length"),
-        ([0, 1, 2], [[1, 0]], [0.5], "are rows"),
-        ([0, 1, 2], [1, 0], [0.5, np.nan], "finite numbers of at least 0"),
+        ([0, 1, 2], [1, 0], [0.5], "must be one-dimensional and of equal length"),
+        ([0, 1, 2], [[1, 0]], [0.5], "must be one-dimensional and of equal length"),
+        ([0, 1, 2], [1, 0], [0.5, np.nan], "must be finite and at least 0"),
     ],
 )
 def test_entries_made_by_hand_are_checked(starts, sources, values, words) -> None:
@@ -228,19 +228,19 @@ def test_a_matrix_of_ones_own() -> None:
     np.testing.assert_array_equal(dense(found), matrix)
     assert found.sources.tolist() == [1, 2, 0, 0]  # the mirror images are there too
     for wrong, words in (
-        (np.zeros((2, 3)), "as many rows as columns"),
-        (np.eye(2), "zero diagonal"),
+        (np.zeros((2, 3)), "must be square"),
+        (np.eye(2), "diagonal .* must be zero"),
         ([[0, -1], [0, 0]], "at least 0"),
         ([[0, np.nan], [0, 0]], "at least 0"),
     ):
         with pytest.raises(ValueError, match=words):
             Influence.of_matrix(wrong)
-    with pytest.raises(ValueError, match="scaled by"):
+    with pytest.raises(ValueError, match="`factor` must be finite and at least 0"):
         found.scaled(-1)
 
 
 def test_the_wrong_graph_is_told() -> None:
-    with pytest.raises(ValueError, match=r"variable 0 has 3; use pairwise_bound"):
+    with pytest.raises(ValueError, match=r"variable 0 has 3 states; use pairwise_bound"):
         binary_pairwise_bound(potts(1.0, np.zeros((2, 2, 3))))
     triple = FactorGraph([2, 2, 2], [TableFactors([[0, 1, 2]], np.zeros((1, 2, 2, 2)))])
     with pytest.raises(ValueError, match="use binary_bound"):

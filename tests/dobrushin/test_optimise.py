@@ -244,9 +244,9 @@ def test_without_convergence_numbers_stay_finite() -> None:
 
 def test_nonsense_is_told() -> None:
     influence = tightest_influence(ising(0.2, 0.0, (2, 2)))
-    with pytest.raises(ValueError, match="epsilon must be"):
+    with pytest.raises(ValueError, match="`epsilon` must be"):
         optimise_scan(influence, epsilon=-1.0)
-    with pytest.raises(ValueError, match="epsilon must be"):
+    with pytest.raises(ValueError, match="`epsilon` must be"):
         shortest_scan(influence, float("nan"))
     with pytest.raises(ValueError, match="iterations must be"):
         optimise_scan(influence, iterations=0)

@@ -163,15 +163,19 @@ def test_nonsense_is_told() -> None:
     for wrong, words in (
         ([0, 6], "names variable 6: the graph's variables are 0 to 5"),
         (np.full(5, 0.2), r"distributions of shape \[6\]"),
-        (np.full(6, 0.2), "add up to 1"),
-        (np.array([2.0, -1.0, 0, 0, 0, 0]), "add up to 1"),
+        (np.full(6, 0.2), "non-negative and sum to 1"),
+        (np.array([2.0, -1.0, 0, 0, 0, 0]), "non-negative and sum to 1"),
         ([[0, 1]], "a list of variables"),
     ):
         with pytest.raises(ValueError, match=words):
             dobrushin_variation(influence, wrong)
     with pytest.raises(ValueError, match="at least 0, not -1"):
         dobrushin_variation(influence, systematic_scan(), None, -1)
-    for importance, words in (([1.0], "not shape"), (np.full(6, np.nan), "at least 0"), ({6: 1.0}, "no variable 6")):
+    for importance, words in (
+        ([1.0], "must have shape"),
+        (np.full(6, np.nan), "at least 0"),
+        ({6: 1.0}, "no variable 6"),
+    ):
         with pytest.raises(ValueError, match=words):
             dobrushin_variation(influence, systematic_scan(), importance)
     with pytest.raises(ValueError, match="no variable -1"):

@@ -46,7 +46,7 @@ def test_a_label_beyond_doubles_may_be_the_one() -> None:
     for first, last in influence.ranges:
         law = law_after_block(p, law, first, last)
         bounds = influence.coupling_bounds([b for b, ends in enumerate(influence.ranges) if ends[0] <= first])
-        for (v, w), bound in zip(influence.places, bounds, strict=True):
+        for (v, w), bound in zip(influence.spans, bounds, strict=True):
             assert marginal_distance(law, p, tuple(range(v, w + 1))) <= bound
 
 
@@ -150,7 +150,7 @@ def test_the_optimised_scan_is_never_worse() -> None:
     for seed in range(30):
         influence = block_influence(random_chains(seed))
         rng = np.random.default_rng(seed)
-        importance = rng.random(len(influence.places)) * (rng.random(len(influence.places)) < 0.5)
+        importance = rng.random(len(influence.spans)) * (rng.random(len(influence.spans)) < 0.5)
         order = rng.integers(0, influence.n_blocks, 10)
         new = optimise_blocks(influence, order, importance)
         before, after = (importance @ influence.coupling_bounds(which) for which in (order, new))
@@ -179,13 +179,13 @@ def test_a_link_that_forbids_is_without_limit() -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"ranges": [0, 1]}, "ranges of an influence of blocks have shape"),
-        ({"rows": [0, 99]}, "rows of an influence of blocks must rise from 0"),
-        ({"starts": [0]}, "starts of an influence of blocks must say where each"),
-        ({"targets": -1}, "targets of an influence of blocks must be places, 0 to "),
-        ({"sources": 10**6}, "sources of an influence of blocks must be places, 0 to "),
-        ({"values": np.nan}, "finite numbers of at least 0"),
-        ({"values": []}, "are rows of one length"),
+        ({"ranges": [0, 1]}, "`ranges` of a block influence must have shape"),
+        ({"rows": [0, 99]}, "`rows` of a block influence must rise from 0"),
+        ({"starts": [0]}, "`starts` of a block influence must have 9 elements"),
+        ({"targets": -1}, "`targets` of a block influence must be span indices, 0 to "),
+        ({"sources": 10**6}, "`sources` of a block influence must be span indices, 0 to "),
+        ({"values": np.nan}, "must be finite and at least 0"),
+        ({"values": []}, "must be one-dimensional and of equal length"),
     ],
 )
 def test_an_influence_of_blocks_made_by_hand_is_checked(changed, words) -> None:
@@ -200,12 +200,12 @@ def test_an_influence_of_blocks_made_by_hand_is_checked(changed, words) -> None:
 @pytest.mark.parametrize("block", [-1, 4])
 def test_orders_name_blocks_that_are_there(block: int) -> None:
     influence = block_influence(sentences())
-    said = f"there is no block {block}: this influence has 4 blocks, counted from 0"
+    said = f"there is no block {block}: the blocks are 0 to 3"
     with pytest.raises(ValueError, match=said):
         influence.coupling_bounds([0, block])
     with pytest.raises(ValueError, match=said):
-        optimise_blocks(influence, [0, block], np.ones(len(influence.places)))
-    with pytest.raises(ValueError, match=r"a number for each of \d+ places, not \(1,\)"):
+        optimise_blocks(influence, [0, block], np.ones(len(influence.spans)))
+    with pytest.raises(ValueError, match=r"one number per span, got \(1,\)"):
         optimise_blocks(influence, [0], np.ones(1))
 
 
@@ -213,6 +213,6 @@ def test_bad_input_is_one_line() -> None:
     with pytest.raises(ValueError, match="no variables 3 to 12: the graph's variables are 0 to 8"):
         block_influence(sentences(), [(3, 12)])
     wide = FactorGraph([2] * 3, [TableFactors([[0, 1, 2]], np.zeros((1, 2, 2, 2)))])
-    with pytest.raises(ValueError, match="factors of one or two variables"):
+    with pytest.raises(ValueError, match="factors of at most two variables"):
         DoGS(blocks=True).infer(wide)
     assert DoGS(n_sweeps=5, blocks=True, annealing=linear_annealing(0.1, 2)).infer(sentences(), 1).certificate.vacuous

@@ -109,5 +109,5 @@ def test_they_are_given_where_asked_for_alone() -> None:
     assert bounded.error_bounds.shape == (6,)
     np.testing.assert_array_equal(plain.marginals, bounded.marginals)
     wide = FactorGraph([2] * 3, [TableFactors([[0, 1, 2]], np.zeros((1, 2, 2, 2)))])
-    with pytest.raises(ValueError, match="factors of one or two variables"):
+    with pytest.raises(ValueError, match="factors of at most two variables"):
         marginal_bounds(wide)

@@ -96,7 +96,7 @@ def violations(seed: int, counted: Counter | None = None, far: bool = False) -> 
     for t, block in enumerate(order):
         law = law_after_block(p, law, *influence.ranges[block])
         bounds = influence.coupling_bounds(order[: t + 1])
-        for (v, w), bound in zip(influence.places, bounds, strict=True):
+        for (v, w), bound in zip(influence.spans, bounds, strict=True):
             truth = marginal_distance(law, p, tuple(range(v, w + 1)))
             counted["places"] += 1
             counted["below 1"] += bound < 1

@@ -136,7 +136,7 @@ class DoGS:
         if n_steps is None or not len(chosen):
             held = [((first <= chosen) & (chosen <= last)).any() for first, last in influence.ranges]
             n_steps = self.steps_per_target * int(np.count_nonzero(held))
-        importance = np.zeros(len(influence.places))
+        importance = np.zeros(len(influence.spans))
         importance[len(importance) - len(chosen) :] = d[chosen]
         order, certificate = certify_block_order(influence, importance, n_steps, self._broken(d))
         variables, _ = block_steps(influence.ranges, order)

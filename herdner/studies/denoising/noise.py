@@ -26,6 +26,7 @@ class GaussianNoise:
     levels: tuple[float, ...] = BLACK_AND_WHITE
 
     def __post_init__(self) -> None:
+        """Check and convert the fields."""
         if not (is_number(self.sigma) and 0 < self.sigma < math.inf):
             raise ValueError(
                 f"sigma must be a finite number above 0, not {self.sigma}; a picture without noise needs no denoising"
@@ -36,6 +37,7 @@ class GaussianNoise:
         object.__setattr__(self, "levels", levels)
 
     def __str__(self) -> str:
+        """Return a one-line summary."""
         return f"Gaussian noise of sigma {self.sigma:.4g}"
 
     @property
@@ -80,6 +82,7 @@ class FlipNoise:
     n_labels: int = 2
 
     def __post_init__(self) -> None:
+        """Check and convert the fields."""
         if not (is_number(self.p) and 0 < self.p < 1):
             raise ValueError(
                 f"p must be between 0 and 1, both left out, not {self.p}; a picture without noise needs no denoising"
@@ -88,6 +91,7 @@ class FlipNoise:
             raise ValueError(f"a picture needs 2 to {2**15} labels, not {self.n_labels}")
 
     def __str__(self) -> str:
+        """Return a one-line summary."""
         return f"flips with probability {self.p:.4g}"
 
     @property

@@ -57,6 +57,7 @@ class Adam:
     epsilon: float = 1e-8
 
     def __post_init__(self) -> None:
+        """Check and convert the fields."""
         _check_rate("rate", self.rate)
         if self.final is not None:
             _check_rate("final", self.final)
@@ -90,6 +91,7 @@ class GradientAscent:
     rate: float
 
     def __post_init__(self) -> None:
+        """Check and convert the fields."""
         _check_rate("rate", self.rate)
 
     def begin(self, n_steps: int) -> Mover:

@@ -50,6 +50,7 @@ class FwssOptions:
     mode_steps: int = 2000
 
     def __post_init__(self) -> None:
+        """Check and convert the fields."""
         whole(self.n_steps, "n_steps", 0)
         whole(self.at_once, "at_once")
         whole(self.mode_steps, "mode_steps")

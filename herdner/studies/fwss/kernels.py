@@ -35,6 +35,7 @@ class SampleMean:
     weights: Floats = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        """Check and convert the fields."""
         samples = as_points(self.samples, "samples")
         given = cast("Floats | None", self.weights)
         weights = np.full(len(samples), 1 / len(samples)) if given is None else np.asarray(given, float)

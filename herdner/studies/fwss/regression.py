@@ -31,6 +31,7 @@ class LogisticRegression:
     rate: float = 0.01
 
     def __post_init__(self) -> None:
+        """Check and convert the fields."""
         x, y = check_data(self.inputs, self.outputs)
         if not np.isin(y, (0, 1)).all():
             raise ValueError("outputs of a logistic regression must be 0 or 1")
@@ -89,6 +90,7 @@ class NeuralRegression:
     scaling: tuple[Floats, Floats, float, float] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        """Check and convert the fields."""
         x, y = check_data(self.inputs, self.outputs)
         whole(self.units, "units")
         # A column that never changes tells nothing; it becomes 0.

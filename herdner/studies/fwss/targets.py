@@ -36,6 +36,7 @@ class Target:
     density: DensityGraph = field(init=False)
 
     def __post_init__(self) -> None:
+        """Check and convert the fields."""
         density = compile_density(self.graph)
         object.__setattr__(self, "density", density)
         if self.prior is None:
