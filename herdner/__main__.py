@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from herdner.base.interrupts import end_at_once
+from herdner.base.interrupts import exit_on_interrupt
 
 
 def main() -> None:
     """Imports the command line, and runs it."""
-    end_at_once()
+    exit_on_interrupt()
     from herdner.cli import main as run
 
     run()

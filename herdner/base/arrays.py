@@ -1,8 +1,8 @@
-"""Checked, read-only arrays: what frozen values are made of.
+"""Checked and read-only arrays.
 
-Compiled loops read these arrays without looking, so nothing that a caller still holds may change them. NumPy's
-``writeable`` flag alone does not promise that: the owner of the memory, or an older view of it, can be made writeable
-again. A sealed array stands on a read-only buffer, on which NumPy refuses to set the flag.
+Compiled loops read these arrays without further checks, so no caller may be able to change them. NumPy's ``writeable``
+flag does not guarantee that: the owner of the memory, or an older view of it, can set the flag again. A *sealed* array
+is a view of a read-only buffer, for which NumPy refuses to set the flag.
 """
 
 from __future__ import annotations
@@ -14,18 +14,27 @@ from numpy.typing import ArrayLike, NDArray
 
 T = TypeVar("T", bound=np.generic)
 Floats = NDArray[np.float64]
-Int32s = NDArray[np.int32]  # labels, variables
-Int64s = NDArray[np.int64]  # places, numbers of things
+Int32s = NDArray[np.int32]  # states, variables
+Int64s = NDArray[np.int64]  # offsets, counts
 
 
 class _Owner(np.ndarray[Any, Any]):
-    """The memory below a sealed array: its class tells it from memory that somebody else holds."""
+    """Array that owns the memory of a sealed array; the class marks memory that no caller can write to."""
 
 
 def frozen(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
-    """A sealed, C-contiguous array: a copy, unless ``values`` is sealed already.
+    """Return a sealed, C-contiguous array.
 
-    Raises ValueError where integers are wanted and something else, or something out of their range, is given.
+    Args:
+        values: The values; they are copied unless they are a sealed array of this type.
+        dtype: Type of the elements.
+        name: Name of the array, for messages.
+
+    Returns:
+        The sealed array.
+
+    Raises:
+        ValueError: The values are not numbers, or not integers in the range of an integer ``dtype``.
     """
     array = np.asarray(values)
     if array.dtype != dtype:
@@ -36,18 +45,18 @@ def frozen(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
 
 
 def sealed(array: NDArray[T]) -> NDArray[T]:
-    """The same numbers, read-only for good, without a copy: for an array that nobody else holds."""
+    """Return a sealed view of an array to which the caller keeps no other reference."""
     buffer = memoryview(array.view(_Owner))  # pyright: ignore[reportArgumentType]  (NumPy declares it for 3.12)
     return np.asarray(buffer.toreadonly())
 
 
 def constant(value: ArrayLike, n: int, dtype: type[T]) -> NDArray[T]:
-    """[n]: one number, stored once (the array has stride 0)."""
+    """Return a sealed array [n] of one repeated value, which is stored once (stride 0)."""
     return np.broadcast_to(sealed(np.array(value, dtype)), n)
 
 
 def frozen_or_constant(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
-    """Like `frozen`, but a row that repeats one number by stride 0 stays so."""
+    """Return a sealed array like `frozen`, but keep a stride of 0, which repeats one value."""
     array = np.asarray(values)
     if array.ndim == 1 and array.size and array.strides == (0,):
         return constant(frozen(array[0], dtype, name), len(array), dtype)
@@ -55,7 +64,7 @@ def frozen_or_constant(values: ArrayLike, dtype: type[T], name: str) -> NDArray[
 
 
 def finite(values: ArrayLike, name: str) -> Floats:
-    """Doubles in C order; ValueError where some are not finite."""
+    """Return the values as float64 in C order, or raise `ValueError` unless all are finite."""
     array = np.ascontiguousarray(values, np.float64)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must hold finite numbers")

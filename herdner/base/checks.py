@@ -1,4 +1,4 @@
-"""Checks of arguments that more than one room makes."""
+"""Checks of arguments that several packages share."""
 
 from __future__ import annotations
 
@@ -8,27 +8,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def whole(value: object, name: str, least: int = 1, most: float = math.inf) -> int:
-    """A whole number from ``least`` to ``most``, as an int; ValueError that names the argument otherwise."""
+def check_integer(value: object, name: str, least: int = 1, most: float = math.inf) -> int:
+    """Check an integer argument.
+
+    Args:
+        value: The argument.
+        name: Name of the argument, for the message.
+        least: Smallest accepted value.
+        most: Largest accepted value.
+
+    Returns:
+        The value as an int.
+
+    Raises:
+        ValueError: The value is not an integer in this range.
+    """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
         limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
         raise ValueError(f"{name} must be a whole number {limits}, not {value!r:.80}")
     return int(value)  # pyright: ignore[reportUnknownArgumentType]  # a NumPy integer of any width
 
 
-def check_variables(named: NDArray[np.integer], n: int, said: str = "there is no") -> None:
-    """ValueError where one of the variables ``named`` is not one of a graph's ``n``; ``said`` begins what it says."""
-    wrong = named[(named < 0) | (named >= n)]
-    if len(wrong):
-        raise ValueError(f"{said} variable {wrong[0]}: the graph's variables are 0 to {n - 1}")
+def check_variables(variables: NDArray[np.integer], n: int, prefix: str = "there is no") -> None:
+    """Check indices of variables.
+
+    Args:
+        variables: The indices.
+        n: Number of variables of the graph.
+        prefix: First words of the message.
+
+    Raises:
+        ValueError: An index is not in the range 0 to n - 1.
+    """
+    outside = variables[(variables < 0) | (variables >= n)]
+    if len(outside):
+        raise ValueError(f"{prefix} variable {outside[0]}: the graph's variables are 0 to {n - 1}")
 
 
-def rises(borders: NDArray[np.integer], end: int) -> bool:
-    """Whether it is a list from 0 to ``end`` that never falls, as the borders of pieces do."""
-    listed = borders.ndim == 1 and len(borders) > 0 and borders[0] == 0 and borders[-1] == end
-    return bool(listed and (borders[1:] >= borders[:-1]).all())
+def are_offsets(values: NDArray[np.integer], end: int) -> bool:
+    """Return whether ``values`` are offsets of consecutive pieces: one-dimensional, from 0 to ``end``, not falling."""
+    is_bounded = values.ndim == 1 and len(values) > 0 and values[0] == 0 and values[-1] == end
+    return bool(is_bounded and (values[1:] >= values[:-1]).all())
 
 
 def is_number(value: object) -> bool:
-    """Whether it is an int or a float, whatever its type is declared to be."""
+    """Return whether a value is an int or a float; the parameter is untyped for values of declared types."""
     return isinstance(value, int | float)

@@ -1,31 +1,75 @@
-"""scikit-learn's conventions for estimators, without an import of scikit-learn."""
+"""scikit-learn's conventions for estimators, without importing scikit-learn."""
 
 from __future__ import annotations
 
 import inspect
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-Self = TypeVar("Self", bound="Estimator")
+E = TypeVar("E", bound="Estimator")
 
 
 class Estimator:
-    """Parameters are the constructor's arguments, kept under their names; what ``fit`` learns ends in an underscore."""
+    """Base class of estimators.
+
+    The parameters are the arguments of the constructor, stored under their names; attributes that ``fit`` sets end in
+    an underscore. Parameters of a nested estimator or dataclass are named ``parameter__nested``.
+    """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        """Return the parameters.
 
-    def set_params(self: Self, **params: Any) -> Self:
-        """Change constructor arguments; ValueError for one that does not exist."""
+        Args:
+            deep: Include the parameters of nested estimators and dataclasses.
+
+        Returns:
+            The parameters by name.
+        """
+        params = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        if deep:
+            for name, value in list(params.items()):
+                params |= {f"{name}__{key}": nested for key, nested in _params_of(value).items()}
+        return params
+
+    def set_params(self: E, **params: Any) -> E:
+        """Set parameters.
+
+        Args:
+            **params: New values by name; ``parameter__nested`` sets one parameter of a nested value.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ValueError: A parameter does not exist.
+        """
         for name, value in params.items():
+            parameter, _, nested = name.partition("__")
             if name not in self.get_params():
-                raise ValueError(
-                    f"unknown parameter {name!r}; {type(self).__name__} has {', '.join(self.get_params())}"
-                )
-            setattr(self, name, value)
+                available = ", ".join(self.get_params(deep=False))
+                raise ValueError(f"unknown parameter {name!r}; {type(self).__name__} has {available}")
+            if nested:
+                owner, change = getattr(self, parameter), {nested: value}
+                value = owner.set_params(**change) if hasattr(owner, "set_params") else replace(owner, **change)
+            setattr(self, parameter, value)
         return self
 
+    def __repr__(self) -> str:
+        """Return a constructor call with the parameters that differ from their defaults."""
+        defaults = {name: each.default for name, each in inspect.signature(type(self)).parameters.items()}
+        changed = [f"{k}={v!r}" for k, v in self.get_params(deep=False).items() if repr(v) != repr(defaults[k])]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
     def __sklearn_tags__(self) -> Any:
+        """Return the tags that scikit-learn asks for."""
         from sklearn.utils import Tags, TargetTags  # pyright: ignore[reportMissingTypeStubs]
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
+
+def _params_of(value: object) -> dict[str, Any]:
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return value.get_params()  # pyright: ignore
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    return {}

@@ -1,4 +1,4 @@
-"""Writing files so that a crash never leaves half of one."""
+"""Atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -16,55 +16,64 @@ from pathlib import Path
 from typing import IO
 
 _FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
-_PART = re.compile(r"\..+\.\d+-\d+\.part", re.DOTALL | re.ASCII)  # as `replacing` names them
+_PART = re.compile(r"\..+\.\d+-\d+\.part", re.DOTALL | re.ASCII)  # names of temporary files
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Generator[IO[bytes], None, None]:
-    """A binary stream whose bytes appear under ``path``, all at once, when the block ends without an error.
+def atomic_write(path: str | os.PathLike[str]) -> Generator[IO[bytes], None, None]:
+    """Open a file for writing that replaces ``path`` when the block ends without an error.
 
-    Until then they are in a hidden file in the same folder, which an error removes; what stood under ``path`` stays.
-    What a process left that was killed, the next one removes that begins to write into the folder. A link is kept and
-    its target replaced, with its mode and owner; other hard links to it keep the old content. A device or pipe is
-    written to directly. Raises OSError.
+    Until then the bytes are in a hidden file in the same folder, and ``path`` keeps its content; an error removes the
+    hidden file. Hidden files of killed processes are removed by the next process that writes into the folder. For a
+    symbolic link the target is replaced, with its mode and owner; other hard links keep the old content. A device or
+    pipe is written to directly.
+
+    Args:
+        path: The file to replace or create.
+
+    Yields:
+        A binary stream.
+
+    Raises:
+        OSError: The file cannot be written; the error names ``path``.
     """
     path = Path(path).resolve()
     if path.exists() and not path.is_file():
-        with _of(path, path), path.open("wb") as stream:
+        with _errors_for(path, path), path.open("wb") as stream:
             yield stream
         return
     _remove_abandoned(path.parent, os.getpid())
     part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
-    with _of(path, part):
+    with _errors_for(path, part):
         try:
             with part.open("wb") as stream:
-                _claim(stream)
+                _lock(stream)
                 yield stream
                 stream.flush()
-                os.fsync(stream.fileno())  # the name must never appear before the bytes
-                _be_like(path, part)
+                os.fsync(stream.fileno())  # the bytes must be on disk before the name
+                _copy_mode_and_owner(path, part)
                 if sys.platform != "win32":
-                    part.replace(path)  # while it is claimed
+                    part.replace(path)  # while it is locked
             if sys.platform == "win32":
-                part.replace(path)  # where no open file can be renamed
+                part.replace(path)  # Windows cannot rename an open file
         finally:
             part.unlink(missing_ok=True)
 
 
 @contextmanager
-def _of(path: Path, part: Path) -> Generator[None, None, None]:
-    """What fails with the file that is written, ``part``, is told of the one that was asked for."""
+def _errors_for(path: Path, part: Path) -> Generator[None, None, None]:
+    """Replace the name of the temporary file ``part`` in errors by ``path``."""
     try:
         yield
     except OSError as error:
-        unnamed = error.errno in _FULL and error.filename is None  # a write does not say of which file
+        unnamed = error.errno in _FULL and error.filename is None  # errors of write have no file name
         if unnamed or error.filename == str(part):
             raise OSError(error.errno, error.strerror, str(path)) from None
         raise
 
 
-def _be_like(path: Path, part: Path) -> None:
-    """The new file has the mode of the old one and, where that is allowed, its owner."""
+def _copy_mode_and_owner(path: Path, part: Path) -> None:
+    """Give the new file the mode of the old one and, if permitted, its owner."""
     with suppress(FileNotFoundError):
         old = path.stat()
         if hasattr(os, "chown"):
@@ -73,10 +82,10 @@ def _be_like(path: Path, part: Path) -> None:
         part.chmod(stat.S_IMODE(old.st_mode))
 
 
-def _claim(stream: IO[bytes]) -> bool:
-    """Whether the file is locked for this process now; locks end with their processes, whatever ends those."""
+def _lock(stream: IO[bytes]) -> bool:
+    """Lock the file for this process and return whether that succeeded; locks end with their processes."""
     if sys.platform == "win32":
-        return True  # an open file cannot be removed there
+        return True  # Windows does not remove open files
     import fcntl
 
     try:
@@ -88,12 +97,10 @@ def _claim(stream: IO[bytes]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _remove_abandoned(folder: Path, _process: int) -> None:
-    """Removes what processes left that were killed while they wrote into a folder; once in a process, as a folder of
-    very many files takes its time.
-    """
+    """Remove temporary files of killed processes from a folder, once per process because large folders take long."""
     for part in folder.iterdir() if folder.is_dir() else ():
         if _PART.fullmatch(part.name):
             with suppress(OSError), part.open("r+b") as stream:
-                now = os.fstat(stream.fileno())  # one that is empty may have been made just now, and not be locked yet
-                if (now.st_size or now.st_mtime < time.time() - 60) and _claim(stream):
+                now = os.fstat(stream.fileno())  # an empty file may be new and not yet locked
+                if (now.st_size or now.st_mtime < time.time() - 60) and _lock(stream):
                     part.unlink()

@@ -1,4 +1,4 @@
-"""Ctrl-C: from the first moment of the process, and where Python loses it."""
+"""Handling of Ctrl-C from process start, including interrupts that Python would drop."""
 
 from __future__ import annotations
 
@@ -14,53 +14,57 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-_came: list[int] = []
+_interrupts: list[int] = []
 
 
-def end_at_once() -> None:
-    """Until `unwind`, Ctrl-C ends the process with one line, not with the traceback of whatever is being imported."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored, as in the background
-        signal.signal(signal.SIGINT, _end)
+def exit_on_interrupt() -> None:
+    """Make Ctrl-C end the process with one line instead of a traceback of the imports, until `raise_on_interrupt`."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # background processes ignore the signal
+        signal.signal(signal.SIGINT, _exit)
 
 
-def unwind() -> None:
-    """From now on Ctrl-C raises KeyboardInterrupt, where there was `end_at_once` before.
+def raise_on_interrupt() -> None:
+    """Make Ctrl-C raise `KeyboardInterrupt`; only after `exit_on_interrupt`.
 
-    Python drops a KeyboardInterrupt that is raised in a callback of the garbage collector or of an import, prints a
-    traceback and goes on; here nothing is printed, and it is raised once more a moment later.
+    Python drops a KeyboardInterrupt that is raised in a callback of the garbage collector or of an import. Here it is
+    raised once more a moment later, and no traceback is printed.
     """
-    if signal.getsignal(signal.SIGINT) is _end:
+    if signal.getsignal(signal.SIGINT) is _exit:
         signal.signal(signal.SIGINT, _raise)
         sys.unraisablehook = _raise_again
 
 
-def remember() -> None:
-    """From now on Ctrl-C raises nothing, where there was `unwind` before: who calls this asks whether it `came`."""
+def record_interrupts() -> None:
+    """Make Ctrl-C raise nothing and set `was_interrupted` instead; only after `raise_on_interrupt`."""
     if signal.getsignal(signal.SIGINT) is _raise:
-        signal.signal(signal.SIGINT, _note)
+        signal.signal(signal.SIGINT, _record)
 
 
-def came() -> bool:
-    """Whether there was a Ctrl-C: what would go on for ever asks here before."""
-    return bool(_came)
+def was_interrupted() -> bool:
+    """Return whether the process received Ctrl-C."""
+    return bool(_interrupts)
 
 
 @contextmanager
-def interruption_kept() -> Generator[None]:
-    """Raises KeyboardInterrupt in place of any error that follows a Ctrl-C in here: compiled libraries turn the one
-    into the other, such as an error that says that a type cannot be built.
+def restore_interrupt() -> Generator[None]:
+    """Raise `KeyboardInterrupt` in place of any other error that follows a Ctrl-C in this context.
+
+    Compiled libraries convert the interrupt to errors of their own, for example that a type cannot be built.
+
+    Raises:
+        KeyboardInterrupt: The process was interrupted and an error followed.
     """
     try:
         yield
     except BaseException as error:
-        if came() and not isinstance(error, (KeyboardInterrupt, SystemExit)):
+        if was_interrupted() and not isinstance(error, (KeyboardInterrupt, SystemExit)):
             raise KeyboardInterrupt from error
         raise
 
 
 @contextmanager
-def deaf_children() -> Generator[None]:
-    """A process that is started in here never hears of Ctrl-C, not even while it imports its modules."""
+def block_interrupts() -> Generator[None]:
+    """Block Ctrl-C in processes that are started in this context, from their first instruction on."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -71,30 +75,30 @@ def deaf_children() -> Generator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-def _end(*_: object) -> None:
+def _exit(*_: object) -> None:
     os.write(2, b"herdner: interrupted\n")
     os._exit(130)
 
 
-def _note(number: int, _: object) -> None:
-    _came.append(number)
+def _record(number: int, _: object) -> None:
+    _interrupts.append(number)
 
 
 def _raise(number: int, _: object) -> None:
-    _came.append(number)
+    _interrupts.append(number)
     raise KeyboardInterrupt
 
 
 def _raise_again(lost: UnraisableHookArgs) -> None:
     if not issubclass(lost.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
-    else:  # in a thread: told here, it would be raised within this hook, and dropped again
-        _thread.start_new_thread(_tell_soon, ())
+    else:  # from a thread, because Python would drop an interrupt that is raised within this hook
+        _thread.start_new_thread(_signal_soon, ())
 
 
-def _tell_soon() -> None:
+def _signal_soon() -> None:
     time.sleep(0.01)
     if os.name == "nt":
         _thread.interrupt_main()
-    else:  # the signal itself, which also wakes what the main thread waits for
+    else:  # a real signal also ends a blocking call of the main thread
         os.kill(os.getpid(), signal.SIGINT)

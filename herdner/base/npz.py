@@ -1,4 +1,7 @@
-"""NumPy's .npz archives, read as untrusted: nothing in them is executed, and no array takes more than its bytes."""
+"""Reading and writing of NumPy's .npz archives from untrusted sources.
+
+No content is executed, and no array takes more memory than its bytes in the archive.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +17,34 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.files import replacing
+from herdner.base.files import atomic_write
 
 Where = str | os.PathLike[str] | IO[bytes]
-_FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # equal contents are equal files
-_MOST_UNPACKED, _FREE = 100, 1 << 24  # times its own bytes, and bytes that any archive may unpack to
-_MOST_TEXT = 1 << 22  # bytes of a text: what it says in JSON may take thirty times as many
+_FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal contents give equal files
+# An archive may unpack to this many bytes plus this multiple of its size.
+_MAX_RATIO, _MIN_LIMIT = 100, 1 << 24
+_MAX_TEXT = 1 << 22  # bytes of a text member; parsed JSON takes up to thirty times as many
 
 
 class NpzError(ValueError):
-    """An archive that is none, is damaged, or holds what it must not: in one line."""
+    """A file is not an .npz archive, is damaged, or contains unsupported members; the message is one line."""
 
 
 def write_npz(where: Where, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, bytes]) -> None:
-    """Write compressed arrays, behind ``texts`` under their own names, to a stream or atomically to a path. ValueError
-    for a text that nobody would read again.
+    """Write an archive of compressed members.
+
+    Args:
+        where: A path, which is replaced atomically, or a binary stream.
+        arrays: Arrays by name.
+        texts: Other members by name; they precede the arrays.
+
+    Raises:
+        ValueError: A text is too long to be read again.
     """
     for name, data in texts.items():
-        if len(data) > _MOST_TEXT:
-            raise ValueError(f"{name} would have {len(data) >> 20} MiB; expected at most {_MOST_TEXT >> 20} MiB")
-    target = replacing(where) if isinstance(where, str | os.PathLike) else nullcontext(where)
+        if len(data) > _MAX_TEXT:
+            raise ValueError(f"{name} would have {len(data) >> 20} MiB; expected at most {_MAX_TEXT >> 20} MiB")
+    target = atomic_write(where) if isinstance(where, str | os.PathLike) else nullcontext(where)
     with target as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, data in texts.items():
             _add(archive, name, data)
@@ -51,26 +62,48 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 
 def read_member(where: Where, name: str, largest: int) -> bytes:
-    """The member of this name, which is no array. NpzError where there is none, OSError as of files."""
+    """Read a member that is not an array.
+
+    Args:
+        where: A path or binary stream.
+        name: Name of the member.
+        largest: Number of bytes to which the archive may unpack; it is checked before reading.
+
+    Returns:
+        The content of the member.
+
+    Raises:
+        NpzError: The archive is damaged or has no such member.
+        OSError: The file cannot be read.
+    """
     with _opened(where) as archive:
         if name not in archive.namelist():
             raise NpzError(f"{name} is missing")
         _check_size(archive, largest)
         member = archive.getinfo(name)
-        if member.file_size > _MOST_TEXT:
-            raise NpzError(f"{name} would have {member.file_size >> 20} MiB; expected at most {_MOST_TEXT >> 20} MiB")
+        if member.file_size > _MAX_TEXT:
+            raise NpzError(f"{name} would have {member.file_size >> 20} MiB; expected at most {_MAX_TEXT >> 20} MiB")
         return _bytes(archive, member, True)
 
 
 def read_arrays(
     where: Where, *, texts: Collection[str] = (), largest: int | None = None, packed: bool = True
 ) -> dict[str, NDArray[Any]]:
-    """The arrays by name: numbers, in C order. NpzError for anything else, OSError as of files.
+    """Read all arrays.
 
     Args:
-        texts: Other members that there may be.
-        largest: Bytes that the archive may unpack to, checked beforehand.
-        packed: Whether arrays may be compressed; without that, reading takes no more memory than the file.
+        where: A path or binary stream.
+        texts: Names of other members, which are ignored.
+        largest: Number of bytes to which the archive may unpack; it is checked before reading. None: the limit depends
+            on the size of the archive.
+        packed: Accept compressed arrays; without them, reading takes no more memory than the size of the file.
+
+    Returns:
+        Numeric arrays in C order, by name.
+
+    Raises:
+        NpzError: The archive is damaged or has other members.
+        OSError: The file cannot be read.
     """
     arrays: dict[str, NDArray[Any]] = {}
     with _opened(where) as archive:
@@ -80,7 +113,7 @@ def read_arrays(
             if name == member.filename and name in texts:
                 continue
             if name in arrays or name == member.filename:
-                raise NpzError(f"its member {member.filename!r} is no array, or there twice")
+                raise NpzError(f"its member {member.filename!r} is not an array, or occurs twice")
             arrays[name] = _array(_bytes(archive, member, packed), f"its array {name}")
     return arrays
 
@@ -93,22 +126,22 @@ def _opened(where: Where) -> Generator[zipfile.ZipFile, None, None]:
                 yield archive
         except NpzError:
             raise
-        except Exception as error:  # zipfile, zlib and NumPy's header reader raise what they like for damaged bytes
+        except Exception as error:  # zipfile, zlib and NumPy raise many types for damaged bytes
             raise NpzError(" ".join(str(error).split()) or type(error).__name__) from None
 
 
 def _check_size(archive: zipfile.ZipFile, largest: int | None) -> None:
-    """NpzError where it would unpack to more than ``largest``, or to more than files of numbers do."""
-    size, most = sum(member.file_size for member in archive.infolist()), _FREE
+    """Raise `NpzError` if the archive would unpack to more than ``largest`` or to an unusual multiple of its size."""
+    size, most = sum(member.file_size for member in archive.infolist()), _MIN_LIMIT
     if archive.fp is not None:
-        most += _MOST_UNPACKED * archive.fp.seek(0, os.SEEK_END)
+        most += _MAX_RATIO * archive.fp.seek(0, os.SEEK_END)
     most = most if largest is None else min(most, largest)
     if size > most:
         raise NpzError(f"it would unpack to {size >> 20} MiB; expected at most {most >> 20} MiB")
 
 
 def _bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, packed: bool) -> bytes:
-    """A member's content, at most as long as the archive's directory says; zipfile checks its CRC-32."""
+    """Return the content of a member; zipfile checks its length and CRC-32."""
     if not packed and member.compress_type != zipfile.ZIP_STORED:
         raise NpzError(f"its member {member.filename} is compressed; store it plain, as numpy.savez does")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or member.flag_bits & 0x1:
@@ -117,15 +150,15 @@ def _bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, packed: bool) -> b
 
 
 def _array(data: bytes, what: str) -> NDArray[Any]:
-    """The array that these bytes are: the shape is compared with their number before anything is allocated."""
+    """Convert the bytes of a .npy file to an array after checking that its shape fits their number."""
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
-        raise NpzError(f"{what} is of an unknown version of .npy")
+        raise NpzError(f"{what} has an unknown version of .npy")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(stream, max_header_size=10_000)
     if dtype.hasobject or dtype.kind not in "uif":
-        raise NpzError(f"{what} holds {dtype}, which has no place here")
+        raise NpzError(f"{what} has the type {dtype}; expected numbers")
     if fortran and len(shape) > 1:
         raise NpzError(f"{what} is in Fortran order; store it in C order")
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():

@@ -1,4 +1,4 @@
-"""Options written as text, for a command line has nothing else: "key=value", "linear(0.1, 1)", values of a type."""
+"""Parsing of options from text: ``key=value``, calls such as ``linear(0.1, 1)``, and values of declared types."""
 
 from __future__ import annotations
 
@@ -13,59 +13,76 @@ from typing import Any, Literal, TypeVar
 T = TypeVar("T")
 
 _CALL = re.compile(r"\s*([a-z][a-z0-9_-]*)\s*(?:\(\s*(.*?)\s*\))?\s*", re.IGNORECASE)
-_WORDS: Mapping[object, str] = {
+_DESCRIPTIONS: Mapping[object, str] = {
     bool: "true or false", int: "a whole number", float: "a number", str: "text", NoneType: "none",
 }  # fmt: skip
 
 
-def pair(text: str) -> tuple[str, str] | None:
-    """The key and the value of ``key=value``; None where ``text`` is no such thing."""
+def parse_pair(text: str) -> tuple[str, str] | None:
+    """Return key and value of ``key=value``, or None if ``text`` has another form."""
     key, equals, value = text.partition("=")
     return (key.strip(), value.strip()) if equals and key.strip().isidentifier() else None
 
 
-def from_call(text: str, functions: Mapping[str, Callable[..., T]], what: str, words: str) -> T:
-    """What the function named in ``text`` returns for the arguments there: numbers, or else text without commas.
-
-    ``what`` is being described, in these ``words``. ValueError in one line for an unknown name, for arguments that the
-    function does not take, and whatever the function says of their values.
-    """
-    match = _CALL.fullmatch(text)
-    name, inside = match.groups() if match else ("", None)
-    function = functions.get(name.lower().replace("_", "-"))
-    arguments = [read(part.strip(), int | float | str) for part in inside.split(",")] if inside else []
-    if function is None or not _accepts(function, arguments):
-        raise ValueError(f"{what} must be {words}, not {text!r}")
-    try:
-        return function(*arguments)
-    except TypeError:  # text where the function wants a number
-        raise ValueError(f"{what} must be {words}, not {text!r}") from None
-
-
-def read(value: object, hint: Any, name: str = "it") -> Any:
-    """``value``, which may be text, as the first type of ``hint`` that it fits; ValueError says what ``name`` must be.
+def parse_call(text: str, functions: Mapping[str, Callable[..., T]], name: str, syntax: str) -> T:
+    """Call a function that is written as text, such as ``linear(0.1, 1)``.
 
     Args:
-        hint: A union of bool, int, float, str, None, Literals, and classes that have ``from_text`` and WORDS, which say
-            how its values are written.
+        text: Name of the function, and its arguments in parentheses: numbers, or text without commas.
+        functions: The functions by name, in lower case and with hyphens.
+        name: Name of the option, for messages.
+        syntax: Description of the accepted texts, for messages.
+
+    Returns:
+        The result of the function.
+
+    Raises:
+        ValueError: The function is unknown or refuses its arguments; the message is one line.
     """
-    told = ""
-    for kind in _alternatives(hint):
+    match = _CALL.fullmatch(text)
+    called, inside = match.groups() if match else ("", None)
+    function = functions.get(called.lower().replace("_", "-"))
+    arguments = [parse_option(part.strip(), int | float | str) for part in inside.split(",")] if inside else []
+    if function is None or not _accepts(function, arguments):
+        raise ValueError(f"{name} must be {syntax}, not {text!r}")
+    try:
+        return function(*arguments)
+    except TypeError:  # text for a numeric argument
+        raise ValueError(f"{name} must be {syntax}, not {text!r}") from None
+
+
+def parse_option(value: object, type: Any, name: str = "the option") -> Any:
+    """Convert a value, possibly written as text, to a declared type.
+
+    Args:
+        value: The value.
+        type: A union of bool, int, float, str, None, Literals, and classes with a method ``from_text`` and a
+            description ``SYNTAX`` of its texts. The first type that fits is used.
+        name: Name of the option, for messages.
+
+    Returns:
+        The converted value.
+
+    Raises:
+        ValueError: The value fits no type.
+    """
+    message = ""
+    for alternative in _alternatives(type):
         try:
-            return _as(value, kind)
+            return _convert(value, alternative)
         except ValueError as error:
-            told = told or (str(error) if _has_text(kind) else "")
-    raise ValueError(told or f"{name} must be {in_words(hint)}, not {value!r:.80}")
+            message = message or (str(error) if _has_from_text(alternative) else "")
+    raise ValueError(message or f"{name} must be {describe_type(type)}, not {value!r:.80}")
 
 
-def in_words(hint: Any) -> str:
-    """A type as users read it: "a whole number or none"."""
+def describe_type(type: Any) -> str:
+    """Describe a type for users, such as "a whole number or none"."""
     parts: list[str] = []
-    for kind in _alternatives(hint):
-        if typing.get_origin(kind) is Literal:
-            parts.append("one of " + ", ".join(repr(value) for value in typing.get_args(kind)))
+    for alternative in _alternatives(type):
+        if typing.get_origin(alternative) is Literal:
+            parts.append("one of " + ", ".join(repr(value) for value in typing.get_args(alternative)))
         else:
-            parts.append(kind.WORDS if _has_text(kind) else _WORDS[kind])
+            parts.append(alternative.SYNTAX if _has_from_text(alternative) else _DESCRIPTIONS[alternative])
     return " or ".join(parts)
 
 
@@ -77,40 +94,40 @@ def _accepts(function: Callable[..., object], arguments: list[object]) -> bool:
     return True
 
 
-def _alternatives(hint: Any) -> tuple[Any, ...]:
-    return typing.get_args(hint) if typing.get_origin(hint) not in (None, Literal) else (hint,)
+def _alternatives(type: Any) -> tuple[Any, ...]:
+    return typing.get_args(type) if typing.get_origin(type) not in (None, Literal) else (type,)
 
 
-def _has_text(kind: Any) -> bool:
-    return isinstance(kind, type) and hasattr(kind, "from_text")
+def _has_from_text(alternative: Any) -> bool:
+    return isinstance(alternative, type) and hasattr(alternative, "from_text")
 
 
-def _as(value: object, kind: Any) -> object:
-    """``value`` as one kind of option, or ValueError."""
-    if typing.get_origin(kind) is Literal:
-        for allowed in typing.get_args(kind):
+def _convert(value: object, alternative: Any) -> object:
+    """Convert a value to one type, or raise `ValueError`."""
+    if typing.get_origin(alternative) is Literal:
+        for allowed in typing.get_args(alternative):
             if value == allowed and type(value) is type(allowed):
                 return allowed
-    elif kind is NoneType:
+    elif alternative is NoneType:
         if value is None or (isinstance(value, str) and value.lower() == "none"):
             return None
-    elif kind in (int, float):
-        return _number(value, kind)
-    elif isinstance(value, kind):
+    elif alternative in (int, float):
+        return _number(value, alternative)
+    elif isinstance(value, alternative):
         return value
     elif isinstance(value, str):
-        if kind is not bool:
-            return kind.from_text(value)
+        if alternative is not bool:
+            return alternative.from_text(value)
         if value.lower() in ("true", "false"):
             return value.lower() == "true"
     raise ValueError
 
 
-def _number(value: object, kind: type[int] | type[float]) -> int | float:
+def _number(value: object, type: type[int] | type[float]) -> int | float:
     if isinstance(value, bool) or not isinstance(value, str | Real):
         raise ValueError
     try:
-        number = kind(value)  # pyright: ignore[reportArgumentType]  # what is no number raises TypeError
+        number = type(value)  # pyright: ignore[reportArgumentType]  # other values raise TypeError
     except (OverflowError, TypeError):
         raise ValueError from None
     if number != number or (not isinstance(value, str) and number != value):

@@ -1,15 +1,25 @@
-"""Random numbers: seeds as generators."""
+"""Random number generators from seeds."""
 
 from __future__ import annotations
 
 import numpy as np
 
 Seed = int | np.random.Generator | None
-"""A seed, or a generator; None takes fresh entropy."""
+"""A non-negative integer, a generator, or None for fresh entropy."""
 
 
 def generator(seed: Seed) -> np.random.Generator:
-    """The generator of a seed, or the one that was given. ValueError for anything else."""
+    """Return the random number generator of a seed.
+
+    Args:
+        seed: A seed, or a generator that is returned as it is.
+
+    Returns:
+        The generator.
+
+    Raises:
+        ValueError: The seed is invalid.
+    """
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
@@ -19,7 +29,18 @@ def generator(seed: Seed) -> np.random.Generator:
 
 
 def child(seed: int | None, number: int) -> np.random.Generator:
-    """The generator of child ``number`` of a seed: its numbers depend on these two alone."""
+    """Return an independent generator for one part of a computation.
+
+    Args:
+        seed: The seed of the computation; None takes fresh entropy.
+        number: Number of the part. Equal seeds and numbers give equal generators.
+
+    Returns:
+        The generator.
+
+    Raises:
+        ValueError: The seed is invalid.
+    """
     try:
         return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
     except (TypeError, ValueError):

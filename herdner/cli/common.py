@@ -15,9 +15,9 @@ from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 import typer
 
 from herdner.base.extras import MissingExtra
-from herdner.base.interrupts import interruption_kept, unwind
+from herdner.base.interrupts import raise_on_interrupt, restore_interrupt
 from herdner.base.memory import NotEnoughMemory
-from herdner.base.options import read
+from herdner.base.options import parse_option
 from herdner.cli.usage import options_of, wrong_use
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            unwind()
-            with interruption_kept():
+            raise_on_interrupt()
+            with restore_interrupt():
                 return function(*args, **kwargs)
         except KeyboardInterrupt:
             complain("interrupted")
@@ -106,7 +106,7 @@ def inference(
     chosen: dict[str, Any] = {}
     if "links" in options:
         with wrong_use():
-            chosen["links"] = read(options.pop("links"), bool, f"{option} links")
+            chosen["links"] = parse_option(options.pop("links"), bool, f"{option} links")
     if backend is None and not options:
         return chosen
     name = backend if backend is not None else tagger.backend if isinstance(tagger.backend, str) else DEFAULT_BACKEND
@@ -122,11 +122,11 @@ def destination(output: str | None) -> Generator[IO[Any]]:
     if output is None or output == "-":
         yield sys.stdout
         return
-    from herdner.base.files import replacing
+    from herdner.base.files import atomic_write
     from herdner.text.io.source import COMPRESSED, packed
 
     kind = COMPRESSED.get(Path(output).suffix)
-    with replacing(output) as file, nullcontext(file) if kind is None else packed(kind, file) as binary:
+    with atomic_write(output) as file, nullcontext(file) if kind is None else packed(kind, file) as binary:
         stream = io.TextIOWrapper(binary, encoding="utf-8", newline="\n", write_through=True)
         try:
             yield stream

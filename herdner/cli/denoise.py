@@ -194,8 +194,8 @@ def _truth(path: Path, seen: Observation, noise: Noise) -> NDArray[np.int32]:
 
 def _write(files: dict[Path, bytes]) -> None:
     """Each file appears when it is complete."""
-    from herdner.base.files import replacing
+    from herdner.base.files import atomic_write
 
     for path, content in files.items():
-        with replacing(path) as stream:
+        with atomic_write(path) as stream:
             stream.write(content)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from herdner.base.interrupts import deaf_children
+from herdner.base.interrupts import block_interrupts
 from herdner.text.document import Document, Failure
 
 # A batch is sent to a process when it holds as many characters; large enough to hide the cost of sending.
@@ -61,7 +61,7 @@ def _uninterrupted() -> Generator[None]:
     came: list[int] = []
     old = {each: signal.signal(each, lambda number, _: came.append(number)) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with deaf_children():
+        with block_interrupts():
             yield
     finally:
         for number, handler in old.items():

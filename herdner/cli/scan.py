@@ -202,16 +202,16 @@ def _read(path: Path) -> NDArray[np.int64]:
 
 
 def _write(path: Path, order: NDArray[np.int32]) -> None:
-    from herdner.base.files import replacing
+    from herdner.base.files import atomic_write
 
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         stream.write("".join(f"{i}\n" for i in order.tolist()).encode())
 
 
 def _draw(path: Path, asked: _Question, curves: dict[str, NDArray[np.float64]], order: NDArray[np.int32]) -> None:
     from matplotlib.figure import Figure
 
-    from herdner.base.files import replacing
+    from herdner.base.files import atomic_write
     from herdner.dobrushin.plots import plot_distances, plot_guarantees
 
     one = asked.importance is not None and len(asked.importance) == 1 and asked.shape is not None
@@ -220,7 +220,7 @@ def _draw(path: Path, asked: _Question, curves: dict[str, NDArray[np.float64]], 
     plot_guarantees(panels[0, 0], curves)
     if one and asked.importance is not None and asked.shape is not None:
         plot_distances(panels[0, 1], order, asked.shape, next(iter(asked.importance)), wrap=asked.wraps)
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         drawing.savefig(  # pyright: ignore[reportUnknownMemberType]
             stream, format=path.suffix.lower().lstrip("."), dpi=120
         )

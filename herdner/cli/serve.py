@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from herdner.base.extras import MissingExtra, check_extra
-from herdner.base.interrupts import came, remember
+from herdner.base.interrupts import record_interrupts, was_interrupted
 from herdner.cli.common import command, complain
 from herdner.cli.names import FoldCaseOption, HardOption, NamesOption, StrengthOption, known_names
 from herdner.cli.options import ModelOption
@@ -71,7 +71,7 @@ def serve(
 
         limits = Limits(characters=max_characters, seconds=time_limit, n_workers=jobs)
         app = create_app(model, backends=backend or BEGIN_WITH, names=known, limits=limits, hosts=hosts)
-        remember()  # within asyncio's own beginning it would leave half of it behind
+        record_interrupts()  # within asyncio's own beginning it would leave half of it behind
         say_where(listener, model)
         try:
             server_of(configured(app)).run(sockets=[listener])
@@ -89,7 +89,7 @@ def server_of(config: uvicorn.Config) -> uvicorn.Server:
         @contextmanager
         def capture_signals(self) -> Generator[None]:
             with super().capture_signals():
-                self.should_exit = self.should_exit or came()
+                self.should_exit = self.should_exit or was_interrupted()
                 yield
 
     return Server(config)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from herdner.base.files import replacing
+from herdner.base.files import atomic_write
 from herdner.cli.common import command, complain, progress
 from herdner.cli.gold import bare, parse_map, parse_sources, read_gold, show
 from herdner.cli.options import MapLabelsOption, MapOption, StrictOption
@@ -317,7 +317,7 @@ def draw(tagger: Tagger, curve: Path | None) -> None:
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     tagger.learning_curve_.plot(figure.add_subplot())
-    with replacing(curve) as stream:
+    with atomic_write(curve) as stream:
         figure.savefig(stream, format=curve.suffix[1:])  # pyright: ignore[reportUnknownMemberType]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from herdner.base.extras import MissingExtra, check_extra
-from herdner.base.options import pair
+from herdner.base.options import parse_pair
 
 # Typer's own base class; it lives in click or inside Typer, depending on Typer's version.
 UsageError: Any = typer.BadParameter.__mro__[1]
@@ -64,7 +64,7 @@ def options_of(pairs: Sequence[str] | None, option: str = "--set") -> dict[str, 
     """KEY=VALUE pairs, given by ``option``, as a mapping; what is none is wrong use."""
     options: dict[str, str] = {}
     for text in pairs or ():
-        found = pair(text)
+        found = parse_pair(text)
         if found is None:
             raise UsageError(f"{option} {text!r}: expected KEY=VALUE, as in n_sweeps=400")
         options[found[0]] = found[1]

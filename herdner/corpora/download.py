@@ -15,7 +15,7 @@ from typing import IO, Any
 from urllib import error, request
 from urllib.parse import urlsplit
 
-from herdner.base.files import replacing
+from herdner.base.files import atomic_write
 
 MAX_REDIRECTS = 5
 TIMEOUT = 30.0  # seconds
@@ -54,7 +54,7 @@ def download(
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as stream, closing(_blocks(url, size, timeout)) as blocks:
+        with atomic_write(path) as stream, closing(_blocks(url, size, timeout)) as blocks:
             _store(stream, blocks, url, size, sha256, progress)
     except OSError as problem:  # the disk's: those of the network are DownloadErrors already
         raise DownloadError(f"cannot write {path}: {problem.strerror or problem}; nothing was kept") from None

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from herdner.base.files import replacing
+from herdner.base.files import atomic_write
 from herdner.corpora.formats import ANNOTATION_OPTIONS, FORMATS, READABLE, format_of, read_documents, write_documents
 from herdner.corpora.registry import Corpus, load_registry
 from herdner.text.document import Document
@@ -95,6 +95,6 @@ def convert(
     if str(output) == "-":
         write_documents(counted(), sys.stdout, target_format, **ANNOTATION_OPTIONS.get(target_format, {}))
         return count
-    with replacing(output) as stream:
+    with atomic_write(output) as stream:
         write_documents(counted(), stream, target_format, **ANNOTATION_OPTIONS.get(target_format, {}))
     return count

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from herdner._ext.links import capitalised, checked_borders, company_runs, names, names_of_all, same_words, with_any_of
 from herdner._ext.spellings import Spelled, spelled
 from herdner.base.arrays import Int64s
-from herdner.base.checks import whole
-from herdner.base.options import pair, read
+from herdner.base.checks import check_integer
+from herdner.base.options import parse_option, parse_pair
 
 LONGEST_NAME = 4  # words of a full name, with titles
 LONGEST_ACRONYM = 6
@@ -375,13 +375,13 @@ def rule_from_text(text: str) -> Rule:
     name = name.strip()
     options: dict[str, Any] = {}
     for part in listed.split(",") if listed.strip() else []:
-        found = pair(part)
+        found = parse_pair(part)
         if found is None:
             raise ValueError(f"rule {name}: expected option=value, not {part!r:.80}")
         key, value = found
         if key in options:
             raise ValueError(f"rule {name}: {key} is given twice")
-        options[key] = read(value, bool | int | str)  # whether it fits the option is for the rule to say
+        options[key] = parse_option(value, bool | int | str)  # whether it fits the option is for the rule to say
     return _made(name, options)
 
 
@@ -402,7 +402,7 @@ def _check(rule: Any) -> None:
         if isinstance(field.default, bool):
             wanted = "" if isinstance(value, bool) else "true or false"
         elif isinstance(field.default, int):
-            whole(value, f"rule {rule.name}: {field.name}", 1, MOST_LINKS)
+            check_integer(value, f"rule {rule.name}: {field.name}", 1, MOST_LINKS)
         elif not isinstance(value, str):
             wanted = "text"
         if wanted:

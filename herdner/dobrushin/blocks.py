@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from herdner._ext import influence as loops
 from herdner.base.arrays import Floats, Int32s, Int64s, frozen
-from herdner.base.checks import rises
+from herdner.base.checks import are_offsets
 from herdner.dobrushin.boxes import Box, LinkedBoxes, bounding_box, chain_sums, log_sums
 from herdner.dobrushin.certificate import Certificate
 from herdner.dobrushin.influence import check_entries
@@ -64,7 +64,7 @@ class BlockInfluence:
             object.__setattr__(self, name, frozen(getattr(self, name), dtype, f"the {name} of {what}"))
         if self.ranges.shape != (len(self.ranges), 2) or self.targets.ndim != 1:
             raise ValueError(f"`ranges` of {what} must have shape [blocks, 2], and `targets` shape [rows]")
-        if len(self.rows) != self.n_blocks + 1 or not rises(self.rows, len(self.targets)):
+        if len(self.rows) != self.n_blocks + 1 or not are_offsets(self.rows, len(self.targets)):
             raise ValueError(f"`rows` of {what} must rise from 0 to the number of targets, {len(self.targets)}")
         if len(self.starts) != len(self.targets) + 1:
             raise ValueError(f"`starts` of {what} must have {len(self.targets) + 1} elements, got {len(self.starts)}")

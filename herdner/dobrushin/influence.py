@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import influence as loops
 from herdner.base.arrays import Floats, Int32s, Int64s, frozen, sealed
-from herdner.base.checks import rises
+from herdner.base.checks import are_offsets
 from herdner.dobrushin.interactions import binary_fields, interactions, log_ranges, pair_couplings
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 
@@ -184,7 +184,7 @@ def check_entries(starts: Int64s, sources: Int32s | Int64s, values: Floats, what
     """
     if sources.ndim != 1 or values.shape != sources.shape:
         raise ValueError(f"`sources` and `values` of {what} must be one-dimensional and of equal length")
-    if not rises(starts, len(sources)):
+    if not are_offsets(starts, len(sources)):
         raise ValueError(f"`starts` of {what} must rise from 0 to the number of entries, {len(sources)}")
     if len(values) and not 0 <= values.min() <= values.max() < np.inf:
         raise ValueError(f"`values` of {what} must be finite and at least 0")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from herdner._ext import descent, variation
 from herdner.base.arrays import Floats, Int32s, Int64s
-from herdner.base.checks import whole
+from herdner.base.checks import check_integer
 from herdner.dobrushin.influence import Influence, pairwise_bound
 from herdner.dobrushin.variation import (
     Importance,
@@ -86,7 +86,7 @@ def optimise_scan(
     began, search = perf_counter(), ScanSearch(influence, importance)
     steps = ScanSteps.of(systematic_scan() if scan is None else scan, influence, n_steps)
     _check_goal(epsilon)
-    whole(iterations, "iterations")
+    check_integer(iterations, "iterations")
     if steps.distributions is not None:
         d = dense_importance(influence.n_variables, importance)
         return _from_random(search, steps.distributions, d, epsilon, iterations, began)

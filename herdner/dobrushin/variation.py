@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import variation as loops
 from herdner.base.arrays import Floats, Int32s
-from herdner.base.checks import check_variables, is_number, whole
-from herdner.base.options import from_call
+from herdner.base.checks import check_variables, is_number, check_integer
+from herdner.base.options import parse_call
 from herdner.dobrushin.influence import Influence
 from herdner.graph.order import sweep_order
 from herdner.graph.scan import Scan
@@ -62,7 +62,7 @@ class ScanSteps:
         """
         n = require_influence(influence).n_variables
         if n_steps is not None:
-            whole(n_steps, "the number of steps of a scan", 0)
+            check_integer(n_steps, "the number of steps of a scan", 0)
         if isinstance(scan, Scan):
             return cls._of_scan(scan, influence, n if n_steps is None else n_steps)
         array: NDArray[Any] = np.asarray(scan)
@@ -348,7 +348,7 @@ def rate_bound(influence: Influence, scan: Scan, n_steps: int, importance: Impor
     Raises:
         ValueError: The scan has another form; use `dobrushin_variation`.
     """
-    n, n_steps = require_influence(influence).n_variables, whole(n_steps, "the number of steps of a scan", 0)
+    n, n_steps = require_influence(influence).n_variables, check_integer(n_steps, "the number of steps of a scan", 0)
     if scan.kind not in ("systematic", "checkerboard", "random"):
         raise ValueError(
             f"rate_bound needs a systematic, checkerboard or random scan, got {scan}; use dobrushin_variation"
@@ -382,14 +382,14 @@ class TargetVariables:
     variables: tuple[int, ...] = ()
     probability: float = 0.0
 
-    WORDS: ClassVar[str] = "all, variables(0, 5, ..) or uncertain(0.05)"
+    SYNTAX: ClassVar[str] = "all, variables(0, 5, ..) or uncertain(0.05)"
 
     def __post_init__(self) -> None:
         """Check and convert the fields."""
         if self.kind not in ("all", "variables", "uncertain"):
-            raise ValueError(f"`targets` must be {self.WORDS}, got {self.kind!r}")
+            raise ValueError(f"`targets` must be {self.SYNTAX}, got {self.kind!r}")
         for i in self.variables:
-            whole(i, "a target variable", 0)
+            check_integer(i, "a target variable", 0)
         if not is_number(self.probability) or not 0 <= self.probability < 1:
             raise ValueError(
                 f"`probability` of uncertain variables must be at least 0 and below 1, got {self.probability}"
@@ -406,7 +406,7 @@ class TargetVariables:
             ValueError: The text has another form.
         """
         functions = {"all": all_variables, "variables": selected_variables, "uncertain": uncertain_variables}
-        return from_call(text, functions, "targets", cls.WORDS)
+        return parse_call(text, functions, "targets", cls.SYNTAX)
 
     def __str__(self) -> str:
         """Return a one-line summary."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats, Int32s, constant, frozen, sealed
-from herdner.base.checks import rises
+from herdner.base.checks import are_offsets
 from herdner.base.memory import check_memory
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
@@ -42,7 +42,7 @@ def chain_graph(
         raise ValueError(f"unary must have shape [tokens, labels], not {unary.shape}")
     n, n_states = unary.shape
     bounds = frozen([0, n] if offsets is None else offsets, np.int64, "offsets")
-    if not rises(bounds, n):
+    if not are_offsets(bounds, n):
         raise ValueError(f"offsets must rise from 0 to the number of tokens, {n}")
     nodes = np.arange(n, dtype=np.int32)
     has_left = np.ones(n + 1, bool)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.arrays import Floats, Int32s, Int64s, frozen
-from herdner.base.checks import whole
+from herdner.base.checks import check_integer
 from herdner.base.extras import import_extra
 from herdner.graph.domain import Domains
 from herdner.graph.graph import FactorGraph
@@ -23,7 +23,7 @@ class Reals:
     n: int
 
     def __post_init__(self) -> None:
-        whole(self.n, "the number of real variables", 0)
+        check_integer(self.n, "the number of real variables", 0)
 
     def __len__(self) -> int:
         return int(self.n)

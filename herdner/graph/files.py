@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.files import replacing
+from herdner.base.files import atomic_write
 from herdner.base.npz import NpzError, read_arrays
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
@@ -46,7 +46,7 @@ def save_graph(path: str | os.PathLike[str], graph: FactorGraph) -> None:
     for g, group in enumerate(compiled.factors):
         for name in _ARRAYS:
             arrays[f"{name}_{g}"] = getattr(group, name)
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         np.savez(stream, **arrays)
 
 

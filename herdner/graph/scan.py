@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Int32s, frozen
 from herdner.base.checks import check_variables
-from herdner.base.options import from_call
+from herdner.base.options import parse_call
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,11 +21,11 @@ class Scan:
     kind: Literal["systematic", "random", "checkerboard", "jacobi", "fixed"] = "systematic"
     order: Int32s | None = None
 
-    WORDS: ClassVar[str] = "systematic, random, checkerboard, jacobi or an order such as fixed(0, 2, 1)"
+    SYNTAX: ClassVar[str] = "systematic, random, checkerboard, jacobi or an order such as fixed(0, 2, 1)"
 
     def __post_init__(self) -> None:
         if self.kind not in ("systematic", "random", "checkerboard", "jacobi", "fixed"):
-            raise ValueError(f"scan must be {self.WORDS}, not {self.kind!r}")
+            raise ValueError(f"scan must be {self.SYNTAX}, not {self.kind!r}")
         if (self.kind == "fixed") != (self.order is not None):
             raise ValueError("a fixed scan, and no other, has an order: use fixed_scan(order)")
         if self.order is not None:
@@ -45,7 +45,7 @@ class Scan:
             "systematic": systematic_scan, "random": random_scan, "checkerboard": checkerboard_scan,
             "jacobi": jacobi_scan, "fixed": listed,
         }  # fmt: skip
-        return from_call(text, functions, "scan", cls.WORDS)
+        return parse_call(text, functions, "scan", cls.SYNTAX)
 
     def check(self, n_variables: int) -> None:
         """ValueError where the order names a variable that is not there."""

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from herdner._ext import chain as loops
 from herdner.base.arrays import Floats, Int32s, Int64s
-from herdner.base.checks import rises
+from herdner.base.checks import are_offsets
 
 LARGEST = 1e300  # CHAIN_LARGEST of chain.h
 _UNFIT = f"holds NaN, +inf or numbers beyond {LARGEST:g}; log-potentials are smaller, or -inf"
@@ -142,7 +142,7 @@ def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_t
         raise ValueError(
             f"transition must have shape [{n_states}, {n_states}] as unary has {n_states} labels, not {tables.shape}"
         )
-    if not rises(offsets, n_tokens):
+    if not are_offsets(offsets, n_tokens):
         raise ValueError(f"offsets must rise from 0 to the number of tokens, {n_tokens}")
     if not ((np.abs(tables) <= LARGEST) | (tables == -np.inf)).all():
         raise ValueError(f"transition {_UNFIT}")

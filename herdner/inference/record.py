@@ -32,7 +32,7 @@ class Record:
     trace: bool = False
     every: int = 0
 
-    WORDS: ClassVar[str] = (
+    SYNTAX: ClassVar[str] = (
         "a list of best, marginals, rao-blackwell, table-counts, joint, trace, every=K (such as best,trace), or nothing"
     )
 
@@ -52,7 +52,7 @@ class Record:
             elif name in chosen and name != "every" and not number:
                 chosen[name] = True
             elif part not in ("", "nothing"):
-                raise ValueError(f"record must be {cls.WORDS}; {part!r} is none of them")
+                raise ValueError(f"record must be {cls.SYNTAX}; {part!r} is none of them")
         return cls(**chosen)  # type: ignore[arg-type]
 
     def __str__(self) -> str:

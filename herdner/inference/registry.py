@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
 
-from herdner.base.options import in_words, read
+from herdner.base.options import describe_type, parse_option
 from herdner.inference.backend import Backend
 
 # A backend is one module and one line here, imported when it is first asked for: a class, or a preset, a function that
-# returns a backend. An option may be of any type that `herdner.base.options.read` takes.
+# returns a backend. An option may be of any type that `herdner.base.options.parse_option` takes.
 BACKENDS: Mapping[str, str] = MappingProxyType(
     {
         "annealed-gibbs": "herdner.inference.backends.gibbs:annealed_gibbs",
@@ -70,14 +70,16 @@ def make_backend(name: str, **options: object) -> Backend:
             listed = f"it has {_listed(known)}" if known else "it has none"
             raise ValueError(f"backend {name} has no option {key!r}; {listed}")
     try:
-        return make(**{key: read(value, known[key][0], key) for key, value in options.items()})
+        return make(**{key: parse_option(value, known[key][0], key) for key, value in options.items()})
     except ValueError as error:
         raise ValueError(f"backend {name}: {error}") from None
 
 
 def describe_backend(name: str) -> BackendDescription:
     """What ``herdner backends`` shows of a backend."""
-    options = tuple(OptionDescription(key, in_words(hint), default) for key, (hint, default) in _options(name).items())
+    options = tuple(
+        OptionDescription(key, describe_type(hint), default) for key, (hint, default) in _options(name).items()
+    )
     return BackendDescription(name, (_maker(name).__doc__ or "").strip().splitlines()[0], options)
 
 

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.checks import whole
+from herdner.base.checks import check_integer
 from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
 from herdner.crf.templates import Template, linear_chain_template
@@ -316,8 +316,10 @@ class Tagger(Estimator):
         finder = None if names is None else self.finder(names)
         child(seed, first)  # a wrong seed raises here, and not once for each document
         work = BatchTagger(self._decoder_with(links), self._tokenizer, finder, chosen, seed)
-        most = whole(batch_size, "batch_size") if chosen is None else 1
-        return chain.from_iterable(ordered(work, batches(items, first, most), whole(n_jobs, "n_jobs"), Batch.halves))
+        most = check_integer(batch_size, "batch_size") if chosen is None else 1
+        return chain.from_iterable(
+            ordered(work, batches(items, first, most), check_integer(n_jobs, "n_jobs"), Batch.halves)
+        )
 
     async def apipe(
         self,
@@ -336,7 +338,7 @@ class Tagger(Estimator):
         def results(number: int, source: TextOrDocument) -> list[Document]:
             return list(self.pipe([source], first=number, **options))
 
-        async for found in awaited(results, sources, first, whole(n_jobs, "n_jobs")):
+        async for found in awaited(results, sources, first, check_integer(n_jobs, "n_jobs")):
             for document in found:
                 yield document
 

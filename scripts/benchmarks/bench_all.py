@@ -26,7 +26,7 @@ from typing import Annotated, Any
 import psutil
 import typer
 
-from herdner.base.files import replacing
+from herdner.base.files import atomic_write
 from herdner.evaluation.tabular import markdown_table
 
 HERE = Path(__file__).resolve().parent
@@ -191,7 +191,7 @@ def main(
     if page is None:
         print(text)
         return
-    with replacing(page) as file:
+    with atomic_write(page) as file:
         file.write(text.encode())
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from herdner.base.files import replacing
+from herdner.base.files import atomic_write
 
 
 def test_nothing_shows_before_the_end(tmp_path: Path) -> None:
     path = tmp_path / "model"
     path.write_bytes(b"old")
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         stream.write(b"new")
         stream.flush()
         assert path.read_bytes() == b"old"
@@ -25,7 +25,7 @@ def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "model"
 
     def write() -> None:
-        with replacing(path) as stream:
+        with atomic_write(path) as stream:
             stream.write(b"half")
             raise KeyboardInterrupt
 
@@ -44,7 +44,7 @@ def test_a_link_is_kept(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_bytes(b"old")
     link.symlink_to(target)
-    with replacing(link) as stream:
+    with atomic_write(link) as stream:
         stream.write(b"new")
     assert link.is_symlink()
     assert target.read_bytes() == b"new"
@@ -52,17 +52,17 @@ def test_a_link_is_kept(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/null").exists(), reason="needs /dev/null")
 def test_a_device_is_written_to_directly() -> None:
-    with replacing("/dev/null") as stream:
+    with atomic_write("/dev/null") as stream:
         stream.write(b"gone")
     assert not Path("/dev/null").is_file()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_errors_name_the_file_that_was_asked_for() -> None:
-    with pytest.raises(OSError, match="No space left") as full, replacing("/dev/full") as stream:
+    with pytest.raises(OSError, match="No space left") as full, atomic_write("/dev/full") as stream:
         stream.write(b"much")
     assert full.value.filename == "/dev/full"
-    with pytest.raises(OSError, match="/proc/file") as refused, replacing("/proc/file") as stream:
+    with pytest.raises(OSError, match="/proc/file") as refused, atomic_write("/proc/file") as stream:
         stream.write(b"much")
     assert refused.value.filename == "/proc/file"
 
@@ -73,7 +73,7 @@ def test_a_folder_of_many_files_is_looked_through_once(tmp_path: Path, monkeypat
     iterdir = Path.iterdir
     monkeypatch.setattr(Path, "iterdir", lambda folder: looks.append(folder) or iterdir(folder))
     for i in range(50):
-        with replacing(tmp_path / f"part-{i}") as stream:
+        with atomic_write(tmp_path / f"part-{i}") as stream:
             stream.write(b"x")
     assert looks == [tmp_path]
 
@@ -83,6 +83,6 @@ def test_what_others_left_half_written_goes_whatever_its_name(tmp_path: Path) ->
     kept = [".part-1.part", ".part-1.12-x.part", "part-1.12-34.part"]
     for name in (".part-1.12-34.part", ".part-2.5-6.part", *kept):
         (tmp_path / name).write_bytes(b"half")
-    with replacing(tmp_path / "part-9") as stream:
+    with atomic_write(tmp_path / "part-9") as stream:
         stream.write(b"x")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, "part-9"])

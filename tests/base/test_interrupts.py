@@ -13,10 +13,10 @@ from patience import PATIENCE
 
 PROGRAM = """
 import os, signal, sys, time
-from herdner.base.interrupts import came, end_at_once, interruption_kept, unwind
-end_at_once()
+from herdner.base.interrupts import exit_on_interrupt, raise_on_interrupt, restore_interrupt, was_interrupted
+exit_on_interrupt()
 if "unwind" in sys.argv:
-    unwind()
+    raise_on_interrupt()
 try:
     class Lost:
         def __del__(self):
@@ -26,7 +26,7 @@ try:
         Lost()
         time.sleep(20)
     elif "remade" in sys.argv:
-        with interruption_kept():
+        with restore_interrupt():
             try:
                 os.kill(os.getpid(), signal.SIGINT)
             except KeyboardInterrupt as error:
@@ -34,9 +34,9 @@ try:
     else:
         os.kill(os.getpid(), signal.SIGINT)
 except KeyboardInterrupt:
-    print("unwound", came())
+    print("unwound", was_interrupted())
 else:
-    print("went on", came())
+    print("went on", was_interrupted())
 """
 
 

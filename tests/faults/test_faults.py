@@ -17,7 +17,7 @@ from commands import Call, one_line
 from patience import PATIENCE
 
 from faults.kills import JOBS
-from herdner.base.files import replacing
+from herdner.base.files import atomic_write
 
 TESTS = Path(__file__).resolve().parents[1]
 posix = pytest.mark.skipif(os.name == "nt", reason="signals and modes of POSIX")
@@ -49,7 +49,7 @@ def test_a_kill_between_any_two_steps(tmp_path: Path) -> None:
     program = """
 import io, os, signal, sys
 from pathlib import Path
-from herdner.base.files import replacing
+from herdner.base.files import atomic_write
 left = int(sys.argv[2])
 def counted(function):
     def call(*arguments, **options):
@@ -60,7 +60,7 @@ def counted(function):
     return call
 os.fsync, os.chown = counted(os.fsync), counted(os.chown)
 Path.chmod, Path.replace, Path.unlink = counted(Path.chmod), counted(Path.replace), counted(Path.unlink)
-with replacing(sys.argv[1]) as stream:
+with atomic_write(sys.argv[1]) as stream:
     for _ in range(3): counted(stream.write)(b"n" * 100_000)
 """
     ends = []
@@ -74,7 +74,7 @@ with replacing(sys.argv[1]) as stream:
         ends.append((ran.returncode, now == b"old"))
         for part in output.parent.glob(".*"):
             os.utime(part, (0, 0))  # one without a byte is kept for a minute, as it may be somebody's
-        with replacing(output) as stream:
+        with atomic_write(output) as stream:
             stream.write(b"next")
         assert [path.name for path in output.parent.iterdir()] == ["output"]
     # Three writes, fsync, chown, chmod; then the rename, behind which it is there; and nothing is left to remove.
@@ -86,8 +86,8 @@ def test_what_another_process_writes_at_this_moment_is_not_removed(tmp_path: Pat
     output = tmp_path / "output"
     program = """
 import sys
-from herdner.base.files import replacing
-with replacing(sys.argv[1]) as stream:
+from herdner.base.files import atomic_write
+with atomic_write(sys.argv[1]) as stream:
     stream.write(b"of the child")
     stream.flush()
     print(flush=True)
@@ -96,7 +96,7 @@ with replacing(sys.argv[1]) as stream:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", program, output], **pipes) as child:
         child.stdout.readline()
-        with replacing(output) as stream:
+        with atomic_write(output) as stream:
             stream.write(b"of the parent")
         assert output.read_bytes() == b"of the parent"
     assert child.returncode == 0
@@ -107,7 +107,7 @@ with replacing(sys.argv[1]) as stream:
 def test_of_many_writers_one_is_last_and_whole(tmp_path: Path) -> None:
     def write(letter: bytes) -> None:
         for _ in range(20):
-            with replacing(tmp_path / "output") as stream:
+            with atomic_write(tmp_path / "output") as stream:
                 for _ in range(50):
                     stream.write(letter * 1000)
 
@@ -129,7 +129,7 @@ def test_mode_and_link_of_an_output_are_kept(tmp_path: Path, mode: int) -> None:
     target.write_bytes(b"old")
     target.chmod(mode)
     link.symlink_to(target)
-    with replacing(link) as stream:
+    with atomic_write(link) as stream:
         stream.write(b"new")
     assert link.is_symlink()
     assert target.read_bytes() == b"new"

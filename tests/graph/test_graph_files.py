@@ -63,7 +63,7 @@ GOOD = {"format": [1], "sizes": [2, 3], "scopes_0": [[0, 1]], "tables_0": np.one
         ({"sizes": [2.0, 3.0]}, "sizes holds float64"),
         ({"tables_0": None}, "needs both scopes_0 and tables_0"),
         ({"tables_0": np.full((1, 2, 3), np.nan)}, "NaN"),
-        ({"tables_0": np.array([Trap()], object)}, "tables_0 holds object"),
+        ({"tables_0": np.array([Trap()], object)}, "tables_0 has the type object"),
         ({"scopes_0": [[0, 5]]}, "names variable 5"),
         ({"tables_0": np.asfortranarray(np.ones((2, 2, 3)))}, "Fortran order"),
         ({"extra": [1]}, "of which nothing is known"),
@@ -89,7 +89,7 @@ def test_other_files_are_refused(tmp_path) -> None:
         load_graph(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("readme.txt", "no array")
-    with pytest.raises(GraphFileError, match="is no array"):
+    with pytest.raises(GraphFileError, match="is not an array"):
         load_graph(path)
 
 

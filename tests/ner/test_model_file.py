@@ -236,7 +236,7 @@ BREAKAGES = {
     "array renamed": (lambda members: members.update({"other.npy": members.pop("classes_keys.npy")}), "arrays"),
     "array too large": (array_that_claims((10**6, 10**6)), "does not fit"),
     "array negative": (array_that_claims((-1, 5)), "damaged"),
-    "array of objects": (array_header(b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }"), "no place"),
+    "array of objects": (array_header(b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }"), "the type object"),
     "transition NaN": (array_as("transition", np.full((5, 5), np.nan)), "transition"),
     "transition too large": (array_as("transition", np.full((5, 5), 1e101)), "transition .* too large"),
     "transition of other numbers": (array_as("transition", np.zeros((5, 5), np.int32)), "transition is int32"),

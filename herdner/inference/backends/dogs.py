@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats, Int32s
-from herdner.base.checks import whole
+from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed, generator
 from herdner.dobrushin import (
     Importance,
@@ -78,16 +78,16 @@ class DoGS:
     capabilities: ClassVar[Capabilities] = SAMPLER_CAPABILITIES
 
     def __post_init__(self) -> None:
-        whole(self.steps_per_target, "steps_per_target")
-        whole(self.iterations, "iterations")
-        whole(self.exact_states, "exact_states", 0)
+        check_integer(self.steps_per_target, "steps_per_target")
+        check_integer(self.iterations, "iterations")
+        check_integer(self.exact_states, "exact_states", 0)
         if self.n_steps is not None:
-            whole(self.n_steps, "n_steps")
+            check_integer(self.n_steps, "n_steps")
         if isinstance(self.targets, str):
             object.__setattr__(self, "targets", TargetVariables.from_text(self.targets))
         if not isinstance(self.targets, TargetVariables):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
             raise ValueError(
-                f"targets must be {TargetVariables.WORDS}, not {self.targets!r}; give an array to infer(importance=)"
+                f"targets must be {TargetVariables.SYNTAX}, not {self.targets!r}; give an array to infer(importance=)"
             )
         if self.annealing is not None:
             object.__setattr__(self, "annealing", as_annealing(self.annealing))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from herdner.base.checks import whole
+from herdner.base.checks import check_integer
 from herdner.base.memory import check_memory
 from herdner.graph import chains
 from herdner.graph.tables import TableGraph
@@ -14,7 +14,7 @@ from herdner.inference.backend import ImpossibleGraph
 def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int) -> None:
     """ValueError, in one line, for options that make no sense."""
     for name, value in counts.items():
-        whole(value, name)
+        check_integer(value, name)
     if not (math.isfinite(tolerance) and tolerance >= 0):
         raise ValueError(f"tolerance must be a number of at least 0, not {tolerance}")
     if not 0 < damping <= 1:

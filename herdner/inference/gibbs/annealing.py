@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats, frozen
-from herdner.base.options import from_call
+from herdner.base.options import parse_call
 
 
 class Annealing(ABC):
     """How the inverse temperature goes from sweep to sweep; beta = 1 is the graph's own distribution."""
 
     __slots__ = ()
-    WORDS: ClassVar[str] = "linear(start, end) or geometric(start, end)"
+    SYNTAX: ClassVar[str] = "linear(start, end) or geometric(start, end)"
 
     @abstractmethod
     def betas(self, n_sweeps: int) -> Floats:
@@ -27,7 +27,7 @@ class Annealing(ABC):
     @classmethod
     def from_text(cls, text: str) -> Annealing:
         """An annealing such as "linear(0.1, 1)" or "geometric(0.01, 5)"; "linear" alone has the defaults."""
-        return from_call(text, {"linear": linear_annealing, "geometric": geometric_annealing}, "annealing", cls.WORDS)
+        return parse_call(text, {"linear": linear_annealing, "geometric": geometric_annealing}, "annealing", cls.SYNTAX)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int64s
-from herdner.base.checks import whole
-from herdner.base.options import from_call
+from herdner.base.checks import check_integer
+from herdner.base.options import parse_call
 from herdner.inference.gibbs.registers import (
     MOST_DEGREE,
     WORD,
@@ -44,7 +44,7 @@ class Driving(ABC):
     """A driving sequence. A run of ``n_sweeps`` sweeps of ``n_steps`` updates takes one number for each update."""
 
     __slots__ = ()
-    WORDS: ClassVar[str] = "sobol, lfsr or lfsr(polynomial, offset) as in lfsr(1+x^3+x^5, 3)"
+    SYNTAX: ClassVar[str] = "sobol, lfsr or lfsr(polynomial, offset) as in lfsr(1+x^3+x^5, 3)"
 
     @abstractmethod
     def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:
@@ -61,7 +61,7 @@ class Driving(ABC):
             return LFSR(polynomial, offset)
 
         makers: dict[str, Callable[..., Driving]] = {"sobol": Sobol, "lfsr": lfsr}
-        return from_call(text, makers, "driving sequence", cls.WORDS)
+        return parse_call(text, makers, "driving sequence", cls.SYNTAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,9 @@ class LFSR(Driving):
         except ValueError as error:
             raise ValueError(f"lfsr: {error}") from None
         period = 2 ** polynomial[-1] - 1
-        offset = coprime_from(polynomial[-1], period) if self.offset is None else whole(self.offset, "lfsr: offset")
+        offset = (
+            coprime_from(polynomial[-1], period) if self.offset is None else check_integer(self.offset, "lfsr: offset")
+        )
         if gcd(offset, period) > 1:
             raise ValueError(
                 f"lfsr: offset {offset} must have no factor in common with the period {period};"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import frozen
-from herdner.base.checks import whole
+from herdner.base.checks import check_integer
 from herdner.graph.scan import Scan, systematic_scan
 from herdner.inference.gibbs.annealing import Annealing, as_annealing
 from herdner.inference.gibbs.driving import Driving
@@ -82,7 +82,7 @@ class Plan:
             if isinstance(value, str):
                 object.__setattr__(self, name, kind.from_text(value))
             elif not (isinstance(value, kind) or (value is None and name in ("sharing", "driving"))):
-                raise ValueError(f"{name} must be {kind.WORDS}, not {value!r}")
+                raise ValueError(f"{name} must be {kind.SYNTAX}, not {value!r}")
         if self.error_bound and self.sharing is None:
             raise ValueError("error_bound is about herding weights: give a sharing too, such as blanket()")
         if self.driving is not None and not self.draws:
@@ -123,7 +123,7 @@ def _check_counts(plan: Plan) -> None:
     if plan.n_threads is not None:
         wanted["n_threads"] = 1
     for name, least in wanted.items():
-        whole(getattr(plan, name), name, least)
+        check_integer(getattr(plan, name), name, least)
     if plan.n_sweeps > MOST_SWEEPS:
         raise ValueError(f"n_sweeps must be at most {MOST_SWEEPS}, not {plan.n_sweeps}; make several runs (n_chains)")
     for name, most in (("n_chains", MOST_CHAINS), ("n_threads", MOST_THREADS)):

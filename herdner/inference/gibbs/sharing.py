@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from herdner.base.checks import whole
-from herdner.base.options import from_call
+from herdner.base.checks import check_integer
+from herdner.base.options import parse_call
 
 MOST_BINS = 2**30
 
@@ -18,12 +18,12 @@ class Sharing:
     kind: Literal["complete", "blanket", "neighbour-sum", "bins", "random-bins"]
     n_bins: int = 1
 
-    WORDS: ClassVar[str] = "complete, blanket, neighbour-sum, bins(B) or random-bins(B)"
+    SYNTAX: ClassVar[str] = "complete, blanket, neighbour-sum, bins(B) or random-bins(B)"
 
     def __post_init__(self) -> None:
         if self.kind not in ("complete", "blanket", "neighbour-sum", "bins", "random-bins"):
-            raise ValueError(f"sharing must be {self.WORDS}, not {self.kind!r}")
-        object.__setattr__(self, "n_bins", whole(self.n_bins, "the number of bins", 1, MOST_BINS))
+            raise ValueError(f"sharing must be {self.SYNTAX}, not {self.kind!r}")
+        object.__setattr__(self, "n_bins", check_integer(self.n_bins, "the number of bins", 1, MOST_BINS))
 
     @classmethod
     def from_text(cls, text: str) -> Sharing:
@@ -32,7 +32,7 @@ class Sharing:
             "complete": complete_sharing, "blanket": blanket_sharing, "neighbour-sum": neighbour_sum_sharing,
             "bins": bin_sharing, "random-bins": random_bin_sharing,
         }  # fmt: skip
-        return from_call(text, functions, "sharing", cls.WORDS)
+        return parse_call(text, functions, "sharing", cls.SYNTAX)
 
     def __str__(self) -> str:
         return f"{self.kind}({self.n_bins})" if self.kind.endswith("bins") else self.kind

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from herdner.base.files import replacing
+from herdner.base.files import atomic_write
 from herdner.integrations.dask.files import file_system, is_local
 
 
@@ -58,7 +58,7 @@ class Folder:
         if self.is_local:
             with self._errors():
                 Path(self.path).mkdir(parents=True, exist_ok=True)
-                with replacing(Path(self.path) / name) as stream:
+                with atomic_write(Path(self.path) / name) as stream:
                     yield Hashing(stream)
             return
         with tempfile.NamedTemporaryFile(prefix="herdner-") as stream:

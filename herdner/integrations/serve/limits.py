@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from herdner.base.checks import whole
+from herdner.base.checks import check_integer
 
 _BYTES_OF_A_CHARACTER = 12  # JSON may write one as two escapes, "\\ud83d\\ude00"
 _BYTES_BESIDE_THE_TEXT = 64 * 1024
@@ -29,7 +29,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, least in (("characters", 1), ("n_workers", 1), ("n_waiting", 0)):
-            whole(getattr(self, name), name, least)
+            check_integer(getattr(self, name), name, least)
         if not (math.isfinite(self.seconds) and self.seconds > 0):
             raise ValueError(f"seconds must be a number above 0, not {self.seconds!r}")
 

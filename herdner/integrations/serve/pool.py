@@ -18,7 +18,7 @@ from queue import Empty, Queue
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
-from herdner.base.interrupts import deaf_children
+from herdner.base.interrupts import block_interrupts
 from herdner.integrations.serve.limits import Limits
 from herdner.integrations.serve.work import DONE, REFUSED, Source, work
 from herdner.ner.known_names import Names
@@ -62,7 +62,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads and locks there are
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=work, args=(theirs, source, names), daemon=True, name="herdner serve")
-        with deaf_children():
+        with block_interrupts():
             self._process.start()
         theirs.close()  # so that this end is told when the process ends
 

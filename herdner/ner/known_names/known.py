@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from herdner.base.files import replacing
+from herdner.base.files import atomic_write
 from herdner.ner.known_names.reading import Known, known_of, read_known, written
 
 STRENGTH = 3.0
@@ -84,7 +84,7 @@ class Names:
         """Write the entries as JSON lines, atomically, or to a stream."""
         data = self._written()
         if isinstance(path, str | os.PathLike):
-            with replacing(path) as stream:
+            with atomic_write(path) as stream:
                 stream.write(data)
         else:
             path.write(data)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from herdner.base.arrays import Floats, Int64s
-from herdner.base.checks import whole
+from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backends.gibbs import Gibbs, bounded_error_gibbs, plain_gibbs
@@ -55,7 +55,7 @@ def choose_error_bound(
     they stop (HGW19 Sec. 5.4: "then we have to increase c"). A fall by less than T^-1/4 counts as a stop: the paper
     gives no number. A rule of thumb, no bound. Time: twice that of ``runs`` (1 + len(tried)) runs.
     """
-    n_sweeps, runs = whole(n_sweeps, "n_sweeps", 2**_HALVINGS), whole(runs, "runs", 1)
+    n_sweeps, runs = check_integer(n_sweeps, "n_sweeps", 2**_HALVINGS), check_integer(runs, "runs", 1)
     values = tuple(float(c) for c in tried)
     if not values or sorted(values) != list(values) or values[0] < 0:
         raise ValueError(f"tried must be rising error bounds of at least 0, not {list(tried)}")

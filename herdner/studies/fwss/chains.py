@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
-from herdner.base.checks import whole
+from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed, generator
 from herdner.graph import DensityGraph
 from herdner.studies.fwss.common import Batches, check_finite, first_points, resume_points
@@ -39,13 +39,17 @@ def sgld(
     turn. Samples of ``start`` count, and its last ``n_chains`` go on, with t where it was. history: step_size and t.
     """
     chosen, rng = as_target(target), generator(seed)
-    n, chains, every = whole(n_samples, "n_samples"), whole(n_chains, "n_chains"), whole(thin, "thin")
+    n, chains, every = (
+        check_integer(n_samples, "n_samples"),
+        check_integer(n_chains, "n_chains"),
+        check_integer(thin, "thin"),
+    )
     if not (np.isfinite(step_size) and step_size > 0 and decay >= 0):
         raise ValueError(f"step_size must be above 0 and decay at least 0, not {step_size} and {decay}")
     before = resume_points(start, chosen, n, "n_samples")
     x, went_on = _states(chosen, before, chains, init, rng)
     batches, kept, t = Batches(chosen.density, batch_size, rng), [before.x], int(before.history.get("t", [0])[-1])
-    n_steps = (0 if went_on else whole(burn_in, "burn_in", 0)) + every * -(-(n - len(before)) // chains)
+    n_steps = (0 if went_on else check_integer(burn_in, "burn_in", 0)) + every * -(-(n - len(before)) // chains)
     first = 0 if went_on else burn_in
     began = time.perf_counter()
     with np.errstate(over="ignore", invalid="ignore"):
@@ -83,8 +87,12 @@ def hmc(
     history: step_size, scale [d], acceptance (of each chain, after the warm-up).
     """
     chosen, rng = as_target(target), generator(seed)
-    n, chains, every = whole(n_samples, "n_samples"), whole(n_chains, "n_chains"), whole(thin, "thin")
-    whole(n_leapfrog, "n_leapfrog")
+    n, chains, every = (
+        check_integer(n_samples, "n_samples"),
+        check_integer(n_chains, "n_chains"),
+        check_integer(thin, "thin"),
+    )
+    check_integer(n_leapfrog, "n_leapfrog")
     if step_size is not None and not (np.isfinite(step_size) and step_size > 0):
         raise ValueError(f"step_size must be a number above 0, not {step_size}")
     before = resume_points(start, chosen, n, "n_samples")
@@ -94,7 +102,7 @@ def hmc(
     if went_on and "step_size" in before.history:
         dynamics.size, dynamics.scale = float(before.history["step_size"][0]), before.history["scale"]
     else:
-        dynamics.warm_up(whole(n_warmup, "n_warmup", 0), step_size)
+        dynamics.warm_up(check_integer(n_warmup, "n_warmup", 0), step_size)
     kept, accepted = [before.x], np.zeros(chains)
     n_iterations = every * -(-(n - len(before)) // chains)
     for iteration in range(n_iterations):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.base.arrays import Floats
-from herdner.base.checks import whole
+from herdner.base.checks import check_integer
 from herdner.graph import DensityGraph
 from herdner.studies.fwss.kernels import KernelMean, as_kernel_mean, as_points, median_bandwidth
 from herdner.studies.fwss.points import Points
@@ -108,7 +108,7 @@ class Batches:
 
     def __init__(self, density: DensityGraph, batch_size: int | None, rng: np.random.Generator) -> None:
         if batch_size is not None:
-            whole(batch_size, "batch_size")
+            check_integer(batch_size, "batch_size")
             if not density.n_terms:
                 raise ValueError("batch_size needs a target with data, that is factors with n_terms")
         self._density, self._size, self._rng = density, batch_size, rng

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.arrays import Floats
-from herdner.base.checks import whole
+from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed, generator
 from herdner.studies.fwss.common import (
     Adam,
@@ -51,9 +51,9 @@ class FwssOptions:
 
     def __post_init__(self) -> None:
         """Check and convert the fields."""
-        whole(self.n_steps, "n_steps", 0)
-        whole(self.at_once, "at_once")
-        whole(self.mode_steps, "mode_steps")
+        check_integer(self.n_steps, "n_steps", 0)
+        check_integer(self.at_once, "at_once")
+        check_integer(self.mode_steps, "mode_steps")
         make_rule(self.step, None)
         check_bandwidth(self.bandwidth)
         if isinstance(self.init, str) and self.init not in ("prior", "map"):
@@ -66,7 +66,7 @@ class ParticleRun:
     def __init__(self, target: Target, plan: FwssOptions, start: Points | None, n: int, seed: Seed) -> None:
         self.target, self.plan, self.rng = as_target(target), plan, generator(seed)
         self.density = self.target.density
-        start = resume_points(start, self.target, whole(n, "n_particles"))
+        start = resume_points(start, self.target, check_integer(n, "n_particles"))
         self.mean = resolve_kernel_mean(plan.kernel_mean, self.target)
         self.rule = make_rule(plan.step, self.mean)
         self.starts = None if isinstance(plan.init, str) else check_points(plan.init, self.target, "init")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
-from herdner.base.checks import whole
+from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed
 from herdner.studies.fwss.common import Adam, Batches, Optimiser, check_points, find_mode
 from herdner.studies.fwss.growing import FwssOptions, ParticleRun, add_particles, moved_along
@@ -52,7 +52,7 @@ def fit_laplace(given: Target, start: ArrayLike, *, step: float = 1e-4, mode_ste
     """
     x = check_points(np.atleast_2d(start), given, "start")
     batches = Batches(given.density, None, np.random.default_rng(0))  # all data: nothing is drawn
-    mode = find_mode(given, x[:1], batches, whole(mode_steps, "mode_steps"))
+    mode = find_mode(given, x[:1], batches, check_integer(mode_steps, "mode_steps"))
     change = given.density.grad(mode) - given.density.grad(mode + step * np.eye(given.dim))
     curvatures, directions = np.linalg.eigh((change + change.T) / (2 * step))
     if not curvatures.min() > 1e-8 * curvatures.max():

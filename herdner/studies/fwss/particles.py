@@ -12,7 +12,7 @@ from scipy import special  # pyright: ignore[reportMissingTypeStubs]
 from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.base.arrays import Floats
-from herdner.base.checks import whole
+from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed, generator
 from herdner.studies.fwss.common import (
     Adam,
@@ -54,8 +54,8 @@ def svgd(
     history: bandwidth, for each iteration. With one particle this is gradient ascent on the log-density.
     """
     chosen, rng = as_target(target), generator(seed)
-    n, rule = whole(n_particles, "n_particles"), check_bandwidth(bandwidth)
-    whole(n_iterations, "n_iterations", 0)
+    n, rule = check_integer(n_particles, "n_particles"), check_bandwidth(bandwidth)
+    check_integer(n_iterations, "n_iterations", 0)
     before = resume_points(start, chosen, n)
     x = np.concatenate([before.x, first_points(init, chosen, n - len(before), rng)])
     batches = Batches(chosen.density, batch_size, rng)
@@ -110,7 +110,7 @@ def stein_points(
             points an axis over ``box`` [d, 2], lower and upper ends.
     """
     chosen, rng = as_target(target), generator(seed)
-    n, h = whole(n_particles, "n_particles"), fixed_bandwidth(bandwidth)
+    n, h = check_integer(n_particles, "n_particles"), fixed_bandwidth(bandwidth)
     if search not in ("monte-carlo", "grid", "nelder-mead"):
         raise ValueError(f"search must be 'monte-carlo', 'grid' or 'nelder-mead', not {search!r}")
     if objective not in ("greedy", "herding"):
@@ -130,7 +130,7 @@ def stein_points(
             check_start(chosen.density, x)
             x = _inside(find_mode(chosen, x, batches, _MODE_STEPS), limits)
         else:
-            x = _candidates(found, whole(n_candidates, "n_candidates"), scale, limits, rng)
+            x = _candidates(found, check_integer(n_candidates, "n_candidates"), scale, limits, rng)
             x = x[[int(np.argmin(found.values(x)[0]))]]
             if search == "nelder-mead":
                 x = _simplex(found, x, limits, scale)
@@ -215,7 +215,7 @@ def _limits(box: ArrayLike | None, dim: int) -> Floats | None:
 def _grid(limits: Floats | None, resolution: int) -> Floats:
     if limits is None:
         raise ValueError("search='grid' needs box, the ends of the grid [d, 2]")
-    n = whole(resolution, "resolution", 2)
+    n = check_integer(resolution, "resolution", 2)
     if n ** len(limits) > _MOST_NODES:
         raise ValueError(
             f"a grid of {n} points in each of {len(limits)} dimensions is too large; lower resolution, or take"

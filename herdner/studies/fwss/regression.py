@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, logsumexp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.base.arrays import Floats, Int64s
-from herdner.base.checks import whole
+from herdner.base.checks import check_integer
 from herdner.graph import DensityFactors, FactorGraph, Reals
 from herdner.studies.fwss.targets import GammaOfExp, Target, check_data, grad_scaled_normal, log_scaled_normal
 
@@ -92,7 +92,7 @@ class NeuralRegression:
     def __post_init__(self) -> None:
         """Check and convert the fields."""
         x, y = check_data(self.inputs, self.outputs)
-        whole(self.units, "units")
+        check_integer(self.units, "units")
         # A column that never changes tells nothing; it becomes 0.
         spread, width = x.std(axis=0), float(y.std()) or 1.0
         spread = np.where(spread > 1e-12 * np.abs(x).max(axis=0), spread, np.inf)

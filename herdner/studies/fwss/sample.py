@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.arrays import Floats
-from herdner.base.checks import whole
+from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed
 from herdner.studies.fwss.common import Adam, Optimiser, check_points
 from herdner.studies.fwss.growing import (
@@ -106,10 +106,10 @@ def block_fwss(
     """
     if "at_once" in options:
         raise ValueError("block_fwss moves one particle at a time; at_once is an option of fwss")
-    whole(moves_per_join, "moves_per_join")
+    check_integer(moves_per_join, "moves_per_join")
     run = ParticleRun(target, FwssOptions(**options), start, n_particles, seed)
     parts = _partition(blocks, run.target.dim)
-    with ThreadPoolExecutor(whole(workers, "workers")) as pool:
+    with ThreadPoolExecutor(check_integer(workers, "workers")) as pool:
 
         def oracle(run: ParticleRun, x: Floats, seed: int) -> Floats:
             ascents = [Ascent(run, seed, block) for block in parts]
@@ -171,7 +171,7 @@ def field_norms(run: ParticleRun, x: Floats, scores: Floats) -> Floats:
 def _partition(blocks: int | Sequence[ArrayLike], dim: int) -> list[NDArray[np.intp]]:
     """Lists of variables that together are all, each once; ValueError otherwise."""
     if isinstance(blocks, int | np.integer):
-        if not 1 <= whole(blocks, "blocks") <= dim:
+        if not 1 <= check_integer(blocks, "blocks") <= dim:
             raise ValueError(f"blocks must be at most the number of variables, {dim}, not {blocks}")
         return np.array_split(np.arange(dim), blocks)
     parts = [np.asarray(block, np.intp).ravel() for block in blocks]

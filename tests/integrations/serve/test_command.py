@@ -50,7 +50,8 @@ def test_it_says_where_it_listens_and_ctrl_c_ends_it_quietly() -> None:
 def test_ctrl_c_ends_it_at_whatever_moment_of_its_start() -> None:
     """Also where it says where it listens, and uvicorn does not listen to signals yet."""
     # As `python -m herdner` does, and tells when Python's own start is over.
-    program = "import os; from herdner.__main__ import end_at_once, main; end_at_once(); os.write(1, b'.'); main()"
+    program = "import os; from herdner.__main__ import exit_on_interrupt, main; exit_on_interrupt();"
+    program += "os.write(1, b'.'); main()"
     command = [sys.executable, "-c", program, "serve", "--port", "0", "--jobs", "1"]
     for moment in (0.0, 0.5, 1.0, 2.0, "said", "said", "said"):
         process = subprocess.Popen(
@@ -82,7 +83,7 @@ def test_a_ctrl_c_that_python_lost_ends_the_server_as_it_begins(monkeypatch: pyt
     from herdner.cli.serve import server_of
     from herdner.integrations.serve.connections import configured
 
-    monkeypatch.setattr(interrupts, "_came", [signal.SIGINT])
+    monkeypatch.setattr(interrupts, "_interrupts", [signal.SIGINT])
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = server_of(configured(PlainTextResponse("here")))
         server.run(sockets=[listener])  # and returns
