@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import variation as loops
 from herdner.base.arrays import Floats, Int32s
-from herdner.base.checks import check_variables, is_number, check_integer
+from herdner.base.checks import check_integer, check_variables, is_number
 from herdner.base.options import parse_call
 from herdner.dobrushin.influence import Influence
 from herdner.graph.order import sweep_order
