@@ -38,7 +38,6 @@ from herdner.evaluation.scores import evaluate
 from herdner.evaluation.tabular import markdown_table
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
-from herdner.text.tags import classes_of
 from herdner.text.tokenize import Tokenizer
 
 HEADER = ("method", "sweeps", "start", "F1", "sd", "below the best", "seconds")
@@ -148,7 +147,7 @@ def main(
     tagger = herdner.load(model)
     if unconstrained:
         tagger = Tagger.from_model(replace(tagger.model_, constrained=False))
-    known = classes_of(tagger.labels)
+    known = set(tagger.classes_)
     study = Study(
         ["random", "viterbi"] if start == "both" else [start], unit,
         experiment.size([10, 20], sweeps or [100, 400, 800]), experiment.size(10, skip_sweeps),

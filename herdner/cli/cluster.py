@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from herdner.base.extras import check_extra
 from herdner.cli.common import complain, progress
 from herdner.cli.usage import UsageError
+
+if TYPE_CHECKING:
+    from herdner.ner.inference import Inference
 
 
 def tag_on_cluster(
@@ -21,7 +24,7 @@ def tag_on_cluster(
     output: str | None,
     format: str,
     input_format: str | None,
-    inference: dict[str, Any],
+    inference: Inference,
     fail: Callable[[str], None],
     **settings: Any,
 ) -> None:
@@ -52,7 +55,7 @@ def tag_on_cluster(
 
         manifest = tag_files(
             files, output, client=cluster, jobs=jobs, format=format, input_format=input_format, fail=fail,
-            progress=parts, **settings, **inference,
+            progress=parts, inference=inference, **settings,
         )  # fmt: skip
     if not manifest.complete:
         complain(f"{len(manifest.missing)} of {len(manifest.parts)} parts are missing; run the same again to try them")

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from herdner import Tagger
     from herdner.inference import Backend
+    from herdner.ner.inference import Inference
+    from herdner.ner.known_names import Names
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -94,24 +96,35 @@ def backend_of(name: str, options: Mapping[str, object]) -> Backend:
 
 
 def inference(
-    backend: str | None, pairs: Sequence[str] | None, tagger: Tagger, option: str = "--set"
-) -> dict[str, Any]:
-    """A backend and KEY=VALUE pairs (given by ``option``) as arguments of `Tagger.pipe`; wrong ones are wrong use.
+    backend: str | None,
+    pairs: Sequence[str] | None,
+    tagger: Tagger,
+    option: str = "--set",
+    names: Names | None = None,
+    min_confidence: float | None = None,
+) -> Inference:
+    """Build the options of tagging from a backend's name and KEY=VALUE pairs; invalid ones are usage errors.
 
-    Beside the backend's own options there is ``links=false``, which leaves the links between mentions out.
+    Args:
+        backend: Name of a backend, or None.
+        pairs: Options of the backend as KEY=VALUE, and ``links=false``, which tags without links.
+        tagger: Tagger that will use the options.
+        option: Command-line option of the pairs, for error messages.
+        names: Known names, or None.
+        min_confidence: Lowest confidence of an entity that is kept, or None.
+
+    Raises:
+        ValueError: The model lacks the label of a known name.
     """
-    from herdner.ner.tagger import DEFAULT_BACKEND
+    from herdner.ner.inference import DEFAULT_BACKEND
 
     options = options_of(pairs, option)
-    chosen: dict[str, Any] = {}
-    if "links" in options:
-        with wrong_use():
-            chosen["links"] = parse_option(options.pop("links"), bool, f"{option} links")
-    if backend is None and not options:
-        return chosen
-    name = backend if backend is not None else tagger.backend if isinstance(tagger.backend, str) else DEFAULT_BACKEND
-    backend_of(name, options)  # now, before any work is done
-    return {**chosen, "backend": name, **options}
+    with wrong_use():
+        links = parse_option(options.pop("links"), bool, f"{option} links") if "links" in options else None
+    chosen = None
+    if backend is not None or options:
+        chosen = backend_of(DEFAULT_BACKEND if backend is None else backend, options)
+    return tagger.inference(backend=chosen, links=links, names=names, min_confidence=min_confidence)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from herdner.cli.common import complain, inference
 from herdner.cli.gold import Gold, read_gold, timed
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.corpora.reading import SourceFile
     from herdner.evaluation.compare import Comparison, ResamplingUnit
+    from herdner.ner.inference import Inference
     from herdner.text.document import Document
     from herdner.text.tokenize import Tokenizer
 
@@ -78,7 +79,7 @@ def compared(
         raise UsageError(f"--case: {file.name} is a file of predictions, not a model that could tag the text anew")
     taggers = load_taggers(sides)
     options = [
-        {} if s.predictions else inference(s.backend, s.options, taggers[s.model], f"--compare {s.name}:")
+        None if s.predictions else inference(s.backend, s.options, taggers[s.model], f"--compare {s.name}:")
         for s in sides
     ]
     tokenizer = shared_tokenizer(sides, taggers)
@@ -88,7 +89,7 @@ def compared(
         read_gold([s.predictions], tokenizer, mapped, labels=labels, strict=source.strict) if s.predictions else None
         for s in sides
     ]
-    known = [tag for tagger in taggers.values() for tag in tagger.labels]
+    known = [tag for tagger in taggers.values() for tag in tagger.classes_]
     known += [tag for documents in read for document in documents or () for tag in document.tags or ()]
     gold = source.read(tokenizer, classes_of(known), " or ".join(dict.fromkeys(names)))
     results = [
@@ -130,7 +131,7 @@ def shared_tokenizer(sides: list[Side], taggers: dict[str, Tagger]) -> Tokenizer
 
 
 def tagged(
-    letter: str, side: Side, tagger: Tagger, gold: list[Document], options: dict[str, Any], seed: int
+    letter: str, side: Side, tagger: Tagger, gold: list[Document], options: Inference | None, seed: int
 ) -> tuple[list[Document], float]:
     """What a side's tagger makes of the documents, and its tokens per second; errors name the side."""
     try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -26,6 +27,7 @@ from herdner.cli.usage import UsageError, is_given
 if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.evaluation.tabular import Tabulated
+    from herdner.ner.inference import Inference
     from herdner.text.document import Document
 
 CompareOption = Annotated[
@@ -125,12 +127,11 @@ def scored(
 
     import herdner
     from herdner.evaluation.scores import evaluate as score
-    from herdner.text.tags import classes_of
     from herdner.text.tokenize import Tokenizer
 
     tagger = herdner.load(model)
     options = inference(backend, set_, tagger)
-    known = classes_of(tagger.labels)
+    known = set(tagger.labels)
     gold = source.read(Tokenizer(tagger.model_.tokenizer), known, f"model {model}")
     predicted, speed = timed(tagger, gold, options, seed)
     rng = np.random.default_rng(seed) if resamples else None
@@ -139,14 +140,14 @@ def scored(
 
 
 def consistent(
-    tagger: Tagger, gold: list[Document], predicted: list[Document], options: dict[str, Any], seed: int
+    tagger: Tagger, gold: list[Document], predicted: list[Document], options: Inference, seed: int
 ) -> list[Tabulated]:
     """Repeated names and short forms of what was predicted and, where that had links, without them."""
     from herdner.evaluation.consistency import measure_consistency
 
-    linked = options.get("links", tagger.links) and bool(tagger.model_.link_tables)
+    linked = options.links and bool(tagger.model_.link_tables)
     sides = {"with links" if linked else "without links": predicted}
     if linked:
-        sides["without links"] = timed(tagger, gold, {**options, "links": False}, seed, "without links")[0]
+        sides["without links"] = timed(tagger, gold, replace(options, links=False), seed, "without links")[0]
     result = measure_consistency(gold, sides)
     return [result, result.inconsistent_names]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,7 @@ from herdner.cli.usage import UsageError, check_encoding, wrong_use
 
 if TYPE_CHECKING:
     from herdner import Explanation, Tagger
+    from herdner.ner.inference import Inference
     from herdner.text.document import Document, Failure
 
 FEW, MANY = 5, 15  # lines for each mention: of all mentions, of those of one name
@@ -63,13 +64,11 @@ def explain(
 
     known = known_names(names, names_strength, names_hard, names_fold_case)
     tagger = herdner.load(model)
-    options = {**inference(backend, set_, tagger), "names": known, "seed": seed}
-    if known is not None:
-        tagger.finder(known)  # what is wrong with them is said before anything is read
+    options = inference(backend, set_, tagger, names=known)
     with wrong_use("--against"):
-        check_against(tagger.labels, against)
+        check_against(tagger.classes_, against)
     report = Report()
-    found = explained(tagger, read(inputs, encoding, lambda: None, column=column), report, name, against, options)
+    found = explained(tagger, read(inputs, encoding, lambda: None, column=column), report, name, against, options, seed)
     if json_:
         for id, mentions in found:
             print(json.dumps({"id": id, "mentions": [each.to_dict() for each in mentions]}))
@@ -85,7 +84,8 @@ def explained(
     report: Report,
     name: str | None,
     against: str | None,
-    options: dict[str, Any],
+    options: Inference,
+    seed: int,
 ) -> Iterator[tuple[str | None, list[Explanation]]]:
     """The id and the mentions of each document; with a name, of those that have it. What fails is reported; so is a
     name that no document has.
@@ -101,7 +101,7 @@ def explained(
             report.fail(document.message)
             continue
         try:
-            mentions = tagger.explain(document, name=name, against=against, first=number, **options)
+            mentions = tagger.explain(document, options, name=name, against=against, seed=seed, first=number)
         except NoSuchName as error:
             missing = error if missing is None or error.stands_there else missing
         except (ValueError, MemoryError) as error:

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from herdner.cli.common import complain, progress
 from herdner.cli.usage import UsageError, wrong_use
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.corpora.reading import SourceFile
     from herdner.evaluation.tabular import Tabulated
+    from herdner.ner.inference import Inference
     from herdner.text.case import Case
     from herdner.text.document import Document
     from herdner.text.io.parse_warnings import ParseWarnings
@@ -47,16 +48,16 @@ class Gold:
 
 
 def timed(
-    tagger: Tagger, gold: list[Document], options: dict[str, Any], seed: int, title: str = "tagging"
+    tagger: Tagger, gold: list[Document], options: Inference | None, seed: int, title: str = "tagging"
 ) -> tuple[list[Document], float]:
     """What the tagger makes of the documents without their tags, and its tokens per second."""
     plain = [bare(document) for document in gold]
-    next(tagger.pipe(plain[:1], seed=seed, **options))  # what is loaded or compiled on first use is not the speed
+    next(tagger.pipe(plain[:1], options, seed=seed))  # what is loaded or compiled on first use is not the speed
     predicted: list[Document] = []
     with progress("{task.completed:,} of {task.total:,} documents") as display:
         task = display.add_task(title, total=len(plain))
         begin = time.perf_counter()
-        for document in tagger.pipe(plain, seed=seed, **options):
+        for document in tagger.pipe(plain, options, seed=seed):
             predicted.append(document)
             display.advance(task)
         seconds = time.perf_counter() - begin

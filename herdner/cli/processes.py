@@ -11,10 +11,13 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from herdner.base.interrupts import block_interrupts
 from herdner.text.document import Document, Failure
+
+if TYPE_CHECKING:
+    from herdner.ner.inference import Inference
 
 # A batch is sent to a process when it holds as many characters; large enough to hide the cost of sending.
 BATCH_CHARACTERS = 200_000
@@ -22,12 +25,12 @@ BATCHES_IN_FLIGHT = 2  # per process
 
 
 def in_processes(
-    documents: Iterable[Document | Failure], jobs: int, model: str, options: dict[str, Any]
+    documents: Iterable[Document | Failure], jobs: int, model: str, inference: Inference, seed: int
 ) -> Iterator[Document | Failure]:
     """`Tagger.outcomes` with these options, by as many processes, each of which loads the model."""
     context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads the libraries hold
     with _uninterrupted():
-        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(model, options))
+        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(model, inference, seed))
     waiting: deque[Future[list[Document | Failure]]] = deque()
     try:
         for first, batch in _batches(documents):
@@ -88,11 +91,11 @@ def _batches(documents: Iterable[Document | Failure]) -> Iterator[tuple[int, lis
 _worker: list[Callable[..., Iterator[Document | Failure]]] = []
 
 
-def _start(model: str, options: dict[str, Any]) -> None:
+def _start(model: str, inference: Inference, seed: int) -> None:
     import herdner
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that reads and writes
-    _worker[:] = [partial(herdner.load(model).outcomes, **options)]
+    _worker[:] = [partial(herdner.load(model).outcomes, inference=inference, seed=seed)]
 
 
 def _tag_batch(batch: list[Document | Failure], first: int) -> list[Document | Failure]:

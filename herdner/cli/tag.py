@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -27,8 +27,8 @@ from herdner.cli.usage import UsageError, check_encoding, check_not_input, check
 
 if TYPE_CHECKING:
     from herdner import Tagger
+    from herdner.ner.inference import Inference
     from herdner.text.document import Document, Failure
-    from herdner.text.tags import Span
 
 FormatOption = Annotated[
     str | None,
@@ -73,7 +73,6 @@ class Output(NamedTuple):
     path: str | None
     format: str
     column: str = "text"
-    min_confidence: float | None = None
     headed: bool = False
 
 
@@ -120,10 +119,7 @@ def tag(
 
     known = known_names(names, names_strength, names_hard, names_fold_case)
     tagger = herdner.load(model)
-    options = inference(backend, set_, tagger)
-    if known is not None:
-        tagger.finder(known)  # what is wrong with them is said before anything is written
-        options["names"] = known
+    options = inference(backend, set_, tagger, names=known, min_confidence=min_confidence)
     if cluster is not None:
         from herdner.cli.cluster import tag_on_cluster
 
@@ -134,7 +130,7 @@ def tag(
         )  # fmt: skip
     else:
         headed = len(inputs) > 1 or inputs[0].format != "text"
-        target = Output(output, format_ or "text", column, min_confidence, headed)
+        target = Output(output, format_ or "text", column, headed)
         documents = partial(read, inputs, encoding, column=column, strict=strict)
         stream_tags(tagger, inputs, documents, options, report, model, target, jobs or 1, seed, errors)
     report.close()
@@ -154,7 +150,7 @@ def stream_tags(
     tagger: Tagger,
     inputs: list[Input],
     documents: Callable[[Callable[[], object]], Iterable[Document | Failure]],
-    options: dict[str, Any],
+    options: Inference,
     report: Report,
     model: str,
     output: Output,
@@ -183,15 +179,15 @@ def stream_tags(
                 report.documents += 1
                 report.tokens += len(result.tokens)
                 display.update(task, words=report.tokens)
-                yield result if output.min_confidence is None else confident(result, output.min_confidence)
+                yield result
 
         sources = documents(lambda: display.advance(task))
         if jobs == 1:
-            results = tagger.outcomes(sources, seed=seed, **options)
+            results = tagger.outcomes(sources, options, seed=seed)
         else:
             from herdner.cli.processes import in_processes
 
-            results = in_processes(sources, jobs, model, {**options, "seed": seed})
+            results = in_processes(sources, jobs, model, options, seed)
         with destination(output.path) as stream:
             own = FORMATS[output.format].write_options
             headed = {"headed": output.headed} if "headed" in own else {}
@@ -199,17 +195,6 @@ def stream_tags(
             write_documents(counted(results), stream, output.format, **headed, **column)
             if report.broken or (report.failures and not report.documents):
                 report.close()  # nothing to show, or not all of it: an older output file stays
-
-
-def confident(document: Document, least: float) -> Document:
-    """The document without the names that have less confidence. ValueError where a name has none."""
-    kept: list[tuple[Span, float]] = []
-    for span, entity in zip(document.spans or (), document.entities, strict=True):
-        if entity.confidence is None:
-            raise ValueError("--min-confidence: this backend gives no confidences; choose another (herdner backends)")
-        if entity.confidence >= least:
-            kept.append((span, entity.confidence))
-    return document.with_spans([span for span, _ in kept], confidences=[sure for _, sure in kept])
 
 
 def output_format(format: str | None, output: str | None, default: str = "text") -> str:

@@ -262,14 +262,13 @@ def read_apart(
     guideline is followed, as `Tagger.fit` takes them.
     """
     from herdner.ner.training.supervision import annotated_apart
-    from herdner.text.tags import classes_of
 
     if weight and len(weight) != len(sources):
         raise UsageError(f"--weight: {len(weight)} for {len(sources)} of --train; give one for each, in their order")
     if guideline is not None and guideline not in (paths := [source.path for source in sources]):
         raise UsageError(f"--guideline: {guideline!r} is not one of --train; these are {', '.join(paths)}")
     corpora = [read([source]) for source in sources]
-    apart = annotated_apart(corpora, set[str]() if base is None else classes_of(base.labels))
+    apart = annotated_apart(corpora, set[str]() if base is None else set(base.labels))
     for source, before, after in zip(sources, corpora, apart, strict=True):
         opened = {
             d.partial.annotated_labels

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from herdner.base.extras import import_extra
 from herdner.ner.tagger import Tagger, load
-from herdner.text.tags import classes_of
 
 _presidio = import_extra("presidio_analyzer", "the recogniser needs Presidio")
 
@@ -36,7 +35,7 @@ class HerdnerRecognizer(Base):
         model: A shipped model, a model file or a `Tagger`.
         entities: Presidio's names of the model's classes; classes that are not named keep theirs.
         language: Of the texts it is asked about.
-        options: Of `Tagger.pipe`, such as ``names``.
+        options: Keyword arguments of `Tagger.inference`, such as ``names``.
     """
 
     def __init__(
@@ -49,8 +48,8 @@ class HerdnerRecognizer(Base):
         **options: Any,
     ) -> None:
         self.tagger = model if isinstance(model, Tagger) else load(model)
-        self.options = options
-        self.entities = {label: entities.get(label, label) for label in sorted(classes_of(self.tagger.labels))}
+        self.inference = self.tagger.inference(**options)
+        self.entities = {label: entities.get(label, label) for label in self.tagger.labels}
         start: Any = super().__init__
         start(supported_entities=sorted(set(self.entities.values())), name=name, supported_language=language)
 
@@ -60,7 +59,7 @@ class HerdnerRecognizer(Base):
     def analyze(self, text: str, entities: Sequence[str] | None = None, nlp_artifacts: object = None) -> list[Any]:
         """Presidio's results for the names of these classes (None or none: all) in the text."""
         found: list[Any] = []
-        for entity in self.tagger.tag(text, **self.options).entities:
+        for entity in self.tagger.tag(text, self.inference).entities:
             kind = self.entities[entity.label]
             if not entities or kind in entities:
                 sure = 0.0 if entity.confidence is None else float(entity.confidence)

@@ -1,4 +1,4 @@
-"""Decoding, for tagger and layer: from log-potentials and links to tags, spans, and how sure of them one may be."""
+"""Decoding for the tagger and the layer: from log-potentials and links to tags, spans and confidences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from herdner.crf.link_rules import Tokenized
 from herdner.crf.model import Links, SkipChainModel
 from herdner.inference import Backend, UnsupportedGraph, linear_chain, make_backend
 from herdner.ner.calibration import Beliefs, Calibration
+from herdner.ner.inference import DEFAULT_BACKEND
 from herdner.ner.known_names.evidence import Evidence
 from herdner.ner.model import TaggerModel
 from herdner.ner.recasing import reader
@@ -26,22 +27,9 @@ from herdner.text.tags import Chunks, Scheme, chunks_from_states
 
 States = NDArray[np.int32]
 
-DEFAULT_BACKEND = "sum-product"  # with links; without them Viterbi is exact and faster
-
-
-def backend_of(backend: object, options: dict[str, Any]) -> Backend:
-    """A backend by its name and options, or one that is ready; ValueError says what is wrong."""
-    if isinstance(backend, str):
-        return make_backend(backend, **options)
-    if isinstance(backend, type) or not isinstance(backend, Backend):
-        raise ValueError(f"backend must be a name, as `herdner backends` lists, or such as Gibbs(), not {backend!r}")
-    if options:
-        raise ValueError(f"options {', '.join(options)} belong to a backend given by name; {backend!r} has its own")
-    return backend
-
 
 class Decoded(NamedTuple):
-    """The states [n] that a backend chose, and its marginals [n, K], where it gives them."""
+    """Tags that a backend chose, int32[n], and its marginals, float64[n, K], or None if it computes none."""
 
     states: States
     marginals: Floats | None = None
@@ -55,11 +43,20 @@ def decode(
     backend: Backend | None,
     rng: np.random.Generator,
 ) -> Decoded:
-    """The tags of tokens by a backend; samplers begin with the best state of the chain. ``unary`` float64[n, K].
+    """Return the tags of n tokens by a backend. Samplers start at the best tags of the chain.
 
-    None is Viterbi where nothing is linked, else `DEFAULT_BACKEND`. UnsupportedGraph where the backend does not fit.
+    Args:
+        crf: Transition table and tables of links.
+        unary: float64[n, K], log-potentials of the tags of each token.
+        sentence_offsets: int64[S + 1], first token of each sentence, and n.
+        links: Linked tokens of each table of links.
+        backend: Inference backend. None is Viterbi if no tokens are linked, else sum-product.
+        rng: Source of random numbers.
+
+    Raises:
+        UnsupportedGraph: The backend does not support such a graph.
     """
-    if backend is None and not any(len(found.ends) for found in links):
+    if backend is None and not any(len(each.ends) for each in links):
         return Decoded(crf.best_chain(unary, sentence_offsets))
     backend = backend or _default()
     start = None if backend.capabilities.start == "nothing" else crf.best_chain(unary, sentence_offsets)
@@ -77,24 +74,38 @@ def span_confidences(
     unary: Floats,
     sentence_offsets: NDArray[np.int64],
     links: Sequence[Links],
-    found: Decoded,
-    states: States,
+    decoded: Decoded,
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
-    spare: bool = False,
+    overwrite_unary: bool = False,
 ) -> Floats:
-    """[M]: the probability that exactly the tokens ``starts[m]:ends[m]`` carry the label that ``states`` give them,
-    under the chain of their sentence and what is believed of linked tokens adds to it: the marginals that were
-    ``found``, or else the states for certain. ``spare``: ``unary`` is not needed any more.
+    """Return the probability of each of M spans: that exactly the tokens ``starts[m]:ends[m]`` carry their label.
+
+    The probability is that under the chain of the sentence, to which each link adds its expected log-potential under
+    the distribution of its other end: the decoded marginals or, without these, the decoded tags.
+
+    Args:
+        crf: Transition table and tables of links.
+        unary: float64[n, K], log-potentials of the tags of each token.
+        sentence_offsets: int64[S + 1], first token of each sentence, and n.
+        links: Linked tokens of each table of links.
+        decoded: Decoded tags, which determine the labels of the spans, and marginals.
+        starts: First token of each span.
+        ends: Token after the last one of each span.
+        overwrite_unary: Allow ``unary`` to be overwritten.
+
+    Returns:
+        float64[M].
     """
     if not len(starts):
         return np.empty(0)
     if any(len(each.ends) for each in links):
-        beliefs = np.eye(unary.shape[1])[found.states] if found.marginals is None else found.marginals
-        unary = crf.add_borders(crf.given(unary, links, beliefs, spare), sentence_offsets)
+        beliefs = np.eye(unary.shape[1])[decoded.states] if decoded.marginals is None else decoded.marginals
+        unary = crf.add_borders(crf.given(unary, links, beliefs, overwrite_unary), sentence_offsets)
     else:
         unary = crf.with_borders(unary, sentence_offsets)
-    return np.exp(linear_chain.span_log_probability(unary, crf.transition, sentence_offsets, states, starts, ends))
+    spans = decoded.states, starts, ends
+    return np.exp(linear_chain.span_log_probability(unary, crf.transition, sentence_offsets, *spans))
 
 
 def span_beliefs(
@@ -102,32 +113,40 @@ def span_beliefs(
     unary: Floats,
     sentence_offsets: NDArray[np.int64],
     links: Sequence[Links],
-    found: Decoded,
+    decoded: Decoded,
     chunks: Chunks,
     starts: Sequence[int] | Int64s = (0,),
-    spare: bool = False,
+    overwrite_unary: bool = False,
 ) -> Beliefs:
-    """What `span_confidences` says of the spans of ``found``, with links and without, and where links end; ``starts``
-    are the first tokens of the documents that they are of.
+    """Return the inputs of the calibration for each span: its confidence with links and without, label and length.
+
+    Args:
+        crf: Transition table and tables of links.
+        unary: float64[n, K], log-potentials of the tags of each token.
+        sentence_offsets: int64[S + 1], first token of each sentence, and n.
+        links: Linked tokens of each table of links.
+        decoded: Decoded tags and marginals.
+        chunks: Spans of the decoded tags.
+        starts: First token of each document.
+        overwrite_unary: Allow ``unary`` to be overwritten.
     """
     first, stops, labels = chunks
-    given = crf, unary, sentence_offsets
     is_linked = np.zeros(len(unary) + 1, np.int64)
     for each in links:
         is_linked[each.ends.ravel() + 1] = 1
-    before = np.cumsum(is_linked)  # how many tokens before this one are linked
-    linked = before[stops] > before[first]
-    unlinked = span_confidences(*given, (), found, found.states, first[linked], stops[linked])
-    sure = span_confidences(*given, links, found, found.states, first, stops, spare)
-    alone = sure.copy()
-    alone[linked] = unlinked
+    linked_before = np.cumsum(is_linked)  # number of linked tokens before each token
+    linked = linked_before[stops] > linked_before[first]
+    chain = span_confidences(crf, unary, sentence_offsets, (), decoded, first[linked], stops[linked])
+    with_links = span_confidences(crf, unary, sentence_offsets, links, decoded, first, stops, overwrite_unary)
+    without_links = with_links.copy()
+    without_links[linked] = chain
     document = np.searchsorted(np.array(starts), first, "right") - 1
-    return Beliefs(sure, alone, linked, labels, stops - first, document)
+    return Beliefs(with_links, without_links, linked, labels, stops - first, document)
 
 
 class Joined(NamedTuple):
-    """Documents laid one behind the other: d holds the tokens ``starts[d]:starts[d + 1]`` of them all. ``ends`` are the
-    links that each link table finds, int32[F, 2].
+    """Concatenated documents. Document d has the tokens ``starts[d]:starts[d + 1]``; ``ends`` are the linked tokens of
+    each table of links, int32[F, 2].
     """
 
     starts: NDArray[np.int64]
@@ -135,26 +154,32 @@ class Joined(NamedTuple):
     ends: list[NDArray[np.int32]]
 
 
-def joined(crf: SkipChainModel, documents: Sequence[Tokenized], said: Spelled | None = None) -> Joined:
-    """The sentences and links of documents in one piece; ``said`` is what rules read of all tokens, if it is known."""
+def joined(crf: SkipChainModel, documents: Sequence[Tokenized], spellings: Spelled | None = None) -> Joined:
+    """Concatenate the sentences and find the links of documents. ``spellings`` of all tokens are computed if None."""
     starts = [0, *accumulate(len(document.tokens) for document in documents)]
     placed = zip(documents, starts, strict=False)
     offsets = np.concatenate([np.zeros(1, np.int64), *(d.sentence_offsets[1:] + start for d, start in placed)])
-    said, at = said or spelled([token for document in documents for token in document.tokens]), np.array(starts)
-    return Joined(at, offsets, [each.template.links_of_all(documents, said, at, offsets) for each in crf.link_tables])
+    if spellings is None:
+        spellings = spelled([token for document in documents for token in document.tokens])
+    at = np.array(starts)
+    ends = [each.template.links_of_all(documents, spellings, at, offsets) for each in crf.link_tables]
+    return Joined(at, offsets, ends)
 
 
 @dataclass(frozen=True, eq=False)
 class Decoder:
-    """A trained model, compiled: from documents with tokens to documents with tags and entities. Threads may share it.
+    """A compiled model, which adds tags and entities to documents with tokens. Threads may share it.
 
     Attributes:
-        scheme: In which every sequence of tags is well formed; None where the model forbids nothing.
-        read: What features and links see of a document.
-        calibration: What becomes of confidences; None: they stay what the CRF says.
+        tags: Tags of the model, in the order of its tables.
+        scheme: Scheme in which every tag sequence is well formed. None if the model forbids nothing.
+        extractor: Compiled features with their weights.
+        crf: Transition table and tables of links.
+        read: Function that returns the document whose tokens features and links read.
+        calibration: Calibration of confidences. None reports the probabilities of the CRF.
     """
 
-    labels: tuple[str, ...]
+    tags: tuple[str, ...]
     scheme: Scheme | None
     extractor: Extractor
     crf: SkipChainModel
@@ -163,39 +188,47 @@ class Decoder:
 
     @classmethod
     def of(cls, model: TaggerModel) -> Decoder:
-        """The model, ready to tag."""
+        """Compile a model."""
         scheme = model.scheme if model.constrained else None
         read = reader(model.plan, model.lexicon)
         return cls(model.weights.labels, scheme, model.extractor(), model.crf(), read, model.calibration)
 
     def without_links(self) -> Decoder:
-        """The chain alone."""
+        """Return the decoder of the chain alone."""
         return replace(self, crf=replace(self.crf, link_tables=()))
 
     def chain_marginals(self, document: Document) -> Floats:
-        """float64[tokens, tags]: the marginals of the chain alone."""
+        """Return the marginals of the chain without links, float64[tokens, tags]."""
         unary = self.extractor.scores(self.read(document).tokens, document.sentence_offsets)
         return self.crf.chain_marginals(unary, document.sentence_offsets)
 
     def links(self, document: Document) -> dict[str, NDArray[np.int32]]:
-        """Which tokens are linked: int32[F, 2], the earlier first, by the name of the rule."""
-        document, found = self.read(document), dict[str, NDArray[np.int32]]()
+        """Return linked tokens for the name of each rule: int32[F, 2], the earlier token first."""
+        document, links = self.read(document), dict[str, NDArray[np.int32]]()
         for each in self.crf.link_tables:
             edges, name = each.template.links(document.tokens, document.sentence_offsets), each.template.name
-            found[name] = np.concatenate([found[name], edges]) if name in found else edges
-        return found
+            links[name] = np.concatenate([links[name], edges]) if name in links else edges
+        return links
 
-    def tagged(
+    def tag(
         self,
         documents: Sequence[Document],
         backend: Backend | None,
         rng: np.random.Generator,
-        known: Sequence[Evidence] = (),
+        evidence: Sequence[Evidence] = (),
     ) -> list[Document]:
-        """Documents with tokens, decoded as one graph, of which each is a part that no link leaves; ``known`` is what
-        names that the user knows say of each.
+        """Add tags and entities to documents with tokens, which are decoded as one graph. No link joins two documents.
 
-        Where ``backend`` is None each document gets, bit for bit, what it would get alone, in less time.
+        If ``backend`` is None, each document gets the same bits as if it were decoded alone.
+
+        Args:
+            documents: Documents with tokens.
+            backend: Inference backend, or None for the default.
+            rng: Source of random numbers.
+            evidence: Scores of known names for each document, or nothing.
+
+        Raises:
+            UnsupportedGraph: The backend does not support linked chains.
         """
         seen = list(map(self.read, documents))
         tokens: list[str] = []
@@ -206,48 +239,45 @@ class Decoder:
         words = self.extractor.words(tokens)
         starts, offsets, ends = joined(self.crf, seen, words.spelled())
         unary = self.extractor.scores(words, offsets, starts)
-        for evidence, start, end in zip(known, starts.tolist(), starts[1:].tolist(), strict=False):
-            evidence.add_to(unary[start:end])
-        # Once and in place: what else needs the borders would copy all log-potentials for them.
-        unary, chain = self.crf.add_borders(unary, offsets), replace(self, crf=self.crf.without_borders())
-        links = chain.crf.scaled(ends, unary, offsets)
+        for each, start, end in zip(evidence, starts.tolist(), starts[1:].tolist(), strict=False):
+            each.add_to(unary[start:end])
+        # The borders are added once and in place; otherwise each function that needs them would copy ``unary``.
+        unary, crf = self.crf.add_borders(unary, offsets), self.crf.without_borders()
+        links = crf.scaled(ends, unary, offsets)
         try:
-            found = decode(chain.crf, unary, offsets, links, backend, rng)
+            decoded = decode(crf, unary, offsets, links, backend, rng)
         except UnsupportedGraph as error:
-            raise UnsupportedGraph(f"{error}; or leave the links out (links=False; --set links=false)") from None
-        chunks = chunks_from_states(found.states, self.labels, offsets)
-        sure = chain.confidences(unary, offsets, links, found, chunks, starts)
-        return self._parts(documents, starts.tolist(), found.states, chunks, sure)
+            raise UnsupportedGraph(f"{error}; or tag without links (links=False; --set links=false)") from None
+        chunks = chunks_from_states(decoded.states, self.tags, offsets)
+        confidences = self.confidences(crf, unary, offsets, links, decoded, chunks, starts)
+        borders = np.searchsorted(chunks.starts, starts).tolist()
+        tagged: list[Document] = []
+        for d, (document, start) in enumerate(zip(documents, starts.tolist(), strict=False)):
+            own = slice(borders[d], borders[d + 1])
+            spans = chunks.spans(own, start)
+            tags = None
+            if self.scheme is None:  # the sequence may be malformed: keep it as it was decoded
+                tags = [self.tags[state] for state in decoded.states[start : starts[d + 1]].tolist()]
+            tagged.append(document.with_decoded(spans, self.scheme or "iob2", confidences[own], tags))
+        return tagged
 
     def confidences(
         self,
+        crf: SkipChainModel,
         unary: Floats,
         sentence_offsets: NDArray[np.int64],
         links: Sequence[Links],
-        found: Decoded,
+        decoded: Decoded,
         chunks: Chunks,
         starts: Sequence[int] | Int64s = (0,),
     ) -> Floats:
-        """[M]: of the spans of ``found``, all that the documents which begin at ``starts`` have; calibrated where the
-        model is. Nobody may need ``unary`` any more.
+        """Return the confidence of each span, float64[M], calibrated if there is a calibration. Overwrites ``unary``.
+
+        The arguments are those of `span_beliefs`; ``chunks`` are all spans of the documents.
         """
         if self.calibration is None:
-            names = found.states, chunks.starts, chunks.ends
-            return span_confidences(self.crf, unary, sentence_offsets, links, found, *names, spare=True)
-        said = span_beliefs(self.crf, unary, sentence_offsets, links, found, chunks, starts, spare=True)
-        return self.calibration(said)
-
-    def _parts(
-        self, documents: Sequence[Document], starts: list[int], states: States, chunks: Chunks, sure: Floats
-    ) -> list[Document]:
-        """The documents with what was found in each."""
-        cuts = np.searchsorted(chunks.starts, starts).tolist()
-        found: list[Document] = []
-        for d, document in enumerate(documents):
-            start, own = starts[d], slice(cuts[d], cuts[d + 1])
-            spans = chunks.spans(own, start)
-            tags = None
-            if self.scheme is None:  # any sequence may come out: it stays as it is
-                tags = [self.labels[state] for state in states[start : starts[d + 1]].tolist()]
-            found.append(document.with_decoded(spans, self.scheme or "iob2", sure[own], tags))
-        return found
+            spans = chunks.starts, chunks.ends
+            return span_confidences(crf, unary, sentence_offsets, links, decoded, *spans, overwrite_unary=True)
+        return self.calibration(
+            span_beliefs(crf, unary, sentence_offsets, links, decoded, chunks, starts, overwrite_unary=True)
+        )

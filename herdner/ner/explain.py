@@ -137,7 +137,7 @@ def explain(
     """The mentions of a document that ``decoder`` has tagged, by the weights of its ``model`` and the ``evidence`` of
     known names; see `Tagger.explain`.
     """
-    check_against(decoder.labels, against)
+    check_against(decoder.tags, against)
     if name is not None and not name.strip():
         raise ValueError("the name to explain is empty")
     chosen = [
@@ -220,7 +220,7 @@ class _Tagged:
 
     def _readings(self, i: int, against: str | None) -> Iterator[tuple[str | None, dict[int, int]]]:
         """The other readings of a span: a label, or None, and the tags of the tokens that it changes."""
-        labels = _labels(self.decoder.labels) if against == BEST else [against]
+        labels = _labels(self.decoder.tags) if against == BEST else [against]
         for label in labels:
             other = None if label == self.spans[i].label else self._reading(i, label)
             if other is not None:
@@ -254,7 +254,7 @@ class _Tagged:
 
     @cached_property
     def _number(self) -> dict[str, int]:
-        return {tag: k for k, tag in enumerate(self.decoder.labels)}
+        return {tag: k for k, tag in enumerate(self.decoder.tags)}
 
     @cached_property
     def _states(self) -> NDArray[np.int32]:
@@ -318,7 +318,7 @@ class _Tagged:
     @cached_property
     def _given(self) -> Floats:
         """What known names add to each tag of each token."""
-        given = np.zeros((len(self.document.tokens), len(self.decoder.labels)))
+        given = np.zeros((len(self.document.tokens), len(self.decoder.tags)))
         self.evidence.add_to(given)
         return given
 
@@ -338,7 +338,9 @@ class _Tagged:
 
     def _confidences_without_links(self) -> Floats:
         offsets, found = self.document.sentence_offsets, Decoded(self._states)
-        return self.decoder.without_links().confidences(self._unary, offsets, (), found, Chunks.of(self.spans))
+        return self.decoder.confidences(
+            self.decoder.without_links().crf, self._unary, offsets, (), found, Chunks.of(self.spans)
+        )
 
     # --- words ------------------------------------------------------------------------------------------------------
 

@@ -59,7 +59,8 @@ from herdner.crf.link_rules import RULES, Rule, SameWord, checked_links, rule_fr
 from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.templates import EdgeScale, SkipChain
 from herdner.inference import Backend
-from herdner.ner.decode import DEFAULT_BACKEND, Decoded, backend_of, decode, span_confidences
+from herdner.ner.decode import Decoded, decode, span_confidences
+from herdner.ner.inference import DEFAULT_BACKEND, resolve_backend
 from herdner.ner.model import link_table_to_dict, link_tables_from, truth
 from herdner.ner.model_file import LAYER_FORMAT, check_arrays, read_model, undamaged, write_model
 from herdner.ner.scored import (
@@ -210,7 +211,7 @@ class SkipChainLayer(Estimator):
         labels, crf = self._tables()
         document = Scored.of(scores, tokens, sentence_offsets, len(labels), checked_kind(self.scores))
         known = None if links is None else _checked_links(crf, links, len(document.tokens))
-        return _consistent(labels, crf, backend_of(self.backend, {}), document, child(seed, 0), known)
+        return _consistent(labels, crf, resolve_backend(self.backend), document, child(seed, 0), known)
 
     def links(
         self, tokens: Sequence[str], sentence_offsets: SentenceOffsets | None = None
@@ -232,7 +233,7 @@ class SkipChainLayer(Estimator):
         Document i draws its random numbers from the i-th child of ``seed``.
         """
         labels, crf = self._tables()
-        backend = backend_of(self.backend, {})
+        backend = resolve_backend(self.backend)
         documents = self._scored(labels, scores, tokens, sentence_offsets)
         return [_consistent(labels, crf, backend, each, child(seed, i)).tags for i, each in enumerate(documents)]
 
@@ -345,7 +346,7 @@ class SkipChainLayer(Estimator):
             for document, sequence in zip(documents, gold, strict=True)
         ]
         unaries = [document.unary for document in documents]
-        return development_f1(list(readable.values()), documents, unaries, right, backend_of(self.backend, {}))
+        return development_f1(list(readable.values()), documents, unaries, right, resolve_backend(self.backend))
 
     def _annotated(
         self,
@@ -438,7 +439,7 @@ def _consistent(
         found = Decoded(alone, crf.chain_marginals(unary, offsets))
     chunks, sure = chunks_from_states(found.states, tuple(as_tags(labels)), offsets), None
     if found.marginals is not None:
-        sure = span_confidences(crf, unary, offsets, links, found, found.states, chunks.starts, chunks.ends)
+        sure = span_confidences(crf, unary, offsets, links, found, chunks.starts, chunks.ends)
     chosen: list[int] = found.states.tolist()
     tags = [labels[state] for state in chosen]
     return Consistent(tags, chunks.spans(), found.marginals, ends, found.states != alone, sure)

@@ -1,13 +1,21 @@
-"""Streams of texts and documents: cut into batches, worked on by threads, handed out in order."""
+"""Streams of texts and documents: split into batches, tagged by threads, and returned in order."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from herdner.base.seeds import child
+from herdner.inference import Backend
+from herdner.ner.decode import Decoder
+from herdner.ner.inference import Inference
+from herdner.ner.known_names import Finder
 from herdner.text.document import Document, Failure
+from herdner.text.tags import Span
+from herdner.text.tokenize import Tokenizer, with_tokens
 
 if TYPE_CHECKING:
     import asyncio
@@ -17,20 +25,19 @@ U = TypeVar("U")
 TextOrDocument = str | Document
 Item = TextOrDocument | Failure
 
-# Longer batches save no more time, and what is read ahead stays small.
-BATCH_CHARACTERS = 80_000
-BATCHES_WAITING = 3  # for each thread: with one less it stood still when the calling thread was long at work
+BATCH_CHARACTERS = 80_000  # longer batches are not faster, and need more memory
+BATCHES_WAITING = 3  # for each thread; with two, threads ran idle while the calling thread was busy
 
 
 class Batch(NamedTuple):
-    """Consecutive texts or documents and the number of the first; or what could not be read, and its number."""
+    """Consecutive texts or documents, and the index of the first; or the `Failure` of a document that was not read."""
 
     first: int
     sources: list[TextOrDocument]
     failure: Failure | None = None
 
     def halves(self) -> list[Batch]:
-        """Two smaller ones; this one alone where that would cost more than it saves."""
+        """Split the batch into two, unless it is too short for this to save time."""
         middle = len(self.sources) // 2
         if not middle or sum(map(_length, self.sources)) < BATCH_CHARACTERS // 2:
             return [self]
@@ -41,83 +48,148 @@ def _length(source: TextOrDocument) -> int:
     return len(source) if isinstance(source, str) else len(source.text)
 
 
-def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]:
-    """Batches of at most ``most``, each closed when it holds `BATCH_CHARACTERS`; numbers begin at ``first``.
+def checked(source: object) -> TextOrDocument:
+    """Return a text or document; raise TypeError for anything else."""
+    if not isinstance(source, str | Document):
+        raise TypeError(f"expected a text or a herdner Document, got {type(source).__name__}")
+    return source
 
-    A `Failure`, which has its number too, is a batch of its own. What was read before ``sources`` raised is handed out
-    before the exception goes on.
+
+def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]:
+    """Split a stream into batches of at most ``most`` sources; a batch also ends after `BATCH_CHARACTERS`.
+
+    A `Failure` is a batch of its own. If ``sources`` raises an exception, the sources before it are yielded first.
     """
     if isinstance(sources, str | bytes | Document):
-        raise TypeError("pipe takes many texts or documents; tag takes one")
-    held: list[TextOrDocument] = []
+        raise TypeError("`pipe` expects an iterable of texts or documents; use `tag` for a single one")
+    batch: list[TextOrDocument] = []
     size = 0
     try:
         for source in sources:
             if isinstance(source, Failure):
-                yield from [Batch(first, held)] if held else []
-                yield Batch(first + len(held), [], source)
-                first, held, size = first + len(held) + 1, [], 0
+                yield from [Batch(first, batch)] if batch else []
+                yield Batch(first + len(batch), [], source)
+                first, batch, size = first + len(batch) + 1, [], 0
                 continue
-            if not isinstance(source, str | Document):
-                raise TypeError(f"expected a text or a herdner Document, not {type(source).__name__}")
-            size += _length(source)
-            held.append(source)
-            if size >= BATCH_CHARACTERS or len(held) == most:
-                yield Batch(first, held)
-                first, held, size = first + len(held), [], 0
+            batch.append(checked(source))
+            size += _length(batch[-1])
+            if size >= BATCH_CHARACTERS or len(batch) == most:
+                yield Batch(first, batch)
+                first, batch, size = first + len(batch), [], 0
     except Exception:
-        if held:
-            yield Batch(first, held)
+        if batch:
+            yield Batch(first, batch)
         raise
-    if held:
-        yield Batch(first, held)
+    if batch:
+        yield Batch(first, batch)
+
+
+@dataclass(frozen=True, eq=False)
+class BatchTagger:
+    """Tagging of the batches of a stream. Threads may share it.
+
+    Attributes:
+        decoder: Compiled model.
+        tokenizer: Tokenizer of the model.
+        finder: Compiled known names, or None.
+        inference: Options of tagging.
+        seed: Seed of the stream; document i draws from its i-th child.
+    """
+
+    decoder: Decoder
+    tokenizer: Tokenizer
+    finder: Finder | None
+    inference: Inference
+    seed: int | None
+
+    @property
+    def backend(self) -> Backend | None:
+        """Inference backend. With None the documents of a batch are decoded together (`Decoder.tag`)."""
+        return self.inference.backend
+
+    def __call__(self, batch: Batch) -> list[Document | Failure]:
+        """Tag each document, or return its `Failure`. The failure of one document does not affect the others."""
+        first, sources, failure = batch
+        if failure is not None:
+            return [failure]
+        try:
+            texts = [source for source in sources if isinstance(source, str)]
+            tokenized = iter(self.tokenizer.together(texts) if texts else ())
+            documents = [
+                next(tokenized) if isinstance(source, str) else with_tokens(source, self.tokenizer)
+                for source in sources
+            ]
+            evidence = ()
+            if self.finder is not None:
+                pairs = zip(documents, sources, strict=True)
+                evidence = [self.finder(document, own_tokens=document is not source) for document, source in pairs]
+            tagged = self.decoder.tag(documents, self.backend, child(self.seed, first), evidence)
+            if least := self.inference.min_confidence:
+                tagged = [without_uncertain(document, least) for document in tagged]
+            return [*tagged]
+        except (ValueError, MemoryError) as error:
+            if len(sources) == 1:
+                return [Failure(error, first, sources[0])]
+        singles = (Batch(index, [source]) for index, source in enumerate(sources, first))
+        return [result for each in singles for result in self(each)]
+
+
+def without_uncertain(document: Document, min_confidence: float) -> Document:
+    """Return the document without the entities whose confidence is lower."""
+    kept: list[tuple[Span, float]] = []
+    for span, entity in zip(document.spans or (), document.entities, strict=True):
+        if entity.confidence is not None and entity.confidence >= min_confidence:
+            kept.append((span, entity.confidence))
+    return document.with_spans([span for span, _ in kept], confidences=[confidence for _, confidence in kept])
 
 
 def ordered(
     function: Callable[[T], U], items: Iterable[T], n_jobs: int, halves: Callable[[T], list[T]] = lambda item: [item]
 ) -> Iterator[U]:
-    """``map(function, items)``, by ``n_jobs`` threads, each with `BATCHES_WAITING` items read ahead.
+    """Map a function over items in order, by ``n_jobs`` threads with `BATCHES_WAITING` items each.
 
-    The calling thread is one of them: another one that only waits would take part in the hunt for the interpreter.
-    Near the end they share the work by ``halves``: then an item has a result for each of its halves.
+    The calling thread is one of them, because a thread that only waits contends for the GIL. Near the end of the
+    stream, ``halves`` splits the remaining items among the threads; such an item has one result for each half.
     """
     if n_jobs == 1:
         yield from map(function, items)
         return
     most = n_jobs * BATCHES_WAITING
     waiting: deque[tuple[T, Future[U]]] = deque()
-    items, fault = iter(items), None
+    items, end = iter(items), None
     pool, is_closed = ThreadPoolExecutor(n_jobs - 1, "herdner"), False
     try:
-        while fault is None:
+        while end is None:
             try:
                 while sum(not future.done() for _, future in waiting) <= most - BATCHES_WAITING:
                     item = next(items)
                     waiting.append((item, pool.submit(function, item)))
-            except Exception as error:  # StopIteration, or what the reader of the items met: behind what is under way
-                fault = error
-            _took_over(function, waiting, pool, n_jobs, halves)
-            while waiting and (fault is not None or waiting[0][1].done() or len(waiting) > most):
-                while not waiting[0][1].done() and _took_over(function, waiting, pool, n_jobs, halves):
+            except Exception as error:  # StopIteration, or an error of the reader, raised after the submitted items
+                end = error
+            _run_pending(function, waiting, pool, n_jobs, halves)
+            while waiting and (end is not None or waiting[0][1].done() or len(waiting) > most):
+                while not waiting[0][1].done() and _run_pending(function, waiting, pool, n_jobs, halves):
                     pass
                 yield waiting.popleft()[1].result()
     except GeneratorExit:
         is_closed = True
         raise
     finally:
-        # Python closes a stream that nobody holds any more wherever the collector of garbage finds it, also where a
-        # thread that begins holds the lock that is needed to wait for one: nothing may be waited for then.
+        # The garbage collector closes abandoned generators in any thread, also in one that holds the lock which waiting
+        # for a thread needs. Waiting could therefore deadlock.
         pool.shutdown(wait=not is_closed, cancel_futures=True)
-    if not isinstance(fault, StopIteration):
-        raise fault
+    if not isinstance(end, StopIteration):
+        raise end
 
 
-def _took_over(
+def _run_pending(
     function: Callable[[T], U], waiting: deque[tuple[T, Future[U]]], pool: ThreadPoolExecutor, n_jobs: int,
     halves: Callable[[T], list[T]],
 ) -> bool:  # fmt: skip
-    """Does the first item that no thread has begun with, or half of it where others would soon have none; whether there
-    was one.
+    """Run the first pending item in this thread, or its first half if the other threads run out of items.
+
+    Returns:
+        True if there was a pending item.
     """
     for i, (item, future) in enumerate(waiting):
         if future.cancel():
@@ -125,13 +197,12 @@ def _took_over(
                 item, *rest = halves(item)
                 for half in rest:
                     waiting.insert(i + 1, (half, pool.submit(function, half)))
-            waiting[i] = item, _done(function, item)
+            waiting[i] = item, _run(function, item)
             return True
     return False
 
 
-def _done(function: Callable[[T], U], item: T) -> Future[U]:
-    """The result, as a thread of a pool would give it."""
+def _run(function: Callable[[T], U], item: T) -> Future[U]:
     future: Future[U] = Future()
     try:
         future.set_result(function(item))
@@ -143,15 +214,14 @@ def _done(function: Callable[[T], U], item: T) -> Future[U]:
 async def awaited(
     function: Callable[[int, T], U], items: Iterable[T] | AsyncIterable[T], first: int, n_jobs: int
 ) -> AsyncIterator[U]:
-    """``function(number, item)`` of each item, in their order, by at most ``n_jobs`` threads at a time."""
-    import asyncio  # late: it takes as long as reading a model
+    """Yield ``function(index, item)`` of each item, in order, from at most ``n_jobs`` threads at a time."""
+    import asyncio  # imported here because its import takes as long as reading a model
 
     waiting: deque[asyncio.Task[U]] = deque()
-    number = first
     try:
         async for item in _asynchronous(items):
-            waiting.append(asyncio.create_task(asyncio.to_thread(function, number, item)))
-            number += 1
+            waiting.append(asyncio.create_task(asyncio.to_thread(function, first, item)))
+            first += 1
             if len(waiting) == n_jobs:
                 yield await waiting.popleft()
         while waiting:
@@ -170,10 +240,10 @@ async def _asynchronous(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[
         yield item
 
 
-def kept_apart(pairs: Iterable[tuple[T, U]], contexts: deque[U]) -> Iterator[T]:
-    """The first of each pair; the second waits in ``contexts``. TypeError for what is no pair."""
+def separated(pairs: Iterable[tuple[T, U]], contexts: deque[U]) -> Iterator[T]:
+    """Yield the first item of each pair and append the second one to ``contexts``."""
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"as_tuples: expected pairs of a text or document and a context, not {type(pair).__name__}")
+            raise TypeError(f"`as_tuples` expects pairs of a source and a context, got {type(pair).__name__}")
         contexts.append(pair[1])
         yield pair[0]

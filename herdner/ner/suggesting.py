@@ -62,7 +62,7 @@ def doubts(tagger: Tagger, document: Document) -> NDArray[np.float64]:
     (marginals,) = tagger.predict_marginals([document])
     top = np.sort(marginals, axis=1)[:, -2:]
     found = 1 - (top[:, 1] - top[:, 0])
-    classes = [split_tag(label)[1] for label in tagger.labels]
+    classes = [split_tag(label)[1] for label in tagger.classes_]
     columns = [[k for k, own in enumerate(classes) if own == label] for label in dict.fromkeys(classes)]
     beliefs = np.stack([marginals[:, own].sum(axis=1) for own in columns], axis=1)
     for left, right in (ends.T for ends in tagger.find_links(document).values()):

@@ -1,4 +1,4 @@
-"""The tagger: documents in, names out; trained and scored like a scikit-learn estimator."""
+"""The tagger: a scikit-learn estimator that finds names in documents."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
 from herdner.crf.templates import Template, linear_chain_template
 from herdner.inference import Backend
-from herdner.ner.decode import DEFAULT_BACKEND, Decoder, backend_of
+from herdner.ner.decode import Decoder
 from herdner.ner.features import FeaturePlan
+from herdner.ner.inference import Inference
 from herdner.ner.known_names import Finder, Names
 from herdner.ner.known_names.known import NamesLike
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError, shipped_models
-from herdner.ner.streams import Batch, Item, TextOrDocument, awaited, batches, kept_apart, ordered
-from herdner.ner.tagging import BatchTagger
+from herdner.ner.streams import Batch, BatchTagger, Item, TextOrDocument, awaited, batches, checked, ordered, separated
 from herdner.text.document import Document, Failure
-from herdner.text.tags import Scheme
+from herdner.text.tags import Scheme, classes_of
 from herdner.text.tokenize import Tokenizer, TokenizerSettings, with_tokens
 
 if TYPE_CHECKING:
@@ -41,50 +41,49 @@ if TYPE_CHECKING:
     from herdner.ner.training.chains import TrainerName
 
 Context = TypeVar("Context")
-_COMPILED = ("_decoder", "_tokenizer", "_finders")
+_COMPILED = ("_full_decoder", "_decoders", "_tokenizer", "_finders")  # lazily initialised, not pickled
 
 
 class NotFittedError(ValueError, AttributeError):
-    """A tagger was asked to tag before it was trained or loaded."""
+    """Error raised when a tagger without a model is used."""
 
 
 class Tagger(Estimator):
-    """Names of a document by a CRF: a chain for each sentence, and links between mentions of one name.
+    """Named-entity tagger: a linear-chain CRF for each sentence, and links between the mentions of one name.
 
     Args:
-        plan: The features (`FeaturePlan`), or None for `default_plan`, with topics where they can be learned.
-        lexicon: Word classes and gazetteers they read (`Lexicon`); without topics, training adds them
-            (`herdner.ner.training.topics`).
-        scheme: Tag scheme of the chain's labels, whatever scheme the training data are written in.
+        plan: Features (`FeaturePlan`). None selects `default_plan`, with topic features where topics can be learned.
+        lexicon: Word classes, gazetteers and topics that the features read (`Lexicon`). If it has no topics, training
+            learns them (`herdner.ner.training.topics`).
+        scheme: Tag scheme of the chain, independent of the scheme of the training data.
         constrained: Forbid tag sequences that are not well formed in the scheme.
         c1: Weight of the L1 norm.
-        c2: Weight of the squared L2 norm; None: 0.3. Where a base is adapted, its weights are held ten times as
-            strongly; those of the tag O only as strongly as others, if there are new classes.
-        min_freq: How often a feature must meet a tag to have a weight; None: 2, and where a base is adapted 1.
-        max_iterations: Of L-BFGS, at most.
-        tolerance: It ends earlier when five iterations have lowered the loss by less than this share of it; for the
-            chains of folds than 0.005 of it, at least. CRFsuite has a rule of its own.
-        trainer: "herdner" (`herdner.crf.trainer`) or "crfsuite", the same objective; an L1 norm is always left to
-            CRFsuite.
-        templates: Which tokens are joined; None is ``(linear_chain(), skip_chain())``, the chain alone is
-            ``(linear_chain(),)``.
-        learner: How the tables of links are learned (`Learner`).
-        n_folds: Of the documents, each scored by a chain trained on the others, as a chain needs no links on what it
-            was trained on.
-        averaged: Whether the chain is the mean of those of the folds and that of all documents, where there are folds:
-            it is less sure of what it has seen, like the chains that the links are learned with. Needs the trainer
-            "herdner".
-        backend: Name of the inference backend (`herdner.BACKENDS`) or a `Backend`; None is "sum-product" where a
-            document has links, and "viterbi" where it has none.
-        links: False leaves a trained model's links out.
-        calibrated: Whether `fit` also learns how often a name is right of which the CRF is so sure
-            (`herdner.ner.calibration`), where it has chains to learn it from (the folds), and whether confidences say
-            that. False: they are what the CRF itself says.
-        tokenizer: Settings with which text is split.
+        c2: Weight of the squared L2 norm. None is 0.3. If a base model is adapted, the distance from its weights is
+            penalised ten times as strongly; if the documents have new labels, not for the weights of the tag O.
+        min_freq: Least number of times that a feature must occur with a tag to have a weight. None is 2, or 1 if a base
+            model is adapted.
+        max_iterations: Largest number of L-BFGS iterations.
+        tolerance: Training stops when five iterations have reduced the loss by less than this share of it. Chains of
+            folds use at least 0.005. CRFsuite has a rule of its own.
+        trainer: "herdner" (`herdner.crf.trainer`) or "crfsuite"; both minimise the same objective. CRFsuite trains
+            whenever there is an L1 norm.
+        templates: Templates of the transitions and links. None is ``(linear_chain_template(), skip_chain_template())``;
+            ``(linear_chain_template(),)`` has no links.
+        learner: Settings with which the tables of links are learned (`herdner.crf.learning.Learner`).
+        n_folds: Number of folds. Links are learned from the scores of chains that were trained on the other folds,
+            because a chain needs no links on its own training documents.
+        averaged: Use the mean of the chains of all folds and of the chain of all documents. It is less overconfident
+            on its training documents. Needs the trainer "herdner".
+        backend: Name of an inference backend (`herdner.BACKENDS`) or a `Backend`. None is sum-product for documents
+            with links and Viterbi for documents without.
+        links: Use the links of the model. False tags with the chain only.
+        calibrated: Learn a calibration of the confidences in `fit` (`herdner.ner.calibration`), where there are at
+            least two folds, and apply it when tagging. False reports the probabilities of the CRF.
+        tokenizer: Settings of the tokenizer.
 
     Attributes:
         model_: The trained `TaggerModel`, after `fit` or `load`.
-        learning_curve_: How the tables of links were learned, after `fit`; None where there was nothing to learn.
+        learning_curve_: Course of the learning of links, after `fit`; None if there was nothing to learn.
     """
 
     def __init__(
@@ -148,25 +147,35 @@ class Tagger(Estimator):
         progress: Progress | None = None,
         seed: int = 0,
     ) -> Tagger:
-        """Train on tokenised documents with tags (their own, or ``tags``: one flat sequence per document, any
-        scheme). Documents may be annotated in part (`Document.partial`): the likelihood is then that of all tags they
-        may have (Tsuboi et al. 2008), and links learn from the best of these.
+        """Train on tokenised, annotated documents.
 
-        First the chain, on all documents and then on each fold's, then the tables of links, then the calibration.
-        With annotated ``development`` documents the tables are those of the
-        iteration whose F1 there is best. ``progress`` is told the number of each iteration and a report: "stage",
-        "loss", "f1" where it is known, and what the trainer says.
+        Training has four steps: the chain on all documents, a chain for each fold, the tables of links, and the
+        calibration. Documents may be partially annotated; the likelihood then sums over all tags that the annotation
+        allows (Tsuboi et al. 2008), and links learn from the most probable of these.
 
         Args:
-            base: Adapt this tagger's model. Plan, lexicon, scheme and tokenizer are its own, and so are the links,
-                unless ``templates`` are given. Its weights and tables are where learning starts and what it is drawn
-                to, by ``c2`` and ``learner.l2``; they stay where the documents say nothing. There may be new classes.
-            start: A tagger with the same features, at whose weights the search begins; where it ends is the same.
-            document_weights: By how much each document counts for the chain, 1 if None.
-            groups: Of each document, the source that it is from; each counts the same for the calibration.
-            guideline: One of the groups, whose guideline the model follows (`herdner.ner.training.guidelines`).
+            documents: Documents with tokens.
+            tags: One flat sequence of tags for each document, in any scheme. None uses the documents' own tags.
+            development: Annotated documents. The tables of links are those of the iteration with the best F1 on them.
+            card: JSON values that describe the model, stored in its file.
+            base: Tagger whose model is adapted. Plan, lexicon, scheme and tokenizer are those of the base, and so are
+                the links unless ``templates`` are given. Learning starts at its weights and tables and is regularised
+                towards them by ``c2`` and ``learner.l2``. The documents may have new labels.
+            start: Tagger with the same features at whose weights the search starts. The optimum is the same.
+            document_weights: float[documents], weight of each document in the loss of the chain. None is 1.
+            groups: Name of the source of each document. Each source has the same weight in the calibration.
+            guideline: The group whose annotation guideline the model follows (`herdner.ner.training.guidelines`).
+            progress: Called with the index of each iteration and a report: "stage", "loss", "f1" if it is known, and
+                values of the trainer.
+            seed: Seed of all random numbers.
+
+        Returns:
+            The tagger itself.
+
+        Raises:
+            ValueError: A parameter is invalid, documents and tags do not fit, or nothing is annotated.
         """
-        # Late: who only tags needs nothing of what trains, which takes as long to import as a page to tag.
+        # Imported here because tagging does not need the training code, whose import takes as long as tagging a page.
         from herdner.ner.training.corpus import Lessons
         from herdner.ner.training.options import Recipe
         from herdner.ner.training.pipeline import Origin, train
@@ -185,43 +194,119 @@ class Tagger(Estimator):
         return self
 
     def predict(self, documents: Iterable[Document]) -> list[list[str]]:
-        """The tags of each tokenised document, in the tagger's scheme."""
+        """Return the tags of tokenised documents.
+
+        Args:
+            documents: Documents with tokens.
+
+        Returns:
+            One list of tags for each document, in the scheme of the model.
+        """
         return [list(document.tags or ()) for document in self.pipe(documents)]
 
     def predict_marginals(self, documents: Iterable[Document]) -> list[NDArray[np.float64]]:
-        """Per document float64[tokens, tags]: the chain's marginal probabilities; columns as in `labels`."""
-        return list(map(self._decoder.chain_marginals, documents))
+        """Return the marginals of the tags under the linear chain, without links.
+
+        Args:
+            documents: Documents with tokens.
+
+        Returns:
+            One float64[tokens, tags] for each document; its columns are in the order of ``classes_``.
+        """
+        return list(map(self._full_decoder.chain_marginals, documents))
 
     def score(self, documents: Iterable[Document], tags: Iterable[Sequence[str]] | None = None) -> float:
-        """Micro F1 of the predicted entities (strict), between 0 and 1."""
+        """Return the micro F1 of the predicted entities; an entity is correct if its tokens and its label are.
+
+        Args:
+            documents: Documents with tokens.
+            tags: Gold tags, one flat sequence for each document. None uses the documents' own tags.
+
+        Returns:
+            F1 between 0 and 1.
+        """
         from herdner.evaluation.scores import evaluate
 
         documents = list(documents)
         gold = documents if tags is None else [d.with_tags(t) for d, t in zip(documents, tags, strict=True)]
         return evaluate(gold, list(self.pipe(documents))).micro.f1
 
-    # --- tagging ----------------------------------------------------------------------------------------------------
-
     @property
-    def labels(self) -> tuple[str, ...]:
-        """The chain's tags, in the order of its tables."""
+    def classes_(self) -> tuple[str, ...]:
+        """Tags of the chain, in the order of its tables and of the columns of `predict_marginals`."""
         return self._model.weights.labels
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels of entities that the model knows, sorted."""
+        return tuple(sorted(classes_of(self.classes_)))
+
+    @property
     def card(self) -> Mapping[str, Any]:
-        """Where the model comes from."""
+        """Description of the model: training corpora, licences, options and scores."""
         return self._model.card
 
+    # --- tagging ----------------------------------------------------------------------------------------------------
+
+    def inference(
+        self, *, backend: str | Backend | None = None, links: bool | None = None, **options: Any
+    ) -> Inference:
+        """Return options of tagging as one value, which `tag`, `pipe`, `outcomes`, `apipe` and `explain` accept.
+
+        Args:
+            backend: Name of a backend or a `Backend`. None is the tagger's own backend.
+            links: Link the mentions of one name. None is the tagger's own setting.
+            options: ``names``, ``min_confidence`` and options of the backend, as in `Inference.of`.
+
+        Raises:
+            ValueError: An option is invalid, or the model lacks the label of a known name.
+        """
+        backend, links = self.backend if backend is None else backend, self.links if links is None else links
+        inference = Inference.of(backend, links=links, **options)
+        if inference.names is not None:
+            self.finder(inference.names)
+        return inference
+
     def tag(
-        self, source: TextOrDocument, *, seed: int | None = 0, backend: str | Backend | None = None, **options: Any
+        self,
+        source: TextOrDocument,
+        inference: Inference | None = None,
+        *,
+        seed: int | None = 0,
+        first: int = 0,
+        **options: Any,
     ) -> Document:
-        """One text or document with its tags and entities; see `pipe`."""
-        return next(self.pipe([source], seed=seed, backend=backend, **options))
+        """Tag one text or document.
+
+        >>> import herdner
+        >>> tagger = herdner.load("en")
+        >>> [(entity.text, entity.label) for entity in tagger.tag("Ada Reyes met Bo Lim. Reyes left.").entities]
+        [('Ada Reyes', 'PER'), ('Bo Lim', 'PER'), ('Reyes', 'PER')]
+
+        Args:
+            source: A text, or a `Document` with or without tokens.
+            inference: Options of tagging. None builds them from ``options``, as in `inference`.
+            seed: Seed of the random numbers.
+            first: Index of the document in its stream, which selects its random numbers.
+            options: Keyword arguments of `inference`.
+
+        Returns:
+            The document with tokens, tags, and entities with their confidences.
+
+        Raises:
+            ValueError: An option is invalid, or the document cannot be tagged.
+            TypeError: The source is neither a text nor a `Document`.
+        """
+        (result,) = self._batch_tagger(inference, options, seed, first)(Batch(first, [checked(source)]))
+        if isinstance(result, Failure):
+            raise result.error
+        return result
 
     @overload
     def pipe(
         self,
         sources: Iterable[TextOrDocument],
+        inference: Inference | None = None,
         *,
         as_tuples: Literal[False] = False,
         on_error: Callable[[Failure], None] | None = None,
@@ -231,6 +316,7 @@ class Tagger(Estimator):
     def pipe(
         self,
         sources: Iterable[tuple[TextOrDocument, Context]],
+        inference: Inference | None = None,
         *,
         as_tuples: Literal[True],
         on_error: Callable[[Failure], None] | None = None,
@@ -239,52 +325,40 @@ class Tagger(Estimator):
     def pipe(
         self,
         sources: Iterable[Any],
+        inference: Inference | None = None,
         *,
-        seed: int | None = 0,
-        first: int = 0,
-        backend: str | Backend | None = None,
-        links: bool | None = None,
-        names: NamesLike | None = None,
-        n_jobs: int = 1,
-        batch_size: int = 64,
-        on_error: Callable[[Failure], None] | None = None,
         as_tuples: bool = False,
+        on_error: Callable[[Failure], None] | None = None,
         **options: Any,
     ) -> Iterator[Any]:
-        """Tag texts or documents, in their order; lazily, so that endless streams are fine.
+        """Tag texts or documents lazily and in their order; the stream may be endless.
 
-        ``backend`` and its ``options``, and ``links``, replace the tagger's own. Document i, counted from ``first``,
-        draws its random numbers from the i-th child of ``seed``, so that results do not depend on how the work is
-        shared out. Samplers, icm and mean-field begin with the best state of the chain: tag schemes forbid most of the
-        steps that change one tag alone, so that from elsewhere they would hardly come there. Whatever backend chose the
-        tags, the confidence of an entity is the probability that exactly its tokens carry its label, under the chain of
-        its sentence and what the backend's marginals of linked tokens add to it; a calibrated model turns it into how
-        often such a name is right (`herdner.ner.calibration`). That concerns entities alone: tags and
-        `predict_marginals` are what the CRF says, so that a confidence need not be what marginals of its tokens allow.
+        The confidence of an entity is the probability that exactly its tokens carry its label, under the chain of its
+        sentence and the messages of linked tokens, whichever backend chose the tags. A calibrated model maps it to the
+        precision of such entities on held-out documents (`herdner.ner.calibration`). Tags and `predict_marginals` are
+        not calibrated.
 
-        ``names`` are known to the user (`Names`, or what `Names.of` takes): they speak for their labels where they
-        occur, or settle them.
-
-        Short documents are tagged together, which is faster and gives the same: up to ``batch_size`` are read ahead, or
-        as many as make 80,000 characters. ``n_jobs`` threads tag at the same time, the calling one among them (the
-        compiled loops leave Python to the others), each with two such batches waiting. A document that cannot be tagged
-        raises ValueError in its place, or is left out and its `Failure` handed to ``on_error``.
+        Samplers, ICM and mean field start at the best tags of the chain: a tag scheme forbids most changes of a single
+        tag, so that they would rarely reach these tags from another start.
 
         Args:
-            as_tuples: The sources are pairs of a text or document and whatever you like, which comes back beside the
-                tagged document.
+            sources: Texts and documents; with ``as_tuples`` pairs of a text or document and any context.
+            inference: Options of tagging. None builds them from ``options``, as in `inference`.
+            as_tuples: Yield pairs of a tagged document and the context of its source.
+            on_error: Called with the `Failure` of each document that cannot be tagged; the document is left out.
+            options: Keyword arguments of `outcomes` and `inference`.
+
+        Yields:
+            Documents with tags and entities, or pairs of these and contexts.
 
         Raises:
-            ValueError: A known name has a label that the model does not have; or, in its place in the stream, a
-                document cannot be tagged and there is no ``on_error``.
+            ValueError: An option is invalid; or, at its place in the stream, a document cannot be tagged and there is
+                no ``on_error``.
+            TypeError: A source is neither a text nor a `Document`.
         """
         contexts: deque[Any] = deque()
-        outcomes = self.outcomes(
-            kept_apart(sources, contexts) if as_tuples else sources, seed=seed, first=first, backend=backend,
-            links=links, names=names,
-            n_jobs=n_jobs, batch_size=batch_size, **options,
-        )  # fmt: skip
-        for result in outcomes:
+        sources = separated(sources, contexts) if as_tuples else sources
+        for result in self.outcomes(sources, inference, **options):
             context = contexts.popleft() if as_tuples else None
             if isinstance(result, Document):
                 yield (result, context) if as_tuples else result
@@ -296,27 +370,37 @@ class Tagger(Estimator):
     def outcomes(
         self,
         items: Iterable[Item],
+        inference: Inference | None = None,
         *,
         seed: int | None = 0,
         first: int = 0,
-        backend: str | Backend | None = None,
-        links: bool | None = None,
-        names: NamesLike | None = None,
         n_jobs: int = 1,
         batch_size: int = 64,
         **options: Any,
     ) -> Iterator[Document | Failure]:
-        """`pipe` for those who go on behind what fails: a document that cannot be tagged is a `Failure` in its place,
-        and so is one among ``items``, where its reader has failed.
+        """Tag a stream like `pipe`, and put a `Failure` in the place of each document that cannot be read or tagged.
+
+        Short documents are tagged together, which is faster and gives the same result. Each thread has up to three
+        batches waiting.
+
+        Args:
+            items: Texts, documents, and failures of their reader.
+            inference: Options of tagging. None builds them from ``options``, as in `inference`.
+            seed: Seed of the random numbers. Document i, counted from ``first``, draws from the i-th child of the seed,
+                so that results do not depend on batches or threads.
+            first: Index of the first document.
+            n_jobs: Number of threads, including the calling one. Compiled loops release the GIL.
+            batch_size: Largest number of documents in a batch. A batch also ends after 80,000 characters.
+            options: Keyword arguments of `inference`.
+
+        Returns:
+            An iterator over tagged documents and failures.
+
+        Raises:
+            ValueError: An option is invalid.
         """
-        backend = self.backend if backend is None else backend
-        if backend is None and options:
-            backend = DEFAULT_BACKEND
-        chosen = None if backend is None else backend_of(backend, options)
-        finder = None if names is None else self.finder(names)
-        child(seed, first)  # a wrong seed raises here, and not once for each document
-        work = BatchTagger(self._decoder_with(links), self._tokenizer, finder, chosen, seed)
-        most = check_integer(batch_size, "batch_size") if chosen is None else 1
+        work = self._batch_tagger(inference, options, seed, first)
+        most = check_integer(batch_size, "batch_size") if work.backend is None else 1
         return chain.from_iterable(
             ordered(work, batches(items, first, most), check_integer(n_jobs, "n_jobs"), Batch.halves)
         )
@@ -324,76 +408,101 @@ class Tagger(Estimator):
     async def apipe(
         self,
         sources: Iterable[TextOrDocument] | AsyncIterable[TextOrDocument],
+        inference: Inference | None = None,
         *,
         n_jobs: int = 1,
         first: int = 0,
         **options: Any,
     ) -> AsyncIterator[Document]:
-        """`pipe` for asyncio: ``sources`` may be asynchronous, and the event loop goes on while threads tag.
+        """Tag texts or documents in asyncio; the event loop keeps running while threads tag.
 
-        Each text or document is tagged by itself, ``n_jobs`` at a time; with one, its result is handed out before the
-        next is asked for. ``options`` as in `pipe`.
+        Args:
+            sources: Texts and documents, in a synchronous or an asynchronous iterable.
+            inference: Options of tagging. None builds them from ``options``, as in `inference`.
+            n_jobs: Number of documents that are tagged at the same time. With 1, each result is yielded before the next
+                document is requested.
+            first: Index of the first document.
+            options: Keyword arguments of `pipe`.
+
+        Yields:
+            Documents with tags and entities, in the order of the sources.
         """
 
-        def results(number: int, source: TextOrDocument) -> list[Document]:
-            return list(self.pipe([source], first=number, **options))
+        def results(index: int, source: TextOrDocument) -> list[Document]:
+            return list(self.pipe([source], inference, first=index, **options))
 
-        async for found in awaited(results, sources, first, check_integer(n_jobs, "n_jobs")):
-            for document in found:
+        async for documents in awaited(results, sources, first, check_integer(n_jobs, "n_jobs")):
+            for document in documents:
                 yield document
 
     def explain(
         self,
         source: TextOrDocument,
+        inference: Inference | None = None,
         *,
         name: str | None = None,
         offsets: tuple[int, int] | None = None,
         against: str | None = None,
         seed: int | None = 0,
-        backend: str | Backend | None = None,
-        links: bool | None = None,
-        names: NamesLike | None = None,
+        first: int = 0,
         **options: Any,
     ) -> list[Explanation]:
-        """Why the mentions of a text or document have their labels: what features, transitions, links and known
-        ``names`` add to the log-odds of each (`herdner.ner.explain`).
+        """Explain the labels of mentions by the contributions of features, transitions, links and known names.
 
-        All else as in `pipe`.
+        See `herdner.ner.explain` for the quantities.
 
         Args:
-            name: Only the mentions that hold these words, in whatever case.
-            offsets: Only the mention with this start and end.
-            against: What the label is compared with: None is no name, "best" the best other label, or a label. Mentions
-                that have this label themselves, or cannot have it, are left out.
+            source: A text or a document.
+            inference: Options of tagging. None builds them from ``options``, as in `inference`.
+            name: Explain only mentions that contain these words, ignoring case.
+            offsets: Explain only the mention with these start and end characters.
+            against: Alternative to compare with: None is "no name", "best" is the best other label, and a label is
+                itself. Mentions that have this label, or cannot have it, are left out.
+            seed: Seed of the random numbers.
+            first: Index of the document in its stream, which selects its random numbers.
+            options: Keyword arguments of `inference`.
+
+        Returns:
+            One `Explanation` for each mention.
 
         Raises:
-            ValueError: There is no mention at ``offsets``.
+            ValueError: An option is invalid, no mention has these offsets, or the document cannot be tagged.
         """
-        from herdner.ner.explain import explain  # late, as in `fit`
+        from herdner.ner.explain import explain  # imported here for the reason given in `fit`
 
-        document = self.tag(source, seed=seed, backend=backend, links=links, names=names, **options)
-        decoder = self._decoder_with(links)
+        inference = self._inference(inference, options)
+        document = self.tag(source, inference, seed=seed, first=first)
         own_tokens = isinstance(source, str) or not source.n_tokens
-        evidence = None if names is None else self.finder(names)(document, own_tokens)
-        return explain(self._model, decoder, document, name, against, offsets, evidence)
+        evidence = None if inference.names is None else self.finder(inference.names)(document, own_tokens)
+        return explain(self._model, self._decoder(inference.links), document, name, against, offsets, evidence)
 
     def finder(self, names: NamesLike) -> Finder:
-        """Known names made ready for this model, which is done once for each `Names`.
+        """Return known names compiled for this model. The result is cached for each `Names` value.
+
+        Args:
+            names: Known names in any form that `Names.of` accepts.
 
         Raises:
-            ValueError: A name has a label that the model does not have, or is no name.
+            ValueError: A name is malformed, or the model lacks its label.
         """
         names, model = Names.of(names), self._model
         if names not in self._finders:
-            labels, language = model.weights.labels, model.tokenizer.language
-            self._finders[names] = Finder(names, labels, model.scheme, self._tokenizer.tokens, language)
+            tags, language = model.weights.labels, model.tokenizer.language
+            self._finders[names] = Finder(names, tags, model.scheme, self._tokenizer.tokens, language)
         return self._finders[names]
 
     def find_links(self, source: TextOrDocument) -> dict[str, NDArray[np.int32]]:
-        """Which tokens of a text or document are linked: int32[F, 2], the earlier first, by the name of the rule."""
-        return self._decoder.links(with_tokens(source, self._tokenizer))
+        """Return the linked tokens of a text or document.
 
-    # --- the model, compiled when first needed ------------------------------------------------------------------------
+        Args:
+            source: A text or a document.
+
+        Returns:
+            For the name of each link rule int32[links, 2]: indices of the linked tokens, the earlier one first.
+        """
+        return self._full_decoder.links(with_tokens(source, self._tokenizer))
+
+    # --- the model and its lazily initialised compiled forms ----------------------------------------------------------
 
     @property
     def _model(self) -> TaggerModel:
@@ -401,14 +510,36 @@ class Tagger(Estimator):
             raise NotFittedError("this tagger is not trained: call fit, or load a model with herdner.load")
         return self.model_
 
+    def _inference(self, inference: Inference | None, options: dict[str, Any]) -> Inference:
+        if inference is not None and options:
+            raise ValueError(
+                f"`inference` excludes other options, got {min(options)!r} too; pass it to Tagger.inference"
+            )
+        return self.inference(**options) if inference is None else inference
+
+    def _batch_tagger(
+        self, inference: Inference | None, options: dict[str, Any], seed: int | None, first: int
+    ) -> BatchTagger:
+        inference = self._inference(inference, options)
+        child(seed, first)  # raises here, once, if the seed is invalid
+        finder = None if inference.names is None else self.finder(inference.names)
+        return BatchTagger(self._decoder(inference.links), self._tokenizer, finder, inference, seed)
+
     @cached_property
-    def _decoder(self) -> Decoder:
+    def _full_decoder(self) -> Decoder:
         return Decoder.of(self._model)
 
-    def _decoder_with(self, links: bool | None) -> Decoder:
-        """The decoder, with links if this or else the tagger says so, calibrated if the tagger does."""
-        decoder = self._decoder if (self.links if links is None else links) else self._decoder.without_links()
-        return decoder if self.calibrated else replace(decoder, calibration=None)
+    @cached_property
+    def _decoders(self) -> dict[tuple[bool, bool], Decoder]:
+        return {}
+
+    def _decoder(self, links: bool) -> Decoder:
+        """Return the decoder with or without links and calibration."""
+        key = links, self.calibrated
+        if key not in self._decoders:
+            decoder = self._full_decoder if links else self._full_decoder.without_links()
+            self._decoders[key] = decoder if self.calibrated else replace(decoder, calibration=None)
+        return self._decoders[key]
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
@@ -423,12 +554,22 @@ class Tagger(Estimator):
             self.__dict__.pop(name, None)
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write the model to one file, atomically; options of `TaggerModel.save`."""
+        """Write the model to one file, atomically.
+
+        Args:
+            path: File to write.
+            options: Keyword arguments of `TaggerModel.save`.
+        """
         self._model.save(path, **options)
 
     @classmethod
     def from_model(cls, model: TaggerModel, **params: Any) -> Tagger:
-        """A tagger around a model that is already trained."""
+        """Return a tagger with a trained model.
+
+        Args:
+            model: The trained model.
+            params: Parameters of `Tagger` that the model does not determine, such as ``backend``.
+        """
         tagger = cls(
             model.plan,
             model.lexicon,
@@ -446,17 +587,21 @@ class Tagger(Estimator):
 
 
 def load(name_or_path: str | os.PathLike[str], **params: Any) -> Tagger:
-    """The tagger of a shipped model ("en") or of a model file; ``params`` are `Tagger` parameters such as ``backend``.
+    """Load the tagger of a shipped model ("en") or of a model file.
 
-    A shipped name goes before a file of the same name in the current folder.
+    Args:
+        name_or_path: Name of a shipped model, or a path. The name of a shipped model takes precedence over a file of
+            the same name in the current folder.
+        params: Parameters of `Tagger` that the model does not determine, such as ``backend``.
 
     Raises:
-        ModelError: There is no such model, or it cannot be read.
+        ModelError: The model does not exist or cannot be read.
     """
     shipped = shipped_models()
     if (name := os.fspath(name_or_path)) in shipped:
         with importlib.resources.as_file(shipped[name]) as path:
             return Tagger.from_model(TaggerModel.load(path), **params)
     if not Path(name).exists():
-        raise ModelError(f"there is no model {name!r}: give a file, or one of {', '.join(sorted(shipped)) or 'none'}")
+        known = ", ".join(sorted(shipped)) or "none"
+        raise ModelError(f"there is no model {name!r}: give a file, or one of {known}")
     return Tagger.from_model(TaggerModel.load(name), **params)

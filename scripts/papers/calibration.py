@@ -28,7 +28,6 @@ from herdner.evaluation.calibration import MEASURES, EntityConfidences, entity_c
 from herdner.evaluation.tabular import markdown_table
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
-from herdner.text.tags import classes_of
 from herdner.text.tokenize import Tokenizer
 
 Floats = NDArray[np.float64]
@@ -105,7 +104,7 @@ def main(
 ) -> None:
     experiment.title += f", {Path(test.partition(':')[0]).name}"
     tagger = herdner.load(model)
-    known = classes_of(tagger.labels)
+    known = set(tagger.classes_)
     source = parse_source(test)
     gold = [d for d in read(source, map_labels="MISC" not in known, tokenizer=Tokenizer()) if len(d.tokens)]
     gold = gold[: experiment.size(quick=20, full=len(gold))]

@@ -46,7 +46,7 @@ class Scored:
         documents = [document for document in documents if len(document.tokens)]
         unaries = [extractor.scores(d.tokens, d.sentence_offsets) for d in documents]
         links = [crf.links(d.tokens, u, d.sentence_offsets) for d, u in zip(documents, unaries, strict=True)]
-        return cls(crf, tuple(tagger.labels), documents, unaries, links)
+        return cls(crf, tagger.classes_, documents, unaries, links)
 
     def chain(self, apart: bool = False) -> Scored:
         """The same without the links."""

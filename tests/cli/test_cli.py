@@ -425,7 +425,7 @@ def test_training_writes_a_card_and_uses_gazetteers(call: Call, tmp_path: Path) 
     tagger = herdner.load(path)
     assert tagger.card["training"] == [{"file": DEV.name, "format": "conll"}]
     assert f"{tagger.card['scores']['micro']['f1']:.2%}" in outcome.out
-    assert not any(tag.startswith("S-") for tag in tagger.labels)
+    assert not any(tag.startswith("S-") for tag in tagger.classes_)
     gazetteers = tagger.model_.lexicon.gazetteers
     both = Gazetteers.of({"cities": [["Kisumu"], ["New", "York"]]})
     number = gazetteers.names.index("cities")
@@ -602,10 +602,10 @@ def test_classes_under_other_names_are_told_and_renamed(
     assert "Person looks like PER of the base" in caplog.text
     assert "--map Person=PER on the command line" in caplog.text
     caplog.clear()
-    assert {tag[2:] for tag in herdner.load(tmp_path / "m").labels} == {"", "PER", "LOC", "ORG", "Person"}
+    assert {tag[2:] for tag in herdner.load(tmp_path / "m").classes_} == {"", "PER", "LOC", "ORG", "Person"}
     assert call(*asked, "--map", "Person=PER", "--map", "Firm=ORG").code == 0
     assert "looks like" not in caplog.text
-    assert {tag[2:] for tag in herdner.load(tmp_path / "m").labels} == {"", "PER", "LOC", "ORG"}
+    assert {tag[2:] for tag in herdner.load(tmp_path / "m").classes_} == {"", "PER", "LOC", "ORG"}
     assert "expected OLD=NEW" in one_line(call(*asked, "--map", "Person"), 2)
 
 

@@ -81,7 +81,7 @@ def test_samplers_explain_what_they_tag(call: Call, tmp_path: Path) -> None:
         (["--name", "pier"], 1, "'pier' is in the text, but not tagged as a name"),
         (["--name", " "], 2, "--name: the name is empty"),
         (["--against", "Town"], 2, "--against: no label 'Town'; expected best or one of LOC, ORG, PER"),
-        (["--backend", "viterbi"], 1, "leave the links out"),
+        (["--backend", "viterbi"], 1, "tag without links"),
         (["--backend", "none"], 2, "none"),
     ],
 )

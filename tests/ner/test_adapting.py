@@ -47,7 +47,7 @@ def verbs(documents: list[Document]) -> list[Document]:
 
 def test_a_strong_prior_leaves_the_base_as_it_is(base):
     same = Tagger(c2=1e7, learner=Learner(l2=1e7)).fit(news("train")[:5], base=base)
-    assert same.labels == base.labels
+    assert same.classes_ == base.classes_
     before, after = weights(base), weights(same)
     assert all(after[entry] == pytest.approx(weight, abs=1e-4) for entry, weight in before.items())
     assert same.model_.link_tables[0].table == pytest.approx(base.model_.link_tables[0].table, abs=1e-4)
@@ -71,7 +71,7 @@ def test_the_base_holds_its_weights_more_strongly_than_0_holds_new_ones(base, ne
     few, known = (verbs if new_class else list)(news("dev")[:3]), base.model_.weights
     features = [base.model_.extractor().keys(d.tokens, d.sentence_offsets) for d in few]
     tags = [tags_from_spans(d.spans or [], len(d.tokens), "iobes") for d in few]
-    labels = list(dict.fromkeys([*base.labels, *chain(*tags)]))
+    labels = list(dict.fromkeys([*base.classes_, *chain(*tags)]))
     chains = OwnChains(
         features, [d.sentence_offsets for d in few], [allowed_tags(each, labels) for each in tags], labels,
         Penalty(c2=0.3, min_freq=1, held=7.0), Stop(1000, 1e-13), base=known,
@@ -96,10 +96,10 @@ def test_adapting_beats_both_the_base_and_the_few_documents_alone(base):
 
 def test_new_classes_come_and_old_ones_stay(base):
     adapted = Tagger().fit(verbs(news("train")[20:]), base=base)
-    assert adapted.labels[: len(base.labels)] == base.labels
-    assert any(label.endswith("-VERB") for label in adapted.labels)
+    assert adapted.classes_[: len(base.classes_)] == base.classes_
+    assert any(label.endswith("-VERB") for label in adapted.classes_)
     table = adapted.model_.link_tables[0].table
-    assert table.shape == (len(adapted.labels),) * 2
+    assert table.shape == (len(adapted.classes_),) * 2
     found = [span.label for d in adapted.pipe(news("dev")) for span in d.spans or []]
     assert {"PER", "LOC", "VERB"} <= set(found)
 
@@ -107,7 +107,7 @@ def test_new_classes_come_and_old_ones_stay(base):
 def test_without_links_in_the_documents_those_of_the_base_stay(base):
     single = Document.from_tokens([["Odera", "left", "Kisumu", "."]], [["B-PER", "O", "B-VERB", "O"]])
     adapted = Tagger().fit([single], base=base)
-    n = len(base.labels)
+    n = len(base.classes_)
     assert (adapted.model_.link_tables[0].table[:n, :n] == base.model_.link_tables[0].table).all()
     assert not adapted.model_.link_tables[0].table[n:].any()
 
@@ -187,7 +187,7 @@ def test_a_class_under_another_name_is_told_in_one_line(base, caplog):
         "Person looks like PER of the base, and will be a class beside it; if they are one, rename it: --map Person=PER"
         " on the command line, labels={'Person': 'PER'} for read_documents"
     )
-    assert {"S-Person", "S-PER"} <= set(adapted.labels)
+    assert {"S-Person", "S-PER"} <= set(adapted.classes_)
 
 
 def test_new_classes_of_their_own_are_not_told(base, caplog):

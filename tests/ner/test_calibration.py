@@ -348,7 +348,7 @@ def test_sources_are_checked():
 
 
 def test_names_that_an_annotation_leaves_open_are_not_held_against_it(tagger):
-    labels = tagger.labels
+    labels = tagger.classes_
     tokens = [["Ada", "Lovelace", "met", "Charles", "Babbage"]]
     tags = ["B-PER", "E-PER", "O", "O", "O"]
     found = ["B-ORG", "E-ORG", "O", "B-PER", "E-PER"]
@@ -359,7 +359,7 @@ def test_names_that_an_annotation_leaves_open_are_not_held_against_it(tagger):
     def right(annotated: tuple[str, ...] | None) -> list[bool]:
         document = Document.from_tokens(tokens, [tags])
         if annotated is not None:
-            document = replace(document, partial=PartialAnnotation(annotated=annotated))
+            document = replace(document, partial=PartialAnnotation(annotated_labels=annotated))
         documents, taught = supervise([document], None, "iobes", labels)
         found = judged(crf, labels, documents, [unary], taught)
         return found.right[found.known].tolist()

@@ -54,7 +54,7 @@ class WholeGraph:
         if names is not None:
             tagger.finder(names)(document, True).add_to(unary)
         self.graph = crf.unroll(unary, offsets, crf.links(document.tokens, unary, offsets))
-        self.number = {tag: k for k, tag in enumerate(tagger.labels)}
+        self.number = {tag: k for k, tag in enumerate(tagger.classes_)}
 
     def log_odds(self, i: int, label: str | None) -> float:
         """The log-potential of the graph at the tags of the document, less that where mention i has another label."""
@@ -77,7 +77,7 @@ def check(tagger: Tagger, text: str | Document, **options) -> int:
     whole = WholeGraph(tagger, document, options.get("links", True), options.get("names"))
     plain = tagger.explain(text, **options)
     assert [each.mention for each in plain] == list(document.entities)
-    kinds = {tag[2:] for tag in tagger.labels if tag != "O"}
+    kinds = {tag[2:] for tag in tagger.classes_ if tag != "O"}
     for i, each in enumerate(plain):
         assert each.log_odds == pytest.approx(whole.log_odds(i, None), abs=1e-9, rel=1e-12)
         assert math.fsum(part.value for part in each.parts) == pytest.approx(each.log_odds, abs=1e-12, rel=1e-12)
@@ -170,7 +170,7 @@ def test_so_they_do_in_every_scheme_with_any_weights(scheme, constrained, senten
 def test_a_name_that_touches_one_of_its_label_is_left_out_in_iob1() -> None:
     """Without the name before it, the tag of the second is I-PER and no longer B-PER, which would be forbidden."""
     tagger = tiny("iob1", True)
-    number = {tag: k for k, tag in enumerate(tagger.labels)}
+    number = {tag: k for k, tag in enumerate(tagger.classes_)}
     transition = np.zeros((5, 5))
     transition[number["I-PER"], number["B-PER"]] = 40
     tagger.model_ = replace(tagger.model_, weights=replace(tagger.model_.weights, transition=transition))

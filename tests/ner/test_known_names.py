@@ -355,7 +355,7 @@ def test_evidence_is_weighed_and_constraints_hold(tagger):
 
 def test_links_carry_what_is_known_to_other_mentions(tagger):
     """A model whose links pull hard: "Kibo" becomes what "Kibo Bank" is said to be, and stays without links."""
-    labels = [tag.partition("-")[2] for tag in tagger.labels]
+    labels = [tag.partition("-")[2] for tag in tagger.classes_]
     table = 8.0 * np.array([[a == b for b in labels] for a in labels])
     linked = tuple(replace(each, table=table) for each in tagger.model_.link_tables[:1])
     pulling = Tagger.from_model(replace(tagger.model_, link_tables=linked, calibration=None))

@@ -184,7 +184,7 @@ def test_bad_marginals_are_told_in_one_line(scores, message):
         ({"rules": [SameWord]}, "a rule must be such as"),
         ({"rules": ["same-thing"]}, "same-thing"),
         ({"backend": "magic"}, "no backend 'magic'"),
-        ({"backend": 7}, "backend must be a name"),
+        ({"backend": 7}, "`backend` must be a name"),
         ({"backend": "viterbi"}, "viterbi needs a chain"),
     ],
 )

@@ -33,7 +33,7 @@ def tagger(news_tagger: Tagger) -> Tagger:
 
 def test_ties_are_learned_and_prefer_equal_labels(tagger):
     (each,) = tagger.model_.link_tables
-    labels = [tag.partition("-")[2] for tag in tagger.labels]
+    labels = [tag.partition("-")[2] for tag in tagger.classes_]
     equal = np.array([[a == b for b in labels] for a in labels])
     assert np.isfinite(each.table).all()
     assert each.table[equal].mean() > each.table[~equal].mean() + 0.1
@@ -42,7 +42,7 @@ def test_ties_are_learned_and_prefer_equal_labels(tagger):
 
 def test_mentions_of_one_name_are_tied(tagger):
     """A tie so strong that the table decides: all mentions get the label of the surest one."""
-    labels = [tag.partition("-")[2] for tag in tagger.labels]
+    labels = [tag.partition("-")[2] for tag in tagger.classes_]
     equal = np.array([[10.0 if a == b else 0.0 for b in labels] for a in labels])
     strong = Tagger.from_model(replace(tagger.model_, link_tables=(LinkTable(skip_chain_template(), equal),)))
     text = "Zarno Quill, a teacher, met Ada Reyes. The teacher said that Quill was late. Quill left."

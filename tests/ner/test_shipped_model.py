@@ -31,7 +31,7 @@ def core9() -> herdner.Tagger:
 
 
 def test_its_classes_size_and_card(tagger):
-    assert {tag.partition("-")[2] for tag in tagger.labels} == {"", "PER", "LOC", "ORG"}
+    assert {tag.partition("-")[2] for tag in tagger.classes_} == {"", "PER", "LOC", "ORG"}
     assert len(shipped_models()["en"].read_bytes()) < 10_000_000
     assert tagger.card["corpora"]
     assert {corpus["licence"] for corpus in tagger.card["corpora"].values()} <= OPEN_LICENCES
@@ -63,7 +63,7 @@ NINE = {"PER", "LOC", "ORG", "FAC", "NORP", "PRODUCT", "DATE", "MONEY", "MISC"}
 
 
 def test_the_second_model_has_nine_classes_and_the_same_licences(core9):
-    assert {tag.partition("-")[2] for tag in core9.labels} == {"", *NINE}
+    assert {tag.partition("-")[2] for tag in core9.classes_} == {"", *NINE}
     assert set(core9.card["classes"]) == NINE
     assert {corpus["licence"] for corpus in core9.card["corpora"].values()} <= OPEN_LICENCES
     assert core9.model_.calibration is not None

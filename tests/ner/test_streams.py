@@ -122,7 +122,7 @@ def test_what_stands_beside_a_text_comes_back_beside_its_document(tagger, alone,
     found = list(tagger.pipe(pairs, as_tuples=True, n_jobs=n_jobs, on_error=failures.append))
     assert [(document.text, context) for document, context in found] == [(TEXTS[0], "a"), (TEXTS[1], "c")]
     assert len(failures) == 1
-    with pytest.raises(TypeError, match="as_tuples: expected pairs of a text or document and a context, not str"):
+    with pytest.raises(TypeError, match="`as_tuples` expects pairs of a source and a context, got str"):
         list(tagger.pipe(["Ada."], as_tuples=True, n_jobs=n_jobs))
 
 
@@ -235,7 +235,12 @@ def test_closing_a_stream_waits_for_no_thread():
 
 @pytest.mark.parametrize(
     ("sources", "message"),
-    [("one text", "tag takes one"), (NEWS[0], "tag takes one"), ([b"x"], "not bytes"), ([None], "not NoneType")],
+    [
+        ("one text", "use `tag` for a single one"),
+        (NEWS[0], "use `tag` for a single one"),
+        ([b"x"], "got bytes"),
+        ([None], "got NoneType"),
+    ],
 )
 def test_what_is_no_text_is_refused(tagger, sources, message):
     with pytest.raises(TypeError, match=message):

@@ -145,7 +145,7 @@ def joint(tagger: Tagger, document: Document) -> tuple[list[tuple[int, ...]], np
 def test_confidences_and_marginals_are_those_of_the_enumerated_joint(tagger):
     document = Document.from_tokens([["Ada", "Reyes", "of", "Oslo"]])
     states, p = joint(tagger, document)
-    labels = tagger.labels
+    labels = tagger.classes_
     marginals = tagger.predict_marginals([document])[0]
     for t, k in itertools.product(range(4), range(len(labels))):
         assert marginals[t, k] == pytest.approx(sum(p[i] for i, x in enumerate(states) if x[t] == k), abs=1e-12)
@@ -258,7 +258,7 @@ def test_misuse_is_told_in_one_line(tagger):
     with pytest.raises(ValueError, match="no option 'sweeps'"):
         tagger.tag("x", sweeps=3)
     for nothing in (3, herdner.plain_gibbs, herdner.Gibbs):
-        with pytest.raises(ValueError, match=r"backend must be a name, .* or such as Gibbs\(\)"):
+        with pytest.raises(ValueError, match=r"`backend` must be a name .* or a Backend such as Gibbs\(\)"):
             tagger.tag("x", backend=nothing)
     with pytest.raises(ValueError, match="seed must be a whole number of at least 0, or None, not 'a'"):
         tagger.tag("x", seed="a")
@@ -309,5 +309,5 @@ def test_a_plan_of_ones_own_is_a_backend_too(tagger):
     plan = herdner.Gibbs(50, sharing=bin_sharing(16), annealing=linear_annealing(0.5, 2.0))
     document = news("dev")[0]
     assert tagger.tag(document, backend=plan).entities == tagger.tag(document).entities
-    with pytest.raises(ValueError, match="options n_sweeps belong to a backend given by name"):
+    with pytest.raises(ValueError, match="options n_sweeps need a backend given by name"):
         tagger.tag(document, backend=plan, n_sweeps=3)

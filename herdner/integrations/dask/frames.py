@@ -19,7 +19,8 @@ import pyarrow as pa
 from dask.dataframe.dispatch import make_meta
 from dask.delayed import delayed
 
-from herdner.integrations.dask.worker import ModelBytes, inference_of, model_bytes, tagger_of
+from herdner.integrations.dask.worker import ModelBytes, model_bytes, tagger_of
+from herdner.ner.inference import Inference
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document, Failure
 from herdner.text.io.parquet import ENTITIES
@@ -35,7 +36,7 @@ def tag_bag(
     *,
     model: str | os.PathLike[str] = "en",
     column: str = "text",
-    backend: str | None = None,
+    inference: Inference | None = None,
     seed: int = 0,
     **options: Any,
 ) -> db.Bag:
@@ -54,7 +55,7 @@ def tag_bag(
     `ModelError`.
     """
     model_node = delayed(model_bytes(model), traverse=False)
-    return bag.map_partitions(_tag_records, model_node, column, inference_of(backend, options), seed)
+    return bag.map_partitions(_tag_records, model_node, column, inference or Inference.of(**options), seed)
 
 
 def tag_frame(
@@ -63,7 +64,7 @@ def tag_frame(
     column: str = "text",
     into: str = "entities",
     model: str | os.PathLike[str] = "en",
-    backend: str | None = None,
+    inference: Inference | None = None,
     seed: int = 0,
     **options: Any,
 ) -> dd.DataFrame:
@@ -88,17 +89,17 @@ def tag_frame(
         raise ValueError(f"no column {column!r}; the frame has {', '.join(map(str, frame.columns))}")
     meta = make_meta(frame).assign(**{into: pd.Series([], dtype=pd.ArrowDtype(ENTITIES))})
     model_node = delayed(model_bytes(model), traverse=False)
-    arguments = (model_node, column, into, inference_of(backend, options), seed)
+    arguments = (model_node, column, into, inference or Inference.of(**options), seed)
     return frame.map_partitions(_tag_pandas, *arguments, meta=meta)
 
 
 def _tag_records(
-    records: Iterable[str | Record], model: ModelBytes, column: str, inference: dict[str, Any], seed: int
+    records: Iterable[str | Record], model: ModelBytes, column: str, inference: Inference, seed: int
 ) -> list[dict[str, Any]]:
-    tagger, options, tagged = tagger_of(model), {**inference, "seed": seed}, list[dict[str, Any]]()
+    tagger, tagged = tagger_of(model), list[dict[str, Any]]()
     for record in records:
         filled: Record = {column: record} if isinstance(record, str) else record
-        result = _tagged(tagger, options, filled.get(column))
+        result = _tagged(tagger, inference, seed, filled.get(column))
         if isinstance(result, Failure):
             tagged.append({**filled, "entities": None, "error": result.message})
         else:
@@ -107,12 +108,12 @@ def _tag_records(
 
 
 def _tag_pandas(
-    frame: pd.DataFrame, model: ModelBytes, column: str, into: str, inference: dict[str, Any], seed: int
+    frame: pd.DataFrame, model: ModelBytes, column: str, into: str, inference: Inference, seed: int
 ) -> pd.DataFrame:
-    tagger, options = tagger_of(model), {**inference, "seed": seed}
+    tagger = tagger_of(model)
     found: list[list[dict[str, Any]] | None] = []
     for text in frame[column]:
-        result = None if not isinstance(text, str) and pd.isna(text) else _tagged(tagger, options, text)
+        result = None if not isinstance(text, str) and pd.isna(text) else _tagged(tagger, inference, seed, text)
         if isinstance(result, Failure):
             logger.warning("%s", result.message)
         found.append(_records(result) if isinstance(result, Document) else None)
@@ -124,8 +125,8 @@ def _records(document: Document) -> list[dict[str, Any]]:
     return [entity_record(entity) for entity in document.entities]
 
 
-def _tagged(tagger: Tagger, options: Mapping[str, Any], text: object) -> Document | Failure:
+def _tagged(tagger: Tagger, inference: Inference, seed: int, text: object) -> Document | Failure:
     if not isinstance(text, str):
         return Failure(ValueError(f"{text!r:.40} is no text; expected a string"))
     number = int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big")
-    return next(tagger.outcomes([Document.from_text(text)], first=number, **options))
+    return next(tagger.outcomes([Document.from_text(text)], inference, seed=seed, first=number))

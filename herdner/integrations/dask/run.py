@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -18,16 +17,13 @@ from uuid import uuid4
 from distributed import Client, Future, KilledWorker, as_completed
 
 import herdner
-from herdner.inference import make_backend
 from herdner.integrations.dask.cluster import ClusterError, check_workers, cluster_client
 from herdner.integrations.dask.files import File, find_files
 from herdner.integrations.dask.manifest import NAME, Manifest, Settings, Written, check_same, load_manifest
 from herdner.integrations.dask.outputs import Folder, OutputError
 from herdner.integrations.dask.slices import Part, Slice, looks, parts_of, placed, slices_of
-from herdner.integrations.dask.worker import Job, JobPlugin, inference_of, model_bytes, part_name, tag_part
-from herdner.ner.decode import DEFAULT_BACKEND
-from herdner.ner.known_names import Names
-from herdner.ner.known_names.known import NamesLike
+from herdner.integrations.dask.worker import Job, JobPlugin, model_bytes, part_name, tag_part
+from herdner.ner.inference import Inference
 
 PART_BYTES = 8 << 20
 OUTPUT_FORMATS = ("jsonl", "parquet")
@@ -50,8 +46,7 @@ def tag_files(
     input_format: str | None = None,
     column: str = "text",
     encoding: str = "utf-8",
-    backend: str | None = None,
-    names: NamesLike | None = None,
+    inference: Inference | None = None,
     seed: int = 0,
     part_bytes: int = PART_BYTES,
     storage_options: Mapping[str, Any] | None = None,
@@ -67,7 +62,7 @@ def tag_files(
     The workers must reach inputs and output. The output gets ``part-0000000.jsonl`` (or ``.parquet``), ... and
     ``manifest.json``. The parts, one behind the other, are what ``herdner tag -f jsonl`` writes, whatever the number
     of workers: document i of all has the random numbers of child i of ``seed``. A run that was stopped goes on where it
-    was when it is called again. ``backend``, its ``options`` and ``links`` are those of `Tagger.pipe`.
+    was when it is called again.
 
     Args:
         inputs: Paths, folders or globs of any file system that fsspec knows.
@@ -76,11 +71,14 @@ def tag_files(
         client: A Dask client, a scheduler's address, or "local": for the time of the call a cluster of ``jobs``
             processes (None: one for each processor).
         column: Of Parquet files, which holds the texts.
-        names: As of `Tagger.pipe`; their file is read here.
+        inference: Options of tagging. None builds them from ``options``.
+        seed: Seed of the random numbers.
         part_bytes: Inputs are cut into parts of about this size.
         storage_options: Of fsspec.
         fail: Is told each document or part that failed.
         progress: Is told how many parts are done, and of how many.
+        options: Keyword arguments of `herdner.ner.inference.Inference.of`, such as ``backend``; a file of names is read
+            by this process.
 
     Returns:
         The manifest; where parts failed ``complete`` is False, and calling again tries these again.
@@ -94,19 +92,25 @@ def tag_files(
         raise ValueError(f"format {format!r}: expected one of {', '.join(OUTPUT_FORMATS)}")
     if part_bytes < 1:
         raise ValueError(f"part_bytes={part_bytes}; expected a positive number")
-    inference = _plain(backend, options)
-    known = None if names is None else Names.of(names)
-    if known is not None:
-        herdner.load(model).finder(known)  # a label that the model does not have is found here
-        inference["names"] = known.checksum()
+    inference = Inference.of(**options) if inference is None else inference
+    if inference.names is not None:
+        herdner.load(model).finder(inference.names)  # raises if the model lacks the label of a name
     paths = [inputs] if isinstance(inputs, str | os.PathLike) else inputs
     files = find_files([os.fspath(path) for path in paths], input_format, storage_options)
     data = model_bytes(model)
     settings = Settings(
-        herdner.__version__, Path(model).name, data.sha256, inference, seed, format, encoding, column, part_bytes
+        herdner.__version__,
+        Path(model).name,
+        data.sha256,
+        inference.to_dict(),
+        seed,
+        format,
+        encoding,
+        column,
+        part_bytes,
     )
     folder = Folder(os.fspath(output), storage_options)
-    job = Job(f"herdner-{uuid4().hex}", data, settings, folder.url, dict(storage_options or {}), known)
+    job = Job(f"herdner-{uuid4().hex}", data, settings, folder.url, dict(storage_options or {}), inference)
     chosen = cluster_client(client, jobs) if isinstance(client, str) else nullcontext(client)
     return _run(job, files, folder, chosen, _Listener(fail, progress))
 
@@ -146,17 +150,6 @@ def _run(
     finally:
         folder.sweep()  # of workers that were killed; one that still writes there for a run that was stopped fails
     return manifest
-
-
-def _plain(backend: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The backend and its options as a manifest can hold them; ValueError for wrong ones."""
-    own = {name: value for name, value in options.items() if name != "links"}
-    if backend is not None or own:
-        make_backend(DEFAULT_BACKEND if backend is None else backend, **own)
-    try:
-        return json.loads(json.dumps(inference_of(backend, options)))
-    except (TypeError, ValueError):
-        raise ValueError("the backend is a name, and its options are plain values (numbers, words, lists)") from None
 
 
 def _begun(folder: Folder, settings: Settings, files: Sequence[File]) -> Manifest | None:

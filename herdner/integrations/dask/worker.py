@@ -19,7 +19,7 @@ from herdner.corpora.formats import write_documents
 from herdner.integrations.dask.manifest import FAILURES_KEPT, Settings, Written
 from herdner.integrations.dask.outputs import Folder
 from herdner.integrations.dask.slices import Part, Reading, read_part
-from herdner.ner.known_names import Names
+from herdner.ner.inference import Inference
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import shipped_models
 from herdner.ner.tagger import Tagger
@@ -60,11 +60,6 @@ def _tagger_of(model: ModelBytes) -> Tagger:
     return Tagger.from_model(TaggerModel.load(io.BytesIO(model.data)))
 
 
-def inference_of(backend: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The backend, if one is named, and its options, as `Tagger.pipe` takes them."""
-    return dict(options) if backend is None else {"backend": backend, **options}
-
-
 @dataclass(frozen=True)
 class Job:
     """What all parts of a run have in common."""
@@ -74,12 +69,7 @@ class Job:
     settings: Settings
     output: str
     storage_options: Mapping[str, Any]
-    names: Names | None = None
-
-    @property
-    def inference(self) -> dict[str, Any]:
-        """As `Tagger.pipe` takes it; the settings know of the names no more than their checksum."""
-        return {**self.settings.inference, "names": self.names}
+    inference: Inference
 
     @property
     def reading(self) -> Reading:
@@ -108,7 +98,7 @@ def tag_part(job: str, part: Part, formats: Mapping[str, str]) -> Written:
     known = _jobs[job]
     tagger, settings = tagger_of(known.model), known.settings
     counts, documents = _Counts(), read_part(part, formats, known.reading)
-    items = tagger.outcomes(documents, seed=settings.seed, first=part.first, **known.inference)
+    items = tagger.outcomes(documents, known.inference, seed=settings.seed, first=part.first)
     name = part_name(part.index, settings.format)
     with Folder(known.output, known.storage_options).writing(name) as stream:
         if settings.format == "parquet":

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.corpora.formats import WRITABLE, write_documents
+from herdner.ner.inference import Inference
 from herdner.ner.known_names import Names
 from herdner.ner.tagger import Tagger, load
 from herdner.text.document import Document
 from herdner.text.entity import Entity
-from herdner.text.tags import classes_of
 from herdner.text.tokenize import Tokenizer
 
 Source = str | Tagger
@@ -56,7 +56,7 @@ class Desk:
     def __init__(self, tagger: Tagger, name: str, names: Names | None = None) -> None:
         self.tagger, self.name, self.names = tagger, name, names
         self.tokenizer = Tokenizer(tagger.model_.tokenizer)
-        self.number = {label: k for k, label in enumerate(tagger.labels)}
+        self.number = {label: k for k, label in enumerate(tagger.classes_)}
         self.crf = tagger.model_.crf()
         scaled = any(each.scale is not None for each in self.crf.link_tables)
         self.extractor = tagger.model_.extractor() if scaled else None
@@ -65,7 +65,7 @@ class Desk:
     def about(self) -> dict[str, Any]:
         """What `GET /api/about` says of the model."""
         rules = [each.template.name for each in self.crf.link_tables]
-        return {"model": self.name, "labels": sorted(classes_of(self.tagger.labels)), "rules": rules}
+        return {"model": self.name, "labels": list(self.tagger.labels), "rules": rules}
 
     def answer(self, request: bytes) -> bytes:
         """JSON of a `TagRequest` in, JSON of a `Tagged` out, or of an `ExplainRequest` and an `Explained`: behind one
@@ -107,23 +107,28 @@ class Desk:
         write_documents([document], stream, format)
         return {"base64": base64.b64encode(stream.getvalue()).decode()}
 
+    def inference(self, choice: Mapping[str, Any]) -> Inference:
+        """Return the options of tagging of a request, with the known names of the service."""
+        backend, links = choice.get("backend"), choice.get("links")
+        return self.tagger.inference(backend=backend, links=links, names=self.names, **choice["options"])
+
     def tagged(self, text: str, backends: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
         """The text by each of the backends."""
         source: str | Document = text
         results: list[dict[str, Any]] = []
         for choice in backends:
-            backend, links, options = choice.get("backend"), choice.get("links"), choice["options"]
-            linked = self.tagger.links if links is None else links
+            inference = self.inference(choice)
             began = perf_counter()
             # With names the text anew: they are looked for as the tokenizer cuts them.
             source = source if self.names is None else text
-            source = self.tagger.tag(source, seed=seed, backend=backend, links=links, names=self.names, **options)
+            source = self.tagger.tag(source, inference, seed=seed)
             seconds = perf_counter() - began
             results.append(
                 {
-                    "backend": backend, "options": options, "linked": linked, "seconds": seconds,
+                    "backend": choice.get("backend"), "options": choice["options"], "linked": inference.links,
+                    "seconds": seconds,
                     "entities": [asdict(entity) for entity in source.entities],
-                    "links": self.links(source) if linked else [],
+                    "links": self.links(source) if inference.links else [],
                 }
             )  # fmt: skip
         assert isinstance(source, Document)
@@ -137,9 +142,8 @@ class Desk:
     ) -> dict[str, Any]:
         """Why the name at these characters has its label."""
         (found,) = self.tagger.explain(
-            text, offsets=(start, end), against=against, seed=seed, backend=backend.get("backend"),
-            links=backend.get("links"), names=self.names, **backend["options"],
-        ) or [None]  # fmt: skip
+            text, self.inference(backend), offsets=(start, end), against=against, seed=seed
+        ) or [None]
         if found is None:
             raise ValueError(f"{text[start:end]!r} is {against} itself, or cannot be; compare it with another label")
         return found.to_dict()

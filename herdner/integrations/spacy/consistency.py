@@ -57,7 +57,7 @@ from herdner.integrations.spacy.task import (
     merged,
     unchanged,
 )
-from herdner.ner.decode import DEFAULT_BACKEND
+from herdner.ner.inference import DEFAULT_BACKEND
 from herdner.ner.layer import SkipChainLayer
 from herdner.ner.model_file import ModelError
 from herdner.text.tags import Span, tags_from_spans

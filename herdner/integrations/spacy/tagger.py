@@ -38,6 +38,7 @@ from herdner.integrations.spacy.common import (
 )
 from herdner.integrations.spacy.examples import training_documents
 from herdner.integrations.spacy.pipe import SCORES, WRITES, EntityPipe, Part
+from herdner.ner.inference import Inference
 from herdner.ner.known_names import Names
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import TaggerModel
@@ -155,11 +156,11 @@ class HerdnerTagger(EntityPipe):
         tagger = self.tagger
         aligned = [document_of(doc, tagger.model_.tokenizer.sentences) for doc in docs]
         documents = [each.document for each in aligned if each.document.n_tokens]
-        options: dict[str, Any] = {"seed": self.seed, "names": self.names}
+        inference = Inference(self._backend, self.links, self.names)
         if self._backend is None:  # which draws no numbers: several documents at a time are faster
-            tagged = tagger.pipe(documents, **options)
+            tagged = tagger.pipe(documents, inference, seed=self.seed)
         else:
-            tagged = (tagger.tag(document, **options) for document in documents)
+            tagged = (tagger.tag(document, inference, seed=self.seed) for document in documents)
         found: list[Found] = []
         for each in aligned:
             names = next(tagged) if each.document.n_tokens else each.document
@@ -198,7 +199,7 @@ class HerdnerTagger(EntityPipe):
 
     def _take(self, model: TaggerModel) -> None:
         """Tag with this model from now on."""
-        self._tagger = Tagger.from_model(model, backend=self._backend, links=self.links)
+        self._tagger = Tagger.from_model(model)
         renamed = {new_label(label, self._renaming) for label in classes_of(model.weights.labels)}
         self._labels = tuple(sorted(label for label in renamed if label is not None))
         for label in self._labels:
@@ -206,7 +207,7 @@ class HerdnerTagger(EntityPipe):
 
     def _check_renaming(self) -> None:
         """ValueError for classes that the model of the config does not have: a slip would go unnoticed."""
-        classes = classes_of(self.tagger.labels)
+        classes = set(self.tagger.labels)
         if unknown := sorted(set(self._renaming or {}) - classes):
             raise ValueError(f"labels: the model has no class {unknown[0]!r}; it has {', '.join(sorted(classes))}")
 

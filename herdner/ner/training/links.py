@@ -17,7 +17,8 @@ from herdner.crf.templates import EdgeScale
 from herdner.crf.trainer import Progress
 from herdner.crf.weights import ChainWeights
 from herdner.inference import make_backend
-from herdner.ner.decode import DEFAULT_BACKEND, Tokenized, joined
+from herdner.ner.decode import Tokenized, joined
+from herdner.ner.inference import DEFAULT_BACKEND
 from herdner.ner.model import TaggerModel
 from herdner.ner.training.corpus import Lessons
 from herdner.ner.training.development import development_f1

@@ -112,7 +112,7 @@ def test_a_run_goes_on_only_as_it_began(client: Client, tmp_path: Path, texts: l
     tag_files(path, output, client=client)
     for change, message in (
         ({"seed": 1}, "seed was 0, and is 1 now"),
-        ({"backend": "icm"}, 'inference was {}, and is {"backend": "icm"} now'),
+        ({"backend": "icm"}, 'inference was {}, and is {"backend": "ICM('),
         ({"inputs": [path, path]}, "another order"),
     ):
         with pytest.raises(ValueError, match="holds parts of another run") as raised:

@@ -88,7 +88,7 @@ def test_backends_side_by_side_are_each_as_if_alone(client: Any) -> None:
 def test_links_are_the_links_with_what_they_add(client: Any, tagger: Tagger) -> None:
     (result,) = tag(client, text=ARTICLE).results
     document = tagger.tag(ARTICLE)
-    states = [tagger.labels.index(label) for label in document.tags or ()]
+    states = [tagger.classes_.index(label) for label in document.tags or ()]
     expected = []
     for each in tagger.model_.link_tables:
         name = each.template.name

@@ -1,0 +1,84 @@
+"""Options of tagging that do not belong to a model, as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from herdner.inference import Backend, make_backend
+from herdner.ner.known_names import Names
+from herdner.ner.known_names.known import NamesLike
+
+DEFAULT_BACKEND = "sum-product"  # where mentions are linked; without links Viterbi is exact and faster
+
+
+@dataclass(frozen=True)
+class Inference:
+    """Options of tagging. The tagger, the command line, the service, the spaCy component and Dask share this value.
+
+    Attributes:
+        backend: Inference backend. None is sum-product for documents with links and Viterbi for documents without.
+        links: Link the mentions of one name. False tags with the linear chain only.
+        names: Known names, which add to the scores of their labels or fix them.
+        min_confidence: Entities with a lower confidence are removed. None removes none.
+    """
+
+    backend: Backend | None = None
+    links: bool = True
+    names: Names | None = None
+    min_confidence: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        backend: str | Backend | None = None,
+        *,
+        links: bool = True,
+        names: NamesLike | None = None,
+        min_confidence: float | None = None,
+        **options: Any,
+    ) -> Inference:
+        """Build the value from a backend's name and options, and from names in any form that `Names.of` accepts.
+
+        Args:
+            backend: Name of a backend (`herdner.BACKENDS`), a `Backend`, or None for the default.
+            links: Link the mentions of one name.
+            names: Known names, or None.
+            min_confidence: Lowest confidence of an entity that is kept, between 0 and 1, or None.
+            options: Options of the named backend; without a name, of sum-product.
+
+        Raises:
+            ValueError: The backend, one of its options, or a known name is invalid.
+        """
+        if backend is not None or options:
+            backend = resolve_backend(DEFAULT_BACKEND if backend is None else backend, options)
+        return cls(backend, links, None if names is None else Names.of(names), min_confidence)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options that differ from the defaults, as JSON values; a checksum represents known names."""
+        values = {
+            "backend": None if self.backend is None else repr(self.backend), "links": None if self.links else False,
+            "names": None if self.names is None else self.names.checksum(), "min_confidence": self.min_confidence,
+        }  # fmt: skip
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def resolve_backend(backend: object, options: dict[str, Any] | None = None) -> Backend:
+    """Return a backend by its name and options, or the given `Backend` itself.
+
+    Args:
+        backend: Name of a backend, or a `Backend`.
+        options: Options of a backend given by name.
+
+    Raises:
+        ValueError: The backend or one of its options is invalid.
+    """
+    if isinstance(backend, str):
+        return make_backend(backend, **(options or {}))
+    if isinstance(backend, type) or not isinstance(backend, Backend):
+        raise ValueError(
+            f"`backend` must be a name that `herdner backends` lists, or a Backend such as Gibbs(), got {backend!r}"
+        )
+    if options:
+        raise ValueError(f"options {', '.join(options)} need a backend given by name; {backend!r} has its own")
+    return backend
