@@ -1,4 +1,4 @@
-"""Which error bound c a run of bounded-error Gibbs should have, by the preliminary experiment of HGW19 Sec. 5.4."""
+"""Choice of the error bound c of bounded-error Gibbs, by the preliminary experiment of HGW19, Sec. 5.4."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from herdner.inference.backends.gibbs import Gibbs, bounded_error_gibbs, plain_g
 from herdner.inference.gibbs.sharing import Sharing, blanket_sharing
 from herdner.inference.record import Record
 
-_KEPT = Record(best=False)
-_HALVINGS = 3  # over which the fall is told
-_LEAST_FALL = 0.25  # exponent of 1 / T; that of Gibbs sampling is 1 / 2, of a bias 0
+_RECORD = Record(best=False)
+_HALVINGS = 3  # the decrease is fitted to T, T / 2, T / 4 and T / 8 sweeps
+_MIN_FALL = 0.25  # exponent of 1 / T; Gibbs sampling has 1 / 2, a bias has 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorBoundChoice:
-    """The error bound of a sampler that `choose_error_bound` found best, and what it tried.
+    """Result of `choose_error_bound`.
 
     Attributes:
-        error_bound: The smallest c of those tried whose difference from Gibbs sampling still falls at the end of the
-            run; None where none does, as Gibbs sampling alone has no bias then.
-        tried: The values of c, rising.
-        lengths: int64[4], an eighth, a quarter, half of the sweeps and all.
-        differences: float64[tried, 4], the mean over runs and variables of ``|marginal - marginal of Gibbs sampling|``.
-        falls: float64[tried], the exponents of 1 / T that these fall by.
+        error_bound: The smallest candidate c whose difference from Gibbs sampling still decreases at the end of the
+            run. None if there is no such c; only Gibbs sampling has no bias then.
+        tried: The candidates for c, in increasing order.
+        lengths: int64[4], an eighth, a quarter, half, and all of the sweeps.
+        differences: float64[candidates, 4], the mean over runs and variables of ``|marginal - marginal of Gibbs
+            sampling|``.
+        falls: float64[candidates], the exponent a of the fitted decrease T^-a of each difference.
     """
 
     error_bound: float | None
@@ -49,16 +50,28 @@ def choose_error_bound(
     runs: int = 8,
     seed: Seed = None,
 ) -> ErrorBoundChoice:
-    """Runs bounded-error Gibbs with each c beside Gibbs sampling, for the very number of sweeps that are wanted.
+    """Choose the error bound c of bounded-error Gibbs for a run of ``n_sweeps``.
 
-    As long as the bias of c does not show, their marginals come nearer to each other like 1 / sqrt(T); where it shows,
-    they stop (HGW19 Sec. 5.4: "then we have to increase c"). A fall by less than T^-1/4 counts as a stop: the paper
-    gives no number. A rule of thumb, no bound. Time: twice that of ``runs`` (1 + len(tried)) runs.
+    Each candidate runs beside Gibbs sampling. While the bias of c is invisible, the difference of their marginals
+    decreases like 1 / sqrt(T); then it stops (HGW19, Sec. 5.4: "then we have to increase c"). A decrease slower than
+    T^-1/4 counts as a stop, since the paper gives no number. This is a heuristic, not a bound. It takes twice the time
+    of ``runs`` (1 + candidates) runs.
+
+    Args:
+        graph: The graph.
+        n_sweeps: Number of sweeps of the planned run, at least 8.
+        tried: Candidates for c, in increasing order.
+        sharing: Weight sharing of the sampler; by default `blanket_sharing`.
+        runs: Number of runs to average.
+        seed: Random seed or generator.
+
+    Raises:
+        ValueError: An argument is out of range.
     """
     n_sweeps, runs = check_integer(n_sweeps, "n_sweeps", 2**_HALVINGS), check_integer(runs, "runs", 1)
     values = tuple(float(c) for c in tried)
     if not values or sorted(values) != list(values) or values[0] < 0:
-        raise ValueError(f"tried must be rising error bounds of at least 0, not {list(tried)}")
+        raise ValueError(f"`tried` must be increasing error bounds of at least 0, got {list(tried)}")
     compiled, rng = compile_tables(graph), generator(seed)
     lengths = np.array([n_sweeps >> k for k in reversed(range(_HALVINGS + 1))], np.int64)
 
@@ -68,13 +81,13 @@ def choose_error_bound(
 
     differences = np.zeros((len(values), len(lengths)))
     for one, other in rng.integers(0, 2**63, (runs, 2)).tolist():
-        reference = marginals(plain_gibbs(record=_KEPT), one)
+        reference = marginals(plain_gibbs(record=_RECORD), one)
         for k, c in enumerate(values):
             plan = bounded_error_gibbs(
-                error_bound=c, sharing=blanket_sharing() if sharing is None else sharing, record=_KEPT
+                error_bound=c, sharing=blanket_sharing() if sharing is None else sharing, record=_RECORD
             )
             differences[k] += np.abs(marginals(plan, other) - reference).mean(axis=(1, 2)) / runs
     logs = np.log(np.maximum(differences, 1e-300))
     falls = -np.polyfit(np.log(lengths), logs.T, 1)[0]
-    enough: list[int] = np.flatnonzero(falls >= _LEAST_FALL).tolist()
-    return ErrorBoundChoice(values[enough[0]] if enough else None, values, lengths, differences, falls)
+    suitable: list[int] = np.flatnonzero(falls >= _MIN_FALL).tolist()
+    return ErrorBoundChoice(values[suitable[0]] if suitable else None, values, lengths, differences, falls)

@@ -1,4 +1,4 @@
-"""Counting what a sampler visits on a small graph: by a compiled loop for two labels, else by recorded states."""
+"""Counts of visited states on small graphs: by a compiled loop for binary variables, else from records."""
 
 from __future__ import annotations
 
@@ -24,22 +24,23 @@ from herdner.inference.gibbs.start import given_start
 from herdner.inference.record import Record
 from herdner.studies.convergence.correlation import CorrelationEstimate
 from herdner.studies.convergence.errors import ErrorParts
-from herdner.studies.convergence.exact import Focus, by_others, joint_distribution
+from herdner.studies.convergence.exact import Focus, by_other_states, joint_distribution
 from herdner.studies.convergence.recorded import count_recorded, focus_of_labels
 
-_PIECE = 2**19  # sweeps between looks for Ctrl-C
+_PIECE = 2**19  # sweeps between checks for Ctrl-C
 _NOTHING = Record(best=False, marginals=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VisitCounts:
-    """What was visited in one run.
+    """Counts of the visited states in one run.
 
     Attributes:
-        lengths: [N], the numbers of sweeps after each of which it was counted.
-        visits: uint64[N, L, Z, K], samples by the weight that was used, the state of the others, the label of X.
-        returns: uint64[K, Z], at the end, by the label that X had got when the same weight y was last used, and the new
-            z.
+        focus: The variable X, the states z of the others, and the herding weights.
+        lengths: [N], the numbers of sweeps after which the counts were taken.
+        visits: uint64[N, L, Z, K], number of samples by weight, z, and state of X.
+        returns: uint64[K, Z], at the end of the run, number of samples by the state of X at the previous use of the
+            same weight y, and by the new z.
     """
 
     focus: Focus
@@ -49,35 +50,36 @@ class VisitCounts:
 
     @property
     def errors(self) -> list[ErrorParts]:
-        """The parts of the error after each length."""
+        """Parts of the error after each length."""
         return [ErrorParts.of(visits, self.focus) for visits in self.visits]
 
     @property
     def correlation(self) -> CorrelationEstimate:
-        """HGW19's estimate of what D^cor comes to, from the returns of these samples: those of a long Gibbs run.
+        """Estimate of D^cor for T to infinity from the returns (HGW19); the run must be a long Gibbs run.
 
         Raises:
-            ValueError: The sharing is bins, whose weights see several probabilities, or there are more than two labels.
+            ValueError: The weights see several probabilities (bins), or a variable is not binary.
         """
         return CorrelationEstimate.of_returns(self.returns, self.focus)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountingTables:
-    """What the compiled loop of counting looks up by the state of all n variables, and what it counts; the engine reads
-    and writes these by name (engine/fields.h).
+    """Lookup tables and counters of the compiled counting loop, which accesses them by name (engine/fields.h).
+
+    Tables have a cell for each joint state of all n variables.
 
     Attributes:
-        odds: [n, 2^n], of each variable, whatever its own label in the state: the odds of label 0 against label 1.
-        p: [n, 2^n], the probability of label 1 in 2^-32.
-        keys: [n, 2^n], the key of its herding weight (of random bins the lower one).
-        upper: Random bins: [n, 2^n], the chance of the upper key in 2^-32.
-        aims: Random bins: [bins + 1], the p of each key.
-        focus: The variable after whose update, the last of a sweep, states are counted.
-        visits: [2, 2^n], samples of a state; row 1: those that used the upper one of two keys.
-        returns: [2, 2^n], samples of a state by the label of the focus when its group was last met.
-        groups: int32[2^n], the group of a state, whatever the focus's own label.
-        last: int8[groups], that label, or -1.
+        odds: [n, 2^n], the odds of state 0 against state 1 of each variable; its own state is ignored.
+        p: [n, 2^n], the probability of state 1, times 2^32.
+        keys: [n, 2^n], the key of its herding weight; with random bins the lower of two keys.
+        upper: With random bins: [n, 2^n], the probability of the upper key, times 2^32.
+        aims: With random bins: [bins + 1], p of each key.
+        focus: The variable whose update ends a sweep; states are counted after it.
+        visits: [2, 2^n], number of samples of a joint state; row 1 holds samples that used the upper of two keys.
+        returns: [2, 2^n], number of samples of a joint state by the state of the focus when its group last occurred.
+        groups: int32[2^n], the group of a joint state, the same for both states of the focus.
+        last: int8[groups], that state of the focus, or -1.
     """
 
     odds: Floats
@@ -93,6 +95,7 @@ class CountingTables:
 
     @classmethod
     def of(cls, n: int, plan: Plan, focus: int, groups: Int32s) -> CountingTables:
+        """Allocate the tables."""
         bins = plan.sharing.n_bins if plan.sharing is not None else 1
         return cls(
             odds=np.empty((n, 2**n)),
@@ -118,53 +121,67 @@ def count_visits(
     sharing: Sharing | None = None,
     start: ArrayLike | None = None,
 ) -> VisitCounts:
-    """Runs ``plan`` once for as many sweeps as the longest of the rising ``lengths`` says, and counts all it visits.
+    """Run a sampler once and count the visited states.
 
-    Each sweep goes through all variables in their order, beginning after ``variable``, so that the state is taken right
-    after the update of ``variable``. The scan, the sweeps, the records and the chains of the plan are not used;
-    annealing is refused. Takes about 5 ns for each update of 8 variables of two labels. With more labels somewhere,
-    where the definitions of HGW19 Sec. 4.3 hold as well, all states are kept (at most 2^27 labels).
+    Each sweep updates all variables in order, starting after ``variable``, so that states are counted right after the
+    update of ``variable``. The scan, number of sweeps, record, and number of chains of the plan are ignored. Binary
+    graphs of 8 variables take about 5 ns per update. For other graphs, which HGW19, Sec. 4.3 covers too, all states are
+    recorded (at most 2^27 values).
 
     Args:
-        variable: X; -1 is the last.
-        seed: As for `Gibbs.infer`, to whose samples these are equal.
-        sharing: Whose weights y the samples are grouped by, by default those of the plan, and the blanket where it has
-            none, as Gibbs.
-        start: As for `Gibbs.infer`.
+        graph: A small graph.
+        plan: The sampler, without annealing.
+        lengths: Increasing numbers of sweeps after which to count. The last is the length of the run.
+        variable: X; -1 is the last variable.
+        seed: As in `Gibbs.infer`, with the same samples.
+        sharing: Weight sharing that groups the samples; by default the sharing of the plan, or `blanket_sharing` if the
+            plan does not herd.
+        start: As in `Gibbs.infer`.
 
     Raises:
-        ValueError: Something does not fit.
+        ValueError: The graph is too large, the plan anneals, or an argument is out of range.
     """
     compiled, ends = compile_tables(graph), [int(n) for n in lengths]
     n, focus_of = _checked(compiled, plan, ends, variable)
     own = plan.sharing if plan.herds else None
-    drawn = own is not None and own.kind == "random-bins"
-    if drawn and sharing is not None and sharing != own:
-        raise ValueError("samples by random bins are grouped by these; leave sharing out")
-    if not drawn and sharing is not None and sharing.kind == "random-bins":
-        raise ValueError("only samples by random bins can be grouped by them; give another sharing")
+    is_random = own is not None and own.kind == "random-bins"
+    if is_random and sharing is not None and sharing != own:
+        raise ValueError("a plan with random bins groups samples by its own sharing; omit `sharing`")
+    if not is_random and sharing is not None and sharing.kind == "random-bins":
+        raise ValueError("samples can be grouped by random bins only if the plan uses them; pass another `sharing`")
     if (compiled.sizes != 2).any():
         labelled = focus_of_labels(compiled, plan, sharing or own or blanket_sharing(), focus_of)
-        found = count_recorded(compiled, _bare(plan, ends[-1], focus_of, n), ends, labelled, seed, start)
-        return VisitCounts(labelled, tuple(ends), *found)
+        result = count_recorded(compiled, _plan_for_counting(plan, ends[-1], focus_of, n), ends, labelled, seed, start)
+        return VisitCounts(labelled, tuple(ends), *result)
     focus, groups = _focus(compiled, plan, own if sharing is None else sharing, focus_of)
-    plan = _bare(plan, ends[-1], focus_of, n)
+    plan = _plan_for_counting(plan, ends[-1], focus_of, n)
     first = None if start is None else given_start(compiled, start)
     (run,) = begun(Setup.of(plan, compiled), generator(seed), first)
     tables = CountingTables.of(n, plan, focus_of, groups)
     run.engine.fill_counting_tables(tables)
-    taken: list[list[NDArray[np.uint64]]] = []
-    done, n_layers = 0, 2 if drawn else 1
+    snapshots: list[list[NDArray[np.uint64]]] = []
+    done, n_layers = 0, 2 if is_random else 1
     for end in ends:
         while done < end:
             done = _advance(run, done, min(end, done + _PIECE))
-        taken.append([by_others(layer.reshape((2,) * n), focus_of).copy() for layer in tables.visits[:n_layers]])
-    met = np.stack([by_others(row.reshape((2,) * n), focus_of).sum(axis=1) for row in tables.returns])
-    return VisitCounts(focus, tuple(ends), np.array(taken), met)
+        snapshots.append(
+            [by_other_states(layer.reshape((2,) * n), focus_of).copy() for layer in tables.visits[:n_layers]]
+        )
+    returns = np.stack([by_other_states(row.reshape((2,) * n), focus_of).sum(axis=1) for row in tables.returns])
+    return VisitCounts(focus, tuple(ends), np.array(snapshots), returns)
 
 
 def focus_variable(graph: Graph, sharing: Sharing | None = None, variable: int = -1) -> Focus:
-    """One variable of a small graph, its other states and the weights of a sharing, by default the blanket's."""
+    """Return the focus on one variable of a small graph.
+
+    Args:
+        graph: A small graph.
+        sharing: Weight sharing; by default `blanket_sharing`.
+        variable: X; -1 is the last variable.
+
+    Raises:
+        ValueError: The graph is too large, or the variable does not exist.
+    """
     compiled = compile_tables(graph)
     _, of = _checked(compiled, Gibbs(), [1], variable)
     if (compiled.sizes != 2).any():
@@ -173,27 +190,27 @@ def focus_variable(graph: Graph, sharing: Sharing | None = None, variable: int =
 
 
 def _checked(compiled: TableGraph, plan: Gibbs, lengths: list[int], variable: int) -> tuple[int, int]:
-    """The number of variables and which one -1, .. is, where the graph and the plan can be counted."""
+    """Return the number of variables and the index of ``variable``; raise `ValueError` if counting is impossible."""
     n = len(compiled.sizes)
     if not 1 <= n <= loops.COUNTED_LIMIT and not (compiled.sizes != 2).any():
-        raise ValueError(f"counting takes graphs of 1 to {loops.COUNTED_LIMIT} variables of two labels, not of {n}")
+        raise ValueError(f"counting needs 1 to {loops.COUNTED_LIMIT} binary variables, got {n}")
     if plan.annealing is not None:
-        raise ValueError("counting compares with the graph's own distribution; leave annealing out")
+        raise ValueError("counting compares with the graph's own distribution; omit annealing")
     if not lengths or lengths[0] < 1 or any(b <= a for a, b in pairwise(lengths)):
-        raise ValueError(f"lengths must be rising numbers of sweeps of at least 1, not {lengths}")
+        raise ValueError(f"`lengths` must be increasing numbers of sweeps of at least 1, got {lengths}")
     check_variables(np.array([variable if variable >= 0 else variable + n]), n)
     return n, variable % n
 
 
-def _bare(plan: Gibbs, n_sweeps: int, last: int, n: int) -> Gibbs:
-    """The plan with nothing recorded, whose sweeps end with variable ``last``."""
+def _plan_for_counting(plan: Gibbs, n_sweeps: int, last: int, n: int) -> Gibbs:
+    """Return the plan without records, with sweeps that end with variable ``last``."""
     order = [(last + 1 + k) % n for k in range(n)]
     scan = plan.scan if plan.scan.kind == "systematic" and last == n - 1 else fixed_scan(order)
     return replace(plan, n_sweeps=n_sweeps, burn_in=0, scan=scan, n_chains=1, n_threads=None, record=_NOTHING)
 
 
 def _focus(compiled: TableGraph, plan: Gibbs, sharing: Sharing | None, variable: int) -> tuple[Focus, Int32s]:
-    """The focus, and the group int32[2^V] of each state."""
+    """Return the focus, and the group of each joint state, int32[2^V]."""
     n = len(compiled.sizes)
     sharing = blanket_sharing() if sharing is None else sharing
     dummies = plan.dummy_edges if sharing.kind == "blanket" else None
@@ -201,15 +218,15 @@ def _focus(compiled: TableGraph, plan: Gibbs, sharing: Sharing | None, variable:
     (run,) = begun(Setup.of(herded, compiled), np.random.default_rng(0), None)
     tables = CountingTables.of(n, herded, variable, np.zeros(1, np.int32))
     run.engine.fill_counting_tables(tables)
-    by_z = by_others(tables.keys[variable].reshape((2,) * n), variable)[:, 0]
-    found = Focus.of(joint_distribution(compiled), variable, by_z, sharing)
+    by_z = by_other_states(tables.keys[variable].reshape((2,) * n), variable)[:, 0]
+    result = Focus.of(joint_distribution(compiled), variable, by_z, sharing)
     groups = np.empty((2,) * n, np.int32)
-    np.moveaxis(groups, variable, -1)[...] = found.keys[0].reshape((2,) * (n - 1))[..., None]
-    return found, groups.ravel()
+    np.moveaxis(groups, variable, -1)[...] = result.keys[0].reshape((2,) * (n - 1))[..., None]
+    return result, groups.ravel()
 
 
 def _advance(run: Run, done: int, end: int) -> int:
-    """Counts sweeps ``done`` to ``end`` - 1."""
+    """Count sweeps ``done`` to ``end`` - 1."""
     if run.driver is not None:
         steps = run.setup.n_steps
         run.engine.set_uniforms(run.driver(done * steps, end * steps), done * steps)

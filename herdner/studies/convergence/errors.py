@@ -1,4 +1,4 @@
-"""The parts of the integration error of herded samplers, and their bounds (HGW19 Sec. 4 and 6)."""
+"""Parts of the integration error of herded samplers, and their bounds (HGW19, Sec. 4 and 6)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,18 @@ from herdner.studies.convergence.exact import Focus, conditional
 
 @dataclass(frozen=True, slots=True)
 class ErrorParts:
-    """The parts of the error of T samples, taken right after the update of X (HGW19 Sec. 4.3, 6.5).
+    """Parts of the error of T samples that were taken right after updates of X (HGW19, Sec. 4.3 and 6.5).
 
-    ``bin`` weighs each z by P(z), how often it came, as eq. 5 and the authors' program do; with pi(z) in its place, as
-    Sec. 6.5 prints it, the sum of the parts would be no bound.
-
-    The whole is at most the sum of the parts.
+    ``all`` is at most the sum of the other parts. ``bin`` weighs each z by its frequency P(z), as eq. 5 and the
+    authors' program do. With pi(z) instead, as Sec. 6.5 prints it, the sum of the parts would be no bound.
 
     Attributes:
-        cor: X and Z depend on each other given the weight Y.
-        herding: A weight has not yet given X the frequency that it aims at.
-        approx: It aims at another than pi(x | z), as z's share it.
-        bin: Weights were drawn for a z with other frequencies than they should be (RDHG alone).
-        z: The error of the distribution of Z.
-        all: That of X and Z.
+        cor: Dependence of X and Z given the weight Y.
+        herding: Difference between the frequency of X at a weight and the frequency at which the weight aims.
+        approx: Difference between this aim and pi(x | z), since several z share a weight.
+        bin: Difference between the frequencies of the drawn weights and their probabilities (RDHG only).
+        z: Error of the distribution of Z.
+        all: Error of the distribution of X and Z.
     """
 
     cor: float
@@ -38,11 +36,19 @@ class ErrorParts:
 
     @classmethod
     def of(cls, visits: ArrayLike, focus: Focus) -> ErrorParts:
-        """``visits`` [L, Z, K]: how often x, z came with the first (second) weight of z; L = 1 may be left out."""
+        """Compute the parts of the error from counts.
+
+        Args:
+            visits: [L, Z, K], the number of samples of x and z by weight of z; L = 1 may be omitted.
+            focus: The variable X and its weights.
+
+        Raises:
+            ValueError: There are no samples.
+        """
         counts = _counts(visits, focus)
         total = counts.sum()
         if not total > 0:
-            raise ValueError("there are no samples to count errors of")
+            raise ValueError("`visits` must hold at least one sample")
         p = counts / total
         of_yz, of_z, truth = p.sum(axis=2), p.sum(axis=(0, 2)), conditional(focus.target)
         sums, aims = np.zeros((2, focus.n_weights, focus.target.shape[1]))
@@ -70,7 +76,15 @@ class ErrorParts:
 
 @dataclass(frozen=True, slots=True)
 class Lambdas:
-    """How much each part of the error can weigh in that of the expectation of one function f(x, z) (HGW19 eq. 8)."""
+    """Largest weights of the error parts in the expectation of one function f(x, z) (HGW19, eq. 8).
+
+    Attributes:
+        cor: Weight of the part of this name.
+        herding: Weight of the part of this name.
+        approx: Weight of the part of this name.
+        bin: Weight of the part of this name.
+        z: Weight of the part of this name.
+    """
 
     cor: float
     herding: float
@@ -80,10 +94,14 @@ class Lambdas:
 
     @classmethod
     def of(cls, f: ArrayLike, focus: Focus) -> Lambdas:
-        """``f`` [Z, K], split into a function of x, one of z, a constant and a rest by its means over each.
+        """Compute the weights by splitting f into a function of x, a function of z, a constant, and a rest.
 
-        Norms are halves of ranges where a constant does not matter. As P(z | y) is not known beforehand, the norm of
-        the rest stands for that of its conditional expectation: the bound holds for any samples.
+        A norm is half a range if a constant does not matter. P(z | y) is not known in advance, so the norm of the rest
+        replaces the norm of its conditional expectation; the bound then holds for any samples.
+
+        Args:
+            f: The function, float64[Z, K].
+            focus: The variable X and its weights.
         """
         values = np.asarray(f, np.float64).reshape(focus.target.shape)
         by_x = values.mean(axis=0)
@@ -93,35 +111,57 @@ class Lambdas:
         return cls(left, left + own, left + own, left + own, float(np.ptp(over_x)) / 2)
 
     def bound(self, errors: ErrorParts) -> float:
-        """``|mean of f over the samples - E f|`` is at most this (HGW19 eq. 8)."""
+        """Return a bound of ``|mean of f over the samples - E f|`` (HGW19, eq. 8).
+
+        Args:
+            errors: The parts of the error.
+        """
         parts = ("cor", "herding", "approx", "bin", "z")
         return sum(getattr(self, part) * getattr(errors, part) for part in parts)
 
 
 def _counts(visits: ArrayLike, focus: Focus) -> Floats:
-    """[L, Z, K]."""
+    """Return the counts as [L, Z, K]."""
     return np.asarray(visits, np.float64).reshape(*focus.keys.shape, focus.target.shape[1])
 
 
 def expectation_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
-    """The mean of f [Z, K] over the samples less its expectation."""
+    """Return the mean of f over the samples minus its expectation.
+
+    Args:
+        f: The function, float64[Z, K].
+        visits: See `ErrorParts.of`.
+        focus: The variable X and its weights.
+    """
     counts = _counts(visits, focus).sum(axis=0)
     values = np.asarray(f, np.float64).reshape(focus.target.shape)
     return float((values * (counts / counts.sum() - focus.target)).sum())
 
 
 def rao_blackwell_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
-    """The mean over the samples of E[f | z], X integrated out, less the expectation of f [Z, K] (HGW19 eq. 12)."""
+    """Return the mean of E[f | z] over the samples minus the expectation of f (HGW19, eq. 12).
+
+    Args:
+        f: The function, float64[Z, K].
+        visits: See `ErrorParts.of`.
+        focus: The variable X and its weights.
+    """
     over_x, off = _integrated(f, visits, focus)
     return float((over_x * off).sum())
 
 
 def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
-    """The size of `rao_blackwell_error` is at most this (HGW19 eq. 13): the errors of the marginals of the other
-    variables, weighed by what E[f | z] owes to each alone, and D^z, weighed by the rest.
+    """Return a bound of the size of `rao_blackwell_error` (HGW19, eq. 13).
 
-    What it owes to one is its mean over the states of the others, less its mean over all; where a constant does not
-    matter, a norm is half a range.
+    E[f | z] is split into one function per other variable and a rest. The function of a variable is the mean over the
+    states of the others, minus the overall mean. The bound is the sum of two terms: the marginal errors of the
+    variables, weighted by the norms of their functions; and D^z, weighted by the norm of the rest. A norm is half a
+    range if a constant does not matter.
+
+    Args:
+        f: The function, float64[Z, K].
+        visits: See `ErrorParts.of`.
+        focus: The variable X and its weights.
     """
     over_x, off = (part.reshape(focus.sizes) for part in _integrated(f, visits, focus))
     rest, bound, n = over_x - over_x.mean(), 0.0, len(focus.sizes)
@@ -134,57 +174,91 @@ def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
 
 
 def _integrated(f: ArrayLike, visits: ArrayLike, focus: Focus) -> tuple[Floats, Floats]:
-    """[Z] each: E[f | z], and how much more often z came than pi(z) says."""
+    """Return E[f | z] and the frequency of z minus pi(z), float64[Z] each."""
     counts = _counts(visits, focus).sum(axis=(0, 2))
     values = np.asarray(f, np.float64).reshape(focus.target.shape)
     return (conditional(focus.target) * values).sum(axis=1), counts / counts.sum() - focus.target.sum(axis=1)
 
 
 def herding_bound(n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0, width: float | None = None) -> Floats:
-    """2 c B / T, which D^herding of two labels never exceeds (HGW19 eq. 10): B weights, T sweeps, c = 1 + error bound +
-    width.
+    """Return 2 c B / T, a bound of D^herding for binary variables (HGW19, eq. 10).
 
-    c bounds ``|w_T - w_0|``, as N(1, y) differs by it from the sum of the p that y saw. HGW19 leave it open (c = 1 for
-    one p). Let the p of a weight lie in [l, h] and c0 be the error bound of the plan. Where ``|w| <= c0`` the label may
-    be either, and w + p - x lies in [l - 1 - c0, h + c0]. Where w > c0 it is 1, and w + p - 1 lies in (l - 1 + c0, w];
-    where w < -c0 it is 0, and w + p lies in [w, h - c0). So w never leaves [l - 1 - c0, h + c0] once it is there, and
-    with c0 = 0 (where w = 0 counts as negative) not (l - 1, h]. It starts at 0 or in (p - 1, p], p the first that it
-    sees: no two such points of start and end are further apart than 1 + c0 + h - l. A circular weight is a fraction in
-    [0, 1) and its label the carry, which gives c = 1 for any p.
+    B is the number of weights, T the number of sweeps, and c = 1 + error bound + width.
+
+    c bounds ``|w_T - w_0|``, the difference between N(1, y) and the sum of the p that y saw. HGW19 do not specify it (c
+    = 1 for one p). Let the p of a weight lie in [l, h], and let c0 be the error bound of the plan.
+
+    * If ``|w| <= c0``, both states are possible, and w + p - x lies in [l - 1 - c0, h + c0].
+    * If w > c0, the state is 1, and w + p - 1 lies in (l - 1 + c0, w].
+    * If w < -c0, the state is 0, and w + p lies in [w, h - c0).
+
+    Therefore w stays in [l - 1 - c0, h + c0] once it is there. If c0 = 0, where w = 0 counts as negative, it stays in
+    (l - 1, h]. It starts at 0 or in (p - 1, p], where p is the first that it sees. The distance between any such start
+    and end is at most 1 + c0 + h - l. A circular weight is a fraction in [0, 1) and its state is the carry, so that c =
+    1 for any p.
 
     Args:
-        width: How far the probabilities that one weight sees lie apart. 0 where it sees one alone (blanket, complete
-            and shared herding, random bins) and in the circular form; 1 / B in bins of the threshold form. None: 1 / B,
-            which holds for all of these, whatever their form.
+        n_sweeps: T, a number or an array.
+        n_weights: B.
+        error_bound: The error bound of the plan.
+        width: Range of the probabilities that one weight sees. It is 0 if the weight sees only one (blanket, complete
+            and shared herding, random bins) and in the circular form; it is 1 / B in bins of the threshold form. None
+            means 1 / B, which is valid in all these cases.
+
+    Raises:
+        ValueError: ``width`` is not in [0, 1].
     """
     apart = 1.0 / n_weights if width is None else width
     if not 0 <= apart <= 1:
-        raise ValueError(f"width is how far probabilities lie apart, from 0 to 1, not {width}")
+        raise ValueError(f"`width` must be between 0 and 1, got {width}")
     return 2.0 * (1.0 + error_bound + apart) * n_weights / np.asarray(n_sweeps, np.float64)
 
 
 def approx_bound(n_bins: int) -> float:
-    """2 / B, which D^approx of DHG(B) never exceeds (HGW19 eq. 11)."""
+    """Return 2 / B, a bound of D^approx for DHG(B) (HGW19, eq. 11).
+
+    Args:
+        n_bins: B.
+    """
     return 2.0 / n_bins
 
 
 def best_bins(n_sweeps: float, error_bound: float = 0.0, ratio: float = 1.0) -> float:
-    """B = sqrt(T ratio / c), where the sum of the two bounds, weighed, is least (HGW19 Sec. 6.4); c = 1 + error bound.
+    """Return the B that minimises the weighted sum of the bounds of D^herding and D^approx (HGW19, Sec. 6.4).
+
+    B = sqrt(T ratio / c), where c = 1 + error bound.
 
     Args:
-        ratio: lambda_approx / lambda_herding of the function whose expectation is wanted, 1 for functions of one
+        n_sweeps: T.
+        error_bound: The error bound of the plan.
+        ratio: lambda_approx / lambda_herding of the function whose expectation is estimated; 1 for functions of one
             variable, such as marginals.
+
+    Raises:
+        ValueError: An argument is out of range.
     """
     for name, value, low in (("n_sweeps", n_sweeps, 1.0), ("error_bound", error_bound, 0.0), ("ratio", ratio, 0.0)):
         if not low <= value < np.inf:
-            raise ValueError(f"{name} must be a finite number of at least {low:g}, not {value}")
+            raise ValueError(f"`{name}` must be finite and at least {low:g}, got {value}")
     return float(np.sqrt(n_sweeps * ratio / (1.0 + error_bound)))
 
 
 def choose_bins(n_sweeps: int, error_bound: float = 0.0, ratio: float = 1.0, most: int = 2**16) -> int:
-    """How many bins DHG should have for a run of T sweeps: `best_bins` as a whole number, 1 to ``most``.
+    """Return `best_bins` as an integer between 1 and ``most``.
 
-    It weighs the bounds of two parts of the error and leaves the others aside; where conditionals hardly vary, fewer
-    bins are better. On a graph of d neighbours more than 2^d bins have nothing more to tell apart.
+    The two bounds cover only two parts of the error. If full conditionals hardly vary, fewer bins are better. On a
+    graph of degree d, more than 2^d bins bring nothing.
+
+    Args:
+        n_sweeps: T.
+        error_bound: The error bound of the plan.
+        ratio: See `best_bins`.
+        most: Largest number of bins.
+
+    Returns:
+        The number of bins of DHG.
+
+    Raises:
+        ValueError: An argument is out of range.
     """
     return int(np.clip(round(best_bins(n_sweeps, error_bound, ratio)), 1, most))

@@ -1,4 +1,4 @@
-"""Small graphs in full: their joint distribution, full conditionals and the kernel of a Gibbs sweep."""
+"""Exact quantities of small graphs: joint distribution, full conditionals, Gibbs kernel, focus on a variable."""
 
 from __future__ import annotations
 
@@ -14,73 +14,117 @@ from herdner.graph.graph import ImpossibleGraph
 from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.gibbs.sharing import Sharing
 
-MOST_STATES = 2**16
-MOST_KERNEL = 2**11  # states of a kernel, a matrix of doubles
+MAX_STATES = 2**16
+MAX_KERNEL = 2**11  # joint states of a kernel matrix
 
 
 def joint_distribution(graph: Graph) -> Floats:
-    """[K1, .., KV]: the probability of every state, by enumeration. ValueError where there are more than 2^16."""
+    """Return the probability of every joint state, by enumeration.
+
+    Args:
+        graph: A graph with at most 2^16 joint states.
+
+    Returns:
+        float64[K1, .., KV].
+
+    Raises:
+        ValueError: The graph has more joint states.
+        ImpossibleGraph: The graph forbids every joint state.
+    """
     compiled = compile_tables(graph)
     sizes = compiled.sizes
     n_states = float(np.prod(sizes.astype(np.float64)))
-    if n_states > MOST_STATES:
-        raise ValueError(f"the graph has {n_states:.3g} states, more than the {MOST_STATES} that can be enumerated")
+    if n_states > MAX_STATES:
+        raise ValueError(f"the graph has {n_states:.3g} joint states; at most {MAX_STATES} can be enumerated")
     states = np.indices(tuple(sizes)).reshape(len(sizes), int(n_states)).T
     log_potentials = compiled.graph.log_potential(states)
     top = log_potentials.max()
     if top == -np.inf:
-        raise ImpossibleGraph("-inf entries forbid every state of the graph; allow at least one")
+        raise ImpossibleGraph("-inf entries forbid every joint state of the graph; allow at least one")
     weights = np.exp(log_potentials - top)
     return (weights / weights.sum()).reshape(tuple(sizes))
 
 
-def full_conditional(whole: Floats, variable: int) -> Floats:
-    """[K1, .., KV]: pi(x_i | the others) of a joint; where the others are impossible, uniform (never visited)."""
-    total = whole.sum(axis=variable, keepdims=True)
+def full_conditional(joint: Floats, variable: int) -> Floats:
+    """Return pi(x_i | the others), or a uniform distribution if the others are impossible.
+
+    Args:
+        joint: The joint distribution, float64[K1, .., KV].
+        variable: i.
+
+    Returns:
+        float64[K1, .., KV].
+    """
+    total = joint.sum(axis=variable, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
-        shares: Floats = whole / total
-        return np.where(total > 0, shares, 1.0 / whole.shape[variable])
+        shares: Floats = joint / total
+        return np.where(total > 0, shares, 1.0 / joint.shape[variable])
 
 
 def gibbs_kernel(graph: Graph, order: Sequence[int] | None = None) -> Floats:
-    """[S, S]: the transition probabilities of one Gibbs sweep between all S states, the last variable fastest.
+    """Return the transition probabilities of one Gibbs sweep between all joint states.
 
     Args:
-        order: The variables that are updated, by default all in their order.
+        graph: A graph with at most 2^11 joint states.
+        order: The variables of a sweep; by default all, in order.
+
+    Returns:
+        float64[S, S], with the last variable fastest.
 
     Raises:
-        ValueError: The graph has more than 2^11 states.
+        ValueError: The graph has more joint states.
     """
-    whole = joint_distribution(graph)
-    check_kernel(whole)
-    return sweep_kernel(whole, range(whole.ndim) if order is None else order)
+    joint = joint_distribution(graph)
+    check_kernel(joint)
+    return sweep_kernel(joint, range(joint.ndim) if order is None else order)
 
 
-def check_kernel(whole: Floats) -> None:
-    """ValueError where a joint has too many states for a matrix of them."""
-    if whole.size > MOST_KERNEL:
-        raise ValueError(f"the graph has {whole.size} states; a kernel is made for at most {MOST_KERNEL}")
+def check_kernel(joint: Floats) -> None:
+    """Raise `ValueError` if a joint distribution has too many states for a kernel matrix.
+
+    Args:
+        joint: The joint distribution, float64[K1, .., KV].
+
+    Raises:
+        ValueError: It has more than 2^11 joint states.
+    """
+    if joint.size > MAX_KERNEL:
+        raise ValueError(f"the graph has {joint.size} joint states; a kernel matrix allows at most {MAX_KERNEL}")
 
 
-def sweep_kernel(whole: Floats, order: Sequence[int]) -> Floats:
-    """`gibbs_kernel` of a joint."""
-    n = whole.size
-    rows = np.eye(n).reshape(n, *whole.shape)
+def sweep_kernel(joint: Floats, order: Sequence[int]) -> Floats:
+    """Return the `gibbs_kernel` of a joint distribution.
+
+    Args:
+        joint: The joint distribution, float64[K1, .., KV].
+        order: The variables of a sweep.
+
+    Returns:
+        float64[S, S].
+    """
+    n = joint.size
+    rows = np.eye(n).reshape(n, *joint.shape)
     for i in order:
-        rows = rows.sum(axis=i + 1, keepdims=True) * full_conditional(whole, i)
+        rows = rows.sum(axis=i + 1, keepdims=True) * full_conditional(joint, i)
     return rows.reshape(n, n)
 
 
 def dobrushin_coefficient(kernel: Floats) -> float:
-    """max over x, y of the total variation between rows x and y of a transition matrix [S, S] (HG16 Sec. 3.3).
+    """Return the largest total variation distance between two rows of a transition matrix (HG16, Sec. 3.3).
 
-    For a graph with impossible states give the rows and columns of the possible ones. Time O(S^3).
+    Time O(S^3).
+
+    Args:
+        kernel: float64[S, S]. For a graph with impossible states, pass the rows and columns of the possible ones.
+
+    Raises:
+        ValueError: The matrix is not square, or a row is no distribution.
     """
     from scipy.spatial.distance import pdist
 
     rows = np.asarray(kernel, np.float64)
     if rows.ndim != 2 or rows.shape[0] != rows.shape[1] or not np.allclose(rows.sum(axis=1), 1.0) or rows.min() < 0:
-        raise ValueError("a kernel is a square matrix of probabilities whose rows sum to 1, as gibbs_kernel() makes")
+        raise ValueError("`kernel` must be a square matrix of probabilities with row sums 1; see gibbs_kernel()")
     return float(pdist(rows, "cityblock").max(initial=0.0) / 2)
 
 
@@ -89,19 +133,19 @@ T = TypeVar("T", bound=np.generic)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Focus:
-    """What an update of one variable X of K labels depends on.
+    """One variable X of K states, the joint state Z of the others, and the herding weight Y (HGW19, Sec. 4.1).
 
-    Z states z of the other variables, the last of them fastest; L = 1 weight that z uses, or up to K of which one is
-    drawn (`random_bins`); Y weights in all.
+    The last of the other variables is the fastest in z. An update of X in z uses one weight (L = 1), or draws one of up
+    to K (L > 1, `random_bin_sharing`). There are Y weights in all.
 
     Attributes:
         variable: X.
-        target: float64[Z, K]: pi(x, z).
-        keys: int64[L, Z]: the weights y that z can use, 0 to Y - 1.
-        chances: float64[L, Z]: pi(y | z) of each.
-        aims: float64[Y, K]: q(x | y) where the weight herds probabilities of its own (RDHG); None: the mean of
-            pi(x | z) over the samples of y (HGW19 eq. 1).
-        sizes: Numbers of labels of the other variables.
+        target: float64[Z, K], pi(x, z).
+        keys: int64[L, Z], the weights y that z can use, 0 to Y - 1.
+        chances: float64[L, Z], pi(y | z) of each.
+        aims: float64[Y, K], q(x | y) if the weight herds probabilities of its own (RDHG). None for the mean of pi(x |
+            z) over the samples of y (HGW19, eq. 1).
+        sizes: Numbers of states of the other variables.
     """
 
     variable: int
@@ -112,10 +156,17 @@ class Focus:
     sizes: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, whole: Floats, variable: int, keys: Int64s, sharing: Sharing) -> Focus:
-        """``whole`` [K1, .., KV] is the joint; ``keys`` [Z] those of the sampler, of random bins the lower of two."""
-        target = by_others(whole, variable)
-        sizes = tuple(size for j, size in enumerate(whole.shape) if j != variable)
+    def of(cls, joint: Floats, variable: int, keys: Int64s, sharing: Sharing) -> Focus:
+        """Build the focus from the keys of a sampler.
+
+        Args:
+            joint: The joint distribution, float64[K1, .., KV].
+            variable: X.
+            keys: int64[Z], the keys of the sampler; with random bins the lower of two.
+            sharing: The weight sharing of the sampler.
+        """
+        target = by_other_states(joint, variable)
+        sizes = tuple(size for j, size in enumerate(joint.shape) if j != variable)
         if sharing.kind != "random-bins":
             _, compact = np.unique(keys, return_inverse=True)
             return cls(variable, target, compact.reshape(1, -1), np.ones((1, len(keys))), sizes=sizes)
@@ -128,17 +179,29 @@ class Focus:
 
     @property
     def n_weights(self) -> int:
-        """Y."""
+        """Number of weights, Y."""
         return int(self.keys.max()) + 1 if self.aims is None else len(self.aims)
 
 
-def by_others(whole: NDArray[T], variable: int) -> NDArray[T]:
-    """[Z, K] from [K1, .., KV]: the variable last, the states of the others flat."""
-    return np.moveaxis(whole, variable, -1).reshape(-1, whole.shape[variable])
+def by_other_states(joint: NDArray[T], variable: int) -> NDArray[T]:
+    """Return [K1, .., KV] as [Z, K]: the states of the other variables flattened, the variable last.
+
+    Args:
+        joint: An array [K1, .., KV].
+        variable: The variable.
+    """
+    return np.moveaxis(joint, variable, -1).reshape(-1, joint.shape[variable])
 
 
 def conditional(target: Floats) -> Floats:
-    """[Z, K]: pi(x | z); 1 / K where z is impossible."""
+    """Return pi(x | z), or 1 / K if z is impossible.
+
+    Args:
+        target: float64[Z, K], pi(x, z).
+
+    Returns:
+        float64[Z, K].
+    """
     total, even = target.sum(axis=1, keepdims=True), float(1 / target.shape[1])
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(total > 0, target / total, even)

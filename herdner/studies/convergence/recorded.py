@@ -1,4 +1,4 @@
-"""Counting what a sampler visits by the states that it records: variables of any numbers of labels."""
+"""Counts of visited states from recorded samples, for variables of any numbers of states."""
 
 from __future__ import annotations
 
@@ -17,33 +17,46 @@ from herdner.graph.tables import TableGraph
 from herdner.inference.backends.gibbs import Gibbs
 from herdner.inference.gibbs.sharing import Sharing
 from herdner.inference.record import Record
-from herdner.studies.convergence.exact import Focus, by_others, conditional, full_conditional, joint_distribution
+from herdner.studies.convergence.exact import Focus, by_other_states, conditional, full_conditional, joint_distribution
 
 _EVERY = Record(best=False, marginals=False, every=1)
-_BLOCK = 1024  # numbers of a call of `loops.uniform_block`
-_ROUNDED = 2.0**-33  # probabilities are herded as multiples of 2^-32: one that is a multiple of 1 / B stays it
-_MOST_RECORDED = 2**27  # labels: half a gigabyte
+_BLOCK = 1024  # random numbers per call of `loops.uniform_block`
+_ROUNDED = 2.0**-33  # half of 2^-32, the unit of herded probabilities, so that multiples of 1 / B stay multiples
+_MAX_RECORDED = 2**27  # values, half a gigabyte
 
 
 def count_recorded(
     compiled: TableGraph, plan: Gibbs, ends: Sequence[int], focus: Focus, seed: Seed, start: ArrayLike | None
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """(visits [N, 1, Z, K], returns [K, Z]) as in `herdner.studies.convergence.Counts`, of a plan that goes through all
-    variables in a sweep and ends with that of ``focus``. ValueError where the states of a run are too many to keep.
+    """Run a plan that records every state, and count its visits.
+
+    Args:
+        compiled: The graph.
+        plan: The sampler; its sweeps update all variables and end with the variable of ``focus``.
+        ends: Increasing numbers of sweeps after which to count.
+        focus: The variable X and its weights.
+        seed: As in `Gibbs.infer`.
+        start: As in `Gibbs.infer`.
+
+    Returns:
+        ``visits`` uint64[N, L, Z, K] and ``returns`` uint64[K, Z] of `VisitCounts`.
+
+    Raises:
+        ValueError: The run has too many states to record.
     """
-    n_labels = ends[-1] * len(compiled.sizes)
-    if n_labels > _MOST_RECORDED:
+    n_values = ends[-1] * len(compiled.sizes)
+    if n_values > _MAX_RECORDED:
         raise ValueError(
-            f"with more than two labels counting keeps all states of a run, here {n_labels} labels; at most"
-            f" {_MOST_RECORDED} fit: use fewer sweeps"
+            f"counting records all states if a variable is not binary, here {n_values} values; use fewer sweeps, for at"
+            f" most {_MAX_RECORDED} values"
         )
     rng = generator(seed)
     stream = int(deepcopy(rng).integers(0, 2**64, (plan.n_chains, 4), dtype=np.uint64)[0, 0])
     samples = replace(plan, record=_EVERY).infer(compiled, rng, start=start).samples
     assert samples is not None
-    x, z = samples[0, :, focus.variable].astype(np.int64), _number(samples[0], compiled.sizes, focus.variable)
+    x, z = samples[0, :, focus.variable].astype(np.int64), _state_indices(samples[0], compiled.sizes, focus.variable)
     drawn = np.zeros(len(z), np.int64)
-    if len(focus.keys) > 1:  # the last update of each sweep has drawn its weight
+    if len(focus.keys) > 1:  # the last update of each sweep drew its weight at random
         drawn = _layer(_uniforms(stream, len(compiled.sizes), len(z)), focus.chances[:, z])
     shape = focus.target.shape
     visits = np.zeros((len(ends), len(focus.keys), *shape), np.uint64)
@@ -58,19 +71,26 @@ def count_recorded(
 
 
 def focus_of_labels(compiled: TableGraph, plan: Gibbs, sharing: Sharing, variable: int) -> Focus:
-    """The focus where the compiled loop does not count."""
-    whole = joint_distribution(compiled)
+    """Return the focus on a variable of a graph that the compiled counting loop does not support.
+
+    Args:
+        compiled: The graph.
+        plan: The sampler, for its dummy edges.
+        sharing: Weight sharing.
+        variable: X.
+    """
+    joint = joint_distribution(compiled)
     if sharing.kind == "random-bins":
-        return _focus_of_random_bins(whole, variable, sharing.n_bins)
-    others = [j for j in range(whole.ndim) if j != variable]
-    sizes = [whole.shape[j] for j in others]
-    z = np.indices(sizes).reshape(len(others), math.prod(sizes))  # one state of none beside a single variable
+        return _focus_of_random_bins(joint, variable, sharing.n_bins)
+    others = [j for j in range(joint.ndim) if j != variable]
+    sizes = [joint.shape[j] for j in others]
+    z = np.indices(sizes).reshape(len(others), math.prod(sizes))  # one empty state if there are no other variables
     if sharing.kind == "complete":
         keys = np.arange(z.shape[1], dtype=np.int64)
     elif sharing.kind == "bins":
-        p = by_others(full_conditional(whole, variable), variable)
-        p = p[:, 1:] if p.shape[1] == 2 else p  # of two labels the bin is that of label 1
-        keys = _numbered(np.maximum(np.rint(p * 2.0**32).astype(np.int64) * sharing.n_bins - 1, 0) >> 32)
+        p = by_other_states(full_conditional(joint, variable), variable)
+        p = p[:, 1:] if p.shape[1] == 2 else p  # the bin of a binary variable is that of state 1
+        keys = _row_indices(np.maximum(np.rint(p * 2.0**32).astype(np.int64) * sharing.n_bins - 1, 0) >> 32)
     else:
         near = set(compiled.graph.blanket(variable).tolist())
         if sharing.kind == "blanket" and plan.dummy_edges is not None:
@@ -78,34 +98,35 @@ def focus_of_labels(compiled: TableGraph, plan: Gibbs, sharing: Sharing, variabl
             near |= set(edges[(edges == variable).any(axis=1)].ravel().tolist())
         seen = z[[at for at, j in enumerate(others) if j in near]].T
         if sharing.kind == "neighbour-sum":
-            seen = np.stack([(seen == k).sum(axis=1) for k in range(max(whole.shape))], axis=1)
-        keys = _numbered(seen)
-    return Focus.of(whole, variable, keys, sharing)
+            seen = np.stack([(seen == k).sum(axis=1) for k in range(max(joint.shape))], axis=1)
+        keys = _row_indices(seen)
+    return Focus.of(joint, variable, keys, sharing)
 
 
-def _focus_of_random_bins(whole: Floats, variable: int, n_bins: int) -> Focus:
-    """The focus of probabilities that are rounded by systematic sampling with one uniform number u: the counts of
-    multiples change where u passes 1 less the fraction of a cumulative probability, so that z has at most K weights, in
-    the order of u.
+def _focus_of_random_bins(joint: Floats, variable: int, n_bins: int) -> Focus:
+    """Return the focus for probabilities that are rounded by systematic sampling with one uniform number u.
+
+    The rounded counts change where u passes 1 minus the fraction of a cumulative probability. Therefore each z has at
+    most K weights, in the order of u.
     """
-    target = by_others(whole, variable)
+    target = by_other_states(joint, variable)
     p = conditional(target)
-    sums = p.cumsum(axis=1)[:, :-1] * n_bins  # of the labels but the last, after which all multiples are given out
+    sums = p.cumsum(axis=1)[:, :-1] * n_bins  # without the last state, whose sum is always n_bins
     whole_part = np.floor(sums + _ROUNDED)
-    turns = np.sort(np.clip(1 - (sums - whole_part), 0, 1), axis=1)  # [Z, K - 1]
-    borders = np.hstack([np.zeros((len(p), 1)), turns, np.ones((len(p), 1))])
+    thresholds = np.sort(np.clip(1 - (sums - whole_part), 0, 1), axis=1)  # [Z, K - 1]
+    borders = np.hstack([np.zeros((len(p), 1)), thresholds, np.ones((len(p), 1))])
     middles = (borders[:, 1:] + borders[:, :-1]) / 2  # [Z, K]
-    given_out = np.floor(sums[:, None] + _ROUNDED + middles[..., None])  # [Z, L, K - 1]
+    multiples_before = np.floor(sums[:, None] + _ROUNDED + middles[..., None])  # [Z, L, K - 1]
     ends = np.full((*middles.shape, 1), float(n_bins))
-    multiples = np.diff(np.concatenate([0 * ends, given_out, ends], axis=2), axis=2)  # [Z, L, K]
+    multiples = np.diff(np.concatenate([0 * ends, multiples_before, ends], axis=2), axis=2)  # [Z, L, K]
     aims, keys = np.unique(multiples.reshape(-1, p.shape[1]), axis=0, return_inverse=True)
-    sizes = tuple(size for j, size in enumerate(whole.shape) if j != variable)
+    sizes = tuple(size for j, size in enumerate(joint.shape) if j != variable)
     chances = np.ascontiguousarray(np.diff(borders, axis=1).T)
     return Focus(variable, target, keys.reshape(middles.shape).T.astype(np.int64), chances, aims / n_bins, sizes)
 
 
 def _uniforms(stream: int, n_steps: int, n_sweeps: int) -> Floats:
-    """[T]: the numbers that the last of ``n_steps`` updates of each sweep takes, as the engine makes them."""
+    """Return the random numbers [T] that the last of ``n_steps`` updates of each sweep uses in the engine."""
     block, place = np.divmod(np.arange(1, n_sweeps + 1) * n_steps - 1, _BLOCK)
     blocks, first = np.unique(block, return_index=True)
     places = zip(blocks.tolist(), np.split(place, first[1:]), strict=True)
@@ -113,19 +134,19 @@ def _uniforms(stream: int, n_steps: int, n_sweeps: int) -> Floats:
 
 
 def _layer(u: Floats, chances: Floats) -> Int64s:
-    """[T]: which of the weights [L, T] a number chooses."""
+    """Return the index of the weight [L, T] that each random number selects, int64[T]."""
     return np.minimum((u >= chances.cumsum(axis=0)).sum(axis=0), len(chances) - 1).astype(np.int64)
 
 
-def _numbered(rows: NDArray[np.integer]) -> Int64s:
-    """[Z]: the number of each row among the different ones."""
+def _row_indices(rows: NDArray[np.integer]) -> Int64s:
+    """Return the index of each row among the distinct rows, int64[Z]."""
     return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def _number(states: Int32s, sizes: NDArray[np.integer], variable: int) -> Int64s:
-    """[T]: the number of the state of all variables but one, the last of them fastest."""
-    found = np.zeros(len(states), np.int64)
+def _state_indices(states: Int32s, sizes: NDArray[np.integer], variable: int) -> Int64s:
+    """Return the index of the joint state of all variables but one, the last of them fastest, int64[T]."""
+    index = np.zeros(len(states), np.int64)
     for j in range(len(sizes)):
         if j != variable:
-            found = found * int(sizes[j]) + states[:, j]
-    return found
+            index = index * int(sizes[j]) + states[:, j]
+    return index

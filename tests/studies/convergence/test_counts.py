@@ -260,15 +260,15 @@ def test_rao_blackwellised_means_are_bounded_by_marginals_where_those_say_all():
             rdhg(),
             [10],
             {"sharing": blanket_sharing()},
-            "random bins are grouped by these",
+            "a plan with random bins groups samples by its own sharing",
         ),
         (potts(0.3, np.zeros((2, 2, 3))), plain_gibbs(), [2**27], {}, "use fewer sweeps"),
-        (potts(0.3, np.zeros((4, 3, 3))), plain_gibbs(), [10], {}, "5.31e\\+05 states"),
-        (ising(0.3, np.zeros((5, 5))), plain_gibbs(), [10], {}, "1 to 16 variables"),
+        (potts(0.3, np.zeros((4, 3, 3))), plain_gibbs(), [10], {}, "5.31e\\+05 joint states"),
+        (ising(0.3, np.zeros((5, 5))), plain_gibbs(), [10], {}, "1 to 16 binary variables"),
         (GRAPHS["ring"], annealed_gibbs(), [10], {}, "annealing"),
-        (GRAPHS["ring"], plain_gibbs(), [], {}, "rising"),
-        (GRAPHS["ring"], plain_gibbs(), [0, 5], {}, "rising"),
-        (GRAPHS["ring"], plain_gibbs(), [10, 10], {}, "rising"),
+        (GRAPHS["ring"], plain_gibbs(), [], {}, "increasing numbers of sweeps"),
+        (GRAPHS["ring"], plain_gibbs(), [0, 5], {}, "increasing numbers of sweeps"),
+        (GRAPHS["ring"], plain_gibbs(), [10, 10], {}, "increasing numbers of sweeps"),
         (GRAPHS["ring"], plain_gibbs(), [10], {"variable": 8}, "variable 8"),
         (GRAPHS["ring"], rdhg(), [10], {"sharing": blanket_sharing()}, "random bins"),
         (GRAPHS["ring"], plain_gibbs(), [10], {"sharing": random_bin_sharing(4)}, "random bins"),
@@ -282,5 +282,5 @@ def test_what_cannot_be_counted_is_told(graph, plan, lengths, more, words):
 
 def test_no_samples_no_errors():
     seen = focus_variable(GRAPHS["ring"])
-    with pytest.raises(ValueError, match="no samples"):
+    with pytest.raises(ValueError, match="at least one sample"):
         ErrorParts.of(np.zeros((1, 128, 2)), seen)
