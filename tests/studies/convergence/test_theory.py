@@ -126,7 +126,7 @@ def test_impossible_states_have_the_constants_of_equation_34():
 
 def test_what_theorem_3_leaves_out_is_told():
     for graph, found in ((potts(0.3, np.zeros((1, 2, 3))), "3"), (from_joint([[1.0, 2.0]]), "1 and 2")):
-        with pytest.raises(ValueError, match=f"needs binary variables, but variables of the graph have {found} states$"):
+        with pytest.raises(ValueError, match=f"binary variables, .* of the graph have {found} states$"):
             Convergence.of(graph)
     assert joint_distribution(FactorGraph([], [])) == 1.0
     with pytest.raises(ValueError, match="those of the graph have none"):
