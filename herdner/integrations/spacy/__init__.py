@@ -1,9 +1,9 @@
-"""herdner in spaCy's pipelines: the components ``herdner`` and ``herdner_consistency``.
+"""spaCy components: ``herdner`` finds names, ``herdner_consistency`` makes the entities of other components consistent.
 
-spaCy finds them by itself: ``nlp.add_pipe("herdner")`` needs no import.
+spaCy finds both without an import: ``nlp.add_pipe("herdner")``.
 """
 
-from herdner.integrations.spacy.consistency import HerdnerConsistency, make_consistency
-from herdner.integrations.spacy.tagger import HerdnerTagger, make_tagger
+from herdner.integrations.spacy.consistency import HerdnerConsistency
+from herdner.integrations.spacy.tagger import HerdnerTagger
 
-__all__ = ["HerdnerConsistency", "HerdnerTagger", "make_consistency", "make_tagger"]
+__all__ = ["HerdnerConsistency", "HerdnerTagger"]

@@ -1,4 +1,4 @@
-"""The component ``herdner_consistency``: entities of the components before it, made consistent across the ``Doc``.
+"""The spaCy component ``herdner_consistency``, which makes the entities of earlier components consistent.
 
 >>> import spacy
 >>> nlp = spacy.blank("en")
@@ -10,17 +10,15 @@
 [('Ada Lovelace', 'PERSON'), ('Lovelace', 'PERSON'), ('Lovelace', 'PERSON')]
 """
 
-# spaCy has types in parts.
+# spaCy is only partly typed.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
-import io
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,89 +32,97 @@ from herdner.base.arrays import Floats
 from herdner.base.seeds import child
 from herdner.crf.learning import Learner
 from herdner.crf.link_rules import rule_from_text
-from herdner.integrations.spacy.common import (
-    EXTENSION,
-    annotated,
-    blocked_tokens,
+from herdner.integrations.spacy.component import (
+    SCORER,
+    EntityPipe,
+    SavedPart,
+    add_requirement,
     configured_backend,
-    named,
-    register_extension,
-    require_herdner,
+    errors_name,
+    factory,
 )
-from herdner.integrations.spacy.evidence import OVERLAPS, Evidence, ask, entities_of, group_of, parser_before
-from herdner.integrations.spacy.pipe import SCORES, WRITES, EntityPipe
-from herdner.integrations.spacy.span_scores import Trust, tags_of
+from herdner.integrations.spacy.doc import EXTENSION, blocked_tokens, register_extension
+from herdner.integrations.spacy.entities import (
+    OVERLAPS,
+    DocEntities,
+    begin_probabilities,
+    preceding_parser,
+    read_ents,
+    read_group,
+)
 from herdner.integrations.spacy.task import (
-    CERTAIN,
-    Asking,
-    Predicted,
-    Task,
-    borders_outside,
-    classes_of,
+    UNCHANGED,
+    ConsistencyTask,
+    ConsistentEntities,
+    NoiseModel,
+    ParserProbabilities,
+    layer_labels,
     linked_tokens,
-    merged,
-    unchanged,
+    offsets_outside,
+    tags_of,
 )
 from herdner.ner.inference import DEFAULT_BACKEND
 from herdner.ner.layer import SkipChainLayer
 from herdner.ner.model_file import ModelError
 from herdner.text.tags import Span, tags_from_spans
 
-RULES = ("same-word", "last-name", "acronym")
-# OntoNotes' numbers and times: no names, their words mean something else each time.
-LEAVE_ALONE = ("CARDINAL", "DATE", "MONEY", "ORDINAL", "PERCENT", "QUANTITY", "TIME")
-# Log-potential of a link whose ends have the same label: found with the defaults of `Trust`.
-TIE = 1.0
-MOST_LAYERS = 256  # of sets of labels, kept ready
-DEFAULT_CONFIG = {
-    "rules": list(RULES),
-    "layer": None,
-    "backend": None,
-    "leave_alone": list(LEAVE_ALONE),
-    "ask_ner": True,
-    "drop": True,
-    "spans_key": None,
-    "scores_key": "scores",
-    "overlaps": "error",
-    "seed": 0,
-    "scorer": {"@scorers": "spacy.ner_scorer.v1"},
-}
+RULES = ["same-word", "last-name", "acronym"]
+# OntoNotes' numbers and times: they are not names, and equal words have different meanings.
+IGNORE_LABELS = ["CARDINAL", "DATE", "MONEY", "ORDINAL", "PERCENT", "QUANTITY", "TIME"]
+LINK_STRENGTH = 1.0  # log-potential of a link whose ends have the same label; measured with the default `NoiseModel`
+MAX_LAYERS = 256  # cached layers, one for each set of labels
+DEFAULT_CONFIG = {"rules": RULES, "ignore_labels": IGNORE_LABELS, "scorer": SCORER}
 
 
+class _TrainingPair(NamedTuple):
+    """A ``Doc`` with predicted entities, and its gold names as spans of the task's tokens."""
+
+    doc: Doc
+    entities: DocEntities
+    task: ConsistencyTask
+    gold: list[Span]
+
+
+@factory("herdner_consistency", requires=["doc.ents"], default_config=DEFAULT_CONFIG)
 class HerdnerConsistency(EntityPipe):
-    """Links the mentions of one name in a ``Doc`` together, whoever has found its entities.
+    """Component that links the mentions of one name in a ``Doc``, whichever component has predicted its entities.
 
-    A mention that was missed is added, and one whose label is not that of the others changes it, where the links to
-    other mentions are stronger than what speaks for it (`herdner.SkipChainLayer`). What is linked to nothing stays.
+    It adds missed mentions and changes labels where the links to other mentions outweigh the entity's own score
+    (`herdner.SkipChainLayer`). A mention without links does not change.
 
     Args:
-        rules: Which tokens are linked, as in `herdner.crf.link_rules.rule_from_text`.
-        layer: File of a learned `SkipChainLayer` whose tags are O and B and I of labels; it has its own rules. None
-            works for any labels.
-        backend: Name of an inference backend, or a mapping of its "name" and options.
-        leave_alone: Labels of entities that are no names; they stay as they are.
-        ask_ner: Ask the spaCy ``ner`` before the component how sure it was of each of its decisions, which costs as
-            much time again as ``ner`` itself. Otherwise, and for entities of others without a score, ``Trust`` says how
-            far they are believed.
-        drop: False keeps all entities; by default one that its links speak against can go.
-        spans_key: Read and write ``doc.spans[spans_key]``, scores in its ``attrs[scores_key]``, as ``spancat`` does;
-            None reads and writes ``doc.ents``, where ``ent._.confidence`` has the score.
-        overlaps: "error", or "best" to keep the surest (without scores: longest) of overlapping spans in the group.
-        seed: Of samplers, the same for each ``Doc``: nothing depends on other documents or the batch size.
-    """
+        nlp: The pipeline.
+        name: Name of the component in the pipeline.
+        rules: Rules that link tokens, as in `herdner.crf.link_rules.rule_from_text`.
+        layer: File of a trained `SkipChainLayer` with the tags O, and B and I of each label; it has its own rules.
+            None: an untrained layer, for any labels.
+        backend: Name of an inference backend, or a mapping of "name" and its options.
+        ignore_labels: Labels of entities that must not change.
+        use_ner_scores: Whether to compute the probabilities of the preceding spaCy ``ner``, which takes as long as
+            ``ner`` itself. Entities without a probability are judged by the error rates of `NoiseModel`.
+        drop: Whether entities may be removed.
+        spans_key: Name of the group in ``doc.spans`` to read and write, with scores in its ``attrs[scores_key]``, as
+            ``spancat`` does. None: ``doc.ents``, with ``ent._.confidence``.
+        scores_key: Name of the attribute with the scores of a group.
+        overlaps: "error", or "best" to keep the most probable of overlapping spans of the group (without scores: the
+            longest).
+        seed: Seed of samplers, the same for each ``Doc``, so that results do not depend on other documents.
+        scorer: Scorer as of spaCy's ``ner``; by default the F1 of ``doc.ents``.
 
-    part = "layer"
+    Raises:
+        ComponentError: An option is invalid.
+    """
 
     def __init__(
         self,
         nlp: Language,
         name: str = "herdner_consistency",
         *,
-        rules: Sequence[str] = RULES,
+        rules: list[str] = RULES,
         layer: str | None = None,
-        backend: str | Mapping[str, Any] | None = None,
-        leave_alone: Sequence[str] = LEAVE_ALONE,
-        ask_ner: bool = True,
+        backend: str | dict[str, Any] | None = None,
+        ignore_labels: list[str] = IGNORE_LABELS,
+        use_ner_scores: bool = True,
         drop: bool = True,
         spans_key: str | None = None,
         scores_key: str = "scores",
@@ -124,115 +130,127 @@ class HerdnerConsistency(EntityPipe):
         seed: int = 0,
         scorer: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
+        add_requirement(nlp)
         self.nlp, self.vocab, self.name = nlp, nlp.vocab, name
-        self.leave_alone, self.ask_ner, self.scores_key, self.overlaps = (
-            frozenset(leave_alone), ask_ner, scores_key, overlaps,
-        )  # fmt: skip
-        self.seed, self.scorer, self.drop = seed, scorer, drop
-        self.trust, self.tie = Trust(), TIE
-        self.cfg = {"spans_key": spans_key}  # where spaCy's scorers look for it
-        self._named_layer = layer
+        self.ignore_labels, self.use_ner_scores, self.drop = frozenset(ignore_labels), use_ner_scores, drop
+        self.scores_key, self.overlaps, self.seed, self.scorer = scores_key, overlaps, seed, scorer
+        self.noise, self.link_strength = NoiseModel(), LINK_STRENGTH
+        self.cfg = {"spans_key": spans_key}
+        self._configured_layer = layer
         self._trained: SkipChainLayer | None = None
-        self._ready: dict[tuple[str, ...], SkipChainLayer] = {}
+        self._untrained: dict[tuple[tuple[str, ...], float], SkipChainLayer] = {}
         register_extension()
-        with named(name):
+        with errors_name(name):
             if overlaps not in OVERLAPS:
-                raise ValueError(f"overlaps must be one of {', '.join(OVERLAPS)}, not {overlaps!r:.80}")
-            child(seed, 0)
+                raise ValueError(f"overlaps must be one of {', '.join(OVERLAPS)}, got {overlaps!r:.80}")
+            child(seed, 0)  # checks the seed
             self.rules = [rule_from_text(rule) for rule in rules]
             self._backend = configured_backend(backend) or DEFAULT_BACKEND
-            if layer is not None and os.path.exists(layer):  # noqa: PTH110 (False for what can be no path)
-                self._take(SkipChainLayer.load(layer))
+            # A file that does not exist may be contained in a saved pipeline.
+            if layer is not None and os.path.exists(layer):  # noqa: PTH110
+                self._use_layer(SkipChainLayer.load(layer))
 
     # --- entities ---------------------------------------------------------------------------------------------------
 
-    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[Predicted]) -> None:
-        """Write what ``predict`` has found to where the entities came from. Spans that stay keep their ids."""
-        for doc, (spans, confidences, before) in zip(docs, predictions, strict=True):
-            found = [
-                old or DocSpan(doc, span.start, span.end, label=span.label)
-                for span, old in zip(spans, before, strict=True)
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[ConsistentEntities]) -> None:
+        """Write predicted entities to where the earlier ones were read. Unchanged spans keep their ids.
+
+        Args:
+            docs: The ``Doc`` of each prediction.
+            predictions: Result of `predict`.
+        """
+        for doc, (spans, confidences, originals) in zip(docs, predictions, strict=True):
+            new = [
+                original or DocSpan(doc, span.start, span.end, label=span.label)
+                for span, original in zip(spans, originals, strict=True)
             ]
             if self.spans_key is not None:
                 attrs = dict(doc.spans[self.spans_key].attrs)
-                attrs[self.scores_key] = np.array(
-                    [np.nan if each is None else each for each in confidences], np.float64
-                )
-                doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=found, attrs=attrs)
+                attrs[self.scores_key] = np.array([np.nan if c is None else c for c in confidences], np.float64)
+                doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=new, attrs=attrs)
                 continue
-            doc.set_ents(found, blocked=blocked_tokens(doc))
+            doc.set_ents(new, blocked=blocked_tokens(doc))
             if register_extension():
-                for span, confidence in zip(found, confidences, strict=True):
+                for span, confidence in zip(new, confidences, strict=True):
                     span._.set(EXTENSION, confidence)
 
-    def _predicted(self, docs: Sequence[Doc]) -> list[Predicted]:
-        return list(map(self._consistent, docs))
+    def _predict(self, docs: Sequence[Doc]) -> list[ConsistentEntities]:
+        return list(map(self._consistent_entities, docs))
 
-    def _consistent(self, doc: Doc) -> Predicted:
-        evidence = self._evidence(doc)
-        task = Task.of(doc, evidence, self.leave_alone, None if self.layer is None else classes_of(self.layer))
+    def _consistent_entities(self, doc: Doc) -> ConsistentEntities:
+        entities = self._entities(doc)
+        labels = None if self.layer is None else layer_labels(self.layer)
+        task = ConsistencyTask.of(doc, entities, self.ignore_labels, labels)
         if not task.names:
-            return unchanged(evidence)
-        layer = self._layer(task)
+            return ConsistentEntities.unchanged(entities)
+        layer = self.layer or self._untrained_layer(tuple(sorted({span.label for span in task.names})))
         links = layer.links(task.tokens, task.offsets)
         linked = linked_tokens(len(task.tokens), links)
         if not linked.any():
-            return unchanged(evidence)
-        scores, sure = task.scores(evidence, classes_of(layer), linked, self.trust, self._asking(doc), drop=self.drop)
+            return ConsistentEntities.unchanged(entities)
+        scores, tagger_confidences = task.scores(
+            entities, layer_labels(layer), linked, self.noise, self._parser_probabilities(doc), drop=self.drop
+        )
         result = layer.apply(scores, task.tokens, task.offsets, links=links, seed=self.seed)
         confidences = [None] * len(result.spans) if result.confidences is None else result.confidences.tolist()
-        return merged(task, evidence, result.spans, confidences, linked, sure)
+        return task.merge(entities, result.spans, confidences, linked, tagger_confidences)
 
-    def _evidence(self, doc: Doc) -> Evidence:
+    def _entities(self, doc: Doc) -> DocEntities:
         if self.spans_key is None:
-            return entities_of(doc)
-        return group_of(doc, self.spans_key, self.scores_key, self.overlaps)
+            return read_ents(doc)
+        return read_group(doc, self.spans_key, self.scores_key, self.overlaps)
 
-    def _asking(self, doc: Doc) -> Asking | None:
-        """What asks the ``ner`` before this component about a ``Doc``; None where none is asked."""
-        parser = parser_before(self.nlp, self) if self.ask_ner and self.spans_key is None else None
-        return None if parser is None else partial(ask, parser, doc)
+    def _parser_probabilities(self, doc: Doc) -> ParserProbabilities | None:
+        """Return the function that computes the preceding parser's probabilities in a ``Doc``; None without parser."""
+        use_parser = self.use_ner_scores and self.spans_key is None
+        parser = preceding_parser(self.nlp, self) if use_parser else None
+        return None if parser is None else partial(begin_probabilities, parser, doc)
 
-    # --- what it knows ----------------------------------------------------------------------------------------------
+    # --- layers -----------------------------------------------------------------------------------------------------
 
     @property
     def layer(self) -> SkipChainLayer | None:
-        """The layer that was learned or read; None where the defaults are at work. `ModelError` for a missing file."""
-        if self._trained is None and self._named_layer is not None:
-            with named(self.name):
-                if not os.path.exists(self._named_layer):  # noqa: PTH110
+        """The trained layer; None if an untrained one is in use.
+
+        Raises:
+            ComponentError: The configured file is missing or invalid.
+        """
+        if self._trained is None and self._configured_layer is not None:
+            with errors_name(self.name):
+                if not os.path.exists(self._configured_layer):  # noqa: PTH110
                     raise ModelError(
-                        f"there is no layer file {self._named_layer}: give the path of one that SkipChainLayer.save"
-                        " wrote, or null in its config to go without"
+                        f"there is no layer file {self._configured_layer}: set the path of a file that"
+                        " SkipChainLayer.save has written, or set layer to null"
                     )
-                self._take(SkipChainLayer.load(self._named_layer))
+                self._use_layer(SkipChainLayer.load(self._configured_layer))
         return self._trained
 
-    def _take(self, layer: SkipChainLayer) -> None:
-        if list(layer.labels) != tags_of(classes_of(layer)) or layer.scores != "log-potentials":
+    def _use_layer(self, layer: SkipChainLayer) -> None:
+        if list(layer.labels) != tags_of(layer_labels(layer)) or layer.scores != "log-potentials":
             raise ModelError(
-                "the labels of its layer must be O and then B- and I- of each label, as in"
-                ' ["O", "B-PER", "I-PER"], and its scores log-potentials: learn it by initialize'
+                "the layer's labels must be O, and B- and I- of each label, as in"
+                ' ["O", "B-PER", "I-PER"], and its scores log-potentials: train it by initialize'
             )
         layer.backend = self._backend
         self._trained = layer
-        for label in classes_of(layer):
-            self.vocab.strings.add(label)  # now: a memory zone would forget a label that comes with an entity
+        for label in layer_labels(layer):
+            self.vocab.strings.add(label)  # here, because a memory zone removes strings that are added inside it
 
-    def _layer(self, task: Task) -> SkipChainLayer:
-        return self.layer or self._default(tuple(sorted({span.label for span in task.names})))
+    def _new_layer(self, labels: Sequence[str], learner: Learner) -> SkipChainLayer:
+        return SkipChainLayer(
+            tags_of(labels), self.rules, tie=self.link_strength, tie_outside=0.0,
+            backend=self._backend, learner=learner,
+        )  # fmt: skip
 
-    def _default(self, labels: tuple[str, ...]) -> SkipChainLayer:
-        """The layer of these labels before anything is learned."""
-        if labels not in self._ready:
-            if len(self._ready) >= MOST_LAYERS:
-                self._ready = {}
-            self._ready[labels] = SkipChainLayer(
-                tags_of(labels), self.rules, tie=self.tie, tie_outside=0.0, backend=self._backend, learner=Learner()
-            )
-        return self._ready[labels]
+    def _untrained_layer(self, labels: tuple[str, ...]) -> SkipChainLayer:
+        key = labels, self.link_strength
+        if key not in self._untrained:
+            if len(self._untrained) >= MAX_LAYERS:
+                self._untrained = {}
+            self._untrained[key] = self._new_layer(labels, Learner())
+        return self._untrained[key]
 
-    # --- learning ---------------------------------------------------------------------------------------------------
+    # --- training ---------------------------------------------------------------------------------------------------
 
     def initialize(
         self,
@@ -242,116 +260,85 @@ class HerdnerConsistency(EntityPipe):
         learn: bool = True,
         l2: float = 2.0,
     ) -> None:
-        """Learn the tables of the links from examples: what ``predicted`` holds against the entities of ``reference``.
+        """Learn the link tables from examples, by comparing ``predicted`` with the entities of ``reference``.
 
-        A ``predicted`` without entities gets them from the components before this one, but for those that are being
-        trained themselves, which know nothing yet. So in ``spacy train`` the tables are learned if the component that
-        finds entities is frozen or sourced; otherwise they stay what they are, and can be learned afterwards, as in
-        ``component.initialize(lambda: [Example(nlp(text), reference), ...])``, with this component disabled. The
-        examples should be none that the components before were trained on.
+        If ``predicted`` has no entities, the earlier components of the pipeline add them. Components that are trained
+        at the same time are left out, because they cannot predict yet. Therefore ``spacy train`` learns the tables only
+        if the component that predicts entities is frozen or sourced. Otherwise learn them afterwards, with this
+        component disabled: ``component.initialize(lambda: [Example(nlp(text), reference), ...])``. The earlier
+        components should not have been trained on the same examples.
 
         Args:
-            learn: False keeps the tables.
+            get_examples: Returns the examples.
+            nlp: The pipeline.
+            learn: Whether to learn.
             l2: See `herdner.crf.learning.Learner`.
+
+        Raises:
+            ComponentError: The entities of an example are invalid.
         """
-        if not learn or self._named_layer is not None:
+        if not learn or self._configured_layer is not None:
             return
-        before = [] if nlp is None else self._trained_before(nlp)
-        with named(self.name):
-            pairs = [pair for example in get_examples() if (pair := self._pair(example, before)) is not None]
-            labels = {span.label for _, _, task, gold in pairs for span in (*task.names, *gold)}
-            if not any(task.names for _, _, task, _ in pairs) or not any(gold for *_, gold in pairs):
-                logger.info(
-                    "%s: no example with entities by a trained component; the tables stay as they are", self.name
-                )
+        earlier = [] if nlp is None else self._trained_before(nlp)
+        with errors_name(self.name):
+            pairs = [pair for example in get_examples() if (pair := self._pair(example, earlier)) is not None]
+            labels = {span.label for pair in pairs for span in (*pair.task.names, *pair.gold)}
+            if not any(pair.task.names for pair in pairs) or not any(pair.gold for pair in pairs):
+                logger.info("%s: no example has entities of a trained component; the tables do not change", self.name)
                 return
-            self._learn(pairs, tuple(sorted(labels - self.leave_alone)), l2)
+            self._learn(pairs, tuple(sorted(labels - self.ignore_labels)), l2)
 
     def _trained_before(self, nlp: Language) -> list[Callable[[Doc], Doc]]:
-        """The components before this one in the pipeline that can be run while it is initialised."""
-        found: list[Callable[[Doc], Doc]] = []
+        """Return the earlier components that can predict while the pipeline is initialised."""
+        components: list[Callable[[Doc], Doc]] = []
         for name, pipe in nlp.components:
             if pipe is self:
-                return found
+                return components
             if name in nlp.disabled or not getattr(pipe, "is_trainable", False):
-                found.append(pipe)
+                components.append(pipe)
         return []
 
-    def _pair(
-        self, example: Example, before: Sequence[Callable[[Doc], Doc]]
-    ) -> tuple[Doc, Evidence, Task, list[Span]] | None:
-        """A ``Doc``, what was found in it, and its right names over the document's tokens."""
+    def _pair(self, example: Example, components: Sequence[Callable[[Doc], Doc]]) -> _TrainingPair | None:
+        """Return what to learn from an example; None if its ``Doc`` has no entities even after the components."""
         doc, key = example.predicted, self.spans_key
-        if not (doc.has_annotation("ENT_IOB") if key is None else key in doc.spans):
-            doc = doc.copy()
-            for pipe in before:
-                doc = pipe(doc)
-            if not (doc.has_annotation("ENT_IOB") if key is None else key in doc.spans):
-                return None
-        evidence = self._evidence(doc)
-        task = Task.of(doc, evidence, self.leave_alone, None)
-        reference = example.reference
-        right = reference.ents if key is None else reference.spans.get(key, ())
-        gold: list[Span] = []
-        for span in example.get_aligned_spans_y2x(list(right), allow_overlap=False):
-            start, end = task.aligned.in_document(span.start, span.end)
-            if start < end and span.label_ not in self.leave_alone and not task.hidden[start:end].any():
-                gold.append(Span(start, end, span.label_))
-        return doc, evidence, task, gold
 
-    def _learn(
-        self, pairs: Sequence[tuple[Doc, Evidence, Task, list[Span]]], labels: tuple[str, ...], l2: float
-    ) -> None:
-        layer = self._default(labels)
+        def has_entities(doc: Doc) -> bool:
+            return doc.has_annotation("ENT_IOB") if key is None else key in doc.spans
+
+        if not has_entities(doc):
+            doc = doc.copy()
+            for component in components:
+                doc = component(doc)
+            if not has_entities(doc):
+                return None
+        entities = self._entities(doc)
+        task = ConsistencyTask.of(doc, entities, self.ignore_labels, None)
+        reference = example.reference
+        references = reference.ents if key is None else reference.spans.get(key, ())
+        gold: list[Span] = []
+        for span in example.get_aligned_spans_y2x(list(references), allow_overlap=False):
+            start, end = task.aligned.to_document_range(span.start, span.end)
+            if start < end and span.label_ not in self.ignore_labels and not task.hidden[start:end].any():
+                gold.append(Span(start, end, span.label_))
+        return _TrainingPair(doc, entities, task, gold)
+
+    def _learn(self, pairs: Sequence[_TrainingPair], labels: tuple[str, ...], l2: float) -> None:
+        layer = self._untrained_layer(labels)
         scores, tokens, tags, offsets = list[Floats](), list[list[str]](), list[list[str]](), list[NDArray[np.int64]]()
-        for doc, evidence, task, gold in pairs:
+        for doc, entities, task, gold in pairs:
             if task.tokens:
                 linked = linked_tokens(len(task.tokens), layer.links(task.tokens, task.offsets))
+                parser_probabilities = self._parser_probabilities(doc)
                 scores.append(
-                    task.scores(evidence, labels, linked, self.trust, self._asking(doc), otherwise=CERTAIN)[0]
+                    task.scores(entities, labels, linked, self.noise, parser_probabilities, unchanged=UNCHANGED)[0]
                 )
                 tokens.append(task.tokens)
                 tags.append(tags_from_spans(gold, len(task.tokens)))
-                offsets.append(borders_outside(gold, task.offsets))
+                offsets.append(offsets_outside(gold, task.offsets))
         logger.info("%s: learning from %d documents", self.name, len(scores))
-        layer = SkipChainLayer(tags_of(labels), self.rules, tie=self.tie, tie_outside=0.0, learner=Learner(l2=l2))
-        self._take(layer.fit(scores, tokens, tags, offsets))
+        self._use_layer(self._new_layer(labels, Learner(l2=l2)).fit(scores, tokens, tags, offsets))
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
-    def _saved(self) -> SkipChainLayer | None:
-        return self.layer
-
-    def _load(self, where: Path | io.BytesIO) -> None:
-        self._take(SkipChainLayer.load(where))
-
-
-@Language.factory(  # pyright: ignore[reportUnknownMemberType, reportUntypedFunctionDecorator]
-    "herdner_consistency",
-    requires=["doc.ents"],
-    assigns=WRITES,
-    default_config=DEFAULT_CONFIG,
-    default_score_weights=SCORES,
-)
-@annotated
-def make_consistency(
-    nlp: Language,
-    name: str,
-    rules: list[str],
-    layer: str | None,
-    backend: str | dict[str, Any] | None,
-    leave_alone: list[str],
-    ask_ner: bool,
-    drop: bool,
-    spans_key: str | None,
-    scores_key: str,
-    overlaps: str,
-    seed: int,
-    scorer: Callable[..., dict[str, Any]] | None,
-) -> HerdnerConsistency:
-    """The factory ``herdner_consistency``; its arguments are those of `HerdnerConsistency`."""
-    require_herdner(nlp)
-    return HerdnerConsistency(
-        nlp, name, rules=rules, layer=layer, backend=backend, leave_alone=leave_alone, ask_ner=ask_ner, drop=drop,
-        spans_key=spans_key, scores_key=scores_key, overlaps=overlaps, seed=seed, scorer=scorer,
-    )  # fmt: skip
+    def _saved_parts(self) -> dict[str, SavedPart]:
+        return {"layer": SavedPart(lambda: self.layer, lambda where: self._use_layer(SkipChainLayer.load(where)))}

@@ -1,6 +1,6 @@
-"""Documents to train on, from spaCy's examples."""
+"""Training documents from spaCy's examples."""
 
-# spaCy has types in parts.
+# spaCy is only partly typed.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spacy.tokens import Span as DocSpan
 from spacy.training import Example
 from spacy.util import filter_spans
 
-from herdner.integrations.spacy.common import Aligned, document_of
+from herdner.integrations.spacy.doc import AlignedDocument, document_of
 from herdner.text.document import Document, project
 from herdner.text.entity import Entity
 from herdner.text.sentences import SentenceRules
@@ -28,51 +28,62 @@ from herdner.text.tags import tags_from_spans
 
 @dataclass
 class _Losses:
-    """What could not be learned from, to be told once."""
+    """Numbers of annotations that could not be used as they are."""
 
     widened: int = 0
     dropped: int = 0
-    unknown: int = 0
+    unannotated: int = 0
 
-    def words(self) -> str:
-        told = [
-            (self.widened, "entities do not begin and end with a token of the pipeline's tokenizer and were widened"),
-            (self.dropped, "entities overlap another one, or hold no token, and were left out"),
-            (self.unknown, "sentences hold tokens of which nobody says whether they are in an entity; left out"),
+    def message(self) -> str:
+        parts = [
+            (self.widened, "entities begin or end within a token of the pipeline's tokenizer and were widened"),
+            (self.dropped, "entities overlap another one or contain no token, and were left out"),
+            (self.unannotated, "sentences contain tokens without entity annotation and were left out"),
         ]
-        return "; ".join(f"{n} {what}" for n, what in told if n)
+        return "; ".join(f"{n} {what}" for n, what in parts if n)
 
 
 def training_documents(
     examples: Iterable[Example], rules: SentenceRules, spans_key: str | None, name: str
 ) -> list[Document]:
-    """Documents whose tokens are those of ``predicted`` and whose entities are those of ``reference``: its ``ents``, or
-    the group ``spans_key``.
+    """Convert examples to training documents.
 
-    Entities that do not meet tokens are widened to those they touch; of overlapping ones the longest stays; sentences
-    with tokens whose entity is missing, and references without annotation, are left out. A warning counts all this.
-    Sentences are those of ``predicted``, else of ``reference``, else found by the ``rules``. ValueError where no entity
-    is left.
+    The tokens are those of ``predicted``, the entities those of ``reference``. The sentences are those of
+    ``predicted``, or else of ``reference``, or else of the ``rules``. Entities that begin or end within a token are
+    widened; of overlapping entities the longest is kept. Sentences with unannotated tokens and references without
+    annotation are left out. A warning states how many there are of each.
+
+    Args:
+        examples: The examples.
+        rules: Rules that split sentences.
+        spans_key: Group of ``reference.spans`` with the entities; None: ``reference.ents``.
+        name: Name of the component for the warning.
+
+    Returns:
+        The annotated documents.
+
+    Raises:
+        ValueError: There is no entity in any of them.
     """
     losses = _Losses()
     documents = [
         document
         for example in examples
-        if _annotated(example.reference, spans_key)
+        if _is_annotated(example.reference, spans_key)
         and (document := _document(example, rules, spans_key, losses)).n_tokens
     ]
-    if losses.words():
-        warnings.warn(f"{name}: of the examples, {losses.words()}", stacklevel=4)
+    if message := losses.message():
+        warnings.warn(f"{name}: in the examples, {message}", stacklevel=4)
     if not any(document.entities for document in documents):
         where = "doc.ents" if spans_key is None else f"doc.spans[{spans_key!r}]"
         raise ValueError(
-            f"nothing to train on: the examples hold no entity in {where}; give annotated ones to nlp.initialize, or"
-            ' name a model in the config, as in model = "en"'
+            f"the examples contain no entity in {where}: pass annotated examples to nlp.initialize, or set a model in"
+            ' the configuration, as in model = "en"'
         )
     return documents
 
 
-def _annotated(doc: Doc, spans_key: str | None) -> bool:
+def _is_annotated(doc: Doc, spans_key: str | None) -> bool:
     return doc.has_annotation("ENT_IOB") if spans_key is None else spans_key in doc.spans
 
 
@@ -80,20 +91,21 @@ def _document(example: Example, rules: SentenceRules, spans_key: str | None, los
     reference = example.reference
     aligned = document_of(example.predicted, rules, _sentence_starts(example))
     document = aligned.document
-    given = reference.ents if spans_key is None else reference.spans[spans_key]
-    entities = [entity for span in filter_spans(given) if (entity := _entity(span, example, aligned, losses))]
-    laid = project(entities, document).spans
-    losses.dropped += len(given) - len(laid)
-    tags = tags_from_spans(laid, document.n_tokens, "iob2", document.sentence_offsets)
-    if spans_key is None and (unknown := np.flatnonzero(_column(reference, ENT_IOB) == 0)).size:
-        return _known_sentences(document, tags, [_range(i, i + 1, example, aligned) for i in unknown.tolist()], losses)
-    return document.with_tags(tags)
+    gold = reference.ents if spans_key is None else reference.spans[spans_key]
+    entities = [entity for span in filter_spans(gold) if (entity := _entity(span, example, aligned, losses))]
+    spans = project(entities, document).spans
+    losses.dropped += len(gold) - len(spans)
+    if spans_key is None and (tokens := np.flatnonzero(_column(reference, ENT_IOB) == 0)).size:
+        unannotated = [_token_range(i, i + 1, example, aligned) for i in tokens.tolist()]
+        tags = tags_from_spans(spans, document.n_tokens)
+        return _annotated_sentences(document, tags, unannotated, losses)
+    return document.with_spans(spans)
 
 
-def _entity(span: DocSpan, example: Example, aligned: Aligned, losses: _Losses) -> Entity | None:
-    """A span of the reference on the document's tokens; None where it holds none."""
+def _entity(span: DocSpan, example: Example, aligned: AlignedDocument, losses: _Losses) -> Entity | None:
+    """Project a span of the reference to the document's tokens; return None if it contains none of them."""
     document = aligned.document
-    first, last = _range(span.start, span.end, example, aligned)
+    first, last = _token_range(span.start, span.end, example, aligned)
     if first == last:
         return None
     start, end = int(document.token_starts[first]), int(document.token_ends[last - 1])
@@ -102,34 +114,34 @@ def _entity(span: DocSpan, example: Example, aligned: Aligned, losses: _Losses) 
     return Entity(start, end, span.label_, text)
 
 
-def _range(start: int, end: int, example: Example, aligned: Aligned) -> tuple[int, int]:
-    """The document's tokens from the first to the last that the tokens ``start:end`` of the reference touch."""
-    touched = example.alignment.y2x[start:end]
-    return aligned.in_document(int(touched.min()), int(touched.max()) + 1) if len(touched) else (0, 0)
+def _token_range(start: int, end: int, example: Example, aligned: AlignedDocument) -> tuple[int, int]:
+    """Return the range of the document's tokens that overlap the tokens ``start:end`` of the reference."""
+    tokens = example.alignment.y2x[start:end]
+    return aligned.to_document_range(int(tokens.min()), int(tokens.max()) + 1) if len(tokens) else (0, 0)
 
 
 def _sentence_starts(example: Example) -> NDArray[np.bool_] | None:
-    """Where the reference's sentences begin in ``predicted``, if that has none of its own."""
+    """Return the sentence starts of the reference at the tokens of ``predicted``, if that has none of its own."""
     predicted, reference = example.predicted, example.reference
     if predicted.has_annotation("SENT_START") or not reference.has_annotation("SENT_START"):
         return None
-    begins = np.zeros(len(predicted), np.bool_)
+    starts = np.zeros(len(predicted), np.bool_)
     for token in np.flatnonzero(_column(reference, SENT_START) == 1).tolist():
-        begins[example.alignment.y2x[token][:1]] = True
-    return begins
+        starts[example.alignment.y2x[token][:1]] = True
+    return starts
 
 
 def _column(doc: Doc, attribute: int) -> NDArray[Any]:
     return doc.to_array([attribute]).reshape(-1)
 
 
-def _known_sentences(
-    document: Document, tags: Sequence[str], unknown: Sequence[tuple[int, int]], losses: _Losses
+def _annotated_sentences(
+    document: Document, tags: Sequence[str], unannotated: Sequence[tuple[int, int]], losses: _Losses
 ) -> Document:
-    """The sentences that none of the ``unknown`` ranges of tokens touches."""
+    """Return the sentences without unannotated tokens; ``unannotated`` are ranges of tokens."""
     mask = np.zeros(document.n_tokens, np.bool_)
-    for start, end in unknown:
+    for start, end in unannotated:
         mask[start:end] = True
-    borders = [(a, b) for a, b in pairwise(document.sentence_offsets.tolist()) if not mask[a:b].any()]
-    losses.unknown += document.n_sentences - len(borders)
-    return Document.from_tokens([document.tokens[a:b] for a, b in borders], [tags[a:b] for a, b in borders])
+    kept = [(start, end) for start, end in pairwise(document.sentence_offsets.tolist()) if not mask[start:end].any()]
+    losses.unannotated += document.n_sentences - len(kept)
+    return Document.from_tokens([document.tokens[a:b] for a, b in kept], [tags[a:b] for a, b in kept])

@@ -1,4 +1,4 @@
-"""The component ``herdner``: names of tokens that spaCy made, tagged consistently across the ``Doc``.
+"""The spaCy component ``herdner``, which finds names and labels them consistently across the ``Doc``.
 
 >>> import spacy
 >>> nlp = spacy.blank("en")
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,198 +20,201 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import logger
-from spacy.vocab import Vocab
 
 from herdner.base.seeds import child
 from herdner.crf.link_rules import rule_from_text
 from herdner.crf.templates import linear_chain_template, skip_chain_template
-from herdner.integrations.spacy.common import (
+from herdner.integrations.spacy.component import (
+    SCORER,
     ConfiguredNames,
-    annotated,
+    EntityPipe,
+    SavedPart,
+    add_requirement,
     configured_backend,
     configured_names,
-    document_of,
-    named,
-    register_extension,
-    require_herdner,
-    set_entities,
+    errors_name,
+    factory,
 )
+from herdner.integrations.spacy.doc import document_of, register_extension, set_entities
 from herdner.integrations.spacy.examples import training_documents
-from herdner.integrations.spacy.pipe import SCORES, WRITES, EntityPipe, Part
 from herdner.ner.inference import Inference
 from herdner.ner.known_names import Names
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.tagger import Tagger, load
-from herdner.text.labels import new_label, rename_labels
+from herdner.text.labels import new_label
 from herdner.text.sentences import ENGLISH, SentenceRules
-from herdner.text.tags import Span, classes_of
+from herdner.text.tags import Span
 from herdner.text.tokenize import TokenizerSettings
 
-DEFAULT_CONFIG = {
-    "model": "en",
-    "backend": None,
-    "links": True,
-    "names": None,
-    "labels": None,
-    "seed": 0,
-    "spans_key": None,
-    "annotate_ents": True,
-    "overwrite_ents": False,
-    "scorer": {"@scorers": "spacy.ner_scorer.v1"},
-}
 
-
-class Found(NamedTuple):
-    """Entities of one ``Doc``: spans of its tokens, in the order of the text, and the probability of each."""
+class TaggedSpans(NamedTuple):
+    """Entities of one ``Doc``: spans of its tokens in the order of the text, and their confidences."""
 
     spans: list[Span]
     confidences: list[float]
 
 
+@factory("herdner", default_config={"scorer": SCORER})
 class HerdnerTagger(EntityPipe):
-    """Finds named entities in the tokens of a ``Doc``, by a chain for each sentence and links between equal names.
+    """Component that finds named entities in the tokens of a ``Doc``.
 
-    Sentences are those that components before it have set; where there are none, herdner's own rules find them.
+    Sentences are those that earlier components have set, or else those of herdner's own rules.
 
-    There is no ``update``: the CRF is trained by `initialize`, to the end, on all examples at once, and steps on single
-    batches would only lead away from there. ``nlp.update`` and ``spacy train`` pass the component by.
+    There is no ``update``: `initialize` trains the CRF completely, on all examples at once. ``nlp.update`` and
+    ``spacy train`` do not change the component.
 
     Args:
-        model: A shipped model ("en") or a model file; None waits for `initialize`, ``from_disk`` or ``from_bytes``. A
-            file that is missing is an error when the component is used, so that a saved pipeline, which holds its
-            model, opens anywhere.
-        backend: Name of an inference backend (`herdner.BACKENDS`), or a mapping of its "name" and options; None is the
-            tagger's own choice.
-        links: False leaves the links out.
-        names: Those that the user knows (`herdner.Names`): a file, a list of spaCy's patterns, or a mapping with "file"
-            or "patterns" and the options "strength", "hard" and "fold_case". A saved pipeline holds them.
-        labels: Other names for the model's classes, as in ``{"PER": "PERSON", "LOC": "GPE"}``; None drops a class, and
-            one that is not named keeps its name. A mapping for names (``names``) speaks of the model's own.
-        seed: Of samplers. Each ``Doc`` draws its random numbers from the same child of the seed, so what is found in it
-            does not depend on other documents, their order, the batch size or the number of processes; it is what
-            ``Tagger.tag`` finds with this seed.
-        annotate_ents: Whether entities go into ``doc.ents``; ``ent._.confidence`` has the confidence.
-        overwrite_ents: Whether they replace others there that they overlap; by default those that are there stay, as
-            with spaCy's own ``ner``.
-        spans_key: Also write ``doc.spans[spans_key]``, confidences in its ``attrs["scores"]``.
-        scorer: As in spaCy's ``ner``, by default F1 of ``doc.ents``.
-    """
+        nlp: The pipeline.
+        name: Name of the component in the pipeline.
+        model: A shipped model ("en") or a model file. None: `initialize`, ``from_disk`` or ``from_bytes`` provides the
+            model. A missing file is an error only when the component is used, because a saved pipeline contains its
+            model.
+        backend: Name of an inference backend (`herdner.BACKENDS`), or a mapping of "name" and its options. None: the
+            tagger's default.
+        links: Whether the model's links are used.
+        names: Known names (`herdner.Names`): a file, a list of spaCy's patterns, or a mapping with "file" or
+            "patterns" and the options "strength", "hard" and "fold_case". A saved pipeline contains them.
+        labels: New names of the model's labels, as in ``{"PER": "PERSON", "LOC": "GPE"}``. None removes a label; a
+            label that is not listed keeps its name. ``names`` uses the model's own labels.
+        seed: Seed of samplers. Each ``Doc`` gets the random numbers that ``Tagger.tag`` uses with this seed. Results
+            do not depend on other documents, their order, the batch size or the number of processes.
+        spans_key: Name of a group in ``doc.spans`` into which entities are also written, with their confidences in
+            its ``attrs["scores"]``.
+        annotate_ents: Whether entities are written into ``doc.ents``, with ``ent._.confidence``.
+        overwrite_ents: Whether entities replace earlier ones that they overlap. By default the earlier ones are kept,
+            as with spaCy's ``ner``.
+        scorer: Scorer as of spaCy's ``ner``; by default the F1 of ``doc.ents``.
 
-    part = "model"
+    Raises:
+        ComponentError: An option is invalid.
+    """
 
     def __init__(
         self,
-        vocab: Vocab,
+        nlp: Language,
         name: str = "herdner",
         *,
         model: str | None = "en",
-        backend: str | Mapping[str, Any] | None = None,
+        backend: str | dict[str, Any] | None = None,
         links: bool = True,
         names: ConfiguredNames | None = None,
-        labels: Mapping[str, str | None] | None = None,
+        labels: dict[str, str | None] | None = None,
         seed: int = 0,
         spans_key: str | None = None,
         annotate_ents: bool = True,
         overwrite_ents: bool = False,
         scorer: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
-        self.vocab = vocab
-        self.name = name
-        self.links = links
-        self.seed = seed
-        self.annotate_ents = annotate_ents
-        self.overwrite_ents = overwrite_ents
-        self.scorer = scorer
-        self.cfg = {"spans_key": spans_key}  # where spaCy's scorers look for it
-        self._named_model = model
+        add_requirement(nlp)
+        self.vocab, self.name = nlp.vocab, name
+        self.links, self.seed, self.scorer = links, seed, scorer
+        self.annotate_ents, self.overwrite_ents = annotate_ents, overwrite_ents
+        self.cfg = {"spans_key": spans_key}
+        self._configured_model, self._configured_names, self._new_labels = model, names, labels
         self._tagger: Tagger | None = None
         self._labels: tuple[str, ...] = ()
-        self._renaming = None if labels is None else dict(labels)
         register_extension()
-        with named(name):
+        with errors_name(name):
             if not annotate_ents and spans_key is None:
-                raise ValueError("nowhere to write to: set annotate_ents to true or name a spans_key")
-            child(seed, 0)
+                raise ValueError("there is no output: set annotate_ents to true or set spans_key")
+            child(seed, 0)  # checks the seed
             self._backend = configured_backend(backend)
-            self._named_names, self._names = names, configured_names(names, missing_ok=True)
-            if model is not None and _exists(model):
-                self._take(load(model).model_)
-                self._check_renaming()
+            self._names = configured_names(names, missing_ok=True)
+            # A file that does not exist may be contained in a saved pipeline.
+            if model is not None and (model in shipped_models() or os.path.exists(model)):  # noqa: PTH110
+                self._use_model(load(model).model_)
+                self._check_new_labels()
             if self._tagger is not None and self._names is not None:
-                self._tagger.finder(self._names)  # a label that the model does not have is found here
+                self._tagger.finder(self._names)  # raises an error if the model does not have a label of the names
 
     # --- tagging ----------------------------------------------------------------------------------------------------
 
-    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[Found]) -> None:
-        """Write what ``predict`` has found."""
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[TaggedSpans]) -> None:
+        """Write predicted entities into each ``Doc``.
+
+        Args:
+            docs: The ``Doc`` of each prediction.
+            predictions: Result of `predict`.
+        """
         for doc, (spans, confidences) in zip(docs, predictions, strict=True):
             set_entities(
                 doc, spans, confidences, spans_key=self.spans_key, annotate_ents=self.annotate_ents,
                 existing="overwrite" if self.overwrite_ents else "keep",
             )  # fmt: skip
 
-    def _predicted(self, docs: Sequence[Doc]) -> list[Found]:
+    def _predict(self, docs: Sequence[Doc]) -> list[TaggedSpans]:
         tagger = self.tagger
         aligned = [document_of(doc, tagger.model_.tokenizer.sentences) for doc in docs]
         documents = [each.document for each in aligned if each.document.n_tokens]
         inference = Inference(self._backend, self.links, self.names)
-        if self._backend is None:  # which draws no numbers: several documents at a time are faster
+        if self._backend is None:  # it is deterministic, so that documents may be tagged together, which is faster
             tagged = tagger.pipe(documents, inference, seed=self.seed)
         else:
             tagged = (tagger.tag(document, inference, seed=self.seed) for document in documents)
-        found: list[Found] = []
+        predictions: list[TaggedSpans] = []
         for each in aligned:
-            names = next(tagged) if each.document.n_tokens else each.document
-            if self._renaming is not None:
-                names = rename_labels(names, self._renaming)
-            found.append(Found(each.in_doc(names.spans or []), [entity.confidence or 0.0 for entity in names.entities]))
-        return found
+            document = next(tagged) if each.document.n_tokens else each.document
+            spans, confidences = document.spans or [], [entity.confidence or 0.0 for entity in document.entities]
+            if self._new_labels is not None:
+                labels = [new_label(span.label, self._new_labels) for span in spans]
+                renamed = zip(spans, labels, strict=True)
+                spans = [span._replace(label=label) for span, label in renamed if label is not None]
+                confidences = [c for c, label in zip(confidences, labels, strict=True) if label is not None]
+            predictions.append(TaggedSpans(each.to_doc_spans(spans), confidences))
+        return predictions
 
-    # --- what it knows ------------------------------------------------------------------------------------------------
+    # --- model and names --------------------------------------------------------------------------------------------
 
     @property
     def tagger(self) -> Tagger:
-        """The tagger at work; a ValueError where there is no model yet."""
+        """The tagger in use.
+
+        Raises:
+            ComponentError: There is no model yet, or it cannot be read.
+        """
         if self._tagger is None:
-            with named(self.name):
-                if self._named_model is None:
+            with errors_name(self.name):
+                if self._configured_model is None:
                     raise ModelError(
-                        'there is no model yet: name one in its config, as in model = "en", train one by'
-                        " nlp.initialize with examples, or open a saved pipeline"
+                        'there is no model yet: set one in the configuration, as in model = "en", train one by'
+                        " nlp.initialize with examples, or load a saved pipeline"
                     )
-                self._take(load(self._named_model).model_)
+                self._use_model(load(self._configured_model).model_)
         assert self._tagger is not None
         return self._tagger
 
     @property
     def names(self) -> Names | None:
-        """Names that the user knows, if any. ValueError where their file is missing."""
+        """The known names, if there are any.
+
+        Raises:
+            ValueError: Their file is missing.
+        """
         if self._names is None:
-            self._names = configured_names(self._named_names)
+            self._names = configured_names(self._configured_names)
         return self._names
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The classes of its entities, sorted; none before there is a model."""
+        """Labels of the entities, sorted; empty as long as there is no model."""
         return self._labels
 
-    def _take(self, model: TaggerModel) -> None:
-        """Tag with this model from now on."""
+    def _use_model(self, model: TaggerModel) -> None:
         self._tagger = Tagger.from_model(model)
-        renamed = {new_label(label, self._renaming) for label in classes_of(model.weights.labels)}
-        self._labels = tuple(sorted(label for label in renamed if label is not None))
+        labels = {new_label(label, self._new_labels) for label in self._tagger.labels}
+        self._labels = tuple(sorted(label for label in labels if label is not None))
         for label in self._labels:
-            self.vocab.strings.add(label)  # now: a memory zone would forget a label that comes with an entity
+            self.vocab.strings.add(label)  # here, because a memory zone removes strings that are added inside it
 
-    def _check_renaming(self) -> None:
-        """ValueError for classes that the model of the config does not have: a slip would go unnoticed."""
-        classes = set(self.tagger.labels)
-        if unknown := sorted(set(self._renaming or {}) - classes):
-            raise ValueError(f"labels: the model has no class {unknown[0]!r}; it has {', '.join(sorted(classes))}")
+    def _check_new_labels(self) -> None:
+        """Raise `ValueError` if ``labels`` renames a label that the configured model does not have."""
+        labels = self.tagger.labels
+        if unknown := sorted(set(self._new_labels or {}) - set(labels)):
+            raise ValueError(f"labels: the model has no label {unknown[0]!r}; it has {', '.join(labels)}")
 
-    # --- training -----------------------------------------------------------------------------------------------------
+    # --- training ---------------------------------------------------------------------------------------------------
 
     def initialize(
         self,
@@ -226,87 +229,62 @@ class HerdnerTagger(EntityPipe):
         min_freq: int = 2,
         max_iterations: int = 80,
     ) -> None:
-        """Train the CRF, chain and links, on the examples, all of it now: ``spacy train`` has nothing to update later.
+        """Train chain and links on examples.
 
-        Other arguments are those of `herdner.Tagger`. Gold entities are ``reference.ents``, or those of
-        ``reference.spans[spans_key]`` where only these are written. They are laid on the tokens of the pipeline's own
-        tokenizer.
+        The training is complete: ``spacy train`` does not update the component later. The entities are
+        ``reference.ents``, or ``reference.spans[spans_key]`` if only this group is written. They are projected to the
+        tokens of the pipeline's own tokenizer.
 
         Args:
-            train: None trains where the config names no model, True in any case.
-            lexicon: The model that gives word classes and gazetteers, or "none"; by default the config's model, else
-                "en" for English and none for others.
-            rules: Which mentions are linked (``["same-word"]`` by default), as in
-                `herdner.crf.link_rules.rule_from_text`; ``[]`` trains the chain alone.
+            get_examples: Returns the examples.
+            nlp: The pipeline.
+            train: Whether to train; None: only if the configuration has no model.
+            lexicon: Model whose word classes and gazetteers are used, or "none". Default: the configured model, or
+                else "en" for English and none for other languages.
+            rules: Rules that link mentions, as in `herdner.crf.link_rules.rule_from_text`. Default:
+                ``["same-word"]``; ``[]`` trains the chain alone.
+            c1: See `herdner.Tagger`.
+            c2: See `herdner.Tagger`.
+            min_freq: See `herdner.Tagger`.
+            max_iterations: See `herdner.Tagger`.
+
+        Raises:
+            ComponentError: An option is invalid, or the examples contain no entity.
         """
-        if train is False or (train is None and self._named_model is not None):
+        if train is False or (train is None and self._configured_model is not None):
             return
         language = str(nlp.lang if nlp is not None else self.vocab.lang)
-        with named(self.name):
+        with errors_name(self.name):
             settings = TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
-            linked = [skip_chain_template(rule_from_text(rule)) for rule in (["same-word"] if rules is None else rules)]
-            key = None if self.annotate_ents else self.spans_key
-            documents = training_documents(get_examples(), settings.sentences, key, self.name)
+            links = [skip_chain_template(rule_from_text(rule)) for rule in (["same-word"] if rules is None else rules)]
+            spans_key = None if self.annotate_ents else self.spans_key
+            documents = training_documents(get_examples(), settings.sentences, spans_key, self.name)
             logger.info("%s: training on %d documents", self.name, len(documents))
             tagger = Tagger(
                 lexicon=self._lexicon(lexicon, language),
                 c1=c1, c2=c2, min_freq=min_freq, max_iterations=max_iterations,
-                templates=[linear_chain_template(), *linked], tokenizer=settings,
+                templates=[linear_chain_template(), *links], tokenizer=settings,
             )  # fmt: skip
             card = {"training_documents": len(documents)}
             tagger.fit(documents, card=card, seed=self.seed)  # pyright: ignore[reportUnknownMemberType]
-            self._take(tagger.model_)
+            self._use_model(tagger.model_)
 
-    def _lexicon(self, named_model: str | None, language: str) -> Lexicon:
-        name = named_model or self._named_model or ("en" if language == "en" else "none")
+    def _lexicon(self, model: str | None, language: str) -> Lexicon:
+        name = model or self._configured_model or ("en" if language == "en" else "none")
         return Lexicon() if name == "none" else load(name).model_.lexicon
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
-    def _saved(self) -> TaggerModel | None:
-        return None if self._tagger is None and self._named_model is None else self.tagger.model_
+    def _saved_parts(self) -> dict[str, SavedPart]:
+        has_model = self._tagger is not None or self._configured_model is not None
 
-    def _load(self, where: Path | io.BytesIO) -> None:
-        self._take(TaggerModel.load(where))
+        def read_names(where: Path | io.BytesIO) -> None:
+            self._names = configured_names(self._configured_names, where)
 
-    def _parts(self) -> dict[str, Part]:
-        return {**super()._parts(), "names": Part(lambda: self.names, self._read_names)}
-
-    def _read_names(self, where: Path | io.BytesIO) -> None:
-        with named(self.name):
-            self._names = configured_names(self._named_names, where)
-
-
-def _exists(model: str) -> bool:
-    """Whether there is a model of this name to load now; a file that is not here may be inside a saved pipeline."""
-    return model in shipped_models() or os.path.exists(model)  # noqa: PTH110 (False for what can be no path)
-
-
-@Language.factory(  # pyright: ignore[reportUnknownMemberType, reportUntypedFunctionDecorator]
-    "herdner",
-    assigns=WRITES,
-    default_config=DEFAULT_CONFIG,
-    default_score_weights=SCORES,
-)
-@annotated
-def make_tagger(
-    nlp: Language,
-    name: str,
-    model: str | None,
-    backend: str | dict[str, Any] | None,
-    links: bool,
-    names: str | list[dict[str, Any]] | dict[str, Any] | None,
-    labels: dict[str, str | None] | None,
-    seed: int,
-    spans_key: str | None,
-    annotate_ents: bool,
-    overwrite_ents: bool,
-    scorer: Callable[..., dict[str, Any]] | None,
-) -> HerdnerTagger:
-    """The factory ``herdner``; its arguments are those of `HerdnerTagger`."""
-    require_herdner(nlp)
-    return HerdnerTagger(
-        nlp.vocab, name, model=model, backend=backend, links=links, names=names,
-        labels=labels, seed=seed, spans_key=spans_key, annotate_ents=annotate_ents, overwrite_ents=overwrite_ents,
-        scorer=scorer,
-    )  # fmt: skip
+        return {
+            "model": SavedPart(
+                lambda: self.tagger.model_ if has_model else None,
+                lambda where: self._use_model(TaggerModel.load(where)),
+            ),
+            "names": SavedPart(lambda: self.names, read_names),
+        }

@@ -17,9 +17,9 @@ from spacy.training import Example
 from herdner import SkipChainLayer
 from herdner.corpora.formats import read_documents
 from herdner.integrations.spacy import HerdnerConsistency
-from herdner.integrations.spacy.common import ComponentError
-from herdner.integrations.spacy.consistency import LEAVE_ALONE
-from herdner.integrations.spacy.span_scores import tags_of
+from herdner.integrations.spacy.component import ComponentError
+from herdner.integrations.spacy.consistency import IGNORE_LABELS
+from herdner.integrations.spacy.task import tags_of
 
 ARTICLE = Path(REPOSITORY, "corpora", "article.txt").read_text(encoding="utf-8")
 TEXT = "Ada Lovelace wrote it. So Lovelace knew, in Paris on Monday. Then Lovelace and Monday spoke."
@@ -115,14 +115,14 @@ def test_overlaps() -> None:
 def test_bad_input_is_one_line_with_the_name() -> None:
     nlp = spacy.blank("en")
     plain = nlp.add_pipe("herdner_consistency", name="links")
-    with pytest.raises(ComponentError, match=r"^links: no component before it has looked for entities .*put it behind"):
+    with pytest.raises(ComponentError, match=r"^links: no earlier component has set doc\.ents: add this one after"):
         nlp(TEXT)
     keyed = nlp.create_pipe("herdner_consistency", config={"spans_key": "sc"})
-    with pytest.raises(ComponentError, match=r"doc\.spans has no group 'sc', there is none: put the component behind"):
+    with pytest.raises(ComponentError, match=r"doc\.spans has no group 'sc' .groups: none.: add this component"):
         keyed(nlp.make_doc(TEXT))
     with pytest.raises(ComponentError, match="1 spans but 2 scores"):
         keyed(grouped(nlp, [0.5, 0.5], (0, 2, "PERSON")))
-    with pytest.raises(ComponentError, match="score of 'Ada Lovelace' is 3: a score must be a probability"):
+    with pytest.raises(ComponentError, match="score of 'Ada Lovelace' must be a probability from 0 to 1, got 3"):
         keyed(grouped(nlp, [3.0], (0, 2, "PERSON")))
     with pytest.raises(ComponentError, match="has no label or no token"):
         keyed(grouped(nlp, None, (0, 2, "")))
@@ -134,7 +134,7 @@ def test_bad_input_is_one_line_with_the_name() -> None:
     [
         ({"rules": ["same-wort"]}, "there is no rule 'same-wort'"),
         ({"backend": "gibs"}, "gibs"),
-        ({"backend": {"n_sweeps": 3}}, "a backend needs its name"),
+        ({"backend": {"n_sweeps": 3}}, "a backend needs a name"),
         ({"overlaps": "all"}, "overlaps must be one of error, best"),
     ],
 )
@@ -248,7 +248,7 @@ def differing(docs: list[Doc]) -> int:
     n = 0
     for doc in docs:
         labels: dict[str, set[str]] = {}
-        for entity in (entity for entity in doc.ents if entity.label_ not in LEAVE_ALONE):
+        for entity in (entity for entity in doc.ents if entity.label_ not in IGNORE_LABELS):
             labels.setdefault(entity.text, set()).add(entity.label_)
         n += sum(len(kinds) > 1 for kinds in labels.values())
     return n
@@ -267,7 +267,7 @@ def test_the_small_english_pipeline_becomes_consistent(english: Language) -> Non
         return [entity.text for doc in docs for entity in doc.ents if entity.label_ == "DATE"]
 
     assert dates(after) == dates(before)
-    confidences = [e._.confidence for doc in after for e in doc.ents if e.label_ not in LEAVE_ALONE]
+    confidences = [e._.confidence for doc in after for e in doc.ents if e.label_ not in IGNORE_LABELS]
     assert all(0 <= confidence <= 1.001 for confidence in confidences)
     assert [found(english(text)) for text in texts[:3]] == [found(doc) for doc in after[:3]]
 

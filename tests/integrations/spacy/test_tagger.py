@@ -13,11 +13,10 @@ from data import REPOSITORY
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from spacy.vocab import Vocab
 
 import herdner
 from herdner.integrations.spacy import HerdnerTagger
-from herdner.integrations.spacy.common import ComponentError
+from herdner.integrations.spacy.component import ComponentError
 
 ARTICLE = Path(REPOSITORY, "corpora", "article.txt").read_text(encoding="utf-8")
 TEXTS = [ARTICLE, "", "Ada Lovelace met Charles Babbage in London.", " \n ", ARTICLE[:400], "No name here."]
@@ -109,7 +108,7 @@ def test_known_names(tagger, tmp_path, of):
         ([{"label": "PERSON", "pattern": "Ada"}], "name 1: the model has no class 'PERSON'; it has LOC, ORG, PER"),
         ([{"pattern": "Ada"}], "name 1: no label"),
         ({"patterns": PATTERNS, "strong": 3}, "names have no option 'strong'; they have file, patterns, strength"),
-        ({"hard": True}, 'names need a "file" or "patterns", one of them'),
+        ({"hard": True}, 'names need either "file" or "patterns"'),
         ([], "there is no name"),
     ],
 )
@@ -249,23 +248,23 @@ def test_saved_pipelines_hold_the_model(small, tmp_path):
 
 
 def test_the_component_alone_on_disk_and_in_bytes(small, tmp_path):
-    component = HerdnerTagger(Vocab(), model=str(small))
+    component = HerdnerTagger(spacy.blank("en"), model=str(small))
     component.to_disk(tmp_path / "component")
     for again in (
-        HerdnerTagger(Vocab(), model=None).from_disk(tmp_path / "component"),
-        HerdnerTagger(Vocab(), model=None).from_bytes(component.to_bytes()),
+        HerdnerTagger(spacy.blank("en"), model=None).from_disk(tmp_path / "component"),
+        HerdnerTagger(spacy.blank("en"), model=None).from_bytes(component.to_bytes()),
     ):
         assert again.labels == ("WHO",)
         assert again.to_bytes() == component.to_bytes()
     assert not list(tmp_path.joinpath("component").glob("*.pkl"))
-    empty = HerdnerTagger(Vocab(), model=None)
-    assert HerdnerTagger(Vocab(), model=str(small)).from_bytes(empty.to_bytes()).labels == ("WHO",)
+    empty = HerdnerTagger(spacy.blank("en"), model=None)
+    assert HerdnerTagger(spacy.blank("en"), model=str(small)).from_bytes(empty.to_bytes()).labels == ("WHO",)
     empty.to_disk(tmp_path / "empty")
-    assert HerdnerTagger(Vocab(), model=None).from_disk(tmp_path / "empty").labels == ()
+    assert HerdnerTagger(spacy.blank("en"), model=None).from_disk(tmp_path / "empty").labels == ()
 
 
 def test_damaged_bytes_are_one_clear_line(small):
-    component = HerdnerTagger(Vocab(), "my_ner", model=str(small))
+    component = HerdnerTagger(spacy.blank("en"), "my_ner", model=str(small))
     damaged = component.to_bytes()[:-300]
     with pytest.raises(ComponentError, match=r"^my_ner: .*damaged"):
         component.from_bytes(spacy.util.to_bytes({"model": lambda: damaged}, []))
@@ -317,10 +316,10 @@ def test_a_doc_of_many_tokens(nlp):
     ("config", "message"),
     [
         ({"backend": "gibs"}, r"^my_ner: there is no backend 'gibs'; there is annealed-gibbs, .*$"),
-        ({"backend": {"n_sweeps": 4}}, r"^my_ner: a backend needs its name, as in .*$"),
+        ({"backend": {"n_sweeps": 4}}, r"^my_ner: a backend needs a name, as in .*$"),
         ({"backend": {"name": "gibbs", "sweeps": 4}}, r"^my_ner: backend gibbs has no option 'sweeps'; it has .*$"),
         ({"backend": {"name": "gibbs", "n_sweeps": "x"}}, r"^my_ner: backend gibbs: n_sweeps must be a whole number"),
-        ({"annotate_ents": False}, r"^my_ner: nowhere to write to: set annotate_ents to true or name a spans_key$"),
+        ({"annotate_ents": False}, r"^my_ner: there is no output: set annotate_ents to true or set spans_key$"),
         ({"seed": -1}, r"^my_ner: seed must be a whole number of at least 0"),
     ],
 )
@@ -341,7 +340,7 @@ def test_spacy_checks_names_and_types_of_options(config):
     ("model", "message"),
     [
         ("no/such.model", r"^my_ner: there is no model 'no/such.model': give a file, or one of en, en_core9$"),
-        (None, r"^my_ner: there is no model yet: name one in its config, .* or open a saved pipeline$"),
+        (None, r"^my_ner: there is no model yet: set one in the configuration, .* or load a saved pipeline$"),
     ],
 )
 def test_a_missing_model(model, message):
@@ -383,5 +382,5 @@ def test_classes_by_other_names():
     assert [e.text for e in dropped.ents] == ["London"]
     scores = dropped.spans["names"].attrs["scores"]
     assert (len(scores), scores[0]) == (1, plain.spans["names"].attrs["scores"][2])
-    with pytest.raises(ComponentError, match="herdner: labels: the model has no class 'PERSON'; it has LOC, ORG, PER"):
+    with pytest.raises(ComponentError, match="herdner: labels: the model has no label 'PERSON'; it has LOC, ORG, PER"):
         pipeline(labels={"PERSON": "PER"})

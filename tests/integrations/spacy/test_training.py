@@ -19,7 +19,7 @@ import herdner
 from herdner import read_documents, write_documents
 from herdner.crf.link_rules import SameWord
 from herdner.crf.templates import linear_chain_template, skip_chain_template
-from herdner.integrations.spacy.common import ComponentError
+from herdner.integrations.spacy.component import ComponentError
 from herdner.integrations.spacy.examples import training_documents
 from herdner.text.sentences import ENGLISH
 
@@ -75,7 +75,7 @@ def test_tokens_of_the_pipeline_and_entities_and_sentences_of_the_reference(nlp)
 
 def test_entities_inside_a_token_are_widened_with_a_warning(nlp):
     reference = Doc(nlp.vocab, words=["Ada", "Love", "lace"], spaces=[True, False, False], ents=["O", "B-PER", "O"])
-    with pytest.warns(UserWarning, match=r"^herdner: of the examples, 1 entities do not begin and end with a token"):
+    with pytest.warns(UserWarning, match=r"^herdner: in the examples, 1 entities begin or end within a token"):
         assert only(Example(nlp.make_doc("Ada Lovelace"), reference)) == [(["Ada", "Lovelace"], ["O", "B-PER"])]
 
 
@@ -89,14 +89,14 @@ def test_of_overlapping_spans_the_longest_stays_with_a_warning(nlp):
 
 def test_two_entities_in_one_token_do_not_overlap_afterwards(nlp):
     reference = Doc(nlp.vocab, words=["Love", "lace"], spaces=[False, False], ents=["B-PER", "B-LOC"])
-    with pytest.warns(UserWarning, match=r"2 entities do not begin .*; 1 entities overlap"):
+    with pytest.warns(UserWarning, match=r"2 entities begin or end within .*; 1 entities overlap"):
         assert only(Example(nlp.make_doc("Lovelace"), reference)) == [(["Lovelace"], ["B-PER"])]
 
 
 def test_sentences_with_unknown_tokens_are_left_out_with_a_warning(nlp):
     reference = Doc(nlp.vocab, words=["Ada", "sang", "Bob", "hid"], sent_starts=[True, False, True, False])
     reference.set_ents([Span(reference, 0, 1, "PER")], missing=[reference[2:3]])
-    with pytest.warns(UserWarning, match="1 sentences hold tokens of which nobody says"):
+    with pytest.warns(UserWarning, match="1 sentences contain tokens without entity annotation"):
         assert only(Example(nlp.make_doc("Ada sang Bob hid"), reference)) == [(["Ada", "sang"], ["B-PER", "O"])]
 
 
@@ -162,7 +162,7 @@ def test_a_model_that_the_config_names_stays_unless_told_otherwise(corpus):
 def test_nothing_to_learn_from():
     nlp = spacy.blank("en")
     nlp.add_pipe("herdner", name="my_ner", config={"model": None})
-    with pytest.raises(ComponentError, match=r"^my_ner: nothing to train on: the examples hold no entity in doc\.ents"):
+    with pytest.raises(ComponentError, match=r"^my_ner: the examples contain no entity in doc\.ents"):
         nlp.initialize()
 
 

@@ -9,25 +9,25 @@ import pytest
 from scored_documents import IOB2, OFFSETS, SCORES, WORDS
 
 from herdner import SkipChainLayer
-from herdner.integrations.spacy.span_scores import Trust, tags_of, token_scores
+from herdner.integrations.spacy.task import NoiseModel, tags_of, token_scores
 from herdner.text.tags import Span
 
 LABELS = ["LOC", "PER"]
 
 
 def scores_of(spans: list[Span], linked: list[bool], outside: list[int]) -> np.ndarray:
-    trust = Trust()
-    rows = [trust.of_span(2, LABELS.index(span.label)) for span in spans]
-    missed = np.tile(trust.of_outside(2), (len(outside), 1))
+    noise = NoiseModel()
+    rows = [noise.span_scores(2, LABELS.index(span.label)) for span in spans]
+    missed = np.tile(noise.outside_scores(2), (len(outside), 1))
     return token_scores(len(linked), LABELS, spans, rows, np.array(outside, int), missed, np.array(linked))
 
 
 def test_scores_of_a_span_are_probabilities() -> None:
-    for row in (Trust().of_span(3, 1), Trust().of_span(3, 1, 0.4), Trust().of_outside(3)):
+    for row in (NoiseModel().span_scores(3, 1), NoiseModel().span_scores(3, 1, 0.4), NoiseModel().outside_scores(3)):
         assert np.exp(row).sum() == pytest.approx(1)
-    assert np.exp(Trust().of_span(3, 1, 0.4))[1] == pytest.approx(0.4)
-    assert np.isfinite(Trust().of_span(3, 1, 1.0)).all()
-    assert np.isfinite(Trust().of_tagger(np.array([0.0, 1.0, 0.0]))).all()
+    assert np.exp(NoiseModel().span_scores(3, 1, 0.4))[1] == pytest.approx(0.4)
+    assert np.isfinite(NoiseModel().span_scores(3, 1, 1.0)).all()
+    assert np.isfinite(NoiseModel().parser_scores(np.array([0.0, 1.0, 0.0]))).all()
 
 
 def test_without_links_the_spans_come_out_again() -> None:

@@ -11,7 +11,8 @@ from data import REPOSITORY
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
-from herdner.integrations.spacy.common import ComponentError, document_of, named, register_extension, set_entities
+from herdner.integrations.spacy.component import ComponentError, errors_name
+from herdner.integrations.spacy.doc import document_of, register_extension, set_entities
 from herdner.text.tags import Span as TokenSpan
 from herdner.text.tokenize import Tokenizer
 
@@ -74,10 +75,10 @@ def test_without_sentences_they_are_those_of_the_rules(nlp):
 
 def test_spans_there_and_back(nlp):
     aligned = document_of(Doc(nlp.vocab, words=["\n", "New", "\n", "York", "sang", " "]))
-    assert aligned.in_doc([TokenSpan(0, 2, "LOC")]) == [TokenSpan(1, 4, "LOC")]
-    assert aligned.in_document(1, 4) == (0, 2)
-    assert aligned.in_document(2, 3) == (1, 1)
-    assert aligned.in_document(4, 6) == (2, 3)
+    assert aligned.to_doc_spans([TokenSpan(0, 2, "LOC")]) == [TokenSpan(1, 4, "LOC")]
+    assert aligned.to_document_range(1, 4) == (0, 2)
+    assert aligned.to_document_range(2, 3) == (1, 1)
+    assert aligned.to_document_range(4, 6) == (2, 3)
 
 
 def annotated(nlp) -> Doc:
@@ -125,5 +126,5 @@ def test_a_group_of_spans_holds_all_of_them_with_their_scores(nlp):
 
 
 def test_errors_carry_the_name_once():
-    with pytest.raises(ComponentError, match=r"^my_ner: seed is wrong$"), named("other"), named("my_ner"):
+    with pytest.raises(ComponentError, match=r"^my_ner: seed is wrong$"), errors_name("other"), errors_name("my_ner"):
         raise ValueError("seed is wrong")

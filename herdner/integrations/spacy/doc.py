@@ -1,0 +1,160 @@
+"""Conversion of spaCy's ``Doc`` to `Document`, and of spans to entities of a ``Doc``.
+
+A ``Doc`` may have white space tokens, a `Document` never has. `AlignedDocument` maps the tokens of one to the other.
+"""
+
+# spaCy is only partly typed.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, SENT_START, SPACY  # type: ignore[attr-defined]
+from spacy.tokens import Doc, SpanGroup
+from spacy.tokens import Span as DocSpan
+
+from herdner.text.document import Document
+from herdner.text.sentences import ENGLISH, SentenceRules
+from herdner.text.tags import Span
+
+BEGIN = 3  # ENT_IOB of the first token of an entity; a token with this value and no ENT_TYPE is blocked
+EXTENSION = "confidence"
+Existing = Literal["keep", "overwrite", "replace"]
+
+
+class AlignedDocument(NamedTuple):
+    """A document and the position of its tokens in the ``Doc``.
+
+    Attributes:
+        document: A document of n tokens.
+        doc_tokens: int64[n], ascending. Index in the ``Doc`` of each token of the document.
+    """
+
+    document: Document
+    doc_tokens: NDArray[np.int64]
+
+    def to_doc_spans(self, spans: Sequence[Span]) -> list[Span]:
+        """Convert spans of the document's tokens to spans of the ``Doc``'s tokens; white space inside is included."""
+        tokens = self.doc_tokens
+        return [Span(int(tokens[start]), int(tokens[end - 1]) + 1, label) for start, end, label in spans]
+
+    def to_document_range(self, start: int, end: int) -> tuple[int, int]:
+        """Return the range of the document's tokens among the tokens ``start:end`` of the ``Doc``; it may be empty."""
+        first, last = np.searchsorted(self.doc_tokens, (start, end)).tolist()
+        return first, last
+
+
+def document_of(
+    doc: Doc, rules: SentenceRules = ENGLISH, sentence_starts: NDArray[np.bool_] | None = None
+) -> AlignedDocument:
+    """Convert a ``Doc`` to a document without annotation.
+
+    Args:
+        doc: The ``Doc``.
+        rules: Rules that split sentences if neither ``sentence_starts`` nor a component defines them.
+        sentence_starts: bool[len(doc)], whether each token begins a sentence; None: as in ``doc.sents``.
+
+    Returns:
+        A document with the text, the tokens except white space, and the sentences.
+    """
+    orth, spacy, starts_sentence = doc.to_array([ORTH, SPACY, SENT_START]).T
+    # A text has far fewer distinct words than tokens: each word is looked up once.
+    distinct, index = np.unique(orth, return_inverse=True)
+    words = [doc.vocab.strings[key] for key in distinct.tolist()]
+    lengths = np.fromiter(map(len, words), np.int64, len(words))[index]
+    spaces = spacy.astype(np.int64)
+    pieces = np.array([*words, *(word + " " for word in words)], dtype=object)
+    text = "".join(pieces[index + len(words) * spaces])
+    doc_tokens = np.flatnonzero(~np.fromiter(map(str.isspace, words), np.bool_, len(words))[index])
+    tokens = pieces[index[doc_tokens]].tolist()
+    ends = np.cumsum(lengths + spaces)[doc_tokens] - spaces[doc_tokens]
+    starts = ends - lengths[doc_tokens]
+    if sentence_starts is None:
+        sentence_starts = _sentence_starts(doc, starts_sentence)
+    if sentence_starts is None:
+        offsets = rules.loop.offsets(text, tokens, starts, ends)
+    else:
+        sentence = np.cumsum(sentence_starts)[doc_tokens]
+        offsets = np.append(np.flatnonzero(np.diff(sentence, prepend=-1)), len(doc_tokens))
+    return AlignedDocument(Document(text, tokens, starts, ends, offsets), doc_tokens)
+
+
+def _sentence_starts(doc: Doc, starts_sentence: NDArray[np.uint64]) -> NDArray[np.bool_] | None:
+    """Return whether each token begins a sentence of ``doc.sents``; None if the ``Doc`` has no sentences."""
+    if "sents" in doc.user_hooks:
+        starts = np.zeros(len(doc), np.bool_)
+        starts[[sentence.start for sentence in doc.sents]] = True
+        return starts
+    return starts_sentence == 1 if len(doc) and doc.has_annotation("SENT_START") else None
+
+
+def register_extension() -> bool:
+    """Register ``span._.confidence`` if it does not exist, and return whether it can be set.
+
+    It cannot be set if another library has registered an extension of this name with a getter.
+    """
+    if not DocSpan.has_extension(EXTENSION):
+        DocSpan.set_extension(EXTENSION, default=None)
+    _, method, getter, setter = DocSpan.get_extension(EXTENSION)
+    return setter is not None or (getter is None and method is None)
+
+
+def set_entities(
+    doc: Doc,
+    spans: Sequence[Span],
+    confidences: Sequence[float] | None = None,
+    *,
+    spans_key: str | None = None,
+    annotate_ents: bool = True,
+    existing: Existing = "keep",
+) -> None:
+    """Write entities into a ``Doc``.
+
+    Args:
+        doc: The ``Doc`` to change.
+        spans: Spans of the ``Doc``'s tokens in the order of the text; no two overlap.
+        confidences: [M], probability in [0, 1] of each span. It becomes ``ent._.confidence``.
+        spans_key: If set, all spans also become the group ``doc.spans[spans_key]``, with their confidences in its
+            ``attrs["scores"]`` as `spancat` writes them. A group of this name is replaced.
+        annotate_ents: Whether to write the spans into ``doc.ents``.
+        existing: Entities that are in ``doc.ents`` before. "keep" keeps them, and drops new ones that overlap them
+            or a blocked token, as spaCy's ``ner`` does; "overwrite" removes those that overlap a new one; "replace"
+            removes all.
+    """
+    new = [DocSpan(doc, span.start, span.end, label=span.label) for span in spans]
+    if spans_key is not None:
+        attrs = {} if confidences is None else {"scores": np.array(confidences, np.float64)}
+        doc.spans[spans_key] = SpanGroup(doc, name=spans_key, spans=new, attrs=attrs)
+    if not annotate_ents:
+        return
+    old = [] if existing == "replace" else list(doc.ents)
+    blocked = blocked_tokens(doc) if existing == "keep" else []
+    accepted = range(len(new))
+    if existing == "overwrite":
+        covered = _token_mask(len(doc), new)
+        old = [entity for entity in old if not covered[entity.start : entity.end].any()]
+    elif old or blocked:
+        covered = _token_mask(len(doc), [*old, *blocked])
+        accepted = [i for i, span in enumerate(new) if not covered[span.start : span.end].any()]
+    doc.set_ents([*old, *(new[i] for i in accepted)], blocked=blocked)
+    if confidences is not None and register_extension():
+        for i in accepted:
+            new[i]._.set(EXTENSION, float(confidences[i]))
+
+
+def blocked_tokens(doc: Doc) -> list[DocSpan]:
+    """Return the tokens that must not be part of an entity."""
+    iob, label = doc.to_array([ENT_IOB, ENT_TYPE]).T
+    return [doc[i : i + 1] for i in np.flatnonzero((iob == BEGIN) & (label == 0)).tolist()]
+
+
+def _token_mask(n_tokens: int, spans: Sequence[DocSpan]) -> NDArray[np.bool_]:
+    """Return bool[n_tokens], whether a span contains each token."""
+    mask = np.zeros(n_tokens, np.bool_)
+    for span in spans:
+        mask[span.start : span.end] = True
+    return mask

@@ -1,0 +1,190 @@
+"""Entities that earlier components of a pipeline have predicted, with their probabilities."""
+
+# spaCy is only partly typed.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from spacy.language import Language
+from spacy.pipeline import EntityRecognizer
+from spacy.tokens import Doc
+from spacy.tokens import Span as DocSpan
+from spacy.util import filter_spans
+
+from herdner.base.arrays import Floats
+from herdner.integrations.spacy.doc import EXTENSION
+
+OVERLAPS = ("error", "best")
+
+
+class DocEntities(NamedTuple):
+    """Entities of a ``Doc``.
+
+    Attributes:
+        spans: Disjoint spans in the order of the text.
+        confidences: Probability of each span; None if unknown.
+    """
+
+    spans: list[DocSpan]
+    confidences: list[float | None]
+
+
+def read_ents(doc: Doc) -> DocEntities:
+    """Return ``doc.ents`` and their ``ent._.confidence``.
+
+    Raises:
+        ValueError: No component has set entities, or a confidence is not a probability.
+    """
+    if len(doc) and not doc.has_annotation("ENT_IOB"):
+        raise ValueError(
+            "no earlier component has set doc.ents: add this one after a component that does, as in"
+            ' nlp.add_pipe("herdner_consistency", after="ner"), or set spans_key'
+        )
+    has_confidence = DocSpan.has_extension(EXTENSION)
+    spans = list(doc.ents)
+    return DocEntities(spans, [_probability(span._.get(EXTENSION) if has_confidence else None, span) for span in spans])
+
+
+def read_group(doc: Doc, key: str, scores_key: str, overlaps: str) -> DocEntities:
+    """Return the spans of ``doc.spans[key]`` and the scores in its ``attrs[scores_key]``.
+
+    Args:
+        doc: The ``Doc``.
+        key: Name of the group.
+        scores_key: Name of the attribute with the scores.
+        overlaps: "error", or "best" to keep the most probable of overlapping spans, or the longest without scores.
+
+    Returns:
+        The spans, sorted.
+
+    Raises:
+        ValueError: The group is missing, or its spans or scores are invalid.
+    """
+    if key not in doc.spans:
+        groups = ", ".join(map(repr, doc.spans)) or "none"
+        raise ValueError(
+            f"doc.spans has no group {key!r} (groups: {groups}): add this component after the one that writes the"
+            " group, such as spancat, and set the same spans_key for both"
+        )
+    group = doc.spans[key]
+    spans: list[DocSpan] = list(group)
+    scores = group.attrs.get(scores_key)
+    if scores is not None and len(scores) != len(spans):
+        raise ValueError(
+            f"doc.spans[{key!r}] has {len(spans)} spans but {len(scores)} scores in attrs[{scores_key!r}]: set one"
+            " score for each span, or none"
+        )
+    scores = [None] * len(spans) if scores is None else scores
+    confidences = [_probability(score, span) for score, span in zip(scores, spans, strict=True)]
+    invalid = next((span for span in spans if not span.label_ or span.start >= span.end), None)
+    if invalid is not None:
+        raise ValueError(f"span {invalid.text!r:.60} in doc.spans[{key!r}] has no label or no token: remove it")
+    order = sorted(range(len(spans)), key=lambda i: (int(spans[i].start), int(spans[i].end)))
+    overlap = next(((a, b) for a, b in pairwise(order) if spans[b].start < spans[a].end), None)
+    if overlap is not None and overlaps == "error":
+        first, second = (spans[i] for i in overlap)
+        raise ValueError(
+            f'spans {first.text!r:.60} and {second.text!r:.60} in doc.spans[{key!r}] overlap: set overlaps to "best" in'
+            " the configuration, or call spacy.util.filter_spans before"
+        )
+    if overlap is not None:
+        order = _best_spans(spans, confidences)
+    return DocEntities([spans[i] for i in order], [confidences[i] for i in order])
+
+
+def _best_spans(spans: Sequence[DocSpan], confidences: Sequence[float | None]) -> list[int]:
+    """Return indices of disjoint spans: the most probable first, or the longest if a confidence is unknown."""
+    if any(confidence is None for confidence in confidences):
+        kept = {id(span) for span in filter_spans(spans)}
+        return sorted((i for i, span in enumerate(spans) if id(span) in kept), key=lambda i: spans[i].start)
+    covered: set[int] = set()
+    best: list[int] = []
+    for i in sorted(range(len(spans)), key=lambda i: (-(confidences[i] or 0.0), spans[i].start, -spans[i].end)):
+        tokens = range(spans[i].start, spans[i].end)
+        if covered.isdisjoint(tokens):
+            covered.update(tokens)
+            best.append(i)
+    return sorted(best, key=lambda i: spans[i].start)
+
+
+def _probability(score: Any, span: DocSpan) -> float | None:
+    """Return the score as a float, or raise `ValueError` if it is not a probability."""
+    if score is None:
+        return None
+    value = float(score)
+    if not 0 <= value <= 1.001:
+        raise ValueError(f"the score of {span.text!r:.60} must be a probability from 0 to 1, got {value:g}")
+    return min(value, 1.0)
+
+
+def preceding_parser(nlp: Language, component: Any) -> Any:
+    """Return the last ``ner`` or ``beam_ner`` before the component in its pipeline, or None."""
+    parser = None
+    for _, pipe in nlp.pipeline:
+        if pipe is component:
+            break
+        if isinstance(pipe, EntityRecognizer):
+            parser = pipe
+    return parser
+
+
+def begin_probabilities(parser: Any, doc: Doc, labels: Sequence[str], tokens: NDArray[np.int64]) -> Floats:
+    """Return the probabilities with which a transition parser begins an entity (Lample et al. 2016).
+
+    The parser runs on the single ``Doc``, so that results do not depend on other documents.
+
+    Args:
+        parser: spaCy's ``ner``.
+        doc: The ``Doc``.
+        labels: K labels.
+        tokens: int64[C], ascending indices of tokens.
+
+    Returns:
+        float64[C, K + 1]: the probability that an entity of each label begins at the token and, last, that none does.
+        A row is 0 if the parser made no such decision at the token.
+    """
+    columns = _action_columns(parser, labels)
+    probabilities = np.zeros((len(tokens), len(labels) + 1))
+    states = [state for state in parser.moves.init_batch([doc]) if not state.is_final()]
+    model: Any = parser.model.predict([doc])
+    rows = {token: row for row, token in enumerate(tokens.tolist())}
+    token = 0  # each action consumes one token
+    while states and token <= (tokens[-1] if len(tokens) else -1):
+        scores = np.ascontiguousarray(parser.model.ops.to_numpy(model.predict(states)), np.float32)
+        if token in rows:
+            probabilities[rows[token]] = _begin_probabilities(scores[0], columns, len(labels))
+        states = parser.transition_states(states, scores)
+        token += 1
+    model.clear_memory()
+    return probabilities
+
+
+def _action_columns(parser: Any, labels: Sequence[str]) -> NDArray[np.int64]:
+    """Return a column for each action of the parser.
+
+    The column is the index of the label that the action begins, K for no entity, K + 1 for a label not in ``labels``,
+    and -1 for actions that do not begin an entity.
+    """
+    index = {label: k for k, label in enumerate(labels)}
+
+    def column(action: str) -> int:
+        if action == "O":
+            return len(labels)
+        prefix, _, label = action.partition("-")
+        return index.get(label, len(labels) + 1) if prefix in ("B", "U") and label else -1
+
+    moves = parser.moves
+    return np.array([column(moves.get_class_name(action)) for action in range(moves.n_moves)])
+
+
+def _begin_probabilities(scores: NDArray[np.float32], columns: NDArray[np.int64], n_labels: int) -> Floats:
+    """Return [K + 1]: the softmax of the actions' scores, summed by column."""
+    actions = columns >= 0
+    odds = np.exp(scores[actions].astype(np.float64) - float(scores[actions].max()))
+    return np.bincount(columns[actions], odds, n_labels + 2)[: n_labels + 1] / odds.sum()
