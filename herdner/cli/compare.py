@@ -70,7 +70,7 @@ def compared(
     import numpy as np
 
     from herdner.evaluation.compare import compare
-    from herdner.text.tags import classes_of
+    from herdner.text.tags import labels_of
 
     if not resamples:
         raise UsageError("--resamples 0: a comparison is made of resamples; give 1 or more")
@@ -91,7 +91,7 @@ def compared(
     ]
     known = [tag for tagger in taggers.values() for tag in tagger.classes_]
     known += [tag for documents in read for document in documents or () for tag in document.tags or ()]
-    gold = source.read(tokenizer, classes_of(known), " or ".join(dict.fromkeys(names)))
+    gold = source.read(tokenizer, labels_of(known), " or ".join(dict.fromkeys(names)))
     results = [
         (documents, None) if documents is not None else tagged(letter, side, taggers[side.model], gold, given, seed)
         for letter, side, documents, given in zip("AB", sides, read, options, strict=True)

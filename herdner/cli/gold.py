@@ -39,12 +39,12 @@ class Gold:
 
     def read(self, tokenizer: Tokenizer, known: Collection[str], who: str) -> list[Document]:
         """The documents. ``who`` knows these classes; wrong use where the files have none of them."""
-        from herdner.text.case import recased
+        from herdner.text.case import change_case
 
         mapped = self.map_labels if self.map_labels is not None else set(known) <= CORE_CLASSES
         documents = read_gold(self.sources, tokenizer, mapped, labels=self.labels, strict=self.strict)
         check_known(documents, known, who, self.sources)
-        return documents if self.case is None else [recased(document, self.case) for document in documents]
+        return documents if self.case is None else [change_case(document, self.case) for document in documents]
 
 
 def timed(

@@ -114,7 +114,7 @@ class BatchTagger:
             return [failure]
         try:
             texts = [source for source in sources if isinstance(source, str)]
-            tokenized = iter(self.tokenizer.together(texts) if texts else ())
+            tokenized = iter(self.tokenizer.tokenize_batch(texts) if texts else ())
             documents = [
                 next(tokenized) if isinstance(source, str) else with_tokens(source, self.tokenizer)
                 for source in sources

@@ -31,7 +31,7 @@ from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.streams import Batch, BatchTagger, Item, TextOrDocument, awaited, batches, checked, ordered, separated
 from herdner.text.document import Document, Failure
-from herdner.text.tags import Scheme, classes_of
+from herdner.text.tags import Scheme, labels_of
 from herdner.text.tokenize import Tokenizer, TokenizerSettings, with_tokens
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ class Tagger(Estimator):
     @property
     def labels(self) -> tuple[str, ...]:
         """Labels of entities that the model knows, sorted."""
-        return tuple(sorted(classes_of(self.classes_)))
+        return tuple(sorted(labels_of(self.classes_)))
 
     @property
     def card(self) -> Mapping[str, Any]:

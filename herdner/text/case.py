@@ -1,4 +1,4 @@
-"""A document in another case."""
+"""Conversion of documents to lower or upper case."""
 
 from __future__ import annotations
 
@@ -14,13 +14,18 @@ Case = Literal["lower", "upper"]
 CASES: Mapping[Case, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper}
 
 
-def recased(document: Document, case: Case) -> Document:
-    """The document with all letters in lower case or in capitals: the same tokens, sentences, spans and white space.
+def change_case(document: Document, case: Case) -> Document:
+    """Convert a document to lower or upper case.
 
-    Offsets are those of the new text, which may be longer ("ß" is "SS").
+    Args:
+        document: The document.
+        case: "lower" or "upper".
+
+    Returns:
+        A document with the same tokens, sentences, spans and white space. Its text may be longer ("ß" becomes "SS").
     """
-    turn, text = CASES[case], document.text
-    tokens = [turn(token) for token in document.tokens]
+    convert, text = CASES[case], document.text
+    tokens = [convert(token) for token in document.tokens]
     borders = [0, *np.stack([document.token_starts, document.token_ends], axis=1).ravel().tolist(), len(text)]
     gaps = [text[start:end] for start, end in zip(borders[::2], borders[1::2], strict=True)]
     gap_lengths = np.fromiter(map(len, gaps[:-1]), np.int64, len(tokens))

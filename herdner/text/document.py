@@ -80,6 +80,7 @@ class Document:
     source_tags: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
+        """Check all offsets."""
         try:
             fault = misplaced(self.text, self.tokens, self.token_starts, self.token_ends, self.sentence_offsets)
         except (TypeError, BufferError) as error:
@@ -215,7 +216,7 @@ class Document:
 
     @property
     def is_annotated(self) -> bool:
-        """Whether the document has an annotation, possibly without any name."""
+        """True if the document has an annotation, possibly without any name."""
         return self.spans is not None and not self.is_proposal
 
     @cached_property
@@ -368,9 +369,11 @@ class Document:
         return replace(self, spans=None, entities=(), partial=None, is_proposal=False, source_tags=None)
 
     def __eq__(self, other: object) -> bool:
+        """Compare text, tokens, sentences, annotation, id and fields."""
         return self._values() == other._values() if isinstance(other, Document) else NotImplemented
 
     def __hash__(self) -> int:
+        """Hash text, id and entities."""
         return hash((self.text, self.id, self.entities))
 
     def to_dict(self) -> dict[str, Any]:

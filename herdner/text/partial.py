@@ -43,6 +43,7 @@ class PartialAnnotation:
     annotated_labels: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        """Check tags and labels."""
         for tags in dict.fromkeys(each.tags for each in self.unannotated):
             alternatives(tags)
         labels = self.annotated_labels or ()

@@ -1,4 +1,4 @@
-"""Where sentences begin: line breaks and punctuation, over the tokens of one text; the loops are compiled."""
+"""Sentence segmentation by line breaks and punctuation; the loops are compiled."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, cast
 
 from herdner._ext.text import SentenceLoop
 
-# Titles and the like: a name or a number follows, never a new sentence.
+# Titles and similar words. A name or number follows them, never a new sentence.
 TITLES = """Adm. Atty. Brig. Capt. Cmdr. Col. Cpl. Dr. Drs. Fr. Ft. Gen. Gov. Govs. Hon. Lt. Maj. Messrs. Mme. Mlle.
 Mr. Mrs. Ms. Msgr. Mt. No. Nos. Pfc. Pres. Prof. Pvt. Rep. Reps. Rev. Sen. Sens. Sgt. St. Ste. Supt. cf. e.g. i.e.
 v. vs."""
-# Abbreviations that may stand at the end of a sentence.
+# Abbreviations that may end a sentence.
 ABBREVIATIONS = """a.m. al. Ala. approx. Ariz. Ark. Assn. Aug. Ave. Blvd. Bros. Calif. Co. Colo. Conn. Corp. Cos. Ct.
 Dak. Dec. Del. Dept. est. etc. Feb. Fla. Fri. Ga. Ill. Inc. Ind. Jan. Jr. Kan. Ky. La. Ltd. Mass. Md. Mich. Minn.
 Miss. Mo. Mon. Mont. N.C. N.D. N.H. N.J. N.M. N.Y. Neb. Nev. Nov. Oct. Okla. Ont. Ore. p.m. Pa. Penn. Ph.D. Plc. plc.
 Que. Rd. S.C. S.D. Sat. Sept. Sr. Sun. Tenn. Tex. Thurs. Tues. Univ. Va. Vt. W.Va. Wash. Wed. Wis. Wyo."""
-# After an abbreviation a sentence begins only with one of these words; names are far more frequent there.
+# Only these words begin a sentence after an abbreviation; other capitalised words are usually names there.
 STARTERS = """A After All Also Although An And Another Any As At Because Before Both But By During Each Even Every For
 From He Her Here His How However I If In Instead It Its Last Many Meanwhile More Most My Nearly No Nor Not Now Of On
 Once One Only Or Other Others Our Over Several She Since So Some Still Such That The Their Then There These They This
@@ -30,10 +30,12 @@ ENDS = ".!?\u2026\u3002\uff01\uff1f"
 
 @dataclass(frozen=True)
 class SentenceRules:
-    """Words that decide at a full stop.
+    """Words that decide whether a full stop ends a sentence.
 
-    ``titles`` never end a sentence; ``endings``, initials and words such as "U.S." end one only before a word of
-    ``starters``.
+    Attributes:
+        titles: Words that never end a sentence, such as "Mr.".
+        endings: Abbreviations that end a sentence only before a word of ``starters``, as initials and "U.S." do.
+        starters: Words that begin a sentence after an abbreviation.
     """
 
     titles: tuple[str, ...] = ()
@@ -42,35 +44,44 @@ class SentenceRules:
 
     @property
     def abbreviations(self) -> tuple[str, ...]:
-        """All words that keep their full stop as part of the token, as they stand in a headline as well ("INC.")."""
+        """All words whose full stop belongs to the token, also in upper case as in headlines ("INC.")."""
         words = self.titles + self.endings
         return tuple(dict.fromkeys(words + tuple(word.upper() for word in words if len(word) > 3)))
 
     @cached_property
     def loop(self) -> SentenceLoop:
-        """Finds sentences. Its ``offsets(text, tokens, starts, ends)`` are the first token of each sentence and the
-        number of tokens: int64[S + 1], or [0] for a text without tokens.
+        """Compiled sentence segmenter.
 
-        ``starts`` and ``ends`` are the tokens' offsets into the text, ascending. A line that was not wrapped and one
-        that follows a blank one begin a sentence, and so may the token after a full stop, question mark or exclamation
-        mark.
+        Its method ``offsets(text, tokens, starts, ends)`` takes the character offsets of the tokens, int64[n] each,
+        and returns the sentence offsets, int64[S + 1] ([0] without tokens). A sentence begins after a blank line, on
+        a line that does not continue a wrapped one, and possibly after a full stop, question or exclamation mark.
         """
         titles = {*self.titles, *map(str.upper, self.titles)}
         return SentenceLoop(titles, self.starters, ENDS, CLOSERS, OPENERS)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return the rules as plain data for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> SentenceRules:
-        """The inverse of ``to_dict``; ValueError names what is wrong."""
+        """Build rules from the plain data of ``to_dict``.
+
+        Args:
+            values: Lists of words by the names of the attributes.
+
+        Returns:
+            The rules.
+
+        Raises:
+            ValueError: A key is unknown or a value is not a list of words.
+        """
         for name, words in values.items():
             if name not in {field.name for field in fields(cls)}:
                 raise ValueError(f"sentence rules: unknown key {name!r}; install a newer herdner")
             listed = cast(Sequence[object], words) if isinstance(words, list | tuple) else [None]
             if not all(isinstance(word, str) and word for word in listed):
-                raise ValueError(f"sentence rules: {name!r} is no list of words")
+                raise ValueError(f"sentence rules: {name!r} must be a list of words")
         return cls(**{name: tuple(words) for name, words in values.items()})
 
 

@@ -1,4 +1,4 @@
-"""A document for notebooks: its text with the names in colour, mentions of one name joined by links."""
+"""HTML view of a document for notebooks: names in colour, with hyperlinks between mentions of the same name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 
 from herdner.text.entity import Entity, WithEntities
 
-MOST_CHARACTERS = 50_000  # of a longer text only the beginning is shown
+MAX_CHARACTERS = 50_000  # of text that is shown
 COLORS = {"PER": "#aa9cfc", "LOC": "#feca74", "ORG": "#7aecec", "MISC": "#c887fb"}
 OTHER = "#dddddd"
 _MARK = "color:#111;border-radius:.3em;padding:.1em .3em"
@@ -16,10 +16,18 @@ _LABEL = "font-size:.75em;font-weight:bold;margin-left:.35em"
 
 
 def to_html(document: WithEntities) -> str:
-    """The text in HTML, escaped. A name that is mentioned again has an arrow to its next mention, the last one to the
-    first; pointing at a name shows its confidence. Of entities that overlap the first is marked.
+    """Return the text of a document as HTML with its entities marked.
+
+    A name with several mentions has an arrow to the next mention; the last mention has an arrow to the first. The
+    tooltip of a name shows its confidence. Of overlapping entities only the first is marked.
+
+    Args:
+        document: A document with entities.
+
+    Returns:
+        Escaped HTML.
     """
-    entities = [e for e in _apart(document) if e.end <= MOST_CHARACTERS]
+    entities = [e for e in _without_overlaps(document) if e.end <= MAX_CHARACTERS]
     mentions: dict[tuple[str, str], list[int]] = {}
     for i, entity in enumerate(entities):
         mentions.setdefault((entity.text.casefold(), entity.label), []).append(i)
@@ -29,13 +37,13 @@ def to_html(document: WithEntities) -> str:
     for i, entity in enumerate(entities):
         pieces += [_text(document.text[last : entity.start]), _mark(entity, i, mentions, f"herdner-{page}")]
         last = entity.end
-    pieces.append(_text(document.text[last:MOST_CHARACTERS]))
-    if (rest := len(document.text) - MOST_CHARACTERS) > 0:
+    pieces.append(_text(document.text[last:MAX_CHARACTERS]))
+    if (rest := len(document.text) - MAX_CHARACTERS) > 0:
         pieces.append(f"<em>… {rest:,} more characters</em>")
     return f'<div class="herdner" dir="auto" style="line-height:1.9;white-space:pre-wrap">{"".join(pieces)}</div>'
 
 
-def _apart(document: WithEntities) -> Iterator[Entity]:
+def _without_overlaps(document: WithEntities) -> Iterator[Entity]:
     last = 0
     for entity in sorted(document.entities, key=lambda e: (e.start, -e.end)):
         if last <= entity.start < entity.end:
@@ -45,21 +53,21 @@ def _apart(document: WithEntities) -> Iterator[Entity]:
 
 def _mark(entity: Entity, i: int, mentions: dict[tuple[str, str], list[int]], page: str) -> str:
     same = mentions[entity.text.casefold(), entity.label]
-    sure = "" if entity.confidence is None else f" {100 * entity.confidence:.0f} %"
-    place, link = "", ""
+    confidence = "" if entity.confidence is None else f" {100 * entity.confidence:.0f} %"
+    position, link = "", ""
     if len(same) > 1:
-        at = same.index(i)
-        place = f", mention {at + 1} of {len(same)}"
-        following = same[(at + 1) % len(same)]
-        arrow = "↓" if at + 1 < len(same) else "↑"
+        index = same.index(i)
+        position = f", mention {index + 1} of {len(same)}"
+        following = same[(index + 1) % len(same)]
+        arrow = "↓" if index + 1 < len(same) else "↑"
         link = f' <a href="#{page}-{following}" style="color:#111" title="next mention">{arrow}</a>'
-    color = COLORS.get(entity.label, OTHER)
+    color, title = COLORS.get(entity.label, OTHER), escape(entity.label + confidence + position)
     return (
-        f'<mark id="{page}-{i}" title="{escape(entity.label + sure + place)}" style="background:{color};{_MARK}">'
+        f'<mark id="{page}-{i}" title="{title}" style="background:{color};{_MARK}">'
         f'{_text(entity.text)}<span style="{_LABEL}">{escape(entity.label)}</span>{link}</mark>'
     )
 
 
 def _text(text: str) -> str:
-    """Escaped; control characters, which are no HTML, replaced."""
+    """Escape a text and replace control characters, which HTML does not allow."""
     return "".join(c if c in "\t\n\r" or c.isprintable() or c.isspace() else "\ufffd" for c in escape(text))

@@ -1,4 +1,4 @@
-"""Where the characters of a text stand in the file that it was taken from, such as an HTML page."""
+"""Positions of extracted text in its source file, such as an HTML page."""
 
 from __future__ import annotations
 
@@ -10,9 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Run(NamedTuple):
-    """The characters of the text from ``start`` to the next run stand in ``source_start:source_end`` of the file: one
-    for one where they are as many, else all together, as ``é`` in ``&eacute;``.
+class SourceRun(NamedTuple):
+    """Consecutive characters of a text and their range in the source file.
+
+    If both ranges have the same length, their characters correspond one to one. Otherwise the whole range belongs to
+    each character, as ``&eacute;`` does to ``é``.
+
+    Attributes:
+        start: Offset of the first character in the text; the run ends at the next one.
+        source_start: Offset of the range in the source.
+        source_end: Offset behind the range in the source.
     """
 
     start: int
@@ -22,8 +29,12 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SourceMap:
-    """n runs in the order of the text, at least one, the first of which begins at 0; with the length of the text there
-    are n + 1 starts. int64 each.
+    """Map from characters of a text to its source file.
+
+    Attributes:
+        starts: int64[n + 1], offsets of n > 0 runs in the text, from 0 to the length of the text.
+        source_starts: int64[n], offset of each run in the source.
+        source_ends: int64[n], offset behind each run in the source.
     """
 
     starts: NDArray[np.int64]
@@ -31,17 +42,17 @@ class SourceMap:
     source_ends: NDArray[np.int64]
 
     @classmethod
-    def of(cls, runs: Sequence[Run], length: int) -> SourceMap:
-        """The runs of a text of this length."""
+    def of(cls, runs: Sequence[SourceRun], length: int) -> SourceMap:
+        """Build a source map from the runs of a text with ``length`` characters."""
         starts, source_starts, source_ends = np.array(runs, np.int64).reshape(-1, 3).T.copy()
         return cls(np.append(starts, length), source_starts, source_ends)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Where the characters ``start:end`` of the text, at least one, begin and end in the file."""
-        return self._place(start)[0], self._place(end - 1)[1]
+        """Return the range in the source of the characters ``start:end`` of the text (at least one character)."""
+        return self._position(start)[0], self._position(end - 1)[1]
 
-    def _place(self, character: int) -> tuple[int, int]:
-        """Begin and end of one character in the file."""
+    def _position(self, character: int) -> tuple[int, int]:
+        """Return the range of one character in the source."""
         run = int(np.searchsorted(self.starts, character, side="right")) - 1
         begin, end = int(self.source_starts[run]), int(self.source_ends[run])
         first, stop = int(self.starts[run]), int(self.starts[run + 1])
@@ -50,6 +61,7 @@ class SourceMap:
         return begin + character - first, begin + character - first + 1
 
     def __eq__(self, other: object) -> bool:
+        """Compare all runs."""
         if not isinstance(other, SourceMap):
             return NotImplemented
         pairs = zip(self._arrays(), other._arrays(), strict=True)

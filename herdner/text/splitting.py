@@ -1,9 +1,8 @@
-"""spaCy's split of a run of characters without white space, by spaCy's rules but without spaCy, whose import takes
-longer than all else that tagging a page needs.
+"""Tokenization of text between white space by spaCy's algorithm and rules, without importing spaCy.
 
-The algorithm is that of ``spacy.tokenizer.Tokenizer`` (https://spacy.io/usage/linguistic-features#how-tokenizer-works),
-and the tokens are the same. `english` reads the rules of spaCy's English from a file of this package; those of other
-languages come from spaCy itself.
+The algorithm is that of ``spacy.tokenizer.Tokenizer`` (https://spacy.io/usage/linguistic-features#how-tokenizer-works)
+and gives the same tokens. `english` reads spaCy's rules for English from a data file; the rules of other languages come
+from spaCy itself. Importing spaCy would take longer than tagging a page.
 """
 
 from __future__ import annotations
@@ -21,26 +20,43 @@ from herdner.base.extras import import_extra
 
 SURROGATES = re.compile("[\ud800-\udfff]")
 
-Match = Callable[[str], "re.Match[str] | None"]
+MatchFunction = Callable[[str], "re.Match[str] | None"]
 
 
 @dataclass(frozen=True)
 class SplitRules:
-    """What a language cuts off: regular expressions of prefixes, suffixes and infixes; words that are cut into the
-    parts given (``exceptions``); and what is left whole, whatever is in it.
+    """Tokenizer rules of a language.
+
+    Attributes:
+        prefixes: Regular expressions of tokens that are split off at the start of a word.
+        suffixes: Regular expressions of tokens that are split off at the end of a word.
+        infixes: Regular expressions of tokens that are split off within a word.
+        exceptions: Tokens of words with a fixed split.
+        is_word: Matches words that are never split.
+        is_address: Matches addresses, which are not split at infixes.
     """
 
     prefixes: tuple[str, ...]
     suffixes: tuple[str, ...]
     infixes: tuple[str, ...]
     exceptions: Mapping[str, tuple[str, ...]]
-    is_word: Match | None = None
-    is_address: Match | None = None
+    is_word: MatchFunction | None = None
+    is_address: MatchFunction | None = None
 
     def extended(
         self, prefixes: Sequence[str], suffixes: Sequence[str], infixes: Sequence[str], words: Iterable[str]
     ) -> SplitRules:
-        """With rules that are tried before these, and words that are never cut."""
+        """Add rules.
+
+        Args:
+            prefixes: Regular expressions that are tried before the present ones.
+            suffixes: Regular expressions that are tried before the present ones.
+            infixes: Regular expressions that are tried before the present ones.
+            words: Words that are never split.
+
+        Returns:
+            The extended rules.
+        """
         return replace(
             self,
             prefixes=(*prefixes, *self.prefixes),
@@ -51,67 +67,83 @@ class SplitRules:
 
 
 def english() -> SplitRules:
-    """The rules of spaCy's English (MIT), as ``scripts/models/english_rules.py`` wrote them down."""
-    found = json.loads((importlib.resources.files("herdner") / "data" / "english.json").read_text(encoding="utf-8"))
-    address = cache(lambda: re.compile(found["address"]))  # when first needed, see `Splitter`
+    """Return the rules of spaCy's English (MIT licence), which ``scripts/models/english_rules.py`` exports."""
+    rules = json.loads((importlib.resources.files("herdner") / "data" / "english.json").read_text(encoding="utf-8"))
+    address = cache(lambda: re.compile(rules["address"]))  # lazily, see `Splitter`
     return SplitRules(
-        prefixes=tuple(found["prefixes"]),
-        suffixes=tuple(found["suffixes"]),
-        infixes=tuple(found["infixes"]),
-        exceptions={"".join(parts): tuple(parts) for parts in found["exceptions"]},
+        prefixes=tuple(rules["prefixes"]),
+        suffixes=tuple(rules["suffixes"]),
+        infixes=tuple(rules["infixes"]),
+        exceptions={"".join(parts): tuple(parts) for parts in rules["exceptions"]},
         is_address=lambda run: address().match(run),
     )
 
 
 def spacy_rules(language: str) -> SplitRules:
-    """Those of ``spacy.blank(language)``; ValueError where spaCy does not know it, or does not split it by rules."""
+    """Return the rules of spaCy for a language.
+
+    Args:
+        language: Language code, as for ``spacy.blank``.
+
+    Returns:
+        The rules.
+
+    Raises:
+        ValueError: spaCy does not know the language or does not tokenize it by rules.
+        MissingExtra: spaCy is not installed.
+    """
     spacy = import_extra("spacy", f"tokens of the language {language!r} need spaCy")
     try:
         nlp: Any = spacy.blank(language)
     except ImportError as error:
         raise ValueError(f"tokenizer language {language!r} is not one that spaCy knows") from error
-    defaults, rules = nlp.Defaults, nlp.tokenizer
-    if not isinstance(rules, spacy.tokenizer.Tokenizer):
+    defaults, tokenizer = nlp.Defaults, nlp.tokenizer
+    if not isinstance(tokenizer, spacy.tokenizer.Tokenizer):
         raise ValueError(f"tokenizer language {language!r}: texts without spaces need a word segmenter")
     orth: int = spacy.symbols.ORTH
     return SplitRules(
         prefixes=tuple(defaults.prefixes or ()),
         suffixes=tuple(defaults.suffixes or ()),
         infixes=tuple(defaults.infixes or ()),
-        exceptions={word: tuple(part[orth] for part in parts) for word, parts in rules.rules.items()},
-        is_word=rules.token_match,
-        is_address=rules.url_match,
+        exceptions={word: tuple(part[orth] for part in parts) for word, parts in tokenizer.rules.items()},
+        is_word=tokenizer.token_match,
+        is_address=tokenizer.url_match,
     )
 
 
-class _Span(NamedTuple):
+class _Exception(NamedTuple):
     start: int
     end: int
     word: str
 
 
-def plain(run: str) -> bool:
-    """Whether all are Latin letters, between which no language cuts but in its exceptions."""
+def is_plain(run: str) -> bool:
+    """Return whether all characters are Latin letters, which no rule but an exception splits."""
     return run.isascii() and run.isalpha()
 
 
 class Splitter:
-    """Callable: a run of characters without white space to its tokens, which are the run when joined."""
+    """Callable that splits a string without white space into tokens.
+
+    Args:
+        rules: Rules of the language.
+    """
 
     def __init__(self, rules: SplitRules) -> None:
+        """Store the rules; regular expressions are lazily initialised."""
         self._exceptions = dict(rules.exceptions)
         self._is_word, self._is_address = rules.is_word, rules.is_address
         self._rules = rules
         self._joined: dict[str, dict[str, dict[tuple[str, ...], str]]] = {}
 
-    # Compiled when first needed, as most words of a text are plain: it takes longer than to tag a page.
+    # Lazily initialised: compiling takes longer than tagging a page, and most words need no regular expression.
 
     @cached_property
-    def _prefix(self) -> Match:
+    def _prefix(self) -> MatchFunction:
         return re.compile("|".join(f"^{piece}" for piece in self._rules.prefixes if piece.strip())).search
 
     @cached_property
-    def _suffix(self) -> Match:
+    def _suffix(self) -> MatchFunction:
         return re.compile("|".join(f"{piece}$" for piece in self._rules.suffixes if piece.strip())).search
 
     @cached_property
@@ -120,67 +152,69 @@ class Splitter:
 
     @cached_property
     def _by_first_character(self) -> dict[str, list[str]]:
-        """The exceptions that other rules might cut."""
-        found: dict[str, list[str]] = {}
-        for word in filterfalse(plain, self._exceptions):
-            found.setdefault(word[0], []).append(word)
-        return found
+        """Exceptions that other rules might split, by their first character."""
+        words: dict[str, list[str]] = {}
+        for word in filterfalse(is_plain, self._exceptions):
+            words.setdefault(word[0], []).append(word)
+        return words
 
     def _joined_from(self, token: str) -> Mapping[tuple[str, ...], str]:
-        """Exceptions that the other rules would cut, by what they would leave, of which the token is the first: they
-        count inside a run too.
+        """Return the exceptions that other rules would split, by those parts, the first of which is ``token``.
+
+        spaCy finds these exceptions also within a longer string.
         """
         first = token[0]
         if first not in self._joined:
-            found: dict[str, dict[tuple[str, ...], str]] = {}
+            by_token: dict[str, dict[tuple[str, ...], str]] = {}
             for word in self._by_first_character.get(first, ()):
                 if self._prefix(word) or self._suffix(word) or next(self._infixes(word), None):
                     parts = tuple(self._cut(word, {}))
-                    found.setdefault(parts[0], {})[parts] = word
-            self._joined[first] = found
+                    by_token.setdefault(parts[0], {})[parts] = word
+            self._joined[first] = by_token
         return self._joined[first].get(token, {})
 
     def __call__(self, run: str) -> tuple[str, ...]:
-        seen = run if run.isascii() else SURROGATES.sub("\ufffd", run)  # spaCy cannot encode those that stand alone
-        whole = self._exceptions.get(seen)
-        if whole is None and plain(seen):
+        """Split a string without white space into tokens, which joined give the string."""
+        valid = run if run.isascii() else SURROGATES.sub("\ufffd", run)  # spaCy cannot encode lone surrogates
+        whole = self._exceptions.get(valid)
+        if whole is None and is_plain(valid):
             return (run,)
-        tokens = list(self._cut(seen, self._exceptions)) if whole is None else list(whole)
+        tokens = list(self._cut(valid, self._exceptions)) if whole is None else list(whole)
         spans = [
-            _Span(start, start + len(parts), word)
+            _Exception(start, start + len(parts), word)
             for start in range(len(tokens))
             for parts, word in self._joined_from(tokens[start]).items()
             if tuple(tokens[start : start + len(parts)]) == parts
         ]
-        for span in reversed(_apart(spans)):
+        for span in reversed(_without_overlaps(spans)):
             tokens[span.start : span.end] = self._exceptions[span.word]
-        if seen != run:
+        if valid != run:
             ends = accumulate(map(len, tokens))
             tokens = [run[end - len(token) : end] for token, end in zip(tokens, ends, strict=True)]
         return tuple(tokens)
 
     def _cut(self, run: str, exceptions: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-        """Prefixes, what is left, suffixes."""
+        """Split off prefixes and suffixes, then split the remainder."""
         before: list[str] = []
         after: list[str] = []
         size = 0
         while run and len(run) != size and not (self._is_word and self._is_word(run)) and run not in exceptions:
             size = len(run)
-            ahead = _length(self._prefix(run))
-            if ahead and run[ahead:] in exceptions:
-                before.append(run[:ahead])
-                run = run[ahead:]
+            n_prefix = _length(self._prefix(run))
+            if n_prefix and run[n_prefix:] in exceptions:
+                before.append(run[:n_prefix])
+                run = run[n_prefix:]
                 break
-            behind = _length(self._suffix(run[ahead:]))
-            if behind and run[:-behind] in exceptions:
-                after.append(run[-behind:])
-                run = run[:-behind]
+            n_suffix = _length(self._suffix(run[n_prefix:]))
+            if n_suffix and run[:-n_suffix] in exceptions:
+                after.append(run[-n_suffix:])
+                run = run[:-n_suffix]
                 break
-            if behind:
-                after.append(run[-behind:])
-            if ahead:
-                before.append(run[:ahead])
-            run = run[ahead : len(run) - behind]
+            if n_suffix:
+                after.append(run[-n_suffix:])
+            if n_prefix:
+                before.append(run[:n_prefix])
+            run = run[n_prefix : len(run) - n_suffix]
         yield from before
         if run in exceptions:
             yield from exceptions[run]
@@ -189,10 +223,10 @@ class Splitter:
         yield from reversed(after)
 
     def _middle(self, run: str) -> Iterator[str]:
-        """What is left without prefixes and suffixes, cut at its infixes, unless it is a word or an address."""
+        """Split a remainder without prefixes and suffixes at its infixes, unless it is a word or an address."""
         start = 0
         if (
-            not plain(run)
+            not is_plain(run)
             and not (self._is_word and self._is_word(run))
             and not (self._is_address and self._is_address(run))
         ):
@@ -206,16 +240,16 @@ class Splitter:
             yield run[start:]
 
 
-def _length(found: re.Match[str] | None) -> int:
-    return 0 if found is None else found.end() - found.start()
+def _length(match: re.Match[str] | None) -> int:
+    return 0 if match is None else match.end() - match.start()
 
 
-def _apart(spans: list[_Span]) -> list[_Span]:
-    """Of spans that overlap the longest, and of those the first; ascending."""
-    taken: set[int] = set()
-    kept: list[_Span] = []
+def _without_overlaps(spans: list[_Exception]) -> list[_Exception]:
+    """Keep the longest of overlapping spans, or the first of equally long ones, in ascending order."""
+    covered: set[int] = set()
+    kept: list[_Exception] = []
     for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
-        if span.start not in taken and span.end - 1 not in taken:
+        if span.start not in covered and span.end - 1 not in covered:
             kept.append(span)
-        taken.update(range(span.start, span.end))
+        covered.update(range(span.start, span.end))
     return sorted(kept)

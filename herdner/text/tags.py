@@ -1,7 +1,7 @@
-"""Chunk tags (IOB1, IOB2, IOBES; BILOU as input): reading and writing labelled spans, and which tag may follow which.
+"""Conversion between tags and labelled spans in the schemes IOB1, IOB2, IOBES and BILOU.
 
 IOB1 is the scheme of Ramshaw & Marcus (1995), IOB2 that of Tjong Kim Sang & Veenstra (1999). A *tag* is the string of
-one token (``"B-PER"``), a *label* the class of a span (``"PER"``).
+one token (``"B-PER"``), a *label* is the entity type of a span (``"PER"``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ _TO_IOBES = {"L": "E", "U": "S"}
 
 
 class Span(NamedTuple):
-    """The tokens ``start:end`` (half-open) carry the label."""
+    """A labelled span of tokens.
+
+    Attributes:
+        start: Index of the first token.
+        end: Index behind the last token.
+        label: Entity type, such as "PER".
+    """
 
     start: int
     end: int
@@ -33,7 +39,13 @@ class Span(NamedTuple):
 
 
 class Chunks(NamedTuple):
-    """M spans as columns: int64[M] first tokens, int64[M] the tokens behind them, and labels."""
+    """M spans as columns.
+
+    Attributes:
+        starts: int64[M], index of the first token of each span.
+        ends: int64[M], index behind the last token of each span.
+        labels: Label of each span.
+    """
 
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
@@ -41,32 +53,50 @@ class Chunks(NamedTuple):
 
     @classmethod
     def of(cls, spans: Sequence[Span]) -> Chunks:
-        """The columns of spans."""
+        """Convert spans to columns."""
         starts = np.fromiter((span.start for span in spans), np.int64, len(spans))
         ends = np.fromiter((span.end for span in spans), np.int64, len(spans))
         return cls(starts, ends, [span.label for span in spans])
 
-    def spans(self, chosen: slice = slice(None), origin: int = 0) -> list[Span]:
-        """The chosen ones as values, tokens counted from ``origin``."""
-        return make_spans(Span, self.starts[chosen], self.ends[chosen], self.labels[chosen], origin)
+    def spans(self, part: slice = slice(None), origin: int = 0) -> list[Span]:
+        """Convert columns to spans.
+
+        Args:
+            part: The spans to convert.
+            origin: Index of the token that becomes token 0.
+
+        Returns:
+            The spans.
+        """
+        return make_spans(Span, self.starts[part], self.ends[part], self.labels[part], origin)
 
 
 class Transitions(NamedTuple):
-    """Which tag may follow which: ``follow[i, j]`` says that tag j may come right after tag i."""
+    """Well-formed sequences of K tags.
 
-    follow: NDArray[np.bool_]  # [K, K]
-    start: NDArray[np.bool_]  # [K]: may open a sentence
-    end: NDArray[np.bool_]  # [K]: may close a sentence
+    Attributes:
+        follow: bool[K, K]; ``follow[i, j]`` is true if tag j may follow tag i directly.
+        start: bool[K], tags that may begin a sentence.
+        end: bool[K], tags that may end a sentence.
+    """
+
+    follow: NDArray[np.bool_]
+    start: NDArray[np.bool_]
+    end: NDArray[np.bool_]
 
 
 @lru_cache(maxsize=4096)
 def split_tag(tag: str) -> tuple[str, str]:
-    """Prefix and label of a tag: ``"B-creative-work"`` is ``("B", "creative-work")``, ``"O"`` is ``("O", "")``.
+    """Split a tag into prefix and label.
 
-    BILOU's L and U are returned as E and S.
+    Args:
+        tag: A tag such as ``"B-creative-work"`` or ``"O"``.
+
+    Returns:
+        For example ``("B", "creative-work")`` or ``("O", "")``. BILOU's L and U are returned as E and S.
 
     Raises:
-        ValueError: The text is no tag.
+        ValueError: The string is not a tag.
     """
     if tag == "O":
         return "O", ""
@@ -76,13 +106,13 @@ def split_tag(tag: str) -> tuple[str, str]:
     return _TO_IOBES.get(prefix, prefix), label
 
 
-def classes_of(tags: Iterable[str]) -> set[str]:
-    """The classes that tags speak of."""
+def labels_of(tags: Iterable[str]) -> set[str]:
+    """Return the labels of tags."""
     return {split_tag(tag)[1] for tag in tags if tag != "O"}
 
 
 def sentences_of(tags: Sequence[str], sentence_offsets: SentenceOffsets | None) -> Iterator[tuple[int, int]]:
-    """Borders (start, end) of the sentences; the whole sequence is one sentence when no offsets are given."""
+    """Return first and end index of each sentence; without offsets the whole sequence is one sentence."""
     if sentence_offsets is None:
         return iter([(0, len(tags))])
     return pairwise(map(int, sentence_offsets))
@@ -94,18 +124,26 @@ def spans_from_tags(
     *,
     strict: Scheme | None = None,
 ) -> list[Span]:
-    """Labelled spans of a tag sequence, in the order of the text.
+    """Read labelled spans from tags.
 
-    The default reading is conlleval's, which is also seqeval's default: it serves every scheme and mends malformed
-    sequences (an I- or E- that continues nothing opens a span; a span that is never closed ends where it can go no
-    further). With ``strict`` only spans that are well formed in that scheme count, as in seqeval's strict mode.
-    No span crosses a sentence border.
+    By default tags are read as conlleval and seqeval read them. This covers all schemes and repairs malformed
+    sequences: an I- or E- that continues no span begins one, and a span without a last tag ends where it cannot
+    continue. No span crosses a sentence border.
+
+    Args:
+        tags: n tags.
+        sentence_offsets: int64[S + 1], offsets of the sentences; None: one sentence.
+        strict: Accept only spans that are well formed in this scheme, as seqeval's strict mode does. "iob1" is not
+            possible because every sequence is well formed in it.
+
+    Returns:
+        The spans in the order of the text.
 
     Raises:
-        ValueError: Strings are no tags; not for ``strict="iob1"``, where nothing is malformed.
+        ValueError: A string is not a tag, or ``strict`` is "iob1".
     """
     if strict == "iob1":
-        raise ValueError("every sequence is well formed in iob1; read it without strict")
+        raise ValueError("strict must not be iob1, in which every sequence is well formed; omit it")
     if strict is None:
         number = {tag: k for k, tag in enumerate(dict.fromkeys(tags))}
         states = np.fromiter(map(number.__getitem__, tags), np.int32, len(tags))
@@ -122,23 +160,32 @@ def spans_from_tags(
 def spans_from_states(
     states: NDArray[np.int32], tags: tuple[str, ...], sentence_offsets: SentenceOffsets | None = None
 ) -> list[Span]:
-    """`spans_from_tags` of the sequence whose token t has the tag ``tags[states[t]]``, in conlleval's reading."""
+    """Read labelled spans from states as `spans_from_tags` does.
+
+    Args:
+        states: int32[n], index into ``tags`` of each token's tag.
+        tags: The distinct tags.
+        sentence_offsets: int64[S + 1], offsets of the sentences; None: one sentence.
+
+    Returns:
+        The spans in the order of the text.
+    """
     return chunks_from_states(states, tags, sentence_offsets).spans()
 
 
 def chunks_from_states(
     states: NDArray[np.int32], tags: tuple[str, ...], sentence_offsets: SentenceOffsets | None = None
 ) -> Chunks:
-    """`spans_from_states` as columns."""
+    """Return the result of `spans_from_states` as columns."""
     prefixes, labels, names = _columns(tags)
     borders = [0, len(states)] if sentence_offsets is None else sentence_offsets
-    starts, ends, found = read_spans(states, prefixes, labels, np.ascontiguousarray(borders, np.int64))
-    return Chunks(starts, ends, [names[k] for k in found.tolist()])
+    starts, ends, indices = read_spans(states, prefixes, labels, np.ascontiguousarray(borders, np.int64))
+    return Chunks(starts, ends, [names[k] for k in indices.tolist()])
 
 
 @lru_cache(maxsize=256)
 def _columns(tags: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int32], list[str]]:
-    """The prefix of each tag, the number of its label, and the labels by number; O has the number 0."""
+    """Return the prefix of each tag, the index of its label, and the labels; label 0 belongs to O."""
     split = [split_tag(tag) for tag in tags]
     names = list(dict.fromkeys(["", *(label for _, label in split)]))
     number = {name: k for k, name in enumerate(names)}
@@ -178,13 +225,20 @@ def tags_from_spans(
     scheme: Scheme = "iob2",
     sentence_offsets: SentenceOffsets | None = None,
 ) -> list[str]:
-    """Tags of ``n_tokens`` tokens that carry the spans.
+    """Write spans as tags.
 
-    ``sentence_offsets`` matters to IOB1 alone: there a B- is written only where the span before touches, has the same
-    label and stands in the same sentence.
+    Args:
+        spans: Labelled spans in any order.
+        n_tokens: Number of tokens.
+        scheme: Scheme of the tags.
+        sentence_offsets: int64[S + 1], offsets of the sentences. Only IOB1 uses them: there a B- occurs only directly
+            after a span with the same label in the same sentence.
+
+    Returns:
+        One tag for each token.
 
     Raises:
-        ValueError: Spans overlap or leave the text.
+        ValueError: Spans overlap, are empty or exceed the tokens.
     """
     tags = ["O"] * n_tokens
     borders: frozenset[int] = frozenset() if sentence_offsets is None else frozenset(map(int, sentence_offsets))
@@ -192,7 +246,7 @@ def tags_from_spans(
     for span in sorted(Span(*s) for s in spans):
         start, end, label = span
         if not last.end <= start < end <= n_tokens or not label:
-            raise ValueError(f"{span} overlaps {last}, is empty, has no label or leaves the {n_tokens} tokens")
+            raise ValueError(f"{span} overlaps {last}, is empty, has no label or exceeds the {n_tokens} tokens")
         touches = start == last.end and label == last.label and start not in borders
         tags[start:end] = _tags_of_span(end - start, label, scheme, touches)
         last = span
@@ -217,9 +271,19 @@ def convert_tags(
     target: Scheme,
     sentence_offsets: SentenceOffsets | None = None,
 ) -> list[str]:
-    """The same spans in another scheme. Malformed sequences are mended as in `spans_from_tags`.
+    """Convert tags to another scheme; malformed sequences are repaired as in `spans_from_tags`.
 
-    With a ``source``, a tag that does not exist in it raises ValueError; None accepts any.
+    Args:
+        tags: n tags.
+        source: Scheme of the tags; None accepts any tag.
+        target: Scheme of the result.
+        sentence_offsets: int64[S + 1], offsets of the sentences; None: one sentence.
+
+    Returns:
+        n tags with the same spans.
+
+    Raises:
+        ValueError: A tag does not exist in ``source``.
     """
     if source is not None:
         check_tags(tags, source)
@@ -227,7 +291,7 @@ def convert_tags(
 
 
 def check_tags(tags: Iterable[str], scheme: Scheme) -> None:
-    """Raises ValueError at the first tag that the scheme does not know."""
+    """Raise `ValueError` if a tag does not exist in the scheme."""
     for tag in set(tags):
         split_tag(tag)
         if tag[0] not in _PREFIXES[scheme]:
@@ -236,43 +300,57 @@ def check_tags(tags: Iterable[str], scheme: Scheme) -> None:
             )
 
 
-def tags_of_class(label: str, scheme: Scheme) -> list[str]:
-    """All tags that tokens inside a name of the class can have."""
+def tags_of_label(label: str, scheme: Scheme) -> list[str]:
+    """Return all tags of tokens inside a name with this label."""
     return [f"{prefix}-{label}" for prefix in _PREFIXES[scheme] if prefix != "O"]
 
 
 def detect_scheme(sequences: Iterable[Sequence[str]]) -> Scheme:
-    """The scheme of some sentences' tags; IOB2 where nothing speaks against it.
+    """Guess the scheme of tags.
 
-    E and S mean IOBES, L and U BILOU. An I- that opens a span speaks for IOB1, a B- that does not follow its own label
-    for IOB2; the more frequent wins, since real files and predictions hold a few malformed spans.
+    E- and S- occur only in IOBES, L- and U- only in BILOU. An I- that begins a span indicates IOB1, a B- that does not
+    follow its own label IOB2. The more frequent of the two decides, because files and predictions contain malformed
+    spans.
+
+    Args:
+        sequences: Tags of sentences.
+
+    Returns:
+        The scheme; IOB2 if there is no indication.
     """
-    opens_with_i = needless_b = 0
+    n_initial_i = n_initial_b = 0
     prefixes: set[str] = set()
     for tags in sequences:
         last = ""
         for tag in tags:
             prefix, label = split_tag(tag)
             prefixes.add(tag[0])
-            opens_with_i += prefix == "I" and label != last
-            needless_b += prefix == "B" and label != last
+            n_initial_i += prefix == "I" and label != last
+            n_initial_b += prefix == "B" and label != last
             last = label
     if prefixes & {"E", "S"}:
         return "iobes"
     if prefixes & {"L", "U"}:
         return "bilou"
-    return "iob1" if opens_with_i > needless_b else "iob2"
+    return "iob1" if n_initial_i > n_initial_b else "iob2"
 
 
 def allowed_transitions(tags: Sequence[str], scheme: Scheme) -> Transitions:
-    """Tag bigrams, first and last tags that are well formed in the scheme, for ``K = len(tags)`` distinct tags.
+    """Return the well-formed sequences of tags.
+
+    Args:
+        tags: K distinct tags.
+        scheme: Their scheme.
+
+    Returns:
+        Boolean tables of allowed tag bigrams, first and last tags.
 
     Raises:
-        ValueError: The scheme does not know a tag.
+        ValueError: A tag does not exist in the scheme.
     """
     check_tags(tags, scheme)
-    closed = [("O", ""), *map(split_tag, tags)]  # a sentence begins and ends as if beside an O
-    follow = np.array([[_may_follow(left, right, scheme) for right in closed] for left in closed], dtype=np.bool_)
+    padded = [("O", ""), *map(split_tag, tags)]  # both ends of a sentence behave like an O
+    follow = np.array([[_may_follow(left, right, scheme) for right in padded] for left in padded], dtype=np.bool_)
     return Transitions(*map(np.ascontiguousarray, (follow[1:, 1:], follow[0, 1:], follow[1:, 0])))
 
 

@@ -1,9 +1,8 @@
-"""Text to tokens with character offsets: spaCy's rules, applied once per distinct word.
+"""Tokenization with character offsets by spaCy's rules.
 
-Every run of characters between white space is split on its own, so the split of a run is worked out once and kept;
-repeated runs cost a look-up, a tenth of the time of calling spaCy on the whole text. The rules are those of
-``spacy.blank(language)`` with the additions below. The cache is emptied when it is full, so memory does not grow with
-the stream.
+Each string between white space is split on its own. The split is cached, so that a repeated string costs one look-up;
+this takes a tenth of the time that spaCy needs. The rules are those of ``spacy.blank(language)`` with the additions
+below. A full cache is emptied, so that memory does not grow with the number of texts.
 """
 
 from __future__ import annotations
@@ -25,24 +24,31 @@ from herdner.text.document import Document
 from herdner.text.sentences import ENGLISH, SentenceRules
 from herdner.text.splitting import Splitter, english, spacy_rules
 
-# News writes "U.S.-led", "U.S./Mexico", "(AP)-based", "--Paris", "``Moi", "NAIROBI--" and copies byte-order marks and
-# zero-width spaces from web pages. spaCy's English rules leave these glued to the name.
+# News texts contain "U.S.-led", "U.S./Mexico", "(AP)-based", "--Paris", "``Moi" and "NAIROBI--", and byte-order marks
+# and zero-width spaces copied from web pages. spaCy's English rules do not split these from the name.
 INVISIBLE = "[\u0000-\u0008\u000e-\u001b\u007f-\u0084\u0086-\u009f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\ufeff]"
 PREFIXES = ("``", r"-+(?=[^\W\d])", r"[|~]", INVISIBLE)
 SUFFIXES = ("``", r"(?<=[\w.])-+", r"[|~]", INVISIBLE)
 INFIXES = (r"(?<=[^\W\d]\.)[-/](?=[^\W\d])", r"(?<=[^\W\d])[)\]]-?(?=[^\W\d])|(?<=[)\]])-(?=[^\W\d])", r"\|", INVISIBLE)
-# Runs without white space longer than this are cut before the rules see them, behind a punctuation mark where one is
-# near: rules of affixes take time that grows with the square of the length.
+# Longer strings without white space are cut before the rules are applied, after a punctuation mark if possible: the
+# time of affix rules grows with the square of the length.
 LONGEST_RUN = 128
 PIECE = re.compile(rf"(?s).{{1,{LONGEST_RUN}}}(?<=\W)|.{{1,{LONGEST_RUN}}}")
 
 
 @dataclass(frozen=True)
 class TokenizerSettings:
-    """What a model file carries, so that an old model reads text as it always did; only names, numbers and words.
+    """Settings of a tokenizer, stored in model files so that a model always tokenizes in the same way.
 
-    Regular expressions are never taken from a file (a hostile one could run for ever): ``rules`` numbers the set of
-    this module, and an unknown number is an error that names the remedy.
+    They contain no regular expressions, because one from a hostile file could run forever.
+
+    Attributes:
+        language: Language code of two or three letters.
+        rules: Number of the rule set of this module.
+        sentences: Rules of sentence segmentation.
+
+    Raises:
+        ValueError: The language code or the number of the rule set is invalid.
     """
 
     language: str = "en"
@@ -50,86 +56,127 @@ class TokenizerSettings:
     sentences: SentenceRules = ENGLISH
 
     def __post_init__(self) -> None:
+        """Check the settings."""
         if self.rules != 1:
-            raise ValueError(f"tokenizer rules {self.rules!r}: this herdner knows set 1; install a newer herdner")
+            raise ValueError(f"tokenizer rules must be set 1, got {self.rules!r}; install a newer herdner")
         if not re.fullmatch("[a-z]{2,3}", self.language):
             raise ValueError(
                 f"tokenizer language {self.language!r}: expected a code of two or three letters, as in 'en'"
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return the settings as plain data for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TokenizerSettings:
-        """The inverse of ``to_dict``; ValueError names a key that is not known."""
+        """Build settings from the plain data of ``to_dict``.
+
+        Args:
+            values: Values by the names of the attributes.
+
+        Returns:
+            The settings.
+
+        Raises:
+            ValueError: A key is unknown or a value is invalid.
+        """
         unknown = set(values) - {field.name for field in fields(cls)}
         if unknown:
             raise ValueError(f"tokenizer settings: unknown key {sorted(unknown)[0]!r}; install a newer herdner")
-        given: dict[str, Any] = dict(values)
-        sentences: dict[str, Any] | None = given.pop("sentences", None)
-        return cls(**given, sentences=ENGLISH if sentences is None else SentenceRules.from_dict(sentences))
+        if values.get("sentences") is not None:
+            values = {**values, "sentences": SentenceRules.from_dict(values["sentences"])}
+        return cls(**{key: value for key, value in values.items() if value is not None})
 
 
 class Tokenizer:
-    """Callable: text to ``Document`` (tokens, offsets, sentences; no tags).
+    """Callable that converts a text to a `Document` with tokens and sentences.
 
-    The text is kept as it is. Any text is accepted: NULs, lone surrogates, runs of millions of characters without white
-    space (cut as described at ``LONGEST_RUN``). A text without tokens gives a document without sentences.
-    Threads may share an instance; it can be pickled and copied (the cache stays behind).
+    Any text is accepted, including NULs, lone surrogates and millions of characters without white space (cut at
+    ``LONGEST_RUN``). The text itself is not changed. Threads may share a tokenizer. It can be pickled and copied
+    without its cache.
+
+    Args:
+        settings: The settings; the default is English.
+        cache_characters: Number of characters of cached words.
     """
 
     def __init__(self, settings: TokenizerSettings | None = None, *, cache_characters: int = 2_000_000) -> None:
+        """Store the settings; the rules are lazily initialised."""
         self.settings = settings or TokenizerSettings()
         self._cache_characters = cache_characters
         self._splits = Strings()
         self._cached_characters = 0
-        self._lock = RLock()  # held while words are looked up and split; a handler of signals may tag meanwhile
+        self._lock = RLock()  # reentrant, because a signal handler may tokenize
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Support pickling without the cache."""
         return _restore, (self.settings, self._cache_characters)
 
     def documents(self, texts: Iterable[str]) -> Iterator[Document]:
-        """One document per text, in order; reads ahead by none."""
+        """Tokenize texts one after the other.
+
+        Args:
+            texts: The texts; none is read ahead.
+
+        Returns:
+            An iterator over the documents.
+        """
         return map(self, texts)
 
     def __call__(self, text: str, id: str | None = None) -> Document:
-        return self.together([text], id)[0]
+        """Tokenize a text.
 
-    def together(self, texts: list[str], id: str | None = None) -> list[Document]:
-        """The documents of several texts, in less time than one by one."""
+        Args:
+            text: The text.
+            id: Identifier of the document.
+
+        Returns:
+            A document with tokens and sentences, without annotation.
+        """
+        return self.tokenize_batch([text], id)[0]
+
+    def tokenize_batch(self, texts: list[str], id: str | None = None) -> list[Document]:
+        """Tokenize several texts, in less time than one by one.
+
+        Args:
+            texts: The texts.
+            id: Identifier of all documents.
+
+        Returns:
+            One document for each text.
+        """
         find = self.settings.sentences.loop.offsets
-        placed = zip(texts, self._placed(texts), strict=True)
-        return [Document(text, *places, find(text, *places), id=id) for text, places in placed]
+        pairs = zip(texts, self._with_offsets(texts), strict=True)
+        return [Document(text, *tokens, find(text, *tokens), id=id) for text, tokens in pairs]
 
     def tokens(self, text: str) -> list[str]:
-        """The tokens of a text, without offsets."""
-        return self._placed([text])[0][0]
+        """Return the tokens of a text."""
+        return self._with_offsets([text])[0][0]
 
-    def _placed(self, texts: list[str]) -> list[tuple[list[str], NDArray[np.int64], NDArray[np.int64]]]:
+    def _with_offsets(self, texts: list[str]) -> list[tuple[list[str], NDArray[np.int64], NDArray[np.int64]]]:
         with self._lock:
             runs = Runs(texts, self._splits)
             if unknown := runs.unknown():
-                self._learn(unknown, runs)
+                self._split(unknown, runs)
                 if self._cached_characters > self._cache_characters:
                     self._splits, self._cached_characters = Strings(), 0
         return runs.placed()
 
-    def _learn(self, words: Iterable[str], runs: Runs) -> None:
-        """Keeps the parts of each of them; long ones are split piece by piece and stay among these runs."""
+    def _split(self, words: Iterable[str], runs: Runs) -> None:
+        """Add the tokens of words to the cache; long words are split in pieces and stored with these runs only."""
         parts = runs.splits.values
         for word in words:
             if len(word) > LONGEST_RUN:
                 pieces = PIECE.findall(word)
-                self._learn(pieces, runs)
+                self._split(pieces, runs)
                 runs.long[word] = tuple(chain.from_iterable(map(parts.__getitem__, pieces)))
             elif word not in parts:
                 runs.splits.add(word, self._splitter(word))
                 self._cached_characters += len(word)
 
     @cached_property
-    def _splitter(self) -> Splitter:  # late: a document that is already split into tokens needs no rules
+    def _splitter(self) -> Splitter:  # lazily initialised: tokenized documents need no rules
         language, words = self.settings.language, self.settings.sentences.abbreviations
         rules = english() if language == "en" else spacy_rules(language)
         return Splitter(rules.extended(PREFIXES, SUFFIXES, INFIXES, words))

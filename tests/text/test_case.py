@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from running_texts import running_texts
 
-from herdner.text.case import recased
+from herdner.text.case import change_case
 from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.tags import Span
@@ -20,7 +20,7 @@ def test_tokens_change_and_all_else_stays(document, annotated, case, turn):
         document = Document(
             document.text, document.tokens, document.token_starts, document.token_ends, document.sentence_offsets
         )
-    found = recased(document, case)
+    found = change_case(document, case)
     assert list(found.tokens) == [turn(token) for token in document.tokens]
     placed = zip(found.token_starts, found.token_ends, strict=True)
     assert [found.text[start:end] for start, end in placed] == found.tokens
@@ -38,7 +38,7 @@ def test_tokens_change_and_all_else_stays(document, annotated, case, turn):
 
 def test_letters_that_become_two():
     document = Document.from_aligned("  Stra\u00dfe  5, Kisumu", [["Stra\u00dfe", "5", ",", "Kisumu"]])
-    found = recased(document.with_spans([Span(0, 2, "LOC"), Span(3, 4, "LOC")]), "upper")
+    found = change_case(document.with_spans([Span(0, 2, "LOC"), Span(3, 4, "LOC")]), "upper")
     assert found.text == "  STRASSE  5, KISUMU"
     assert found.entities == (Entity(2, 12, "LOC", "STRASSE  5"), Entity(14, 20, "LOC", "KISUMU"))
-    assert recased(Document.from_text(" \u00df "), "upper").text == " \u00df "  # nothing but tokens changes
+    assert change_case(Document.from_text(" \u00df "), "upper").text == " \u00df "  # nothing but tokens changes

@@ -1,4 +1,4 @@
-"""Documents that are annotated in part: read, written, renamed, and kept."""
+"""Documents that are partially annotated: read, written, renamed, and kept."""
 
 from __future__ import annotations
 
@@ -116,5 +116,5 @@ def test_formats_that_cannot_say_it_refuse():
 
 
 def test_partial_annotation_is_not_scored():
-    with pytest.raises(ValueError, match="annotated in part"):
+    with pytest.raises(ValueError, match="partially annotated"):
         evaluate([partly()], [partly()])

@@ -159,7 +159,7 @@ def test_refusals():
         convert_tags(["S-PER"], "iob2", "iobes")
     with pytest.raises(ValueError, match="overlaps"):
         tags_from_spans([Span(0, 2, "A"), Span(1, 3, "B")], 3)
-    with pytest.raises(ValueError, match="leaves the 3 tokens"):
+    with pytest.raises(ValueError, match="exceeds the 3 tokens"):
         tags_from_spans([Span(2, 4, "A")], 3)
     with pytest.raises(ValueError, match="iob1"):
         spans_from_tags(["O"], strict="iob1")

@@ -353,7 +353,7 @@ def test_settings_are_plain_data() -> None:
         ({"language": "../en"}, "language"),
         ({"language": "qq"}, "qq"),
         ({"language": "zh"}, "word segmenter"),
-        ({"sentences": {"titles": [1]}}, "'titles' is no list of words"),
+        ({"sentences": {"titles": [1]}}, "'titles' must be a list of words"),
         ({"sentences": {"titels": []}}, "unknown key 'titels'"),
     ],
 )
@@ -396,7 +396,7 @@ def test_words_that_all_want_one_place_in_the_table_are_found() -> None:
 @given(st.lists(ANY_TEXT | NEWS_TEXT))
 def test_texts_together_are_cut_as_each_alone(texts: list[str]) -> None:
     alone = list(map(Tokenizer(), texts))
-    assert all(tokenizer.together(texts) == alone for tokenizer in (TOKENIZER, FORGETFUL))
+    assert all(tokenizer.tokenize_batch(texts) == alone for tokenizer in (TOKENIZER, FORGETFUL))
 
 
 def test_a_cache_that_fills_within_a_text_keeps_the_words_of_that_text() -> None:

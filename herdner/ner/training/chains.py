@@ -14,7 +14,7 @@ from herdner.crf.crfsuite_files import train_crfsuite
 from herdner.crf.likelihood import Borders
 from herdner.crf.trainer import Progress, Stop, train_chain
 from herdner.crf.weights import ChainWeights, Keys
-from herdner.text.tags import classes_of
+from herdner.text.tags import labels_of
 
 TrainerName = Literal["herdner", "crfsuite"]
 TRAINERS: tuple[TrainerName, ...] = get_args(TrainerName)
@@ -101,7 +101,7 @@ def _is_held(data: ChainData, base: ChainWeights, origin: NDArray[np.float64]) -
     classes that it never looked for, as names of these were outside to it.
     """
     held = origin != 0
-    if classes_of(data.labels) - classes_of(base.labels):
+    if labels_of(data.labels) - labels_of(base.labels):
         held[: data.n_features] &= np.array(data.labels)[data.entries[1]] != "O"
     return held
 

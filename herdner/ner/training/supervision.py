@@ -22,7 +22,7 @@ from herdner.text.tags import (
     convert_tags,
     spans_from_tags,
     split_tag,
-    tags_of_class,
+    tags_of_label,
 )
 
 _PREFIX_OF = {(True, False): "B", (False, False): "I", (False, True): "E", (True, True): "S"}
@@ -77,7 +77,7 @@ def supervise(
     places = [place for d in documents if d.partial for place in d.partial.unannotated]
     classes |= dict.fromkeys(label for place in places for _, label in alternatives(place.tags) or ())
     classes |= dict.fromkeys(label for d in documents if d.partial for label in d.partial.annotated_labels or ())
-    every = (tag for label in classes if label for tag in tags_of_class(label, scheme))
+    every = (tag for label in classes if label for tag in tags_of_label(label, scheme))
     labels = tuple(dict.fromkeys([*seen, "O", *every]))
     _check_number(labels)
     pairs = [_allowed(d, sequence, labels, scheme) for d, sequence in zip(documents, gold, strict=True)]
@@ -192,7 +192,7 @@ def _tags(prefix: str, label: str, scheme: Scheme, exact: bool) -> list[str]:
     if prefix == "O":
         return ["O"]
     if not prefix:
-        return tags_of_class(label, scheme)
+        return tags_of_label(label, scheme)
     ends = {"B": (False, True), "I": (False, True), "E": (True,), "S": (True,)}[prefix]
     ends = (False,) if exact and prefix in "BI" else ends
     return list(dict.fromkeys(_tag(label, prefix in "BS", end, scheme) for end in ends))

@@ -12,7 +12,7 @@ from typing import IO, Any
 from herdner.base.extras import import_extra
 from herdner.text.document import Document
 from herdner.text.io.source import FormatError, Source, read_chunks, sources
-from herdner.text.source_map import Run, SourceMap
+from herdner.text.source_map import SourceMap, SourceRun
 
 MAX_CHARACTERS = 1 << 28  # a page is held in memory
 # Elements whose content is no text of the page.
@@ -57,7 +57,7 @@ def _tokenizer() -> Any:
     return import_extra("turbohtml", "reading HTML needs turbohtml (Python 3.11 or later)").tokenize
 
 
-def _extracted(page: str, tokens: Any) -> tuple[str, list[Run]]:
+def _extracted(page: str, tokens: Any) -> tuple[str, list[SourceRun]]:
     """The text of the page, and where its pieces stand there."""
     line_starts: list[int] = [0, *(match.end() for match in _LINE_END.finditer(page))]
     written = _Written()
@@ -92,7 +92,7 @@ class _Written:
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
-        self.runs: list[Run] = []
+        self.runs: list[SourceRun] = []
         self.length = 0
         self.waiting = ""
 
@@ -108,7 +108,7 @@ class _Written:
         self._add(text, start, end)
 
     def _add(self, text: str, start: int, end: int) -> None:
-        self.runs.append(Run(self.length, start, end))
+        self.runs.append(SourceRun(self.length, start, end))
         self.pieces.append(text)
         self.length += len(text)
 
