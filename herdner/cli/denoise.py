@@ -162,15 +162,15 @@ def _parameters(
     from herdner.studies.denoising.estimation import estimate_parameters
     from herdner.studies.denoising.noise import FlipNoise, GaussianNoise
 
-    given = sigma if seen.looks is None else p
+    given = sigma if seen.appearance is None else p
     if given is not None and coupling is not None and seen.n_labels == 2:
-        return (GaussianNoise(given) if seen.looks is None else FlipNoise(given)), coupling
+        return (GaussianNoise(given) if seen.appearance is None else FlipNoise(given)), coupling
     first = seen.first_noise()
     if given is not None:
         first = (
             GaussianNoise(given, first.levels) if isinstance(first, GaussianNoise) else FlipNoise(given, first.n_labels)
         )
-    more = {"refit_noise": given is None, "refit_levels": seen.looks is None and seen.n_labels > 2}
+    more = {"refit_noise": given is None, "refit_levels": seen.appearance is None and seen.n_labels > 2}
     return estimate_parameters(seen.y, first, coupling, seed=seed, **more)
 
 
@@ -185,11 +185,11 @@ def _truth(path: Path, seen: Observation, noise: Noise) -> NDArray[np.int32]:
     if clean.values.shape != seen.y.shape:
         rows, columns = clean.values.shape
         raise ValueError(f"--truth {path}: has {columns} x {rows} pixels, not {seen.y.shape[1]} x {seen.y.shape[0]}")
-    if seen.looks is None:
+    if seen.appearance is None:
         assert isinstance(noise, GaussianNoise)
         return noise.most_likely(2 * clean.grey - 1)
     values = clean.values if seen.palette is not None else clean.grey
-    return np.abs(values[..., None] - seen.looks).argmin(axis=-1).astype(np.int32)
+    return np.abs(values[..., None] - seen.appearance).argmin(axis=-1).astype(np.int32)
 
 
 def _write(files: dict[Path, bytes]) -> None:

@@ -127,16 +127,16 @@ def test_the_module_is_at_hand():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: herd([1.0, 2.0], [1.0], 5), "features must have shape"),
-        (lambda: herd(np.empty((0, 2)), [1.0, 1.0], 5), "features must have shape"),
-        (lambda: herd([[1.0, 2.0]], [1.0], 5), "moments must list 2 numbers, not have shape"),
+        (lambda: herd([1.0, 2.0], [1.0], 5), "`features` must have shape"),
+        (lambda: herd(np.empty((0, 2)), [1.0, 1.0], 5), "`features` must have shape"),
+        (lambda: herd([[1.0, 2.0]], [1.0], 5), "`moments` must have shape .2., got"),
         (lambda: herd([[1.0]], [np.nan], 5), "moments must hold finite numbers"),
-        (lambda: herd([[1.0]], [1.0], 5, weights=[1, 2]), "weights must list 1 numbers"),
-        (lambda: herd([[1.0]], [1.0], -5), "n_samples must be at least 0, not -5"),
-        (lambda: herd_categorical([0.5, 0.6], 5), "add up to 1; divide it by its sum"),
-        (lambda: herd_categorical([1.5, -0.5], 5), "at least 0"),
-        (lambda: herd_categorical([], 5), "add up to 1"),
-        (lambda: herd_categorical([0.5, 0.5], 5, weights=[1e9, 0]), "weights must be between -1 and 1"),
+        (lambda: herd([[1.0]], [1.0], 5, weights=[1, 2]), "`weights` must have shape .1., got"),
+        (lambda: herd([[1.0]], [1.0], -5), "`n_samples` must be at least 0, got -5"),
+        (lambda: herd_categorical([0.5, 0.6], 5), "non-negative with sum 1; divide it by its sum"),
+        (lambda: herd_categorical([1.5, -0.5], 5), "non-negative with sum 1"),
+        (lambda: herd_categorical([], 5), "non-negative with sum 1"),
+        (lambda: herd_categorical([0.5, 0.5], 5, weights=[1e9, 0]), "`weights` must be between -1 and 1"),
     ],
 )
 def test_faults_are_one_line(call, message):

@@ -1,4 +1,4 @@
-"""Denoising of pictures with two or a few labels by a Markov random field (HG16 Sec. 4.3, HGW19 Sec. 7)."""
+"""Denoising of pictures with a few labels by a Markov random field (HG16, Sec. 4.3; HGW19, Sec. 7)."""
 
 from __future__ import annotations
 

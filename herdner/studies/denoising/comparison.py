@@ -1,4 +1,4 @@
-"""One picture of several denoisers side by side: what each made of the noise, and where it errs."""
+"""Comparison of several denoisers on one picture."""
 
 from __future__ import annotations
 
@@ -25,8 +25,14 @@ _WRONG = (220, 30, 30)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tile:
-    """One denoiser's picture: what it is called, the labels it found, the pixels that are marked."""
+class ComparisonTile:
+    """The result of one denoiser in a comparison.
+
+    Attributes:
+        title: Name and statistics of the denoiser.
+        labels: int32[rows, columns], the labels of the pixels.
+        marked: bool[rows, columns], the pixels to mark.
+    """
 
     title: str
     labels: Int32s
@@ -34,7 +40,14 @@ class Tile:
 
 
 def comparison_methods(n_sweeps: int) -> dict[str, tuple[Backend, str]]:
-    """The denoisers that are compared, each with its estimate: those of HG16 Table 2 and HGW19 Fig. 11, and ICM."""
+    """Return the denoisers to compare, with their estimates: those of HG16, Table 2 and HGW19, Fig. 11, and ICM.
+
+    Args:
+        n_sweeps: Number of sweeps of the samplers.
+
+    Returns:
+        For each name, the backend and "mean" or "map".
+    """
     record = Record(best=False)
     herded = {"HG": "blanket", "HG-shared": "neighbour-sum", "HG-1bin": "bins(1)"}
     return {
@@ -50,14 +63,26 @@ def comparison_methods(n_sweeps: int) -> dict[str, tuple[Backend, str]]:
 
 
 def compare_methods(
-    seen: Observation, noise: Noise, coupling: float, n_sweeps: int, truth: Int32s | None, seed: int
-) -> list[Tile]:
-    """Every method on one observation. Marked are errors against ``truth`` or, without it, the pixels it changed."""
-    first = noise.most_likely(seen.y)
+    observed: Observation, noise: Noise, coupling: float, n_sweeps: int, truth: Int32s | None, seed: int
+) -> list[ComparisonTile]:
+    """Denoise an observation with every method, and mark pixels.
+
+    The marked pixels are the errors against ``truth`` or, without it, the pixels that the method changed. Methods that
+    raise `ValueError` are skipped with a warning in the log.
+
+    Args:
+        observed: The observation.
+        noise: The noise.
+        coupling: Coupling of neighbouring pixels.
+        n_sweeps: Number of sweeps of the samplers.
+        truth: int32[rows, columns], the true labels, if available.
+        seed: Random seed.
+    """
+    first = noise.most_likely(observed.y)
     against = first if truth is None else truth
     word = "changed" if truth is None else "wrong"
     tiles = [
-        Tile(
+        ComparisonTile(
             f"as observed\n{_share(first != against)} wrong" if truth is not None else "as observed",
             first,
             first != against,
@@ -65,28 +90,41 @@ def compare_methods(
     ]
     for title, (backend, estimate) in comparison_methods(n_sweeps).items():
         try:
-            found: DenoisedPicture = denoise(seen.y, noise, coupling, backend, estimate, seed)  # type: ignore[arg-type]
-        except ValueError as error:  # weights of many labels that do not fit the memory
-            logging.getLogger(__name__).warning("%s is left out of the comparison: %s", title, error)
+            denoised: DenoisedPicture = denoise(observed.y, noise, coupling, backend, estimate, seed)  # type: ignore[arg-type]
+        except ValueError as error:  # the weights for many labels may exceed the memory
+            logging.getLogger(__name__).warning("%s is omitted from the comparison: %s", title, error)
             continue
-        marked = found.labels != against
-        tiles.append(Tile(f"{title}, {found.result.seconds:.2g} s\n{_share(marked)} {word}", found.labels, marked))
+        marked = denoised.labels != against
+        tiles.append(
+            ComparisonTile(
+                f"{title}, {denoised.result.seconds:.2g} s\n{_share(marked)} {word}", denoised.labels, marked
+            )
+        )
     return tiles
 
 
-def comparison_sheet(seen: Observation, noise: Noise, tiles: list[Tile]) -> Image.Image:
-    """The noisy picture, then each method above the map of its marked pixels; large pictures are made smaller."""
+def comparison_sheet(observed: Observation, noise: Noise, tiles: list[ComparisonTile]) -> Image.Image:
+    """Draw the noisy picture, then each method above the map of its marked pixels. Large pictures are scaled down.
+
+    Args:
+        observed: The observation.
+        noise: The noise.
+        tiles: The results of the methods.
+
+    Returns:
+        An image of Pillow.
+    """
     from PIL import Image, ImageDraw
 
-    rows, columns = seen.y.shape
+    rows, columns = observed.y.shape
     scale = _SIDE / max(rows, columns)
     size = max(1, round(columns * scale)), max(1, round(rows * scale))
-    noisy = Picture((seen.y + 1) / 2) if seen.looks is None else seen.picture(seen.y, noise)
+    noisy = Picture((observed.y + 1) / 2) if observed.appearance is None else observed.picture(observed.y, noise)
     width, height = _SIDE + _MARGIN, size[1] + _TEXT
     sheet = Image.new("RGB", (_MARGIN + width * (len(tiles) + 1), _MARGIN + height + size[1]), "white")
     draw = ImageDraw.Draw(sheet)
     shown = [("noisy", to_image(noisy), None)]
-    shown += [(tile.title, to_image(seen.picture(tile.labels, noise)), tile.marked) for tile in tiles]
+    shown += [(tile.title, to_image(observed.picture(tile.labels, noise)), tile.marked) for tile in tiles]
     for k, (title, image, marked) in enumerate(shown):
         at = _MARGIN + k * width
         draw.multiline_text((at, 2), title, fill="black", spacing=1)

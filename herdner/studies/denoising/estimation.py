@@ -1,4 +1,4 @@
-"""Coupling and noise from the noisy picture alone: EM with samples of herded Gibbs, and pseudo-likelihood."""
+"""Estimates of coupling and noise from the noisy picture: EM with samples of herded Gibbs, and pseudo-likelihood."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ from herdner.studies.denoising.model import check_observation, posterior_graph
 from herdner.studies.denoising.noise import Noise
 
 MAX_COUPLING = 1.0
-_PIXELS = 2**17  # that pseudo-likelihood looks at
-_SIDE = 512  # of the part of a picture that parameters are estimated on
+_PIXELS = 2**17  # largest number of pixels for the pseudo-likelihood
+_SIDE = 512  # side of the central square for the estimate of parameters
 _FIRST, _ROUNDS, _SWEEPS, _BURN_IN = 0.8, 10, 20, 10
 
 
 def pseudo_likelihood_coupling(labels: ArrayLike, n_labels: int, most: float = MAX_COUPLING) -> float:
-    """The coupling of `posterior_graph` that makes each label most probable given its neighbours (Besag 1975).
+    """Return the coupling of `posterior_graph` with the largest pseudo-likelihood (Besag 1975).
 
-    ``labels`` int[rows, columns], without noise; in [-most, most]. Newton's method on at most 2^17 pixels.
+    It maximises the probability of each pixel's label given its neighbours, by Newton's method on at most 2^17 pixels.
+
+    Args:
+        labels: int[rows, columns], a picture without noise.
+        n_labels: Number of labels.
+        most: The coupling is between -most and most.
     """
     x = np.asarray(labels)
     counts = _neighbour_counts(x, n_labels)
@@ -41,10 +46,10 @@ def pseudo_likelihood_coupling(labels: ArrayLike, n_labels: int, most: float = M
         curve = 4 * (times * ((weights * counts**2).sum(axis=1) - expected**2)).sum()
         if curve < 1e-9 * times.sum():
             return float(np.clip(np.sign(slope) * most if slope else coupling, -most, most))
-        moved = float(np.clip(coupling + np.clip(slope / curve, -0.5, 0.5), -most, most))
-        if abs(moved - coupling) < 1e-6:
+        updated = float(np.clip(coupling + np.clip(slope / curve, -0.5, 0.5), -most, most))
+        if abs(updated - coupling) < 1e-6:
             break
-        coupling = moved
+        coupling = updated
     return coupling
 
 
@@ -57,40 +62,54 @@ def estimate_parameters(
     refit_levels: bool = False,
     seed: Seed = None,
 ) -> tuple[Noise, float]:
-    """The noise and the coupling of a picture, from the first guess ``noise``; what is given is kept.
+    """Estimate the noise and the coupling of a picture.
 
-    Monte Carlo EM on the middle of the picture (512 x 512 pixels at most): a few sweeps of herded Gibbs give the
-    marginals, from which the noise is fitted anew, and a sample, from whose pseudo-likelihood the coupling is. It is
-    held below 1, as smooth pictures would let it grow without bound and samplers then hardly move.
+    The method is Monte Carlo EM on the central 512 x 512 pixels. A few sweeps of herded Gibbs give marginals, to which
+    the noise is fitted, and a sample, whose pseudo-likelihood gives the coupling. The coupling stays at most 1: smooth
+    pictures would let it grow without bound, and samplers would then hardly change any pixel.
+
+    Args:
+        observed: [rows, columns], the noisy picture.
+        noise: Initial noise, such as from `estimate_flip_noise`.
+        coupling: A fixed coupling, or None to estimate it.
+        refit_noise: False to keep the noise.
+        refit_levels: True to fit the levels of Gaussian noise too.
+        seed: Random seed or generator.
+
+    Returns:
+        The noise and the coupling.
+
+    Raises:
+        ValueError: The picture does not fit the noise.
     """
-    y, rng = _middle(check_observation(observed, noise)), generator(seed)
+    y, rng = _centre(check_observation(observed, noise)), generator(seed)
     state = noise.most_likely(y)
-    known, current = coupling is not None, _FIRST if coupling is None else coupling
+    fixed, current = coupling is not None, _FIRST if coupling is None else coupling
     sampler = circular_dhg(_SWEEPS, _BURN_IN, n_bins=1, record=Record(best=False))
-    tail: list[tuple[Noise, float]] = []
+    history: list[tuple[Noise, float]] = []
     for _ in range(_ROUNDS):
         result = sampler.infer(posterior_graph(y, noise, current), rng, start=state.ravel())
         assert result.marginals is not None
         state = result.state.reshape(y.shape)
         if refit_noise:
             noise = noise.refit(y.ravel(), result.marginals, refit_levels)
-        if not known:
+        if not fixed:
             current = max(0.0, pseudo_likelihood_coupling(state, noise.n_labels))
-        tail.append((noise, current))
-        if known and not refit_noise:
+        history.append((noise, current))
+        if fixed and not refit_noise:
             break
-    if known:
+    if fixed:
         return noise, current
-    return noise, float(np.mean([value for _, value in tail[-4:]]))
+    return noise, float(np.mean([value for _, value in history[-4:]]))
 
 
-def _middle(y: NDArray[Any]) -> NDArray[Any]:
+def _centre(y: NDArray[Any]) -> NDArray[Any]:
     rows, columns = (slice(max(0, (n - _SIDE) // 2), max(0, (n - _SIDE) // 2) + _SIDE) for n in y.shape)
     return np.ascontiguousarray(y[rows, columns])
 
 
 def _neighbour_counts(x: NDArray[Any], n_labels: int) -> NDArray[np.uint8]:
-    """[V, K]: how many of the up to four neighbours of each pixel have each label."""
+    """Return the number of neighbours with each label, of up to four, for each pixel, [V, K]."""
     padded = np.full((x.shape[0] + 2, x.shape[1] + 2), -1, np.int32)
     padded[1:-1, 1:-1] = x
     sides = (padded[:-2, 1:-1], padded[2:, 1:-1], padded[1:-1, :-2], padded[1:-1, 2:])

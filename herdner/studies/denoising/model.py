@@ -1,4 +1,4 @@
-"""The Markov random field of a noisy picture, and its denoising (HG16 Sec. 4.3, HGW19 Sec. 7)."""
+"""The Markov random field of a noisy picture, and denoising with it (HG16, Sec. 4.3; HGW19, Sec. 7)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class DenoisedPicture:
     """A denoised picture.
 
     Attributes:
-        labels: int32[rows, columns].
-        mean: float64[rows, columns], the posterior mean of what the labels look like (levels, or label numbers where
-            the noise flips); None without marginals.
-        noise: What the noise was taken to be.
-        coupling: Of neighbouring pixels.
-        result: What the backend returned.
+        labels: int32[rows, columns], the label of each pixel.
+        mean: float64[rows, columns], the posterior mean of the levels of Gaussian noise, or of the labels. None without
+            marginals.
+        noise: The noise of the model.
+        coupling: Coupling of neighbouring pixels.
+        result: The result of the backend.
     """
 
     labels: Int32s
@@ -42,41 +42,66 @@ class DenoisedPicture:
 
 
 def posterior_graph(observed: ArrayLike, noise: Noise, coupling: float) -> FactorGraph:
-    """The graph of the labels of the pixels, row by row, given what was observed, y [rows, columns].
+    """Return the posterior graph of the pixel labels given an observation.
 
-    log p = ``coupling`` * sum over neighbours of (1 where their labels are equal, else -1) + sum of log p(y_i | x_i).
-    With two labels that is the Ising model J s_i s_j with s = -1, 1, each pair counted once; HG16's J of eq. 17, whose
-    sum has a half before it, is this coupling where the sum goes over pairs in both orders, twice it where over each
-    pair once. With a negative coupling neighbours tend to differ.
+    log p = ``coupling`` * sum over neighbours of (1 if their labels are equal, else -1) + sum of log p(y_i | x_i). With
+    two labels, this is the Ising model J s_i s_j with s = -1, 1 and each pair counted once. The sum of HG16, eq. 17 has
+    a factor 1/2. Its J equals this coupling if the sum counts both orders of each pair, and twice this coupling if it
+    counts each pair once. With a negative coupling, neighbours tend to differ.
+
+    Args:
+        observed: y [rows, columns], numbers for Gaussian noise, labels for flip noise.
+        noise: The noise.
+        coupling: Coupling of neighbouring pixels.
+
+    Returns:
+        A graph with one variable per pixel, row by row.
+
+    Raises:
+        ValueError: The observation does not fit the noise.
     """
     y = check_observation(observed, noise)
     prior = _prior(y.shape, noise.n_labels, coupling)
     pixels, pairs = prior.factors
     if isinstance(noise, GaussianNoise):
-        seen = TableFactors(pixels.scopes, noise.log_likelihood(y.ravel()))
+        likelihood = TableFactors(pixels.scopes, noise.log_likelihood(y.ravel()))
     else:
-        seen = TableFactors(pixels.scopes, noise.table.T, y.ravel())
-    return FactorGraph(prior.domains, [pairs, seen])
+        likelihood = TableFactors(pixels.scopes, noise.table.T, y.ravel())
+    return FactorGraph(prior.domains, [pairs, likelihood])
 
 
 def check_observation(observed: ArrayLike, noise: Noise) -> NDArray[Any]:
-    """The observation [rows, columns] as numbers, or labels, that the noise can give; ValueError otherwise."""
+    """Return the observation as an array of numbers, or of labels for flip noise.
+
+    Args:
+        observed: [rows, columns].
+        noise: The noise.
+
+    Raises:
+        ValueError: The observation does not fit the noise.
+    """
     y = np.asarray(observed)
     if y.ndim != 2 or not y.size:
-        raise ValueError(f"a picture has shape [rows, columns], at least one pixel, not {y.shape}")
+        raise ValueError(f"a picture must have shape [rows, columns] and at least one pixel, got {y.shape}")
     if isinstance(noise, FlipNoise):
         if y.dtype.kind not in "iub" or int(y.min()) < 0 or int(y.max()) >= noise.n_labels:
-            raise ValueError(f"the observed labels must be whole numbers 0 to {noise.n_labels - 1}")
+            raise ValueError(f"observed labels must be integers from 0 to {noise.n_labels - 1}")
         return y.astype(np.int32)
     y = y.astype(np.float64)
     if not np.isfinite(y).all():
-        raise ValueError("the picture holds pixels that are no finite numbers; replace them first")
+        raise ValueError("the picture has pixels that are not finite; replace them first")
     return y
 
 
 def default_backend(estimate: Literal["mean", "map"] = "mean", n_sweeps: int = 30) -> Backend:
-    """Herded Gibbs with one weight for each pixel, as is best in HGW19 Fig. 11, in the circular form, as the program
-    of its authors decides; annealed Gibbs for the best state.
+    """Return the default backend: herded Gibbs with one weight per pixel for "mean", annealed Gibbs for "map".
+
+    One weight per pixel is the best choice in HGW19, Fig. 11. The circular form of weights is that of the authors'
+    program.
+
+    Args:
+        estimate: The estimate, see `denoise`.
+        n_sweeps: Number of sweeps.
     """
     if estimate == "map":
         return make_backend("annealed-gibbs", n_sweeps=n_sweeps, record=Record(marginals=False))
@@ -93,19 +118,24 @@ def denoise(
     estimate: Literal["mean", "map"] = "mean",
     seed: Seed = None,
 ) -> DenoisedPicture:
-    """Denoises one picture [rows, columns] of numbers, or of labels where the noise flips.
+    """Denoise one picture.
 
-    Samplers start at the most likely label of each pixel by itself.
+    Samplers start at the most likely label of each pixel on its own.
 
     Args:
-        estimate: "mean" takes for each pixel the label of largest marginal, which for two labels is the sample average
-            against a half (HGW19 Sec. 7); "map" the best state that the backend finds.
+        observed: [rows, columns], numbers for Gaussian noise, labels for flip noise.
+        noise: The noise.
+        coupling: Coupling of neighbouring pixels.
+        backend: An inference backend; by default `default_backend`.
+        estimate: "mean" takes for each pixel the label with the largest marginal; with two labels, this compares the
+            sample mean with 1/2 (HGW19, Sec. 7). "map" takes the best state that the backend visits.
+        seed: Random seed or generator.
 
     Raises:
-        ValueError: The backend gives no marginals, or does not fit.
+        ValueError: The backend has no marginals for "mean", or an argument does not fit.
     """
     if not np.isfinite(coupling):
-        raise ValueError(f"coupling must be a finite number, not {coupling}")
+        raise ValueError(f"`coupling` must be finite, got {coupling}")
     y = check_observation(observed, noise)
     graph = posterior_graph(y, noise, coupling)
     backend = default_backend(estimate) if backend is None else backend
@@ -115,7 +145,9 @@ def denoise(
     if estimate == "map":
         return DenoisedPicture(result.state.reshape(y.shape), None, noise, coupling, result)
     if result.marginals is None:
-        raise ValueError("this backend gives no marginals, which the mean needs; use --estimate map, or a sampler")
+        raise ValueError(
+            "this backend has no marginals, which estimate 'mean' needs; use 'map' (--estimate map), or a sampler"
+        )
     if noise.n_labels == 2:
         labels = (result.marginals[:, 1] > 0.5).astype(np.int32)
     else:
@@ -126,7 +158,7 @@ def denoise(
 
 
 def _prior(shape: tuple[int, ...], n_labels: int, coupling: float) -> FactorGraph:
-    """The pixels and, second, the pairs of neighbours, with one tied table."""
+    """Return the graph of the pixels (group 0) and the pairs of neighbours (group 1), with one shared table."""
     if n_labels == 2:
         return ising(coupling, 0.0, shape)
     grid = potts(0.0, np.broadcast_to(np.zeros(n_labels), (*shape, n_labels)))

@@ -1,4 +1,4 @@
-"""What noise does to the labels of a picture: likelihoods of what is observed, and their estimation."""
+"""Noise models of pictures: the likelihood of an observation given labels, and estimates of the noise."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ _LEAST_SIGMA, _LEAST_P = 1e-3, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class GaussianNoise:
-    """Normal noise: a pixel with label k is observed as levels[k] + sigma * a standard normal number (HG16 eq. 19).
+    """Gaussian noise: the observation of label k is levels[k] plus sigma times a standard normal number (HG16, eq. 19).
 
-    ``sigma`` > 0 and ``levels`` [K] in one unit; by default black is -1 and white +1, as in HG16 and HGW19.
+    Attributes:
+        sigma: Standard deviation, in the unit of the levels.
+        levels: The level of each label, K of them. By default black is -1 and white +1, as in HG16 and HGW19.
     """
 
     sigma: float
@@ -29,11 +31,11 @@ class GaussianNoise:
         """Check and convert the fields."""
         if not (is_number(self.sigma) and 0 < self.sigma < math.inf):
             raise ValueError(
-                f"sigma must be a finite number above 0, not {self.sigma}; a picture without noise needs no denoising"
+                f"sigma must be finite and above 0, got {self.sigma}; a picture without noise needs no denoising"
             )
         levels = tuple(float(level) for level in self.levels)
         if len(levels) < 2 or not np.isfinite(levels).all() or len(set(levels)) < len(levels):
-            raise ValueError(f"levels must be at least two different finite numbers, not {self.levels}")
+            raise ValueError(f"`levels` must be at least two distinct finite numbers, got {self.levels}")
         object.__setattr__(self, "levels", levels)
 
     def __str__(self) -> str:
@@ -42,11 +44,18 @@ class GaussianNoise:
 
     @property
     def n_labels(self) -> int:
-        """K."""
+        """Number of labels, K."""
         return len(self.levels)
 
     def log_likelihood(self, y: Floats) -> Floats:
-        """float64[P, K]: log p(y | label), natural logarithms."""
+        """Return log p(y | label).
+
+        Args:
+            y: float64[P].
+
+        Returns:
+            float64[P, K], natural logarithms.
+        """
         table = np.subtract.outer(y, np.array(self.levels))
         np.square(table, out=table)
         table *= -0.5 / self.sigma**2
@@ -54,17 +63,32 @@ class GaussianNoise:
         return table
 
     def most_likely(self, y: Floats) -> Int32s:
-        """int32, like ``y``: the label whose level is nearest."""
+        """Return the label with the nearest level, int32 in the shape of ``y``.
+
+        Args:
+            y: float64 observations.
+        """
         levels = np.array(self.levels)
         order = np.argsort(levels)
         return order[np.searchsorted((levels[order][1:] + levels[order][:-1]) / 2, y)].astype(np.int32)
 
     def observe(self, labels: NDArray[np.integer], rng: np.random.Generator) -> Floats:
-        """A noisy observation of ``labels``."""
+        """Draw a noisy observation.
+
+        Args:
+            labels: The true labels.
+            rng: Random generator.
+        """
         return np.array(self.levels)[labels] + rng.normal(0.0, self.sigma, labels.shape)
 
     def refit(self, y: Floats, q: Floats, levels_too: bool) -> GaussianNoise:
-        """The noise that explains y [P] best, where label k has the probability q [P, K]."""
+        """Return the noise of maximum likelihood.
+
+        Args:
+            y: float64[P], the observations.
+            q: float64[P, K], the probability of each label.
+            levels_too: True to fit the levels too.
+        """
         levels = np.array(self.levels)
         if levels_too:
             weights = q.sum(axis=0)
@@ -76,7 +100,12 @@ class GaussianNoise:
 
 @dataclass(frozen=True, slots=True)
 class FlipNoise:
-    """A pixel is observed with a wrong label, each of the others alike, with probability ``p`` (HGW19 Sec. 7)."""
+    """Flip noise: with probability ``p``, the observed label is another one, uniformly drawn (HGW19, Sec. 7).
+
+    Attributes:
+        p: Probability of a wrong label.
+        n_labels: Number of labels, K.
+    """
 
     p: float
     n_labels: int = 2
@@ -84,11 +113,9 @@ class FlipNoise:
     def __post_init__(self) -> None:
         """Check and convert the fields."""
         if not (is_number(self.p) and 0 < self.p < 1):
-            raise ValueError(
-                f"p must be between 0 and 1, both left out, not {self.p}; a picture without noise needs no denoising"
-            )
+            raise ValueError(f"p must be above 0 and below 1, got {self.p}; a picture without noise needs no denoising")
         if not 2 <= self.n_labels <= 2**15:
-            raise ValueError(f"a picture needs 2 to {2**15} labels, not {self.n_labels}")
+            raise ValueError(f"`n_labels` must be between 2 and {2**15}, got {self.n_labels}")
 
     def __str__(self) -> str:
         """Return a one-line summary."""
@@ -96,38 +123,65 @@ class FlipNoise:
 
     @property
     def table(self) -> Floats:
-        """[K, K]: log p(observed label | true label), row = true."""
+        """log p(observed label | true label), float64[K, K], one row per true label."""
         table = np.full((self.n_labels, self.n_labels), math.log(self.p / (self.n_labels - 1)))
         np.fill_diagonal(table, math.log1p(-self.p))
         return table
 
     def log_likelihood(self, y: NDArray[np.integer]) -> Floats:
-        """float64[P, K]: log p(observed | label)."""
+        """Return log p(observed | label).
+
+        Args:
+            y: int[P].
+
+        Returns:
+            float64[P, K].
+        """
         return self.table.T[y]
 
     def most_likely(self, y: NDArray[np.integer]) -> Int32s:
-        """int32, like ``y``: what was observed."""
+        """Return the observed labels as int32.
+
+        Args:
+            y: Observed labels.
+        """
         return np.asarray(y, np.int32)
 
     def observe(self, labels: NDArray[np.integer], rng: np.random.Generator) -> Int32s:
-        """A noisy observation of ``labels``."""
-        moved = labels + rng.integers(1, self.n_labels, labels.shape)
-        return np.where(rng.random(labels.shape) < self.p, moved % self.n_labels, labels).astype(np.int32)
+        """Draw a noisy observation.
+
+        Args:
+            labels: The true labels.
+            rng: Random generator.
+        """
+        flipped = labels + rng.integers(1, self.n_labels, labels.shape)
+        return np.where(rng.random(labels.shape) < self.p, flipped % self.n_labels, labels).astype(np.int32)
 
     def refit(self, y: NDArray[np.integer], q: Floats, levels_too: bool) -> FlipNoise:
-        """The noise that explains y [P] best, where label k has the probability q [P, K]."""
+        """Return the noise of maximum likelihood.
+
+        Args:
+            y: int[P], the observations.
+            q: float64[P, K], the probability of each label.
+            levels_too: Ignored; flip noise has no levels.
+        """
         wrong = 1.0 - float(q[np.arange(len(y)), y].mean())
         return replace(self, p=min(max(wrong, _LEAST_P), 1 - 1 / self.n_labels))
 
 
 Noise = GaussianNoise | FlipNoise
-"""What the noise did to each pixel."""
+"""A noise model."""
 
 
 def estimate_gaussian_noise(y: ArrayLike, n_labels: int, levels: tuple[float, ...] | None) -> GaussianNoise:
-    """Gaussian noise by EM for a mixture of normal distributions, which takes pixels as independent.
+    """Fit Gaussian noise by EM for a mixture of normal distributions, with independent pixels.
 
-    ``levels`` None: they are found too, from quantiles on. At most 2^16 pixels, evenly spaced, are looked at.
+    At most 2^16 evenly spaced pixels are used.
+
+    Args:
+        y: Observed numbers.
+        n_labels: Number of labels, K.
+        levels: Fixed levels, or None to fit them, starting at quantiles.
     """
     values = np.asarray(y, np.float64).ravel()
     values = values[:: max(1, len(values) >> 16)]
@@ -152,7 +206,12 @@ def estimate_gaussian_noise(y: ArrayLike, n_labels: int, levels: tuple[float, ..
 
 
 def estimate_flip_noise(y: NDArray[np.integer], n_labels: int) -> FlipNoise:
-    """Flip noise from neighbours that differ, as if the true picture had none."""
+    """Estimate flip noise from neighbours that differ, as if all neighbours were equal in the true picture.
+
+    Args:
+        y: int[rows, columns], observed labels.
+        n_labels: Number of labels.
+    """
     pairs = [y[:, 1:] != y[:, :-1], y[1:] != y[:-1]]
     n = sum(part.size for part in pairs)
     differ = sum(int(part.sum()) for part in pairs) / n if n else 0.0

@@ -1,4 +1,4 @@
-"""Pictures as arrays and back, through Pillow (extra ``files``): files are untrusted, so sizes are checked first."""
+"""Conversion between picture files and arrays by Pillow (extra ``images``); sizes of files are checked first."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 MAX_PIXELS = 2**26
 MAX_CELLS = 2**28  # pixels times labels
-_COLOURLESS = 24  # of 255: by how much lossy formats tint greys
+_GREY_TOLERANCE = 24  # largest difference of channels (of 255) in a grey pixel; lossy formats tint greys
 
 
 class PictureError(ValueError):
-    """A file is no picture that can be denoised; the message says why, in one line."""
+    """Error for files that are no picture that can be denoised; the message is one line."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """A picture in black and white, in greys or in the colours of a palette.
+    """A picture in black and white, in greys, or in the colours of a palette.
 
     Attributes:
-        values: float64[rows, columns], greys, 0 black and 1 white, beyond which floating-point files may go; with a
-            palette the numbers of the colours.
-        palette: Bytes of red, green, blue of each colour.
+        values: float64[rows, columns], greys from 0 (black) to 1 (white); floating-point files may exceed this range.
+            With a palette, indices of colours.
+        palette: Red, green and blue byte of each colour, or None.
     """
 
     values: Floats
@@ -43,15 +43,15 @@ class Picture:
 
     @property
     def grey(self) -> Floats:
-        """The values, colours of a palette as their luma."""
+        """The values as greys; colours of a palette as their luma."""
         if self.palette is None:
             return self.values
         colours = np.frombuffer(self.palette, np.uint8).reshape(-1, 3) @ np.array([0.299, 0.587, 0.114]) / 255
         return np.append(colours, np.zeros(256))[self.values.astype(np.int64)]
 
     @property
-    def distinct(self) -> Floats:
-        """The different values, rising: without sorting where all occur among the first thousands of pixels."""
+    def distinct_values(self) -> Floats:
+        """The distinct values in increasing order."""
         few = np.unique(self.values.ravel()[:4096])
         if len(few) <= 16:
             known = self.values == few[0]
@@ -64,140 +64,184 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """What is denoised.
+    """The observation to denoise.
 
     Attributes:
         y: [rows, columns], numbers (black -1, white +1) for Gaussian noise, else labels.
-        looks: float64[K], the value of each label in a picture, None for the levels of Gaussian noise.
-        n_labels: K.
-        palette: As of `Picture`.
+        appearance: float64[K], the value of each label in a picture. None for the levels of Gaussian noise.
+        n_labels: Number of labels, K.
+        palette: See `Picture`.
     """
 
     y: NDArray[Any]
-    looks: Floats | None
+    appearance: Floats | None
     n_labels: int
     palette: bytes | None
 
     def first_noise(self) -> Noise:
-        """A guess of the noise from neighbouring pixels or the distribution of greys."""
-        if self.looks is None:
+        """Return an initial noise model, estimated from neighbouring pixels or from the distribution of greys."""
+        if self.appearance is None:
             return estimate_gaussian_noise(self.y, self.n_labels, (-1.0, 1.0) if self.n_labels == 2 else None)
         return estimate_flip_noise(self.y, self.n_labels)
 
     def picture(self, labels: Int32s, noise: Noise) -> Picture:
-        """Labels as they look."""
-        if self.looks is None:
+        """Return labels as a picture.
+
+        Args:
+            labels: int32[rows, columns].
+            noise: The noise model, for its levels.
+        """
+        if self.appearance is None:
             assert isinstance(noise, GaussianNoise)
             return Picture((np.array(noise.levels) + 1)[labels] / 2)
-        return Picture(self.looks[labels], self.palette)
+        return Picture(self.appearance[labels], self.palette)
 
     def soft_picture(self, mean: Floats | None, noise: Noise) -> Picture:
-        """Posterior means as greys, between those of the labels."""
+        """Return posterior means as greys between those of the labels.
+
+        Args:
+            mean: float64[rows, columns], from `DenoisedPicture`.
+            noise: The noise model, for its levels.
+
+        Raises:
+            PictureError: The picture has a palette, whose colours have no means.
+        """
         assert mean is not None
         if isinstance(noise, GaussianNoise):
             return Picture((mean + 1) / 2)
-        if self.looks is None or self.palette is not None:
-            raise PictureError("colours of a palette have no means; leave --soft out")
-        return Picture(np.interp(mean, np.arange(len(self.looks)), self.looks))
+        if self.appearance is None or self.palette is not None:
+            raise PictureError("colours of a palette have no means; omit --soft")
+        return Picture(np.interp(mean, np.arange(len(self.appearance)), self.appearance))
 
 
 def read_picture(path: str | os.PathLike[str]) -> Picture:
-    """One picture of at most 2^26 pixels, in any format that Pillow reads, turned as its EXIF data say.
+    """Read one picture of at most 2^26 pixels in any format of Pillow, rotated by its EXIF data.
 
-    Greys of any depth, palettes, and colours or alpha that say nothing (equal channels, all opaque).
+    Greys of any depth and palettes are read. Colours are accepted if all channels are equal, and alpha if all pixels
+    are opaque.
+
+    Args:
+        path: The file.
 
     Raises:
-        PictureError: The picture has real colours or transparency, several frames or too many pixels, or is no picture.
+        PictureError: The file is no picture, or has colours, transparency, several frames, or too many pixels.
         OSError: The file cannot be read.
     """
     image_module = _pillow()
     from PIL import ImageOps, UnidentifiedImageError
 
     name = os.fspath(path)
-    Path(path).open("rb").close()  # the plain reason, where there is one
+    Path(path).open("rb").close()  # raises the OSError that Pillow would hide
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with image_module.open(path) as image:
                 if image.width * image.height > MAX_PIXELS:
                     raise PictureError(
-                        f"{name}: has {image.width} x {image.height} pixels, more than {MAX_PIXELS}; cut it into parts"
+                        f"{name}: has {image.width} x {image.height} pixels, more than {MAX_PIXELS}; split it"
                     )
                 if getattr(image, "n_frames", 1) > 1:
-                    raise PictureError(f"{name}: holds several pictures (frames or pages); extract one of them first")
+                    raise PictureError(f"{name}: has several pictures (frames or pages); extract one of them first")
                 return _as_picture(name, ImageOps.exif_transpose(image))
     except (PictureError, MemoryError):
         raise
     except UnidentifiedImageError:
-        raise PictureError(f"{name}: is empty or no picture in a format that Pillow reads") from None
+        raise PictureError(f"{name}: is empty, or not in a picture format that Pillow reads") from None
     except image_module.DecompressionBombError:
-        raise PictureError(f"{name}: has more than {MAX_PIXELS} pixels; cut it into parts") from None
-    except Exception as error:  # decoders raise whatever they like on broken files
+        raise PictureError(f"{name}: has more than {MAX_PIXELS} pixels; split it") from None
+    except Exception as error:  # decoders raise errors of any type on broken files
         raise PictureError(
             f"{name}: cannot be decoded, it may be damaged ({str(error) or type(error).__name__})"
         ) from None
 
 
 def make_observation(picture: Picture, flips: bool | None, n_labels: int, name: str) -> Observation:
-    """The picture as what noise of one kind has left: ``flips``, or Gaussian; None: flips if it has few enough values.
+    """Interpret a picture as an observation with flip or Gaussian noise.
 
-    With two labels, greys are split in the middle between black and white where there are more than two.
+    With two labels and more than two values, greys are split in the middle between black and white.
+
+    Args:
+        picture: The picture.
+        flips: True for flip noise, False for Gaussian noise. None selects flip noise if the picture has few values.
+        n_labels: Number of labels.
+        name: Name of the picture in error messages.
+
+    Raises:
+        ValueError: ``n_labels`` is out of range.
+        PictureError: The picture has too many pixels or values.
     """
     if not 2 <= n_labels <= 256:
-        raise ValueError(f"--labels must be 2 to 256, not {n_labels}")
+        raise ValueError(f"--labels must be between 2 and 256, got {n_labels}")
     if picture.values.size * n_labels > MAX_CELLS:
-        raise PictureError(f"{name}: {picture.values.size} pixels of {n_labels} labels are too many; cut it into parts")
-    distinct = picture.distinct
+        raise PictureError(f"{name}: {picture.values.size} pixels with {n_labels} labels are too many; split it")
+    distinct_values = picture.distinct_values
     if flips is None:
-        flips = len(distinct) <= n_labels or (n_labels == 2 and _two_sided(picture.grey))
+        flips = len(distinct_values) <= n_labels or (n_labels == 2 and _two_sided(picture.grey))
     if not flips:
         return Observation(2 * picture.grey - 1, None, n_labels, None)
-    if len(distinct) <= n_labels and len(distinct) > 1:
-        labels = np.searchsorted(distinct, picture.values).astype(np.int32)
-        return Observation(labels, distinct, len(distinct), picture.palette)
+    if len(distinct_values) <= n_labels and len(distinct_values) > 1:
+        labels = np.searchsorted(distinct_values, picture.values).astype(np.int32)
+        return Observation(labels, distinct_values, len(distinct_values), picture.palette)
     if n_labels == 2:
         return Observation((picture.grey > 0.5).astype(np.int32), np.array([0.0, 1.0]), 2, None)
-    if len(distinct) == 1:
-        looks = np.array([distinct[0], 1.0 - float(distinct[0] > 0.5)])
-        return Observation(np.zeros(picture.values.shape, np.int32), looks, 2, None)
+    if len(distinct_values) == 1:
+        appearance = np.array([distinct_values[0], 1.0 - float(distinct_values[0] > 0.5)])
+        return Observation(np.zeros(picture.values.shape, np.int32), appearance, 2, None)
     raise PictureError(
-        f"{name}: has {len(distinct)} different values, more than the {n_labels} labels; raise --labels, or use --noise"
-        " gaussian"
+        f"{name}: has {len(distinct_values)} distinct values, more than the {n_labels} labels; raise --labels, or use"
+        " --noise gaussian"
     )
 
 
 def _two_sided(grey: Floats) -> bool:
-    """Hardly a pixel is between black and white: lossy formats blur pictures of two levels a little."""
+    """Return whether few pixels lie between black and white; lossy formats blur pictures of two levels a little."""
     return float((np.abs(grey - 0.5) < 0.25).mean()) < 0.05
 
 
 def picture_format(path: str | os.PathLike[str]) -> str:
-    """Pillow's name of the format that a file's ending stands for. PictureError where it writes none such."""
+    """Return Pillow's name of the format for a file extension.
+
+    Args:
+        path: The file to write.
+
+    Raises:
+        PictureError: Pillow cannot write a format with this extension.
+    """
     image_module = _pillow()
     suffix = Path(path).suffix.lower()
     image_module.preinit()  # the common formats alone are quicker to load
-    found = image_module.EXTENSION.get(suffix) or image_module.registered_extensions().get(suffix)
-    if found is None or found not in image_module.SAVE:
-        raise PictureError(f"{os.fspath(path)}: no format to write has this ending; use e.g. .png, .tif, .bmp or .jpg")
-    return found
+    suffix_format = image_module.EXTENSION.get(suffix) or image_module.registered_extensions().get(suffix)
+    if suffix_format is None or suffix_format not in image_module.SAVE:
+        raise PictureError(
+            f"{os.fspath(path)}: no writable format has this file extension; use e.g. .png, .tif, .bmp or .jpg"
+        )
+    return suffix_format
 
 
 def encode_image(image: Image.Image, file_format: str) -> bytes:
-    """The bytes of a file.
+    """Return an image as the bytes of a file.
+
+    Args:
+        image: The image.
+        file_format: Pillow's name of the format.
 
     Raises:
-        PictureError: The format cannot hold the picture.
+        PictureError: The format cannot represent the image.
     """
     stream = io.BytesIO()
     try:
         image.save(stream, file_format)
     except (OSError, ValueError, KeyError, SystemError) as error:
-        raise PictureError(f"{file_format} cannot hold this picture ({error}); use .png") from None
+        raise PictureError(f"{file_format} cannot represent this picture ({error}); use .png") from None
     return stream.getvalue()
 
 
 def to_image(picture: Picture) -> Image.Image:
-    """A picture as Pillow's, of 256 greys, or of its palette's colours."""
+    """Return a picture as an image of Pillow, with 256 greys or with its palette.
+
+    Args:
+        picture: The picture.
+    """
     image_module = _pillow()
     if picture.palette is None:
         return image_module.fromarray(np.rint(np.clip(picture.values, 0.0, 1.0) * 255).astype(np.uint8))
@@ -217,27 +261,27 @@ def _as_picture(name: str, image: Image.Image) -> Picture:
     if image.mode.startswith("I"):
         values = np.asarray(image, np.float64) / 65535
         if values.min() < 0 or values.max() > 1:
-            raise PictureError(f"{name}: has greys beyond 16 bits; convert it to 8 or 16 bits")
+            raise PictureError(f"{name}: has greys of more than 16 bits; convert it to 8 or 16 bits")
         return Picture(values)
     if image.mode == "F":
         values = np.asarray(image, np.float64)
         if not np.isfinite(values).all():
-            raise PictureError(f"{name}: holds pixels that are no finite numbers; replace them first")
+            raise PictureError(f"{name}: has pixels that are not finite; replace them first")
         return Picture(values)
-    coloured = image.convert("RGB")
-    channels = np.asarray(coloured)
-    if (np.ptp(channels, axis=-1) > _COLOURLESS).any():
-        raise PictureError(f"{name}: has colours, which labels have no order for; convert it to greys first")
-    return Picture(np.asarray(coloured.convert("L"), np.float64) / 255)
+    rgb = image.convert("RGB")
+    channels = np.asarray(rgb)
+    if (np.ptp(channels, axis=-1) > _GREY_TOLERANCE).any():
+        raise PictureError(f"{name}: has colours, which labels cannot represent; convert it to greys first")
+    return Picture(np.asarray(rgb.convert("L"), np.float64) / 255)
 
 
 def _opaque(name: str, image: Image.Image) -> Image.Image:
-    """The picture without its alpha, which must say nothing."""
+    """Return the image without its alpha channel; raise `PictureError` if a pixel is transparent."""
     if image.mode not in ("LA", "La", "PA", "RGBA", "RGBa") and "transparency" not in image.info:
         return image
     with_alpha = image.convert("RGBA")
     if min(with_alpha.getchannel("A").getextrema()) < 255:  # type: ignore[type-var]
-        raise PictureError(f"{name}: has transparent pixels; put it on a background first")
+        raise PictureError(f"{name}: has transparent pixels; flatten it onto a background first")
     return with_alpha.convert("RGB") if image.mode != "P" else image
 
 

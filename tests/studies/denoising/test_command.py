@@ -154,7 +154,7 @@ def test_methods_that_do_not_fit_are_left_out_of_the_comparison(flipped, monkeyp
     seen = make_observation(read_picture(flipped / "noisy.png"), True, 2, "noisy.png")
     tiles = comparison.compare_methods(seen, FlipNoise(0.1), 0.7, 5, None, 0)
     assert [tile.title.split(",")[0] for tile in tiles] == ["as observed", "ICM"]
-    assert "tiny is left out of the comparison" in caplog.text
+    assert "tiny is omitted from the comparison" in caplog.text
 
 
 def test_a_negative_coupling_is_explained(flipped, call: Call):
@@ -201,8 +201,8 @@ def bad(folder, kind: str):
     ("kind", "words"),
     [
         ("missing", "No such file"),
-        ("empty", "empty or no picture"),
-        ("text", "no picture"),
+        ("empty", "empty, or not in a picture format"),
+        ("text", "not in a picture format"),
         ("damaged", "damaged"),
         ("folder", "directory"),
         ("colours", "has colours"),
@@ -225,10 +225,10 @@ def test_bad_pictures(tmp_path, call: Call, kind, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--sigma", "0"), "sigma must be a finite number above 0"),
+        (("--sigma", "0"), "sigma must be finite and above 0"),
         (("--sigma", "-1"), "sigma"),
         (("--sigma", "nan"), "sigma"),
-        (("--p", "0"), "p must be between 0 and 1"),
+        (("--p", "0"), "p must be above 0 and below 1"),
         (("--p", "1.5"), "p must"),
         (("--sigma", "1", "--p", "0.1"), "--sigma is of Gaussian"),
         (("--noise", "flip", "--sigma", "1"), "--sigma is of Gaussian"),
@@ -251,7 +251,7 @@ def test_wrong_options(flipped, call: Call, options, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--labels", "1"), "--labels must be 2 to 256"),
+        (("--labels", "1"), "--labels must be between 2 and 256"),
         (("--backend", "icm"), "no marginals"),
         (("--backend", "viterbi", "--estimate", "map"), "viterbi"),
         (("--truth", "{folder}/small.png"), "pixels, not 70 x 60"),
@@ -268,7 +268,7 @@ def test_what_does_not_fit_the_picture(flipped, call: Call, options, words):
 def test_more_labels_than_asked_for(tmp_path, call: Call):
     Image.fromarray(np.arange(100, dtype=np.uint8).reshape(10, 10)).save(tmp_path / "in.png")
     said = one_line(call("denoise", tmp_path / "in.png", tmp_path / "out.png", "--noise", "flip", "--labels", "5"), 1)
-    assert "100 different values, more than the 5 labels" in said
+    assert "100 distinct values, more than the 5 labels" in said
     assert not (tmp_path / "out.png").exists()
 
 
