@@ -1,4 +1,4 @@
-"""Bayesian CRFs: the posterior distribution of tied tables as a density graph, and particles that stand for it."""
+"""Bayesian CRFs: the posterior distribution of tied tables as a density graph, and its approximation by particles."""
 
 from __future__ import annotations
 
@@ -19,34 +19,45 @@ if TYPE_CHECKING:
     from herdner.studies.fwss import Target
 
 
-def tables_of(crf: SkipChainModel) -> Parameters:
-    """The variables: allowed transitions and tables of links. Scales stay as they were learned; given them, the
-    posterior is log-concave.
+def table_parameters(model: SkipChainModel) -> Parameters:
+    """Return the variables of the posterior: allowed transitions and tables of links.
+
+    Args:
+        model: Model whose tables are the mean of the prior.
     """
-    return Parameters(crf, joint=True, scales=False)
+    return Parameters(model, joint=True)
 
 
 def table_posterior(
-    crf: SkipChainModel, examples: Examples, l2: float = 2.0, objective: Objective | None = None
+    model: SkipChainModel, examples: Examples, l2: float = 2.0, objective: Objective | None = None
 ) -> Target:
-    """The posterior of the transition table and the tables of links, over the vectors of `tables_of`.
+    """Return the posterior of the transition table and the tables of links.
 
-    Two factors: the prior, normal with variance 1 / (2 l2) around the transition table of ``crf`` and around 0 for all
-    that belongs to links (the density behind `Learner.l2`); and the likelihood, by default the pseudo-likelihood of
-    sentences. Without links that is the exact likelihood; with them it is a composite one (Lindsay 1988), which counts
-    a link once from either end, so that the posterior is somewhat too narrow (Pauli, Racugno and Ventura 2011).
+    The density has two factors. The prior is normal with variance 1 / (2 l2) around the transition table of ``model``
+    and around 0 for tables of links (the density of the penalty of `Learner.l2`). The likelihood is by default the
+    pseudo-likelihood of sentences. It is exact without links. With links it is a composite likelihood (Lindsay 1988),
+    which counts each link once from either end, so the posterior is too narrow (Pauli, Racugno and Ventura 2011).
+
+    Args:
+        model: Model whose tables are the mean of the prior.
+        examples: Documents with gold tags.
+        l2: Precision of the prior, half of the inverse variance; above 0.
+        objective: Minus the log-likelihood; None is `PseudoLikelihood()`.
+
+    Returns:
+        A density over the vectors of `table_parameters`.
 
     Raises:
-        ValueError: ``l2`` is not above 0, or right tags are forbidden.
+        ValueError: ``l2`` is not a finite number above 0, or the transition table forbids gold tags.
     """
     from herdner.studies.fwss import Target
 
     if not 0 < l2 < np.inf:
-        raise ValueError(f"l2 must be a number above 0, not {l2}: without a prior, tables are not bounded")
-    parameters = tables_of(crf)
+        raise ValueError(f"`l2` must be finite and above 0, got {l2}; without a prior, tables are unbounded")
+    parameters = table_parameters(model)
     likelihood = _Likelihood(parameters, examples, objective or PseudoLikelihood())
     if not np.isfinite(likelihood.log_density(parameters.start[None])).all():
-        raise ValueError("the right tags are forbidden by the transition table: they do not fit the tag scheme")
+        raise ValueError("the transition table forbids gold tags; give tags that are well formed in the tag scheme")
     origin, scope = parameters.origin, np.arange(len(parameters), dtype=np.int32)[None]
 
     def log_prior(x: Floats) -> Floats:
@@ -55,10 +66,10 @@ def table_posterior(
     def prior_grad(x: Floats) -> Floats:
         return -2 * l2 * (x - origin)
 
-    spread = 1 / np.sqrt(2 * l2)
+    sd = 1 / np.sqrt(2 * l2)
 
     def draw(rng: np.random.Generator, n: int) -> Floats:
-        return origin + spread * rng.normal(size=(n, len(origin)))
+        return origin + sd * rng.normal(size=(n, len(origin)))
 
     prior = DensityFactors(scope, log_prior, prior_grad)
     data = DensityFactors(scope, likelihood.log_density, likelihood.grad)
@@ -66,7 +77,7 @@ def table_posterior(
 
 
 class _Likelihood:
-    """The log-likelihood at rows [P, d] and its derivatives; both come from one pass, so that the last one is kept."""
+    """Log-likelihood of vectors [P, d] and its gradient. One pass yields both, so the last result is cached."""
 
     def __init__(self, parameters: Parameters, examples: Examples, objective: Objective) -> None:
         self._parameters, self._examples, self._objective = parameters, examples, objective
@@ -87,10 +98,14 @@ class _Likelihood:
 
 @dataclass(frozen=True, eq=False)
 class TableParticles:
-    """Tables of a CRF as weighted particles: ``vectors`` float64[N, d] of `tables_of`, ``weights`` [N].
+    """Weighted particles that approximate the posterior of a model's tables.
+
+    Attributes:
+        vectors: float64[N, d], one vector of `table_parameters` for each particle.
+        weights: float64[N], probabilities of the particles.
 
     Raises:
-        ValueError: The numbers are not finite, or the weights not probabilities.
+        ValueError: The shapes disagree, a value is not finite, or the weights are not probabilities.
     """
 
     vectors: Floats
@@ -98,28 +113,36 @@ class TableParticles:
 
     def __post_init__(self) -> None:
         if self.vectors.ndim != 2 or not len(self.vectors) or self.weights.shape != (len(self.vectors),):
-            raise ValueError(f"particles have shape [N, d] and weights [N], not {self.vectors.shape} and "
-                             f"{self.weights.shape}")  # fmt: skip
-        if not (np.isfinite(self.vectors).all() and (self.weights >= 0).all() and abs(self.weights.sum() - 1) < 1e-5):
-            raise ValueError("particles are finite numbers, and their weights probabilities")
+            raise ValueError(
+                f"particles must have shape [N, d] and weights [N], got {self.vectors.shape} and {self.weights.shape}"
+            )
+        if not np.isfinite(self.vectors).all():
+            raise ValueError("particles must be finite numbers")
+        if not ((self.weights >= 0).all() and abs(self.weights.sum() - 1) < 1e-5):
+            raise ValueError(f"weights of particles must be probabilities, got a sum of {self.weights.sum():.6g}")
 
     def __len__(self) -> int:
         return len(self.weights)
 
-    def crfs(self, crf: SkipChainModel) -> tuple[SkipChainModel, ...]:
-        """The CRF of each particle.
+    def to_models(self, model: SkipChainModel) -> tuple[SkipChainModel, ...]:
+        """Return one model for each particle.
+
+        Args:
+            model: Model that has the allowed transitions and the templates of links.
 
         Raises:
-            ValueError: The particles are not those of such a CRF.
+            ValueError: The particles have another length than the model's tables.
         """
-        parameters = tables_of(crf)
+        parameters = table_parameters(model)
         if self.vectors.shape[1] != len(parameters):
-            raise ValueError(f"particles of {self.vectors.shape[1]} numbers do not fit tables of {len(parameters)}")
-        return tuple(parameters.crf_of(vector) for vector in self.vectors)
+            raise ValueError(
+                f"particles of {self.vectors.shape[1]} numbers do not fit tables of {len(parameters)} entries"
+            )
+        return tuple(parameters.to_model(vector) for vector in self.vectors)
 
 
 def sample_tables(
-    crf: SkipChainModel,
+    model: SkipChainModel,
     examples: Examples,
     n_particles: int,
     *,
@@ -128,16 +151,29 @@ def sample_tables(
     n_steps: int = 20,
     seed: Seed = None,
 ) -> TableParticles:
-    """Particles of `table_posterior`, of equal weights, the first one its mode.
+    """Approximate `table_posterior` by particles of equal weight; the first one is the mode.
 
-    The posterior's scales differ by orders of magnitude (some cells are met in every sentence, others never), and its
-    variables are more than the particles. So it is whitened by its Laplace approximation, the particles start from
-    draws of that, and `local_fwss` moves each ``n_steps`` times. Takes about d + n_steps n_particles gradients.
+    The scales of the posterior differ by orders of magnitude, because some entries occur in every sentence and others
+    never, and it has more variables than there are particles. The posterior is therefore whitened by its Laplace
+    approximation. The particles start at draws from the approximation, and `local_fwss` moves each of them ``n_steps``
+    times. This takes about d + n_steps n_particles gradients.
+
+    Args:
+        model: Model whose tables are the mean of the prior.
+        examples: Documents with gold tags.
+        n_particles: Number of particles.
+        l2: Precision of the prior, as in `table_posterior`.
+        objective: Minus the log-likelihood; None is `PseudoLikelihood()`.
+        n_steps: Number of moves of each particle.
+        seed: Seed of the draws.
+
+    Raises:
+        ValueError: As in `table_posterior`, or ``n_particles`` is below 1.
     """
     from herdner.studies.fwss import Adam, fit_laplace, local_fwss
 
-    posterior = table_posterior(crf, examples, l2, objective)
-    normal = fit_laplace(posterior, tables_of(crf).start)
+    posterior = table_posterior(model, examples, l2, objective)
+    normal = fit_laplace(posterior, table_parameters(model).start)
     mode = Points(np.zeros((1, posterior.dim)), np.ones(1))
     optimiser = Adam(0.2, final=0.01)
     points = local_fwss(

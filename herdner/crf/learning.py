@@ -1,4 +1,4 @@
-"""Learning of tied tables: those of links alone, or the transition table with them."""
+"""Learning of tied tables: the tables of links, optionally together with the transition table."""
 
 # Matplotlib declares the arguments of its methods in part only.
 # pyright: reportUnknownMemberType=false
@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed, generator
-from herdner.crf.model import Links, SkipChainModel
-from herdner.crf.objectives import OBJECTIVES, Examples, Objective, Slope, scaled_links
+from herdner.crf.lbfgs import minimise
+from herdner.crf.model import SkipChainModel
+from herdner.crf.objectives import OBJECTIVES, Examples, LossGradient, Objective
 from herdner.crf.parameters import Parameters
 from herdner.inference import Backend
 from herdner.inference.plots import axes
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 
 _COUNTS = Record(best=False, marginals=False, table_counts=True)
 
-Score = Callable[[SkipChainModel], float]
-"""The F1, or whatever is to be large, of a CRF on development data."""
+ScoreFunction = Callable[[SkipChainModel], float]
+"""Function that returns the score of a model on development data, such as F1; larger is better."""
 
 
 def _blocked_gibbs() -> Backend:
@@ -37,15 +39,17 @@ def _blocked_gibbs() -> Backend:
 
 @dataclass(frozen=True)
 class MCMCLikelihood:
-    """Maximum likelihood; the expected counts come from samples (Geyer 1991; DoGS17 Sec. 5.3).
+    """Maximum likelihood with expected counts from samples (Geyer 1991; DoGS17 Sec. 5.3).
 
-    The learned tables are averages over the second half of the iterations. Scales stay what they are: their derivatives
-    need counts of single links.
+    The learned tables are averages over the second half of the iterations.
 
     Attributes:
-        backend: Any that can record ``table_counts``, asked for those alone; each iteration goes on from the states of
-            the last one, the first from the right tags (persistent chains, Younes 1989; Tieleman 2008).
-        step_size: Of Adam (Kingma and Ba 2015), falling as 1/sqrt of the iteration.
+        backend: Backend that can record ``table_counts``. Each iteration starts at the last states of the one before,
+            the first at the gold tags (persistent chains, Younes 1989; Tieleman 2008).
+        step_size: Step size of Adam (Kingma and Ba 2015); it decreases with 1/sqrt of the iteration.
+
+    Raises:
+        ValueError: The backend cannot record ``table_counts``.
     """
 
     backend: Backend = field(default_factory=_blocked_gibbs)
@@ -53,21 +57,26 @@ class MCMCLikelihood:
 
     def __post_init__(self) -> None:
         if "table_counts" not in self.backend.capabilities.record:
-            raise ValueError(f"{self.backend} gives no expected counts; use one such as Gibbs or BlockedGibbs")
+            raise ValueError(
+                f"`backend` must record expected counts, got {self.backend}; use one such as Gibbs or BlockedGibbs"
+            )
 
 
 @dataclass(frozen=True)
 class Learner:
-    """How tied tables are learned.
+    """Settings of learning tied tables.
 
     Attributes:
         objective: "pseudo-likelihood" (blocks are sentences), "token-pseudo-likelihood", "piecewise"
-            (`herdner.crf.objectives`), or `MCMCLikelihood`.
-        l2: Weight of the squared distance from where the learning began, 0 for tables of links and the chain's own
-            weights for the transition table.
-        joint: Learn the transition table too.
-        max_iterations: Of L-BFGS, or of the samples.
-        patience: With development data, stop after so many iterations without a better score.
+            (`herdner.crf.objectives`), or an `MCMCLikelihood`.
+        l2: Weight of the squared distance from the mean of the prior: 0 for tables of links, the chain's own weights
+            for the transition table.
+        joint: Learn the transition table together with the tables of links.
+        max_iterations: Maximum number of iterations, of L-BFGS or of sampling.
+        patience: Number of iterations without a better development score after which learning stops.
+
+    Raises:
+        ValueError: An attribute is out of range.
     """
 
     objective: str | MCMCLikelihood = "pseudo-likelihood"
@@ -78,15 +87,24 @@ class Learner:
 
     def __post_init__(self) -> None:
         if isinstance(self.objective, str) and self.objective not in OBJECTIVES:
-            known = ", ".join(OBJECTIVES)
-            raise ValueError(f"objective must be one of {known}, or a MCMCLikelihood, not {self.objective!r}")
-        if not self.l2 >= 0 or self.max_iterations < 1 or self.patience < 1:
-            raise ValueError("l2 must be at least 0, max_iterations and patience at least 1")
+            names = ", ".join(OBJECTIVES)
+            raise ValueError(f"`objective` must be one of {names}, or an MCMCLikelihood, got {self.objective!r}")
+        if not self.l2 >= 0:
+            raise ValueError(f"`l2` must be at least 0, got {self.l2}")
+        for name in ("max_iterations", "patience"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One iteration: ``value``, what is made small, per token (nan where not known), and the development score."""
+class LearningStep:
+    """One iteration of learning.
+
+    Attributes:
+        iteration: Index of the iteration; 0 is the starting point.
+        value: Objective per token, in nats; NaN where the objective is not evaluated.
+        score: Development score, or None.
+    """
 
     iteration: int
     value: float
@@ -95,114 +113,116 @@ class Step:
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """The iterations of a run, and the ``chosen`` one."""
+    """Course of learning.
 
-    steps: tuple[Step, ...]
-    chosen: int
+    Attributes:
+        steps: All iterations.
+        best_iteration: Index of the iteration whose tables were returned.
+    """
+
+    steps: tuple[LearningStep, ...]
+    best_iteration: int
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draws value and score against the iteration (extra ``evaluate``); returns the axes of the value."""
+        """Plot the objective and the development score against the iteration (extra ``evaluate``).
+
+        Args:
+            ax: Axes to draw on; None makes new ones.
+
+        Returns:
+            The axes of the objective.
+        """
         ax = axes(ax)
-        numbers = [step.iteration for step in self.steps]
-        ax.plot(numbers, [step.value for step in self.steps], color="tab:blue")
+        iterations = [step.iteration for step in self.steps]
+        ax.plot(iterations, [step.value for step in self.steps], color="tab:blue")
         ax.set_xlabel("iteration")
         ax.set_ylabel("objective per token", color="tab:blue")
         if any(step.score is not None for step in self.steps):
             scores = ax.twinx()
-            scores.plot(numbers, [np.nan if s.score is None else s.score for s in self.steps], color="tab:orange")
+            scores.plot(iterations, [np.nan if s.score is None else s.score for s in self.steps], color="tab:orange")
             scores.set_ylabel("development F1", color="tab:orange")
-        ax.axvline(self.chosen, color="grey", linestyle=":", linewidth=1)
+        ax.axvline(self.best_iteration, color="grey", linestyle=":", linewidth=1)
         return ax
 
 
-class _Enough(Exception):
-    """No better score for as long as patience lasts."""
-
-
 @dataclass
-class _Watch:
-    """Scores each iteration, keeps the best CRF and stops when patience ends. Without a score the last one is kept."""
+class _BestModel:
+    """Record of all iterations and of the model with the best score, or of the last model if there is no score."""
 
-    learner: Learner
+    patience: int
     n_tokens: int
-    score: Score | None
-    progress: Callable[[Step], None] | None
-    steps: list[Step] = field(default_factory=list[Step])
-    best: SkipChainModel | None = None
-    chosen: int = 0
+    score: ScoreFunction | None
+    progress: Callable[[LearningStep], None] | None
+    model: SkipChainModel
+    steps: list[LearningStep] = field(default_factory=list[LearningStep])
+    iteration: int = 0
 
-    def take(self, value: float, crf: SkipChainModel) -> None:
-        score = None if self.score is None else self.score(crf)
-        step = Step(len(self.steps), value / max(self.n_tokens, 1), score)
+    def update(self, value: float, model: SkipChainModel) -> bool:
+        """Record an iteration and return whether learning should stop."""
+        score = None if self.score is None else self.score(model)
+        step = LearningStep(len(self.steps), value / max(self.n_tokens, 1), score)
         self.steps.append(step)
         if self.progress is not None:
             self.progress(step)
-        if self.best is None or score is None or score > (self.steps[self.chosen].score or 0.0):
-            self.best, self.chosen = crf, step.iteration
-        if step.iteration - self.chosen >= self.learner.patience:
-            raise _Enough
+        if len(self.steps) == 1 or score is None or score > (self.steps[self.iteration].score or 0.0):
+            self.model, self.iteration = model, step.iteration
+        return step.iteration - self.iteration >= self.patience
 
 
-def learn(
-    crf: SkipChainModel,
+def learn_tables(
+    model: SkipChainModel,
     examples: Examples,
     learner: Learner | None = None,
     *,
-    score: Score | None = None,
+    score: ScoreFunction | None = None,
     seed: Seed = 0,
-    progress: Callable[[Step], None] | None = None,
+    progress: Callable[[LearningStep], None] | None = None,
     adapted: bool = False,
 ) -> tuple[SkipChainModel, LearningCurve]:
-    """The CRF with learned tables, and how it went. ``crf`` is where the learning begins, and with ``adapted`` also
-    where the prior has its mean (Chelba and Acero 2004).
+    """Learn the tied tables of a model.
 
-    ``score`` is asked after each iteration; the CRF of the best score is returned, without it the last one. ``seed``
-    matters to `MCMCLikelihood` only.
+    Args:
+        model: Model at whose tables learning starts.
+        examples: Documents with gold tags.
+        learner: Settings; None is `Learner()`.
+        score: Function that scores the model of each iteration on development data. The model with the best score is
+            returned; without the function, the last one.
+        seed: Seed of the sampler of `MCMCLikelihood`.
+        progress: Function called after each iteration.
+        adapted: Centre the prior on the tables of ``model`` (Chelba and Acero 2004).
+
+    Returns:
+        The model with learned tables, and the course of learning.
 
     Raises:
-        ValueError: Right tags are forbidden, or a backend gives no counts.
+        ValueError: The transition table forbids gold tags.
     """
     learner = learner or Learner()
-    watch = _Watch(learner, len(examples.unary), score, progress)
-    parameters = Parameters(crf, learner.joint, adapted=adapted)
-    try:
-        if isinstance(learner.objective, MCMCLikelihood):
-            _ascend(parameters, examples, learner, learner.objective, generator(seed), watch)
-        else:
-            _minimise(parameters, examples, learner, OBJECTIVES[learner.objective], watch)
-    except _Enough:
-        pass
-    assert watch.best is not None
-    return watch.best, LearningCurve(tuple(watch.steps), watch.chosen)
+    best = _BestModel(learner.patience, len(examples.unary), score, progress, model)
+    parameters = Parameters(model, learner.joint, adapted)
+    if isinstance(learner.objective, MCMCLikelihood):
+        _ascend(parameters, examples, learner, learner.objective, generator(seed), best)
+    else:
+        _descend(parameters, examples, learner, OBJECTIVES[learner.objective], best)
+    return best.model, LearningCurve(tuple(best.steps), best.iteration)
 
 
-def _minimise(
-    parameters: Parameters, examples: Examples, learner: Learner, objective: Objective, watch: _Watch
+def _descend(
+    parameters: Parameters, examples: Examples, learner: Learner, objective: Objective, best: _BestModel
 ) -> None:
-    """L-BFGS (Liu and Nocedal 1989, by SciPy) on the objective and the L2 norm."""
-    from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+    """Minimise the penalised objective by L-BFGS."""
 
-    seen: dict[bytes, float] = {}
+    def loss(vector: Floats) -> tuple[float, Floats]:
+        return parameters.loss(vector, objective, examples, learner.l2)
 
-    def value_and_slope(vector: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        total, slope = parameters.loss(vector, objective, examples, learner.l2)
-        seen[vector.tobytes()] = total
-        return total, slope
-
-    first, _ = value_and_slope(parameters.start)
+    first, _ = loss(parameters.start)
     if not np.isfinite(first):
-        raise ValueError("the right tags are forbidden by the transition table: they do not fit the tag scheme")
-    watch.take(first, parameters.crf_of(parameters.start))
-
-    def after(vector: NDArray[np.float64]) -> None:
-        value = seen.get(vector.tobytes(), np.nan)
-        seen.clear()
-        watch.take(value, parameters.crf_of(vector))
-
-    minimize(
-        value_and_slope, parameters.start, jac=True, method="L-BFGS-B", callback=after,
-        options={"maxiter": learner.max_iterations},
-    )  # fmt: skip
+        raise ValueError("the transition table forbids gold tags; give tags that are well formed in the tag scheme")
+    if not best.update(first, parameters.to_model(parameters.start)):
+        minimise(
+            loss, parameters.start, maxiter=learner.max_iterations,
+            on_iteration=lambda vector, value: best.update(value, parameters.to_model(vector)),
+        )  # fmt: skip
 
 
 def _ascend(
@@ -211,41 +231,40 @@ def _ascend(
     learner: Learner,
     likelihood: MCMCLikelihood,
     rng: np.random.Generator,
-    watch: _Watch,
+    best: _BestModel,
 ) -> None:
-    """Adam on observed less expected counts; what is handed to the watch are averages from the second half on."""
+    """Maximise the likelihood by Adam with sampled gradients; models are averages from the second half on."""
     backend, start = likelihood.backend, examples.states
     vector, mean = parameters.start, parameters.start
     first, second = np.zeros_like(vector), np.zeros_like(vector)
     for iteration in range(learner.max_iterations):
-        slope, start = _sampled_slope(parameters.crf_of(vector), examples, backend, rng, start)
-        change = parameters.vector(*slope[1:]) + 2 * learner.l2 * (vector - parameters.origin)
-        first, second = 0.9 * first + 0.1 * change, 0.99 * second + 0.01 * change**2
+        sampled, start = _sampled_gradient(parameters.to_model(vector), examples, backend, rng, start)
+        gradient = parameters.vector(sampled.transition, sampled.tables)
+        gradient += 2 * learner.l2 * (vector - parameters.origin)
+        first, second = 0.9 * first + 0.1 * gradient, 0.99 * second + 0.01 * gradient**2
         size = likelihood.step_size / np.sqrt(iteration + 1)
         corrected = first / (1 - 0.9 ** (iteration + 1)), second / (1 - 0.99 ** (iteration + 1))
         vector = vector - size * corrected[0] / (np.sqrt(corrected[1]) + 1e-8)
         n_averaged = iteration + 1 - learner.max_iterations // 2
         mean = vector if n_averaged <= 1 else mean + (vector - mean) / n_averaged
-        watch.take(np.nan, parameters.crf_of(mean))
+        if best.update(np.nan, parameters.to_model(mean)):
+            return
 
 
-def _sampled_slope(
-    crf: SkipChainModel, examples: Examples, backend: Backend, rng: np.random.Generator, start: NDArray[np.int32]
-) -> tuple[Slope, NDArray[np.int32]]:
-    """Expected less observed counts, and the state that the sampler ended in."""
-    linked = scaled_links(crf, examples)
-    nothing = np.zeros(len(crf.transition))
-    plain = replace(crf, start=nothing, end=nothing)  # the borders are in the unaries
-    links = [Links(each.ends, each.scale[:, 0]) for each in linked]
-    graph = plain.unroll(examples.unary, examples.sentence_offsets, links)
+def _sampled_gradient(
+    model: SkipChainModel, examples: Examples, backend: Backend, rng: np.random.Generator, start: NDArray[np.int32]
+) -> tuple[LossGradient, NDArray[np.int32]]:
+    """Return expected minus observed counts, and the last state of the sampler."""
+    without_borders = model.without_borders()  # the examples' log-potentials include the borders
+    graph = without_borders.unroll(examples.unary, examples.sentence_offsets, examples.links)
     result = backend.infer(graph, rng, start=start, record=_COUNTS)
     assert result.table_counts is not None
-    y, left_right = examples.states, examples.states[examples.neighbours]
+    y, pairs = examples.states, examples.states[examples.neighbours]
     transition = result.table_counts[1][0].copy()
-    np.subtract.at(transition, tuple(left_right.T), 1)
-    tables: list[NDArray[np.float64]] = []
-    for at, each in enumerate(linked):
-        table = result.table_counts[4 + at][0].copy() if len(result.table_counts) > 4 else np.zeros_like(each.table)
-        np.subtract.at(table, tuple(y[each.ends].T), each.scale[:, 0])
+    np.subtract.at(transition, tuple(pairs.T), 1)
+    tables: list[Floats] = []
+    for k, (each, ends) in enumerate(zip(model.link_tables, examples.links, strict=True)):
+        table = result.table_counts[4 + k][0].copy() if len(result.table_counts) > 4 else np.zeros_like(each.table)
+        np.subtract.at(table, tuple(y[ends].T), 1)
         tables.append(table)
-    return Slope(np.nan, transition, tuple(tables), tuple(np.zeros(4) for _ in linked)), result.state
+    return LossGradient(np.nan, transition, tuple(tables)), result.state

@@ -1,4 +1,4 @@
-"""Conditional random fields over the tags of a document, as factor graphs: a linear chain, and links that skip."""
+"""Skip-chain conditional random fields: a linear chain per sentence, and links between distant tokens of a document."""
 
 from __future__ import annotations
 
@@ -10,51 +10,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.links import add_messages, merged
-from herdner.crf.templates import EdgeScale, SkipChain
+from herdner.crf.templates import SkipChain
 from herdner.graph import FactorGraph, TableFactors, TableGraph, chain_graph
 from herdner.graph.chains import ChainForm
 from herdner.graph.linked_chains import LinkedChains
 from herdner.inference.linear_chain import forward_backward, viterbi
 from herdner.text.tags import Scheme, allowed_transitions
 
-MOST_TABLES = 62  # of links that are laid out together: a bit for each
+MOST_TABLES = 62  # link tables that are laid out together: a bit for each
+
+Links = Sequence[NDArray[np.int32]]
+"""Links of a document for each link table: int32[F, 2], the earlier token of each link first."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinkTable:
-    """A template of links and its tied table, float64[K, K]: the earlier token's tag (row), the later one's (column).
+    """Template of links with the table that all its links share.
 
     Attributes:
-        template: What finds the links.
-        table: float64[K, K], their log-potentials.
-        scale: By how much each link's table counts; None is 1.
+        template: Template that finds the links.
+        table: float64[K, K], log-potentials of the earlier token's tag (row) and the later token's tag (column).
     """
 
     template: SkipChain
     table: NDArray[np.float64]
-    scale: EdgeScale | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Links:
-    """What a `LinkTable` found in a document: ``ends`` int32[F, 2] and the factor ``scale`` float64[F] of each link."""
-
-    ends: NDArray[np.int32]
-    scale: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class SkipChainModel:
-    """Tied tables over K tags; -inf forbids.
+    """Tied tables of a CRF over K tags; an entry of -inf forbids.
 
-    Without links this is a linear-chain CRF (Lafferty, McCallum and Pereira 2001), with them a skip-chain CRF (Sutton
-    and McCallum 2004).
+    Without links the model is a linear-chain CRF (Lafferty, McCallum and Pereira 2001), with links a skip-chain CRF
+    (Sutton and McCallum 2004).
 
     Attributes:
-        transition: float64[K, K], log-potential of a tag (row) followed by a tag (column) in one sentence.
+        transition: float64[K, K], log-potentials of a tag (row) followed by a tag (column) in one sentence.
         start: float64[K], log-potentials of the first tag of a sentence.
         end: float64[K], log-potentials of the last tag of a sentence.
-        link_tables: Links of tokens anywhere in a document.
+        link_tables: Tables of links between tokens anywhere in a document.
     """
 
     transition: NDArray[np.float64]
@@ -63,124 +56,156 @@ class SkipChainModel:
     link_tables: tuple[LinkTable, ...] = ()
 
     @classmethod
-    def over(
+    def for_tags(
         cls,
-        labels: Sequence[str],
+        tags: Sequence[str],
         scheme: Scheme | None,
         transition: NDArray[np.float64],
         link_tables: tuple[LinkTable, ...] = (),
     ) -> SkipChainModel:
-        """A CRF of these tags that forbids what is not well formed in ``scheme``; None forbids nothing."""
-        nothing = np.zeros(len(labels))
+        """Build a model that forbids tag sequences that are not well formed.
+
+        Args:
+            tags: The K tags, in the order of the tables.
+            scheme: Tag scheme. None forbids nothing.
+            transition: float64[K, K], log-potentials of adjacent tags.
+            link_tables: Tables of links.
+        """
+        zeros = np.zeros(len(tags))
         if scheme is None:
-            return cls(transition, nothing, nothing, link_tables)
-        allowed = allowed_transitions(labels, scheme)
-        start, end = (np.where(ok, nothing, -np.inf) for ok in (allowed.start, allowed.end))
+            return cls(transition, zeros, zeros, link_tables)
+        allowed = allowed_transitions(tags, scheme)
+        start, end = (np.where(is_allowed, zeros, -np.inf) for is_allowed in (allowed.start, allowed.end))
         return cls(np.where(allowed.follow, transition, -np.inf), start, end, link_tables)
 
     def unroll(
-        self,
-        unary: NDArray[np.float64],
-        sentence_offsets: NDArray[np.int64],
-        links: Sequence[Links] = (),
+        self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()
     ) -> FactorGraph:
-        """The graph of a document: ``unary`` float64[n, K] per token, one chain per sentence, and ``links`` as
-        `links` finds them. Its groups of factors: unary, transition, start, end, and one for each link table.
+        """Build the factor graph of a document.
+
+        Args:
+            unary: float64[n, K], log-potentials of the tags of each token.
+            sentence_offsets: int64[S + 1], first token of each sentence, and n.
+            links: Links of each link table, as `links` returns them.
+
+        Returns:
+            A graph whose groups of factors are: unary, transition, start, end, and one for each link table. Groups of
+            links are absent if there are no links.
         """
         graph = chain_graph(unary, self.transition, sentence_offsets, start=self.start, end=self.end)
-        if not any(len(found.ends) for found in links):
+        if not any(map(len, links)):
             return graph
-        linked = [
-            TableFactors(found.ends, each.table[None], scale=found.scale)
-            for each, found in zip(self.link_tables, links, strict=True)
-        ]
-        return FactorGraph(graph.domains, [*graph.factors, *linked])
+        factors = [TableFactors(ends, each.table[None]) for each, ends in zip(self.link_tables, links, strict=True)]
+        return FactorGraph(graph.domains, [*graph.factors, *factors])
 
-    def compiled(
-        self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Sequence[Links] = ()
+    def compile(
+        self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()
     ) -> TableGraph:
-        """The graph of `unroll`, built only if a backend needs more than its chains and links.
+        """Compile the graph of `unroll`, which is built only if a backend needs more than its chains and links.
 
-        Links that make one path of the sentences stay links: what a document gets must not depend on the documents
-        beside it, with which its graph is no path.
+        Links that join the sentences to a single path remain links, because the result for a document must not depend
+        on the documents beside it, with which its graph is not a path.
+
+        Args:
+            unary: float64[n, K], log-potentials of the tags of each token.
+            sentence_offsets: int64[S + 1], first token of each sentence, and n.
+            links: Links of each link table.
         """
         graph = partial(self.unroll, unary, sentence_offsets, links)
-        if not any(len(found.ends) for found in links):
+        if not any(map(len, links)):
             return TableGraph(graph)
         return TableGraph(graph, partial(self._linked_chains, unary, sentence_offsets, links))
 
     def _linked_chains(
-        self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Sequence[Links]
+        self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links
     ) -> LinkedChains | None:
-        """The `LinkedChains` of `unroll` by no more than copying and adding tables; None where links are scaled, or one
-        stands twice in a link table.
-        """
-        linked = [(each.table, found) for each, found in zip(self.link_tables, links, strict=True) if len(found.ends)]
-        scaled = any(found.scale is not None for _, found in linked)
-        if scaled or len(linked) > MOST_TABLES or (np.diff(sentence_offsets) < 1).any():
+        """Lay out the graph of `unroll` by copying and adding tables; None if a link stands twice in a link table."""
+        linked = [(each.table, ends) for each, ends in zip(self.link_tables, links, strict=True) if len(ends)]
+        if len(linked) > MOST_TABLES or (np.diff(sentence_offsets) < 1).any():
             return None
         unary = self.with_borders(unary, sentence_offsets)
         largest = max(unary.max(), self.transition.max(), sum(max(table.max(), 0) for table, _ in linked))
-        joint = merged([found.ends for _, found in linked])
+        joint = merged([ends for _, ends in linked])
         if joint is None or not largest < np.inf:
-            return None  # numbers that are none: whoever builds the graph says what is wrong
-        (ends, which, combinations), nothing = joint, np.zeros_like(self.transition)
+            return None  # building the graph reports log-potentials that are not numbers
+        (ends, which, combinations), zeros = joint, np.zeros_like(self.transition)
         added = [[table for r, (table, _) in enumerate(linked) if mask >> r & 1] for mask in combinations.tolist()]
         offsets, tables, edge_table, near = sentence_offsets, self.transition[None], None, ends[:, 1] - ends[:, 0] == 1
-        apart = np.stack([sum(chosen, nothing) for chosen in added])
+        link_tables = np.stack([sum(each, zeros) for each in added])
         if near.any():  # such a link adds to the table of two neighbours, or joins two sentences
             later, starts = ends[near, 1], np.zeros(len(unary) + 1, np.bool_)
             starts[offsets] = True
             across = starts[later]
             starts[later] = False
             offsets = np.flatnonzero(starts)
-            tables = np.stack([self.transition, *(sum(chosen, self.transition) for chosen in added), *apart])
+            tables = np.stack([self.transition, *(sum(each, self.transition) for each in added), *link_tables])
             edge_table = np.zeros(len(unary), np.int32)
             edge_table[later] = 1 + which[near] + len(added) * across
             ends, which = ends[~near], which[~near]
         form = ChainForm(None, offsets, unary, tables, edge_table, 0.0)
-        return LinkedChains(form, ends, which, apart)
+        return LinkedChains(form, ends, which, link_tables)
 
-    def links(
-        self, tokens: Sequence[str], unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]
-    ) -> list[Links]:
-        """The links of each link table in a document; scales that ask for it look at the chain's marginals."""
-        ends = [each.template.links(tokens, sentence_offsets) for each in self.link_tables]
-        return self.scaled(ends, unary, sentence_offsets)
+    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> list[NDArray[np.int32]]:
+        """Return the links of a document for each link table.
 
-    def scaled(
-        self, ends: Sequence[NDArray[np.int32]], unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]
-    ) -> list[Links]:
-        """The links whose ``ends`` are known for each link table, with the scales of this CRF."""
-        if not any(each.scale is not None and len(found) for each, found in zip(self.link_tables, ends, strict=True)):
-            return [Links(found) for found in ends]
-        beliefs = self.chain_marginals(unary, sentence_offsets)
-        return [
-            Links(found)
-            if each.scale is None
-            else Links(found, each.scale(EdgeScale.features(found, sentence_offsets, beliefs)))
-            for each, found in zip(self.link_tables, ends, strict=True)
-        ]
+        Args:
+            tokens: Tokens of the document.
+            sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens.
+
+        Returns:
+            One int32[F, 2] for each link table, the earlier token of each link first.
+        """
+        return [each.template.links(tokens, sentence_offsets) for each in self.link_tables]
 
     def chain_marginals(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
-        """float64[n, K]: the marginals of the tags under the chain alone."""
+        """Return the marginals of the tags under the chain without links.
+
+        Args:
+            unary: float64[n, K], log-potentials of the tags of each token.
+            sentence_offsets: int64[S + 1], first token of each sentence, and n.
+
+        Returns:
+            float64[n, K].
+        """
         unary = self.with_borders(unary, sentence_offsets)
         nodes = forward_backward(unary, self.transition, sentence_offsets).nodes
         assert nodes is not None
         return nodes
 
     def best_chain(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """int32[n]: the best tags of the chain alone, where samplers begin."""
+        """Return the most probable tags under the chain without links, by Viterbi. Samplers start there.
+
+        Args:
+            unary: float64[n, K], log-potentials of the tags of each token.
+            sentence_offsets: int64[S + 1], first token of each sentence, and n.
+
+        Returns:
+            int32[n], indices of tags.
+        """
         return viterbi(self.with_borders(unary, sentence_offsets), self.transition, sentence_offsets)[0]
 
     def with_borders(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
-        """``unary`` with start and end added at the borders of sentences: the chain's log-potentials without those
-        tables. A copy, unless there is nothing to add.
+        """Return log-potentials that include `start` and `end` at the borders of sentences.
+
+        Args:
+            unary: float64[n, K], log-potentials of the tags of each token.
+            sentence_offsets: int64[S + 1], first token of each sentence, and n.
+
+        Returns:
+            float64[n, K]: a copy, or ``unary`` itself if start and end are 0.
         """
         return self.add_borders(unary.copy() if self.start.any() or self.end.any() else unary, sentence_offsets)
 
     def add_borders(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
-        """`with_borders` into ``unary`` itself."""
+        """Add `start` and `end` to ``unary`` in place at the borders of sentences.
+
+        Args:
+            unary: float64[n, K], log-potentials of the tags of each token, which are changed.
+            sentence_offsets: int64[S + 1], first token of each sentence, and n.
+
+        Returns:
+            ``unary`` itself.
+        """
         if not self.start.any() and not self.end.any():
             return unary
         unary[sentence_offsets[:-1]] += self.start
@@ -188,22 +213,31 @@ class SkipChainModel:
         return unary
 
     def without_borders(self) -> SkipChainModel:
-        """The CRF of log-potentials that have start and end in them already."""
+        """Return the model for log-potentials that already include start and end."""
         return replace(self, start=np.zeros_like(self.start), end=np.zeros_like(self.end))
 
-    def given(
+    def with_expected_links(
         self,
         unary: NDArray[np.float64],
-        links: Sequence[Links],
-        beliefs: NDArray[np.float64],
-        spare: bool = False,
+        links: Links,
+        marginals: NDArray[np.float64],
+        overwrite_unary: bool = False,
     ) -> NDArray[np.float64]:
-        """float64[n, K]: ``unary`` and what the links add to it when their other ends are distributed as ``beliefs``
-        [n, K] (one state for certain where its rows are 0 and 1): the expected log-potentials of naive mean field
-        (Wainwright and Jordan 2008, Sec. 5.3). ``spare``: nobody needs ``unary`` any more, so that they may take its
-        place.
+        """Return log-potentials that include the expected log-potentials of links.
+
+        The expectation of a link at one end is taken under the marginals of its other end, as in naive mean field
+        (Wainwright and Jordan 2008, Sec. 5.3).
+
+        Args:
+            unary: float64[n, K], log-potentials of the tags of each token.
+            links: Links of each link table.
+            marginals: float64[n, K], probabilities of tags. Rows of 0 and a single 1 condition on known tags.
+            overwrite_unary: Allow ``unary`` to be overwritten.
+
+        Returns:
+            float64[n, K].
         """
-        total = unary if spare else unary.copy()
-        for each, found in zip(self.link_tables, links, strict=True):
-            add_messages(total, found.ends, found.scale, each.table, np.ascontiguousarray(beliefs, np.float64))
+        total = unary if overwrite_unary else unary.copy()
+        for each, ends in zip(self.link_tables, links, strict=True):
+            add_messages(total, ends, None, each.table, np.ascontiguousarray(marginals, np.float64))
         return total

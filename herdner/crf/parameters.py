@@ -1,4 +1,4 @@
-"""The numbers of a CRF that are learned, as one vector."""
+"""Learned entries of a model as one vector."""
 
 from __future__ import annotations
 
@@ -10,57 +10,71 @@ import numpy as np
 from herdner.base.arrays import Floats
 from herdner.crf.model import SkipChainModel
 from herdner.crf.objectives import Examples, Objective
-from herdner.crf.templates import EdgeScale
 
 
 class Parameters:
-    """What is learned, as a vector [d]: the allowed transitions (if ``joint``), the tables of links, and (if
-    ``scales``) the weights of their scales.
+    """Learned entries of a model's tables as a vector of length d.
 
-    ``start`` is the vector of ``crf`` itself; ``origin`` is where the prior has its mean: the transition table of
-    ``crf``, and 0 for all that belongs to links; with ``adapted`` it is ``start``.
+    The vector holds the allowed transitions, if these are learned, and the tables of links, row by row.
+
+    Args:
+        model: Model whose tables are learned.
+        joint: Learn the allowed transitions together with the tables of links.
+        adapted: Centre the prior on the tables of ``model`` instead of on 0 for tables of links.
+
+    Attributes:
+        start: float64[d], entries of ``model``.
+        origin: float64[d], mean of the prior: the transitions of ``model`` and 0 for tables of links, or ``start``.
     """
 
-    def __init__(self, crf: SkipChainModel, joint: bool, scales: bool = True, adapted: bool = False) -> None:
-        self.crf = crf
-        self.scaled = tuple(scales and each.scale is not None for each in crf.link_tables)
-        self.free = np.isfinite(crf.transition) if joint else np.zeros(crf.transition.shape, bool)
-        self.origin = self.vector(
-            crf.transition,
-            [np.zeros_like(each.table) for each in crf.link_tables],
-            [np.zeros(4) for _ in crf.link_tables],
-        )
-        weights = [each.scale.weights() if each.scale else np.zeros(4) for each in crf.link_tables]
-        self.start = self.vector(crf.transition, [each.table for each in crf.link_tables], weights)
-        if adapted:
-            self.origin = self.start
+    def __init__(self, model: SkipChainModel, joint: bool, adapted: bool = False) -> None:
+        self.model = model
+        self.is_free = np.isfinite(model.transition) if joint else np.zeros(model.transition.shape, bool)
+        tables = [each.table for each in model.link_tables]
+        self.start = self.vector(model.transition, tables)
+        self.origin = self.start if adapted else self.vector(model.transition, list(map(np.zeros_like, tables)))
 
     def __len__(self) -> int:
         return len(self.origin)
 
-    def vector(self, transition: Floats, tables: Sequence[Floats], scales: Sequence[Floats]) -> Floats:
-        """[d]: these numbers, or derivatives by them, in one piece."""
-        learned = [scale for scale, free in zip(scales, self.scaled, strict=True) if free]
-        return np.concatenate([transition[self.free], *(table.ravel() for table in tables), *learned])
+    def vector(self, transition: Floats, tables: Sequence[Floats]) -> Floats:
+        """Return the learned entries of tables, or of their derivatives, as one vector.
 
-    def crf_of(self, vector: Floats) -> SkipChainModel:
-        """The CRF with these numbers [d]."""
-        crf, at = self.crf, int(self.free.sum())
-        transition = crf.transition.copy()
-        transition[self.free] = vector[:at]
-        tables: list[Floats] = []
-        scales: list[EdgeScale | None] = []
-        for each in crf.link_tables:
-            tables.append(vector[at : at + each.table.size].reshape(each.table.shape).copy())
-            at += each.table.size
-        for each, free in zip(crf.link_tables, self.scaled, strict=True):
-            scales.append(EdgeScale(*vector[at : at + 4].tolist()) if free else each.scale)
-            at += 4 if free else 0
-        link_tables = [replace(s, table=t, scale=w) for s, t, w in zip(crf.link_tables, tables, scales, strict=True)]
-        return replace(crf, transition=transition, link_tables=tuple(link_tables))
+        Args:
+            transition: float64[K, K].
+            tables: One float64[K, K] for each link table.
+
+        Returns:
+            float64[d].
+        """
+        return np.concatenate([transition[self.is_free], *(table.ravel() for table in tables)])
+
+    def to_model(self, vector: Floats) -> SkipChainModel:
+        """Return the model with the entries of a vector.
+
+        Args:
+            vector: float64[d].
+        """
+        model, first = self.model, int(self.is_free.sum())
+        transition = model.transition.copy()
+        transition[self.is_free] = vector[:first]
+        tables = vector[first:].copy().reshape(-1, *transition.shape)
+        linked = tuple(replace(each, table=table) for each, table in zip(model.link_tables, tables, strict=True))
+        return replace(model, transition=transition, link_tables=linked)
 
     def loss(self, vector: Floats, objective: Objective, examples: Examples, l2: float) -> tuple[float, Floats]:
-        """The objective at [d] and ``l2`` times the squared distance from ``origin``, with the derivatives [d]."""
-        slope = objective(self.crf_of(vector), examples)
-        off = vector - self.origin
-        return slope.value + l2 * float(off @ off), self.vector(*slope[1:]) + 2 * l2 * off
+        """Return the penalised loss and its gradient.
+
+        Args:
+            vector: float64[d], entries at which the loss is evaluated.
+            objective: Objective without penalty.
+            examples: Documents with gold tags.
+            l2: Weight of the squared distance from `origin`.
+
+        Returns:
+            The loss, and its derivatives, float64[d].
+        """
+        gradient = objective(self.to_model(vector), examples)
+        shift = vector - self.origin
+        penalised = gradient.value + l2 * float(shift @ shift)
+        return penalised, self.vector(gradient.transition, gradient.tables) + 2 * l2 * shift
