@@ -86,7 +86,6 @@ ObjectiveOption = Annotated[
 ]
 L2Option = Annotated[float, typer.Option("--l2", min=0, help="Weight of the squared L2 norm of the links' tables.")]
 JointOption = Annotated[bool, typer.Option("--joint", help="Learn the chain's transitions together with the links.")]
-ScaledOption = Annotated[bool, typer.Option("--scaled", help="Learn how much each link counts, from both of its ends.")]
 FoldsOption = Annotated[
     int, typer.Option("--folds", min=1, help="Chains trained on parts, from which the links are learned.")
 ]
@@ -140,7 +139,6 @@ def train(
     objective: ObjectiveOption = "pseudo-likelihood",
     l2: L2Option = 2.0,
     joint: JointOption = False,
-    scaled: ScaledOption = False,
     folds: FoldsOption = 4,
     curve: CurveOption = None,
     weights: WeightsOption = "float32",
@@ -165,7 +163,7 @@ def train(
         check_crfsuite()
     check_writable(output)
     check_figure(curve, "--figure")
-    templates, learner = links(link, objective, l2, joint, scaled, language)
+    templates, learner = links(link, objective, l2, joint, language)
     sources, dev_sources = parse_sources(train), parse_sources(dev or [])
     check_not_input(output, [source.path for source in [*sources, *dev_sources]])
     adapted, rules = base_of(context, base, language)
@@ -202,7 +200,7 @@ def penalty(base: str | None, c1: float, c2: float | None, min_freq: int | None)
 
 
 def links(
-    rules: list[str] | None, objective: str, l2: float, joint: bool, scaled: bool, language: str
+    rules: list[str] | None, objective: str, l2: float, joint: bool, language: str
 ) -> tuple[list[Template], Learner]:
     """What is linked, and how the links are learned."""
     from herdner.crf.learning import Learner, MCMCLikelihood
@@ -212,7 +210,7 @@ def links(
     if "none" in rules and len(rules) > 1:
         raise UsageError("--link none goes with no other --link")
     with wrong_use("--link"):
-        linked = [skip_chain_template(rule_of(rule, language), scaled=scaled) for rule in rules if rule != "none"]
+        linked = [skip_chain_template(rule_of(rule, language)) for rule in rules if rule != "none"]
     learner = Learner(MCMCLikelihood() if objective == "mcmc" else objective, l2=l2, joint=joint)
     return [linear_chain_template(), *linked], learner
 
@@ -241,7 +239,7 @@ def base_of(context: typer.Context, base: str | None, language: str) -> tuple[Ta
 
     if base is None:
         return None, TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
-    for name in ("scheme", "language", "lexicon", "classes", "gazetteer", "link", "scaled", "trainer", "c1"):
+    for name in ("scheme", "language", "lexicon", "classes", "gazetteer", "link", "trainer", "c1"):
         if is_given(context, name):
             raise UsageError(
                 f"--{name}: not with --base, whose tag scheme, language, words and links are kept, and which only"

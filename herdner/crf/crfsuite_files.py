@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.extras import check_extra
-from herdner.crf.trainer import Progress
+from herdner.crf.trainer import TrainingProgress
 from herdner.crf.weights import MOST_TAGS, ChainWeights, Keys
 
 _HEADER = np.dtype(
@@ -91,7 +91,7 @@ def train_crfsuite(
     c2: float = 0.3,
     min_freq: int = 2,
     max_iterations: int = 80,
-    progress: Progress | None = None,
+    progress: TrainingProgress | None = None,
     model_path: str | Path | None = None,
 ) -> ChainWeights:
     """Maximise the penalised likelihood of the tags of documents by CRFsuite's L-BFGS.
@@ -143,7 +143,9 @@ def _sentences(tags: Sequence[Sequence[str]], sentence_offsets: Sequence[NDArray
             yield document[begin:end]
 
 
-def _estimator(path: Path, c1: float, c2: float, min_freq: int, max_iterations: int, progress: Progress | None) -> Any:
+def _estimator(
+    path: Path, c1: float, c2: float, min_freq: int, max_iterations: int, progress: TrainingProgress | None
+) -> Any:
     check_crfsuite()
     import pycrfsuite  # pyright: ignore[reportMissingTypeStubs]
     import sklearn_crfsuite  # pyright: ignore[reportMissingTypeStubs]

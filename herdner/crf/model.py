@@ -78,9 +78,7 @@ class SkipChainModel:
         start, end = (np.where(is_allowed, zeros, -np.inf) for is_allowed in (allowed.start, allowed.end))
         return cls(np.where(allowed.follow, transition, -np.inf), start, end, link_tables)
 
-    def unroll(
-        self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()
-    ) -> FactorGraph:
+    def unroll(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()) -> FactorGraph:
         """Build the factor graph of a document.
 
         Args:
@@ -98,9 +96,7 @@ class SkipChainModel:
         factors = [TableFactors(ends, each.table[None]) for each, ends in zip(self.link_tables, links, strict=True)]
         return FactorGraph(graph.domains, [*graph.factors, *factors])
 
-    def compile(
-        self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()
-    ) -> TableGraph:
+    def compile(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()) -> TableGraph:
         """Compile the graph of `unroll`, which is built only if a backend needs more than its chains and links.
 
         Links that join the sentences to a single path remain links, because the result for a document must not depend

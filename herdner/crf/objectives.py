@@ -168,7 +168,7 @@ def _link_gradient(links: _TiedLinks, examples: Examples) -> tuple[float, Floats
     joint *= examples.chain_marginals[later][:, None, :]
     z = joint.sum(axis=(1, 2))
     joint /= z[:, None, None]
-    slope = joint.sum(axis=0)
+    slope = np.einsum("fab->ab", joint)
     np.subtract.at(slope, (a, b), 1)
     return float(np.log(z).sum() - links.table[a, b].sum()), slope
 

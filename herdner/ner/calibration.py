@@ -1,45 +1,53 @@
-"""Confidences that are right as often as they say: a map of log-odds, fitted where the right names are known.
+"""Calibration of confidences: a logistic regression that maps a CRF's log-odds to the frequency of correct entities.
 
-A trained CRF is surer than it is right, and with links it counts the same evidence at both of their ends. So what it
-says of names in documents that its chain has not seen is held against the truth, and a logistic regression on the
-log-odds (Platt 1999; Guo et al. 2017), of few numbers, says how often such a name is right. The same log-odds are right
-more often of a person than of an organisation, of a short name than of a long one, and in a document whose names are
-sure than in one whose names are not: that stands in the regression too.
+A trained CRF is overconfident, and links count the same evidence at both of their ends. A logistic regression on the
+log-odds of entities in held-out documents corrects this (Platt 1999; Guo et al. 2017). Its inputs also include the
+label, the number of tokens and the average log-odds of the document, because entities with the same log-odds are
+correct more often if they are persons, short, or in a document with confident entities.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, Int64s
 
-Whole = NDArray[np.int64]
-
-_NEAREST = 1e-12  # probabilities closer to 0 or 1 count as this close: the log-odds of 0 and 1 are infinite
-_PENALTY = 1.0  # weight of the squared distance from the map that changes nothing; matters where names are few
-_LONGEST = 4  # tokens: a longer name counts as one of so many
+_NEAREST = 1e-12  # distance from 0 and 1 to which probabilities are clipped, as their log-odds would be infinite
+_PENALTY = 1.0  # weight of the squared distance from the prior's mean; matters for few entities
+_LONGEST = 4  # tokens; longer entities count as this long
 
 
-class Beliefs(NamedTuple):
-    """What a CRF says of M names: the probability of each with links and ``without_links``, float64[M], and whether a
-    link ends in it, bool[M]; and of each its class, its number of tokens, and the number of its document, int64[M].
+class CalibrationInputs(NamedTuple):
+    """Properties of M predicted entities from which their calibrated confidence is computed.
+
+    Attributes:
+        confidence: float64[M], probabilities under the CRF with links.
+        without_links: float64[M], probabilities under the chain without links.
+        is_linked: bool[M], whether a link ends in the entity.
+        label: The M labels.
+        length: int64[M], number of tokens.
+        document: int64[M], index of the entity's document.
     """
 
     confidence: Floats
     without_links: Floats
-    linked: NDArray[np.bool_]
+    is_linked: NDArray[np.bool_]
     label: Sequence[str]
-    length: Whole
-    document: Whole
+    length: Int64s
+    document: Int64s
 
     @classmethod
-    def joined(cls, parts: Sequence[Beliefs]) -> Beliefs:
-        """The names of all parts, whose documents are numbered in common."""
+    def concatenate(cls, parts: Sequence[CalibrationInputs]) -> CalibrationInputs:
+        """Return the entities of all parts.
+
+        Args:
+            parts: Entities whose documents have common indices.
+        """
         confidence, without, linked, _, length, document = (list(column) for column in zip(*parts, strict=True))
         return cls(
             np.concatenate([np.empty(0), *confidence]),
@@ -50,128 +58,155 @@ class Beliefs(NamedTuple):
             np.concatenate([np.empty(0, np.int64), *document]),
         )
 
-    def of_document(self) -> Floats:
-        """[M]: how sure the CRF is, without links, of the names of the same document, on average."""
+    def document_confidence(self) -> Floats:
+        """Return the mean probability without links of the entities in the same document, float64[M]."""
         sizes = np.maximum(np.bincount(self.document), 1)
         return (np.bincount(self.document, self.without_links) / sizes)[self.document]
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How often names are right, from the log-odds of what the CRF says of them.
+    """Map from the probabilities of a CRF to calibrated confidences of entities.
 
-    Weights are at least 0: no name is less sure for being likelier.
+    The calibrated log-odds are linear in the log-odds of the CRF. Weights of log-odds are at least 0, so a larger
+    probability never lowers the confidence.
 
     Attributes:
-        linked: Of names in which links end: the weights of the log-odds with links and of those without, and a
+        linked: For entities with links: weight of the log-odds with links, weight of the log-odds without links, and a
             constant.
-        alone: Of other names: the weight of the log-odds, and a constant.
-        classes: Of each class, a number to add.
-        length: What to add for each token after the first, of at most 4.
-        document: At least 0: what to add times how sure the CRF is of the names of the document
-            (`Beliefs.of_document`).
+        unlinked: For other entities: weight of the log-odds, and a constant.
+        labels: Constant added for each label.
+        length: Constant added for each token after the first, up to the fourth.
+        document: Weight of `CalibrationInputs.document_confidence`, at least 0.
 
     Raises:
-        ValueError: A weight is below 0, or a number is none.
+        ValueError: A weight of log-odds is negative, or a number is not finite.
     """
 
     linked: tuple[float, float, float] = (1.0, 0.0, 0.0)
-    alone: tuple[float, float] = (1.0, 0.0)
-    classes: Mapping[str, float] = field(default_factory=dict[str, float])
+    unlinked: tuple[float, float] = (1.0, 0.0)
+    labels: Mapping[str, float] = field(default_factory=dict[str, float])
     length: float = 0.0
     document: float = 0.0
 
     def __post_init__(self) -> None:
-        if len(self.linked) != 3 or len(self.alone) != 2:
-            raise ValueError("calibration needs 3 numbers for linked names and 2 for others")
-        numbers = [*self.linked, *self.alone, *self.classes.values(), self.length, self.document]
-        if not np.isfinite(numbers).all() or min(*self.linked[:2], self.alone[0], self.document) < 0:
-            raise ValueError("calibration needs finite numbers, its weights at least 0")
+        if len(self.linked) != 3 or len(self.unlinked) != 2:
+            raise ValueError(
+                f"`linked` must have 3 numbers and `unlinked` 2, got {len(self.linked)} and {len(self.unlinked)}"
+            )
+        numbers = [*self.linked, *self.unlinked, *self.labels.values(), self.length, self.document]
+        if not np.isfinite(numbers).all():
+            raise ValueError("the numbers of a calibration must be finite")
+        if (least := min(*self.linked[:2], self.unlinked[0], self.document)) < 0:
+            raise ValueError(f"the weights of a calibration must be at least 0, got {least}")
 
-    def __call__(self, said: Beliefs) -> Floats:
-        """[M], each between 0 and 1: how often such names are right. What is certain, with links and without, stays so:
-        a name that the user has settled.
+    def __call__(self, inputs: CalibrationInputs) -> Floats:
+        """Return calibrated confidences.
+
+        An entity with probability 1 both with and without links keeps it: the user has settled it by a known name.
+
+        Args:
+            inputs: The M entities.
+
+        Returns:
+            float64[M], probabilities.
         """
-        with_links, without, constant = self.linked
-        odds, own = log_odds(said.confidence), log_odds(said.without_links)
-        linked = with_links * odds + without * own + constant
-        total = np.where(said.linked, linked, self.alone[0] * odds + self.alone[1])
-        total += np.array([self.classes.get(label, 0.0) for label in said.label], np.float64)
-        total += self.length * _tokens_after_the_first(said) + self.document * said.of_document()
-        return np.where((said.confidence >= 1) & (said.without_links >= 1), 1.0, _probability(total))
+        with_links, without_links, constant = self.linked
+        odds, chain_odds = log_odds(inputs.confidence), log_odds(inputs.without_links)
+        linked = with_links * odds + without_links * chain_odds + constant
+        total = np.where(inputs.is_linked, linked, self.unlinked[0] * odds + self.unlinked[1])
+        total += np.array([self.labels.get(label, 0.0) for label in inputs.label], np.float64)
+        total += self.length * _extra_tokens(inputs) + self.document * inputs.document_confidence()
+        return np.where((inputs.confidence >= 1) & (inputs.without_links >= 1), 1.0, _probability(total))
 
     @classmethod
     def fit(
-        cls, said: Beliefs, right: NDArray[np.bool_], counts: Floats | None = None, origin: Calibration | None = None
+        cls,
+        inputs: CalibrationInputs,
+        is_correct: NDArray[np.bool_],
+        weights: Floats | None = None,
+        origin: Calibration | None = None,
     ) -> Calibration:
-        """The most likely map for names of which ``right`` bool[M] says which are right.
+        """Fit a calibration by penalised maximum likelihood.
 
         Args:
-            counts: float64[M], how much each name counts, 1 if None.
-            origin: The map that the prior has as its mean, which stays where there are no names; None: the one that
-                changes nothing.
+            inputs: M predicted entities of held-out documents.
+            is_correct: bool[M], whether each entity is correct.
+            weights: float64[M], weight of each entity in the likelihood; None is 1.
+            origin: Mean of the prior, which decides where entities are few; None is the identity.
         """
-        origin, counts = origin or cls(), np.ones(len(right)) if counts is None else counts
-        odds, own, linked = log_odds(said.confidence), log_odds(said.without_links), said.linked
-        classes = sorted({*origin.classes, *said.label})
-        of_class = [np.array([label == each for label in said.label], np.float64) for each in classes]
-        is_linked, is_alone = linked.astype(np.float64), (~linked).astype(np.float64)
-        columns: list[Floats] = [is_linked * odds, is_linked * own, is_alone * odds, said.of_document()]  # at least 0
-        columns += [is_linked, is_alone, _tokens_after_the_first(said), *of_class]
-        centre = [*origin.linked[:2], origin.alone[0], origin.document, origin.linked[2], origin.alone[1]]
-        centre += [origin.length, *(origin.classes.get(each, 0.0) for each in classes)]
-        found = _regression(np.stack(columns, axis=1), right, counts, centre, 4)
-        with_links, without, alone, document, constant, other, length, *own_classes = found
-        return cls((with_links, without, constant), (alone, other), dict(zip(classes, own_classes, strict=True)),
-                   length, document)  # fmt: skip
+        origin, weights = origin or cls(), np.ones(len(is_correct)) if weights is None else weights
+        odds, chain_odds = log_odds(inputs.confidence), log_odds(inputs.without_links)
+        labels = sorted({*origin.labels, *inputs.label})
+        indicators = [np.array([label == each for label in inputs.label], np.float64) for each in labels]
+        is_linked, is_unlinked = inputs.is_linked.astype(np.float64), (~inputs.is_linked).astype(np.float64)
+        # The first four columns have weights of at least 0.
+        columns: list[Floats] = [is_linked * odds, is_linked * chain_odds, is_unlinked * odds]
+        columns += [inputs.document_confidence(), is_linked, is_unlinked, _extra_tokens(inputs), *indicators]
+        mean = [*origin.linked[:2], origin.unlinked[0], origin.document, origin.linked[2], origin.unlinked[1]]
+        mean += [origin.length, *(origin.labels.get(each, 0.0) for each in labels)]
+        fitted = _regression(np.stack(columns, axis=1), is_correct, weights, mean, 4)
+        with_links, without_links, unlinked, document, linked_constant, unlinked_constant, length, *constants = fitted
+        return cls((with_links, without_links, linked_constant), (unlinked, unlinked_constant),
+                   dict(zip(labels, constants, strict=True)), length, document)  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"linked": list(self.linked), "alone": list(self.alone), "classes": dict(self.classes),
+        """Return the calibration as values for JSON."""
+        return {"linked": list(self.linked), "unlinked": list(self.unlinked), "labels": dict(self.labels),
                 "length": self.length, "document": self.document}  # fmt: skip
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
-        """From `to_dict`, or what older versions wrote; KeyError, TypeError or ValueError for anything else."""
-        linked, alone = ([float(number) for number in values[name]] for name in ("linked", "alone"))
-        classes = {str(label): float(number) for label, number in dict(values.get("classes", {})).items()}
-        more = (float(values.get(name, 0.0)) for name in ("length", "document"))
-        return cls(tuple(linked), tuple(alone), classes, *more)  # pyright: ignore[reportArgumentType]
+        """Return the calibration of the values of `to_dict`.
+
+        Args:
+            values: Values of `to_dict`.
+
+        Raises:
+            KeyError: A key is missing.
+            TypeError: A value has the wrong type.
+            ValueError: A number is out of range.
+        """
+        linked, unlinked = ([float(number) for number in values[name]] for name in ("linked", "unlinked"))
+        labels = {str(label): float(number) for label, number in dict(values["labels"]).items()}
+        length, document = float(values["length"]), float(values["document"])
+        return cls(tuple(linked), tuple(unlinked), labels, length, document)  # pyright: ignore[reportArgumentType]
 
 
 def log_odds(probability: Floats) -> Floats:
-    """log(p / (1 - p)), finite."""
+    """Return log(p / (1 - p)), clipped to finite values.
+
+    Args:
+        probability: Probabilities between 0 and 1.
+    """
     p = np.clip(probability, _NEAREST, 1 - _NEAREST)
     return np.log(p) - np.log1p(-p)
 
 
-def _tokens_after_the_first(said: Beliefs) -> Floats:
-    return np.minimum(said.length, _LONGEST) - 1.0
+def _extra_tokens(inputs: CalibrationInputs) -> Floats:
+    return np.minimum(inputs.length, _LONGEST) - 1.0
 
 
 def _regression(
-    x: Floats, right: NDArray[np.bool_], counts: Floats, origin: Sequence[float], n_weights: int
+    x: Floats, is_correct: NDArray[np.bool_], weights: Floats, origin: Sequence[float], n_nonnegative: int
 ) -> list[float]:
-    """The weights of the columns of ``x`` [M, D] with the largest penalised likelihood (logistic regression); those of
-    the first ``n_weights`` are at least 0.
+    """Return the coefficients of a penalised logistic regression on the columns of ``x`` [M, D].
+
+    The first ``n_nonnegative`` coefficients are at least 0.
     """
-    # SciPy's optimisers take longer to import than a page to tag.
-    from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
-    from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
+    from herdner.crf.lbfgs import minimise
 
-    sign, centre = np.where(right, 1.0, -1.0), np.array(origin)
+    sign, mean = np.where(is_correct, 1.0, -1.0), np.array(origin)
 
-    def value_and_slope(weights: Floats) -> tuple[float, Floats]:
-        margin, off = sign * (x @ weights), weights - centre
-        slope = -(counts * sign * _probability(-margin)) @ x
-        return float(counts @ np.logaddexp(0, -margin) + _PENALTY * off @ off), slope + 2 * _PENALTY * off
+    def loss(coefficients: Floats) -> tuple[float, Floats]:
+        margin, shift = sign * (x @ coefficients), coefficients - mean
+        gradient = -(weights * sign * _probability(-margin)) @ x
+        return float(weights @ np.logaddexp(0, -margin) + _PENALTY * shift @ shift), gradient + 2 * _PENALTY * shift
 
-    bounds = [(0.0, None)] * n_weights + [(None, None)] * (len(origin) - n_weights)
-    with threadpool_limits(1, "blas"):  # the last digits of its sums differ from one number of threads to the next
-        found = cast(Any, minimize(value_and_slope, centre, jac=True, method="L-BFGS-B", bounds=bounds))
-    return found.x.tolist()
+    bounds = [(0.0, None)] * n_nonnegative + [(None, None)] * (len(origin) - n_nonnegative)
+    return minimise(loss, mean, bounds=bounds).tolist()
 
 
 def _probability(odds: Floats) -> Floats:
-    """1 / (1 + exp(-odds)), without overflow."""
+    """Return 1 / (1 + exp(-odds)) without overflow."""
     return np.exp(-np.logaddexp(0, -odds))

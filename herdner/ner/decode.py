@@ -17,7 +17,7 @@ from herdner.base.arrays import Floats, Int64s
 from herdner.crf.link_rules import Tokenized
 from herdner.crf.model import Links, SkipChainModel
 from herdner.inference import Backend, UnsupportedGraph, linear_chain, make_backend
-from herdner.ner.calibration import Beliefs, Calibration
+from herdner.ner.calibration import Calibration, CalibrationInputs
 from herdner.ner.inference import DEFAULT_BACKEND
 from herdner.ner.known_names.evidence import Evidence
 from herdner.ner.model import TaggerModel
@@ -39,7 +39,7 @@ def decode(
     crf: SkipChainModel,
     unary: Floats,
     sentence_offsets: NDArray[np.int64],
-    links: Sequence[Links],
+    links: Links,
     backend: Backend | None,
     rng: np.random.Generator,
 ) -> Decoded:
@@ -56,11 +56,11 @@ def decode(
     Raises:
         UnsupportedGraph: The backend does not support such a graph.
     """
-    if backend is None and not any(len(each.ends) for each in links):
+    if backend is None and not any(map(len, links)):
         return Decoded(crf.best_chain(unary, sentence_offsets))
     backend = backend or _default()
     start = None if backend.capabilities.start == "nothing" else crf.best_chain(unary, sentence_offsets)
-    result = backend.infer(crf.compiled(unary, sentence_offsets, links), rng, start=start)
+    result = backend.infer(crf.compile(unary, sentence_offsets, links), rng, start=start)
     return Decoded(result.state, result.marginals)
 
 
@@ -73,7 +73,7 @@ def span_confidences(
     crf: SkipChainModel,
     unary: Floats,
     sentence_offsets: NDArray[np.int64],
-    links: Sequence[Links],
+    links: Links,
     decoded: Decoded,
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
@@ -99,9 +99,9 @@ def span_confidences(
     """
     if not len(starts):
         return np.empty(0)
-    if any(len(each.ends) for each in links):
+    if any(map(len, links)):
         beliefs = np.eye(unary.shape[1])[decoded.states] if decoded.marginals is None else decoded.marginals
-        unary = crf.add_borders(crf.given(unary, links, beliefs, overwrite_unary), sentence_offsets)
+        unary = crf.add_borders(crf.with_expected_links(unary, links, beliefs, overwrite_unary), sentence_offsets)
     else:
         unary = crf.with_borders(unary, sentence_offsets)
     spans = decoded.states, starts, ends
@@ -112,12 +112,12 @@ def span_beliefs(
     crf: SkipChainModel,
     unary: Floats,
     sentence_offsets: NDArray[np.int64],
-    links: Sequence[Links],
+    links: Links,
     decoded: Decoded,
     chunks: Chunks,
     starts: Sequence[int] | Int64s = (0,),
     overwrite_unary: bool = False,
-) -> Beliefs:
+) -> CalibrationInputs:
     """Return the inputs of the calibration for each span: its confidence with links and without, label and length.
 
     Args:
@@ -133,7 +133,7 @@ def span_beliefs(
     first, stops, labels = chunks
     is_linked = np.zeros(len(unary) + 1, np.int64)
     for each in links:
-        is_linked[each.ends.ravel() + 1] = 1
+        is_linked[each.ravel() + 1] = 1
     linked_before = np.cumsum(is_linked)  # number of linked tokens before each token
     linked = linked_before[stops] > linked_before[first]
     chain = span_confidences(crf, unary, sentence_offsets, (), decoded, first[linked], stops[linked])
@@ -141,7 +141,7 @@ def span_beliefs(
     without_links = with_links.copy()
     without_links[linked] = chain
     document = np.searchsorted(np.array(starts), first, "right") - 1
-    return Beliefs(with_links, without_links, linked, labels, stops - first, document)
+    return CalibrationInputs(with_links, without_links, linked, labels, stops - first, document)
 
 
 class Joined(NamedTuple):
@@ -237,13 +237,12 @@ class Decoder:
         if not tokens:
             return [document.with_decoded([]) for document in documents]
         words = self.extractor.words(tokens)
-        starts, offsets, ends = joined(self.crf, seen, words.spelled())
+        starts, offsets, links = joined(self.crf, seen, words.spelled())
         unary = self.extractor.scores(words, offsets, starts)
         for each, start, end in zip(evidence, starts.tolist(), starts[1:].tolist(), strict=False):
             each.add_to(unary[start:end])
         # The borders are added once and in place; otherwise each function that needs them would copy ``unary``.
         unary, crf = self.crf.add_borders(unary, offsets), self.crf.without_borders()
-        links = crf.scaled(ends, unary, offsets)
         try:
             decoded = decode(crf, unary, offsets, links, backend, rng)
         except UnsupportedGraph as error:
@@ -266,7 +265,7 @@ class Decoder:
         crf: SkipChainModel,
         unary: Floats,
         sentence_offsets: NDArray[np.int64],
-        links: Sequence[Links],
+        links: Links,
         decoded: Decoded,
         chunks: Chunks,
         starts: Sequence[int] | Int64s = (0,),

@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats
-from herdner.crf.model import Links
 from herdner.crf.weights import ChainWeights
 from herdner.ner.decode import Decoded, Decoder
 from herdner.ner.known_names.evidence import Evidence
@@ -298,11 +297,10 @@ class _Tagged:
         states = self._states
         for table, row in sorted({at for token in other for at in self._links_at.get(token, ())}):
             each, found = self.decoder.crf.link_tables[table], self._links[table]
-            a, b = found.ends[row].tolist()
-            scale = 1.0 if found.scale is None else float(found.scale[row])
+            a, b = found[row].tolist()
             value = each.table[states[a], states[b]] - each.table[other.get(a, states[a]), other.get(b, states[b])]
             token, far = (a, b) if a in other else (b, a)
-            yield _Term("link", token, scale * float(value), (far, table))
+            yield _Term("link", token, float(value), (far, table))
 
     @cached_property
     def _seen(self) -> Document:
@@ -323,15 +321,15 @@ class _Tagged:
         return given
 
     @cached_property
-    def _links(self) -> list[Links]:
-        return self.decoder.crf.links(self._seen.tokens, self._unary, self.document.sentence_offsets)
+    def _links(self) -> list[NDArray[np.int32]]:
+        return self.decoder.crf.links(self._seen.tokens, self.document.sentence_offsets)
 
     @cached_property
     def _links_at(self) -> dict[int, list[tuple[int, int]]]:
         """The links of each token: (link table, row)."""
         found: dict[int, list[tuple[int, int]]] = {}
         for table, each in enumerate(self._links):
-            for row, ends in enumerate(each.ends.tolist()):
+            for row, ends in enumerate(each.tolist()):
                 for token in ends:
                     found.setdefault(token, []).append((table, row))
         return found

@@ -54,10 +54,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
-from herdner.crf.learning import Learner, LearningCurve, Score, Step, learn
+from herdner.crf.learning import Learner, LearningCurve, LearningStep, ScoreFunction, learn_tables
 from herdner.crf.link_rules import RULES, Rule, SameWord, checked_links, rule_from_text
 from herdner.crf.model import LinkTable, SkipChainModel
-from herdner.crf.templates import EdgeScale, SkipChain
+from herdner.crf.templates import SkipChain
 from herdner.inference import Backend
 from herdner.ner.decode import Decoded, decode, span_confidences
 from herdner.ner.inference import DEFAULT_BACKEND, resolve_backend
@@ -135,7 +135,6 @@ class SkipChainLayer(Estimator):
         labels: What the columns of scores are: tags of any scheme, such as O, B-PER and I-PER, in any order; or plain
             labels, with ``constrained=False``.
         rules: Which tokens are linked: rules (`herdner.crf.link_rules`), their text such as "acronym:nearest=3", or
-            ``skip_chain(rule, scaled=True)``, whose links have a learned scale each.
         scores: "log-potentials" (any real numbers, the larger the likelier: logits, log-probabilities), or "marginals"
             (probabilities of a token's labels).
         tie: Before `fit`, the log-potential of a link whose ends have the same class: both in a PER, or both O; other
@@ -251,9 +250,9 @@ class SkipChainLayer(Estimator):
         tie, outside = finite("tie", self.tie), finite("tie_outside", self.tie_outside, self.tie)
         names = np.array([split_tag(label)[1] for label in as_tags(labels)])
         table = np.where(names == "", outside, tie) * (names[:, None] == names)
-        tables = [LinkTable(each, table, EdgeScale() if each.scaled else None) for each in _templates(self.rules)]
+        tables = [LinkTable(each, table) for each in _templates(self.rules)]
         transition = transition_table(self.transition, len(labels))
-        return labels, SkipChainModel.over(labels, self._scheme(labels), transition, tuple(tables))
+        return labels, SkipChainModel.for_tags(labels, self._scheme(labels), transition, tuple(tables))
 
     def _scheme(self, labels: tuple[str, ...]) -> Scheme | None:
         """The scheme whose sequences are well formed; None where anything goes."""
@@ -293,7 +292,7 @@ class SkipChainLayer(Estimator):
         sentence_offsets: Sequence[SentenceOffsets] | None = None,
         *,
         development: tuple[Any, ...] | None = None,
-        progress: Callable[[Step], None] | None = None,
+        progress: Callable[[LearningStep], None] | None = None,
         seed: int = 0,
     ) -> SkipChainLayer:
         """Learn the tables of the links, and that of the transitions if ``learner.joint``, from documents and their
@@ -328,14 +327,14 @@ class SkipChainLayer(Estimator):
         score = None if development is None else self._development(labels, development)
         examples = gather(crf, documents, [document.unary for document in documents], states)
         if crf.link_tables or self.learner.joint:
-            crf, curve = learn(crf, examples, self.learner, score=score, seed=seed, progress=progress)
+            crf, curve = learn_tables(crf, examples, self.learner, score=score, seed=seed, progress=progress)
         else:
             curve = None
         self.learned_ = Learned(labels, crf)
         self.learning_curve_: LearningCurve | None = curve
         return self
 
-    def _development(self, labels: tuple[str, ...], development: object) -> Score:
+    def _development(self, labels: tuple[str, ...], development: object) -> ScoreFunction:
         parts = cast(tuple[Any, ...], development) if isinstance(development, tuple) else ()
         if len(parts) not in (3, 4):
             raise ValueError("development must be (scores, tokens, tags) or (scores, tokens, tags, sentence_offsets)")
@@ -378,12 +377,12 @@ class SkipChainLayer(Estimator):
                 raise ValueError(f"{rule!r:.80} is your own rule; a file can hold {', '.join(RULES)} only")
         header = {
             "labels": list(labels), "scores": checked_kind(self.scores), "tie": self.tie, "scheme": self.scheme,
-            "constrained": bool(self.constrained), "skips": [link_table_to_dict(each) for each in crf.link_tables],
+            "constrained": bool(self.constrained), "links": [link_table_to_dict(each) for each in crf.link_tables],
             "tie_outside": self.tie_outside,
         }  # fmt: skip
         arrays = {"transition": crf.transition}
         if crf.link_tables:
-            arrays["skip_tables"] = np.stack([each.table for each in crf.link_tables])
+            arrays["link_tables"] = np.stack([each.table for each in crf.link_tables])
         write_model(where, header, arrays, LAYER_FORMAT)
 
     @classmethod
@@ -404,9 +403,9 @@ class SkipChainLayer(Estimator):
         with undamaged(where, "layer", "save"):
             forbidden = np.isneginf(file.arrays["transition"])
             allowed = {**file.arrays, "transition": np.where(forbidden, 0.0, file.arrays["transition"])}
-            check_arrays(allowed, {"transition": ("<f8", 2), "skip_tables": ("<f8", 3)})
+            check_arrays(allowed, {"transition": ("<f8", 2), "link_tables": ("<f8", 3)})
             labels = checked_labels(header["labels"])
-            link_tables = link_tables_from(header["skips"], file.arrays, len(labels))
+            link_tables = link_tables_from(header["links"], file.arrays, len(labels))
             layer = cls(
                 labels, tuple(each.template for each in link_tables), scores=checked_kind(header["scores"]),
                 tie=header["tie"], transition=file.arrays["transition"], scheme=header["scheme"],
@@ -429,9 +428,9 @@ def _consistent(
     unary, tokens, offsets = document
     if not tokens:
         return Consistent([], [], unary, np.empty((0, 2), np.int32), np.zeros(0, np.bool_), np.zeros(0))
-    links = crf.links(tokens, unary, offsets) if known is None else crf.scaled(known, unary, offsets)
+    links = crf.links(tokens, offsets) if known is None else known
     alone = crf.best_chain(unary, offsets)
-    ends = np.concatenate([np.empty((0, 2), np.int32), *(each.ends for each in links)])
+    ends = np.concatenate([np.empty((0, 2), np.int32), *links])
     if len(ends):
         ends = np.unique(ends, axis=0)
         found = decode(crf, unary, offsets, links, backend, rng)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from herdner._ext.feature_tables import FeatureWeights
 from herdner._ext.features import Extractor
 from herdner.crf.model import LinkTable, SkipChainModel
-from herdner.crf.templates import EdgeScale, SkipChain
+from herdner.crf.templates import SkipChain
 from herdner.crf.weights import MOST_TAGS, ChainWeights
 from herdner.ner.calibration import Calibration
 from herdner.ner.features import FeaturePlan, make_extractor
@@ -52,7 +52,7 @@ class TaggerModel:
     def crf(self) -> SkipChainModel:
         """The tied tables, with -inf for what the scheme forbids."""
         scheme = self.scheme if self.constrained else None
-        return SkipChainModel.over(self.weights.labels, scheme, self.weights.transition, self.link_tables)
+        return SkipChainModel.for_tags(self.weights.labels, scheme, self.weights.transition, self.link_tables)
 
     def extractor(self) -> Extractor:
         """The compiled features, with their weights."""
@@ -75,7 +75,7 @@ class TaggerModel:
             "feature_weights": w.entry_weights.astype(weight_type),
         }
         if self.link_tables:
-            arrays["skip_tables"] = np.stack([each.table for each in self.link_tables])
+            arrays["link_tables"] = np.stack([each.table for each in self.link_tables])
         if self.lexicon.classes is not None:
             arrays |= _packed("classes", self.lexicon.classes)
         if self.lexicon.vectors is not None:
@@ -88,7 +88,7 @@ class TaggerModel:
             "labels": list(w.labels), "plan": asdict(self.plan), "scheme": self.scheme, "constrained": self.constrained,
             "gazetteers": list(self.lexicon.gazetteers.names) if self.lexicon.gazetteers is not None else [],
             "tokenizer": self.tokenizer.to_dict(), "card": dict(self.card),
-            "skips": [link_table_to_dict(each) for each in self.link_tables],
+            "links": [link_table_to_dict(each) for each in self.link_tables],
         }  # fmt: skip
         if self.calibration is not None:
             header["calibration"] = self.calibration.to_dict()
@@ -109,7 +109,7 @@ class TaggerModel:
 # Types, and numbers of axes.
 _ARRAYS = {
     "transition": ("<f8", 2), "feature_keys": ("<u8", 1), "feature_sizes": ("<u2", 1), "feature_labels": ("|u1", 1),
-    "feature_weights": ("<f8 <f4 <f2", 1), "skip_tables": ("<f8", 3),
+    "feature_weights": ("<f8 <f4 <f2", 1), "link_tables": ("<f8", 3),
     "classes_keys": ("<u8", 1), "classes_values": ("<u4", 1), "vectors_keys": ("<u8", 1), "vectors_values": ("<u4", 1),
     "topics": ("<f4", 2), "gazetteers_keys": ("<u8", 1), "gazetteers_values": ("<u4", 1),
 }  # fmt: skip
@@ -143,7 +143,7 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Tag
         constrained=truth(header["constrained"], "constrained"),
         tokenizer=TokenizerSettings.from_dict(header["tokenizer"]),
         card=dict(header["card"]),
-        link_tables=link_tables_from(header.get("skips", ()), arrays, len(labels)),
+        link_tables=link_tables_from(header.get("links", ()), arrays, len(labels)),
         calibration=Calibration.from_dict(header["calibration"]) if "calibration" in header else None,
     )
 
@@ -172,8 +172,8 @@ def truth(value: object, name: str) -> bool:
 
 
 def link_table_to_dict(each: LinkTable) -> dict[str, Any]:
-    """Plain data for JSON: what finds the links, and their scale; the table is stored beside it."""
-    return {"template": each.template.to_dict(), "scale": None if each.scale is None else each.scale.to_dict()}
+    """Plain data for JSON: what finds the links; the table is stored beside it."""
+    return {"template": each.template.to_dict()}
 
 
 def link_tables_from(
@@ -186,16 +186,11 @@ def link_tables_from(
     """
     if not headers:
         return ()
-    tables = arrays["skip_tables"]
+    tables = arrays["link_tables"]
     if tables.shape != (len(headers), n_labels, n_labels):
         raise ValueError("its tables of links do not fit its tags")
     return tuple(
-        LinkTable(
-            SkipChain.from_dict(header["template"]),
-            table,
-            None if header["scale"] is None else EdgeScale.from_dict(header["scale"]),
-        )
-        for header, table in zip(headers, tables, strict=True)
+        LinkTable(SkipChain.from_dict(header["template"]), table) for header, table in zip(headers, tables, strict=True)
     )
 
 

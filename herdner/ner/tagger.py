@@ -36,7 +36,7 @@ from herdner.text.tokenize import Tokenizer, TokenizerSettings, with_tokens
 
 if TYPE_CHECKING:
     from herdner.crf.learning import Learner, LearningCurve
-    from herdner.crf.trainer import Progress
+    from herdner.crf.trainer import TrainingProgress
     from herdner.ner.explain import Explanation
     from herdner.ner.training.chains import TrainerName
 
@@ -144,7 +144,7 @@ class Tagger(Estimator):
         document_weights: Sequence[float] | NDArray[np.float64] | None = None,
         groups: Sequence[str] | None = None,
         guideline: str | None = None,
-        progress: Progress | None = None,
+        progress: TrainingProgress | None = None,
         seed: int = 0,
     ) -> Tagger:
         """Train on tokenised, annotated documents.

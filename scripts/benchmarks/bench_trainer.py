@@ -32,7 +32,7 @@ from herdner.corpora.reading import read
 from herdner.crf.chain_data import ChainData
 from herdner.crf.crfsuite_files import train_crfsuite
 from herdner.crf.likelihood import ChainLikelihood
-from herdner.crf.trainer import Stop, train_chain
+from herdner.crf.trainer import StoppingRule, train_chain
 from herdner.crf.weights import ChainWeights
 from herdner.ner.features import default_plan, make_extractor
 from herdner.ner.lexicon import Lexicon
@@ -131,7 +131,9 @@ def ours(task: Task, goal: float, threads: int | None) -> Curve:
     """Our training, until the objective is at most ``goal``."""
     watch = Watch(goal)
     with suppress(_Reached):
-        train_chain(task.data(), c2=C2, stop=Stop(MOST_ITERATIONS, 0.0), n_threads=threads, progress=watch.take)
+        train_chain(
+            task.data(), c2=C2, stopping_rule=StoppingRule(MOST_ITERATIONS, 0.0), n_threads=threads, progress=watch.take
+        )
     return watch.curve()
 
 

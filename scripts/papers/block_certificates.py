@@ -50,7 +50,7 @@ def certificates(scored: Scored, i: int, n_sweeps: int, optimised: bool) -> Boun
     marginals of sum-product are off at most, token by token.
     """
     _, unary, offsets, links = next(piece for piece in scored.pieces() if piece[0] == i)
-    graph = scored.crf.compiled(unary, offsets, links)
+    graph = scored.crf.compile(unary, offsets, links)
     result = make_backend("sum-product", error_bounds=True).infer(graph)
     assert result.error_bounds is not None
     ends = np.concatenate([found.ends for found in links])
@@ -78,7 +78,7 @@ def main(
     optimised: Annotated[bool, typer.Option("--optimised", help="Also optimise the scan for the mentions.")] = False,
 ) -> None:
     scored = Scored.of(herdner.load(model), list(read(test)))
-    linked = [i for i, links in enumerate(scored.links) if any(len(found.ends) for found in links)]
+    linked = [i for i, links in enumerate(scored.links) if any(map(len, links))]
     linked = linked[:: experiment.size(quick=12, full=1)]
     found = [certificates(scored, i, sweeps, optimised) for i in linked]
     rows: dict[str, dict[str, float]] = {}

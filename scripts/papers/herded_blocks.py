@@ -74,13 +74,13 @@ def distance(p: Floats, q: Floats) -> float:
 
 def linked_documents(scored: Scored, n: int) -> list[Case]:
     """Documents of at least so many links, evenly spread."""
-    fit = [i for i, links in enumerate(scored.links) if sum(len(each.ends) for each in links) >= FEWEST_LINKS]
+    fit = [i for i, links in enumerate(scored.links) if sum(map(len, links)) >= FEWEST_LINKS]
     fit, found = fit[:: max(1, len(fit) // n)][:n], list[Case]()
     for i, unary, offsets, links in scored.pieces():
         if i in fit:
             ends = np.unique(np.concatenate([each.ends for each in links]))
             start = scored.crf.best_chain(unary, offsets)
-            found.append(Case(scored.crf.compiled(unary, offsets, links), start, ends.astype(np.int64)))
+            found.append(Case(scored.crf.compile(unary, offsets, links), start, ends.astype(np.int64)))
     return found
 
 

@@ -36,7 +36,7 @@ class Scored:
     labels: tuple[str, ...]
     documents: Sequence[Document]
     unaries: Sequence[NDArray[np.float64]]
-    links: Sequence[Sequence[Links]]
+    links: Sequence[Links]
     apart: bool = False
 
     @classmethod
@@ -45,7 +45,7 @@ class Scored:
         extractor, crf = tagger.model_.extractor(), tagger.model_.crf()
         documents = [document for document in documents if len(document.tokens)]
         unaries = [extractor.scores(d.tokens, d.sentence_offsets) for d in documents]
-        links = [crf.links(d.tokens, u, d.sentence_offsets) for d, u in zip(documents, unaries, strict=True)]
+        links = [crf.links(d.tokens, d.sentence_offsets) for d in documents]
         return cls(crf, tagger.classes_, documents, unaries, links)
 
     def chain(self, apart: bool = False) -> Scored:
@@ -54,9 +54,9 @@ class Scored:
 
     @property
     def n_links(self) -> int:
-        return sum(len(found.ends) for links in self.links for found in links)
+        return sum(len(ends) for links in self.links for ends in links)
 
-    def pieces(self) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.int64], Sequence[Links]]]:
+    def pieces(self) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.int64], Links]]:
         """What is decoded at a time: the document's number, log-potentials, sentence borders and links."""
         for i, (document, unary, links) in enumerate(zip(self.documents, self.unaries, self.links, strict=True)):
             offsets = document.sentence_offsets

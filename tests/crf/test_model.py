@@ -13,8 +13,8 @@ from oracle import Oracle, factors_of
 
 from herdner._ext.links import merged
 from herdner.crf.link_rules import LastName, SameWord
-from herdner.crf.model import Links, LinkTable, SkipChainModel
-from herdner.crf.templates import EdgeScale, LinearChain, SkipChain, linear_chain_template, skip_chain_template
+from herdner.crf.model import LinkTable, SkipChainModel
+from herdner.crf.templates import LinearChain, SkipChain, linear_chain_template, skip_chain_template
 from herdner.graph import compile_tables
 from herdner.graph.chains import ChainForm
 from herdner.graph.linked_chains import LinkedChains
@@ -58,8 +58,8 @@ def test_links_out_of_order_are_not_merged(wrong):
 def test_the_joint_is_that_of_chains_borders_and_links():
     """Log-potential by hand, term by term."""
     model, scores = crf(), unary()
-    links = model.links(TOKENS, scores, OFFSETS)
-    assert links[0].ends.tolist() == [[0, 3]]
+    links = model.links(TOKENS, OFFSETS)
+    assert links[0].tolist() == [[0, 3]]
     graph = model.unroll(scores, OFFSETS, links)
     rng = np.random.default_rng(2)
     for x in rng.integers(0, 3, (20, 6)):
@@ -73,14 +73,14 @@ def test_the_joint_is_that_of_chains_borders_and_links():
 def test_documents_without_links_are_chains():
     model, scores = crf(), unary()
     tokens = ["a", *TOKENS[1:]]
-    graph = compile_tables(model.unroll(scores, OFFSETS, model.links(tokens, scores, OFFSETS)))
+    graph = compile_tables(model.unroll(scores, OFFSETS, model.links(tokens, OFFSETS)))
     assert make_backend("viterbi").infer(graph).state.tolist() == model.best_chain(scores, OFFSETS).tolist()
 
 
 def test_given_beliefs_of_one_state_are_the_conditional_of_a_sentence():
     """With the other sentence's tags known, chains on ``given`` have the marginals of the enumerated conditional."""
     model, scores = crf(), unary()
-    links = model.links(TOKENS, scores, OFFSETS)
+    links = model.links(TOKENS, OFFSETS)
     oracle = Oracle.of([3] * 6, factors_of(model.unroll(scores, OFFSETS, links)))
     known = np.array([2, 1])
     beliefs = np.zeros((6, 3))
@@ -88,7 +88,7 @@ def test_given_beliefs_of_one_state_are_the_conditional_of_a_sentence():
     agree = (oracle.states[:, :2] == known).all(axis=1)
     share = oracle.probabilities[agree] / oracle.probabilities[agree].sum()
     marginals = forward_backward(
-        model.with_borders(model.given(scores, links, beliefs), OFFSETS), model.transition, OFFSETS
+        model.with_borders(model.with_expected_links(scores, links, beliefs), OFFSETS), model.transition, OFFSETS
     ).nodes
     for t in range(2, 6):
         for k in range(3):
@@ -96,39 +96,21 @@ def test_given_beliefs_of_one_state_are_the_conditional_of_a_sentence():
             assert marginals[t, k] == pytest.approx(expected)
 
 
-def test_scales_multiply_the_table_in_steps():
-    weights = EdgeScale(distance=0.5, sentence_start=-0.3, surer=0.2, less_sure=0.4)
-    model, scores = crf(), unary()
-    model = replace(model, link_tables=(replace(model.link_tables[0], scale=weights),))
-    (links,) = model.links(TOKENS, scores, OFFSETS)
-    beliefs = model.chain_marginals(scores, OFFSETS)
-    sure = np.log(beliefs.max(axis=1))[[0, 3]]
-    log_scale = 0.5 * np.log10(4) - 0.3 * 1 + 0.2 * sure.max() + 0.4 * sure.min()
-    assert links.scale[0] == pytest.approx(np.exp(log_scale), abs=1 / 16)
-    assert links.scale[0] * 8 == round(links.scale[0] * 8)
-    extreme = EdgeScale(distance=1e9)
-    assert extreme(np.array([[1.0, 0, 0, 0], [-1.0, 0, 0, 0]])).tolist() == [4.0, 0.125]
-
-
 def test_templates_are_values_and_plain_data():
     assert linear_chain_template() == LinearChain()
     assert linear_chain_template().links(TOKENS, OFFSETS).tolist() == [[0, 1], [2, 3], [3, 4], [4, 5]]
-    template = skip_chain_template(LastName(nearest=2), scaled=True)
+    template = skip_chain_template(LastName(nearest=2))
     assert SkipChain.from_dict(json.loads(json.dumps(template.to_dict()))) == template
     assert skip_chain_template() == SkipChain(SameWord())
     assert {linear_chain_template().name, template.name} == {"linear-chain", "last-name"}
-    scale = EdgeScale(1.0, 2.0, 3.0, 4.0)
-    assert EdgeScale.from_dict(json.loads(json.dumps(scale.to_dict()))) == scale
-    with pytest.raises(ValueError, match="finite"):
-        EdgeScale.from_dict({**scale.to_dict(), "surer": float("nan")})
 
 
 def test_a_long_document_of_one_word_stays_linear():
     n = 100_000
     model, scores = crf(5), np.random.default_rng(0).normal(size=(n, 5))
     offsets = np.arange(0, n + 1, 10)
-    (links,) = model.links(["Oslo"] * n, scores, offsets)
-    assert len(links.ends) <= 3 * n
+    (links,) = model.links(["Oslo"] * n, offsets)
+    assert len(links) <= 3 * n
     state = make_backend("sum-product", n_sweeps=3).infer(model.unroll(scores, offsets, [links])).state
     assert len(state) == n
 
@@ -146,8 +128,8 @@ def test_the_chains_and_links_are_those_found_in_the_graph(rules, borders, seed)
     rng = np.random.default_rng(seed)
     tables = tuple(LinkTable(skip_chain_template(), rng.normal(size=(3, 3))) for _ in rules)
     model, scores = replace(crf(seed=seed), link_tables=tables), rng.normal(size=(9, 3))
-    offsets, links = np.unique([0, *borders, 9]), [Links(np.array(ends, np.int32).reshape(-1, 2)) for ends in rules]
-    kept = model.compiled(scores, offsets, links)
+    offsets, links = np.unique([0, *borders, 9]), [np.array(ends, np.int32).reshape(-1, 2) for ends in rules]
+    kept = model.compile(scores, offsets, links)
     given_chains = kept.linked_chains
     assert (kept.links is not None and kept.links() is not None) == (
         any(rules) and all(ends == sorted(set(ends)) for ends in rules)
@@ -181,4 +163,4 @@ def test_numbers_that_are_none_are_refused(wrong):
     model, scores = crf(), unary()
     scores[3, 1] = wrong
     with pytest.raises(ValueError, match="finite"):
-        SumProduct().infer(model.compiled(scores, OFFSETS, [Links(np.array([[0, 3]], np.int32))]))
+        SumProduct().infer(model.compile(scores, OFFSETS, [np.array([[0, 3]], np.int32)]))

@@ -11,7 +11,7 @@ from data import news
 from herdner.crf.chain_data import ChainData
 from herdner.crf.crfsuite_files import chain_weights, crfsuite_sequences, read_crfsuite
 from herdner.crf.likelihood import Borders, ChainLikelihood, ImpossibleTags
-from herdner.crf.trainer import Stop, train_chain
+from herdner.crf.trainer import StoppingRule, train_chain
 from herdner.crf.weights import ChainWeights
 from herdner.ner.features import default_plan, make_extractor
 from herdner.ner.lexicon import Lexicon
@@ -20,7 +20,7 @@ from herdner.text.tags import allowed_transitions, convert_tags
 
 LABELS = ("O", "B", "I")
 OFFSETS = (np.array([0, 3, 4]), np.array([0, 2]))
-LONG = Stop(3000, 0.0, 10)
+LONG = StoppingRule(3000, 0.0, 10)
 
 
 def tiny(open_: bool = False, seed: int = 0, base: ChainWeights | None = None) -> ChainData:
@@ -119,14 +119,14 @@ def test_the_number_of_threads_changes_no_bit():
 
 def test_the_optimum_does_not_depend_on_the_start():
     data = tiny(open_=True)
-    first = train_chain(data, c2=0.3, stop=LONG)
-    again = train_chain(data, c2=0.3, stop=LONG, start=np.random.default_rng(5).normal(size=len(first)))
+    first = train_chain(data, c2=0.3, stopping_rule=LONG)
+    again = train_chain(data, c2=0.3, stopping_rule=LONG, start=np.random.default_rng(5).normal(size=len(first)))
     assert again == pytest.approx(first, abs=1e-5)
 
 
 def test_documents_of_weight_0_count_for_nothing():
     data = tiny()
-    both = train_chain(data, c2=0.3, stop=LONG, document_weights=np.array([1.0, 0.0]))
+    both = train_chain(data, c2=0.3, stopping_rule=LONG, document_weights=np.array([1.0, 0.0]))
     value, slope = ChainLikelihood(data, 0.3, document_weights=np.array([1.0, 0.0]))(both)
     twice = ChainLikelihood(data, 0.3, document_weights=np.array([2.0, 0.0]))(both)[0]
     assert np.abs(slope).max() < 1e-4
@@ -144,7 +144,7 @@ def test_without_data_the_weights_stay_at_the_base():
     base = tiny(seed=0).weights_of(np.random.default_rng(6).normal(size=ChainLikelihood(tiny()).n_weights))
     data = tiny(seed=7, base=base)
     origin = data.vector_of(base)
-    found = train_chain(data, c2=0.3, stop=LONG, origin=origin, document_weights=np.zeros(2))
+    found = train_chain(data, c2=0.3, stopping_rule=LONG, origin=origin, document_weights=np.zeros(2))
     kept = data.weights_of(found, base)
     assert {**as_dict(kept)} == pytest.approx(as_dict(base), abs=1e-12)
 
@@ -192,7 +192,7 @@ def test_objective_and_optimum_are_those_of_crfsuite(tmp_path):
     assert len(data.weights_of(np.ones(ChainLikelihood(data).n_weights)).entry_weights) == len(weights.entry_weights)
     likelihood = ChainLikelihood(data, 0.3)
     assert likelihood(data.vector_of(weights))[0] == pytest.approx(loss, rel=1e-6)
-    own = train_chain(data, c2=0.3, stop=LONG)
+    own = train_chain(data, c2=0.3, stopping_rule=LONG)
     assert likelihood(own)[0] == pytest.approx(loss, rel=1e-6)
     assert likelihood(own)[0] <= likelihood(data.vector_of(weights))[0] * (1 + 1e-9)
 
@@ -205,7 +205,9 @@ def test_a_penalty_may_be_a_whole_number():
 
 def test_progress_is_told_falling_losses():
     told: list[tuple[int, float]] = []
-    train_chain(tiny(), c2=0.3, stop=Stop(20, 0.0), progress=lambda n, report: told.append((n, report["loss"])))
+    train_chain(
+        tiny(), c2=0.3, stopping_rule=StoppingRule(20, 0.0), progress=lambda n, report: told.append((n, report["loss"]))
+    )
     assert [n for n, _ in told] == list(range(1, len(told) + 1))
     assert all(a >= b for (_, a), (_, b) in itertools.pairwise(told))
 

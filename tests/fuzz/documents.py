@@ -104,8 +104,7 @@ def rules(rng: Rng) -> None:
 def layer(rng: Rng) -> None:
     """The layer on scores, offsets and links at random."""
     tokens = words(rng)
-    scaled = bool(rng.random() < 0.3)
-    rules = [skip_chain_template(rule(rng, len(tokens)), scaled=scaled) for _ in range(int(pick(rng, 0, 1, 2)))]
+    rules = [skip_chain_template(rule(rng, len(tokens))) for _ in range(int(pick(rng, 0, 1, 2)))]
     chosen = backend(rng) if rng.random() < 0.5 else "sum-product"
     tie = float(pick(rng, 1.0, 0.0, -5.0, 1e99, 1e300, np.nan))
     transition = None if rng.random() < 0.6 else numbers(rng, (5, 5))

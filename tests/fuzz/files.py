@@ -44,11 +44,10 @@ def model() -> bytes:
     entries = rng.integers(0, 5, starts[-1]).astype(np.uint8)
     weights = ChainWeights(labels, rng.normal(size=(5, 5)), keys, starts, entries, rng.normal(size=starts[-1]))
     from herdner.crf.model import LinkTable
-    from herdner.crf.templates import EdgeScale
 
     links = (
         LinkTable(skip_chain_template(), np.eye(5)),
-        LinkTable(skip_chain_template(SameStem(), scaled=True), np.eye(5), EdgeScale(0.1)),
+        LinkTable(skip_chain_template(SameStem()), np.eye(5)),
     )  # fmt: skip
     stream = io.BytesIO()
     TaggerModel(weights, plan, lexicon, link_tables=links).save(stream)
@@ -63,7 +62,7 @@ def _tokens() -> tuple[Any, Any]:
 @cache
 def layer() -> bytes:
     stream = io.BytesIO()
-    SkipChainLayer(["O", "B-PER", "I-PER"], ["same-word", skip_chain_template(scaled=True)]).save(stream)
+    SkipChainLayer(["O", "B-PER", "I-PER"], ["same-word", skip_chain_template()]).save(stream)
     return stream.getvalue()
 
 

@@ -13,7 +13,7 @@ import herdner
 from herdner.crf.learning import Learner
 from herdner.crf.likelihood import ChainLikelihood
 from herdner.crf.templates import linear_chain_template
-from herdner.crf.trainer import Stop
+from herdner.crf.trainer import StoppingRule
 from herdner.ner.tagger import Tagger
 from herdner.ner.training.adapting import look_alikes
 from herdner.ner.training.chains import OwnChains, Penalty, allowed_tags
@@ -74,7 +74,7 @@ def test_the_base_holds_its_weights_more_strongly_than_0_holds_new_ones(base, ne
     labels = list(dict.fromkeys([*base.classes_, *chain(*tags)]))
     chains = OwnChains(
         features, [d.sentence_offsets for d in few], [allowed_tags(each, labels) for each in tags], labels,
-        Penalty(c2=0.3, min_freq=1, held=7.0), Stop(1000, 1e-13), base=known,
+        Penalty(c2=0.3, min_freq=1, held=7.0), StoppingRule(1000, 1e-13), base=known,
     )  # fmt: skip
     vector = chains.data.vector_of(chains.train(None, None))
     _, pull = ChainLikelihood(chains.data)(vector)

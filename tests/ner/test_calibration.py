@@ -20,7 +20,7 @@ from quick import examples
 import herdner
 from herdner.crf.templates import linear_chain_template
 from herdner.evaluation.calibration import entity_confidences, log_loss
-from herdner.ner.calibration import Beliefs, Calibration
+from herdner.ner.calibration import Calibration, CalibrationInputs
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError
 from herdner.ner.tagger import Tagger
@@ -51,24 +51,24 @@ def raw(tagger: Tagger) -> Tagger:
     return Tagger.from_model(tagger.model_, calibrated=False)
 
 
-def beliefs(confidence, without, linked, label=None, length=None, document=None) -> Beliefs:
+def beliefs(confidence, without, linked, label=None, length=None, document=None) -> CalibrationInputs:
     """Names of one token and class, each in a document of its own, if nothing else is said."""
     n = len(confidence)
     length = np.ones(n, int) if length is None else np.array(length, int)
     document = np.arange(n) if document is None else np.array(document, int)
     numbers = np.array(confidence, float), np.array(without, float), np.array(linked, bool)
-    return Beliefs(*numbers, label or ["PER"] * n, length, document)
+    return CalibrationInputs(*numbers, label or ["PER"] * n, length, document)
 
 
-def chosen(said: Beliefs, rows) -> Beliefs:
+def chosen(said: CalibrationInputs, rows) -> CalibrationInputs:
     """These names alone."""
-    return Beliefs(
+    return CalibrationInputs(
         *(column[rows] for column in said[:3]), [said.label[i] for i in rows], said.length[rows], said.document[rows]
     )
 
 
 def numbers_of(found: Calibration) -> list[float]:
-    return [*found.linked, *found.alone, *found.classes.values(), found.length, found.document]
+    return [*found.linked, *found.unlinked, *found.labels.values(), found.length, found.document]
 
 
 def with_numbers(numbers, classes) -> Calibration:
@@ -95,7 +95,7 @@ def test_the_usual_one_changes_nothing():
     np.testing.assert_allclose(Calibration()(beliefs(p, 1 - p, p > 0.3)), p, rtol=1e-6)
 
 
-def draw(found: Calibration, n: int, seed: int) -> tuple[Beliefs, np.ndarray]:
+def draw(found: Calibration, n: int, seed: int) -> tuple[CalibrationInputs, np.ndarray]:
     """Names of which this map tells the truth, about four in a document."""
     rng = np.random.default_rng(seed)
     document = rng.integers(0, max(n // 4, 1), n)
@@ -109,11 +109,11 @@ def draw(found: Calibration, n: int, seed: int) -> tuple[Beliefs, np.ndarray]:
 
 def test_names_of_a_document_are_as_sure_as_they_are_on_average():
     said = beliefs([0.9] * 5, [0.2, 0.4, 0.9, 0.6, 0.5], [True] * 5, document=[3, 0, 3, 0, 7])
-    np.testing.assert_allclose(said.of_document(), [0.55, 0.5, 0.55, 0.5, 0.5])
+    np.testing.assert_allclose(said.document_confidence(), [0.55, 0.5, 0.55, 0.5, 0.5])
 
 
 def test_class_length_and_document_add_to_the_log_odds():
-    found = Calibration(classes={"ORG": -0.5}, length=-0.25, document=2.0)
+    found = Calibration(labels={"ORG": -0.5}, length=-0.25, document=2.0)
     said = beliefs([0.5] * 4, [0.5] * 4, [True, False] * 2, ["ORG", "ORG", "PER", "NEW"], [1, 3, 9, 4], [0, 0, 0, 1])
     odds = np.log(found(said) / (1 - found(said)))
     np.testing.assert_allclose(odds, [0.5, 0.0, 0.25, 0.25], atol=1e-12)
@@ -131,16 +131,18 @@ def test_fitting_finds_the_map_that_names_were_drawn_from():
     true = Calibration((0.2, 0.6, -0.3), (0.7, 0.2), {"LOC": 0.3, "ORG": -0.5, "PER": 0.2}, -0.2, 1.5)
     found = Calibration.fit(*draw(true, 200_000, 1))
     # A constant may go from the classes to the others.
-    moved = found.classes["LOC"] - true.classes["LOC"]
-    np.testing.assert_allclose([*found.linked[:2], found.alone[0]], [0.2, 0.6, 0.7], atol=0.03)
-    np.testing.assert_allclose([found.linked[2] + moved, found.alone[1] + moved], [-0.3, 0.2], atol=0.15)
-    np.testing.assert_allclose([v - moved for v in found.classes.values()], list(true.classes.values()), atol=0.05)
+    moved = found.labels["LOC"] - true.labels["LOC"]
+    np.testing.assert_allclose([*found.linked[:2], found.unlinked[0]], [0.2, 0.6, 0.7], atol=0.03)
+    np.testing.assert_allclose([found.linked[2] + moved, found.unlinked[1] + moved], [-0.3, 0.2], atol=0.15)
+    np.testing.assert_allclose([v - moved for v in found.labels.values()], list(true.labels.values()), atol=0.05)
     np.testing.assert_allclose([found.length, found.document], [-0.2, 1.5], atol=0.15)
     said, _ = draw(true, 1000, 2)
     np.testing.assert_allclose(found(said), true(said), atol=0.02)
 
 
-def penalised(found: Calibration, said: Beliefs, right: np.ndarray, counts: np.ndarray, origin: Calibration) -> float:
+def penalised(
+    found: Calibration, said: CalibrationInputs, right: np.ndarray, counts: np.ndarray, origin: Calibration
+) -> float:
     """What fitting makes small, name by name."""
     off = np.subtract(numbers_of(found), numbers_of(origin))
     loss = sum(c * -math.log(q if r else 1 - q) for q, r, c in zip(found(said).tolist(), right, counts, strict=True))
@@ -177,8 +179,8 @@ def test_maps_of_other_sizes_are_refused(numbers):
 @pytest.mark.parametrize(
     "numbers",
     [
-        {"linked": (1, -1, 0)}, {"linked": (1, 0, math.nan)}, {"alone": (-1, 0)}, {"document": -0.1},
-        {"classes": {"PER": math.inf}}, {"length": math.nan},
+        {"linked": (1, -1, 0)}, {"linked": (1, 0, math.nan)}, {"unlinked": (-1, 0)}, {"document": -0.1},
+        {"labels": {"PER": math.inf}}, {"length": math.nan},
     ],
 )  # fmt: skip
 def test_maps_that_are_none_are_refused(numbers):
@@ -234,7 +236,7 @@ def test_files_of_old_know_log_odds_alone(tagger, tmp_path):
     tagger.save(tmp_path / "m")
     members = members_of((tmp_path / "m").read_bytes())
     header = json.loads(members["header.json"])
-    old = {"linked": [0.5, 0.25, 0.1], "alone": [0.75, -0.1]}
+    old = {"linked": [0.5, 0.25, 0.1], "unlinked": [0.75, -0.1]}
     members["header.json"] = json.dumps({**header, "calibration": old}).encode()
     (tmp_path / "m").write_bytes(packed(with_checksum(members)))
     assert TaggerModel.load(tmp_path / "m").calibration == Calibration((0.5, 0.25, 0.1), (0.75, -0.1))
@@ -265,10 +267,10 @@ def test_files_without_one_say_what_the_crf_says(tagger, raw, tmp_path):
     assert list(herdner.load(tmp_path / "m").pipe(news("dev"))) == list(raw.pipe(news("dev")))
 
 
-@pytest.mark.parametrize("wrong", [None, 7, {}, {"linked": [1, 0, 0]}, {"linked": ["x", 0, 0], "alone": [1, 0]},
-                                   {"linked": [1, 0, 0], "alone": [-1, 0]},
-                                   {"linked": [1, 0, 0], "alone": [1, 0], "classes": [1]},
-                                   {"linked": [1, 0, 0], "alone": [1, 0], "document": None}])  # fmt: skip
+@pytest.mark.parametrize("wrong", [None, 7, {}, {"linked": [1, 0, 0]}, {"linked": ["x", 0, 0], "unlinked": [1, 0]},
+                                   {"linked": [1, 0, 0], "unlinked": [-1, 0]},
+                                   {"linked": [1, 0, 0], "unlinked": [1, 0], "labels": [1]},
+                                   {"linked": [1, 0, 0], "unlinked": [1, 0], "document": None}])  # fmt: skip
 def test_a_calibration_that_is_none_is_a_damaged_model(tagger, tmp_path, wrong):
     tagger.save(tmp_path / "m")
     members = members_of((tmp_path / "m").read_bytes())
@@ -377,7 +379,9 @@ def test_what_is_fitted_does_not_depend_on_the_number_of_threads():
     rng, n = np.random.default_rng(0), 40_000
     labels = [("PER", "LOC", "ORG")[k] for k in rng.integers(0, 3, n)]
     of_document = np.sort(rng.integers(0, 300, n))
-    said = Beliefs(rng.random(n), rng.random(n), rng.random(n) < 0.5, labels, rng.integers(1, 5, n), of_document)
+    said = CalibrationInputs(
+        rng.random(n), rng.random(n), rng.random(n) < 0.5, labels, rng.integers(1, 5, n), of_document
+    )
     right, counts = np.arange(n) % 3 == 0, np.linspace(0.5, 1, n)
     found: list[Calibration] = []
     for threads in (1, 2):

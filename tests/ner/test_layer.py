@@ -20,7 +20,6 @@ import herdner
 from herdner import SkipChainLayer
 from herdner.crf.learning import Learner
 from herdner.crf.link_rules import Acronym, SameWord
-from herdner.crf.templates import skip_chain_template
 from herdner.ner import layer as module
 from herdner.ner.scored import FLOOR
 
@@ -196,7 +195,6 @@ def log_likelihood(layer: SkipChainLayer, data: tuple) -> float:
     "rules",
     [
         ["same-word"],
-        pytest.param([skip_chain_template(scaled=True)], marks=pytest.mark.slow),
         pytest.param([SameWord(), "acronym"], marks=pytest.mark.slow),
     ],
 )

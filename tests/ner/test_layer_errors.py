@@ -20,7 +20,7 @@ from herdner.crf.templates import skip_chain_template
 @pytest.fixture
 def saved(tmp_path):
     train = documents(60, 0)
-    layer = SkipChainLayer(LABELS, [skip_chain_template(scaled=True), Acronym(nearest=2)], scheme="iob2").fit(*train)
+    layer = SkipChainLayer(LABELS, [skip_chain_template(), Acronym(nearest=2)], scheme="iob2").fit(*train)
     layer.save(tmp_path / "layer")
     return layer, tmp_path / "layer"
 
@@ -33,7 +33,7 @@ def test_a_saved_layer_comes_back(saved):
     assert [rule.rule for rule in loaded.rules] == [SameWord(), Acronym(nearest=2)]
     for before, after in zip(layer.learned_.crf.link_tables, loaded.learned_.crf.link_tables, strict=True):
         np.testing.assert_array_equal(before.table, after.table)
-        assert (before.scale, before.template) == (after.scale, after.template)
+        assert before.template == after.template
     test = documents(40, 1)
     assert SkipChainLayer.load(path).predict(*test[:2], test[3]) == layer.predict(*test[:2], test[3])
 
@@ -74,8 +74,8 @@ def test_damaged_layers_are_refused(saved, tmp_path):
     [
         {"labels": []}, {"labels": ["O", "O", "B-PER"]}, {"labels": [1, 2, 3]}, {"labels": "OBI"}, {"labels": ["O"]},
         {"labels": ["O", "x", "y"]}, {"scheme": "iob9"}, {"scheme": ["iob2"]}, {"scores": "x"}, {"tie": "1"},
-        {"tie": float("nan")}, {"skips": 3}, {"skips": [], "tie": None}, {"skips": [{}]},
-        {"skips": [{"template": {"rule": {"name": "os.system"}, "scaled": False}, "scale": None}] * 2},
+        {"tie": float("nan")}, {"links": 3}, {"links": [], "tie": None}, {"links": [{}]},
+        {"links": [{"template": {"rule": {"name": "os.system"}}}] * 2},
     ],
 )  # fmt: skip
 def test_headers_that_make_no_sense_are_refused(saved, tmp_path, values):

@@ -10,9 +10,9 @@ import pytest
 from data import news
 
 import herdner
-from herdner.crf.link_rules import SameWord
+from herdner.crf.link_rules import SameStem, SameWord
 from herdner.crf.model import LinkTable
-from herdner.crf.templates import EdgeScale, linear_chain_template, skip_chain_template
+from herdner.crf.templates import linear_chain_template, skip_chain_template
 from herdner.inference import BACKENDS, UnsupportedGraph
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError, read_model, write_model
@@ -91,14 +91,12 @@ def test_marginals_of_links_raise_or_lower_confidences(tagger):
 
 
 def test_models_keep_their_ties(tagger, tmp_path):
-    scaled = LinkTable(
-        skip_chain_template(scaled=True), tagger.model_.link_tables[0].table, EdgeScale(0.1, 0.2, 0.3, 0.4)
-    )
-    model = replace(tagger.model_, link_tables=(*tagger.model_.link_tables, scaled))
+    second = LinkTable(skip_chain_template(SameStem()), tagger.model_.link_tables[0].table * 2)
+    model = replace(tagger.model_, link_tables=(*tagger.model_.link_tables, second))
     model.save(tmp_path / "m")
     loaded = TaggerModel.load(tmp_path / "m")
     for a, b in zip(model.link_tables, loaded.link_tables, strict=True):
-        assert (a.template, a.scale) == (b.template, b.scale)
+        assert a.template == b.template
         np.testing.assert_array_equal(a.table, b.table)
     document = news("dev")[0]
     assert herdner.load(tmp_path / "m").tag(document).tags == Tagger.from_model(model).tag(document).tags
@@ -107,13 +105,12 @@ def test_models_keep_their_ties(tagger, tmp_path):
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda header, arrays: header["skips"][0]["template"]["rule"].update(name="nope"),
-        lambda header, arrays: header["skips"][0]["template"]["rule"].update(nearest=10**9),
-        lambda header, arrays: header["skips"][0].update(scale={"distance": 1}),
-        lambda header, arrays: header["skips"].append(header["skips"][0]),
-        lambda header, arrays: arrays.update(skip_tables=arrays["skip_tables"][:, 1:]),
-        lambda header, arrays: arrays.update(skip_tables=arrays["skip_tables"] * np.nan),
-        lambda header, arrays: arrays.pop("skip_tables"),
+        lambda header, arrays: header["links"][0]["template"]["rule"].update(name="nope"),
+        lambda header, arrays: header["links"][0]["template"]["rule"].update(nearest=10**9),
+        lambda header, arrays: header["links"].append(header["links"][0]),
+        lambda header, arrays: arrays.update(link_tables=arrays["link_tables"][:, 1:]),
+        lambda header, arrays: arrays.update(link_tables=arrays["link_tables"] * np.nan),
+        lambda header, arrays: arrays.pop("link_tables"),
     ],
 )
 def test_damaged_ties_are_refused(tagger, tmp_path, damage):
@@ -181,7 +178,7 @@ def test_development_data_choose_the_iteration():
     )
     curve = tagger.learning_curve_
     scores = [step.score for step in curve.steps]
-    assert curve.steps[curve.chosen].score == max(scores)
+    assert curve.steps[curve.best_iteration].score == max(scores)
     assert {report["stage"] for report in reports} == {"chain", "fold 1 of 2", "fold 2 of 2", "links"}
 
 

@@ -129,7 +129,7 @@ def test_what_is_altered_and_packed_again_is_refused(model, data):
 
 @pytest.mark.parametrize(
     "change",
-    [{"card": {}}, {"scheme": "iob2"}, {"constrained": False}, {"skips": [{}]}, {"more": 1}, {"checksum": "0"}],
+    [{"card": {}}, {"scheme": "iob2"}, {"constrained": False}, {"links": [{}]}, {"more": 1}, {"checksum": "0"}],
 )
 def test_a_header_that_says_something_else_is_refused(model, change):
     with pytest.raises(ModelError, match="checksum is not that of its contents"):

@@ -15,7 +15,7 @@ import herdner
 from herdner.corpora.formats import read_documents
 from herdner.crf.crfsuite_files import chain_weights, crfsuite_sequences, read_crfsuite, train_crfsuite
 from herdner.crf.templates import linear_chain_template
-from herdner.crf.trainer import Stop
+from herdner.crf.trainer import StoppingRule
 from herdner.inference.gibbs import bin_sharing, linear_annealing
 from herdner.ner.features import default_plan, make_extractor
 from herdner.ner.lexicon import Lexicon
@@ -74,7 +74,7 @@ def test_tags_are_those_of_crfsuite(tmp_path):
 
 def test_the_default_tolerance_is_the_trainer_s():
     """Written twice, so that who only tags does not import the trainer."""
-    assert Tagger().tolerance == Stop.delta
+    assert Tagger().tolerance == StoppingRule.min_decrease
 
 
 @pytest.mark.slow

@@ -5,38 +5,28 @@ from __future__ import annotations
 import numpy as np
 from oracle import Oracle, factors_of
 
-from herdner.crf.model import Links, LinkTable, SkipChainModel
+from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.objectives import Examples
-from herdner.crf.templates import EdgeScale, skip_chain_template
+from herdner.crf.templates import skip_chain_template
 
 OFFSETS = np.array([0, 3, 4, 7])
 ENDS = (np.array([[0, 3], [1, 4], [3, 6], [0, 2]], np.int32), np.array([[2, 5]], np.int32))
 
 
-def tiny(seed: int = 0, scaled: bool = True, n_labels: int = 3) -> tuple[SkipChainModel, Examples]:
+def tiny(seed: int = 0, n_labels: int = 3) -> tuple[SkipChainModel, Examples]:
     """A CRF of two kinds of links, and seven tokens of three sentences; one link lies within a sentence."""
     rng = np.random.default_rng(seed)
     nothing = np.zeros(n_labels)
-    scale = EdgeScale(*rng.normal(size=4) / 4) if scaled else None
-    linked = tuple(
-        LinkTable(skip_chain_template(scaled=s is not None), rng.normal(size=(n_labels, n_labels)), s)
-        for s in (scale, None)
-    )
+    linked = tuple(LinkTable(skip_chain_template(), rng.normal(size=(n_labels, n_labels))) for _ in range(2))
     crf = SkipChainModel(rng.normal(size=(n_labels, n_labels)), nothing, nothing, linked)
     unary = rng.normal(size=(7, n_labels))
-    beliefs = crf.chain_marginals(unary, OFFSETS)
-    features = (EdgeScale.features(ENDS[0], OFFSETS, beliefs) if scaled else None, None)
-    return crf, Examples(unary, OFFSETS, rng.integers(0, n_labels, 7).astype(np.int32), ENDS, features, beliefs)
+    marginals = crf.chain_marginals(unary, OFFSETS)
+    return crf, Examples(unary, OFFSETS, rng.integers(0, n_labels, 7).astype(np.int32), ENDS, marginals)
 
 
 def joint(crf: SkipChainModel, examples: Examples) -> Oracle:
-    """All states, with scales that are not rounded."""
-    scales = [
-        None if features is None else np.exp(features @ each.scale.weights())
-        for each, features in zip(crf.link_tables, examples.features, strict=True)
-    ]
-    links = [Links(ends, scale) for ends, scale in zip(examples.links, scales, strict=True)]
-    graph = crf.unroll(examples.unary, examples.sentence_offsets, links)
+    """Enumerate the joint distribution."""
+    graph = crf.unroll(examples.unary, examples.sentence_offsets, examples.links)
     return Oracle.of(graph.domains.sizes, factors_of(graph))
 
 
@@ -61,4 +51,4 @@ def many(n: int, coupling: float, seed: int = 0) -> tuple[SkipChainModel, Exampl
         np.zeros((2, 2)), np.zeros(2), np.zeros(2), (LinkTable(skip_chain_template(), np.zeros((2, 2))),)
     )
     offsets = np.arange(2 * n + 1)
-    return crf, Examples(unary, offsets, states, (pairs,), (None,), crf.chain_marginals(unary, offsets))
+    return crf, Examples(unary, offsets, states, (pairs,), crf.chain_marginals(unary, offsets))

@@ -17,7 +17,6 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from herdner.corpora.formats import WRITABLE, write_documents
 from herdner.ner.inference import Inference
@@ -58,8 +57,6 @@ class Desk:
         self.tokenizer = Tokenizer(tagger.model_.tokenizer)
         self.number = {label: k for k, label in enumerate(tagger.classes_)}
         self.crf = tagger.model_.crf()
-        scaled = any(each.scale is not None for each in self.crf.link_tables)
-        self.extractor = tagger.model_.extractor() if scaled else None
         tagger.tag("Ada lives in Kenya. Ada sings.", names=names)  # compiles and imports what the first request needs
 
     def about(self) -> dict[str, Any]:
@@ -152,9 +149,10 @@ class Desk:
         """The links of a tagged document as spans of its text, each with what it adds for the tags."""
         found: list[dict[str, Any]] = []
         starts, ends = document.token_starts, document.token_ends
+        links = self.crf.links(document.tokens, document.sentence_offsets)
         states = np.array([self.number[tag] for tag in document.tags or ()], np.int64)
-        for each, (pairs, scale) in zip(self.crf.link_tables, self._edges(document), strict=True):
-            values = each.table[states[pairs[:, 0]], states[pairs[:, 1]]] * scale
+        for each, pairs in zip(self.crf.link_tables, links, strict=True):
+            values = each.table[states[pairs[:, 0]], states[pairs[:, 1]]]
             spans = np.stack([starts[pairs], ends[pairs]], axis=2).tolist()
             found += [
                 {
@@ -166,13 +164,3 @@ class Desk:
                 for ((a, b), (c, d)), value in zip(spans, values.tolist(), strict=True)
             ]
         return found
-
-    def _edges(self, document: Document) -> list[tuple[NDArray[np.int32], NDArray[np.float64]]]:
-        """Pairs of tokens [F, 2] and factors [F] of each kind of link."""
-        offsets, unary = document.sentence_offsets, np.empty((0, len(self.number)))
-        if self.extractor is not None:
-            unary = self.extractor.scores(document.tokens, offsets)
-            if self.names is not None:
-                self.tagger.finder(self.names)(document, own_tokens=True).add_to(unary)
-        found = self.crf.links(document.tokens, unary, offsets)
-        return [(each.ends, np.ones(len(each.ends)) if each.scale is None else each.scale) for each in found]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from herdner.crf.model import LinkTable
-from herdner.crf.templates import EdgeScale, SkipChain
+from herdner.crf.templates import SkipChain
 from herdner.crf.weights import ChainWeights
 from herdner.ner.features import FeaturePlan
 from herdner.ner.lexicon import Lexicon
@@ -116,6 +116,5 @@ def link_tables(
         if own is not None:
             places = np.array([list(labels).index(label) for label in old], np.int64)
             table[np.ix_(places, places)] = own.table
-        scale = EdgeScale() if template.scaled else None
-        found.append(LinkTable(template, table, scale if own is None else own.scale))
+        found.append(LinkTable(template, table))
     return tuple(found)

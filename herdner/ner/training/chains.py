@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from herdner.crf.chain_data import ChainData
 from herdner.crf.crfsuite_files import train_crfsuite
 from herdner.crf.likelihood import Borders
-from herdner.crf.trainer import Progress, Stop, train_chain
+from herdner.crf.trainer import StoppingRule, TrainingProgress, train_chain
 from herdner.crf.weights import ChainWeights, Keys
 from herdner.text.tags import labels_of
 
@@ -36,7 +36,7 @@ class Penalty:
 class Chains(Protocol):
     """Trains chains on the same documents, or on some of them."""
 
-    def train(self, chosen: Sequence[int] | None, progress: Progress | None) -> ChainWeights:
+    def train(self, chosen: Sequence[int] | None, progress: TrainingProgress | None) -> ChainWeights:
         """The weights learned from the documents of these numbers; None: from all."""
         ...
 
@@ -59,7 +59,7 @@ class OwnChains:
         allowed: Sequence[NDArray[np.uint8]],
         labels: Sequence[str],
         penalty: Penalty,
-        stop: Stop,
+        stop: StoppingRule,
         *,
         base: ChainWeights | None = None,
         start: ChainWeights | None = None,
@@ -78,17 +78,19 @@ class OwnChains:
         self.start = None if start is None else self.data.vector_of(start)
         self.document_weights = np.ones(len(features)) if document_weights is None else document_weights
 
-    def train(self, chosen: Sequence[int] | None, progress: Progress | None) -> ChainWeights:
+    def train(self, chosen: Sequence[int] | None, progress: TrainingProgress | None) -> ChainWeights:
         data, weights, start, stop = self.data, self.document_weights, self.start, self.stop
         if chosen is not None:
             weights = np.zeros(len(weights))
             weights[list(chosen)] = self.document_weights[list(chosen)]
-            stop = replace(stop, delta=max(stop.delta, Stop.delta))  # it serves links and calibration alone
+            stop = replace(
+                stop, min_decrease=max(stop.min_decrease, StoppingRule.min_decrease)
+            )  # it serves links and calibration alone
             if start is not None:
                 rest = 0.0 if self.origin is None else self.origin
                 start = np.where(data.met(weights > 0), start, rest)
         vector = train_chain(
-            data, c2=self.c2, stop=stop, start=start, origin=self.origin, document_weights=weights,
+            data, c2=self.c2, stopping_rule=stop, start=start, origin=self.origin, document_weights=weights,
             borders=self.borders, progress=progress,
         )  # fmt: skip
         if chosen is None:
@@ -122,7 +124,7 @@ class CRFsuiteChains:
             "c1": penalty.c1, "c2": penalty.c2, "min_freq": penalty.min_freq, "max_iterations": max_iterations,
         }  # fmt: skip
 
-    def train(self, chosen: Sequence[int] | None, progress: Progress | None) -> ChainWeights:
+    def train(self, chosen: Sequence[int] | None, progress: TrainingProgress | None) -> ChainWeights:
         examples = self.examples if chosen is None else [self.examples[i] for i in chosen]
         features, sentence_offsets, tags = zip(*examples, strict=True)
         return train_crfsuite(features, sentence_offsets, tags, progress=progress, **self.options)

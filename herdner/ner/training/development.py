@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.seeds import child
-from herdner.crf.learning import Score
+from herdner.crf.learning import ScoreFunction
 from herdner.crf.model import SkipChainModel
 from herdner.evaluation.scores import DocumentSpans, count_entities, f1_from_counts
 from herdner.inference import Backend
@@ -22,7 +22,7 @@ def development_f1(
     unaries: Sequence[NDArray[np.float64]],
     gold: Sequence[list[Span]],
     backend: Backend,
-) -> Score:
+) -> ScoreFunction:
     """The micro F1 on documents with these log-potentials and right spans of a CRF whose tags are ``labels``."""
     check_development(gold)
 
@@ -30,7 +30,7 @@ def development_f1(
         pairs: list[DocumentSpans] = []
         for i, (document, unary, right) in enumerate(zip(documents, unaries, gold, strict=True)):
             offsets = document.sentence_offsets
-            links = crf.links(document.tokens, unary, offsets)
+            links = crf.links(document.tokens, offsets)
             states = decode(crf, unary, offsets, links, backend, child(0, i)).states
             pairs.append(DocumentSpans(right, spans_from_states(states, tuple(labels), offsets), offsets))
         return float(f1_from_counts(count_entities(pairs)[1].sum(axis=(0, 1))))

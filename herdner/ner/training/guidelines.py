@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.hashing import hash_string
-from herdner.crf.trainer import Progress
+from herdner.crf.trainer import TrainingProgress
 from herdner.crf.weights import ChainWeights, Keys
 from herdner.ner.features import FeaturePlan, make_extractor
 from herdner.ner.lexicon import Lexicon
@@ -94,7 +94,7 @@ class GuidedChains:
     chains: Chains
     guided: Guided
 
-    def train(self, chosen: Sequence[int] | None, progress: Progress | None) -> ChainWeights:
+    def train(self, chosen: Sequence[int] | None, progress: TrainingProgress | None) -> ChainWeights:
         """The weights learned from the documents of these numbers; None: from all."""
         return self.guided.settled(self.chains.train(chosen, progress))
 

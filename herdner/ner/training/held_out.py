@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from herdner.base.seeds import child
 from herdner.crf.model import SkipChainModel
-from herdner.ner.calibration import Beliefs, Calibration
+from herdner.ner.calibration import Calibration, CalibrationInputs
 from herdner.ner.decode import decode, span_beliefs
 from herdner.ner.training.supervision import Supervision
 from herdner.text.document import Document
@@ -22,7 +22,7 @@ class Judged(NamedTuple):
     bool[M]: an annotation in part need not tell.
     """
 
-    said: Beliefs
+    said: CalibrationInputs
     right: NDArray[np.bool_]
     known: NDArray[np.bool_]
 
@@ -35,11 +35,11 @@ def judged(
     taught: Supervision,
 ) -> Judged:
     """The names that a CRF over these tags finds in documents with these log-potentials."""
-    said: list[Beliefs] = []
+    said: list[CalibrationInputs] = []
     right, known = [np.empty(0, np.bool_)], [np.empty(0, np.bool_)]
     for i, (document, unary) in enumerate(zip(documents, unaries, strict=True)):
         offsets = document.sentence_offsets
-        links = crf.links(document.tokens, unary, offsets)
+        links = crf.links(document.tokens, offsets)
         found = decode(crf, unary, offsets, links, None, child(0, i))
         gold, chunks = set(spans_from_tags(taught.gold[i], offsets)), chunks_from_states(found.states, labels, offsets)
         own, spans = span_beliefs(crf, unary, offsets, links, found, chunks), chunks.spans()
@@ -49,7 +49,7 @@ def judged(
         if document.partial is not None:  # then the labels are those of the annotation
             may = taught.allowed[i][np.arange(len(unary)), found.states] != 0
             known[-1] = right[-1] | ~np.array([may[span.start : span.end].all() for span in spans], np.bool_)
-    return Judged(Beliefs.joined(said), np.concatenate(right), np.concatenate(known))
+    return Judged(CalibrationInputs.concatenate(said), np.concatenate(right), np.concatenate(known))
 
 
 def calibration(found: Judged, sources: Sequence[int] | None, origin: Calibration | None) -> Calibration:

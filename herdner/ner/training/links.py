@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats
-from herdner.crf.learning import LearningCurve, Step, learn
+from herdner.crf.learning import LearningCurve, LearningStep, learn_tables
 from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.objectives import Examples
-from herdner.crf.templates import EdgeScale
-from herdner.crf.trainer import Progress
+from herdner.crf.trainer import TrainingProgress
 from herdner.crf.weights import ChainWeights
 from herdner.inference import make_backend
 from herdner.ner.decode import Tokenized, joined
@@ -42,7 +41,7 @@ def learn_links(
     lessons: Lessons,
     recipe: Recipe,
     train: TrainChain,
-    progress: Progress | None,
+    progress: TrainingProgress | None,
     seed: int,
 ) -> Linked:
     """The model with learned tables of links, where anything is linked. A model that has tables
@@ -69,16 +68,16 @@ def learn_links(
         own = [extractor.scores(document.tokens, document.sentence_offsets) for document in scored]
         score = development_f1(labels, scored, own, gold, make_backend(DEFAULT_BACKEND))
     told, adapted = _told(progress, sum(map(len, states))), bool(model.link_tables)
-    crf, curve = learn(crf, examples, recipe.learner, score=score, seed=seed, progress=told, adapted=adapted)
+    crf, curve = learn_tables(crf, examples, recipe.learner, score=score, seed=seed, progress=told, adapted=adapted)
     transition = np.where(np.isfinite(crf.transition), crf.transition, model.weights.transition)
     model = replace(model, weights=replace(model.weights, transition=transition), link_tables=crf.link_tables)
     return Linked(model, curve, unaries)
 
 
-def _told(progress: Progress | None, n_tokens: int) -> Callable[[Step], None]:
+def _told(progress: TrainingProgress | None, n_tokens: int) -> Callable[[LearningStep], None]:
     """Tells each step of the learner as the trainer of chains tells its own."""
 
-    def report(step: Step) -> None:
+    def report(step: LearningStep) -> None:
         if progress is not None:
             progress(step.iteration, {"stage": "links", "loss": step.value * n_tokens, "f1": step.score})
 
@@ -107,10 +106,6 @@ def gather(
     """Documents, their log-potentials and their right tags, in one piece."""
     _, sentence_offsets, ends = joined(crf, documents)
     unary = np.concatenate(unaries)
-    beliefs = crf.chain_marginals(unary, sentence_offsets)
-    features = tuple(
-        None if each.scale is None else EdgeScale.features(found, sentence_offsets, beliefs)
-        for each, found in zip(crf.link_tables, ends, strict=True)
-    )
+    marginals = crf.chain_marginals(unary, sentence_offsets)
     unary = crf.with_borders(unary, sentence_offsets)
-    return Examples(unary, sentence_offsets, np.concatenate(states), tuple(ends), features, beliefs)
+    return Examples(unary, sentence_offsets, np.concatenate(states), tuple(ends), marginals)

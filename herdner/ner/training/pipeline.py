@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from herdner.crf.learning import LearningCurve
 from herdner.crf.likelihood import ImpossibleTags
-from herdner.crf.trainer import Progress, Stop
+from herdner.crf.trainer import StoppingRule, TrainingProgress
 from herdner.ner.features import make_extractor
 from herdner.ner.model import TaggerModel
 from herdner.ner.training.adapting import checked_start, link_tables
@@ -28,7 +28,7 @@ class Origin(NamedTuple):
 
 
 def train(
-    recipe: Recipe, empty: TaggerModel, lessons: Lessons, origin: Origin, progress: Progress | None, seed: int
+    recipe: Recipe, empty: TaggerModel, lessons: Lessons, origin: Origin, progress: TrainingProgress | None, seed: int
 ) -> tuple[TaggerModel, LearningCurve | None]:
     """The ``empty`` model, which lacks its weights, with all that was learned; and how its tables of links were, where
     there was anything to learn.
@@ -77,7 +77,8 @@ def _chains(recipe: Recipe, model: TaggerModel, lessons: Lessons, origin: Origin
     offsets, penalty = [document.sentence_offsets for document in documents], recipe.penalty(base)
     if own:
         chains = OwnChains(
-            features, offsets, taught.allowed, taught.labels, penalty, Stop(recipe.max_iterations, recipe.tolerance),
+            features, offsets, taught.allowed, taught.labels, penalty,
+            StoppingRule(recipe.max_iterations, recipe.tolerance),
             base=None if base is None else base.weights, start=first, document_weights=lessons.counts,
             borders=taught.borders, counted=taught.counted,
         )  # fmt: skip
@@ -86,6 +87,6 @@ def _chains(recipe: Recipe, model: TaggerModel, lessons: Lessons, origin: Origin
     return chains if guided is None else GuidedChains(chains, guided)
 
 
-def _staged(progress: Progress | None, stage: str) -> Progress | None:
+def _staged(progress: TrainingProgress | None, stage: str) -> TrainingProgress | None:
     """What is told also says at which stage."""
     return progress and (lambda number, report: progress(number, {**report, "stage": stage}))
