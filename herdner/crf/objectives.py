@@ -164,11 +164,11 @@ def _link_gradient(links: _TiedLinks, examples: Examples) -> tuple[float, Floats
     """Return the piecewise loss of links and its derivatives by their table."""
     earlier, later = links.ends.T
     a, b = examples.states[earlier], examples.states[later]
-    joint = np.exp(links.table) * examples.chain_marginals[earlier][:, :, None]
-    joint *= examples.chain_marginals[later][:, None, :]
+    joint = examples.chain_marginals[earlier][:, :, None] * examples.chain_marginals[later][:, None, :]  # [F, K, K]
+    joint *= np.exp(links.table)
     z = joint.sum(axis=(1, 2))
     joint /= z[:, None, None]
-    slope = np.einsum("fab->ab", joint)
+    slope = joint.sum(axis=0)
     np.subtract.at(slope, (a, b), 1)
     return float(np.log(z).sum() - links.table[a, b].sum()), slope
 

@@ -172,7 +172,7 @@ def test_without_names_the_map_stays_where_it_was():
 
 @pytest.mark.parametrize("numbers", [((1, 0), (1, 0)), ((1, 0, 0), (1,)), ((1, 0, 0, 0), (1, 0))])
 def test_maps_of_other_sizes_are_refused(numbers):
-    with pytest.raises(ValueError, match="3 numbers for linked names and 2 for others"):
+    with pytest.raises(ValueError, match="`linked` must have 3 numbers and `unlinked` 2"):
         Calibration(*numbers)
 
 
@@ -184,7 +184,7 @@ def test_maps_of_other_sizes_are_refused(numbers):
     ],
 )  # fmt: skip
 def test_maps_that_are_none_are_refused(numbers):
-    with pytest.raises(ValueError, match="finite numbers, its weights at least 0"):
+    with pytest.raises(ValueError, match="must be at least 0|must be finite"):
         Calibration(**numbers)
 
 
@@ -230,16 +230,6 @@ def test_a_model_keeps_its_calibration_in_its_file(tagger, tmp_path):
     again = herdner.load(tmp_path / "m")
     assert again.model_.calibration == tagger.model_.calibration
     assert list(again.pipe(news("dev"))) == list(tagger.pipe(news("dev")))
-
-
-def test_files_of_old_know_log_odds_alone(tagger, tmp_path):
-    tagger.save(tmp_path / "m")
-    members = members_of((tmp_path / "m").read_bytes())
-    header = json.loads(members["header.json"])
-    old = {"linked": [0.5, 0.25, 0.1], "unlinked": [0.75, -0.1]}
-    members["header.json"] = json.dumps({**header, "calibration": old}).encode()
-    (tmp_path / "m").write_bytes(packed(with_checksum(members)))
-    assert TaggerModel.load(tmp_path / "m").calibration == Calibration((0.5, 0.25, 0.1), (0.75, -0.1))
 
 
 @pytest.fixture(scope="module")
