@@ -184,7 +184,7 @@ def test_maps_of_other_sizes_are_refused(numbers):
     ],
 )  # fmt: skip
 def test_maps_that_are_none_are_refused(numbers):
-    with pytest.raises(ValueError, match="must be at least 0|must be finite"):
+    with pytest.raises(ValueError, match=r"must be at least 0|must be finite"):
         Calibration(**numbers)
 
 
