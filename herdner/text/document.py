@@ -344,9 +344,10 @@ class Document:
             entities: Names with character offsets, in any order.
 
         Returns:
-            The document with these entities and their spans; it counts as not annotated.
+            The document with these entities and their spans (None without entities); it counts as not annotated.
         """
-        return replace(self.with_entities(entities), is_proposal=True)
+        document = self.with_entities(entities)
+        return replace(document, spans=document.spans if document.entities else None, is_proposal=True)
 
     def with_partial(self, partial: PartialAnnotation) -> Document:
         """Mark parts of the annotation as undecided.

@@ -1,6 +1,6 @@
-"""brat's standoff files: NAME.txt and NAME.ann, in a folder, or in the tar.gz that brat's export makes.
+"""brat's standoff files NAME.txt and NAME.ann, in a folder or in a tar.gz as brat exports it.
 
-The format: https://brat.nlplab.org/standoff.html
+Format: https://brat.nlplab.org/standoff.html
 """
 
 from __future__ import annotations
@@ -16,22 +16,29 @@ from typing import IO, Any, NamedTuple
 
 from herdner.text.document import Document
 from herdner.text.entity import Entity
-from herdner.text.io.marked import Mark, annotated
+from herdner.text.io.annotation_tools import MarkedSpan, with_marked_spans
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Source, open_bytes, read_chunks, sources
 
-MAX_BYTES = 1 << 32  # of an archive unpacked; a small file may unpack to any size
+MAX_BYTES = 1 << 32  # size of an unpacked archive; a small file may unpack to any size
 _PIECE = re.compile(r"(\d+) (\d+)", re.ASCII)
 _NOTE = re.compile(r"#\d+\tAnnotatorNotes (T\S+)\tconfidence ([01]\.\d+)\s*")
 
 
 class _Pair(NamedTuple):
-    """A text and its annotation, None where there is no such file; the name of the latter is for messages."""
+    """The contents of a text file and its annotation file.
+
+    Attributes:
+        id: Identifier of the document.
+        text: The text.
+        name: Name of the annotation file, for messages.
+        annotation: Content of the annotation file; None if there is none.
+    """
 
     id: str
     text: str
     name: str
-    marks: str | None
+    annotation: str | None
 
 
 def read_brat(
@@ -40,19 +47,30 @@ def read_brat(
     encoding: str = "utf-8",
     strict: bool = False,
 ) -> Iterator[Document]:
-    """The documents of a folder, of a single .ann or .txt file beside its partner, or of a tar archive.
+    """Read the documents of a folder, of one .ann or .txt file with its partner, or of a tar archive.
 
-    An .ann file that is empty is not annotated: brat wants it there before anybody has begun. Relations, events and
-    attributes are left out; so are spans of several pieces with other words between them. Raises FormatError.
+    A document with an empty .ann file is not annotated, because brat needs that file before annotation begins.
+    Relations, events and attributes are ignored. Spans of several pieces are left out if there are words between them.
+
+    Args:
+        where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
+        encoding: Encoding of the files.
+        strict: Raise an error instead of logging a warning.
+
+    Yields:
+        Documents without tokens.
+
+    Raises:
+        FormatError: A file is missing or invalid.
     """
     for pair in _pairs(where, encoding):
         document = Document.from_text(pair.text, id=pair.id)
-        if pair.marks is not None and pair.marks.strip():
-            with ParseWarnings(pair.name, strict) as doubts:
-                marks = _marks(pair, doubts)
+        if pair.annotation is not None and pair.annotation.strip():
+            with ParseWarnings(pair.name, strict) as warnings:
+                spans = _spans(pair, warnings)
                 try:
-                    document = annotated(document, marks, doubts.add)
-                except FormatError:  # a doubt that is refused, which names the place
+                    document = with_marked_spans(document, spans, warnings.add)
+                except FormatError:  # a refused warning, which names the position
                     raise
                 except ValueError as error:
                     raise FormatError(f"{pair.name}: {error}") from None
@@ -64,12 +82,12 @@ def _pairs(where: str | Path | IO[Any] | Source, encoding: str) -> Iterator[_Pai
         if source.path is None or source.path.suffix not in (".ann", ".txt"):
             yield from _archived(source, encoding)
             continue
-        text, marks = source.path.with_suffix(".txt"), source.path.with_suffix(".ann")
+        text, annotation = source.path.with_suffix(".txt"), source.path.with_suffix(".ann")
         if not text.exists():
-            raise FormatError(f"{source.name}: there is no {text.name} beside it; expected the text there")
-        name = source.id.removesuffix(".ann").removesuffix(".txt")
-        said = _read(marks, encoding) if marks.exists() else None
-        yield _Pair(name, _read(text, encoding), str(marks), said)
+            raise FormatError(f"{source.name}: {text.name} is missing beside it; expected the text there")
+        id = source.id.removesuffix(".ann").removesuffix(".txt")
+        content = _read(annotation, encoding) if annotation.exists() else None
+        yield _Pair(id, _read(text, encoding), str(annotation), content)
 
 
 def _read(path: Path, encoding: str) -> str:
@@ -78,7 +96,7 @@ def _read(path: Path, encoding: str) -> str:
 
 def _archived(source: Source, encoding: str) -> Iterator[_Pair]:
     files: dict[str, str] = {}
-    wrong = f"{source.name}: no tar archive; expected a folder of .txt and .ann files, or what brat's export gives"
+    problem = f"{source.name}: not a tar archive; expected a folder of .txt and .ann files, or an export of brat"
     total = 0
     with open_bytes(source) as stream:
         try:
@@ -94,7 +112,7 @@ def _archived(source: Source, encoding: str) -> Iterator[_Pair]:
                     inside = Source(f"{source.name}/{member.name}", member.name, None, io.BytesIO(data))
                     files[member.name] = "".join(read_chunks(inside, encoding))
         except tarfile.TarError as error:
-            raise FormatError(f"{wrong} ({error})") from None
+            raise FormatError(f"{problem} ({error})") from None
     texts = [name for name in files if name.endswith(".txt")]
     if not texts:
         raise FormatError(f"{source.name}: no .txt file in the archive; expected NAME.txt and NAME.ann")
@@ -103,76 +121,83 @@ def _archived(source: Source, encoding: str) -> Iterator[_Pair]:
         yield _Pair(stem, files[name], f"{source.name}/{stem}.ann", files.get(f"{stem}.ann"))
 
 
-def _marks(pair: _Pair, doubts: ParseWarnings) -> list[Mark]:
-    lines = (pair.marks or "").split("\n")
-    sure = {note[1]: float(note[2]) for note in map(_NOTE.fullmatch, lines) if note is not None}
-    found: list[Mark] = []
+def _spans(pair: _Pair, warnings: ParseWarnings) -> list[MarkedSpan]:
+    lines = (pair.annotation or "").split("\n")
+    confidences = {note[1]: float(note[2]) for note in map(_NOTE.fullmatch, lines) if note is not None}
+    spans: list[MarkedSpan] = []
     for number, line in enumerate(lines, 1):
         if not line.startswith("T"):
             continue
         try:
-            mark = _mark(line.rstrip("\r"), pair.text)
+            span = _span(line.rstrip("\r"), pair.text)
         except ValueError as error:
             raise FormatError(f"{pair.name}:{number}: {error}") from None
-        if mark is None:
-            doubts.add("a span of several pieces is left out", number)
+        if span is None:
+            warnings.add("a span of several pieces is left out", number)
         else:
-            found.append(mark._replace(confidence=sure.get(line.partition("\t")[0])))
-    return found
+            spans.append(span._replace(confidence=confidences.get(line.partition("\t")[0])))
+    return spans
 
 
-def _mark(line: str, text: str) -> Mark | None:
-    """The mark of a line; None where words that it does not mark stand between its pieces. ValueError for others."""
+def _span(line: str, text: str) -> MarkedSpan | None:
+    """Parse the span of a line; return None if unmarked words stand between its pieces."""
     columns = line.split("\t")
-    label, space, places = columns[1].partition(" ") if len(columns) > 2 else ("", "", "")
-    pieces = [_PIECE.fullmatch(piece) for piece in places.split(";")]
+    label, space, ranges = columns[1].partition(" ") if len(columns) > 2 else ("", "", "")
+    pieces = [_PIECE.fullmatch(piece) for piece in ranges.split(";")]
     offsets = [(int(piece[1]), int(piece[2])) for piece in pieces if piece is not None]
     if not space or len(offsets) < len(pieces):
-        raise ValueError(f"{line[:60]!r} is no span; expected T1 TAB CLASS START END TAB TEXT")
+        raise ValueError(f"{line[:60]!r} is not a span; expected T1 TAB LABEL START END TAB TEXT")
     offsets.sort()
     if any(text[left[1] : right[0]].strip() for left, right in pairwise(offsets)):
         return None
     start, end = offsets[0][0], offsets[-1][1]
     if not 0 <= start < end <= len(text):
-        raise ValueError(f"the span {start}..{end} is not in the text, which has {len(text)} characters")
-    return Mark(start, end, label, columns[2] if len(offsets) == 1 else None)
+        raise ValueError(f"the span {start}..{end} exceeds the text, which has {len(text)} characters")
+    return MarkedSpan(start, end, label, columns[2] if len(offsets) == 1 else None)
 
 
 def write_brat(documents: Iterable[Document], stream: IO[Any]) -> None:
-    """A tar.gz of NAME.txt and NAME.ann, to unpack in brat's data folder; NAME is the document's id.
+    """Write a tar.gz of files NAME.txt and NAME.ann, to unpack in brat's data folder.
 
-    brat's classes have no white space: each is written with "_" in its place. ValueError where two become one. A span
-    over several lines is written in pieces, as brat does. Confidences become notes. Equal documents, equal bytes.
+    NAME is the id of the document. Labels of brat have no white space; it is replaced by "_". A span over several lines
+    is written in pieces, as brat does. Confidences become notes. Equal documents give equal bytes.
+
+    Args:
+        documents: The documents.
+        stream: A binary stream, or a text stream with a binary buffer.
+
+    Raises:
+        ValueError: Two labels become the same label of brat.
     """
     binary = getattr(stream, "buffer", stream)
-    classes: dict[str, str] = {}
-    used: set[str] = set()
+    labels: dict[str, str] = {}
+    names: set[str] = set()
     with (
-        gzip.GzipFile("", "wb", fileobj=binary, mtime=0) as packed,
-        tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as archive,
+        gzip.GzipFile("", "wb", fileobj=binary, mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w|", format=tarfile.PAX_FORMAT) as archive,
     ):
         for number, document in enumerate(documents, 1):
-            name = _file_name(document.id, number, used)
-            for ending, content in ((".txt", document.text), (".ann", "".join(_lines(document, classes)))):
+            name = _file_name(document.id, number, names)
+            for extension, content in ((".txt", document.text), (".ann", "".join(_lines(document, labels)))):
                 data = content.encode("utf-8", "replace")
-                info = tarfile.TarInfo(name + ending)
+                info = tarfile.TarInfo(name + extension)
                 info.size = len(data)
                 archive.addfile(info, io.BytesIO(data))
 
 
-def _file_name(id: str | None, number: int, used: set[str]) -> str:
+def _file_name(id: str | None, number: int, names: set[str]) -> str:
     stem = re.sub(r"[^\w.#-]+", "_", id or "").strip("._").removesuffix(".txt") or f"document-{number}"
-    name = stem if stem not in used else f"{stem}-{number}"
-    used.add(name)
+    name = stem if stem not in names else f"{stem}-{number}"
+    names.add(name)
     return name
 
 
-def _lines(document: Document, classes: dict[str, str]) -> Iterator[str]:
+def _lines(document: Document, labels: dict[str, str]) -> Iterator[str]:
     notes = list[str]()
     for i, entity in enumerate(document.entities, 1):
         label = "_".join(entity.label.split())
-        if classes.setdefault(label, entity.label) != entity.label:
-            raise ValueError(f"brat's class {label} would be both {classes[label]!r} and {entity.label!r}; rename one")
+        if labels.setdefault(label, entity.label) != entity.label:
+            raise ValueError(f"brat's label {label} would be both {labels[label]!r} and {entity.label!r}; rename one")
         pieces = _pieces(entity)
         text = " ".join(entity.text[start - entity.start : end - entity.start] for start, end in pieces)
         yield f"T{i}\t{label} {';'.join(f'{start} {end}' for start, end in pieces)}\t{text}\n"
@@ -182,6 +207,6 @@ def _lines(document: Document, classes: dict[str, str]) -> Iterator[str]:
 
 
 def _pieces(entity: Entity) -> list[tuple[int, int]]:
-    """The lines of an entity: no piece holds a line break or a TAB."""
-    found = [(entity.start + m.start(), entity.start + m.end()) for m in re.finditer(r"[^\n\r\t]+", entity.text)]
-    return found or [(entity.start, entity.end)]
+    """Return the ranges of an entity between line breaks and TABs, which brat does not allow in a span."""
+    ranges = [(entity.start + m.start(), entity.start + m.end()) for m in re.finditer(r"[^\n\r\t]+", entity.text)]
+    return ranges or [(entity.start, entity.end)]

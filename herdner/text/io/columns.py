@@ -1,4 +1,4 @@
-"""Files of one token a line: CoNLL-2002 and -2003, WNUT-17, BTC, Worldwide Newswire, Universal NER and their like."""
+"""Column formats: one token per line, as in CoNLL-2003."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import IO, Any, Literal, NamedTuple, get_args
 
 from herdner.text.document import Document, align_tokens
 from herdner.text.io.parse_warnings import ParseWarnings
-from herdner.text.io.sequences import Sequences
+from herdner.text.io.sequences import SequenceChecker
 from herdner.text.io.source import FormatError, Source, read_lines, sources
 from herdner.text.partial import alternatives, is_ambiguous, without_prefixes
 from herdner.text.tags import split_tag
@@ -20,30 +20,45 @@ Documents = Literal["docstart", "sentence", "file"]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which column is what, and what separates documents.
+    """Layout of a column format.
 
     Attributes:
-        tag: None reads no tags.
-        documents: "docstart" (``-DOCSTART-`` lines, or ``# newdoc`` comments; without any the file is one document),
-            "sentence" (each blank-separated sentence is a document), "file".
+        token: Index of the column of tokens.
+        tag: Index of the column of tags; None reads no tags.
+        documents: Separation of documents: "docstart" (by ``-DOCSTART-`` lines or ``# newdoc`` comments; without them
+            a file is one document), "sentence" (each sentence is a document) or "file".
+        comments: Lines that begin with ``#`` are comments ``# key = value``.
+        nested: Some lines have further columns with the tags of nested entities, which are ignored.
+        url: The first token of a file is its address.
     """
 
     token: int = 0
     tag: int | None = -1
     documents: Documents = "docstart"
-    comments: bool = False  # "# key = value" lines
-    nested: bool = False  # further columns hold the tags of inner entities, on some lines only
-    url: bool = False  # the file begins with its address
+    comments: bool = False
+    nested: bool = False
+    url: bool = False
 
 
-class Sentence(NamedTuple):
+class ColumnSentence(NamedTuple):
+    """A sentence of a column file.
+
+    Attributes:
+        tokens: The tokens.
+        tags: Their tags; empty if the file has none.
+        text: Text of the sentence from a comment.
+        line: Number of the last line, from 1.
+    """
+
     tokens: list[str]
     tags: list[str]
     text: str | None
-    line: int  # the last one
+    line: int
 
 
-class NewDocument(NamedTuple):
+class DocumentBorder(NamedTuple):
+    """The border before a new document, with its id if the file has one."""
+
     id: str | None
 
 
@@ -55,39 +70,50 @@ def read_columns(
     encoding: str = "utf-8",
     strict: bool = False,
 ) -> Iterator[Document]:
-    """The documents of the files, streaming. Tags stay as the file has them, unless ``labels`` or ``scheme`` is given.
+    """Read documents from column files, one after the other.
 
-    ``labels`` renames classes or drops them (None); ``"*"`` speaks for the classes not named. The tags are then written
-    in ``scheme`` (IOB2 if none is named). A token's tag may be open: "?" is any, "PER|ORG" any inside a name of one of
-    these classes, "B-PER|O" one of these (`Document.partial`). A token with white space inside is read as several
-    tokens of one entity. That, and tags that do not follow each other as in one scheme (read as conlleval does), is
-    told in one warning for each file; with ``strict`` it is an error.
-    Raises FormatError.
+    Tags stay as they are in the file. Ambiguous tags such as "?" and "PER|ORG" become a partial annotation
+    (`Document.with_tags`). A token with white space inside is read as several tokens of one entity; this, and tags that
+    do not follow one scheme, are logged as warnings.
+
+    Args:
+        where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
+        layout: Layout of the columns.
+        patterns: File names to read in a folder.
+        encoding: Encoding of the files.
+        strict: Raise an error instead of logging a warning.
+
+    Yields:
+        Documents.
+
+    Raises:
+        ValueError: The layout is invalid.
+        FormatError: The input is invalid.
     """
     if layout.documents not in get_args(Documents):
-        raise ValueError(f"documents={layout.documents!r}; expected one of {', '.join(get_args(Documents))}")
+        raise ValueError(f"documents must be one of {', '.join(get_args(Documents))}, got {layout.documents!r}")
     for source in sources(where, patterns):
-        with ParseWarnings(source.name, strict) as doubts:
-            yield from _documents(source, layout, encoding, doubts)
+        with ParseWarnings(source.name, strict) as warnings:
+            yield from _documents(source, layout, encoding, warnings)
 
 
-def _documents(source: Source, layout: Layout, encoding: str, doubts: ParseWarnings) -> Iterator[Document]:
-    many = layout.documents == "sentence"
-    sentences: list[Sentence] = []
+def _documents(source: Source, layout: Layout, encoding: str, warnings: ParseWarnings) -> Iterator[Document]:
+    is_numbered = layout.documents == "sentence"
+    sentences: list[ColumnSentence] = []
     name, count = None, 0
     fields: dict[str, object] = {}
 
-    def finished() -> Document:
-        id = name or (f"{source.id}#{count}" if many or count > 1 else source.id)
-        return _build(sentences, id, fields, doubts)
+    def document() -> Document:
+        id = name or (f"{source.id}#{count}" if is_numbered or count > 1 else source.id)
+        return _build(sentences, id, fields, warnings)
 
-    for event in _Rows(source, layout, doubts).events(encoding):
-        if isinstance(event, NewDocument):
+    for event in _Rows(source, layout, warnings).events(encoding):
+        if isinstance(event, DocumentBorder):
             if layout.documents != "docstart":
                 continue
             if sentences:
-                yield finished()
-            sentences, name, many, count, fields = [], event.id, True, count + 1, {}
+                yield document()
+            sentences, name, is_numbered, count, fields = [], event.id, True, count + 1, {}
             continue
         count = max(count, 1)
         if layout.url and not fields and not sentences:
@@ -95,56 +121,56 @@ def _documents(source: Source, layout: Layout, encoding: str, doubts: ParseWarni
         if event.tokens:
             sentences.append(event)
         if layout.documents == "sentence" and sentences:
-            yield finished()
+            yield document()
             sentences, count = [], count + 1
     if sentences:
-        yield finished()
+        yield document()
 
 
-def _take_url(sentence: Sentence) -> tuple[dict[str, object], Sentence]:
-    """The address that opens an article of Worldwide Newswire, as a field, and what is left of its line.
+def _take_url(sentence: ColumnSentence) -> tuple[dict[str, object], ColumnSentence]:
+    """Remove the address at the start of an article of Worldwide Newswire and return it as a field.
 
-    The tokenizer of that corpus cut some addresses at ``&``, ``%`` or ``=`` and left the pieces on the following lines.
+    The tokenizer of that corpus split some addresses at ``&``, ``%`` or ``=``; the pieces are on the following lines.
     """
     tokens, tags, text, line = sentence
     if not tokens or not tokens[0].startswith(("http://", "https://", "www")):
         return {"url": None}, sentence
-    pieces = len(tokens) > 1 and not tokens[1][0].isalnum()
-    keep = len(tokens) if pieces else 1
-    return {"url": "".join(tokens[:keep])}, Sentence(tokens[keep:], tags[keep:], text, line)
+    is_split = len(tokens) > 1 and not tokens[1][0].isalnum()
+    n = len(tokens) if is_split else 1
+    return {"url": "".join(tokens[:n])}, ColumnSentence(tokens[n:], tags[n:], text, line)
 
 
-def _build(sentences: list[Sentence], id: str, fields: dict[str, object], doubts: ParseWarnings) -> Document:
+def _build(sentences: list[ColumnSentence], id: str, fields: dict[str, object], warnings: ParseWarnings) -> Document:
     tokens = [sentence.tokens for sentence in sentences]
     tags = [sentence.tags for sentence in sentences] if sentences[0].tags else None
     if all(sentence.text is None for sentence in sentences):
         return Document.from_tokens(tokens, tags, id=id, fields=fields)
-    text = "\n".join(_text(sentence, doubts) for sentence in sentences)
+    text = "\n".join(_text(sentence, warnings) for sentence in sentences)
     document = Document.from_aligned(text, tokens, id=id, fields=fields)
     return document if tags is None else document.with_tags([tag for sentence in tags for tag in sentence])
 
 
-def _text(sentence: Sentence, doubts: ParseWarnings) -> str:
-    """The sentence's own text where its tokens fit."""
+def _text(sentence: ColumnSentence, warnings: ParseWarnings) -> str:
+    """Return the text from the comment if it fits the tokens, else the joined tokens."""
     fits = sentence.text is not None and align_tokens(sentence.tokens, sentence.text) is not None
     if sentence.text is not None and not fits:
-        doubts.add("a sentence's text is not that of its tokens, which are read", sentence.line)
+        warnings.add("the text of a sentence differs from its tokens; the tokens are read", sentence.line)
     return sentence.text if fits and sentence.text else " ".join(sentence.tokens)
 
 
 @dataclass
 class _Rows:
-    """One file's lines, read into sentences."""
+    """Parser of the lines of one file."""
 
     source: Source
     layout: Layout
-    doubts: ParseWarnings
-    width: int = 0  # columns of the first row, which every other must have
-    known: set[str] = field(default_factory=lambda: {"O"})
-    lines: list[int] = field(default_factory=list[int])  # of the sentence's tags
-    odd: Sequences = field(default_factory=Sequences)
+    warnings: ParseWarnings
+    width: int = 0  # number of columns of the first row, which all rows must have
+    valid_tags: set[str] = field(default_factory=lambda: {"O"})
+    lines: list[int] = field(default_factory=list[int])  # line number of each tag of the sentence
+    sequences: SequenceChecker = field(default_factory=SequenceChecker)
 
-    def events(self, encoding: str) -> Iterator[Sentence | NewDocument]:
+    def events(self, encoding: str) -> Iterator[ColumnSentence | DocumentBorder]:
         tokens: list[str] = []
         tags: list[str] = []
         text, number = None, 0
@@ -158,23 +184,23 @@ class _Rows:
                 yield self.sentence(tokens, tags, text, number - 1)
                 tokens, tags, text = [], [], None
             if line.startswith(DOCSTART):
-                yield NewDocument(None)
+                yield DocumentBorder(None)
             elif comment:
                 key, _, value = line[1:].partition("=")
                 if key.strip() == "text":
                     text = value.strip()
                 elif key.split()[:1] == ["newdoc"]:
-                    yield NewDocument(value.strip() or None)
+                    yield DocumentBorder(value.strip() or None)
         if tokens:
             yield self.sentence(tokens, tags, text, number)
-        self.odd.tell(self.doubts)
+        self.sequences.report(self.warnings)
 
-    def sentence(self, tokens: list[str], tags: list[str], text: str | None, line: int) -> Sentence:
-        self.odd.read(tags, self.lines)
-        if self.doubts.strict:
-            self.odd.tell(self.doubts)
+    def sentence(self, tokens: list[str], tags: list[str], text: str | None, line: int) -> ColumnSentence:
+        self.sequences.read(tags, self.lines)
+        if self.warnings.strict:
+            self.sequences.report(self.warnings)
         self.lines.clear()
-        return Sentence(tokens, tags, text, line)
+        return ColumnSentence(tokens, tags, text, line)
 
     def row(self, number: int, line: str, tokens: list[str], tags: list[str]) -> None:
         tabs = "\t" in line
@@ -186,7 +212,7 @@ class _Rows:
             self.check_width(number, width, tabs)
         token = columns[self.layout.token]
         tag = None if self.layout.tag is None or width == 1 else columns[self.layout.tag].strip()
-        if tag is not None and tag not in self.known:
+        if tag is not None and tag not in self.valid_tags:
             self.check_tag(number, tag)
         pieces = token.split()
         self.lines.extend([] if tag is None else [number] * len(pieces))
@@ -195,11 +221,11 @@ class _Rows:
             if tag is not None:
                 tags.append(tag)
         elif pieces:
-            self.doubts.add("a token with white space inside is read as several", number)
+            self.warnings.add("a token with white space inside is read as several tokens", number)
             tokens.extend(pieces)
             tags.extend([] if tag is None else _tags_of_pieces(tag, len(pieces)))
         elif tag in (None, "O", "?"):
-            self.doubts.add("a line without a token is skipped", number)
+            self.warnings.add("a line without a token is skipped", number)
         else:
             raise FormatError(f"{self.source.name}:{number}: tag {tag} without a token; expected a token before it")
 
@@ -226,11 +252,11 @@ class _Rows:
         except ValueError as error:
             column = "last column" if self.layout.tag == -1 else f"column {(self.layout.tag or 0) + 1}"
             raise FormatError(f"{self.source.name}:{number}: {error}, in the {column}") from None
-        self.known.add(tag)
+        self.valid_tags.add(tag)
 
 
 def _tags_of_pieces(tag: str, n: int) -> list[str]:
-    """The tags of a token's n > 1 pieces."""
+    """Return the tags of the n > 1 pieces of a token."""
     if is_ambiguous(tag):
         return [without_prefixes(tag)] * n
     if tag == "O":

@@ -1,6 +1,6 @@
 """doccano's JSON lines for sequence labelling.
 
-The format: https://doccano.github.io/doccano/tutorial/ (import and export), with the relations of
+Format: https://doccano.github.io/doccano/tutorial/ (import and export); projects with relations:
 https://github.com/doccano/doccano/blob/master/backend/data_export/pipeline/formatters.py.
 """
 
@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from herdner.text.document import Document, Failure
-from herdner.text.io.marked import Mark, Record, annotated, listed, records, text_of
+from herdner.text.io.annotation_tools import (
+    MarkedSpan,
+    ToolRecord,
+    check_list,
+    read_records,
+    text_of,
+    with_marked_spans,
+)
 from herdner.text.io.source import Source
 from herdner.text.io.write import json_line, utf8
 
@@ -25,17 +32,28 @@ def read_doccano(
     encoding: str = "utf-8",
     strict: bool = False,
 ) -> Iterator[Document | Failure]:
-    """One document a line: ``{"id", "text", "label": [[start, end, label], ...]}``; "labels" in old exports, and
-    "entities", objects with "start_offset", "end_offset" and "label", of projects with relations.
+    """Read documents from doccano's JSON lines: ``{"id", "text", "label": [[start, end, label], ...]}``.
 
-    A line without any of these is not annotated. An empty list says that there is no name: doccano exports documents
-    that nobody has opened in the same way, so export only those that are approved. Other keys become `Document.fields`.
-    A line that is wrong is a `Failure`, and the next follows. Raises FormatError.
+    Old exports have "labels" instead of "label"; projects with relations have "entities", objects with "start_offset",
+    "end_offset" and "label". A line without any of these is not annotated; an empty list means that there is no name.
+    doccano exports documents that nobody has opened with an empty list too, so export approved documents only. Other
+    keys become `Document.fields`.
+
+    Args:
+        where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
+        encoding: Encoding of the files.
+        strict: Raise an error instead of logging a warning.
+
+    Returns:
+        An iterator over documents, and a `Failure` for each invalid line.
+
+    Raises:
+        FormatError: A file cannot be read.
     """
-    return records(where, ("*.jsonl", "*.json"), encoding, strict, _document)
+    return read_records(where, ("*.jsonl", "*.json"), encoding, strict, _document)
 
 
-def _document(record: Record) -> Document:
+def _document(record: ToolRecord) -> Document:
     values = record.values
     key = next((key for key in _KEYS if values.get(key) is not None), None)
     fields = {k: v for k, v in values.items() if k not in ("id", "text", *_KEYS)}
@@ -43,26 +61,30 @@ def _document(record: Record) -> Document:
     document = Document.from_text(text_of(values), id=record.id if name is None else str(name), fields=fields)
     if key is None:
         return document
-    return annotated(document, map(_mark, listed(values[key], f"{key}s")), record.doubt)
+    return with_marked_spans(document, map(_span, check_list(values[key], f"{key}s")), record.warn)
 
 
-def _mark(given: Any) -> Mark:
-    if isinstance(given, dict):
-        values = cast("dict[str, Any]", given)
-        return Mark(values.get("start_offset"), values.get("end_offset"), values.get("label"))
-    if not isinstance(given, list) or len(cast("list[Any]", given)) != 3:
-        raise ValueError(f"a label is {json.dumps(given)[:40]}; expected [start, end, label], as of sequence labelling")
-    return Mark(*cast("list[Any]", given))
+def _span(item: Any) -> MarkedSpan:
+    if isinstance(item, dict):
+        values = cast("dict[str, Any]", item)
+        return MarkedSpan(values.get("start_offset"), values.get("end_offset"), values.get("label"))
+    if not isinstance(item, list) or len(cast("list[Any]", item)) != 3:
+        raise ValueError(f"a label is {json.dumps(item)[:40]}; expected [start, end, label]")
+    return MarkedSpan(*cast("list[Any]", item))
 
 
 def write_doccano(documents: Iterable[Document], stream: IO[Any]) -> None:
-    """``{"id", "text", "label": [[start, end, label], ...]}`` a line, to import as JSONL; what else is known of a
-    document (its fields) becomes doccano's metadata. One that nobody has annotated has no labels; confidences have no
-    place there.
+    """Write JSON lines for import into doccano: ``{"id", "text", "label": [[start, end, label], ...]}``.
+
+    A document that is not annotated has no "label". The fields of a document become metadata. Confidences are lost.
+
+    Args:
+        documents: The documents.
+        stream: A text or binary stream.
     """
     put = utf8(stream)
     for document in documents:
-        marks = [[entity.start, entity.end, entity.label] for entity in document.entities]
+        spans = [[entity.start, entity.end, entity.label] for entity in document.entities]
         fields = {k: v for k, v in document.fields.items() if k not in ("id", "text", *_KEYS)}
-        known = {} if document.tags is None and not marks else {"label": marks}
-        put(json_line({"id": document.id, "text": document.text, **known, **fields}))
+        label = {} if document.spans is None else {"label": spans}
+        put(json_line({"id": document.id, "text": document.text, **label, **fields}))

@@ -1,4 +1,4 @@
-"""JSON lines: running text, or tokens, with entities where they are known."""
+"""JSON lines: one document per line, with text or tokens and optional entities."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from herdner.text.plain_data import describe_json_error
 logger = logging.getLogger(__name__)
 
 
-class _Twice(ValueError):
-    """A key that an object has twice."""
+class _DuplicateKey(ValueError):
+    """An object has a key twice."""
 
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -44,30 +44,38 @@ def read_jsonl(
     encoding: str = "utf-8",
     strict: bool = False,
 ) -> Iterator[Document | Failure]:
-    """One JSON object a line: ``{"id", "text", "entities": [{"start", "end", "label"}], "tokens"}``, most optional.
+    """Read documents from JSON lines: ``{"id", "text", "entities": [{"start", "end", "label"}], "tokens"}``.
 
-    A partial annotation (`Document.partial`) has two more keys: ``"annotated_labels": ["PER", "LOC"]`` lists the labels
-    whose names are all marked, ``"unannotated": [{"start", "end", "tags": "?"}]`` the undecided ranges.
+    All keys but "text" or "tokens" are optional. ``tokens`` is a list of strings, or of one such list per sentence;
+    without ``text`` they are joined by spaces. A line without ``entities`` is not annotated. A partial annotation
+    (`Document.partial`) has two more keys: ``"annotated_labels": ["PER", "LOC"]`` lists the labels whose names are all
+    marked, ``"unannotated": [{"start", "end", "tags": "?"}]`` the undecided ranges. All other keys become
+    `Document.fields`, as do the tokens and an id that is not a string.
 
-    ``tokens`` is a list of strings, or of such lists, one a sentence; without ``text`` they are joined by spaces.
-    A record without ``entities`` is not annotated (its tags are None). `Document.fields` keeps all else: other keys,
-    the tokens as they were given, an id that is no string (`Document.id` is what it looks like). A lone surrogate,
-    which no file can hold, becomes U+FFFD, and the offsets stay right; of entities inside each other the outermost is
-    read. Both are told in one warning for each file; with ``strict`` they are an error.
+    Two problems are logged as warnings: lone surrogates are replaced by U+FFFD, and of nested entities only the
+    outermost are read.
 
-    A line that is wrong is a `Failure`, and the next line follows. Raises FormatError for a file that cannot be read,
-    for a line that would not stream, and where lines cannot be told from the bytes (`by_line`) also for what does not
-    decode.
+    Args:
+        where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
+        encoding: Encoding of the files.
+        strict: Raise an error instead of logging a warning.
+
+    Yields:
+        Documents, and a `Failure` for each invalid line.
+
+    Raises:
+        FormatError: A file cannot be read, a line is too long, or bytes cannot be decoded in an encoding whose lines
+            cannot be separated before decoding (`by_line`).
     """
     for source in sources(where, ("*.jsonl", "*.ndjson")):
         if by_line(encoding):
             with open_bytes(source) as stream:
                 yield from records_of(stream, source, encoding, strict=strict)
             continue
-        with ParseWarnings(source.name, strict) as doubts:
+        with ParseWarnings(source.name, strict) as warnings:
             for number, line in read_lines(source, encoding):
                 if line and not line.isspace():
-                    yield _record(line, number, f"{source.id}#{number}", doubts)
+                    yield _record(line, number, f"{source.id}#{number}", warnings)
 
 
 def records_of(
@@ -77,15 +85,29 @@ def records_of(
     first: int = 1,
     strict: bool = False,
 ) -> Iterator[Document | Failure]:
-    """`read_jsonl` of bytes that begin with line number ``first`` of the source, in an encoding that is `by_line`."""
-    with ParseWarnings(source.name, strict) as doubts:
-        yield from _lines_of(stream, source, encoding, first, doubts)
+    """Read documents from a stream of JSON lines as `read_jsonl` does.
+
+    Args:
+        stream: Bytes that begin with a line.
+        source: The file, for messages and ids.
+        encoding: An encoding for which `by_line` is true.
+        first: Number of the first line in the file.
+        strict: Raise an error instead of logging a warning.
+
+    Yields:
+        Documents, and a `Failure` for each invalid line.
+
+    Raises:
+        FormatError: A line is too long or the stream is not text.
+    """
+    with ParseWarnings(source.name, strict) as warnings:
+        yield from _lines_of(stream, source, encoding, first, warnings)
 
 
 def _lines_of(
-    stream: IO[bytes], source: Source, encoding: str, first: int, doubts: ParseWarnings
+    stream: IO[bytes], source: Source, encoding: str, first: int, warnings: ParseWarnings
 ) -> Iterator[Document | Failure]:
-    told = False  # that bytes are replaced
+    is_logged = False  # the replacement of bytes
     for number in count(first):
         line = stream.readline(MAX_LINE_CHARS)
         place = f"{source.name}:{number}"
@@ -102,18 +124,18 @@ def _lines_of(
         except UnicodeDecodeError as error:
             what = f"byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line is not valid {encoding}"
             if not source.replace:
-                mend = "name the encoding of the file, as in --encoding latin-1"
-                yield Failure(FormatError(f"{place}: {what}; {mend}"))
+                remedy = "name the encoding of the file, as in --encoding latin-1"
+                yield Failure(FormatError(f"{place}: {what}; {remedy}"))
                 continue
-            if not told:
-                logger.warning("%s: %s; U+FFFD stands for it and for all that follow", place, what)
-            text, told = line.decode(encoding, "replace").rstrip("\r\n"), True
+            if not is_logged:
+                logger.warning("%s: %s; it and all further ones are replaced by U+FFFD", place, what)
+            text, is_logged = line.decode(encoding, "replace").rstrip("\r\n"), True
         text = text.removeprefix("\ufeff") if number == 1 else text
-        yield _record(text, number, f"{source.id}#{number}", doubts)
+        yield _record(text, number, f"{source.id}#{number}", warnings)
 
 
 def is_blank(line: bytes, encoding: str) -> bool:
-    """Whether a line holds nothing but white space."""
+    """Return whether a line contains only white space."""
     visible = line.strip()
     if not visible or visible.startswith(b"{"):
         return not visible
@@ -121,69 +143,90 @@ def is_blank(line: bytes, encoding: str) -> bool:
     return not text or text.isspace()
 
 
-def _record(line: str, number: int, id: str, doubts: ParseWarnings) -> Document | Failure:
-    """The document of the line with this number, ``id`` for a record without one."""
+def _record(line: str, number: int, id: str, warnings: ParseWarnings) -> Document | Failure:
+    """Parse one line; ``id`` is the id of a record without one."""
     try:
-        record, doubt = parse_record(line)
+        record, messages = parse_record(line)
     except ValueError as error:
-        return Failure(FormatError(f"{doubts.name}:{number}: {error}"))
-    return record_document(record, number, id, doubts, doubt)
+        return Failure(FormatError(f"{warnings.name}:{number}: {error}"))
+    return record_document(record, number, id, warnings, messages)
 
 
 def record_document(
-    record: dict[str, Any], number: int, id: str, doubts: ParseWarnings, known: Iterable[str] = ()
+    record: dict[str, Any], number: int, id: str, warnings: ParseWarnings, messages: Iterable[str] = ()
 ) -> Document | Failure:
-    """The document of a record or a row of a table, and what is in doubt, with what is ``known`` to be so by now."""
+    """Convert a JSON record or a row of a table to a document.
+
+    Args:
+        record: Values by key, as in `read_jsonl`.
+        number: Number of the line or row, from 1.
+        id: Identifier of a record without one.
+        warnings: Collector of warnings.
+        messages: Warnings about the record that are already known.
+
+    Returns:
+        The document, or a failure if the record is invalid.
+    """
     try:
         document, more = _document(record, id)
     except ValueError as error:
-        return Failure(FormatError(f"{doubts.name}:{number}: {error}"))
+        return Failure(FormatError(f"{warnings.name}:{number}: {error}"))
     try:
-        for what in [*known, *more]:
-            doubts.add(what, number)
+        for message in [*messages, *more]:
+            warnings.add(message, number)
     except FormatError as error:
         return Failure(error)
     return document
 
 
 def parse_record(line: str) -> tuple[dict[str, Any], list[str]]:
-    """The object of a line, lone surrogates mended, and what is in doubt about it. ValueError where it is none."""
+    """Parse the JSON object of a line.
+
+    Args:
+        line: The line.
+
+    Returns:
+        The object, with lone surrogates replaced by U+FFFD, and warnings about it.
+
+    Raises:
+        ValueError: The line is not a JSON object, or the object has a key twice.
+    """
     try:
-        record: object = json.loads(line, object_pairs_hook=_once)
+        record: object = json.loads(line, object_pairs_hook=_unique_keys)
     except RecursionError:
         raise ValueError("nested too deeply; expected one flat object") from None
-    except _Twice:
+    except _DuplicateKey:
         raise
     except ValueError as error:
         raise ValueError(f"{describe_json_error(error)}; expected one object a line") from None
     if not isinstance(record, dict):
         raise ValueError(f"a JSON {type(record).__name__}; expected an object with a text")
     if "\\u" in line and _LONE_SURROGATE.search(json.dumps(record, ensure_ascii=False)):
-        return _mended(record), ["lone surrogates are replaced by U+FFFD"]
+        return _replace_surrogates(record), ["lone surrogates are replaced by U+FFFD"]
     return cast(dict[str, Any], record), []
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys are given once: of two values nobody knows which is meant."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object, or raise `_DuplicateKey` because its value would be ambiguous."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise _Twice(f"the key {json.dumps(twice)[:60]} is given twice; give it once")
-    return found
+        duplicate = next(key for key in keys if keys.count(key) > 1)
+        raise _DuplicateKey(f"the key {json.dumps(duplicate)[:60]} occurs twice; give it once")
+    return values
 
 
-def _mended(value: Any) -> Any:
+def _replace_surrogates(value: Any) -> Any:
     return json.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
 
 
 def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
-    """The document of a record, and what is in doubt about it."""
-    text, tokens, given = record.pop("text", None), record.get("tokens"), record.pop("entities", None)
-    annotated, places = record.pop("annotated_labels", None), record.pop("unannotated", None)
+    """Convert a record to a document, and return warnings about it."""
+    text, tokens, items = record.pop("text", None), record.get("tokens"), record.pop("entities", None)
+    labels, ranges = record.pop("annotated_labels", None), record.pop("unannotated", None)
     name = record.get("id")
     if name is None or isinstance(name, str):
-        record.pop("id", None)  # of any other type it is kept as it is
+        record.pop("id", None)  # an id of another type stays among the fields
     id = id if name is None else str(name)
     if text is None and tokens is None:
         raise ValueError("no text; expected an object with a text, or with tokens")
@@ -195,89 +238,86 @@ def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
         document = Document.from_tokens(_sentences(tokens), id=id, fields=record)
     else:
         document = Document.from_aligned(text, _sentences(tokens), id=id, fields=record)
-    left = _open(annotated, places, len(document.text))
-    if given is None and left is None:
+    partial = _partial(labels, ranges, len(document.text))
+    if items is None and partial is None:
         return document, []
-    entities, doubts = _entities([] if given is None else given, document.text)
-    if left is not None:
-        if fault := left.conflict((e.start, e.end, e.label) for e in entities):
-            raise ValueError(fault)
-        document = replace(document, partial=left)
-    return document.with_entities(entities), doubts
+    entities, warnings = _entities([] if items is None else items, document.text)
+    if partial is not None:
+        if conflict := partial.conflict((e.start, e.end, e.label) for e in entities):
+            raise ValueError(conflict)
+        document = replace(document, partial=partial)
+    return document.with_entities(entities), warnings
 
 
-def _open(annotated: Any, places: Any, length: int) -> PartialAnnotation | None:
-    """What a record leaves open; None for a record that leaves nothing open."""
-    if annotated is None and places is None:
+def _partial(labels: Any, ranges: Any, length: int) -> PartialAnnotation | None:
+    """Check the two keys of a partial annotation; return None if a record has neither."""
+    if labels is None and ranges is None:
         return None
-    if annotated is not None and not (
-        isinstance(annotated, list)
-        and all(isinstance(label, str) and is_label(label) for label in cast(list[object], annotated))
+    if labels is not None and not (
+        isinstance(labels, list)
+        and all(isinstance(label, str) and is_label(label) for label in cast(list[object], labels))
     ):
         raise ValueError('annotated_labels must be a list of labels, as in ["PER", "LOC"]')
-    if places is not None and not isinstance(places, list):
+    if ranges is not None and not isinstance(ranges, list):
         raise ValueError('unannotated must be a list, as in [{"start", "end", "tags"}, ...]')
-    found = tuple(_place(i, place, length) for i, place in enumerate(cast(list[Any], places or [])))
-    return PartialAnnotation(found, None if annotated is None else tuple(cast(list[str], annotated)))
+    unannotated = tuple(_range(i, each, length) for i, each in enumerate(cast(list[Any], ranges or [])))
+    return PartialAnnotation(unannotated, None if labels is None else tuple(cast(list[str], labels)))
 
 
-def _place(i: int, given: Any, length: int) -> UnannotatedRange:
-    values = cast(dict[str, Any], given) if isinstance(given, dict) else {}
+def _range(i: int, item: Any, length: int) -> UnannotatedRange:
+    values = cast(dict[str, Any], item) if isinstance(item, dict) else {}
     start, end, tags = map(values.get, ("start", "end", "tags"))
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= length or not isinstance(tags, str):
         raise ValueError(
-            f"unannotated range {i} is {json.dumps(given)[:60]}; expected start and end in a text of {length}"
+            f"unannotated range {i} is {json.dumps(item)[:60]}; expected start and end in a text of {length}"
             " characters, and tags as in PER|ORG"
         )
     return UnannotatedRange(start, end, tags)
 
 
 def _sentences(tokens: Any) -> list[list[str]]:
-    given = cast(list[Any], tokens) if isinstance(tokens, list) else [None]
-    nested = all(isinstance(sentence, list) for sentence in given)
-    sentences = cast(list[list[Any]], given if nested else [given])
+    items = cast(list[Any], tokens) if isinstance(tokens, list) else [None]
+    nested = all(isinstance(item, list) for item in items)
+    sentences = cast(list[list[Any]], items if nested else [items])
     words = (word for sentence in sentences for word in sentence)
     if not all(isinstance(word, str) and word.split() == [word] for word in words):
-        raise ValueError("tokens are not strings without white space; expected a list of them, or one list a sentence")
+        raise ValueError("tokens must be a list of strings without white space, or one such list for each sentence")
     return [sentence for sentence in sentences if sentence]
 
 
-def _entities(given: Any, text: str) -> tuple[list[Entity], list[str]]:
-    """The entities, of those inside each other the outermost, and what is in doubt about them. ValueError where they
-    overlap in another way, or two labels are given to the same characters.
-    """
-    if not isinstance(given, list):
-        raise ValueError("entities is no list; expected [{start, end, label}, ...]")
-    listed = cast(list[Any], given)
-    found = sorted((_entity(i, e, text) for i, e in enumerate(listed)), key=lambda entity: (entity.start, -entity.end))
+def _entities(items: Any, text: str) -> tuple[list[Entity], list[str]]:
+    """Check entities and keep the outermost of nested ones; return them and warnings."""
+    if not isinstance(items, list):
+        raise ValueError("entities must be a list, as in [{start, end, label}, ...]")
+    unsorted = [_entity(i, item, text) for i, item in enumerate(cast(list[Any], items))]
     entities: list[Entity] = []
-    doubts: list[str] = []
-    for right in found:
+    warnings: list[str] = []
+    for right in sorted(unsorted, key=lambda entity: (entity.start, -entity.end)):
         left = entities[-1] if entities else None
         if left is None or left.end <= right.start:
             entities.append(right)
         elif right.end > left.end:
-            raise ValueError(f"{right.text!r} overlaps {left.text!r}; expected entities side by side")
+            raise ValueError(f"{right.text!r} overlaps {left.text!r}; expected disjoint or nested entities")
         elif (left.start, left.end) != (right.start, right.end):
-            doubts.append("an entity inside another is left out")
+            warnings.append("an entity inside another is left out")
         elif left.label == right.label:
-            doubts.append("an entity that is given twice is read once")
+            warnings.append("a duplicate entity is read once")
         else:
             raise ValueError(f"{right.text!r} is {left.label} and {right.label}; expected one label")
-    return entities, doubts
+    return entities, warnings
 
 
-def _entity(i: int, given: Any, text: str) -> Entity:
-    if not isinstance(given, dict):
-        raise ValueError(f"entity {i} is {json.dumps(given)[:40]}; expected an object with start, end and label")
-    values = cast(dict[str, Any], given)
+def _entity(i: int, item: Any, text: str) -> Entity:
+    if not isinstance(item, dict):
+        raise ValueError(f"entity {i} is {json.dumps(item)[:40]}; expected an object with start, end and label")
+    values = cast(dict[str, Any], item)
     start, end, label, confidence = map(values.get, ("start", "end", "label", "confidence"))
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
         raise ValueError(f"entity {i} is {start}..{end}; expected 0 <= start < end <= {len(text)}, the text's length")
     if confidence is not None and type(confidence) not in (int, float):
         raise ValueError(f"the confidence of entity {i} is {confidence!r}; expected a number")
-    said, found = values.get("text", text[start:end]), text[start:end]
-    if said != found:
-        raise ValueError(f"entity {i} says {said!r}; expected {found!r}, which is at {start}..{end}")
+    name = text[start:end]
+    if values.get("text", name) != name:
+        raise ValueError(f"entity {i} has the text {values['text']!r}, but {start}..{end} is {name!r}")
     label = check_label(label, f"entity {i}")
-    return Entity(start, end, label, found, None if confidence is None else float(confidence))
+    return Entity(start, end, label, name, None if confidence is None else float(confidence))

@@ -1,7 +1,7 @@
-"""Label Studio's JSON: tasks with the annotations of people and the predictions of models.
+"""Label Studio's JSON: tasks with annotations of people and predictions of models.
 
-The format: https://labelstud.io/guide/task_format; predictions to import: https://labelstud.io/guide/predictions;
-JSON_MIN, the flat export: https://labelstud.io/guide/export.
+Format: https://labelstud.io/guide/task_format; predictions to import: https://labelstud.io/guide/predictions; JSON_MIN,
+the flat export: https://labelstud.io/guide/export.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import IO, Any, cast
 
 from herdner.text.document import Document, Failure
 from herdner.text.entity import Entity
-from herdner.text.io.marked import Doubt, Mark, annotated, failing, listed
+from herdner.text.io.annotation_tools import MarkedSpan, Warn, catch_failure, check_list, with_marked_spans
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Source, read_chunks, sources
 from herdner.text.io.write import json_line, utf8
 from herdner.text.plain_data import describe_json_error
 
-_KINDS = ("labels", "hypertextlabels")
+_TYPES = ("labels", "hypertextlabels")
 
 
 def read_label_studio(
@@ -29,21 +29,31 @@ def read_label_studio(
     encoding: str = "utf-8",
     strict: bool = False,
 ) -> Iterator[Document | Failure]:
-    """The tasks of exports (JSON or JSON_MIN) and of files to import; a file is one list, and is held in memory.
+    """Read the tasks of exports (JSON or JSON_MIN) and of files for import.
 
-    The text is ``data["text"]``, or the only string in ``data``; the rest of ``data`` becomes `Document.fields`, its
-    "id" or else the task's the id. Of several annotations of a task that one counts which is the ground truth, else the
-    last that was not cancelled; one without a result says that there is no name. A task without annotation has no
-    tags; the last prediction, if there is one, becomes its entities. Regions of other kinds are left out. Offsets count
-    characters, or UTF-16 units where only these fit the text of a region. A task that is wrong is a
-    `Failure`, and the next follows. Raises FormatError.
+    The text is ``data["text"]`` or the only string in ``data``; the rest of ``data`` becomes `Document.fields`. The id
+    is ``data["id"]`` or that of the task. If a task has several annotations, the ground truth is read, or the last one
+    that was not cancelled; an empty result means that there is no name. In a task without annotation the last
+    prediction is read as a proposal. Regions that are not labels are left out. Offsets count characters, or UTF-16
+    units if only these fit the text of a region.
+
+    Args:
+        where: A file, folder, glob pattern, ``"-"`` or stream (`sources`). A file is one list and is held in memory.
+        encoding: Encoding of the files.
+        strict: Raise an error instead of logging a warning.
+
+    Yields:
+        Documents, and a `Failure` for each invalid task.
+
+    Raises:
+        FormatError: A file cannot be read or is not a list of tasks.
     """
     for source in sources(where, ("*.json",)):
-        with ParseWarnings(source.name, strict) as doubts:
+        with ParseWarnings(source.name, strict) as warnings:
             for number, task in enumerate(_tasks(source, encoding), 1):
-                with failing(f"{source.name}: task {number}") as failed:
-                    yield _document(task, f"{source.id}#{number}", partial(doubts.add, document=number))
-                yield from failed
+                with catch_failure(f"{source.name}: task {number}") as failures:
+                    yield _document(task, f"{source.id}#{number}", partial(warnings.add, document=number))
+                yield from failures
 
 
 def _tasks(source: Source, encoding: str) -> list[Any]:
@@ -65,38 +75,38 @@ def _tasks(source: Source, encoding: str) -> list[Any]:
     return cast("list[Any]", tasks)
 
 
-def _document(task: object, id: str, doubt: Doubt) -> Document:
+def _document(task: object, id: str, warn: Warn) -> Document:
     if not isinstance(task, dict):
         raise ValueError(f"is {json.dumps(task)[:40]}; expected an object with data and annotations")
     values = cast("dict[str, Any]", task)
     if not isinstance(values.get("data"), dict):
-        return _flat(values, id, doubt)
+        return _flat(values, id, warn)
     data = dict(cast("dict[str, Any]", values["data"]))
     text = data.pop(_text_key(data))
     own = next((name for name in (data.pop("id", None), values.get("id")) if name is not None), id)
     document = Document.from_text(text, id=str(own), fields=data)
-    results = _annotations(values, doubt)
+    results = _annotation(values, warn)
     if results is not None:
-        return annotated(document, _marks(results, doubt), doubt)
-    guesses = listed(values.get("predictions") or [], "predictions")
-    result = _result(guesses[-1]) if guesses else []
-    return annotated(document, _marks(result, doubt), doubt, annotated=False)
+        return with_marked_spans(document, _spans(results, warn), warn)
+    predictions = check_list(values.get("predictions") or [], "predictions")
+    results = _results(predictions[-1]) if predictions else []
+    return with_marked_spans(document, _spans(results, warn), warn, is_proposal=True)
 
 
-def _flat(values: dict[str, Any], id: str, doubt: Doubt) -> Document:
-    """A task of JSON_MIN: its regions are a list under the name of the control, as in "label"."""
+def _flat(values: dict[str, Any], id: str, warn: Warn) -> Document:
+    """Convert a task of JSON_MIN, whose regions are a list under the name of the control, such as "label"."""
     fields = dict(values)
     text = fields.pop(_text_key(fields))
-    name = fields.pop("id", id)
-    marks: list[Mark] = []
-    found = False
+    id = str(fields.pop("id", id))
+    spans: list[MarkedSpan] = []
+    is_annotated = "annotation_id" in values
     for key, value in values.items():
         if isinstance(value, list) and (not value or (isinstance(value[0], dict) and "labels" in value[0])):
             fields.pop(key, None)
-            found = True
-            marks += _marks([{"type": "labels", "value": each} for each in cast("list[Any]", value)], doubt)
-    known = found or "annotation_id" in values
-    return annotated(Document.from_text(text, id=str(name), fields=fields), marks, doubt, annotated=known)
+            is_annotated = True
+            spans += _spans([{"type": "labels", "value": each} for each in cast("list[Any]", value)], warn)
+    document = Document.from_text(text, id=id, fields=fields)
+    return with_marked_spans(document, spans, warn, is_proposal=not is_annotated)
 
 
 def _text_key(data: Mapping[str, Any]) -> str:
@@ -110,45 +120,45 @@ def _text_key(data: Mapping[str, Any]) -> str:
     return strings[0]
 
 
-def _annotations(values: Mapping[str, Any], doubt: Doubt) -> list[Any] | None:
-    """The result that counts; None where nobody has annotated the task."""
-    given = [_object(each) for each in listed(values.get("annotations") or [], "annotations")]
-    done = [each for each in given if not each.get("was_cancelled")]
-    if len(done) > 1:
-        doubt("of several annotations the ground truth counts, else the last")
-    right = [each for each in done if each.get("ground_truth")] or done
-    return _result(right[-1]) if right else None
+def _annotation(values: Mapping[str, Any], warn: Warn) -> list[Any] | None:
+    """Return the results of the annotation to read; None if the task is not annotated."""
+    annotations = [_object(each) for each in check_list(values.get("annotations") or [], "annotations")]
+    finished = [each for each in annotations if not each.get("was_cancelled")]
+    if len(finished) > 1:
+        warn("of several annotations the ground truth is read, or else the last one")
+    best = [each for each in finished if each.get("ground_truth")] or finished
+    return _results(best[-1]) if best else None
 
 
-def _object(given: object) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        raise ValueError(f"an annotation is {json.dumps(given)[:40]}; expected an object with a result")
-    return cast("dict[str, Any]", given)
+def _object(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"an annotation is {json.dumps(value)[:40]}; expected an object with a result")
+    return cast("dict[str, Any]", value)
 
 
-def _result(given: object) -> list[Any]:
-    return listed(_object(given).get("result") or [], "results")
+def _results(annotation: object) -> list[Any]:
+    return check_list(_object(annotation).get("result") or [], "results")
 
 
-def _marks(results: Iterable[Any], doubt: Doubt) -> Iterator[Mark]:
-    for each in map(_object, results):
-        value = each.get("value")
-        if each.get("type") not in _KINDS or not isinstance(value, dict):
-            doubt("a region that is no label of a text is left out")
+def _spans(results: Iterable[Any], warn: Warn) -> Iterator[MarkedSpan]:
+    for result in map(_object, results):
+        value = result.get("value")
+        if result.get("type") not in _TYPES or not isinstance(value, dict):
+            warn("a region that does not label text is left out")
             continue
         region = cast("dict[str, Any]", value)
-        names = listed(region.get(str(each["type"]), region.get("labels")) or [], "labels")
-        if not names:
-            doubt("a region without a label is left out")
+        labels = check_list(region.get(str(result["type"]), region.get("labels")) or [], "labels")
+        if not labels:
+            warn("a region without a label is left out")
             continue
-        if len(names) > 1:
-            doubt("of several labels of a region the first counts")
+        if len(labels) > 1:
+            warn("of several labels of a region the first is read")
         if isinstance(region.get("start"), str):
             raise ValueError(
-                "its regions are places in HTML (XPath); expected a Text control, whose offsets are numbers"
+                "its regions have positions in HTML (XPath); expected a Text control, whose offsets are numbers"
             )
-        sure = each.get("score", region.get("score"))
-        yield Mark(region.get("start"), region.get("end"), names[0], region.get("text"), sure)
+        confidence = result.get("score", region.get("score"))
+        yield MarkedSpan(region.get("start"), region.get("end"), labels[0], region.get("text"), confidence)
 
 
 def write_label_studio(
@@ -160,12 +170,18 @@ def write_label_studio(
     to_name: str = "text",
     model: str = "herdner",
 ) -> None:
-    """A list of tasks to import, each with the entities as a prediction, or, with ``annotations`` where the document is
-    annotated, as an annotation that counts as done.
+    """Write a list of tasks for import, with the entities as predictions or annotations.
 
-    ``from_name`` and ``to_name`` are the names of the Labels and Text controls of the project; the text is
-    ``data["text"]``, beside "id" and the fields of the document. The score of a prediction is the confidence of its
-    least sure entity: Label Studio can sort tasks by it.
+    The text is ``data["text"]``, beside "id" and the fields of the document. The score of a prediction is the lowest
+    confidence of its entities; Label Studio can sort tasks by it.
+
+    Args:
+        documents: The documents.
+        stream: A text or binary stream.
+        annotations: Write the entities of annotated documents as finished annotations instead of predictions.
+        from_name: Name of the project's Labels control.
+        to_name: Name of the project's Text control.
+        model: Name of the model of predictions.
     """
     put, before = utf8(stream), "[\n"
     for document in documents:
@@ -173,13 +189,12 @@ def write_label_studio(
         result = [{"id": str(i), **names, **_region(entity)} for i, entity in enumerate(document.entities)]
         data = {**document.fields, "text": document.text} | ({} if document.id is None else {"id": document.id})
         record: dict[str, Any] = {"data": data}
-        if annotations and document.tags is not None:
+        if annotations and document.is_annotated:
             record["annotations"] = [{"result": result}]
-        elif document.tags is not None or result:
-            sure = [entity.confidence for entity in document.entities if entity.confidence is not None]
-            record["predictions"] = [
-                {"model_version": model, **({"score": round(min(sure), 6)} if sure else {}), "result": result}
-            ]
+        elif document.spans is not None:
+            confidences = [entity.confidence for entity in document.entities if entity.confidence is not None]
+            score = {"score": round(min(confidences), 6)} if confidences else {}
+            record["predictions"] = [{"model_version": model, **score, "result": result}]
         put(before + json_line(record).rstrip("\n"))
         before = ",\n"
     put(("[" if before == "[\n" else "\n") + "]\n")

@@ -1,4 +1,4 @@
-"""Running text, in files of its own."""
+"""Plain text files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import IO, Any, Literal
 from herdner.text.document import Document
 from herdner.text.io.source import Source, read_chunks, read_lines, sources
 
-# Longer text files are tagged in pieces, cut at a blank line, so that memory stays small.
-PIECE_CHARACTERS = 1_000_000
+PIECE_CHARACTERS = 1_000_000  # longer files are read in pieces to bound memory
 
 
 def read_text(
@@ -20,16 +19,26 @@ def read_text(
     documents: Literal["file", "line"] = "file",
     max_chars: int | None = None,
 ) -> Iterator[Document]:
-    """Each file one document, its text untouched (a byte order mark apart); or each line that is not blank.
+    """Read plain text.
 
-    A file of more than ``max_chars`` characters comes as several documents, cut at a blank line where possible, else at
-    a line break, else at a space, so that files of any size stream; ``fields["offset"]`` is the character where the
-    piece begins in the file. Raises FormatError.
+    Args:
+        where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
+        encoding: Encoding of the files; a byte order mark is dropped.
+        documents: "file": each file is a document; "line": each line that is not blank is a document.
+        max_chars: Largest number of characters of a document. A longer file gives several documents, cut at a blank
+            line if possible, else at a line break or space; ``fields["offset"]`` is the offset of each in the file.
+
+    Yields:
+        Documents without tokens.
+
+    Raises:
+        ValueError: An option is invalid.
+        FormatError: A file cannot be read.
     """
     if documents not in ("file", "line"):
-        raise ValueError(f"documents={documents!r}; expected file or line")
+        raise ValueError(f"documents must be file or line, got {documents!r}")
     if max_chars is not None and max_chars < 1:
-        raise ValueError(f"max_chars={max_chars}; expected a positive number")
+        raise ValueError(f"max_chars must be a positive number, got {max_chars}")
     for source in sources(where, ("*.txt",)):
         if documents == "line":
             for number, line in read_lines(source, encoding):
@@ -45,7 +54,15 @@ def read_text(
 
 
 def pieces(chunks: Iterator[str], max_chars: int | None) -> Iterator[tuple[str, bool]]:
-    """The text in pieces of at most ``max_chars``, cut as `read_text` does, and whether the piece is all there is."""
+    """Cut a text into pieces as `read_text` does.
+
+    Args:
+        chunks: The text in consecutive parts.
+        max_chars: Largest number of characters of a piece; None: no limit.
+
+    Yields:
+        Each piece, and whether it is the whole text.
+    """
     if max_chars is None:
         yield "".join(chunks), True
         return
@@ -63,7 +80,7 @@ def pieces(chunks: Iterator[str], max_chars: int | None) -> Iterator[tuple[str, 
 
 def _cut(text: str, begin: int, limit: int) -> int:
     for border in ("\n\n", "\n", " "):
-        found = text.rfind(border, begin, limit)
-        if found > begin:
-            return found + len(border)
+        position = text.rfind(border, begin, limit)
+        if position > begin:
+            return position + len(border)
     return limit

@@ -1,6 +1,6 @@
-"""Prodigy's JSON lines, as ``db-out`` writes and ``ner.manual``, ``ner.correct`` and ``db-in`` read them.
+"""Prodigy's JSON lines, as written by ``db-out`` and read by ``ner.manual``, ``ner.correct`` and ``db-in``.
 
-The format: https://prodi.gy/docs/api-interfaces#ner_manual and #ner.
+Format: https://prodi.gy/docs/api-interfaces#ner_manual and #ner.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from herdner.text.document import Document, Failure
-from herdner.text.io.marked import Doubt, Mark, Record, annotated, listed, records, text_of
+from herdner.text.io.annotation_tools import (
+    MarkedSpan,
+    ToolRecord,
+    Warn,
+    check_list,
+    read_records,
+    text_of,
+    with_marked_spans,
+)
 from herdner.text.io.source import Source
 from herdner.text.io.write import json_line, utf8
 from herdner.text.partial import ANY_TAG, PartialAnnotation, UnannotatedRange
@@ -25,48 +33,58 @@ def read_prodigy(
     encoding: str = "utf-8",
     strict: bool = False,
 ) -> Iterator[Document | Failure]:
-    """One task a line: ``{"text", "spans": [{"start", "end", "label"}], "answer"}``; tokens are made anew.
+    """Read documents from Prodigy's JSON lines: ``{"text", "spans": [{"start", "end", "label"}], "answer"}``.
 
-    A task that was accepted (or has "spans" and no "answer") is annotated, with no name where it has no span. One that
-    was rejected or ignored, and one that nobody has seen, has no tags. A yes or no to single spans ("_view_id": "ner",
-    as ``ner.teach`` asks) says nothing of the rest: accepted, all tokens outside the spans are left open
-    (`Document.partial`). The id is ``meta["id"]``, else the line. Other keys become `Document.fields`, but for hashes
-    and session names. A line that is wrong is a `Failure`, and the next follows. Raises FormatError.
+    A task that was accepted, or that has "spans" but no "answer", is annotated. A task that was rejected, ignored or
+    not yet seen is not annotated. Accepted answers to single spans ("_view_id": "ner", as ``ner.teach`` asks) annotate
+    only these spans; all other tokens are unannotated (`Document.partial`). The id is ``meta["id"]``, or the line
+    number. Other keys except hashes and session names become `Document.fields`. Tokens are not read.
+
+    Args:
+        where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
+        encoding: Encoding of the files.
+        strict: Raise an error instead of logging a warning.
+
+    Returns:
+        An iterator over documents, and a `Failure` for each invalid line.
+
+    Raises:
+        FormatError: A file cannot be read.
     """
-    return records(where, ("*.jsonl",), encoding, strict, _document)
+    return read_records(where, ("*.jsonl",), encoding, strict, _document)
 
 
-def _document(record: Record) -> Document:
+def _document(record: ToolRecord) -> Document:
     values = record.values
     answer = values.get("answer")
     if answer is not None and answer not in _ANSWERS:
         raise ValueError(f"answer is {json.dumps(answer)[:40]}; expected one of {', '.join(_ANSWERS)}")
     meta: object = values.get("meta")
     name = cast("dict[str, Any]", meta).get("id") if isinstance(meta, dict) else None
-    left = ("text", "spans", "tokens", "answer")
-    fields = {k: v for k, v in values.items() if k not in left and not k.startswith("_")}
+    read = ("text", "spans", "tokens", "answer")
+    fields = {k: v for k, v in values.items() if k not in read and not k.startswith("_")}
     document = Document.from_text(text_of(values), id=record.id if name is None else str(name), fields=fields)
     if answer in ("reject", "ignore") or (answer is None and "spans" not in values):
         return document
-    marks = list(_marks(listed(values.get("spans") or [], "spans"), record.doubt))
-    document = annotated(document, marks, record.doubt)
-    return _binary(document) if values.get("_view_id") == "ner" and answer is not None else document
+    spans = _spans_of(check_list(values.get("spans") or [], "spans"), record.warn)
+    document = with_marked_spans(document, spans, record.warn)
+    return _with_unannotated_rest(document) if values.get("_view_id") == "ner" and answer is not None else document
 
 
-def _marks(spans: list[Any], doubt: Doubt) -> Iterator[Mark]:
-    for i, given in enumerate(spans):
-        if not isinstance(given, dict):
-            raise ValueError(f"span {i} is {json.dumps(given)[:40]}; expected an object with start, end and label")
-        values = cast("dict[str, Any]", given)
+def _spans_of(items: list[Any], warn: Warn) -> Iterator[MarkedSpan]:
+    for i, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise ValueError(f"span {i} is {json.dumps(item)[:40]}; expected an object with start, end and label")
+        values = cast("dict[str, Any]", item)
         if values.get("label") is None:
-            doubt("a span without a label is left out")
+            warn("a span without a label is left out")
             continue
-        yield Mark(values.get("start"), values.get("end"), values["label"], values.get("text"))
+        yield MarkedSpan(values.get("start"), values.get("end"), values["label"], values.get("text"))
 
 
-def _binary(document: Document) -> Document:
-    """Everything outside the entities left open, but for what touches them: their tokens may end there."""
-    places, last, text = list[UnannotatedRange](), 0, document.text
+def _with_unannotated_rest(document: Document) -> Document:
+    """Mark all text outside entities as unannotated, except characters that may share a token with an entity."""
+    ranges, last, text = list[UnannotatedRange](), 0, document.text
     for start, end in [*((e.start, e.end) for e in document.entities), (len(text),) * 2]:
         while last and last < start and not text[last].isspace():
             last += 1
@@ -74,21 +92,26 @@ def _binary(document: Document) -> Document:
         while start < len(text) and stop > last and not text[stop - 1].isspace():
             stop -= 1
         if text[last:stop].strip():
-            places.append(UnannotatedRange(last, stop, ANY_TAG))
+            ranges.append(UnannotatedRange(last, stop, ANY_TAG))
         last = end
-    return document.with_partial(PartialAnnotation(tuple(places)))
+    return document.with_partial(PartialAnnotation(tuple(ranges)))
 
 
 def write_prodigy(documents: Iterable[Document], stream: IO[Any], *, answer: str | None = None) -> None:
-    """One task a line, with tokens and spans, to correct (``ner.manual``) or to import (``db-in``).
+    """Write one task per line, with tokens and spans, for correction (``ner.manual``) or import (``db-in``).
 
-    Confidences become the "score" of spans; the id is ``meta["id"]``, which Prodigy shows below the text.
+    Confidences become the "score" of spans. The id is written as ``meta["id"]``, which Prodigy shows below the text.
 
     Args:
-        answer: "accept" for what people have annotated; documents without tags have none.
+        documents: The documents.
+        stream: A text or binary stream.
+        answer: Answer of annotated documents, such as "accept"; None writes none.
+
+    Raises:
+        ValueError: The answer is unknown.
     """
     if answer is not None and answer not in _ANSWERS:
-        raise ValueError(f"answer={answer!r}; expected one of {', '.join(_ANSWERS)}")
+        raise ValueError(f"answer must be one of {', '.join(_ANSWERS)}, got {answer!r}")
     put = utf8(stream)
     for document in documents:
         meta: object = document.fields.get("meta")
@@ -96,9 +119,9 @@ def write_prodigy(documents: Iterable[Document], stream: IO[Any], *, answer: str
         record = {**document.fields, "text": document.text, "meta": meta}
         if document.n_tokens:
             record["tokens"] = _tokens(document)
-        if document.tags is not None or document.entities:
+        if document.spans is not None:
             record["spans"] = _spans(document)
-        put(json_line(record if answer is None or document.tags is None else {**record, "answer": answer}))
+        put(json_line(record if answer is None or not document.is_annotated else {**record, "answer": answer}))
 
 
 def _tokens(document: Document) -> list[dict[str, Any]]:

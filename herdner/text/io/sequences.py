@@ -1,4 +1,4 @@
-"""Tags that do not follow each other as the scheme of their file says."""
+"""Check that the tags of a file follow one scheme."""
 
 from __future__ import annotations
 
@@ -10,49 +10,57 @@ from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.partial import is_ambiguous
 from herdner.text.tags import split_tag
 
-_OPENING = "an I- that continues no name, where others begin with B-, begins one"
-_NEEDLESS = "a B- that parts no names, where others begin with I-, begins one"
-_ENDS = "an E-, S-, L- or U-"
-_BROKEN = "a name breaks off, or goes on without a beginning; it is read as conlleval does"
+_INITIAL_I = "an I- that continues no name, where others begin with B-, begins one"
+_INITIAL_B = "a B- that separates no names, where others begin with I-, begins one"
+_LAST = "an E-, S-, L- or U-"
+_BROKEN = "a name ends without its last tag or continues without a first one; it is read as conlleval does"
 
 
-class Sequences:
-    """What is in doubt about the tags of a file.
+class SequenceChecker:
+    """Counter of unusual tag sequences in a file.
 
-    An I- that continues no name begins one in IOB1, where B- parts it from a name of its own class before; in IOB2 each
-    name begins with B-. Either is a scheme; a file that has both is in doubt about those that are fewer. In IOBES and
-    BILOU names begin with B-, S- or U- and end with E-, L-, S- or U-.
+    In IOB1 names begin with I-, and B- only separates adjacent names of one label; in IOB2 every name begins with B-.
+    In a file that mixes both, the less frequent ones are unusual. In IOBES and BILOU names begin with B-, S- or U- and
+    end with E-, L-, S- or U-.
     """
 
     def __init__(self) -> None:
-        self.number: Counter[str] = Counter()
-        self.first: dict[str, int] = {}  # line of the first of a kind
+        """Begin with no findings."""
+        self.count: Counter[str] = Counter()
+        self.first_line: dict[str, int] = {}
 
     def read(self, tags: Sequence[str], lines: Sequence[int]) -> None:
-        """The tags of one more sentence, and their lines."""
-        for before, tag, line in zip(["O", *tags], [*tags, "O"], [*lines, lines[-1] if lines else 0], strict=True):
-            for what in _faults(before, tag):
-                self.number[what] += 1
-                self.first.setdefault(what, line)
+        """Check the tags of one more sentence.
 
-    def tell(self, doubts: ParseWarnings) -> None:
-        """What is in doubt by now."""
-        fewer = _OPENING if self.number[_OPENING] <= self.number[_NEEDLESS] else _NEEDLESS
-        what = _BROKEN if self.number[_ENDS] else fewer
-        if what in self.first:
-            doubts.add(what, self.first[what], times=self.number[what])
+        Args:
+            tags: The tags.
+            lines: Line number of each tag.
+        """
+        for before, tag, line in zip(["O", *tags], [*tags, "O"], [*lines, lines[-1] if lines else 0], strict=True):
+            for message in _findings(before, tag):
+                self.count[message] += 1
+                self.first_line.setdefault(message, line)
+
+    def report(self, warnings: ParseWarnings) -> None:
+        """Add a warning about the unusual sequences."""
+        rarer = _INITIAL_I if self.count[_INITIAL_I] <= self.count[_INITIAL_B] else _INITIAL_B
+        message = _BROKEN if self.count[_LAST] else rarer
+        if message in self.first_line:
+            warnings.add(message, self.first_line[message], times=self.count[message])
 
 
 @lru_cache(maxsize=4096)
-def _faults(left: str, right: str) -> tuple[str, ...]:
-    """What is in doubt, in one scheme or another, about a tag behind another; O stands at both ends of a sentence."""
-    (before, named), (prefix, label) = (("?", "") if is_ambiguous(tag) else split_tag(tag) for tag in (left, right))
-    is_same, is_within = label == named != "", before in "BI"
-    found = [_ENDS] if prefix in "ES" else []
+def _findings(left: str, right: str) -> tuple[str, ...]:
+    """Return what is unusual in some scheme about two adjacent tags; both ends of a sentence count as O."""
+    (before, left_label), (prefix, label) = (
+        ("?", "") if is_ambiguous(tag) else split_tag(tag) for tag in (left, right)
+    )
+    is_same, is_within = label == left_label != "", before in "BI"
+    findings = [_LAST] if prefix in "ES" else []
     if prefix == "I" and before != "?" and not is_same:
-        found.append(_OPENING)
+        findings.append(_INITIAL_I)
     if prefix == "B" and before != "?" and not (is_same and is_within):
-        found.append(_NEEDLESS)
+        findings.append(_INITIAL_B)
     if (prefix in "IE" and before != "?" and not (is_same and is_within)) or (prefix in "OBS" and is_within):
-        found.append(_BROKEN)
-    return tuple(found)
+        findings.append(_BROKEN)
+    return tuple(findings)

@@ -245,7 +245,7 @@ def test_unknown_names():
         read("", "conl")
     with pytest.raises(ValueError, match="has no option 'colour'; expected one of"):
         read("", "conll", colour=True)
-    with pytest.raises(ValueError, match="documents='page'"):
+    with pytest.raises(ValueError, match="documents must be one of docstart, sentence, file, got 'page'"):
         read("", documents="page")
     assert "documents" in FORMATS["conll"].read_options
     assert "labels" in FORMATS["jsonl"].read_options

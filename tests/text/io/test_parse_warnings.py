@@ -35,14 +35,14 @@ DOUBTS = [
     ("ieer", ieer("<b_enamex type=PERSON>Ada\n<e_"), 3, "mark-up that is none of IE-ER's", 2, []),
     ("ieer", "<DOC>\n<TEXT>\na\n</TEXT>\n<TEXT>\nb\n</TEXT>\n</DOC>\n", 5, "a second <TEXT> is not read", 1, []),
     ("conll", "a\tI-X\nb\tO\nc\tB-X\nd\tB-X\n", 1, "an I- that continues no name", 1, ["X a", "X c", "X d"]),
-    ("conll", "a\tI-X\nb\tO\nc\tI-X\nd\tO\ne\tB-X\n", 5, "a B- that parts no names", 1, ["X a", "X c", "X e"]),
-    ("conll", "a\tB-X\n\nb\tE-X\nc\tS-X\n", 1, "a name breaks off", 2, ["X a", "X b", "X c"]),
-    ("conll", "a\tB-X\nb\tL-X\nc\tI-X\nd\tO\n", 3, "a name breaks off", 2, ["X a b", "X c"]),
+    ("conll", "a\tI-X\nb\tO\nc\tI-X\nd\tO\ne\tB-X\n", 5, "a B- that separates no names", 1, ["X a", "X c", "X e"]),
+    ("conll", "a\tB-X\n\nb\tE-X\nc\tS-X\n", 1, "a name ends without its last tag", 2, ["X a", "X b", "X c"]),
+    ("conll", "a\tB-X\nb\tL-X\nc\tI-X\nd\tO\n", 3, "a name ends without its last tag", 2, ["X a b", "X c"]),
     ("btc", "New York\tB-LOC\n", 1, "a token with white space inside", 1, ["LOC New York"]),
     ("btc", "Ada\tB-PER\n\tO\n \tO\n", 2, "a line without a token is skipped", 2, ["PER Ada"]),
-    ("uner", "# text = a b\n1\ta\tB-X\t-\tx\n2\tc\tO\t-\tx\n", 3, "a sentence's text is not that", 1, ["X a"]),
+    ("uner", "# text = a b\n1\ta\tB-X\t-\tx\n2\tc\tO\t-\tx\n", 3, "the text of a sentence differs", 1, ["X a"]),
     ("jsonl", jsonl((0, 7, "X"), (0, 3, "Y"), (4, 7, "X")), 1, "an entity inside another", 2, ["X Ada Lee"]),
-    ("jsonl", "\n" + jsonl((0, 3, "PER"), (0, 3, "PER")), 2, "an entity that is given twice", 1, ["PER Ada"]),
+    ("jsonl", "\n" + jsonl((0, 3, "PER"), (0, 3, "PER")), 2, "a duplicate entity", 1, ["PER Ada"]),
     ("jsonl", r'{"text": "\ud800 x"}' + "\n" + r'{"text": "\ud800"}', 1, "lone surrogates", 2, []),
 ]  # fmt: skip
 
@@ -86,8 +86,8 @@ def test_what_is_well_formed_in_one_scheme_leaves_no_doubt(tags, caplog):
     [
         (jsonl((0, 7, "PER"), (4, 11, "PER")), "'Lee met' overlaps 'Ada Lee'"),
         (jsonl((0, 3, "PER"), (0, 3, "LOC")), "'Ada' is PER and LOC; expected one label"),
-        ('{"text": "a", "text": "b"}', 'the key "text" is given twice; give it once'),
-        ('{"text": "a", "entities": [{"start": 0, "end": 1, "end": 1, "label": "X"}]}', 'the key "end" is given twice'),
+        ('{"text": "a", "text": "b"}', 'the key "text" occurs twice; give it once'),
+        ('{"text": "a", "entities": [{"start": 0, "end": 1, "end": 1, "label": "X"}]}', 'the key "end" occurs twice'),
     ],
 )
 def test_what_has_no_clear_reading_is_refused(line, part):

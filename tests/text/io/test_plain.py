@@ -228,7 +228,7 @@ def test_jsonl_with_tokens():
         ("[1]", "a JSON list; expected an object with a text"),
         ("{}", "no text; expected"),
         ('{"text": 5}', "text is 5; expected a string"),
-        ('{"text": "ab", "entities": {}}', "entities is no list"),
+        ('{"text": "ab", "entities": {}}', "entities must be a list"),
         ('{"text": "ab", "entities": [3]}', "entity 0 is 3; expected an object"),
         (
             '{"text": "ab", "entities": [{"start": 0, "end": 3, "label": "X"}]}',
@@ -242,15 +242,15 @@ def test_jsonl_with_tokens():
         ('{"text": "ab", "entities": [{"start": 0, "end": 1, "label": "A  B"}]}', "the label of entity 0 is 'A  B'"),
         (
             '{"text": "ab", "entities": [{"start": 0, "end": 1, "label": "X", "text": "b"}]}',
-            "entity 0 says 'b'; expected 'a'",
+            "entity 0 has the text 'b', but 0..1 is 'a'",
         ),
         (
             '{"text": "abc", "entities": [{"start": 1, "end": 3, "label": "X"}, {"start": 0, "end": 2, "label": "X"}]}',
             "'bc' overlaps 'ab'",
         ),
         ('{"text": "ab", "tokens": ["a", "c"]}', "the tokens are not those of the text"),
-        ('{"text": "a b", "tokens": ["a b"]}', "tokens are not strings without white space"),
-        ('{"text": "ab", "tokens": "ab"}', "tokens are not strings"),
+        ('{"text": "a b", "tokens": ["a b"]}', "tokens must be a list of strings without white space"),
+        ('{"text": "ab", "tokens": "ab"}', "tokens must be a list of strings"),
         ("[" * 200_000, "nested too deeply|not JSON"),
         ('{"text": ' + "9" * 5000 + "}", "text is 9999|a number has more than 4,300 digits"),
     ],

@@ -208,7 +208,7 @@ def _stem(document: Document) -> str:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("T1\tPER 0 3\tBob", "span 0 says 'Bob'; expected 'Ada', which is at 0..3"),
+        ("T1\tPER 0 3\tBob", "span 0 has the text 'Bob', but 0..3 is 'Ada'"),
         ("T1\tP\u2028R 0 3\tAda", "the label of span 0 is 'P\\u2028R'"),
     ],
 )
@@ -224,7 +224,7 @@ def test_brat_names_and_classes_stay_apart():
     twins = [Document.from_text("Ada", id="a/b.txt"), Document.from_text("Bob", id="a b"), Document.from_text("C")]
     assert [d.text for d in read(written(twins, "brat"), "brat")] == ["Ada", "Bob", "C"]
     clash = [Document.from_text("Ada Bob").with_entities([Entity(0, 3, "a b", "Ada"), Entity(4, 7, "a_b", "Bob")])]
-    with pytest.raises(ValueError, match="brat's class a_b would be both 'a b' and 'a_b'; rename one"):
+    with pytest.raises(ValueError, match="brat's label a_b would be both 'a b' and 'a_b'; rename one"):
         written(clash, "brat")
 
 
@@ -287,20 +287,20 @@ WRONG = [
     ("label-studio", "[7]", "task 1: is 7; expected an object with data"),
     ("label-studio", '[{"data": {"image": 1}}]', r"task 1: no text in its data \(image\)"),
     ("label-studio", task([region(0, 9, "PER")]), "0..9; expected"),
-    ("label-studio", task([region(0, 3, "P", "Bob")]), "says 'Bob'"),
+    ("label-studio", task([region(0, 3, "P", "Bob")]), "has the text 'Bob'"),
     ("label-studio", task([region("/p[1]", "/p[1]", "P")]), "XPath"),
     ("label-studio", "[" * 100_000, "nested too deeply|not JSON"),
     ("doccano", "", "is empty; expected one JSON object a line"),
     ("doccano", '{"text": "Ada", "label": [[0, 3', "<stream>:1: not JSON"),
-    ("doccano", '{"text": "Ada", "label": ["sports"]}', r"expected \[start, end, label\], as of sequence labelling"),
+    ("doccano", '{"text": "Ada", "label": ["sports"]}', r"expected \[start, end, label\]"),
     ("doccano", '{"data": "Ada"}', "<stream>:1: no text; expected"),
     ("doccano", '{"text": "Ada", "label": [[0, 3, " "]]}', "the label of span 0 is ' '"),
     ("prodigy", "", "is empty"),
     ("prodigy", '{"text": "Ada", "spans": 3}', "spans are 3; expected a list"),
     ("prodigy", '{"text": "Ada", "spans": [3]}', "span 0 is 3; expected an object"),
     ("prodigy", '{"text": "Ada", "answer": "maybe"}', "answer is \"maybe\"; expected one of accept, reject, ignore"),
-    ("brat", b"", "no tar archive"),
-    ("brat", b"Ada" * 1000, "no tar archive"),
+    ("brat", b"", "not a tar archive"),
+    ("brat", b"Ada" * 1000, "not a tar archive"),
 ]  # fmt: skip
 
 
@@ -314,10 +314,10 @@ def test_bad_input_is_one_clear_line(format, content, message):
 
 def test_brat_bad_folders(tmp_path):
     (tmp_path / "a.ann").write_text("T1\tPER 0 3\tAda\n")
-    with pytest.raises(FormatError, match=r"there is no a\.txt beside it"):
+    with pytest.raises(FormatError, match=r"a\.txt is missing beside it"):
         list(read_documents(tmp_path, "brat"))
     (tmp_path / "a.txt").write_text("Ad")
-    with pytest.raises(FormatError, match=r"a.ann:1: the span 0..3 is not in the text, which has 2 characters"):
+    with pytest.raises(FormatError, match=r"a.ann:1: the span 0..3 exceeds the text, which has 2 characters"):
         list(read_documents(tmp_path, "brat"))
     (tmp_path / "a.ann").write_text("T1 PER 0 3 Ada\n")
     with pytest.raises(FormatError, match=r"a\.ann:1: .* is no span; expected T1 TAB CLASS START END TAB TEXT"):

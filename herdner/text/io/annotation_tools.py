@@ -1,0 +1,190 @@
+"""Shared parts of the readers of annotation tools."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, insort
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, NamedTuple, cast
+
+from herdner.text.document import Document, Failure
+from herdner.text.entity import Entity
+from herdner.text.io.jsonl import parse_record
+from herdner.text.io.parse_warnings import ParseWarnings
+from herdner.text.io.source import FormatError, Source, read_lines, sources
+from herdner.text.labels import check_label
+
+Warn = Callable[[str], None]
+"""A function that records a warning about the current record (`ParseWarnings.add`)."""
+
+
+class MarkedSpan(NamedTuple):
+    """A span as it stands in a file, not yet checked.
+
+    Attributes:
+        start: Offset of the first character.
+        end: Offset behind the last character.
+        label: The label.
+        text: Text of the span according to the file, if it contains one.
+        confidence: Confidence, if the file contains one.
+    """
+
+    start: Any
+    end: Any
+    label: Any
+    text: Any = None
+    confidence: Any = None
+
+
+class ToolRecord(NamedTuple):
+    """One line of a JSON lines file.
+
+    Attributes:
+        id: Identifier for a record without one.
+        values: The JSON object.
+        warn: Records a warning about the line.
+    """
+
+    id: str
+    values: dict[str, Any]
+    warn: Warn
+
+
+def read_records(
+    where: str | Path | IO[Any] | Source,
+    patterns: Sequence[str],
+    encoding: str,
+    strict: bool,
+    to_document: Callable[[ToolRecord], Document],
+) -> Iterator[Document | Failure]:
+    """Read files with one JSON object per line.
+
+    Args:
+        where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
+        patterns: File names to read in a folder.
+        encoding: Encoding of the files.
+        strict: Raise an error instead of logging a warning.
+        to_document: Converts a record; it raises `ValueError` for an invalid one.
+
+    Yields:
+        Documents, and a `Failure` for each invalid line.
+
+    Raises:
+        FormatError: A file cannot be read or is empty.
+    """
+    for source in sources(where, patterns):
+        is_empty = True
+        with ParseWarnings(source.name, strict) as warnings:
+            for number, line in read_lines(source, encoding):
+                if not line or line.isspace():
+                    continue
+                is_empty, warn = False, partial(warnings.add, line=number)
+                with catch_failure(f"{source.name}:{number}") as failures:
+                    values, messages = parse_record(line)
+                    for message in messages:
+                        warn(message)
+                    yield to_document(ToolRecord(f"{source.id}#{number}", values, warn))
+                yield from failures
+        if is_empty:
+            raise FormatError(f"{source.name}: is empty; expected one JSON object a line")
+
+
+@contextmanager
+def catch_failure(position: str) -> Generator[list[Failure]]:
+    """Catch a `ValueError` in a context.
+
+    Args:
+        position: File and line, for the message.
+
+    Yields:
+        A list that contains the failure after the context, if there was one.
+    """
+    failures: list[Failure] = []
+    try:
+        yield failures
+    except FormatError as error:  # a refused warning, which names the position
+        failures.append(Failure(error))
+    except ValueError as error:
+        failures.append(Failure(FormatError(f"{position}: {error}")))
+
+
+def text_of(values: dict[str, Any], key: str = "text") -> str:
+    """Return the text of a record, or raise `ValueError` if it has none."""
+    text = values.get(key)
+    if not isinstance(text, str):
+        problem = "no text" if text is None else f"text is {json.dumps(text)[:40]}"
+        raise ValueError(f"{problem}; expected an object with a {key!r} that is a string")
+    return text
+
+
+def check_list(value: object, name: str) -> list[Any]:
+    """Return a list from a file, or raise `ValueError` for any other value."""
+    if not isinstance(value, list):
+        raise ValueError(f"{name} are {json.dumps(value, default=str)[:40]}; expected a list")
+    return cast("list[Any]", value)
+
+
+def with_marked_spans(
+    document: Document, spans: Iterable[MarkedSpan], warn: Warn, *, is_proposal: bool = False
+) -> Document:
+    """Add the spans of a file to a document.
+
+    Args:
+        document: A document without tokens.
+        spans: The spans. Of two that overlap, the longer one is kept, or the earlier of two equally long ones.
+        warn: Records a warning about each span that is left out.
+        is_proposal: The spans are proposals of a model, not an annotation.
+
+    Returns:
+        The document with these entities.
+
+    Raises:
+        ValueError: A span is invalid.
+    """
+    entities = [_entity(i, span, document.text) for i, span in enumerate(spans)]
+    disjoint = _without_overlaps(entities, warn)
+    return document.with_proposals(disjoint) if is_proposal else document.with_entities(disjoint)
+
+
+def _entity(i: int, span: MarkedSpan, text: str) -> Entity:
+    start, end, label, given, confidence = span
+    if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
+        raise ValueError(f"span {i} is {start!r}..{end!r}; expected 0 <= start < end <= {len(text)}, the text's length")
+    if given is not None and not _is_same(given, text[start:end]):
+        converted = _from_utf16(start, end, text)
+        if converted is None or not _is_same(given, text[slice(*converted)]):
+            raise ValueError(f"span {i} has the text {given!r}, but {start}..{end} is {text[start:end]!r}")
+        start, end = converted
+    value = float(confidence) if type(confidence) in (int, float) else None
+    return Entity(start, end, check_label(label, f"span {i}"), text[start:end], value)
+
+
+def _is_same(given: object, actual: str) -> bool:
+    """Compare texts; some tools write a line break as a backslash and an n, or as a space."""
+    return isinstance(given, str) and given.replace("\\n", " ").split() == actual.replace("\\n", " ").split()
+
+
+def _from_utf16(start: int, end: int, text: str) -> tuple[int, int] | None:
+    """Convert offsets in UTF-16 units, as browsers count, to characters; None if they split a character."""
+    data = text.encode("utf-16-le", "surrogatepass")
+    try:
+        before = data[: 2 * start].decode("utf-16-le")
+        return len(before), len(before) + len(data[2 * start : 2 * end].decode("utf-16-le"))
+    except UnicodeDecodeError:
+        return None
+
+
+def _without_overlaps(entities: Iterable[Entity], warn: Warn) -> list[Entity]:
+    kept: list[tuple[int, int, Entity]] = []
+    for entity in sorted(entities, key=lambda e: (e.start - e.end, e.start)):
+        position = bisect_left(kept, (entity.end, 0), key=lambda k: k[:2])
+        before = kept[position - 1][2] if position else None
+        if before is None or before.end <= entity.start:
+            insort(kept, (entity.start, entity.end, entity), key=lambda k: k[:2])
+            continue
+        if (before.start, before.end, before.label) != (entity.start, entity.end, entity.label):
+            warn("a span that overlaps a longer or earlier one is left out")
+    return [entity for _, _, entity in kept]
