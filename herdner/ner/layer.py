@@ -1,6 +1,6 @@
-"""The skip chain on top of any tagger: its scores of a document's tokens in, tags that agree with each other out.
+"""Skip-chain layer: link the mentions of one name, given the scores of any tagger, so that their tags agree.
 
-An array of scores, of whatever tagger. The second "Paris" alone looks like a place; the first says that it is a person:
+Example with an array of scores. On its own the second "Paris" looks like a place; the first one is clearly a person:
 
 >>> import numpy as np
 >>> from herdner import SkipChainLayer
@@ -13,7 +13,7 @@ An array of scores, of whatever tagger. The second "Paris" alone looks like a pl
 >>> result.changed.nonzero()[0], result.marginals[5].round(2)
 (array([5]), array([0.08, 0.55, 0.  , 0.37, 0.  ]))
 
-A spaCy ``Doc`` whose tokens a component has scored. The entities come back into the ``Doc``:
+Example with a spaCy ``Doc`` whose tokens a component has scored. The entities are written to the ``Doc``:
 
 >>> import spacy
 >>> from spacy.tokens import Doc, Span
@@ -25,10 +25,10 @@ A spaCy ``Doc`` whose tokens a component has scored. The entities come back into
 >>> [(entity.text, entity.label_) for entity in doc.ents]
 [('Paris', 'PER'), ('Paris', 'PER')]
 
-The output of a Hugging Face token classifier, ``model(**tokenizer(words, is_split_into_words=True,
+Example with the output of a Hugging Face token classifier, ``model(**tokenizer(words, is_split_into_words=True,
 return_tensors="pt"))``: ``logits`` [1, pieces, labels], and the ``word_ids`` of its tokenizer, None for "[CLS]" and
-"[SEP]". A word is scored by its first piece. Of a text longer than the model reads, join the words and scores of all
-parts first, as names are linked across a whole document:
+"[SEP]". The score of a word is that of its first piece. If a text is longer than the input of the model, concatenate
+the words and scores of all parts first, because links join mentions across the whole document:
 
 >>> id2label = {0: "O", 1: "B-PER", 2: "I-PER", 3: "B-LOC", 4: "I-LOC"}  # model.config.id2label
 >>> word_ids = [None, 0, 0, 1, 2, 3, 4, 5, 5, 6, None]  # .word_ids(0) of the tokenizer's output
@@ -47,6 +47,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import IO, Any, cast
 
 import numpy as np
@@ -54,27 +55,27 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
-from herdner.crf.learning import Learner, LearningCurve, LearningStep, ScoreFunction, learn_tables
+from herdner.crf.learning import Learner, LearningCurve, LearningStep, Score, learn_tables
 from herdner.crf.link_rules import RULES, Rule, SameWord, checked_links, rule_from_text
 from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.templates import SkipChain
 from herdner.inference import Backend
 from herdner.ner.decode import Decoded, decode, span_confidences
 from herdner.ner.inference import DEFAULT_BACKEND, resolve_backend
-from herdner.ner.model import link_table_to_dict, link_tables_from, truth
-from herdner.ner.model_file import LAYER_FORMAT, check_arrays, read_model, undamaged, write_model
+from herdner.ner.model import link_table_to_dict, link_tables_from, parse_bool
+from herdner.ner.model_file import LAYER_FORMAT, check_arrays, intact, read_model, write_model
 from herdner.ner.scored import (
-    Scored,
+    ScoredDocument,
     ScoreKind,
-    among,
     as_tags,
-    checked_kind,
-    checked_labels,
-    checked_offsets,
-    finite,
-    named,
-    scheme_of,
-    transition_table,
+    check_finite,
+    check_kind,
+    check_labels,
+    check_offsets,
+    check_transition,
+    error_prefix,
+    gold_tags,
+    infer_scheme,
 )
 from herdner.ner.training.development import development_f1
 from herdner.ner.training.links import gather
@@ -93,17 +94,18 @@ JOINT = Learner(joint=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Consistent:
-    """The tags of one document of n tokens.
+class LayerResult:
+    """Tags of one document of n tokens, after links were taken into account.
 
     Attributes:
-        tags: One of the layer's labels for each token.
-        spans: The entities that they say; of plain labels, runs of one.
-        marginals: float64[n, K], P(token = label), columns as in ``labels``; None where the backend gives none.
-        confidences: float64[M], for each span the probability of the tags of its tokens, given what is believed of
-            those that they are linked to; None where the backend gives no marginals.
-        links: int32[F, 2], the linked tokens of all rules, the earlier one first, rows ascending.
-        changed: bool[n], whether the tag is another than without links.
+        tags: One label of the layer for each token.
+        spans: Entities of these tags. With plain labels, runs of equal labels other than O.
+        marginals: float64[n, K], probability of each label of each token; columns are in the order of ``labels``. None
+            if the backend computes no marginals.
+        links: int32[F, 2], linked tokens of all rules, the earlier one first, rows ascending.
+        changed: bool[n], True where the tag differs from the tag without links.
+        confidences: float64[M], for each span the probability of its tags, given the marginals of linked tokens. None
+            if the backend computes no marginals.
     """
 
     tags: list[str]
@@ -114,45 +116,36 @@ class Consistent:
     confidences: NDArray[np.float64] | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Learned:
-    """The tied tables, and the labels that they are of."""
-
-    labels: tuple[str, ...]
-    crf: SkipChainModel
-
-
 class SkipChainLayer(Estimator):
-    """Links the mentions of one name in a document together, whichever tagger scored their tokens.
+    """Layer that links the mentions of one name in a document, given the scores of any tagger.
 
-    A skip-chain CRF (Sutton and McCallum 2004) whose log-potentials of single tokens are the scores of another tagger.
-    It works as it is, with a soft link, and better after `fit`. The module's documentation shows it on an array, a
-    spaCy ``Doc`` and the output of a Hugging Face model.
+    The model is a skip-chain CRF (Sutton and McCallum 2004) whose unary log-potentials are the scores. Without training
+    it uses soft links of equal strength; `fit` learns the links and improves the tags. The documentation of the module
+    shows the layer with an array, a spaCy ``Doc`` and the output of a Hugging Face model.
 
-    Nothing but `fit` and ``set_params`` changes a layer: any number of threads may apply one.
+    Only `fit` and ``set_params`` change a layer: any number of threads may apply it.
 
     Args:
-        labels: What the columns of scores are: tags of any scheme, such as O, B-PER and I-PER, in any order; or plain
+        labels: Labels of the columns of scores: tags of any scheme, such as O, B-PER and I-PER, in any order; or plain
             labels, with ``constrained=False``.
-        rules: Which tokens are linked: rules (`herdner.crf.link_rules`), their text such as "acronym:nearest=3", or
-        scores: "log-potentials" (any real numbers, the larger the likelier: logits, log-probabilities), or "marginals"
-            (probabilities of a token's labels).
-        tie: Before `fit`, the log-potential of a link whose ends have the same class: both in a PER, or both O; other
-            links have 0. 1 is a good guess: between 0.5 and 2, F1 on CoNLL-2003 hardly depends on it.
-        tie_outside: Before `fit`, the log-potential of a link whose ends are both O; None is that of ``tie``. 0 for
-            scores that say O wherever they say nothing.
-        transition: float64[K, K], log-potentials of a label (row) followed by a label (column) in a sentence; None is
-            0. Not for scores in which the tagger's own transitions are counted already, as in marginals of a CRF.
-        constrained: Forbid sequences of tags that are not well formed.
-        scheme: Of the tags; None reads it off the labels. Where B and I are the only prefixes that is IOB2; taggers of
-            IOB1, in which most names begin with I, must say "iob1".
-        backend: Name of the inference backend (`herdner.BACKENDS`), or a `Backend`.
-        learner: How `fit` learns (`herdner.crf.learning.Learner`), by default the transitions too: of scores that know
-            nothing of the neighbours' labels that is most of the gain.
+        rules: Rules that link tokens (`herdner.crf.link_rules`), or their text such as "acronym:nearest=3".
+        scores: "log-potentials" (any real numbers, such as logits or log-probabilities) or "marginals" (probabilities).
+        link_strength: Log-potential of a link whose ends have the same label, before `fit`: both in a PER, or both O.
+            Other links have 0. Between 0.5 and 2, the F1 on CoNLL-2003 changes little.
+        outside_strength: Log-potential of a link whose ends are both O, before `fit`. None is ``link_strength``. Use 0
+            for scores that are O wherever the tagger abstains.
+        transition: float64[K, K], log-potentials of a label (row) followed by a label (column) in a sentence. None is
+            0. Leave it out for scores that include the tagger's own transitions, such as marginals of a CRF.
+        constrained: Forbid tag sequences that are not well formed.
+        scheme: Tag scheme. None infers it from the labels; B and I alone mean IOB2, so that IOB1 must be given.
+        backend: Name of an inference backend (`herdner.BACKENDS`), or a `Backend`.
+        learner: Settings of `fit` (`herdner.crf.learning.Learner`). The default learns transitions too, which brings
+            most of the gain if the scores are independent of neighbouring labels.
 
     Attributes:
-        learned_: The tied tables (`Learned`), after `fit` or `load`.
-        learning_curve_: How they were learned, after `fit`.
+        classes_: Labels of the trained tables, after `fit` or `load`.
+        model_: The trained tables (`SkipChainModel`), after `fit` or `load`.
+        learning_curve_: Course of the learning, after `fit`; None if there was nothing to learn.
     """
 
     def __init__(
@@ -161,8 +154,8 @@ class SkipChainLayer(Estimator):
         rules: Sequence[Rule | SkipChain | str] = DEFAULT_RULES,
         *,
         scores: ScoreKind = "log-potentials",
-        tie: float = 1.0,
-        tie_outside: float | None = None,
+        link_strength: float = 1.0,
+        outside_strength: float | None = None,
         transition: ArrayLike | None = None,
         constrained: bool = True,
         scheme: Scheme | None = None,
@@ -172,15 +165,19 @@ class SkipChainLayer(Estimator):
         self.labels = labels
         self.rules = rules
         self.scores: ScoreKind = scores
-        self.tie = tie
-        self.tie_outside = tie_outside
+        self.link_strength = link_strength
+        self.outside_strength = outside_strength
         self.transition = transition
         self.constrained = constrained
         self.scheme: Scheme | None = scheme
         self.backend = backend
         self.learner = learner
 
-    # --- tags out ---------------------------------------------------------------------------------------------------
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        self.__dict__.pop("_compiled", None)
+
+    # --- inference --------------------------------------------------------------------------------------------------
 
     def apply(
         self,
@@ -190,34 +187,42 @@ class SkipChainLayer(Estimator):
         *,
         links: Sequence[NDArray[np.int32]] | None = None,
         seed: int | None = 0,
-    ) -> Consistent:
-        """The consistent tags of one document.
-
-        Where nothing is linked the answer is that of the chains.
+    ) -> LayerResult:
+        """Return the tags of one document, with links taken into account.
 
         Args:
-            scores: float[n, K] of any precision, a row for each token and a column for each label; -inf forbids a
-                label.
-            tokens: The n words as they stand in the text, with their capitals.
-            sentence_offsets: Sentence s holds the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``, S + 1 numbers
-                from 0 to n; None is one sentence.
-            links: What `links` has found in these tokens, to save finding it again.
-            seed: Matters to samplers only, which begin with the best tags of the chains.
+            scores: Numbers [n, K], a row for each token and a column for each label; -inf forbids a label.
+            tokens: The n tokens as they are written in the text; the default rule reads capitals.
+            sentence_offsets: Sentence s has the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``: S + 1 integers
+                from 0 to n. None is one sentence.
+            links: Result of `links` for these tokens. None computes it.
+            seed: Seed of samplers, which start at the best tags of the chain.
+
+        Returns:
+            Tags, spans, marginals and links. Without links they are those of the linear chain.
 
         Raises:
-            ValueError: Something is wrong; one line says what.
+            ValueError: A parameter or an argument is invalid.
         """
-        labels, crf = self._tables()
-        document = Scored.of(scores, tokens, sentence_offsets, len(labels), checked_kind(self.scores))
-        known = None if links is None else _checked_links(crf, links, len(document.tokens))
-        return _consistent(labels, crf, resolve_backend(self.backend), document, child(seed, 0), known)
+        labels, model = self._compiled
+        document = ScoredDocument.of(scores, tokens, sentence_offsets, len(labels), check_kind(self.scores))
+        ends = None if links is None else _check_links(model, links, len(document.tokens))
+        return _apply(labels, model, resolve_backend(self.backend), document, child(seed, 0), ends)
 
     def links(
         self, tokens: Sequence[str], sentence_offsets: SentenceOffsets | None = None
     ) -> tuple[NDArray[np.int32], ...]:
-        """For each rule int32[F, 2]: the tokens of a document that it links, the earlier one first."""
-        tokens, offsets = list(tokens), checked_offsets(sentence_offsets, len(tokens))
-        return tuple(each.template.links(tokens, offsets) for each in self._tables()[1].link_tables)
+        """Return the tokens of a document that each rule links.
+
+        Args:
+            tokens: The n tokens of the document.
+            sentence_offsets: First token of each sentence, and n. None is one sentence.
+
+        Returns:
+            For each rule int32[F, 2], the earlier token first.
+        """
+        tokens, offsets = list(tokens), check_offsets(sentence_offsets, len(tokens))
+        return tuple(each.template.links(tokens, offsets) for each in self._compiled[1].link_tables)
 
     def predict(
         self,
@@ -227,62 +232,74 @@ class SkipChainLayer(Estimator):
         *,
         seed: int | None = 0,
     ) -> list[list[str]]:
-        """The consistent tags of several documents, arguments as lists of those of `apply`.
+        """Return the tags of several documents.
 
-        Document i draws its random numbers from the i-th child of ``seed``.
+        Args:
+            scores: Scores of each document, as in `apply`.
+            tokens: Tokens of each document.
+            sentence_offsets: Sentence offsets of each document. None: each document is one sentence.
+            seed: Seed of samplers; document i draws from its i-th child.
+
+        Returns:
+            One list of labels for each document.
+
+        Raises:
+            ValueError: A parameter or a document is invalid.
         """
-        labels, crf = self._tables()
+        labels, model = self._compiled
         backend = resolve_backend(self.backend)
-        documents = self._scored(labels, scores, tokens, sentence_offsets)
-        return [_consistent(labels, crf, backend, each, child(seed, i)).tags for i, each in enumerate(documents)]
+        documents = self._documents(labels, scores, tokens, sentence_offsets)
+        return [_apply(labels, model, backend, each, child(seed, i)).tags for i, each in enumerate(documents)]
 
-    def _tables(self) -> tuple[tuple[str, ...], SkipChainModel]:
-        """Labels, and the learned CRF or else the one that can be had without."""
-        learned: Learned | None = getattr(self, "learned_", None)
-        if learned is None:
-            return self._untrained()
-        if checked_labels(self.labels) != learned.labels:
-            raise ValueError("the labels are not those that this layer has learned from: call fit again")
-        return learned.labels, learned.crf
+    @cached_property
+    def _compiled(self) -> tuple[tuple[str, ...], SkipChainModel]:
+        """Labels and trained model, or else the initial one. Setting any attribute discards it."""
+        if not hasattr(self, "model_"):
+            return self._initial()
+        if check_labels(self.labels) != self.classes_:
+            raise ValueError("the labels differ from those that this layer was trained with; call fit again")
+        return self.classes_, self.model_
 
-    def _untrained(self) -> tuple[tuple[str, ...], SkipChainModel]:
-        labels = checked_labels(self.labels)
-        tie, outside = finite("tie", self.tie), finite("tie_outside", self.tie_outside, self.tie)
-        names = np.array([split_tag(label)[1] for label in as_tags(labels)])
-        table = np.where(names == "", outside, tie) * (names[:, None] == names)
+    def _initial(self) -> tuple[tuple[str, ...], SkipChainModel]:
+        """Build the model before training, with links of equal strength."""
+        labels = check_labels(self.labels)
+        inside = check_finite("link_strength", self.link_strength)
+        outside = check_finite("outside_strength", self.outside_strength, self.link_strength)
+        entity_labels = np.array([split_tag(label)[1] for label in as_tags(labels)])
+        table = np.where(entity_labels == "", outside, inside) * (entity_labels[:, None] == entity_labels)
         tables = [LinkTable(each, table) for each in _templates(self.rules)]
-        transition = transition_table(self.transition, len(labels))
+        transition = check_transition(self.transition, len(labels))
         return labels, SkipChainModel.for_tags(labels, self._scheme(labels), transition, tuple(tables))
 
     def _scheme(self, labels: tuple[str, ...]) -> Scheme | None:
-        """The scheme whose sequences are well formed; None where anything goes."""
+        """Return the scheme in which tag sequences must be well formed, or None if any sequence is allowed."""
         if self.scheme is not None and self.scheme not in SCHEMES:
-            raise ValueError(f"unknown tag scheme {self.scheme!r}; known are {', '.join(SCHEMES)}")
+            raise ValueError(f"unknown tag scheme {self.scheme!r}; expected one of {', '.join(SCHEMES)}")
         if not self.constrained:
             return None
-        found = scheme_of(labels)
-        return self.scheme or found
+        scheme = infer_scheme(labels)
+        return self.scheme or scheme
 
-    def _scored(
+    def _documents(
         self,
         labels: tuple[str, ...],
         scores: Sequence[ArrayLike],
         tokens: Sequence[Sequence[str]],
         sentence_offsets: Sequence[SentenceOffsets] | None,
-    ) -> Iterator[Scored]:
-        """Several documents, checked as they are asked for."""
-        kind = checked_kind(self.scores)
+    ) -> Iterator[ScoredDocument]:
+        """Check documents one by one."""
+        kind = check_kind(self.scores)
         offsets = [None] * len(tokens) if sentence_offsets is None else sentence_offsets
         if not len(scores) == len(tokens) == len(offsets):
             raise ValueError(
-                f"each document has scores, tokens and sentence offsets, not {len(scores)}, {len(tokens)} and"
-                f" {len(offsets)} of them"
+                "scores, tokens and sentence_offsets must have one item for each document, got"
+                f" {len(scores)}, {len(tokens)} and {len(offsets)} items"
             )
         for i, document in enumerate(zip(scores, tokens, offsets, strict=True)):
-            with named(f"document {i}"):
-                yield Scored.of(*document, len(labels), kind)
+            with error_prefix(f"document {i}"):
+                yield ScoredDocument.of(*document, len(labels), kind)
 
-    # --- learning ---------------------------------------------------------------------------------------------------
+    # --- training ---------------------------------------------------------------------------------------------------
 
     def fit(
         self,
@@ -295,57 +312,62 @@ class SkipChainLayer(Estimator):
         progress: Callable[[LearningStep], None] | None = None,
         seed: int = 0,
     ) -> SkipChainLayer:
-        """Learn the tables of the links, and that of the transitions if ``learner.joint``, from documents and their
-        right ``tags``.
+        """Learn the tables of links from annotated documents, and the transitions if ``learner.joint``.
 
-        The tagger must not have been trained on these documents: score them by one that has not seen them, such as
-        those of a cross-validation. A tagger is surer, and oftener right, on what it was trained on than it will ever
-        be again; from there it looks as if links had nothing to add, and their tables come out too small.
+        The tagger must not have been trained on these documents: use scores on held-out documents, such as those of a
+        cross-validation. A tagger is more confident and more accurate on its training documents than on others, so that
+        links would seem useless there and be learned too weak.
 
-        A label that the documents do not hold is learned to be unlikely at linked tokens; without any link a table is
-        0.
+        A label that does not occur in the documents is learned as unlikely at linked tokens. Without any link a table
+        is 0.
 
         Args:
-            scores: Of each document, as in `apply`.
-            tokens: Of each document, as in `apply`.
-            tags: Of each document: ``labels`` or, if constrained, of any scheme.
-            sentence_offsets: Of each document, as in `apply`.
-            development: Other documents as ``(scores, tokens, tags)`` or ``(scores, tokens, tags, sentence_offsets)``;
-                the tables are then those of the iteration whose entities have the best F1 there.
+            scores: Scores of each document, as in `apply`.
+            tokens: Tokens of each document.
+            tags: Gold labels of each document: ``labels`` or, if constrained, tags of any scheme.
+            sentence_offsets: Sentence offsets of each document. None: each document is one sentence.
+            development: Other documents as ``(scores, tokens, tags)`` or ``(scores, tokens, tags, sentence_offsets)``.
+                The tables are then those of the iteration with the best F1 on them.
+            progress: Called after each iteration.
+            seed: Seed of the random numbers.
+
+        Returns:
+            The layer itself.
+
+        Raises:
+            ValueError: A parameter or a document is invalid, or a gold label has the score -inf.
         """
-        labels, crf = self._untrained()
+        labels, model = self._initial()
         documents, gold = self._annotated(labels, scores, tokens, tags, sentence_offsets)
         if not any(document.tokens for document in documents):
-            raise ValueError("nothing to learn from: the documents hold no token")
-        number = {label: k for k, label in enumerate(labels)}
-        states = [np.array([number[tag] for tag in sequence], np.int32) for sequence in gold]
-        for i, (document, right) in enumerate(zip(documents, states, strict=True)):
-            forbidden = document.unary[np.arange(len(right)), right] == -np.inf
+            raise ValueError("the training documents have no tokens")
+        index = {label: k for k, label in enumerate(labels)}
+        states = [np.array([index[tag] for tag in sequence], np.int32) for sequence in gold]
+        for i, (document, own) in enumerate(zip(documents, states, strict=True)):
+            forbidden = document.unary[np.arange(len(own)), own] == -np.inf
             if forbidden.any():
                 t = int(forbidden.argmax())
-                raise ValueError(f"document {i}: the score of the right tag of token {t}, {gold[i][t]!r}, is -inf")
+                raise ValueError(f"document {i}: the score of the gold tag of token {t}, {gold[i][t]!r}, is -inf")
         score = None if development is None else self._development(labels, development)
-        examples = gather(crf, documents, [document.unary for document in documents], states)
-        if crf.link_tables or self.learner.joint:
-            crf, curve = learn_tables(crf, examples, self.learner, score=score, seed=seed, progress=progress)
-        else:
-            curve = None
-        self.learned_ = Learned(labels, crf)
+        examples, curve = gather(model, documents, [document.unary for document in documents], states), None
+        if model.link_tables or self.learner.joint:
+            model, curve = learn_tables(model, examples, self.learner, score=score, seed=seed, progress=progress)
+        self.classes_, self.model_ = labels, model
         self.learning_curve_: LearningCurve | None = curve
         return self
 
-    def _development(self, labels: tuple[str, ...], development: object) -> ScoreFunction:
+    def _development(self, labels: tuple[str, ...], development: object) -> Score:
         parts = cast(tuple[Any, ...], development) if isinstance(development, tuple) else ()
         if len(parts) not in (3, 4):
             raise ValueError("development must be (scores, tokens, tags) or (scores, tokens, tags, sentence_offsets)")
         documents, gold = self._annotated(labels, *parts, *[None] * (4 - len(parts)))
-        readable = dict(zip(labels, as_tags(labels), strict=True))
-        right = [
-            spans_from_tags([readable[tag] for tag in sequence], document.sentence_offsets)
+        tag_of = dict(zip(labels, as_tags(labels), strict=True))
+        spans = [
+            spans_from_tags([tag_of[label] for label in sequence], document.sentence_offsets)
             for document, sequence in zip(documents, gold, strict=True)
         ]
         unaries = [document.unary for document in documents]
-        return development_f1(list(readable.values()), documents, unaries, right, resolve_backend(self.backend))
+        return development_f1(list(tag_of.values()), documents, unaries, spans, resolve_backend(self.backend))
 
     def _annotated(
         self,
@@ -354,35 +376,42 @@ class SkipChainLayer(Estimator):
         tokens: Sequence[Sequence[str]],
         tags: Sequence[Sequence[str]],
         sentence_offsets: Sequence[SentenceOffsets] | None,
-    ) -> tuple[list[Scored], list[list[str]]]:
-        """Documents, and their right tags among the labels."""
+    ) -> tuple[list[ScoredDocument], list[list[str]]]:
+        """Check documents and their gold labels."""
         scheme = self._scheme(labels)
-        documents = list(self._scored(labels, scores, tokens, sentence_offsets))
+        documents = list(self._documents(labels, scores, tokens, sentence_offsets))
         if len(tags) != len(documents):
-            raise ValueError(f"{len(documents)} documents but {len(tags)} sequences of tags")
+            raise ValueError(f"tags must have one sequence for each of {len(documents)} documents, got {len(tags)}")
         gold: list[list[str]] = []
         for i, (document, sequence) in enumerate(zip(documents, tags, strict=True)):
-            with named(f"document {i}"):
-                gold.append(among(labels, sequence, document, scheme))
+            with error_prefix(f"document {i}"):
+                gold.append(gold_tags(labels, sequence, document, scheme))
         return documents, gold
 
     # --- files ------------------------------------------------------------------------------------------------------
 
     def save(self, where: str | os.PathLike[str] | IO[bytes]) -> None:
-        """Write the layer to a stream, or atomically to a file: labels, rules, tables, not the backend and learner."""
-        labels, crf = self._tables()
-        for each in crf.link_tables:
-            if type(each.template.rule) not in RULES.values():
-                rule = each.template.rule
-                raise ValueError(f"{rule!r:.80} is your own rule; a file can hold {', '.join(RULES)} only")
+        """Write labels, rules and tables to a stream, or atomically to a file; backend and learner are not stored.
+
+        Args:
+            where: Path or binary stream.
+
+        Raises:
+            ValueError: A rule is not one of `herdner.crf.link_rules`.
+        """
+        labels, model = self._compiled
+        for each in model.link_tables:
+            rule = each.template.rule
+            if type(rule) not in RULES.values():
+                raise ValueError(f"{rule!r:.80} cannot be stored in a file; only the rules {', '.join(RULES)} can")
         header = {
-            "labels": list(labels), "scores": checked_kind(self.scores), "tie": self.tie, "scheme": self.scheme,
-            "constrained": bool(self.constrained), "links": [link_table_to_dict(each) for each in crf.link_tables],
-            "tie_outside": self.tie_outside,
+            "labels": list(labels), "scores": check_kind(self.scores), "link_strength": self.link_strength,
+            "outside_strength": self.outside_strength, "scheme": self.scheme, "constrained": bool(self.constrained),
+            "links": [link_table_to_dict(each) for each in model.link_tables],
         }  # fmt: skip
-        arrays = {"transition": crf.transition}
-        if crf.link_tables:
-            arrays["link_tables"] = np.stack([each.table for each in crf.link_tables])
+        arrays = {"transition": model.transition}
+        if model.link_tables:
+            arrays["link_tables"] = np.stack([each.table for each in model.link_tables])
         write_model(where, header, arrays, LAYER_FORMAT)
 
     @classmethod
@@ -393,76 +422,83 @@ class SkipChainLayer(Estimator):
         backend: str | Backend = DEFAULT_BACKEND,
         learner: Learner = JOINT,
     ) -> SkipChainLayer:
-        """Read what `save` wrote.
+        """Read a layer that `save` wrote.
+
+        Args:
+            where: Path or binary stream.
+            backend: Name of an inference backend, or a `Backend`.
+            learner: Settings of `fit`.
 
         Raises:
-            ModelError: The file is anything else, or damaged.
+            ModelError: The file is missing, damaged or not a layer.
         """
         file = read_model(where, LAYER_FORMAT)
         header = file.header
-        with undamaged(where, "layer", "save"):
+        with intact(where, "layer", "save"):
             forbidden = np.isneginf(file.arrays["transition"])
-            allowed = {**file.arrays, "transition": np.where(forbidden, 0.0, file.arrays["transition"])}
-            check_arrays(allowed, {"transition": ("<f8", 2), "link_tables": ("<f8", 3)})
-            labels = checked_labels(header["labels"])
+            finite = {**file.arrays, "transition": np.where(forbidden, 0.0, file.arrays["transition"])}
+            check_arrays(finite, {"transition": ("<f8", 2), "link_tables": ("<f8", 3)})
+            labels = check_labels(header["labels"])
             link_tables = link_tables_from(header["links"], file.arrays, len(labels))
             layer = cls(
-                labels, tuple(each.template for each in link_tables), scores=checked_kind(header["scores"]),
-                tie=header["tie"], transition=file.arrays["transition"], scheme=header["scheme"],
-                constrained=truth(header["constrained"], "constrained"), tie_outside=header.get("tie_outside"),
-                backend=backend, learner=learner,
+                labels, tuple(each.template for each in link_tables), scores=check_kind(header["scores"]),
+                link_strength=header["link_strength"], outside_strength=header["outside_strength"],
+                transition=file.arrays["transition"], scheme=header["scheme"],
+                constrained=parse_bool(header["constrained"], "constrained"), backend=backend, learner=learner,
             )  # fmt: skip
-            _, crf = layer._untrained()
-            layer.learned_ = Learned(labels, replace(crf, link_tables=link_tables))
+            _, model = layer._initial()
+            layer.classes_, layer.model_ = labels, replace(model, link_tables=link_tables)
             return layer
 
 
-def _consistent(
+def _apply(
     labels: tuple[str, ...],
-    crf: SkipChainModel,
+    model: SkipChainModel,
     backend: Backend,
-    document: Scored,
+    document: ScoredDocument,
     rng: np.random.Generator,
-    known: Sequence[NDArray[np.int32]] | None = None,
-) -> Consistent:
+    ends: Sequence[NDArray[np.int32]] | None = None,
+) -> LayerResult:
     unary, tokens, offsets = document
     if not tokens:
-        return Consistent([], [], unary, np.empty((0, 2), np.int32), np.zeros(0, np.bool_), np.zeros(0))
-    links = crf.links(tokens, offsets) if known is None else known
-    alone = crf.best_chain(unary, offsets)
-    ends = np.concatenate([np.empty((0, 2), np.int32), *links])
-    if len(ends):
-        ends = np.unique(ends, axis=0)
-        found = decode(crf, unary, offsets, links, backend, rng)
+        return LayerResult([], [], unary, np.empty((0, 2), np.int32), np.zeros(0, np.bool_), np.zeros(0))
+    links = model.links(tokens, offsets) if ends is None else ends
+    chain_states = model.best_chain(unary, offsets)
+    pairs = np.concatenate([np.empty((0, 2), np.int32), *links])
+    if len(pairs):
+        pairs = np.unique(pairs, axis=0)
+        decoded = decode(model, unary, offsets, links, backend, rng)
     else:
-        found = Decoded(alone, crf.chain_marginals(unary, offsets))
-    chunks, sure = chunks_from_states(found.states, tuple(as_tags(labels)), offsets), None
-    if found.marginals is not None:
-        sure = span_confidences(crf, unary, offsets, links, found, chunks.starts, chunks.ends)
-    chosen: list[int] = found.states.tolist()
-    tags = [labels[state] for state in chosen]
-    return Consistent(tags, chunks.spans(), found.marginals, ends, found.states != alone, sure)
+        decoded = Decoded(chain_states, model.chain_marginals(unary, offsets))
+    chunks, confidences = chunks_from_states(decoded.states, tuple(as_tags(labels)), offsets), None
+    if decoded.marginals is not None:
+        confidences = span_confidences(model, unary, offsets, links, decoded, chunks.starts, chunks.ends)
+    states: list[int] = decoded.states.tolist()
+    tags, changed = [labels[state] for state in states], decoded.states != chain_states
+    return LayerResult(tags, chunks.spans(), decoded.marginals, pairs, changed, confidences)
 
 
-def _checked_links(crf: SkipChainModel, links: Sequence[ArrayLike], n_tokens: int) -> list[NDArray[np.int32]]:
-    """Links that a caller has found, those of each rule; ValueError where they are none."""
-    if len(links) != len(crf.link_tables):
-        raise ValueError(f"links must hold an array for each of the {len(crf.link_tables)} rules, not {len(links)}")
+def _check_links(model: SkipChainModel, links: Sequence[ArrayLike], n_tokens: int) -> list[NDArray[np.int32]]:
+    """Return the links of each rule; raise ValueError if they are invalid."""
+    tables = model.link_tables
+    if len(links) != len(tables):
+        raise ValueError(f"links must have one array for each of the {len(tables)} rules, got {len(links)}")
     return [
-        checked_links(found, n_tokens, f"rule {each.template.name}")
-        for each, found in zip(crf.link_tables, links, strict=True)
+        checked_links(ends, n_tokens, f"rule {each.template.name}") for each, ends in zip(tables, links, strict=True)
     ]
 
 
 def _templates(rules: object) -> list[SkipChain]:
-    """The rules as templates; ValueError where one is none."""
+    """Return the templates of rules; raise ValueError if one is invalid."""
     if isinstance(rules, str) or not isinstance(rules, Sequence):
-        raise ValueError(f"rules must be a list such as [SameWord()] or ['same-word'], not {rules!r:.80}")
-    found: list[SkipChain] = []
+        raise ValueError(f"rules must be a list such as [SameWord()] or ['same-word'], got {rules!r:.80}")
+    templates: list[SkipChain] = []
     for rule in cast(Sequence[object], rules):
         if isinstance(rule, str):
             rule = rule_from_text(rule)
         if isinstance(rule, type) or not isinstance(rule, SkipChain | Rule):
-            raise ValueError(f"a rule must be such as SameWord() or 'same-word', not {rule!r:.80}")
-        found.append(rule if isinstance(rule, SkipChain) else SkipChain(rule))
-    return found
+            raise ValueError(
+                f"a rule must be an object such as SameWord() or a text such as 'same-word', got {rule!r:.80}"
+            )
+        templates.append(rule if isinstance(rule, SkipChain) else SkipChain(rule))
+    return templates

@@ -1,11 +1,10 @@
-"""Model files: one zip archive (NumPy's .npz) of plain arrays and a JSON header. Nothing in it is ever executed."""
+"""Model files: a zip archive (NumPy's .npz) of plain arrays and a JSON header. Reading one executes no code in it."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.resources
 import json
-import logging
 import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -21,31 +20,29 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 FORMAT, LAYER_FORMAT = "herdner-model", "herdner-layer"
-HOLDS = {FORMAT: "a tagger: open it with herdner.load", LAYER_FORMAT: "a layer: open it with SkipChainLayer.load"}
+LOADERS = {FORMAT: "a tagger: open it with herdner.load", LAYER_FORMAT: "a layer: open it with SkipChainLayer.load"}
 FORMAT_VERSION = 1
 READABLE_SINCE = {1: "0.1"}  # format version -> first herdner that reads it
-LARGEST = 4 << 30  # bytes that a model may unpack to
+LARGEST = 4 << 30  # largest size of an unpacked model, in bytes
 SUFFIX = ".herdner"
-LARGEST_WEIGHT = 1e100  # so that no sum of weights leaves the range of a double
+LARGEST_WEIGHT = 1e100  # no sum of such weights overflows
 _HEADER = "header.json"
-
-logger = logging.getLogger(__name__)
 
 
 class ModelError(ValueError):
-    """A model that cannot be found or read; the message says why."""
+    """Error raised for a model that is missing or cannot be read."""
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """Header (JSON values) and arrays by name."""
+    """Contents of a model file: JSON values of the header, and arrays by name."""
 
     header: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
 
 def shipped_models() -> dict[str, Traversable]:
-    """The models that came with herdner, by name."""
+    """Return the models that are installed with herdner, by name."""
     folder = importlib.resources.files("herdner") / "data"
     return {file.name.removesuffix(SUFFIX): file for file in folder.iterdir() if file.name.endswith(SUFFIX)}
 
@@ -53,22 +50,30 @@ def shipped_models() -> dict[str, Traversable]:
 def write_model(
     where: Where, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], format: str = FORMAT
 ) -> None:
-    """Write a file of one of the formats of ``HOLDS``, to a stream or atomically to a path: whatever happens, that
-    holds the old file or the whole new one.
+    """Write a model to a stream, or atomically to a file.
+
+    Args:
+        where: Path or binary stream.
+        header: JSON values.
+        arrays: Arrays by name.
+        format: One of the formats of ``LOADERS``.
     """
     head = {"format": format, "format_version": FORMAT_VERSION, "needs": READABLE_SINCE[FORMAT_VERSION], **header}
     head["arrays"] = sorted(arrays)
-    head["checksum"] = checksum(json.loads(json.dumps(head)), arrays)  # as it will be read
+    head["checksum"] = checksum(json.loads(json.dumps(head)), arrays)  # of the header as it will be read
     text = json.dumps(head, indent=1, ensure_ascii=False, sort_keys=True)
     write_npz(where, arrays, {_HEADER: text.encode()})
 
 
 def read_model(where: Where, format: str = FORMAT) -> ModelFile:
-    """Read a file of this format, or a stream of its bytes. Files written before there were checksums are read with a
-    warning.
+    """Read a model from a file or a stream.
+
+    Args:
+        where: Path or binary stream.
+        format: Expected format, one of ``LOADERS``.
 
     Raises:
-        ModelError: The file is missing, of another format, damaged or too new.
+        ModelError: The file is missing, damaged, too new or of another format.
     """
     path = name_of(where)
     try:
@@ -84,50 +89,59 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     if sorted(arrays) != header.get("arrays"):
         raise ModelError(
-            f"{path}: damaged model (its arrays are not those that its header names); train or copy it again"
+            f"{path}: damaged model (its arrays differ from the list in its header); train or copy it again"
         )
-    given = header.pop("checksum", None)
-    if given is None:
-        logger.warning("%s: has no checksum, so that damage may go unnoticed; load it and save it again", path)
-    elif given != checksum(header, arrays):
-        raise ModelError(f"{path}: damaged model (its checksum is not that of its contents); train or copy it again")
+    if header.pop("checksum", None) != checksum(header, arrays):
+        raise ModelError(f"{path}: damaged model (its checksum differs from its contents); train or copy it again")
     return ModelFile(header, arrays)
 
 
 @contextmanager
-def undamaged(where: Where, what: str, mend: str) -> Generator[None]:
-    """What is wrong with the values of a file is a `ModelError`, which names the file."""
+def intact(where: Where, kind: str, remedy: str) -> Generator[None]:
+    """Convert errors about the values of a file into a `ModelError` that names the file.
+
+    Args:
+        where: Path or stream of the file.
+        kind: "model" or "layer".
+        remedy: Verb of the advice, as in "train or copy it again".
+    """
     try:
         yield
     except KeyError as error:
-        raise ModelError(f"{name_of(where)}: damaged {what} ({error} is missing); {mend} or copy it again") from None
+        raise ModelError(f"{name_of(where)}: damaged {kind} ({error} is missing); {remedy} or copy it again") from None
     except (ValueError, TypeError, OverflowError, AttributeError) as error:
-        raise ModelError(f"{name_of(where)}: damaged {what} ({error}); {mend} or copy it again") from None
+        raise ModelError(f"{name_of(where)}: damaged {kind} ({error}); {remedy} or copy it again") from None
 
 
 def checksum(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
-    """SHA-256 of what a file says: of the header as JSON, and of the type, shape and numbers of each array."""
-    found = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    """Return the SHA-256 of the header as JSON and of the type, shape and values of each array."""
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name, array in sorted(arrays.items()):
-        found.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        found.update(np.ascontiguousarray(array).data)
-    return found.hexdigest()
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]], known: Mapping[str, tuple[str, int]]) -> None:
-    """ValueError where an array is not ``known``, by its name, to be of one of these types (as ``dtype.str`` has them)
-    and of so many axes; or where a number is not finite, or too large for sums.
+    """Check names, types, dimensions and magnitudes of arrays.
+
+    Args:
+        arrays: Arrays by name.
+        known: For each name the allowed types, as in ``dtype.str`` and separated by spaces, and the number of axes.
+
+    Raises:
+        ValueError: An array is unknown or has another type or number of axes; or a value is not finite or too large.
     """
     for name, array in arrays.items():
         types, n_axes = known.get(name, ("", 0))
         if array.dtype.str not in types.split() or array.ndim != n_axes:
-            raise ValueError(f"its array {name} is {array.dtype} of {array.ndim} axes, which has no place here")
+            raise ValueError(f"its array {name} of {array.dtype} with {array.ndim} axes is not expected")
         if array.dtype.kind == "f" and not (np.abs(array) <= np.float64(LARGEST_WEIGHT)).all():
-            raise ValueError(f"its array {name} holds numbers that are not finite, or too large")
+            raise ValueError(f"its array {name} has values that are not finite or exceed {LARGEST_WEIGHT:g}")
 
 
 def name_of(where: Where) -> str:
-    """What messages call a file or stream."""
+    """Return the name of a file or stream for error messages."""
     return os.fspath(where) if isinstance(where, str | os.PathLike) else "the model's bytes"
 
 
@@ -137,10 +151,10 @@ def _read_header(data: bytes, path: str, format: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise ModelError(f"{path}: not a herdner model, or damaged (its header is not JSON)") from None
     values = cast(dict[str, Any], header) if isinstance(header, dict) else {}
-    if values.get("format") not in tuple(HOLDS):
-        raise ModelError(f"{path}: not a herdner model (its header names no {format} format)")
+    if values.get("format") not in tuple(LOADERS):
+        raise ModelError(f"{path}: not a herdner model (its header does not name the format {format})")
     if values["format"] != format:
-        raise ModelError(f"{path}: holds {HOLDS[values['format']]}")
+        raise ModelError(f"{path}: contains {LOADERS[values['format']]}")
     version = values.get("format_version")
     if not isinstance(version, int) or version < 1:
         raise ModelError(f"{path}: damaged model (format version {version!r})")

@@ -1,4 +1,4 @@
-"""Tokens with scores that somebody else's tagger gave them, checked."""
+"""Checked documents with token scores from an external tagger."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 from herdner.text.tags import Scheme, SentenceOffsets, convert_tags, split_tag
 
 ScoreKind = Literal["log-potentials", "marginals"]
-FLOOR = 1e-10  # probabilities below count as this: a tagger that is wrong and certain can still be overruled
-LARGEST = 1e100  # of log-potentials: further apart is as good as forbidden, and no sum leaves the range of a double
-SUM_TOLERANCE = 0.01  # of the probabilities of a token, which may be half-precision numbers
+FLOOR = 1e-10  # smaller probabilities are raised to this, so that links can overrule a tagger that is wrong and certain
+LARGEST = 1e100  # largest magnitude of log-potentials; no sum of them overflows, and larger differences forbid
+SUM_TOLERANCE = 0.01  # of the sum of a token's probabilities, which may be half-precision numbers
 
 
-class Scored(NamedTuple):
-    """One document: ``unary`` float64[tokens, labels], log-potentials with 0 as the largest of each token; its tokens;
-    sentence s, never empty, holds the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``.
+class ScoredDocument(NamedTuple):
+    """A document with scores.
+
+    Attributes:
+        unary: float64[tokens, labels], log-potentials; the largest of each token is 0.
+        tokens: Tokens as they are written in the text.
+        sentence_offsets: int64[S + 1]; sentence s, never empty, has the tokens
+            ``sentence_offsets[s]:sentence_offsets[s + 1]``.
     """
 
     unary: NDArray[np.float64]
@@ -34,60 +39,64 @@ class Scored(NamedTuple):
         sentence_offsets: SentenceOffsets | None,
         n_labels: int,
         kind: ScoreKind,
-    ) -> Scored:
-        """The document that was given, or one ValueError, in one line, that says what is wrong with it."""
+    ) -> ScoredDocument:
+        """Check the parts of a document; raise ValueError if one is invalid."""
         if isinstance(tokens, str | bytes):
-            raise ValueError(f"tokens must be a list of strings, not one {type(tokens).__name__}")
+            raise ValueError(f"tokens must be a list of strings, got one {type(tokens).__name__}")
         tokens = list(tokens)
         for t, token in enumerate(cast(Sequence[object], tokens)):
             if not isinstance(token, str):
-                raise ValueError(f"token {t} must be a string, not {type(token).__name__}; of a spaCy token give .text")
-        array = _numbers(scores, len(tokens), n_labels)
+                raise ValueError(
+                    f"token {t} must be a string, got {type(token).__name__}; for a spaCy token pass its .text"
+                )
+        array = _as_float64(scores, len(tokens), n_labels)
         unary = _log_potentials(array, tokens, kind)
-        return cls(unary, tokens, checked_offsets(sentence_offsets, len(tokens)))
+        return cls(unary, tokens, check_offsets(sentence_offsets, len(tokens)))
 
 
 @contextmanager
-def named(what: str) -> Generator[None]:
-    """A ValueError says what it is about."""
+def error_prefix(prefix: str) -> Generator[None]:
+    """Prefix the message of a ValueError."""
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"{what}: {error}") from None
+        raise ValueError(f"{prefix}: {error}") from None
 
 
-def checked_kind(kind: str) -> ScoreKind:
-    """What scores are; ValueError for an unknown kind."""
+def check_kind(kind: str) -> ScoreKind:
+    """Return the kind of scores; raise ValueError if it is unknown."""
     for known in get_args(ScoreKind):
         if kind == known:
             return known
-    raise ValueError(f"scores must be one of {', '.join(get_args(ScoreKind))}, not {kind!r}")
+    raise ValueError(f"scores must be one of {', '.join(get_args(ScoreKind))}, got {kind!r}")
 
 
-def checked_labels(labels: Sequence[str]) -> tuple[str, ...]:
-    """The labels of the columns; ValueError where they are not distinct strings."""
+def check_labels(labels: Sequence[str]) -> tuple[str, ...]:
+    """Return the labels of the columns; raise ValueError unless they are distinct non-empty strings."""
     if isinstance(labels, str):
-        raise ValueError(f"labels must be a list of strings, one for each column of scores, not {labels!r:.80}")
+        raise ValueError(f"labels must be a list of strings, one for each column of scores, got {labels!r:.80}")
     labels = tuple(labels)
     if not labels:
-        raise ValueError("labels must name the columns of scores, one label at least")
+        raise ValueError("labels must have at least one item, a label for each column of scores")
     for label in cast(Sequence[object], labels):
         if not isinstance(label, str) or not label:
-            raise ValueError(f"labels must be strings that are not empty, not {label!r:.80}")
-    twice = next((label for k, label in enumerate(labels) if label in labels[:k]), None)
-    if twice is not None:
-        raise ValueError(f"label {twice!r} stands twice in labels; each column of scores has a label of its own")
+            raise ValueError(f"labels must be non-empty strings, got {label!r:.80}")
+    duplicate = next((label for k, label in enumerate(labels) if label in labels[:k]), None)
+    if duplicate is not None:
+        raise ValueError(f"labels must be distinct, got {duplicate!r} twice")
     return labels
 
 
-def scheme_of(labels: Sequence[str]) -> Scheme:
-    """The tag scheme that a set of tags can only be of: E and S mean IOBES, L and U BILOU, B IOB2. I alone is IOB1,
-    where every sequence is well formed. ValueError for labels that are no tags.
+def infer_scheme(labels: Sequence[str]) -> Scheme:
+    """Return the tag scheme of a set of tags: E and S mean IOBES, L and U BILOU, B IOB2, and I alone IOB1.
+
+    Raises:
+        ValueError: A label is not a tag.
     """
     for label in labels:
         if not is_tag(label):
             raise ValueError(
-                f"label {label!r} is not a tag such as O or B-PER; leave its column out, or give constrained=False"
+                f"label {label!r} is not a tag such as O or B-PER; remove its column, or set constrained=False"
             )
     prefixes = {label[0] for label in labels}
     if prefixes & {"E", "S"}:
@@ -98,7 +107,7 @@ def scheme_of(labels: Sequence[str]) -> Scheme:
 
 
 def is_tag(label: str) -> bool:
-    """Whether a label is a tag of some scheme."""
+    """Return True if a label is a tag of some scheme."""
     try:
         split_tag(label)
     except ValueError:
@@ -107,22 +116,22 @@ def is_tag(label: str) -> bool:
 
 
 def as_tags(labels: Sequence[str]) -> list[str]:
-    """The labels as tags from which spans can be read: plain ones are the insides of spans, but for O."""
+    """Return labels as tags: plain labels other than O get the prefix I."""
     if all(map(is_tag, labels)):
         return list(labels)
     return [label if label == "O" else f"I-{label}" for label in labels]
 
 
-def finite(name: str, value: Any, default: Any = None) -> float:
-    """The number, or the default in place of None; ValueError where it is not finite."""
+def check_finite(name: str, value: Any, default: Any = None) -> float:
+    """Return the value, or the default if it is None; raise ValueError unless it is a finite number."""
     value = default if value is None else value
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
-        raise ValueError(f"{name} must be a finite number of at most {LARGEST:g}, not {value!r:.80}")
+        raise ValueError(f"{name} must be a finite number of at most {LARGEST:g}, got {value!r:.80}")
     return value
 
 
-def transition_table(transition: ArrayLike | None, n_labels: int) -> NDArray[np.float64]:
-    """The checked table, float64[K, K]; None is 0."""
+def check_transition(transition: ArrayLike | None, n_labels: int) -> NDArray[np.float64]:
+    """Return the transition table, float64[K, K], or zeros for None; raise ValueError if it is invalid."""
     if transition is None:
         return np.zeros((n_labels, n_labels))
     try:
@@ -130,18 +139,20 @@ def transition_table(transition: ArrayLike | None, n_labels: int) -> NDArray[np.
     except (ValueError, TypeError):
         raise ValueError("transition must be an array of numbers [labels, labels]") from None
     if table.shape != (n_labels, n_labels):
-        raise ValueError(f"transition must have shape [{n_labels}, {n_labels}], as there are {n_labels} labels")
+        raise ValueError(f"transition must have shape [{n_labels}, {n_labels}], got {list(table.shape)}")
     if not ((np.abs(table) <= LARGEST) | (table == -np.inf)).all():
-        raise ValueError(f"transition holds NaN, +inf or more than {LARGEST:g}; log-potentials are finite or -inf")
+        raise ValueError(f"transition must hold -inf or finite numbers of at most {LARGEST:g}")
     return table
 
 
-def among(labels: tuple[str, ...], tags: Sequence[str], document: Scored, scheme: Scheme | None) -> list[str]:
-    """Right tags, converted to the scheme of the labels; ValueError where one is not among them."""
+def gold_tags(
+    labels: tuple[str, ...], tags: Sequence[str], document: ScoredDocument, scheme: Scheme | None
+) -> list[str]:
+    """Return gold tags in the scheme of the labels; raise ValueError if a tag is not among the labels."""
     if isinstance(tags, str) or len(tags) != len(document.tokens):
         raise ValueError(f"{len(document.tokens)} tokens but {len(tags)} tags")
     tags = list(tags) if scheme is None else convert_tags(tags, None, scheme, document.sentence_offsets)
-    if scheme == "iob1" and not any(label[0] == "B" for label in labels):  # IO: names that touch are one
+    if scheme == "iob1" and not any(label[0] == "B" for label in labels):  # IO tags cannot separate adjacent entities
         tags = [tag.replace("B-", "I-", 1) if tag[0] == "B" else tag for tag in tags]
     missing = next((t for t, tag in enumerate(tags) if tag not in labels), None)
     if missing is not None:
@@ -149,70 +160,69 @@ def among(labels: tuple[str, ...], tags: Sequence[str], document: Scored, scheme
     return tags
 
 
-def _numbers(scores: ArrayLike, n_tokens: int, n_labels: int) -> NDArray[np.float64]:
-    """A copy of ``scores`` as float64[tokens, labels]."""
+def _as_float64(scores: ArrayLike, n_tokens: int, n_labels: int) -> NDArray[np.float64]:
+    """Copy ``scores`` to float64[tokens, labels]."""
     try:
         array = np.asarray(scores)
-    except (ValueError, TypeError, RuntimeError):  # ragged lists; tensors that keep gradients or live elsewhere
+    except (ValueError, TypeError, RuntimeError):  # ragged lists; tensors with gradients or on another device
         raise ValueError("scores must be an array of numbers [tokens, labels]") from None
     if not n_tokens and not array.size:
         return np.empty((0, n_labels))
     if array.dtype.kind not in "fiu":
-        raise ValueError(f"scores must be an array of numbers [tokens, labels], not of {array.dtype}")
+        raise ValueError(f"scores must be an array of numbers [tokens, labels], got {array.dtype}")
     if array.ndim != 2:
-        raise ValueError(f"scores must have shape [tokens, labels], those of one document, not {array.shape}")
-    if len(array) != n_tokens:
-        raise ValueError(f"scores have {len(array)} rows but there are {n_tokens} tokens")
-    if array.shape[1] != n_labels:
-        raise ValueError(f"scores have {array.shape[1]} columns but there are {n_labels} labels")
+        raise ValueError(f"scores of a document must have shape [tokens, labels], got {array.shape}")
+    if array.shape != (n_tokens, n_labels):
+        raise ValueError(
+            f"scores must have {n_tokens} rows (tokens) and {n_labels} columns (labels), got shape {array.shape}"
+        )
     return np.array(array, np.float64, order="C")
 
 
 def _log_potentials(array: NDArray[np.float64], tokens: Sequence[str], kind: ScoreKind) -> NDArray[np.float64]:
-    """Checked scores, as log-potentials, less the largest of each token, so that no sum of them can overflow."""
+    """Check scores and return log-potentials. The largest of each token is 0, so that no sum overflows."""
     if not len(array):
         return array
-    wrong = ~(array < np.inf).all(axis=1)
-    if wrong.any():
-        raise ValueError(f"scores of {_first(wrong, tokens)} hold NaN or +inf; they must be finite, or -inf to forbid")
+    invalid = ~(array < np.inf).all(axis=1)
+    if invalid.any():
+        raise ValueError(f"scores of {_first(invalid, tokens)} must be finite, or -inf to forbid a label")
     if kind == "marginals":
-        wrong = ~((array >= 0) & (array <= 1 + SUM_TOLERANCE)).all(axis=1)
-        if wrong.any():
+        invalid = ~((array >= 0) & (array <= 1 + SUM_TOLERANCE)).all(axis=1)
+        if invalid.any():
             raise ValueError(
-                f"marginals of {_first(wrong, tokens)} are not between 0 and 1; for logits give scores='log-potentials'"
+                f"marginals of {_first(invalid, tokens)} must be between 0 and 1; for logits set"
+                " scores='log-potentials'"
             )
-        wrong = np.abs(array.sum(axis=1) - 1) > SUM_TOLERANCE
-        if wrong.any():
-            total = array[wrong][0].sum()
-            raise ValueError(f"marginals of {_first(wrong, tokens)} must add up to 1, not to {total:.4g}")
+        invalid = np.abs(array.sum(axis=1) - 1) > SUM_TOLERANCE
+        if invalid.any():
+            total = array[invalid][0].sum()
+            raise ValueError(f"marginals of {_first(invalid, tokens)} must add up to 1, got {total:.4g}")
         array = np.log(np.maximum(array, FLOOR))
     top = array.max(axis=1, keepdims=True)
-    wrong = top[:, 0] == -np.inf
-    if wrong.any():
-        raise ValueError(f"scores of {_first(wrong, tokens)} are all -inf; allow one label at least")
+    invalid = top[:, 0] == -np.inf
+    if invalid.any():
+        raise ValueError(f"scores of {_first(invalid, tokens)} are all -inf; at least one label must be allowed")
     with np.errstate(over="ignore"):
         array = array - top
     array[array < -LARGEST] = -np.inf
     return array
 
 
-def _first(wrong: Any, tokens: Sequence[str]) -> str:
-    """The first of the tokens that something is wrong with."""
-    t = int(np.argmax(wrong))
+def _first(invalid: Any, tokens: Sequence[str]) -> str:
+    t = int(np.argmax(invalid))
     return f"token {t} ({tokens[t]!r:.40})"
 
 
-def checked_offsets(sentence_offsets: SentenceOffsets | None, n_tokens: int) -> NDArray[np.int64]:
-    """Checked offsets; one sentence where there are none."""
+def check_offsets(sentence_offsets: SentenceOffsets | None, n_tokens: int) -> NDArray[np.int64]:
+    """Return sentence offsets, those of one sentence for None; raise ValueError unless they rise from 0 to n_tokens."""
     if sentence_offsets is None:
         return np.array([0, n_tokens] if n_tokens else [0], np.int64)
     offsets = np.asarray(sentence_offsets)
-    sound = offsets.ndim == 1 and offsets.dtype.kind in "iu" and len(offsets) and offsets[0] == 0
-    if sound and not n_tokens and not offsets.any():
+    valid = offsets.ndim == 1 and offsets.dtype.kind in "iu" and len(offsets) and offsets[0] == 0
+    if valid and not n_tokens and not offsets.any():
         return np.zeros(1, np.int64)
-    if not sound or offsets[-1] != n_tokens or not (np.diff(offsets.astype(np.int64)) > 0).all():
+    if not valid or offsets[-1] != n_tokens or not (np.diff(offsets.astype(np.int64)) > 0).all():
         raise ValueError(
-            f"sentence_offsets must rise from 0 to the number of tokens, {n_tokens}: where each sentence begins, and"
-            " the end; leave empty sentences out"
+            f"sentence_offsets must rise from 0 to the number of tokens, {n_tokens}; leave empty sentences out"
         )
     return offsets.astype(np.int64)

@@ -109,7 +109,7 @@ def layer(rng: Rng) -> None:
     tie = float(pick(rng, 1.0, 0.0, -5.0, 1e99, 1e300, np.nan))
     transition = None if rng.random() < 0.6 else numbers(rng, (5, 5))
     made = SkipChainLayer(
-        LABELS, rules, tie=tie, transition=transition, constrained=bool(rng.random() < 0.7), backend=chosen
+        LABELS, rules, link_strength=tie, transition=transition, constrained=bool(rng.random() < 0.7), backend=chosen
     )
     scores = numbers(rng, (len(tokens), 5)).astype(pick(rng, np.float64, np.float32, np.float16))
     known = [ends(rng, len(tokens)) for _ in rules] if rng.random() < 0.3 else None

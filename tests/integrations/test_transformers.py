@@ -104,7 +104,7 @@ def test_a_word_is_scored_where_it_stands_farthest_from_a_cut():
 
 
 def test_the_answer_is_the_layers():
-    layer = SkipChainLayer(LABELS, tie=2.0)
+    layer = SkipChainLayer(LABELS, link_strength=2.0)
     model = ConsistentClassifier(Pieces(), look_up, LABELS, layer=layer, split=SPLIT)
     document = SPLIT(TEXT)
     right = layer.apply(model.word_scores(document), document.tokens, document.sentence_offsets)

@@ -24,12 +24,12 @@ from herdner.ner import layer as module
 from herdner.ner.scored import FLOOR
 
 
-def joint(scores: np.ndarray, ends: list[tuple[int, int]], tie: float) -> Oracle:
+def joint(scores: np.ndarray, ends: list[tuple[int, int]], strength: float) -> Oracle:
     """The model written out for IOB2: chains of two sentences, forbidden tags, and ties between equal classes."""
     classes = [label[2:] for label in IOB2]
     follow, start = np.zeros((4, 4)), np.zeros(4)
     start[2] = follow[0, 2] = follow[3, 2] = -np.inf
-    table = tie * np.array([[float(a == b) for b in classes] for a in classes])
+    table = strength * np.array([[float(a == b) for b in classes] for a in classes])
     factors = []
     for begin, end in itertools.pairwise(OFFSETS):
         moved = [(tuple(t + begin for t in scope), f) for scope, f in chain_factors(scores[begin:end], [follow])]
@@ -40,10 +40,10 @@ def joint(scores: np.ndarray, ends: list[tuple[int, int]], tie: float) -> Oracle
 @examples(6)
 @given(st.integers(0, 10**6), st.floats(-2, 3))
 @pytest.mark.parametrize(("backend", "abs_"), [("exact", 1e-9), ("sum-product", 5e-3)])
-def test_tags_and_marginals_are_those_of_the_enumerated_joint(backend, abs_, seed, tie):
+def test_tags_and_marginals_are_those_of_the_enumerated_joint(backend, abs_, seed, strength):
     scores = np.random.default_rng(seed).normal(size=(7, 4), scale=2)
-    result = SkipChainLayer(IOB2, tie=tie, backend=backend).apply(scores, WORDS, OFFSETS)
-    oracle = joint(scores, [(0, 5)], tie)
+    result = SkipChainLayer(IOB2, link_strength=strength, backend=backend).apply(scores, WORDS, OFFSETS)
+    oracle = joint(scores, [(0, 5)], strength)
     assert result.links.tolist() == [[0, 5]]
     assert result.links.dtype == np.int32
     expected = np.stack([oracle.marginal(t) for t in range(7)])
@@ -54,7 +54,7 @@ def test_tags_and_marginals_are_those_of_the_enumerated_joint(backend, abs_, see
         assert result.changed.tolist() == (oracle.best() != alone).tolist()
 
 
-@pytest.mark.parametrize("options", [{"tie": 0.0}, {"rules": ()}, {"rules": [Acronym()]}])
+@pytest.mark.parametrize("options", [{"link_strength": 0.0}, {"rules": ()}, {"rules": [Acronym()]}])
 def test_without_a_tie_a_rule_or_a_link_the_answer_is_the_chains(options):
     rng = np.random.default_rng(3)
     for _ in range(4):
@@ -71,17 +71,19 @@ def test_a_name_that_is_unclear_once_takes_the_class_of_its_clear_mention():
     assert result.tags == ["B-PER", "O", "O", "O", "O", "B-PER", "O"]
     assert result.spans == [(0, 1, "PER"), (5, 6, "PER")]
     assert np.flatnonzero(result.changed).tolist() == [5]
-    assert SkipChainLayer(IOB2, tie=0.0).apply(SCORES, WORDS, OFFSETS).tags[5] == "B-LOC"
+    assert SkipChainLayer(IOB2, link_strength=0.0).apply(SCORES, WORDS, OFFSETS).tags[5] == "B-LOC"
     sure = SCORES.copy()
-    sure[5, 3] = 9  # the text says so: a soft tie gives way
+    sure[5, 3] = 9  # the text says so: a soft strength gives way
     assert SkipChainLayer(IOB2).apply(sure, WORDS, OFFSETS).tags[5] == "B-LOC"
 
 
 @pytest.mark.parametrize("name", sorted(set(herdner.BACKENDS) - {"viterbi", "icm"}))
 def test_any_backend_decodes(name):
-    result = SkipChainLayer(IOB2, tie=2.0, backend=name).apply(SCORES, WORDS, OFFSETS, seed=5)
+    result = SkipChainLayer(IOB2, link_strength=2.0, backend=name).apply(SCORES, WORDS, OFFSETS, seed=5)
     assert result.tags[0] == result.tags[5] == "B-PER"
-    again = SkipChainLayer(IOB2, tie=2.0, backend=herdner.make_backend(name)).apply(SCORES, WORDS, OFFSETS, seed=5)
+    again = SkipChainLayer(IOB2, link_strength=2.0, backend=herdner.make_backend(name)).apply(
+        SCORES, WORDS, OFFSETS, seed=5
+    )
     assert again.tags == result.tags
 
 
@@ -119,7 +121,7 @@ def test_marginals_and_their_logarithms_say_the_same_even_rounded_to_nothing():
     by_p = SkipChainLayer(IOB2, scores="marginals").apply(p, WORDS, OFFSETS)
     np.testing.assert_allclose(by_p.marginals, by_logs.marginals, atol=1e-9)
     certain = np.eye(4)[[1, 0, 0, 0, 0, 3, 0]]
-    result = SkipChainLayer(IOB2, scores="marginals", tie=-2 * np.log(FLOOR)).apply(certain, WORDS, OFFSETS)
+    result = SkipChainLayer(IOB2, scores="marginals", link_strength=-2 * np.log(FLOOR)).apply(certain, WORDS, OFFSETS)
     assert result.tags[0][2:] == result.tags[5][2:]
     half = SkipChainLayer(IOB2, scores="marginals").apply(p.astype(np.float16), WORDS, OFFSETS)
     assert half.tags == by_p.tags
@@ -207,7 +209,7 @@ def test_fit_finds_what_ties_say(rules):
     assert accuracy(fitted, test) >= accuracy(untrained, test) > accuracy(chain, test)
     assert fitted.learning_curve_.steps == tuple(steps)
     assert all(0 < step.score <= 1 for step in steps)
-    table = fitted.learned_.crf.link_tables[0].table
+    table = fitted.model_.link_tables[0].table
     assert table[1, 1] > table[1, 2]
     assert table[2, 2] > table[2, 1]
 
@@ -216,7 +218,7 @@ def test_the_transition_table_is_learned_only_jointly():
     train = documents(50, 0)
     for joint_, rules in itertools.product((False, True), (["same-word"], [])):
         layer = SkipChainLayer(LABELS, rules, learner=Learner(joint=joint_)).fit(*train)
-        assert layer.learned_.crf.transition.any() == joint_
+        assert layer.model_.transition.any() == joint_
         assert accuracy(layer, train) > 0.5
 
 
@@ -224,7 +226,7 @@ def test_right_tags_may_be_of_any_scheme_and_labels_may_be_missing():
     words, scores = ["Ada", "Byron", "met", "Ada"], np.zeros((4, 3))
     iobes, iob2 = ["B-PER", "E-PER", "O", "S-PER"], ["B-PER", "I-PER", "O", "B-PER"]
     by = [SkipChainLayer(["O", "B-PER", "I-PER"]).fit([scores], [words], [tags]) for tags in (iobes, iob2)]
-    np.testing.assert_array_equal(by[0].learned_.crf.transition, by[1].learned_.crf.transition)
+    np.testing.assert_array_equal(by[0].model_.transition, by[1].model_.transition)
     inside_only = SkipChainLayer(["O", "I-PER"]).fit([scores[:, :2]], [words], [iobes])
     assert inside_only.apply(np.array([[0, 1]] * 2 + [[9, 0], [0, 1]]), words).spans == [(0, 2, "PER"), (3, 4, "PER")]
     more = SkipChainLayer([*IOB2, "B-MISC"]).fit([np.zeros((4, 5))], [words], [iob2])  # nobody has seen B-LOC, B-MISC
@@ -256,11 +258,11 @@ def test_each_document_is_decoded_by_itself():
 
 
 def test_it_keeps_scikit_learns_conventions():
-    layer = SkipChainLayer(LABELS, [SameWord(nearest=5)], tie=0.5, backend="gibbs")
+    layer = SkipChainLayer(LABELS, [SameWord(nearest=5)], link_strength=0.5, backend="gibbs")
     copy = clone(layer.fit(*documents(20, 0)))
-    assert (copy.labels, copy.rules, copy.tie) == (LABELS, [SameWord(nearest=5)], 0.5)
-    assert not hasattr(copy, "learned_")
-    assert copy.set_params(tie=2.0).tie == 2.0
+    assert (copy.labels, copy.rules, copy.link_strength) == (LABELS, [SameWord(nearest=5)], 0.5)
+    assert not hasattr(copy, "model_")
+    assert copy.set_params(link_strength=2.0).link_strength == 2.0
     with pytest.raises(ValueError, match="unknown parameter 'ties'; SkipChainLayer has labels"):
         copy.set_params(ties=2.0)
     assert pickle.loads(pickle.dumps(layer)).predict(*documents(5, 1)[:2]) == layer.predict(*documents(5, 1)[:2])

@@ -41,7 +41,7 @@ def test_ties_are_learned_and_prefer_equal_labels(tagger):
 
 
 def test_mentions_of_one_name_are_tied(tagger):
-    """A tie so strong that the table decides: all mentions get the label of the surest one."""
+    """Links so strong that the table decides: all mentions get the label of the most confident one."""
     labels = [tag.partition("-")[2] for tag in tagger.classes_]
     equal = np.array([[10.0 if a == b else 0.0 for b in labels] for a in labels])
     strong = Tagger.from_model(replace(tagger.model_, link_tables=(LinkTable(skip_chain_template(), equal),)))

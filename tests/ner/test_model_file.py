@@ -132,23 +132,18 @@ def test_what_is_altered_and_packed_again_is_refused(model, data):
     [{"card": {}}, {"scheme": "iob2"}, {"constrained": False}, {"links": [{}]}, {"more": 1}, {"checksum": "0"}],
 )
 def test_a_header_that_says_something_else_is_refused(model, change):
-    with pytest.raises(ModelError, match="checksum is not that of its contents"):
+    with pytest.raises(ModelError, match="checksum differs from its contents"):
         TaggerModel.load(io.BytesIO(altered(bytes_of(model), header_with(**change), summed=False)))
 
 
-def test_files_from_before_there_were_checksums_are_read_and_say_so(model, caplog):
+def test_a_file_without_a_checksum_is_refused(model):
     def without(members):
         header = json.loads(members["header.json"])
         del header["checksum"]
         members["header.json"] = json.dumps(header).encode()
 
-    assert_equal_models(model, TaggerModel.load(io.BytesIO(altered(bytes_of(model), without, summed=False))))
-    assert "has no checksum, so that damage may go unnoticed" in caplog.text
-
-
-def test_the_shipped_model_has_a_checksum(caplog):
-    load("en")
-    assert not caplog.text
+    with pytest.raises(ModelError, match="checksum differs from its contents"):
+        TaggerModel.load(io.BytesIO(altered(bytes_of(model), without, summed=False)))
 
 
 def test_memory_is_bounded_by_the_size_of_the_file(model):
@@ -238,22 +233,22 @@ BREAKAGES = {
     "array negative": (array_that_claims((-1, 5)), "damaged"),
     "array of objects": (array_header(b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }"), "the type object"),
     "transition NaN": (array_as("transition", np.full((5, 5), np.nan)), "transition"),
-    "transition too large": (array_as("transition", np.full((5, 5), 1e101)), "transition .* too large"),
-    "transition of other numbers": (array_as("transition", np.zeros((5, 5), np.int32)), "transition is int32"),
-    "transition of the other order": (array_as("transition", np.zeros((5, 5), ">f8")), "transition is >f8"),
-    "an unknown array": (array_as("more", np.zeros(3)), "arrays are not those"),
+    "transition too large": (array_as("transition", np.full((5, 5), 1e101)), "transition has values that"),
+    "transition of other numbers": (array_as("transition", np.zeros((5, 5), np.int32)), "transition of int32"),
+    "transition of the other order": (array_as("transition", np.zeros((5, 5), ">f8")), "transition of >f8"),
+    "an unknown array": (array_as("more", np.zeros(3)), "arrays differ from the list"),
     "damaged array header": (array_header(b"{'descr': '<f8', 'shape': (5, 5,"), "damaged"),
     "array header of an unclosed text": (array_header(b"{'descr': \'\'\'<f8"), "damaged"),
     "array header of brackets": (array_header(b"(" * 110), "damaged"),
     "labels one text": (header_with(labels="OSB"), "list of strings"),
-    "truth in words": (header_with(constrained="false"), "not true or false"),
+    "truth in words": (header_with(constrained="false"), "constrained must be true or false"),
     "gazetteers one text": (header_with(gazetteers="city"), "list of strings"),
     "elsewhere twice": (header_with(plan={**PLAN, "elsewhere": ["lower"] * 1000}), "twice"),
     "transition shape": (array_as("transition", np.zeros((4, 5))), "transition"),
     "label out of range": (array_as("feature_labels", np.full(1, 9, np.uint8)), "differ in length"),
-    "sizes below 0": (array_as("feature_sizes", np.array([-1, 2] * 20)), "feature_sizes is int64"),
-    "sizes that make up for one below 0": (sizes_that_still_add_up, "feature_sizes is int64"),
-    "sizes that wrap": (sizes_that_wrap, "feature_sizes is uint64"),
+    "sizes below 0": (array_as("feature_sizes", np.array([-1, 2] * 20)), "feature_sizes of int64"),
+    "sizes that make up for one below 0": (sizes_that_still_add_up, "feature_sizes of int64"),
+    "sizes that wrap": (sizes_that_wrap, "feature_sizes of uint64"),
     "sizes that do not add up": (array_as("feature_sizes", np.full(40, 65535, np.uint16)), "differ in length"),
     "keys repeat": (array_as("feature_keys", np.zeros(40, np.uint64)), "ascend"),
     "keys wrap": (array_as("feature_keys", np.full(40, 2**63, np.uint64)), "ascend"),

@@ -238,7 +238,7 @@ class HerdnerConsistency(EntityPipe):
 
     def _new_layer(self, labels: Sequence[str], learner: Learner) -> SkipChainLayer:
         return SkipChainLayer(
-            tags_of(labels), self.rules, tie=self.link_strength, tie_outside=0.0,
+            tags_of(labels), self.rules, link_strength=self.link_strength, outside_strength=0.0,
             backend=self._backend, learner=learner,
         )  # fmt: skip
 

@@ -155,7 +155,7 @@ def test_a_missing_layer_file() -> None:
 
 def test_a_layer_file_is_read_and_saved_with_the_pipeline(tmp_path: Path) -> None:
     file = tmp_path / "layer.herdner"
-    SkipChainLayer(tags_of(["PERSON"]), tie=0.0).save(file)
+    SkipChainLayer(tags_of(["PERSON"]), link_strength=0.0).save(file)
     nlp = ruled(("Ada Lovelace", "PERSON"), layer=str(file))
     expected = found(nlp(TEXT))
     assert expected == NAMES[:1]  # links of no strength
@@ -221,11 +221,11 @@ def test_tables_are_learned_from_examples() -> None:
     nlp = spacy.blank("en")
     component = nlp.add_pipe("herdner_consistency")
     component.initialize(lambda: examples(nlp, 40, 1), nlp=nlp)
-    table = component.layer.learned_.crf.link_tables[0].table
+    table = component.layer.model_.link_tables[0].table
     person, org = component.layer.labels.index("B-PERSON"), component.layer.labels.index("B-ORG")
     assert table[person, org] > table[person, person]
     again = nlp.from_bytes(nlp.to_bytes()).get_pipe("herdner_consistency")
-    np.testing.assert_array_equal(again.layer.learned_.crf.link_tables[0].table, table)
+    np.testing.assert_array_equal(again.layer.model_.link_tables[0].table, table)
 
 
 def test_components_before_annotate_the_examples_unless_they_are_trained_now() -> None:

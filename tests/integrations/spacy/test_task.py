@@ -71,14 +71,14 @@ def test_links_between_tokens_outside_have_a_tie_of_their_own() -> None:
     scores = np.array([[0, 1.0], [0.2, 0.0]])
     words = ["Paris", "Paris"]
 
-    def outside(tie: float | None) -> list[str]:
-        return SkipChainLayer(["O", "I-LOC"], tie=0.0, tie_outside=tie).apply(scores, words).tags
+    def outside(strength: float | None) -> list[str]:
+        return SkipChainLayer(["O", "I-LOC"], link_strength=0.0, outside_strength=strength).apply(scores, words).tags
 
     assert outside(None) == ["I-LOC", "O"]
     assert outside(5.0) == ["O", "O"]
     stream = io.BytesIO()
-    SkipChainLayer(["O", "I-LOC"], tie=0.0, tie_outside=5.0).save(stream)
+    SkipChainLayer(["O", "I-LOC"], link_strength=0.0, outside_strength=5.0).save(stream)
     stream.seek(0)
     assert SkipChainLayer.load(stream).apply(scores, words).tags == ["O", "O"]
-    with pytest.raises(ValueError, match="tie_outside must be a finite number"):
+    with pytest.raises(ValueError, match="outside_strength must be a finite number"):
         outside(float("nan"))
