@@ -55,7 +55,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
-from herdner.crf.learning import Learner, LearningCurve, LearningStep, Score, learn_tables
+from herdner.crf.learning import Learner, LearningCurve, LearningStep, ScoreFunction, learn_tables
 from herdner.crf.link_rules import RULES, Rule, SameWord, checked_links, rule_from_text
 from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.templates import SkipChain
@@ -356,7 +356,7 @@ class SkipChainLayer(Estimator):
         self.learning_curve_: LearningCurve | None = curve
         return self
 
-    def _development(self, labels: tuple[str, ...], development: object) -> Score:
+    def _development(self, labels: tuple[str, ...], development: object) -> ScoreFunction:
         parts = cast(tuple[Any, ...], development) if isinstance(development, tuple) else ()
         if len(parts) not in (3, 4):
             raise ValueError("development must be (scores, tokens, tags) or (scores, tokens, tags, sentence_offsets)")
