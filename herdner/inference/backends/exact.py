@@ -1,4 +1,4 @@
-"""Exact inference by enumeration, for graphs of few states."""
+"""Exact inference by enumeration, for graphs of few joint states."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from herdner.inference.backend import Capabilities, ImpossibleGraph, Unsupported
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
-_CELLS = 2**20  # factors x states evaluated at a time
+_CELLS = 2**20  # factors x joint states evaluated at a time, to fit a cache
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """Best state, log Z, marginals and expected counts by enumerating all states; any factors, few states.
+    """Exact best state, log Z, marginals and expected counts by enumeration of all joint states.
 
-    Ties go to the smallest label of the last variable, then of the one before it, and so on.
+    Ties go to the smallest state of the last variable, then of the one before it, and so on.
 
     Attributes:
-        max_states: The largest number of states tried, 16 bytes of memory each.
+        max_states: Largest number of joint states; each takes 16 bytes of memory.
     """
 
     max_states: int = 2**22
@@ -38,19 +38,35 @@ class Exact:
     capabilities: ClassVar[Capabilities] = Capabilities(record=frozenset({"marginals", "table_counts"}), linked=False)
 
     def __post_init__(self) -> None:
+        """Raise ``ValueError`` unless ``max_states`` is an integer of at least 1."""
         check_integer(self.max_states, "max_states")
 
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Time O(states x factors)."""
+        """Enumerate the joint states of one graph; time O(joint states x factors).
+
+        Args:
+            graph: A graph of discrete variables with at most ``max_states`` joint states.
+            seed: Ignored.
+            start: Ignored.
+            record: Contents of the result; marginals and table counts are always recorded.
+
+        Returns:
+            The best state, log_z, marginals and table_counts.
+
+        Raises:
+            UnsupportedGraph: The graph has too many joint states.
+            UnsupportedRecord: ``record`` asks for more than marginals and table counts.
+            ImpossibleGraph: Entries of -inf forbid every joint state.
+        """
         began = perf_counter()
-        self.capabilities.check("exact", record)
+        self.capabilities.require(record, "exact")
         compiled = compile_tables(graph)
         sizes, n_states = compiled.sizes, math.prod(compiled.sizes.tolist())
         if n_states > self.max_states:
             raise UnsupportedGraph(
-                f"the graph's {len(sizes)} variables have {_about(n_states)} states together: exact enumerates at most"
+                f"the graph's {len(sizes)} variables have {_about(n_states)} joint states: exact enumerates at most"
                 f" {self.max_states}; raise max_states, condition on some variables, or use viterbi if it is a chain"
             )
         log_potentials = np.empty(n_states)
@@ -59,7 +75,7 @@ class Exact:
         best = int(log_potentials.argmax())
         top = log_potentials[best]
         if top == -np.inf:
-            raise ImpossibleGraph("-inf entries forbid every state of the graph; allow at least one")
+            raise ImpossibleGraph("-inf entries forbid every joint state of the graph; allow at least one")
         probabilities = np.exp(log_potentials - top)
         total = probabilities.sum()
         probabilities /= total
@@ -78,7 +94,7 @@ def _about(n: int) -> str:
 
 
 def _states(sizes: Int32s, start: int, stop: int) -> Int32s:
-    """States number ``start`` to ``stop`` - 1, counted with variable 0 as the fastest digit."""
+    """Return the joint states of index ``start`` to ``stop`` - 1; variable 0 is the fastest digit of the index."""
     rest = np.arange(start, stop)
     states = np.empty((stop - start, len(sizes)), np.int32)
     for i, size in enumerate(sizes.tolist()):
@@ -87,7 +103,7 @@ def _states(sizes: Int32s, start: int, stop: int) -> Int32s:
 
 
 def _chunks(compiled: TableGraph) -> Iterator[tuple[Int32s, slice]]:
-    """All states in pieces that fit a cache, each with its slice of the numbering."""
+    """Yield all joint states in chunks that fit a cache, each with the slice of its indices."""
     width = max(1, len(compiled.sizes), *(group.scopes.size for group in compiled.factors), 0)
     step, n_states = max(1, _CELLS // width), math.prod(compiled.sizes.tolist())
     for start in range(0, n_states, step):
@@ -113,7 +129,7 @@ def _table_counts(compiled: TableGraph, probabilities: Floats) -> tuple[Floats, 
 
 
 def _add_counts(group: TableFactors, states: Int32s, weights: Floats, counts: Floats) -> None:
-    """Adds to ``counts``, like the group's tables, the scaled weight of the cell each factor is in at each state."""
+    """Add the scaled weights of the joint states to the cells of ``counts`` that the factors have in them."""
     cells = np.broadcast_to(group.table_of_factor.astype(np.int64), (len(states), len(group)))
     for a, size in enumerate(counts.shape[1:]):
         cells = cells * size + states[:, group.scopes[:, a]]
