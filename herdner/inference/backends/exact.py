@@ -1,9 +1,11 @@
-"""Exact inference by enumeration, for graphs of few joint states."""
+"""Exact inference by variable elimination, for graphs of small treewidth."""
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Iterator
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import ClassVar
@@ -13,125 +15,205 @@ from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats, Int32s
 from herdner.base.checks import check_integer
-from herdner.base.seeds import Seed
+from herdner.base.memory import check_memory
+from herdner.base.seeds import Seed, generator
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Capabilities, ImpossibleGraph, UnsupportedGraph
+from herdner.inference.backend import Capabilities, UnsupportedGraph
+from herdner.inference.elimination import (
+    BucketTree,
+    EliminationOrder,
+    Messages,
+    ReducedGraph,
+    best_states,
+    draw_states,
+    find_elimination_order,
+    reduce_graph,
+)
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
-_CELLS = 2**20  # factors x joint states evaluated at a time, to fit a cache
+logger = logging.getLogger(__name__)
+
+_LARGE = 30.0  # log2 of the cells that are announced before they are computed: about half a minute
+
+
+@dataclass(frozen=True, slots=True)
+class EliminationPlan:
+    """The cost of exact inference on a graph, known before it runs.
+
+    Attributes:
+        n_variables: Number of variables that remain after impossible states and fixed variables are removed.
+        log2_cells: log2 of the number of cells of all buckets; time is proportional to it.
+        width: Number of variables of the largest bucket, less 1.
+        n_bytes: Bytes of all messages and beliefs.
+    """
+
+    n_variables: int
+    log2_cells: float
+    width: int
+    n_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """Exact best state, log Z, marginals and expected counts by enumeration of all joint states.
+    """Best states, log Z, marginals, expected counts and exact samples, by variable elimination (junction tree).
 
-    Ties go to the smallest state of the last variable, then of the one before it, and so on.
+    Factors may have any arity. The cost is exponential in the treewidth of the graph: `plan` tells it beforehand.
+    Impossible states (-inf entries) are removed first; among equal states the result is one of the best.
 
     Attributes:
-        max_states: Largest number of joint states; each takes 16 bytes of memory.
+        max_log2_cells: The largest cost that is accepted, as log2 of the number of table cells; 2^30 take about half a
+            minute.
+        n_best: Number of states of largest log-potential in the result.
+        n_samples: Number of exact, independent samples in the result.
+        n_threads: Threads for large tables; by default one for each processor. Results do not depend on it.
     """
 
-    max_states: int = 2**22
+    max_log2_cells: float = 33.0
+    n_best: int = 1
+    n_samples: int = 0
+    n_threads: int | None = None
 
     capabilities: ClassVar[Capabilities] = Capabilities(record=frozenset({"marginals", "table_counts"}), linked=False)
 
     def __post_init__(self) -> None:
-        """Raise ``ValueError`` unless ``max_states`` is an integer of at least 1."""
-        check_integer(self.max_states, "max_states")
+        if not 0 <= self.max_log2_cells <= 60:
+            raise ValueError(f"max_log2_cells must be a number from 0 to 60, not {self.max_log2_cells!r}")
+        check_integer(self.n_best, "n_best")
+        check_integer(self.n_samples, "n_samples", 0)
+        if self.n_threads is not None:
+            check_integer(self.n_threads, "n_threads")
+
+    def plan(self, graph: Graph) -> EliminationPlan:
+        """Return the cost of inference on ``graph`` without running it.
+
+        Raises:
+            ImpossibleGraph: -inf entries leave a variable without states.
+        """
+        return _Run.prepare(compile_tables(graph)).plan()
 
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Enumerate the joint states of one graph; time O(joint states x factors).
+        """Run exact inference.
 
         Args:
-            graph: A graph of discrete variables with at most ``max_states`` joint states.
-            seed: Ignored.
+            graph: Any graph of tables.
+            seed: Seed of the samples.
             start: Ignored.
-            record: Contents of the result; marginals and table counts are always recorded.
-
-        Returns:
-            The best state, log_z, marginals and table_counts.
+            record: The results that are wanted; by default marginals and expected counts, both with the best states.
 
         Raises:
-            UnsupportedGraph: The graph has too many joint states.
-            UnsupportedRecord: ``record`` asks for more than marginals and table counts.
-            ImpossibleGraph: Entries of -inf forbid every joint state.
+            UnsupportedGraph: The graph is too wide.
+            NotEnoughMemory: The messages do not fit into memory.
+            ImpossibleGraph: -inf entries forbid every state.
+            UnsupportedRecord: ``record`` asks for something else.
         """
         began = perf_counter()
-        self.capabilities.require(record, "exact")
+        self.capabilities.check("exact", record)
         compiled = compile_tables(graph)
-        sizes, n_states = compiled.sizes, math.prod(compiled.sizes.tolist())
-        if n_states > self.max_states:
-            raise UnsupportedGraph(
-                f"the graph's {len(sizes)} variables have {_about(n_states)} joint states: exact enumerates at most"
-                f" {self.max_states}; raise max_states, condition on some variables, or use viterbi if it is a chain"
-            )
-        log_potentials = np.empty(n_states)
-        for states, part in _chunks(compiled):
-            log_potentials[part] = compiled.graph.log_potential(states)
-        best = int(log_potentials.argmax())
-        top = log_potentials[best]
-        if top == -np.inf:
-            raise ImpossibleGraph("-inf entries forbid every joint state of the graph; allow at least one")
-        probabilities = np.exp(log_potentials - top)
-        total = probabilities.sum()
-        probabilities /= total
+        run = _Run.prepare(compiled)
+        self._check(run.plan())
+        tree = BucketTree(run.reduced, run.order, self.n_threads or os.cpu_count() or 1)
+        sums = tree.collect()
+        wants_best = record is None or record.best or self.n_best > 1
+        best, values = run.best(tree.collect(maximise=True) if wants_best else sums, self.n_best, wants_best)
+        marginals, counts = None, None
+        wants_counts = record is None or record.table_counts
+        if record is None or record.marginals or record.table_counts:
+            marginals, counts = run.marginals(sums, wants_counts)
+        samples = run.samples(sums, self.n_samples, seed) if self.n_samples else None
         return Result(
-            state=_states(sizes, best, best + 1)[0],
-            log_potential=float(top),
-            log_z=float(top + np.log(total)),
-            marginals=_marginals(sizes, probabilities),
-            table_counts=_table_counts(compiled, probabilities),
+            state=best[0],
+            log_potential=values[0],
+            best_states=best if wants_best else None,
+            best_log_potentials=np.array(values) if wants_best else None,
+            log_z=sums.total,
+            marginals=marginals,
+            table_counts=counts,
+            samples=samples,
             seconds=perf_counter() - began,
         )
 
-
-def _about(n: int) -> str:
-    return str(n) if n < 10**9 else f"about 10^{len(str(n)) - 1}" if n < 10**4000 else "more than 10^4000"
-
-
-def _states(sizes: Int32s, start: int, stop: int) -> Int32s:
-    """Return the joint states of index ``start`` to ``stop`` - 1; variable 0 is the fastest digit of the index."""
-    rest = np.arange(start, stop)
-    states = np.empty((stop - start, len(sizes)), np.int32)
-    for i, size in enumerate(sizes.tolist()):
-        rest, states[:, i] = np.divmod(rest, size)
-    return states
-
-
-def _chunks(compiled: TableGraph) -> Iterator[tuple[Int32s, slice]]:
-    """Yield all joint states in chunks that fit a cache, each with the slice of its indices."""
-    width = max(1, len(compiled.sizes), *(group.scopes.size for group in compiled.factors), 0)
-    step, n_states = max(1, _CELLS // width), math.prod(compiled.sizes.tolist())
-    for start in range(0, n_states, step):
-        stop = min(start + step, n_states)
-        yield _states(compiled.sizes, start, stop), slice(start, stop)
+    def _check(self, plan: EliminationPlan) -> None:
+        """Raise unless the cost is accepted and fits into memory; announce a large one."""
+        if plan.log2_cells > self.max_log2_cells:
+            cost = f"2^{plan.log2_cells:.1f}" if math.isfinite(plan.log2_cells) else "more than 2^60"
+            raise UnsupportedGraph(
+                f"exact inference on this graph takes {cost} table cells, but at most 2^{self.max_log2_cells:g} are"
+                " accepted; condition on some variables, use sum-product or a sampler, or raise max_log2_cells"
+            )
+        check_memory(plan.n_bytes, "exact inference on this graph", "condition on some variables, or use a sampler")
+        if plan.log2_cells > _LARGE:
+            logger.info("exact inference on 2^%.1f table cells, width %d", plan.log2_cells, plan.width)
 
 
-def _marginals(sizes: Int32s, probabilities: Floats) -> Floats:
-    marginals = np.zeros((len(sizes), int(sizes.max(initial=1))))
-    inner = 1
-    for i, size in enumerate(sizes.tolist()):
-        marginals[i, :size] = probabilities.reshape(-1, size, inner).sum(axis=(0, 2))
-        inner *= size
-    return marginals
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """One call of exact inference: a graph, its reduced form and an elimination order."""
 
+    compiled: TableGraph
+    reduced: ReducedGraph
+    order: EliminationOrder
 
-def _table_counts(compiled: TableGraph, probabilities: Floats) -> tuple[Floats, ...]:
-    counts = tuple(np.zeros(group.tables.shape) for group in compiled.factors)
-    for states, part in _chunks(compiled):
-        for group, total in zip(compiled.factors, counts, strict=True):
-            _add_counts(group, states, probabilities[part], total)
-    return counts
+    @classmethod
+    def prepare(cls, compiled: TableGraph) -> _Run:
+        """Reduce the graph and find an elimination order."""
+        reduced = reduce_graph(compiled.sizes, compiled.factors)
+        sizes = np.array([len(reduced.states[v]) for v in reduced.variables], np.int32)
+        return cls(compiled, reduced, find_elimination_order(sizes, reduced.scopes))
 
+    def plan(self) -> EliminationPlan:
+        """Return the cost of the order."""
+        return EliminationPlan(
+            len(self.reduced.variables), self.order.log2_cells, self.order.width, 16 * self.order.message_cells
+        )
 
-def _add_counts(group: TableFactors, states: Int32s, weights: Floats, counts: Floats) -> None:
-    """Add the scaled weights of the joint states to the cells of ``counts`` that the factors have in them."""
-    cells = np.broadcast_to(group.table_of_factor.astype(np.int64), (len(states), len(group)))
-    for a, size in enumerate(counts.shape[1:]):
-        cells = cells * size + states[:, group.scopes[:, a]]
-    scaled = weights[:, None] * group.scale
-    counts += np.bincount(cells.ravel(), scaled.ravel(), counts.size).reshape(counts.shape)
+    def original(self, states: Int32s) -> Int32s:
+        """Map states [N, n] of the reduced graph to states [N, V] of the graph."""
+        whole_states = np.tile(np.array([possible[0] for possible in self.reduced.states], np.int32), (len(states), 1))
+        for column, v in enumerate(self.reduced.variables.tolist()):
+            whole_states[:, v] = self.reduced.states[v][states[:, column]]
+        return whole_states
+
+    def best(self, messages: Messages, n_best: int, is_best: bool) -> tuple[Int32s, list[float]]:
+        """Return states and their log-potentials: the best ones, or one that has a probability above 0."""
+        states = best_states(messages, n_best)
+        whole_states = self.original(states)
+        values = [float(self.compiled.graph.log_potential(state)) for state in whole_states]
+        return whole_states, values
+
+    def samples(self, messages: Messages, n_samples: int, seed: Seed) -> Int32s:
+        """Return exact samples [1, n_samples, V]."""
+        return self.original(draw_states(messages, n_samples, generator(seed)))[None]
+
+    def marginals(self, messages: Messages, with_counts: bool) -> tuple[Floats, tuple[Floats, ...] | None]:
+        """Return the marginals [V, K] of all variables and, if wanted, the expected counts of each group."""
+        beliefs, tables = messages.distribute(with_counts)
+        sizes = self.compiled.sizes
+        marginals = np.zeros((len(sizes), int(sizes.max(initial=1))))
+        for v, possible in enumerate(self.reduced.states):
+            marginals[v, possible[0]] = 1.0
+        for column, v in enumerate(self.reduced.variables.tolist()):
+            marginals[v, self.reduced.states[v]] = beliefs[column] / beliefs[column].sum()
+        return marginals, self._counts(messages.tree, tables) if with_counts else None
+
+    def _counts(self, tree: BucketTree, tables: Sequence[Floats | None]) -> tuple[Floats, ...]:
+        """Return the expected counts of the table cells of each group."""
+        counts = tuple(np.zeros(group.tables.shape) for group in self.compiled.factors)
+        number = 0
+        for group, total in zip(self.compiled.factors, counts, strict=True):
+            for f in range(len(group)):
+                self._add_counts(tree, tables, number, group, f, total)
+                number += 1
+        return counts
+
+    def _add_counts(
+        self, tree: BucketTree, tables: Sequence[Floats | None], number: int, group: TableFactors, f: int, total: Floats
+    ) -> None:
+        """Add the belief of factor ``f`` of a group, which has index ``number`` among all factors."""
+        states = [self.reduced.states[v] for v in group.scopes[f].tolist()]
+        belief = tree.factor_belief(tables, *self.reduced.hosts[number])
+        cells = (int(group.table_of_factor[f]), *np.ix_(*states)) if states else (int(group.table_of_factor[f]),)
+        total[cells] += float(group.scale[f]) * belief.reshape([len(possible) for possible in states])

@@ -1,0 +1,104 @@
+"""Exact inference by elimination against the enumeration of all states."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from quick import examples
+
+from herdner.graph import FactorGraph, TableFactors, chain_graph, ising
+from herdner.inference import ImpossibleGraph
+from herdner.inference.backends.exact import Exact
+
+
+def random_graph(rng: np.random.Generator) -> FactorGraph:
+    """Up to 7 variables of 1 to 4 states, groups of tied and scaled factors of 0 to 4 variables, some entries -inf."""
+    n = int(rng.integers(1, 8))
+    sizes = rng.integers(1, 5, n).astype(np.int32)
+    groups = []
+    for _ in range(rng.integers(0, 7)):
+        arity = int(rng.integers(0, min(n, 4) + 1))
+        scopes = [rng.permutation(n)[:arity]]
+        shape = sizes[scopes[0]].tolist()
+        others = (rng.permutation(n)[:arity] for _ in range(20))
+        scopes += list(itertools.islice((scope for scope in others if sizes[scope].tolist() == shape), 2))
+        n_tables = int(rng.integers(1, 3))
+        tables = rng.normal(size=(n_tables, *shape)) * rng.choice([1, 10, 1000])
+        if rng.random() < 0.4:
+            tables[rng.random(tables.shape) < 0.3] = -np.inf
+        choice, scale = rng.integers(0, n_tables, len(scopes)), np.exp(rng.normal(size=len(scopes)))
+        groups.append(TableFactors(np.reshape(scopes, (len(scopes), arity)), tables, choice, scale))
+    return FactorGraph(sizes, groups)
+
+
+def all_states(graph: FactorGraph) -> np.ndarray:
+    sizes = graph.domains.sizes.tolist()
+    return np.array(list(itertools.product(*map(range, sizes))), np.int32).reshape(-1, len(sizes))
+
+
+@examples(300)
+@given(st.integers(0, 2**32))
+def test_marginals_counts_log_z_and_best_states_are_those_of_the_enumeration(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    graph, n_best = random_graph(rng), int(rng.integers(1, 6))
+    states = all_states(graph)
+    values = graph.log_potential(states)
+    backend = Exact(n_best=n_best, n_samples=3, n_threads=int(rng.integers(1, 3)))
+    if np.isneginf(values).all():
+        with pytest.raises(ImpossibleGraph):
+            backend.infer(graph)
+        return
+    result = backend.infer(graph, seed=1)
+    log_z = np.logaddexp.reduce(values)
+    assert result.log_z == pytest.approx(log_z, rel=1e-12, abs=1e-9)
+    p = np.exp(values - log_z)
+    for i, row in enumerate(result.marginals):
+        np.testing.assert_allclose(row, np.bincount(states[:, i], p, len(row)), atol=1e-9)
+    for group, counts in zip(graph.factors, result.table_counts, strict=True):
+        expected = np.zeros(group.tables.shape)
+        for scope, table, scale in zip(group.scopes, group.table_of_factor, group.scale, strict=True):
+            np.add.at(expected, (np.full(len(p), table), *states[:, scope].T), p * scale)
+        np.testing.assert_allclose(counts, expected, atol=1e-9)
+    best = np.sort(values[np.isfinite(values)])[::-1][:n_best]
+    np.testing.assert_allclose(result.best_log_potentials, best, rtol=1e-12, atol=1e-9)
+    assert len(np.unique(result.best_states, axis=0)) == len(best)
+    np.testing.assert_array_equal(result.state, result.best_states[0])
+    assert np.isfinite(graph.log_potential(result.samples[0])).all()
+
+
+def test_samples_have_the_exact_distribution() -> None:
+    graph = random_graph(np.random.default_rng(12))
+    states, n = all_states(graph), 200_000
+    values = graph.log_potential(states)
+    p = np.exp(values - np.logaddexp.reduce(values))
+    samples = Exact(n_samples=n).infer(graph, seed=5).samples[0]
+    sizes = graph.domains.sizes
+    counts = np.bincount(np.ravel_multi_index(tuple(samples.T), tuple(sizes)), minlength=len(p))
+    assert (np.abs(counts / n - p) <= 5 * np.sqrt(p / n) + 1e-9).all()
+
+
+def test_large_tables_are_shared_by_threads_with_the_same_bits() -> None:
+    grid = ising(0.4, np.random.default_rng(1).normal(size=(16, 16)))
+    one, two = (Exact(n_threads=n).infer(grid) for n in (1, 2))
+    assert one.log_z == two.log_z
+    np.testing.assert_array_equal(one.marginals, two.marginals)
+
+
+def test_a_long_chain_is_linear() -> None:
+    chain = chain_graph(np.random.default_rng(2).normal(size=(20_000, 3)), np.zeros((3, 3)) + np.eye(3))
+    result, plan = Exact().infer(chain), Exact().plan(chain)
+    assert plan.width == 1
+    assert np.isfinite(result.log_z)
+    np.testing.assert_allclose(result.marginals.sum(axis=1), 1)
+
+
+def test_far_apart_log_potentials_do_not_underflow() -> None:
+    graph = FactorGraph([2, 2], [TableFactors([[0, 1]], [[[0, -400], [-400, 800]]])])
+    result = Exact().infer(graph)
+    assert result.marginals[0, 1] == 1
+    apart = FactorGraph([2], [TableFactors([[0]], [[0, -800.0]]), TableFactors([[0]], [[0, 900.0]])])
+    assert Exact().infer(apart).log_z == pytest.approx(100)
