@@ -1,4 +1,4 @@
-"""``python -m herdner``, and the console script: the command line."""
+"""Entry point of ``python -m herdner`` and of the console script."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from herdner.base.interrupts import exit_on_interrupt
 
 
 def main() -> None:
-    """Imports the command line, and runs it."""
+    """Import the command line and run it. Ctrl-C ends the process with one line even during the imports."""
     exit_on_interrupt()
     from herdner.cli import main as run
 

@@ -3,7 +3,7 @@
     python scripts/ner_f1.py --test ../shared/data/ner/ieer:ieer
     herdner train --train ../shared/data/ner/conll2003/eng.train:conll2003 --output conll.herdner
     python scripts/ner_f1.py --model conll.herdner --test ../shared/data/ner/conll2003/eng.testa:conll2003
-    herdner train --train ../shared/data/ner/conll2003/eng.train:conll2003 --scheme iob1 --link none --map-labels \
+    herdner train --train ../shared/data/ner/conll2003/eng.train:conll2003 --scheme iob1 --link none --rename-labels \
         --output hg16.herdner
     python scripts/ner_f1.py --model hg16.herdner --unconstrained --test ../shared/data/ner/ieer:ieer
 

@@ -1,4 +1,4 @@
-"""The command line: one file per command. Heavy modules are imported by the commands that use them."""
+"""Command line, one file for each command. Heavy modules are imported by the commands that use them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import typer
 
 from herdner import __version__
 from herdner.cli.backends import backends
-from herdner.cli.common import complain, complain_of, quiet_stdout
+from herdner.cli.common import discard_stdout, print_message, print_os_error
 from herdner.cli.corpora import corpora
 from herdner.cli.denoise import denoise
 from herdner.cli.evaluate import evaluate
@@ -27,89 +27,113 @@ from herdner.cli.serve import serve
 from herdner.cli.suggest import suggest
 from herdner.cli.tag import tag
 from herdner.cli.train import train
-from herdner.cli.usage import UsageError, plainly
+from herdner.cli.usage import ParserError
 
-app = typer.Typer(name="herdner", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(name="herdner", rich_markup_mode=None, pretty_exceptions_enable=False)
 for command in (tag, suggest, explain, train, evaluate, report, backends, denoise, scan, serve):
     app.command()(command)
 app.add_typer(corpora, name="corpora")
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(value: bool) -> None:
+    if value:
         print(f"herdner {__version__}")
         raise typer.Exit
 
 
-@app.callback()
+@corpora.callback(invoke_without_command=True)
+def _show_help(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        raise typer.Exit(2)
+
+
+@app.callback(invoke_without_command=True)
 def herdner(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Find the names in texts, consistently across each document.
+    """Find names in texts, consistently across each document.
 
-    Exit codes: 0 done, 1 something failed (the other files are still done), 2 wrong use.
+    Exit codes: 0 success, 1 failure of some input (other files are still processed), 2 usage error.
     """
+    _show_help(context)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """One call of the command line; the exit code. Every failure that bad input can cause is one line on stderr."""
-    # Warnings of the library in the form of all other messages.
+    """Run a command. Every failure that bad input can cause prints one line on stderr.
+
+    Args:
+        arguments: Arguments of the command line; None stands for those of the process.
+
+    Returns:
+        Exit code.
+    """
     logging.basicConfig(format="herdner: %(message)s", level=logging.WARNING)
-    logging.getLogger("herdner.base.memory").setLevel(logging.INFO)  # what takes much is told before it is begun
+    logging.getLogger("herdner.base.memory").setLevel(logging.INFO)  # estimates of large amounts of memory
     code: Any = 0
     try:
         code = app(arguments, prog_name="herdner", standalone_mode=False)
         sys.stdout.flush()
-    except UsageError as error:
-        # A command group without a command shows its help; the class is click's or Typer's own.
-        if type(error).__name__ == "NoArgsIsHelpError":
-            print(error.format_message(), file=sys.stderr)
-            return 2
-        path = error.ctx.command_path if error.ctx is not None else "herdner"
-        complain(f"{plainly(error)} (see {getattr(error, 'see', f'{path} --help')})")
+    except ParserError as error:
+        context = getattr(error, "ctx", None)
+        help_command = f"{context.command_path if context is not None else 'herdner'} --help"
+        print_message(f"{error.format_message()} (see {getattr(error, 'see', None) or help_command})")
         code = 2
     except typer.Exit as exit:
         code = exit.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        complain("interrupted")
+        print_message("interrupted")
         code = 130
     except BrokenPipeError:
-        quiet_stdout()
-    except OSError as error:  # of what is printed here: help, the version, the end of what commands print
-        complain_of(error)
-        quiet_stdout()
+        discard_stdout()
+    except OSError as error:  # standard output could not be written
+        print_os_error(error)
+        discard_stdout()
         code = 1
     return code if isinstance(code, int) else 0
 
 
-def _unwind(*_: object) -> None:
-    sys.exit(143)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The console script; ``arguments`` are those of the process unless given."""
+    """Run a command and end the process with its exit code.
+
+    Args:
+        arguments: Arguments of the command line; None stands for those of the process.
+    """
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by the caller, who wants to hear nothing
-            nowhere = Path(os.devnull).open("w")  # noqa: SIM115  # until the process ends
-            setattr(sys, name, nowhere)
-    # Python's own helper removes the semaphores of a process that was ended in the middle; nobody needs to hear of it.
-    asked = os.environ.get("PYTHONWARNINGS")
-    os.environ["PYTHONWARNINGS"] = f"{asked},ignore:resource_tracker" if asked else "ignore:resource_tracker"
-    # A polite kill unwinds like Ctrl-C, so that no temporary file is left behind.
-    signal.signal(signal.SIGTERM, _unwind)
+        if getattr(sys, name) is None:  # closed by the caller
+            null = Path(os.devnull).open("w")  # noqa: SIM115  # stays open until the process ends
+            setattr(sys, name, null)
+    # Python's resource tracker warns when it removes the semaphores of an interrupted process.
+    warnings = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = f"{warnings},ignore:resource_tracker" if warnings else "ignore:resource_tracker"
+    signal.signal(signal.SIGTERM, _exit_by_signal)  # removes temporary files, as after Ctrl-C
     try:
         code = run(arguments)
     except SystemExit as exit:
         code = exit.code
-    if code in (130, 143):
-        # All files are closed by now. Batches that no worker process will take any more must not keep this one waiting.
-        deadline = threading.Timer(1.0, os._exit, [code])
-        deadline.daemon = True
-        deadline.start()
-        # All is said by now, and what an executor says when it is taken down in the middle is of no use to anybody.
-        sys.stderr.flush()
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    if isinstance(code, int) and code:
+        _end_soon(code)
     sys.exit(code)
+
+
+def _exit_by_signal(*_: object) -> None:
+    sys.exit(143)
+
+
+def _end_soon(code: int) -> None:
+    """End the process within a second, even if worker processes that were terminated block its executor.
+
+    All files are closed by now. Messages of the executor about its termination are discarded.
+    """
+    if code not in (130, 143):
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()  # may take longer than a second if the reader of a pipe is slow
+    deadline = threading.Timer(1.0, os._exit, [code])
+    deadline.daemon = True
+    deadline.start()
+    sys.stderr.flush()
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

@@ -1,4 +1,4 @@
-"""``herdner backends``: what can do the inference, and with which options."""
+"""Command ``herdner backends``: inference backends and their options."""
 
 from __future__ import annotations
 
@@ -6,45 +6,45 @@ from typing import Annotated
 
 import typer
 
-from herdner.cli.common import command
+from herdner.cli.common import handle_errors
 from herdner.cli.options import JsonOption
-from herdner.cli.usage import wrong_use
+from herdner.cli.usage import usage_errors
 
 
-@command
+@handle_errors
 def backends(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Show this backend alone, with its options.")
+        str | None, typer.Argument(metavar="NAME", help="Show only this backend, with its options.")
     ] = None,
     json_: JsonOption = False,
 ) -> None:
-    """List the inference backends; of one of them, the options for --set and their defaults."""
+    """List the inference backends, or show one of them with its options for --set and their defaults."""
     import json
 
     from herdner.inference.registry import BACKENDS, describe_backend
 
-    with wrong_use():
-        described = [describe_backend(each) for each in (BACKENDS if name is None else [name])]
+    with usage_errors():
+        descriptions = [describe_backend(each) for each in (BACKENDS if name is None else [name])]
     if json_:
-        shown = {
+        values = {
             entry.name: {
                 "description": entry.summary,
                 "options": {o.name: {"type": o.type, "default": o.default} for o in entry.options},
             }
-            for entry in described
+            for entry in descriptions
         }
-        print(json.dumps(shown, default=str))
+        print(json.dumps(values, default=str))
         return
-    for entry in described:
+    for entry in descriptions:
         print(f"{entry.name}: {entry.summary}")
     if name is None:
-        print("\nherdner backends NAME shows the options of one.")
+        print("\nherdner backends NAME shows the options of a backend.")
         return
-    for option in described[0].options:
-        print(f"    --set {option.name}={_text(option.default)}  ({option.type})")
+    for option in descriptions[0].options:
+        print(f"    --set {option.name}={_to_text(option.default)}  ({option.type})")
 
 
-def _text(default: object) -> str:
-    """A default as --set takes it."""
+def _to_text(default: object) -> str:
+    """Return a default value as --set accepts it, quoted for the shell."""
     text = str(default).lower() if default is None or isinstance(default, bool) else str(default)
     return f"'{text}'" if set(text) & set(" ()") else text

@@ -1,4 +1,4 @@
-"""What the commands share: errors as one line, backends, standard streams, progress."""
+"""Functions of several commands: messages, exit codes, inference options, output files, progress displays."""
 
 from __future__ import annotations
 
@@ -18,42 +18,56 @@ from herdner.base.extras import MissingExtra
 from herdner.base.interrupts import raise_on_interrupt, restore_interrupt
 from herdner.base.memory import NotEnoughMemory
 from herdner.base.options import parse_option
-from herdner.cli.usage import options_of, wrong_use
+from herdner.cli.usage import UsageError, parse_options, usage_errors
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from herdner import Tagger
+    from herdner import Names, Tagger
     from herdner.inference import Backend
     from herdner.ner.inference import Inference
-    from herdner.ner.known_names import Names
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def complain(message: object) -> None:
-    """One line on stderr, whatever the message holds."""
+def print_message(message: object) -> None:
+    """Print one line on stderr.
+
+    Args:
+        message: Text; line breaks become spaces, and characters that UTF-8 cannot encode are escaped.
+    """
     line = " ".join(str(message).split())
     print(f"herdner: {line}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
 
 
-def complain_of(error: OSError) -> None:
-    """One line on what the system refused: of which file, where it says so; files that are written do."""
-    where = error.filename or ("standard output" if error.errno == errno.ENOSPC else None)
-    complain(f"{where}: {error.strerror}" if where and error.strerror else error.strerror or error)
+def print_os_error(error: OSError) -> None:
+    """Print the file and the reason of an error of the operating system.
+
+    Args:
+        error: The error.
+    """
+    name = error.filename or ("standard output" if error.errno == errno.ENOSPC else None)
+    print_message(f"{name}: {error.strerror}" if name and error.strerror else error.strerror or error)
 
 
-def quiet_stdout() -> None:
-    """Nobody reads stdout any more (as in ``| head``): what is still buffered goes nowhere, without a complaint."""
+def discard_stdout() -> None:
+    """Discard all further output, because the reader has closed the pipe (as ``head`` does)."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):
         sys.stdout = io.StringIO()
 
 
-def command(function: Callable[P, T]) -> Callable[P, T]:
-    """Turns what bad input, a full disk or a closed pipe raise into one line and an exit code."""
+def handle_errors(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a command: print one line and exit if it fails by bad input, a full disk or a closed pipe.
+
+    Args:
+        function: The command.
+
+    Returns:
+        A command that raises no other exceptions than `typer.Exit` and usage errors.
+    """
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -62,40 +76,51 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
             with restore_interrupt():
                 return function(*args, **kwargs)
         except KeyboardInterrupt:
-            complain("interrupted")
+            print_message("interrupted")
             raise typer.Exit(130) from None
         except BrokenPipeError:
-            quiet_stdout()
+            discard_stdout()
             raise typer.Exit(0) from None
         except NotEnoughMemory as error:
-            complain(error)
+            print_message(error)
         except MemoryError:
-            complain("not enough memory; give less at a time")
+            print_message("not enough memory; process fewer or shorter documents at a time")
         except OSError as error:
-            complain_of(error)
+            print_os_error(error)
         except (ValueError, MissingExtra, _corpus_error()) as error:
-            complain(error)
+            print_message(error)
         raise typer.Exit(1)
 
     return guarded
 
 
 def _corpus_error() -> type[Exception]:
-    """Looked up when something fails: the registry takes longer to import than most commands need it."""
+    """Return `CorpusError`. It is imported only after a failure, because the registry is slow to import."""
     from herdner.corpora.registry import CorpusError
 
     return CorpusError
 
 
-def backend_of(name: str, options: Mapping[str, object]) -> Backend:
-    """A backend by its name; an unknown one and wrong options are wrong use."""
+def parse_backend(name: str, options: Mapping[str, object]) -> Backend:
+    """Make a backend.
+
+    Args:
+        name: Name of the backend.
+        options: Its options; values may be text.
+
+    Returns:
+        The backend.
+
+    Raises:
+        UsageError: The backend or an option is unknown, or a value is not valid.
+    """
     from herdner.inference.registry import BACKENDS, make_backend
 
-    with wrong_use(see=f"herdner backends {name}" if name in BACKENDS else "herdner backends"):
+    with usage_errors(see=f"herdner backends {name}" if name in BACKENDS else "herdner backends"):
         return make_backend(name, **options)
 
 
-def inference(
+def parse_inference(
     backend: str | None,
     pairs: Sequence[str] | None,
     tagger: Tagger,
@@ -103,34 +128,75 @@ def inference(
     names: Names | None = None,
     min_confidence: float | None = None,
 ) -> Inference:
-    """Build the options of tagging from a backend's name and KEY=VALUE pairs; invalid ones are usage errors.
+    """Build the options of tagging from the options of a command.
 
     Args:
-        backend: Name of a backend, or None.
-        pairs: Options of the backend as KEY=VALUE, and ``links=false``, which tags without links.
+        backend: Name of the backend; None stands for the backend of the tagger.
+        pairs: KEY=VALUE pairs: options of the backend, and ``links=false``, which ignores the links.
         tagger: Tagger that will use the options.
-        option: Command-line option of the pairs, for error messages.
-        names: Known names, or None.
-        min_confidence: Lowest confidence of an entity that is kept, or None.
+        option: Name of the option of the pairs, for error messages.
+        names: Known names; None stands for no names.
+        min_confidence: Least confidence of an entity that is kept; None keeps all.
+
+    Returns:
+        Options of tagging.
 
     Raises:
-        ValueError: The model lacks the label of a known name.
+        UsageError: The backend or an option is unknown, or a value is not valid.
+        ValueError: The model does not know the label of a known name.
     """
     from herdner.ner.inference import DEFAULT_BACKEND
 
-    options = options_of(pairs, option)
-    with wrong_use():
+    options = parse_options(pairs, option)
+    with usage_errors():
         links = parse_option(options.pop("links"), bool, f"{option} links") if "links" in options else None
-    chosen = None
+    parsed = None
     if backend is not None or options:
-        chosen = backend_of(DEFAULT_BACKEND if backend is None else backend, options)
-    return tagger.inference(backend=chosen, links=links, names=names, min_confidence=min_confidence)
+        parsed = parse_backend(DEFAULT_BACKEND if backend is None else backend, options)
+    return tagger.inference(backend=parsed, links=links, names=names, min_confidence=min_confidence)
+
+
+def parse_names(path: str | None, strength: float | None, hard: bool, fold_case: bool) -> Names | None:
+    """Read the known names.
+
+    Args:
+        path: Value of ``--names``.
+        strength: Value of ``--names-strength``.
+        hard: Value of ``--names-hard``.
+        fold_case: Value of ``--names-fold-case``.
+
+    Returns:
+        The names; None without ``--names``.
+
+    Raises:
+        UsageError: An option needs ``--names``, or two options exclude each other.
+        ValueError: The file is not valid.
+    """
+    values = {"--names-strength": strength is not None, "--names-hard": hard, "--names-fold-case": fold_case}
+    if path is None:
+        for option, value in values.items():
+            if value:
+                raise UsageError(f"{option}: also needs --names FILE")
+        return None
+    if hard and strength is not None:
+        raise UsageError("--names-strength: has no effect with --names-hard; leave out one of them")
+    from herdner.ner.known_names import Names
+
+    settings: dict[str, Any] = {} if strength is None else {"strength": strength}
+    return Names.read(path, hard=hard, fold_case=fold_case, **settings)
 
 
 @contextmanager
-def destination(output: str | None) -> Generator[IO[Any]]:
-    """Standard output, or a text stream (with ``buffer``) on a file that appears when it is complete; it is compressed
-    if its ending says so.
+def open_output(output: str | None) -> Generator[IO[Any]]:
+    """Open standard output or a text file.
+
+    The file appears when it is complete. It is compressed if its extension is that of a compression format.
+
+    Args:
+        output: Path of the file; None and "-" are standard output.
+
+    Yields:
+        A text stream with the attribute ``buffer``.
     """
     if output is None or output == "-":
         yield sys.stdout
@@ -138,8 +204,11 @@ def destination(output: str | None) -> Generator[IO[Any]]:
     from herdner.base.files import atomic_write
     from herdner.text.io.source import COMPRESSED, packed
 
-    kind = COMPRESSED.get(Path(output).suffix)
-    with atomic_write(output) as file, nullcontext(file) if kind is None else packed(kind, file) as binary:
+    compression = COMPRESSED.get(Path(output).suffix)
+    with (
+        atomic_write(output) as file,
+        nullcontext(file) if compression is None else packed(compression, file) as binary,
+    ):
         stream = io.TextIOWrapper(binary, encoding="utf-8", newline="\n", write_through=True)
         try:
             yield stream
@@ -147,30 +216,48 @@ def destination(output: str | None) -> Generator[IO[Any]]:
             stream.detach()
 
 
-class Unseen:
-    """Stands in for a progress display that nobody would see."""
+class HiddenProgress:
+    """Progress display that shows nothing, with the methods of `rich.progress.Progress` that commands use."""
 
     def add_task(self, description: str, total: float | None = None, **fields: object) -> TaskID:
+        """Ignore a task."""
         return cast("TaskID", 0)
 
-    def update(self, task: TaskID, **fields: object) -> None: ...
+    def update(self, task: TaskID, **fields: object) -> None:
+        """Ignore new values of a task."""
 
-    def advance(self, task: TaskID, advance: float = 1) -> None: ...
+    def advance(self, task: TaskID, advance: float = 1) -> None:
+        """Ignore the progress of a task."""
 
 
 @contextmanager
-def working(what: str) -> Generator[None]:
-    """`progress` of work that does not say how far it is."""
-    with progress() as display:
-        display.add_task(what, total=None)
+def show_activity(description: str) -> Generator[None]:
+    """Show a progress display for work whose length is unknown.
+
+    Args:
+        description: What is done.
+
+    Yields:
+        Once, to do the work.
+    """
+    with show_progress() as display:
+        display.add_task(description, total=None)
         yield
 
 
 @contextmanager
-def progress(*columns: str, shown: bool = True) -> Generator[Progress | Unseen]:
-    """A progress display on stderr: only on a terminal, and not where it would mix with output on the same terminal."""
-    if not (shown and sys.stderr.isatty()):
-        yield Unseen()
+def show_progress(*columns: str, visible: bool = True) -> Generator[Progress | HiddenProgress]:
+    """Show a progress display on stderr if it is a terminal.
+
+    Args:
+        *columns: Formats of further columns, in the syntax of rich.
+        visible: False hides the display, for output to the same terminal.
+
+    Yields:
+        The display.
+    """
+    if not (visible and sys.stderr.isatty()):
+        yield HiddenProgress()
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

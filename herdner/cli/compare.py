@@ -1,4 +1,4 @@
-"""``herdner evaluate --compare A B``: two taggers, backends or files of predictions on the same documents."""
+"""Comparison of two taggers, backends or files of predictions: ``herdner evaluate --compare A B``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from herdner.cli.common import complain, inference
-from herdner.cli.gold import Gold, read_gold, timed
+from herdner.cli.common import parse_inference, print_message
+from herdner.cli.gold import GoldFiles, read_gold, tag_timed
 from herdner.cli.usage import UsageError
 
 if TYPE_CHECKING:
@@ -21,27 +21,44 @@ if TYPE_CHECKING:
     from herdner.text.tokenize import Tokenizer
 
 FORMS = "MODEL, MODEL@BACKEND, MODEL@BACKEND:KEY=VALUE:... or FILE:FORMAT"
-# The last @ before what can be a backend's name; the folders and the extension of a path are none.
-_WITH_BACKEND = re.compile(r"(?P<model>.*)@(?P<backend>[^@:/\\.]*)(?::(?P<options>.*))?", re.DOTALL)
+# The last @ before the name of a backend, which contains neither separators of paths nor a dot.
+_MODEL_AND_BACKEND = re.compile(r"(?P<model>.*)@(?P<backend>[^@:/\\.]*)(?::(?P<options>.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Side:
-    """What is compared: a model, perhaps with a backend and its options, or a file of predictions."""
+class ComparisonSide:
+    """A model or a file of predictions.
+
+    Attributes:
+        name: Text of the argument.
+        model: Name or path of the model; empty for predictions.
+        backend: Name of the backend; None stands for that of the model.
+        options: KEY=VALUE options of the backend.
+        predictions: File of predictions; None for a model.
+    """
 
     name: str
     model: str = ""
     backend: str | None = None
-    options: Sequence[str] = ()  # KEY=VALUE
+    options: Sequence[str] = ()
     predictions: SourceFile | None = None
 
 
-def parse_side(text: str) -> Side:
-    """A or B of ``--compare``; wrong use where it has none of the forms.
+def parse_side(text: str) -> ComparisonSide:
+    """Parse one argument of ``--compare``.
 
-    A path may hold colons and @: a shipped model or a file that exists under the whole name is taken as it is; what
-    `parse_source` takes is a file of predictions; then what follows the last @ is a backend, and its options are parted
-    by colons, as their values hold commas.
+    A path may contain ":" and "@", so the readings are tried in this order: the name of a shipped model, FILE:FORMAT,
+    the path of an existing file, a model and a backend, a model. ":" separates the options of a backend, because their
+    values may contain commas.
+
+    Args:
+        text: The argument.
+
+    Returns:
+        The model or file.
+
+    Raises:
+        UsageError: The model or the backend is empty.
     """
     from herdner.corpora.reading import parse_source
     from herdner.ner.model_file import shipped_models
@@ -49,62 +66,78 @@ def parse_side(text: str) -> Side:
     if not text:
         raise UsageError(f"--compare '': expected {FORMS}")
     if text in shipped_models():
-        return Side(text, text)
+        return ComparisonSide(text, text)
     try:
-        return Side(text, predictions=parse_source(text))
+        return ComparisonSide(text, predictions=parse_source(text))
     except ValueError:
-        pass  # then a model
-    parts = None if Path(text).exists() else _WITH_BACKEND.fullmatch(text)
+        pass  # no file of predictions
+    parts = None if Path(text).exists() else _MODEL_AND_BACKEND.fullmatch(text)
     if parts is None:
-        return Side(text, text)
+        return ComparisonSide(text, text)
     if not (parts["model"] and parts["backend"]):
         raise UsageError(f"--compare {text!r}: expected {FORMS}")
     options = parts["options"]
-    return Side(text, parts["model"], parts["backend"], () if options is None else tuple(options.split(":")))
+    return ComparisonSide(text, parts["model"], parts["backend"], () if options is None else tuple(options.split(":")))
 
 
-def compared(
-    source: Gold, names: tuple[str, str], seed: int, resamples: int, unit: ResamplingUnit | None
+def compare_sides(
+    files: GoldFiles, names: tuple[str, str], seed: int, resamples: int, unit: ResamplingUnit | None
 ) -> Comparison:
-    """Reads the gold documents once, tags them by both sides or reads their predictions, and compares."""
+    """Compare two models or files of predictions on the same gold documents.
+
+    Args:
+        files: Annotated files.
+        names: Arguments of ``--compare``.
+        seed: Random seed.
+        resamples: Number of bootstrap samples.
+        unit: Unit to resample; None chooses it by the number of documents.
+
+    Returns:
+        The comparison.
+
+    Raises:
+        UsageError: An option is not valid.
+        ValueError: A file or model is not valid.
+    """
     import numpy as np
 
     from herdner.evaluation.compare import compare
-    from herdner.text.tags import labels_of
 
     if not resamples:
-        raise UsageError("--resamples 0: a comparison is made of resamples; give 1 or more")
+        raise UsageError("--resamples 0: a comparison needs at least 1 bootstrap sample")
     sides = [parse_side(name) for name in names]
-    if source.case is not None and (file := next((side for side in sides if side.predictions), None)):
-        raise UsageError(f"--case: {file.name} is a file of predictions, not a model that could tag the text anew")
-    taggers = load_taggers(sides)
-    options = [
-        None if s.predictions else inference(s.backend, s.options, taggers[s.model], f"--compare {s.name}:")
+    if files.case is not None and (side := next((side for side in sides if side.predictions), None)):
+        raise UsageError(f"--case: {side.name} is a file of predictions; compare models, which can tag the new text")
+    taggers = _load_taggers(sides)
+    inferences = [
+        None if s.predictions else parse_inference(s.backend, s.options, taggers[s.model], f"--compare {s.name}:")
         for s in sides
     ]
-    tokenizer = shared_tokenizer(sides, taggers)
-    # What is predicted is read before the tagging, which may take long.
-    mapped, labels = source.map_labels is True, source.labels
-    read = [
-        read_gold([s.predictions], tokenizer, mapped, labels=labels, strict=source.strict) if s.predictions else None
+    tokenizer = _shared_tokenizer(sides, taggers)
+    # Predictions are read before the tagging, which may take long, to find their errors first.
+    predictions = [
+        read_gold([s.predictions], tokenizer, files.core_labels is True, renames=files.renames, strict=files.strict)
+        if s.predictions
+        else None
         for s in sides
     ]
-    known = [tag for tagger in taggers.values() for tag in tagger.classes_]
-    known += [tag for documents in read for document in documents or () for tag in document.tags or ()]
-    gold = source.read(tokenizer, labels_of(known), " or ".join(dict.fromkeys(names)))
-    results = [
-        (documents, None) if documents is not None else tagged(letter, side, taggers[side.model], gold, given, seed)
-        for letter, side, documents, given in zip("AB", sides, read, options, strict=True)
+    known_labels = {label for tagger in taggers.values() for label in tagger.labels}
+    known_labels |= {entity.label for documents in predictions for d in documents or () for entity in d.entities}
+    gold = files.read(tokenizer, known_labels, " or ".join(dict.fromkeys(names)))
+    (a, speed_a), (b, speed_b) = [
+        (documents, None)
+        if documents is not None
+        else _tag_side(letter, side, taggers[side.model], gold, inference, seed)
+        for letter, side, documents, inference in zip("AB", sides, predictions, inferences, strict=True)
     ]
-    (a, speed_a), (b, speed_b) = results
     return compare(
         gold, a, b, rng=np.random.default_rng(seed), n_resamples=resamples, unit=unit, names=names,
         tokens_per_second=(speed_a, speed_b),
     )  # fmt: skip
 
 
-def load_taggers(sides: list[Side]) -> dict[str, Tagger]:
-    """The taggers of the sides by their models, each loaded once."""
+def _load_taggers(sides: list[ComparisonSide]) -> dict[str, Tagger]:
+    """Load each model once."""
     import herdner
     from herdner.ner.model_file import ModelError
 
@@ -120,21 +153,26 @@ def load_taggers(sides: list[Side]) -> dict[str, Tagger]:
     return taggers
 
 
-def shared_tokenizer(sides: list[Side], taggers: dict[str, Tagger]) -> Tokenizer:
-    """What splits running text for both: the tokenizer of the first model, or the default."""
+def _shared_tokenizer(sides: list[ComparisonSide], taggers: dict[str, Tagger]) -> Tokenizer:
+    """Return the tokenizer of running text: that of the first model, or the default."""
     from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
     settings = [tagger.model_.tokenizer for tagger in taggers.values()] or [TokenizerSettings()]
     if any(other != settings[0] for other in settings):
-        complain(f"the models split text differently; running text is split as {sides[0].model} does")
+        print_message(f"the models have different tokenizers; running text is split by that of {sides[0].model}")
     return Tokenizer(settings[0])
 
 
-def tagged(
-    letter: str, side: Side, tagger: Tagger, gold: list[Document], options: Inference | None, seed: int
+def _tag_side(
+    letter: str,
+    side: ComparisonSide,
+    tagger: Tagger,
+    gold: list[Document],
+    inference: Inference | None,
+    seed: int,
 ) -> tuple[list[Document], float]:
-    """What a side's tagger makes of the documents, and its tokens per second; errors name the side."""
+    """Tag the gold documents; errors name the side."""
     try:
-        return timed(tagger, gold, options, seed, f"tagging {letter}")
+        return tag_timed(tagger, gold, inference, seed, f"tagging {letter}")
     except ValueError as error:
         raise ValueError(f"{side.name}: {error}") from None

@@ -1,4 +1,4 @@
-"""``herdner corpora``: the registry of known corpora, checked downloads, conversion."""
+"""Commands ``herdner corpora``: list of known corpora, verified downloads, and conversion."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from herdner.cli.common import command, progress, working
-from herdner.cli.options import MapLabelsOption
-from herdner.cli.usage import check_encoding, check_not_input, wrong_use
+from herdner.cli.common import handle_errors, show_activity, show_progress
+from herdner.cli.options import RenameLabelsOption
+from herdner.cli.usage import check_encoding, check_not_input, usage_errors
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-corpora = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Known corpora: list, describe, fetch and convert them."
-)
+corpora = typer.Typer(rich_markup_mode=None, help="List, describe, download and convert known corpora.")
 
 
 @corpora.command("list")
-@command
+@handle_errors
 def list_() -> None:
-    """One line per corpus: name, licence, how to get it, title (separated by tabs in a pipe)."""
+    """List the known corpora: name, licence, way to get it and title (separated by tabs in a pipe)."""
     from herdner.corpora.registry import load_registry
 
     rows = [(name, c.licence, c.fetch, c.title) for name, c in load_registry().items()]
@@ -41,9 +39,9 @@ def list_() -> None:
 
 
 @corpora.command("info")
-@command
-def info(name: Annotated[str, typer.Argument(help="A name of `herdner corpora list`.")]) -> None:
-    """All that is known of a corpus: source, licence, classes, files and checksums."""
+@handle_errors
+def info(name: Annotated[str, typer.Argument(help="Name of the corpus (see `herdner corpora list`).")]) -> None:
+    """Describe a corpus: source, licence, labels, files and checksums."""
     import dataclasses
 
     from herdner.corpora.registry import info as find
@@ -60,60 +58,60 @@ def info(name: Annotated[str, typer.Argument(help="A name of `herdner corpora li
 
 
 @corpora.command("fetch")
-@command
+@handle_errors
 def fetch(
-    name: Annotated[str, typer.Argument(help="A name of `herdner corpora list`.")],
-    folder: Annotated[str | None, typer.Option("--folder", help="Where to put it [default: the user's cache].")] = None,
+    name: Annotated[str, typer.Argument(help="Name of the corpus (see `herdner corpora list`).")],
+    folder: Annotated[str | None, typer.Option("--folder", help="Target folder [default: the user's cache].")] = None,
     registry: Annotated[str | None, typer.Option("--registry", help="Another registry file.")] = None,
 ) -> None:
-    """Download a corpus; size and checksum of every file are verified. Prints the folder."""
-    from herdner.corpora.files import fetch as get
+    """Download a corpus, verify the size and checksum of every file, and print the folder."""
+    from herdner.corpora.files import fetch as fetch_corpus
 
-    with progress("{task.percentage:.0f} %") as display:
+    with show_progress("{task.percentage:.0f} %") as display:
         tasks: dict[str, TaskID] = {}
 
-        def show(file: str, done: int, total: int) -> None:
+        def update(file: str, done: int, total: int) -> None:
             if file not in tasks:
                 tasks[file] = display.add_task(file, total=total)
             display.update(tasks[file], completed=done)
 
-        where = get(name, folder, registry=registry, progress=show)
-    print(where)
+        path = fetch_corpus(name, folder, registry=registry, progress=update)
+    print(path)
 
 
 @corpora.command("convert")
-@command
+@handle_errors
 def convert(
-    source: Annotated[str, typer.Argument(metavar="FILE:FORMAT", help="What to read, as in eng.testa:conll2003.")],
+    source: Annotated[str, typer.Argument(metavar="FILE:FORMAT", help="Input file, as in eng.testa:conll2003.")],
     format_: Annotated[
         str | None,
         typer.Option(
             "--format",
             "-f",
             metavar="FORMAT",
-            help="What to write: jsonl, conll, text, ... [default: by the ending of --output, else jsonl].",
+            help="Output format: jsonl, conll, text, ... [default: by the extension of --output, else jsonl].",
         ),
     ] = None,
-    output: Annotated[str, typer.Option("--output", "-o", help="The file to write; - is standard output.")] = "-",
-    map_labels: MapLabelsOption = False,
+    output: Annotated[str, typer.Option("--output", "-o", help="Output file; - is standard output.")] = "-",
+    rename_labels: RenameLabelsOption = False,
     encoding: Annotated[
         str | None, typer.Option("--encoding", help="Encoding of the input files [default: the format's].")
     ] = None,
 ) -> None:
     """Convert an annotated corpus to another format."""
-    from herdner.cli.tag import output_format
-    from herdner.corpora.reading import convert as write
+    from herdner.cli.tag import choose_format
+    from herdner.corpora.reading import convert as convert_file
     from herdner.corpora.reading import parse_source
     from herdner.text.tokenize import Tokenizer
 
-    format_ = output_format(format_, None if output == "-" else output, "jsonl")
+    format_ = choose_format(format_, None if output == "-" else output, "jsonl")
     if encoding:
         check_encoding(encoding)
-    with wrong_use():
-        parsed = parse_source(source)
-    check_not_input(output, [parsed.path])
+    with usage_errors():
+        source_file = parse_source(source)
+    check_not_input(output, [source_file.path])
     options = {"encoding": encoding} if encoding else {}
-    with working("converting"):
-        count = write(parsed, format_, output, map_labels=map_labels, tokenizer=Tokenizer(), **options)
+    with show_activity("converting"):
+        count = convert_file(source_file, format_, output, map_labels=rename_labels, tokenizer=Tokenizer(), **options)
     if output != "-":
         print(f"{count:,} documents written to {output}", file=sys.stderr)

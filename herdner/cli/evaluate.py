@@ -1,4 +1,4 @@
-"""``herdner evaluate``: precision, recall and F1 on annotated files, and the speed."""
+"""Command ``herdner evaluate``: precision, recall, F1 and speed on annotated files."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from herdner.cli.common import command, inference
-from herdner.cli.compare import compared
-from herdner.cli.gold import Gold, parse_map, parse_sources, show, timed
+from herdner.cli.common import handle_errors, parse_inference
+from herdner.cli.compare import compare_sides
+from herdner.cli.gold import GoldFiles, parse_renames, parse_sources, print_table, tag_timed
 from herdner.cli.options import (
     MAX_RESAMPLES,
     BackendOption,
     JsonOption,
-    MapOption,
     ModelOption,
+    RenameOption,
     SeedOption,
     SetOption,
     StrictOption,
     UnitOption,
 )
-from herdner.cli.usage import UsageError, is_given
+from herdner.cli.usage import UsageError, is_set
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -35,29 +35,30 @@ CompareOption = Annotated[
     typer.Option(
         "--compare",
         metavar="A B",
-        help="Is B better than A? Each is MODEL, MODEL@BACKEND, MODEL@BACKEND:KEY=VALUE:..., or FILE:FORMAT of "
-        "predictions.",
+        help="Test whether B is better than A. Each is MODEL, MODEL@BACKEND, MODEL@BACKEND:KEY=VALUE:..., or "
+        "FILE:FORMAT of predictions.",
     ),
 ]
-MapLabelsOption = Annotated[
+RenameOrKeepOption = Annotated[
     bool | None,
     typer.Option(
-        "--map-labels/--keep-labels",
-        help="Map the corpus's classes to PER, LOC and ORG [default: if the model knows no other].",
+        "--rename-labels/--keep-labels",
+        help="Rename the labels of known corpora to PER, LOC and ORG; drop others [default: if the model knows no "
+        "others].",
     ),
 ]
-ResamplesOption = Annotated[
+IntervalResamplesOption = Annotated[
     int | None,
     typer.Option(
         "--resamples",
         min=0,
         max=MAX_RESAMPLES,
-        help="Bootstrap samples for the interval; 0: none [default: 1000, with --compare 10000].",
+        help="Bootstrap samples; 0 computes no interval [default: 1000; 10000 with --compare].",
     ),
 ]
 
 
-@command
+@handle_errors
 def evaluate(
     context: typer.Context,
     files: Annotated[list[str], typer.Argument(metavar="FILE:FORMAT", help="Annotated files, as in dev.conll:conll.")],
@@ -66,55 +67,53 @@ def evaluate(
     set_: SetOption = None,
     compare: CompareOption = None,
     seed: SeedOption = 0,
-    map_labels: MapLabelsOption = None,
-    resamples: ResamplesOption = None,
-    map_: MapOption = None,
+    rename_labels: RenameOrKeepOption = None,
+    resamples: IntervalResamplesOption = None,
+    rename: RenameOption = None,
     case: Annotated[
         Literal["lower", "upper"] | None,
-        typer.Option(metavar="lower|upper", help="Tag the text in lower case or in capitals, whatever it is in."),
+        typer.Option(metavar="lower|upper", help="Convert the text to lower or upper case before tagging."),
     ] = None,
     consistency: Annotated[
-        bool,
-        typer.Option("--consistency", help="Also: repeated names and short forms, and how many of them are right."),
+        bool, typer.Option("--consistency", help="Also evaluate repeated names and short forms of names.")
     ] = False,
     unit: UnitOption = None,
     strict: StrictOption = False,
     json_: JsonOption = False,
 ) -> None:
-    """Score a model on annotated files: per class and micro precision, recall and F1 (seqeval, strict), and the speed.
+    """Score a model on annotated files: precision, recall and F1 of each label and in total, and the speed.
 
-    The speed counts tagging alone, from tokens to names, in one process. The model's tokenizer splits running text.
+    An entity is correct if its boundaries and label are those of a gold entity. The speed is that of one process, from
+    tokens to entities. Running text is split by the model's tokenizer.
 
-    With --compare, two models, backends or files of predictions meet on the same documents: both F1, the difference
-    with its interval, and p-values by approximate randomisation and paired bootstrap.
+    With --compare, two models, backends or files of predictions are scored on the same documents. The output has both
+    F1, their difference with its interval, and p-values by approximate randomisation and paired bootstrap.
 
-    With --consistency: names that a document repeats, how many have differing labels and how many are all right; and
-    short forms such as "Winam" after "Winam Ferries Ltd."; with the links between mentions and without.
+    With --consistency, the output also counts repeated names (with several labels, all correct) and short forms of
+    names, such as "Winam" after "Winam Ferries Ltd.", with the links between mentions and without.
     """
-    sources = parse_sources(files)
-    gold = Gold(sources, map_labels, parse_map(map_ or ()), case, strict)
+    gold_files = GoldFiles(parse_sources(files), rename_labels, parse_renames(rename), case, strict)
     if compare is None:
         if unit is not None:
-            raise UsageError("--unit goes with --compare")
-        tables: list[Tabulated] = scored(
-            gold, model, backend, set_, seed, 1000 if resamples is None else resamples, consistency
-        )
+            raise UsageError("--unit: also needs --compare")
+        n_resamples = 1000 if resamples is None else resamples
+        tables = _score_model(gold_files, model, backend, set_, seed, n_resamples, consistency)
     else:
         for name in ("model", "backend", "set_", "consistency"):
-            if is_given(context, name):
-                raise UsageError(f"--{name.strip('_')}: with --compare, A and B say so: MODEL@BACKEND:KEY=VALUE")
-        tables = [compared(gold, compare, seed, 10_000 if resamples is None else resamples, unit)]
+            if is_set(context, name):
+                raise UsageError(f"--{name.strip('_')}: not with --compare, where A and B are MODEL@BACKEND:KEY=VALUE")
+        tables = [compare_sides(gold_files, compare, seed, 10_000 if resamples is None else resamples, unit)]
     if json_:
         more = {"consistency": tables[1].to_dict()} if len(tables) > 1 else {}
         print(json.dumps({**tables[0].to_dict(), **more}, ensure_ascii=False))
         return
     for i, table in enumerate(tables):
         print(end="\n" if i else "")
-        show(table)
+        print_table(table)
 
 
-def scored(
-    source: Gold,
+def _score_model(
+    gold_files: GoldFiles,
     model: str,
     backend: str | None,
     set_: list[str] | None,
@@ -122,7 +121,7 @@ def scored(
     resamples: int,
     consistency: bool,
 ) -> list[Tabulated]:
-    """The scores of one model, and how consistent and right it is on repeated names, where that is asked for."""
+    """Return the scores of one model and, on request, its consistency."""
     import numpy as np
 
     import herdner
@@ -130,24 +129,26 @@ def scored(
     from herdner.text.tokenize import Tokenizer
 
     tagger = herdner.load(model)
-    options = inference(backend, set_, tagger)
-    known = set(tagger.labels)
-    gold = source.read(Tokenizer(tagger.model_.tokenizer), known, f"model {model}")
-    predicted, speed = timed(tagger, gold, options, seed)
-    rng = np.random.default_rng(seed) if resamples else None
-    scores = score(gold, predicted, rng=rng, n_resamples=resamples or 1, tokens_per_second=speed, known_labels=known)
-    return [scores, *(consistent(tagger, gold, predicted, options, seed) if consistency else ())]
+    inference = parse_inference(backend, set_, tagger)
+    gold = gold_files.read(Tokenizer(tagger.model_.tokenizer), tagger.labels, f"model {model}")
+    predicted, speed = tag_timed(tagger, gold, inference, seed)
+    scores = score(
+        gold, predicted, rng=np.random.default_rng(seed) if resamples else None, n_resamples=resamples or 1,
+        tokens_per_second=speed, known_labels=tagger.labels,
+    )  # fmt: skip
+    return [scores, *(_measure_consistency(tagger, gold, predicted, inference, seed) if consistency else ())]
 
 
-def consistent(
-    tagger: Tagger, gold: list[Document], predicted: list[Document], options: Inference, seed: int
+def _measure_consistency(
+    tagger: Tagger, gold: list[Document], predicted: list[Document], inference: Inference, seed: int
 ) -> list[Tabulated]:
-    """Repeated names and short forms of what was predicted and, where that had links, without them."""
+    """Return the consistency of the predictions and, if they used links, of predictions without links."""
     from herdner.evaluation.consistency import measure_consistency
 
-    linked = options.links and bool(tagger.model_.link_tables)
-    sides = {"with links" if linked else "without links": predicted}
-    if linked:
-        sides["without links"] = timed(tagger, gold, replace(options, links=False), seed, "without links")[0]
-    result = measure_consistency(gold, sides)
+    has_links = inference.links and bool(tagger.model_.link_tables)
+    predictions = {"with links" if has_links else "without links": predicted}
+    if has_links:
+        unlinked = replace(inference, links=False)
+        predictions["without links"] = tag_timed(tagger, gold, unlinked, seed, "without links")[0]
+    result = measure_consistency(gold, predictions)
     return [result, result.inconsistent_names]

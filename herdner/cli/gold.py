@@ -1,4 +1,4 @@
-"""Annotated files on the command line: reading them, tagging them anew, showing how well that went."""
+"""Annotated files of a command: reading them, tagging them again, and printing scores."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from herdner.cli.common import complain, progress
-from herdner.cli.usage import UsageError, wrong_use
+from herdner.cli.common import print_message, show_progress
+from herdner.cli.usage import UsageError, usage_errors
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -22,110 +22,193 @@ if TYPE_CHECKING:
     from herdner.text.labels import LabelNames
     from herdner.text.tokenize import Tokenizer
 
-CORE_CLASSES = {"PER", "LOC", "ORG"}
+CORE_LABELS = {"PER", "LOC", "ORG"}
 
 
 @dataclass(frozen=True)
-class Gold:
-    """Annotated files as the options ask for them: with classes mapped as the corpus's registry says (None: where
-    nothing but `CORE_CLASSES` is known), then renamed by ``labels``, in another case; ``strict``: without any doubt.
+class GoldFiles:
+    """Annotated files and the options with which to read them.
+
+    Attributes:
+        sources: Files and their formats.
+        core_labels: Whether to rename the labels of known corpora to `CORE_LABELS`; None does it if the models know no
+            other labels.
+        renames: New name of each label, applied afterwards.
+        case: Case into which to convert the text; None keeps it.
+        strict: Whether to refuse dubious input.
     """
 
     sources: Sequence[SourceFile]
-    map_labels: bool | None = None
-    labels: LabelNames | None = None
+    core_labels: bool | None = None
+    renames: LabelNames | None = None
     case: Case | None = None
     strict: bool = False
 
-    def read(self, tokenizer: Tokenizer, known: Collection[str], who: str) -> list[Document]:
-        """The documents. ``who`` knows these classes; wrong use where the files have none of them."""
+    def read(self, tokenizer: Tokenizer, known_labels: Collection[str], model: str) -> list[Document]:
+        """Read the documents.
+
+        Args:
+            tokenizer: Tokenizer of running text.
+            known_labels: Labels that the models know.
+            model: Name of the models, for error messages.
+
+        Returns:
+            Annotated documents.
+
+        Raises:
+            UsageError: No label of the files is known.
+        """
         from herdner.text.case import change_case
 
-        mapped = self.map_labels if self.map_labels is not None else set(known) <= CORE_CLASSES
-        documents = read_gold(self.sources, tokenizer, mapped, labels=self.labels, strict=self.strict)
-        check_known(documents, known, who, self.sources)
+        core_labels = self.core_labels if self.core_labels is not None else set(known_labels) <= CORE_LABELS
+        documents = read_gold(self.sources, tokenizer, core_labels, renames=self.renames, strict=self.strict)
+        check_known_labels(documents, known_labels, model, self.sources)
         return documents if self.case is None else [change_case(document, self.case) for document in documents]
 
 
-def timed(
-    tagger: Tagger, gold: list[Document], options: Inference | None, seed: int, title: str = "tagging"
+def tag_timed(
+    tagger: Tagger, gold: list[Document], inference: Inference | None, seed: int, title: str = "tagging"
 ) -> tuple[list[Document], float]:
-    """What the tagger makes of the documents without their tags, and its tokens per second."""
-    plain = [bare(document) for document in gold]
-    next(tagger.pipe(plain[:1], options, seed=seed))  # what is loaded or compiled on first use is not the speed
+    """Tag documents without their annotation, and measure the speed.
+
+    Args:
+        tagger: The tagger.
+        gold: Annotated documents.
+        inference: Options of tagging; None stands for those of the tagger.
+        seed: Random seed.
+        title: Title of the progress display.
+
+    Returns:
+        Tagged documents, and tokens per second.
+    """
+    plain = [document.without_annotation() for document in gold]
+    next(tagger.pipe(plain[:1], inference, seed=seed))  # leaves out the time for loading on first use
     predicted: list[Document] = []
-    with progress("{task.completed:,} of {task.total:,} documents") as display:
+    with show_progress("{task.completed:,} of {task.total:,} documents") as display:
         task = display.add_task(title, total=len(plain))
         begin = time.perf_counter()
-        for document in tagger.pipe(plain, options, seed=seed):
+        for document in tagger.pipe(plain, inference, seed=seed):
             predicted.append(document)
             display.advance(task)
         seconds = time.perf_counter() - begin
     return predicted, sum(len(document.tokens) for document in gold) / max(seconds, 1e-9)
 
 
-def check_known(gold: Sequence[Document], known: Collection[str], who: str, sources: Sequence[SourceFile]) -> None:
-    """Wrong use where names are annotated, and none of a class that is known: the format is another, or the classes
-    have other names.
+def check_known_labels(
+    gold: Sequence[Document], known_labels: Collection[str], model: str, sources: Sequence[SourceFile]
+) -> None:
+    """Check that at least one gold label is known.
+
+    Args:
+        gold: Annotated documents.
+        known_labels: Labels that the model knows.
+        model: Name of the model, for the error message.
+        sources: Files of the documents.
+
+    Raises:
+        UsageError: The documents have entities, and the model knows none of their labels.
     """
-    found = sorted({span.label for document in gold for span in document.spans or ()})
-    if not found or not set(found).isdisjoint(known):
+    labels = sorted({span.label for document in gold for span in document.spans or ()})
+    if not labels or not set(labels).isdisjoint(known_labels):
         return
-    said = f"{', '.join(source.path for source in sources)}: none of its classes ({', '.join(found[:8])}) is one that"
-    said += f" {who} knows ({', '.join(sorted(known))})"
-    raise UsageError(f"{said}; {_mended(found, known, sources)}")
+    raise UsageError(
+        f"{', '.join(source.path for source in sources)}: {model} knows none of the labels {', '.join(labels[:8])},"
+        f" only {', '.join(sorted(known_labels))}; {_label_advice(labels, known_labels, sources)}"
+    )
 
 
-def _mended(found: Sequence[str], known: Collection[str], sources: Sequence[SourceFile]) -> str:
-    """What to do where classes do not meet: name the corpus's own format, map classes, or train."""
+def _label_advice(labels: Sequence[str], known_labels: Collection[str], sources: Sequence[SourceFile]) -> str:
+    """Return advice for unknown labels: the format of a corpus with these labels, or options that rename them."""
     from herdner.corpora.registry import load_registry
 
-    read_as = {source.format for source in sources}
-    corpora = [each for each in load_registry().values() if each.labels and each.format not in read_as]
-    fitting = [each.format for each in corpora if set(found) <= set(each.classes)]
+    formats = {source.format for source in sources}
+    corpora = [each for each in load_registry().values() if each.labels and each.format not in formats]
+    fitting = [each.format for each in corpora if set(labels) <= set(each.classes)]
     if fitting:
         return f"read it as {sources[0].path}:{fitting[0]}"
-    pairs = {label: target for label in found for target in known if label.lower()[:3] == target.lower()[:3]}
-    example = pairs or {found[0]: min(known)}
-    return "map them, as in " + " ".join(f"--map {old}={new}" for old, new in example.items())
+    similar = {label: known for label in labels for known in known_labels if label.lower()[:3] == known.lower()[:3]}
+    example = similar or {labels[0]: min(known_labels)}
+    return "rename them, as in " + " ".join(f"--rename {old}={new}" for old, new in example.items())
 
 
 def parse_sources(files: Iterable[str]) -> list[SourceFile]:
-    """``FILE:FORMAT`` arguments taken apart; a wrong one is wrong use."""
+    """Parse FILE:FORMAT arguments.
+
+    Args:
+        files: The arguments.
+
+    Returns:
+        Paths and formats.
+
+    Raises:
+        UsageError: An argument has another form.
+    """
     from herdner.corpora.reading import parse_source
 
-    with wrong_use():
+    with usage_errors():
         return [parse_source(file) for file in files]
 
 
-def parse_map(pairs: Sequence[str]) -> LabelNames | None:
-    """``OLD=NEW`` as the readers take it; wrong use where there is no such pair."""
-    labels: dict[str, str | None] = {}
-    for pair in pairs:
+def parse_renames(pairs: Sequence[str] | None) -> LabelNames | None:
+    """Parse the values of ``--rename``.
+
+    Args:
+        pairs: OLD=NEW arguments.
+
+    Returns:
+        New name of each label; None if there are no arguments.
+
+    Raises:
+        UsageError: An argument has another form.
+    """
+    renames: dict[str, str | None] = {}
+    for pair in pairs or ():
         old, equals, new = pair.partition("=")
         if not equals or not old:
-            raise UsageError(f"--map {pair!r}: expected OLD=NEW, as in PERSON=PER, or OLD= to drop a class")
-        labels[old] = " ".join(new.split()) or None
-    return labels or None
+            raise UsageError(f"--rename {pair!r}: expected OLD=NEW, as in PERSON=PER, or OLD= to drop a label")
+        renames[old] = " ".join(new.split()) or None
+    return renames or None
 
 
-def encoding_of(source: SourceFile, encoding: str) -> dict[str, str]:
-    """The encoding as an option of the readers, where the format has one."""
+def encoding_option(source: SourceFile, encoding: str | None) -> dict[str, str]:
+    """Return the encoding as an option of the reader.
+
+    Args:
+        source: File and format.
+        encoding: Encoding; None stands for that of the format.
+
+    Returns:
+        Keyword arguments; empty if the reader has no such option.
+    """
     from herdner.corpora.formats import FORMATS
 
-    return {"encoding": encoding} if "encoding" in FORMATS[source.format].read_options else {}
+    has_option = encoding is not None and "encoding" in FORMATS[source.format].read_options
+    return {"encoding": encoding} if has_option and encoding is not None else {}
 
 
 def read_gold(
     sources: Sequence[SourceFile],
     tokenizer: Tokenizer,
-    map_labels: bool,
+    core_labels: bool,
     encoding: str | None = None,
-    labels: LabelNames | None = None,
+    renames: LabelNames | None = None,
     strict: bool = False,
 ) -> list[Document]:
-    """All documents of the sources with tokens and gold tags, their classes renamed by ``labels``; ValueError where
-    there are none. Names that end within a token are widened to it, which is told, or refused where that is ``strict``.
+    """Read annotated documents. Documents without tokens or annotation are left out.
+
+    Args:
+        sources: Files and their formats.
+        tokenizer: Tokenizer of running text.
+        core_labels: Whether to rename the labels of known corpora to `CORE_LABELS`.
+        encoding: Encoding of the files; None stands for that of the format.
+        renames: New name of each label, applied afterwards.
+        strict: Whether to refuse dubious input, such as an entity that ends within a token or an unannotated document.
+
+    Returns:
+        Annotated documents.
+
+    Raises:
+        ValueError: There is no annotated document, or dubious input is refused.
     """
     from herdner.corpora.reading import read
     from herdner.text.io.parse_warnings import ParseWarnings
@@ -133,49 +216,48 @@ def read_gold(
 
     documents: list[Document] = []
     for source in sources:
-        options = {} if encoding is None else encoding_of(source, encoding)
-        before = len(documents)
-        left: list[Document] = []
-        with ParseWarnings(source.path, strict) as doubts:
-            for document in read(source, map_labels=map_labels, tokenizer=tokenizer, strict=strict, **options):
-                if not document.n_tokens:
-                    continue
-                if document.tags is None:
-                    left.append(document)
-                    continue
-                check_borders(document, doubts)
-                documents.append(document if labels is None else rename_labels(document, labels))
-        if left and (strict or len(documents) == before):
-            raise ValueError(f"{source.path}: document {left[0].id!r} has no annotation; give an annotated file")
-        if left:
-            n, every = len(left), len(left) + len(documents) - before
-            complain(f"{source.path}: {n} of {every} documents are not annotated and left out (first: {left[0].id})")
+        annotated: list[Document] = []
+        unannotated: list[Document] = []
+        with ParseWarnings(source.path, strict) as warnings:
+            options = encoding_option(source, encoding)
+            for document in read(source, map_labels=core_labels, tokenizer=tokenizer, strict=strict, **options):
+                if document.n_tokens and document.is_annotated:
+                    _warn_about_boundaries(document, warnings)
+                    annotated.append(rename_labels(document, renames))
+                elif document.n_tokens:
+                    unannotated.append(document)
+        if unannotated and (strict or not annotated):
+            raise ValueError(f"{source.path}: document {unannotated[0].id!r} has no annotation; give an annotated file")
+        if unannotated:
+            n, total = len(unannotated), len(unannotated) + len(annotated)
+            print_message(f"{source.path}: {n} of {total} unannotated documents are left out"
+                          f" (first: {unannotated[0].id})")  # fmt: skip
+        documents += annotated
     if sources and not documents:
-        raise ValueError(f"{', '.join(source.path for source in sources)}: no document; the file is empty")
+        raise ValueError(f"{', '.join(source.path for source in sources)}: the file has no document; give another file")
     return documents
 
 
-def check_borders(document: Document, doubts: ParseWarnings) -> None:
-    """What is in doubt where names do not meet the borders of tokens."""
+def _warn_about_boundaries(document: Document, warnings: ParseWarnings) -> None:
+    """Warn about entities whose boundaries are not those of tokens."""
     from herdner.text.document import project
 
-    found = project(document.entities, document)
-    if found.n_widened:
-        doubts.add("a name that ends within a token is widened to it", times=found.n_widened)
-    if found.n_dropped:
-        doubts.add("a name without a token of its own is left out", times=found.n_dropped)
+    projection = project(document.entities, document)
+    if projection.n_widened:
+        warnings.add("an entity that ends within a token is widened to the token", times=projection.n_widened)
+    if projection.n_dropped:
+        warnings.add("an entity without a token of its own is left out", times=projection.n_dropped)
 
 
-def bare(document: Document) -> Document:
-    """The document without what is to be predicted."""
-    return document.without_annotation()
+def print_table(table: Tabulated) -> None:
+    """Print a table on a terminal, or Markdown to a file or pipe.
 
-
-def show(scores: Tabulated) -> None:
-    """A table for a terminal, Markdown for a file or pipe."""
+    Args:
+        table: The table.
+    """
     if not sys.stdout.isatty():
-        print(scores.to_markdown())
+        print(table.to_markdown())
         return
     from rich.console import Console
 
-    Console().print(scores.to_table())
+    Console().print(table.to_table())

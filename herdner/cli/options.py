@@ -1,4 +1,4 @@
-"""Options that several commands share, so that the same option has the same name and help everywhere."""
+"""Options of several commands. An option has the same name, type and help everywhere."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 import typer
 
 MAX_RESAMPLES = 10_000_000
+
+# --- models and inference
 
 ModelOption = Annotated[str, typer.Option("--model", "-m", help="Name of a shipped model, or path of a model file.")]
 BackendOption = Annotated[
@@ -18,30 +20,85 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Option of the backend; may be repeated. links=false leaves the links between mentions out.",
+        help="Option of the backend; may be repeated. links=false ignores the links between mentions.",
     ),
 ]
-SeedOption = Annotated[
-    int, typer.Option("--seed", min=0, help="Seed of the random numbers; equal seeds, equal results.")
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Random seed. Equal seeds give equal results.")]
+
+# --- known names
+
+NamesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--names",
+        metavar="FILE",
+        help="File of known names: lines with a name, a tab and a label, or JSON lines of spaCy's entity ruler.",
+    ),
+]
+StrengthOption = Annotated[
+    float | None,
+    typer.Option("--names-strength", help="Log-odds that a name of --names adds to each of its tokens [default: 3]."),
+]
+HardOption = Annotated[
+    bool, typer.Option("--names-hard", help="Tag every name of --names in any context, longer names first.")
+]
+FoldCaseOption = Annotated[
+    bool, typer.Option("--names-fold-case", help="Ignore upper and lower case when finding names of --names.")
+]
+
+# --- input files
+
+FilesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="FILE", help="Files or folders; - (or no FILE in a pipe) is standard input."),
+]
+InputOption = Annotated[
+    str | None,
+    typer.Option("--input", "-i", metavar="FORMAT", help="text, jsonl, conll, ... [default: by file extension]."),
+]
+PatternOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pattern",
+        metavar="GLOB",
+        help="Files of a folder to read, as in '*.log'; may be repeated [default: files with a known extension]. "
+        "Hidden files are never read.",
+    ),
+]
+ErrorsOption = Annotated[
+    Literal["skip", "replace", "fail"] | None,
+    typer.Option(
+        "--errors",
+        metavar="skip|replace|fail",
+        help="Treatment of documents that cannot be read or tagged. skip: leave them out. replace: also replace "
+        "undecodable bytes by U+FFFD. fail: stop at the first, without --output [default: skip, but write no --output "
+        "if a file is truncated].",
+    ),
+]
+ColumnOption = Annotated[
+    str, typer.Option("--column", help="Column of CSV, TSV and Parquet files that contains the texts.")
 ]
 EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of the input files.")]
 StrictOption = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Refuse a file that leaves something in doubt, such as a name marked inside another; else it is told, and"
-        " read as is most plausible.",
+        help="Refuse dubious input, such as overlapping entities [default: print a warning and use the most plausible "
+        "reading].",
     ),
 ]
-MapLabelsOption = Annotated[
-    bool, typer.Option("--map-labels", help="Map the classes of known corpora to PER, LOC and ORG; drop the others.")
+
+# --- labels and scores
+
+RenameLabelsOption = Annotated[
+    bool, typer.Option("--rename-labels", help="Rename the labels of known corpora to PER, LOC and ORG; drop others.")
 ]
-MapOption = Annotated[
+RenameOption = Annotated[
     list[str] | None,
-    typer.Option("--map", metavar="OLD=NEW", help="Rename a class, everywhere; OLD= drops it. May be repeated."),
+    typer.Option("--rename", metavar="OLD=NEW", help="Rename a label; OLD= drops it. May be repeated."),
 ]
 UnitOption = Annotated[
     Literal["document", "sentence"] | None,
-    typer.Option("--unit", help="Resample by document or sentence [default: document, if there are two]."),
+    typer.Option("--unit", help="Unit to resample [default: document, if there are at least two]."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]

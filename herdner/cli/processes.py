@@ -1,4 +1,4 @@
-"""Tagging a stream of documents in several processes: in order, with the results of one."""
+"""Tagging of a stream of documents in several processes, with the same results and order as in one."""
 
 from __future__ import annotations
 
@@ -19,62 +19,75 @@ from herdner.text.document import Document, Failure
 if TYPE_CHECKING:
     from herdner.ner.inference import Inference
 
-# A batch is sent to a process when it holds as many characters; large enough to hide the cost of sending.
-BATCH_CHARACTERS = 200_000
-BATCHES_IN_FLIGHT = 2  # per process
+BATCH_CHARACTERS = 200_000  # enough to hide the cost of sending a batch to a process
+BATCHES_IN_FLIGHT = 2  # for each process
 
 
-def in_processes(
+def tag_in_processes(
     documents: Iterable[Document | Failure], jobs: int, model: str, inference: Inference, seed: int
 ) -> Iterator[Document | Failure]:
-    """`Tagger.outcomes` with these options, by as many processes, each of which loads the model."""
-    context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads the libraries hold
-    with _uninterrupted():
-        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(model, inference, seed))
-    waiting: deque[Future[list[Document | Failure]]] = deque()
+    """Yield the results of `Tagger.outcomes`, computed by several processes.
+
+    Args:
+        documents: Documents to tag.
+        jobs: Number of processes. Each loads the model.
+        model: Name or path of the model.
+        inference: Options of tagging.
+        seed: Random seed.
+
+    Yields:
+        Tagged documents and failures, in the order of the documents.
+
+    Raises:
+        ChildProcessError: A process was killed.
+    """
+    context = multiprocessing.get_context("spawn")  # fork would copy the threads' locks of libraries
+    with _signals_deferred():
+        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_load, initargs=(model, inference, seed))
+    pending: deque[Future[list[Document | Failure]]] = deque()
     try:
         for first, batch in _batches(documents):
-            with _uninterrupted():
-                waiting.append(pool.submit(_tag_batch, batch, first))
-            if len(waiting) >= jobs * BATCHES_IN_FLIGHT:
-                yield from waiting.popleft().result()
-        while waiting:
-            yield from waiting.popleft().result()
+            with _signals_deferred():
+                pending.append(pool.submit(_tag_batch, batch, first))
+            if len(pending) >= jobs * BATCHES_IN_FLIGHT:
+                yield from pending.popleft().result()
+        while pending:
+            yield from pending.popleft().result()
     except BaseException as error:
-        # Nobody wants the rest. Interrupted in the wrong moment, an executor waits for ever for workers that wait for
-        # work, and at exit for a queue that nobody empties; so the workers are ended, and nothing is waited for.
-        if (queue := getattr(pool, "_call_queue", None)) is not None:
-            queue.cancel_join_thread()
+        # An interrupted executor could wait forever for its workers, so they are terminated. `herdner.cli.main` ends
+        # the process even if the executor still waits for them.
         for worker in multiprocessing.active_children():
             worker.terminate()
         pool.shutdown(wait=False, cancel_futures=True)
         if isinstance(error, BrokenProcessPool):
-            message = f"a process was killed, perhaps for want of memory; use less than {jobs} jobs"
+            message = f"a process was killed, perhaps because memory ran out; use fewer than {jobs} --jobs"
             raise ChildProcessError(message) from None
         raise
     pool.shutdown()
 
 
 @contextmanager
-def _uninterrupted() -> Generator[None]:
-    """Ctrl-C and a polite kill wait until what is begun here is done, such as the start of a process."""
-    if threading.current_thread() is not threading.main_thread():  # where signals do not arrive
+def _signals_deferred() -> Generator[None]:
+    """Deliver SIGINT and SIGTERM only after the block, so that starting a process is not interrupted."""
+    if threading.current_thread() is not threading.main_thread():  # other threads receive no signals
         yield
         return
-    came: list[int] = []
-    old = {each: signal.signal(each, lambda number, _: came.append(number)) for each in (signal.SIGINT, signal.SIGTERM)}
+    received: list[int] = []
+    handlers = {
+        each: signal.signal(each, lambda number, _: received.append(number)) for each in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         with block_interrupts():
             yield
     finally:
-        for number, handler in old.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
-        for number in came:
+        for number in received:
             signal.raise_signal(number)
 
 
 def _batches(documents: Iterable[Document | Failure]) -> Iterator[tuple[int, list[Document | Failure]]]:
-    """Lists of documents, each with the number of its first."""
+    """Yield batches of documents, each with the index of its first document."""
     batch: list[Document | Failure] = []
     first = size = 0
     for document in documents:
@@ -87,14 +100,14 @@ def _batches(documents: Iterable[Document | Failure]) -> Iterator[tuple[int, lis
         yield first, batch
 
 
-# What a worker process holds: tags items, the first of which has the number ``first``.
+# State of a worker process: a function that tags items, the first of which has the index ``first``.
 _worker: list[Callable[..., Iterator[Document | Failure]]] = []
 
 
-def _start(model: str, inference: Inference, seed: int) -> None:
+def _load(model: str, inference: Inference, seed: int) -> None:
     import herdner
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that reads and writes
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the main process
     _worker[:] = [partial(herdner.load(model).outcomes, inference=inference, seed=seed)]
 
 

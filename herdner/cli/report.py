@@ -1,4 +1,4 @@
-"""``herdner report``: predicted names, whoever predicted them, against a gold standard."""
+"""Command ``herdner report``: evaluation of predicted entities of any tagger against gold documents."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from herdner.cli.common import command, complain, destination, working
-from herdner.cli.gold import encoding_of, parse_map, parse_sources, read_gold
+from herdner.cli.common import handle_errors, open_output, print_message, show_activity
+from herdner.cli.gold import encoding_option, parse_renames, parse_sources, read_gold
 from herdner.cli.options import (
     MAX_RESAMPLES,
     EncodingOption,
-    MapLabelsOption,
-    MapOption,
+    RenameLabelsOption,
+    RenameOption,
     SeedOption,
     StrictOption,
     UnitOption,
@@ -27,130 +27,130 @@ if TYPE_CHECKING:
     from herdner.text.document import Document
     from herdner.text.labels import LabelNames
 
-ENDINGS = {"md": "md", "markdown": "md", "json": "json", "html": "html", "htm": "html", "": "md"}
+FORMATS = {"md": "md", "markdown": "md", "json": "json", "html": "html", "htm": "html", "": "md"}  # by file extension
 
 
-FilesArgument = Annotated[
+ReportFilesArgument = Annotated[
     list[str],
-    typer.Argument(metavar="GOLD:FORMAT [PREDICTED:FORMAT]...", help="The gold standard, then predictions."),
+    typer.Argument(metavar="GOLD:FORMAT [PREDICTED:FORMAT]...", help="Gold documents, then predictions."),
 ]
 BeforeOption = Annotated[
-    str | None, typer.Option("--before", metavar="FILE:FORMAT", help="A prediction, called before.")
+    str | None, typer.Option("--before", metavar="FILE:FORMAT", help="Prediction with the name before.")
 ]
-AfterOption = Annotated[str | None, typer.Option("--after", metavar="FILE:FORMAT", help="A prediction, called after.")]
-NameOption = Annotated[
-    list[str] | None, typer.Option("--name", help="What a prediction is called; one for each, in order.")
+AfterOption = Annotated[
+    str | None, typer.Option("--after", metavar="FILE:FORMAT", help="Prediction with the name after.")
+]
+PredictionNameOption = Annotated[
+    list[str] | None, typer.Option("--name", help="Name of a prediction; one for each, in order.")
 ]
 GoldLabelsOption = Annotated[
-    bool, typer.Option("--gold-labels", help="Leave out predicted classes that the gold standard does not have.")
+    bool, typer.Option("--gold-labels", help="Leave out predicted labels that no gold entity has.")
 ]
-FormatOption = Annotated[
+ReportFormatOption = Annotated[
     Literal["md", "html", "json"] | None,
     typer.Option("--format", "-f", help="md, html or json [default: by --output, else md]."),
 ]
-OutputOption = Annotated[
+ReportOutputOption = Annotated[
     str | None, typer.Option("--output", "-o", help="Write this file (.md, .html, .json) instead of standard output.")
 ]
-MistakesOption = Annotated[
-    int, typer.Option("--mistakes", min=0, max=100_000, help="How many kinds of errors to list.")
+MaxErrorsOption = Annotated[
+    int, typer.Option("--max-errors", min=0, max=100_000, help="Number of frequent errors to list.")
 ]
-ExamplesOption = Annotated[int, typer.Option("--examples", min=0, max=1000, help="Examples of each kind of errors.")]
-ResamplesOption = Annotated[
-    int, typer.Option("--resamples", min=1, max=MAX_RESAMPLES, help="Bootstrap samples, and as many random swaps.")
+ExamplesOption = Annotated[int, typer.Option("--examples", min=0, max=1000, help="Number of examples for each error.")]
+ReportResamplesOption = Annotated[
+    int, typer.Option("--resamples", min=1, max=MAX_RESAMPLES, help="Bootstrap samples, and random swaps.")
 ]
 
 
-@command
+@handle_errors
 def report(
-    files: FilesArgument,
+    files: ReportFilesArgument,
     before: BeforeOption = None,
     after: AfterOption = None,
-    name: NameOption = None,
-    map_: MapOption = None,
-    map_labels: MapLabelsOption = False,
+    name: PredictionNameOption = None,
+    rename: RenameOption = None,
+    rename_labels: RenameLabelsOption = False,
     gold_labels: GoldLabelsOption = False,
-    format_: FormatOption = None,
-    output: OutputOption = None,
-    mistakes: MistakesOption = 20,
+    format_: ReportFormatOption = None,
+    output: ReportOutputOption = None,
+    max_errors: MaxErrorsOption = 20,
     examples: ExamplesOption = 3,
-    resamples: ResamplesOption = 10_000,
+    resamples: ReportResamplesOption = 10_000,
     unit: UnitOption = None,
     seed: SeedOption = 0,
     encoding: EncodingOption = "utf-8",
     strict: StrictOption = False,
 ) -> None:
-    """Measure predicted names against a gold standard, whoever predicted them: a report in Markdown, JSON or HTML.
+    """Evaluate predicted entities of any tagger against gold documents; write a report in Markdown, JSON or HTML.
 
     For example: herdner report gold.conll:conll --before chain.jsonl --after links.jsonl --output report.html
 
-    Files are FILE:FORMAT in any format that herdner reads (CoNLL columns, JSON lines, DocBin, ...); the extensions
-    .conll, .jsonl and .spacy tell theirs. The texts must be the same but for white space, the tokens need not be:
-    predictions are laid on the gold tokens. Documents are matched by their ids where these agree, else in order.
+    Files are FILE:FORMAT in any format that herdner reads. FORMAT may be left out for .conll, .jsonl and .spacy. The
+    texts must be equal except for white space; tokens may differ, because predictions are aligned with the gold tokens.
+    Documents are matched by id if the ids agree, else by position.
 
-    The report holds, for each prediction: strict scores by class with a bootstrap interval, partial matches, the
-    confusion of classes, the most frequent errors in their context, how consistently repeated names are tagged, and
-    calibration where entities have confidences. Each further prediction is compared with the first one: the
-    difference in F1 with its interval and p-values, errors that are mended and new ones. HTML has figures too.
+    For each prediction the report has strict scores by label with a bootstrap interval, partial matches, the confusion
+    of labels, the most frequent errors in context, the consistency of repeated names and, if entities have confidences,
+    their calibration. Each further prediction is compared with the first: difference in F1 with interval and p-values,
+    fixed errors and new errors. HTML reports also have figures.
 
     Partial matches, HTML and figures need: pip install 'herdner[evaluate]'
     """
-    form = _format(format_, output)
+    report_format = _report_format(format_, output)
     check_writable(output)
     check_encoding(encoding)
-    labels = parse_map(map_ or ())
-    sources, names = _sources(files, before, after, name)
+    renames = parse_renames(rename)
+    sources, names = _predictions(files, before, after, name)
     check_not_input(output, [source.path for source in sources])
 
     from herdner.evaluation.report import WRITERS, ReportSettings, make_report
 
-    notes = _missing() if form == "html" else []
-    gold, predictions = laid(
-        sources, names, notes, map_labels=map_labels, encoding=encoding, labels=labels, gold_labels=gold_labels,
-        strict=strict,
+    warnings = _missing_packages() if report_format == "html" else []
+    gold, predictions = _read_and_align(
+        sources, names, warnings, core_labels=rename_labels, encoding=encoding, renames=renames,
+        gold_labels_only=gold_labels, strict=strict,
     )  # fmt: skip
-    settings = ReportSettings(seed, resamples, unit, mistakes, examples)
-    with working("measuring"):
-        made = make_report(sources[0].path, gold, predictions, settings, notes)
-    for note in made.warnings:
-        complain(note)
-    text = WRITERS[form](made)
-    with destination(output) as stream:
+    settings = ReportSettings(seed, resamples, unit, max_errors, examples)
+    with show_activity("evaluating"):
+        result = make_report(sources[0].path, gold, predictions, settings, warnings)
+    for line in result.warnings:
+        print_message(line)
+    text = WRITERS[report_format](result)
+    with open_output(output) as stream:
         stream.write(text)
 
 
-def laid(
+def _read_and_align(
     sources: Sequence[SourceFile],
     names: Sequence[str],
-    notes: list[str],
+    warnings: list[str],
     *,
-    map_labels: bool,
+    core_labels: bool,
     encoding: str,
-    labels: LabelNames | None,
-    gold_labels: bool,
+    renames: LabelNames | None,
+    gold_labels_only: bool,
     strict: bool,
 ) -> tuple[list[Document], list[Prediction]]:
-    """The gold documents, and the predictions on their tokens; what is to be said of these goes to the notes."""
+    """Return the gold documents and the predictions on their tokens; append warnings."""
     from herdner.corpora.reading import read
     from herdner.evaluation.align import align_predictions
     from herdner.evaluation.report import Prediction
-    from herdner.text.labels import rename_labels
     from herdner.text.tokenize import Tokenizer
 
-    gold = [
-        rename_labels(document, labels)
-        for document in read_gold(sources[:1], Tokenizer(), map_labels, encoding, strict=strict)
-    ]
+    gold = read_gold(sources[:1], Tokenizer(), core_labels, encoding, renames, strict)
     predictions: list[Prediction] = []
     for source, name in zip(sources[1:], names, strict=True):
-        found = read(source, map_labels=map_labels, strict=strict, **encoding_of(source, encoding))
-        documents, said = align_predictions(gold, found, source.path, labels=labels, gold_labels_only=gold_labels)
-        predictions.append(Prediction(name, source.path, documents))
-        notes += said
+        documents = read(source, map_labels=core_labels, strict=strict, **encoding_option(source, encoding))
+        aligned, lines = align_predictions(
+            gold, documents, source.path, labels=renames, gold_labels_only=gold_labels_only
+        )
+        predictions.append(Prediction(name, source.path, aligned))
+        warnings += lines
     return gold, predictions
 
 
-def _missing() -> list[str]:
-    """What a page will lack, for want of a package; wrong use where there can be no page."""
+def _missing_packages() -> list[str]:
+    """Return warnings about missing packages; raise a usage error if an HTML report is impossible."""
     from herdner.evaluation.report.html import missing_packages
 
     try:
@@ -159,34 +159,34 @@ def _missing() -> list[str]:
         raise UsageError(str(error)) from None
 
 
-def _format(format: str | None, output: str | None) -> str:
-    """The one that is named, or that of the file's ending."""
+def _report_format(format: str | None, output: str | None) -> str:
+    """Return the format of the report, by default that of the file extension."""
     if format is not None:
         return format
-    ending = Path(output or "").suffix.lower().lstrip(".")
-    if ending not in ENDINGS:
-        raise UsageError(f"--output {output}: expected an ending .md, .html or .json; or add --format")
-    return ENDINGS[ending]
+    extension = Path(output or "").suffix.lower().lstrip(".")
+    if extension not in FORMATS:
+        raise UsageError(f"--output {output}: expected the file extension .md, .html or .json; or add --format")
+    return FORMATS[extension]
 
 
-def _sources(
+def _predictions(
     files: Sequence[str], before: str | None, after: str | None, names: Sequence[str] | None
 ) -> tuple[list[SourceFile], list[str]]:
-    """Gold and predictions, and what the predictions are called."""
+    """Return the gold file and the files of predictions, and the names of the predictions."""
     if (before is None) != (after is None):
-        raise UsageError("--before and --after go together")
-    given = [] if before is None or after is None else [before, after]
-    if len(files) > 1 and given:
-        raise UsageError("give the predictions one after the other, or by --before and --after")
-    sources = parse_sources([*files, *given])
+        raise UsageError("--before and --after must be used together")
+    pair = [] if before is None or after is None else [before, after]
+    if len(files) > 1 and pair:
+        raise UsageError("name the predictions either as arguments or by --before and --after")
+    sources = parse_sources([*files, *pair])
     if len(sources) < 2:
-        raise UsageError("no prediction: expected GOLD:FORMAT PREDICTED:FORMAT...")
+        raise UsageError("there is no prediction: expected GOLD:FORMAT PREDICTED:FORMAT...")
     if names:
         if len(names) != len(sources) - 1:
-            raise UsageError(f"--name: {len(names)} names for {len(sources) - 1} predictions")
+            raise UsageError(f"--name: expected one for each of {len(sources) - 1} predictions, got {len(names)}")
         if len(set(names)) < len(names):
-            raise UsageError("--name: two predictions have the same name")
+            raise UsageError("--name: the names of the predictions must differ")
         return sources, list(names)
-    short = ["before", "after"] if given else [Path(source.path).name for source in sources[1:]]
-    unique = len(set(short)) == len(short)
-    return sources, short if unique else [f"{part} ({i})" for i, part in enumerate(short, 1)]
+    short = ["before", "after"] if pair else [Path(source.path).name for source in sources[1:]]
+    is_unique = len(set(short)) == len(short)
+    return sources, short if is_unique else [f"{part} ({i})" for i, part in enumerate(short, 1)]

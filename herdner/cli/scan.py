@@ -1,4 +1,4 @@
-"""``herdner scan``: what is guaranteed of the order in which a Gibbs sampler updates variables, and a better one."""
+"""Command ``herdner scan``: guarantees for the update order (scan) of a Gibbs sampler, and a better scan."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from herdner.cli.common import command, working
+from herdner.cli.common import handle_errors, show_activity
 from herdner.cli.options import JsonOption
 from herdner.cli.usage import UsageError, check_figure, check_writable
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from herdner.dobrushin import Influence
     from herdner.graph import FactorGraph
 
-_MOST_WORK = 2e9  # entries that a random scan may visit
+_MAX_WORK = 2e9  # influences that the uniform random scan may visit
 
 
 @dataclass(frozen=True)
-class _Question:
-    """What is asked: of which graph, for which variables, of how many steps."""
+class _ScanTask:
+    """Graph, shape and wrap of its grid, importance of the target variables and number of updates."""
 
     graph: FactorGraph
     shape: tuple[int, int] | None
@@ -35,64 +35,68 @@ class _Question:
     n_steps: int
 
 
-@command
+@handle_errors
 def scan(
     ising: Annotated[
-        str | None, typer.Option(metavar="ROWSxCOLUMNS", help="An Ising grid, of states -1 and +1.")
+        str | None, typer.Option(metavar="ROWSxCOLUMNS", help="Size of an Ising grid with states -1 and +1.")
     ] = None,
-    coupling: Annotated[float, typer.Option(help="J of J s s' over the neighbours of --ising.")] = 0.25,
-    field: Annotated[float, typer.Option(help="h of h s of each variable of --ising.")] = 0.0,
-    wrap: Annotated[bool, typer.Option("--wrap", help="--ising joins its opposite sides.")] = False,
+    coupling: Annotated[float, typer.Option(help="J of the potential J s s' of neighbours in --ising.")] = 0.25,
+    field: Annotated[float, typer.Option(help="h of the potential h s of each variable in --ising.")] = 0.0,
+    wrap: Annotated[bool, typer.Option("--wrap", help="Join the opposite sides of --ising.")] = False,
     graph: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A graph file, .npz as herdner.save_graph writes it.")
+        Path | None, typer.Option(metavar="FILE", help="Graph file (.npz), written by herdner.save_graph.")
     ] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option(metavar="I,J,..", help="The variables that matter, by number; may be repeated [default: all]."),
+        typer.Option(metavar="I,J,..", help="Indices of the target variables; may be repeated [default: all]."),
     ] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Updates of the scan [default: 10 sweeps].")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Number of updates [default: 10 sweeps].")] = None,
     epsilon: Annotated[
-        float | None, typer.Option(help="Look for a short scan with this guarantee, of at most --steps.")
+        float | None, typer.Option(help="Find a short scan with this guarantee and at most --steps updates.")
     ] = None,
-    iterations: Annotated[int, typer.Option(min=1, help="Runs of Algorithm 2, each on the last one's scan.")] = 1,
+    iterations: Annotated[
+        int, typer.Option(min=1, help="Runs of DoGS17 Algorithm 2; each starts at the previous scan.")
+    ] = 1,
     exact: Annotated[
-        int, typer.Option(metavar="STATES", min=0, help="Enumerate blankets of at most so many states.")
+        int, typer.Option(metavar="STATES", min=0, help="Enumerate Markov blankets of at most this many states.")
     ] = 0,
     certify: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Certify this scan too: variables by number, one a line.")
+        Path | None, typer.Option(metavar="FILE", help="Also certify this scan: one index of a variable per line.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the optimised scan: a variable a line.")
+        Path | None, typer.Option("--output", "-o", help="Write the optimised scan: one index per line.")
     ] = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw the guarantees, as .png, .pdf or .svg.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw the guarantees (.png, .pdf or .svg).")] = None,
     json_: JsonOption = False,
 ) -> None:
-    """Certify the scans of a Gibbs sampler by Dobrushin's influences, and optimise one (DoGS).
+    """Certify scans of a Gibbs sampler by Dobrushin influences, and optimise one (DoGS).
 
-    The guarantee of a scan bounds how far the joint distribution of the targets may still be from the truth after its
-    last update, in total variation, from any start. One that is not below the number of targets says nothing.
+    The guarantee of a scan is an upper bound on the total variation distance between the joint distribution of the
+    targets after the last update and the true one, for any start. It is trivial unless it is below the number of
+    targets.
     """
     from herdner.dobrushin import tightest_influence
 
     check_writable(output)
     check_figure(figure, "--figure")
-    asked = _question(ising, coupling, field, wrap, graph, target, steps)
-    with working("measuring influence"):
-        influence = tightest_influence(asked.graph, exact)
-    with working("optimising the scan"):
-        scans, notes = _scans(asked, influence, certify, epsilon, iterations)
-        curves, notes = _curves(asked, influence, scans, notes)
+    task = _scan_task(ising, coupling, field, wrap, graph, target, steps)
+    with show_activity("computing influences"):
+        influence = tightest_influence(task.graph, exact)
+    with show_activity("optimising the scan"):
+        scans, notes = _scans(task, influence, certify, epsilon, iterations)
+        curves, notes = _curves(task, influence, scans, notes)
     if output is not None:
-        _write(output, scans["dogs"])
+        _write_scan(output, scans["dogs"])
     if figure is not None:
-        _draw(figure, asked, curves, scans["dogs"])
-    _report(asked, influence, {name: float(curve[-1]) for name, curve in curves.items()}, curves, notes, json_)
+        _draw(figure, task, curves, scans["dogs"])
+    bounds = {name: float(curve[-1]) for name, curve in curves.items()}
+    _print_guarantees(task, influence, bounds, curves, notes, json_)
 
 
-def _question(
+def _scan_task(
     ising: str | None, coupling: float, field: float, wrap: bool, path: Path | None, target: list[str] | None,
     steps: int | None,
-) -> _Question:  # fmt: skip
+) -> _ScanTask:  # fmt: skip
     import herdner
     from herdner.base.memory import check_memory
     from herdner.dobrushin import unit_importance
@@ -101,7 +105,7 @@ def _question(
         raise UsageError("give either a grid by --ising ROWSxCOLUMNS or a graph by --graph FILE")
     for name, number in (("--coupling", coupling), ("--field", field)):
         if not math.isfinite(number):
-            raise UsageError(f"{name} must be a finite number, not {number}")
+            raise UsageError(f"{name} must be a finite number, got {number}")
     shape = None
     if ising is not None:
         match = re.fullmatch(r"(\d{1,9})[xX](\d{1,9})", ising)
@@ -109,118 +113,118 @@ def _question(
             raise UsageError(f"--ising {ising!r}: expected ROWSxCOLUMNS, as in 40x40")
         shape = (int(match[1]), int(match[2]))
         if not all(shape):
-            raise UsageError(f"--ising {ising}: a grid has at least one row and one column")
+            raise UsageError(f"--ising {ising}: a grid must have at least one row and one column")
         n = shape[0] * shape[1]
-        check_memory(
-            24.0 * n + 40.0 * (steps or 10 * n), f"--ising {ising}", "ask for a smaller grid, or fewer --steps"
-        )
+        check_memory(24.0 * n + 40.0 * (steps or 10 * n), f"--ising {ising}", "use a smaller grid or fewer --steps")
     graph = herdner.load_graph(path) if path is not None else herdner.ising(coupling, field, shape, wrap=wrap)
-    numbers = [part.strip() for group in target or () for part in group.split(",")]
-    wrong = next((part for part in numbers if not part.isdecimal()), None)
-    if wrong is not None:
-        raise UsageError(f"--target {wrong!r}: expected variables by number, as in 0,5")
-    chosen = unit_importance(graph.n_variables, [int(part) for part in numbers]) if numbers else None
-    return _Question(graph, shape, wrap, chosen, steps or 10 * graph.n_variables)
+    indices = [part.strip() for group in target or () for part in group.split(",")]
+    invalid = next((part for part in indices if not part.isdecimal()), None)
+    if invalid is not None:
+        raise UsageError(f"--target {invalid!r}: expected indices of variables, as in 0,5")
+    importance = unit_importance(graph.n_variables, [int(part) for part in indices]) if indices else None
+    return _ScanTask(graph, shape, wrap, importance, steps or 10 * graph.n_variables)
 
 
 def _scans(
-    asked: _Question, influence: Influence, certify: Path | None, epsilon: float | None, iterations: int
+    task: _ScanTask, influence: Influence, certify: Path | None, epsilon: float | None, iterations: int
 ) -> tuple[dict[str, NDArray[np.int32]], list[str]]:
-    """The orders of steps to be certified, and what there is to say of them."""
+    """Return the scans to certify by name, and notes on their search."""
     from herdner.dobrushin import ScanSteps, optimise_scan, shortest_scan
     from herdner.graph.scan import systematic_scan
 
-    steps = {} if certify is None else {certify.name: ScanSteps.of(_read(certify), influence)}
-    steps["systematic"] = ScanSteps.of(systematic_scan(), influence, asked.n_steps)
+    steps = {} if certify is None else {certify.name: ScanSteps.of(_read_scan(certify), influence)}
+    steps["systematic"] = ScanSteps.of(systematic_scan(), influence, task.n_steps)
     scans = {name: scan.order for name, scan in steps.items() if scan.order is not None}
     notes: list[str] = []
-    found = None
+    search = None
     if epsilon is not None:
-        found = shortest_scan(influence, epsilon, None, asked.importance, asked.n_steps, refine=True)
-        if found is None:
-            notes.append(f"no scan of {asked.n_steps} updates was found with a guarantee of {epsilon:g}")
-    if found is None:
-        found = optimise_scan(influence, None, asked.importance, asked.n_steps, iterations=iterations)
-    scans["dogs"] = found.order
-    notes.append(f"the scan dogs took {found.seconds:.3g} s to find")
+        search = shortest_scan(influence, epsilon, None, task.importance, task.n_steps, refine=True)
+        if search is None:
+            notes.append(f"no scan of {task.n_steps} updates with a guarantee of {epsilon:g} was found")
+    if search is None:
+        search = optimise_scan(influence, None, task.importance, task.n_steps, iterations=iterations)
+    scans["dogs"] = search.order
+    notes.append(f"the search for the scan dogs took {search.seconds:.3g} s")
     return scans, notes
 
 
 def _curves(
-    asked: _Question, influence: Influence, scans: dict[str, NDArray[np.int32]], notes: list[str]
+    task: _ScanTask, influence: Influence, scans: dict[str, NDArray[np.int32]], notes: list[str]
 ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
+    """Return the guarantee after each update of each scan, also of the uniform random scan, and notes."""
     from herdner.dobrushin import variation_curve
     from herdner.graph.scan import random_scan
 
-    curves = {name: variation_curve(influence, order, asked.importance) for name, order in scans.items()}
-    if asked.n_steps * max(1, len(influence.values)) > _MOST_WORK:
-        return curves, [*notes, "the uniform random scan was left out, as it would take long"]
-    curves["uniform random"] = variation_curve(influence, random_scan(), asked.importance, asked.n_steps)
+    curves = {name: variation_curve(influence, order, task.importance) for name, order in scans.items()}
+    if task.n_steps * max(1, len(influence.values)) > _MAX_WORK:
+        return curves, [*notes, "the uniform random scan is left out, because its guarantee would take long to compute"]
+    curves["uniform random"] = variation_curve(influence, random_scan(), task.importance, task.n_steps)
     return curves, notes
 
 
-def _report(
-    asked: _Question, influence: Influence, bounds: dict[str, float], curves: dict[str, NDArray[np.float64]],
+def _print_guarantees(
+    task: _ScanTask, influence: Influence, bounds: dict[str, float], curves: dict[str, NDArray[np.float64]],
     notes: list[str], as_json: bool,
 ) -> None:  # fmt: skip
     import json
 
-    trivial = float(asked.graph.n_variables if asked.importance is None else len(asked.importance))
+    trivial = float(task.graph.n_variables if task.importance is None else len(task.importance))
     updates = {name: len(curve) - 1 for name, curve in curves.items()}
     total = influence.total
     if as_json:
         rows = [
-            {"scan": name, "updates": updates[name], "guarantee": bound, "vacuous": not bound < trivial}
+            {"scan": name, "updates": updates[name], "guarantee": bound, "trivial": not bound < trivial}
             for name, bound in bounds.items()
         ]
         norms = {"1": total.one, "infinity": total.infinity, "spectral": total.spectral}
         print(json.dumps({"theorem": influence.theorem, "norms": norms, "targets": trivial, "scans": rows}))
         return
-    print(f"{asked.graph.n_variables} variables, {trivial:g} of importance; influences bounded by {influence.theorem}")
+    print(f"{task.graph.n_variables} variables, {trivial:g} targets; influences bounded by {influence.theorem}")
     print(total)
     print(f"\n{'scan':24}{'updates':>10}  guarantee (of {trivial:g})")
     for name, bound in bounds.items():
-        print(f"{name:24}{updates[name]:>10}  {bound:.4g}{'' if bound < trivial else '  says nothing'}")
+        print(f"{name:24}{updates[name]:>10}  {bound:.4g}{'' if bound < trivial else '  trivial'}")
     print("\n" + "\n".join(notes))
 
 
-def _read(path: Path) -> NDArray[np.int64]:
-    """A scan file; ValueError that names the line."""
+def _read_scan(path: Path) -> NDArray[np.int64]:
+    """Read a scan file; raise `ValueError` with the line of an error."""
     import numpy as np
 
-    numbers: list[int] = []
+    indices: list[int] = []
     with path.open(encoding="utf-8", errors="replace") as stream:
-        for at, line in enumerate(stream, 1):
+        for number, line in enumerate(stream, 1):
             text = line[:40].strip()
             if text and not (text.isdecimal() and len(text) < 12):
-                raise ValueError(f"{path}, line {at}: expected the number of a variable, not {text!r}")
+                raise ValueError(f"{path}, line {number}: expected the index of a variable, got {text!r}")
             if text:
-                numbers.append(int(text))
-    if not numbers:
-        raise ValueError(f"{path}: an empty scan; expected the number of a variable in each line")
-    return np.array(numbers, np.int64)
+                indices.append(int(text))
+    if not indices:
+        raise ValueError(f"{path}: the scan is empty; write the index of a variable on each line")
+    return np.array(indices, np.int64)
 
 
-def _write(path: Path, order: NDArray[np.int32]) -> None:
+def _write_scan(path: Path, order: NDArray[np.int32]) -> None:
     from herdner.base.files import atomic_write
 
     with atomic_write(path) as stream:
         stream.write("".join(f"{i}\n" for i in order.tolist()).encode())
 
 
-def _draw(path: Path, asked: _Question, curves: dict[str, NDArray[np.float64]], order: NDArray[np.int32]) -> None:
+def _draw(path: Path, task: _ScanTask, curves: dict[str, NDArray[np.float64]], order: NDArray[np.int32]) -> None:
+    """Draw the guarantees; for a single target of a grid, also its distance from the updated variables."""
     from matplotlib.figure import Figure
 
     from herdner.base.files import atomic_write
     from herdner.dobrushin.plots import plot_distances, plot_guarantees
 
-    one = asked.importance is not None and len(asked.importance) == 1 and asked.shape is not None
-    drawing = Figure(figsize=(5 * (1 + one), 3.8), layout="constrained")
-    panels = drawing.subplots(1, 1 + one, squeeze=False)
+    has_distances = task.importance is not None and len(task.importance) == 1 and task.shape is not None
+    figure = Figure(figsize=(5 * (1 + has_distances), 3.8), layout="constrained")
+    panels = figure.subplots(1, 1 + has_distances, squeeze=False)
     plot_guarantees(panels[0, 0], curves)
-    if one and asked.importance is not None and asked.shape is not None:
-        plot_distances(panels[0, 1], order, asked.shape, next(iter(asked.importance)), wrap=asked.wraps)
+    if has_distances and task.importance is not None and task.shape is not None:
+        plot_distances(panels[0, 1], order, task.shape, next(iter(task.importance)), wrap=task.wraps)
     with atomic_write(path) as stream:
-        drawing.savefig(  # pyright: ignore[reportUnknownMemberType]
+        figure.savefig(  # pyright: ignore[reportUnknownMemberType]
             stream, format=path.suffix.lower().lstrip("."), dpi=120
         )

@@ -1,4 +1,4 @@
-"""``herdner suggest``: which documents to annotate next."""
+"""Command ``herdner suggest``: order in which to annotate documents."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from herdner.cli.common import command, complain, destination, progress
-from herdner.cli.explain import printable
-from herdner.cli.inputs import ColumnOption, FilesArgument, InputOption, PatternOption, Report, expand, read
-from herdner.cli.options import EncodingOption, ModelOption
-from herdner.cli.tag import OutputOption, output_format
+from herdner.cli.common import handle_errors, open_output, print_message, show_progress
+from herdner.cli.explain import to_printable
+from herdner.cli.inputs import RunStatus, expand_inputs, read_inputs
+from herdner.cli.options import ColumnOption, EncodingOption, FilesArgument, InputOption, ModelOption, PatternOption
+from herdner.cli.tag import OutputOption, choose_format
 from herdner.cli.usage import check_encoding
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from herdner.ner.suggesting import Suggestion
     from herdner.text.document import Document, Failure
 
-WORDS = 8  # in doubt, shown for each document
+MAX_WORDS = 8  # uncertain words to show for each document
 
 
-@command
+@handle_errors
 def suggest(
     files: FilesArgument = None,
-    most: Annotated[
-        int | None, typer.Option("--most", "-n", min=1, help="Only the first documents of the order [default: all].")
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=1, help="Number of documents to suggest [default: all].")
     ] = None,
     model: ModelOption = "en",
     input_: InputOption = None,
@@ -39,79 +39,80 @@ def suggest(
             "--format",
             "-f",
             metavar="FORMAT",
-            help="label-studio, doccano, prodigy, brat, jsonl, ...: the documents themselves, with the model's names"
-            " [default: by the ending of --output; else a line for each document].",
+            help="label-studio, doccano, prodigy, brat, jsonl, ...: write the documents with the model's names "
+            "[default: by the extension of --output; else one line for each document].",
         ),
     ] = None,
     output: OutputOption = None,
     encoding: EncodingOption = "utf-8",
 ) -> None:
-    """Order documents by what labels there would teach the model most, to annotate these first.
+    """Order documents by how much their annotation would help the model, to annotate the most useful first.
 
-    A word teaches the more, the less sure the model is of it, the more links to other mentions disagree, the more of
-    the documents hold it, and the less the documents before it in the order have taught of it. Documents that are
-    annotated already are left out: give the whole of what your tool exports.
+    A word is useful if the model is uncertain about it, if linked mentions disagree, if many documents contain it, and
+    if the documents before it in the order do not. Documents that are already annotated are left out, so FILE may be
+    the complete export of an annotation tool.
 
-    Without --format each line has a document's gain, its id and words in doubt.
+    Without --format, each line has the gain of a document, its id and its uncertain words.
     """
     check_encoding(encoding)
-    chosen = output_format(format_, output)
-    format_ = None if format_ is None and chosen == "text" else chosen
-    inputs = expand(files or [], input_, pattern)
+    output_format = choose_format(format_, output)
+    format_ = None if format_ is None and output_format == "text" else output_format
+    inputs = expand_inputs(files or [], input_, pattern)
     import herdner
     from herdner.corpora.formats import write_documents
     from herdner.ner.suggesting import suggested
 
     tagger = herdner.load(model)
-    report = Report()
-    with progress("{task.completed} of {task.total} files") as display:
+    status = RunStatus()
+    with show_progress("{task.completed} of {task.total} files") as display:
         task = display.add_task("reading", total=len(inputs))
-        tagged = list(unannotated(tagger, read(inputs, encoding, lambda: display.advance(task), column=column), report))
-    order = suggested(tagger, tagged)[:most]
-    if report.broken or (report.failures and not order):
-        report.close()
-    with destination(output) as stream:
+        documents = read_inputs(inputs, encoding, lambda: display.advance(task), column=column)
+        tagged = list(_tag_unannotated(tagger, documents, status))
+    suggestions = suggested(tagger, tagged)[:limit]
+    if status.is_truncated or (status.failures and not suggestions):
+        status.exit_on_failure()
+    with open_output(output) as stream:
         if format_ is None:
-            stream.writelines(lines(order))
+            stream.writelines(_lines(suggestions))
         else:
-            write_documents(map(told, order, range(1, len(order) + 1)), stream, format_)
-    report.close()
+            write_documents(map(_with_rank, suggestions, range(1, len(suggestions) + 1)), stream, format_)
+    status.exit_on_failure()
 
 
-def unannotated(tagger: Tagger, documents: Iterable[Document | Failure], report: Report) -> Iterator[Document]:
-    """The documents that nobody has annotated, tagged; what fails is reported."""
+def _tag_unannotated(tagger: Tagger, documents: Iterable[Document | Failure], status: RunStatus) -> Iterator[Document]:
+    """Yield the unannotated documents with the model's tags; count failures."""
     from herdner.text.document import Failure
 
-    annotated = 0
+    n_annotated = 0
 
-    def bare() -> Iterator[Document | Failure]:
-        nonlocal annotated
+    def unannotated() -> Iterator[Document | Failure]:
+        nonlocal n_annotated
         for document in documents:
-            if isinstance(document, Failure) or document.tags is None:
+            if isinstance(document, Failure) or not document.is_annotated:
                 yield document
             else:
-                annotated += 1
+                n_annotated += 1
 
-    for result in tagger.outcomes(bare()):
+    for result in tagger.outcomes(unannotated()):
         if isinstance(result, Failure):
-            report.fail(result.message)
-            report.broken |= result.is_truncated
+            status.fail(result.message)
+            status.is_truncated |= result.is_truncated
         else:
             yield result
-    if annotated:
-        complain(f"{annotated} documents are annotated already and left out")
+    if n_annotated:
+        print_message(f"documents that are already annotated are left out: {n_annotated}")
 
 
-def told(suggestion: Suggestion, rank: int) -> Document:
-    """The document with its place in the order among its fields."""
-    words = [word for word, _ in suggestion.doubts[:WORDS]]
-    found = {"rank": rank, "gain": round(suggestion.gain, 3), "doubts": words}
+def _with_rank(suggestion: Suggestion, rank: int) -> Document:
+    """Return the document with its rank, gain and uncertain words in its fields."""
+    words = [word for word, _ in suggestion.doubts[:MAX_WORDS]]
+    values = {"rank": rank, "gain": round(suggestion.gain, 3), "uncertain_words": words}
     document = suggestion.document
-    return replace(document, fields={**document.fields, "suggested": found})
+    return replace(document, fields={**document.fields, "suggested": values})
 
 
-def lines(order: Sequence[Suggestion]) -> Iterator[str]:
-    """Gain, id and words in doubt, separated by TAB."""
-    for document, gain, doubts in order:
-        words = " ".join(word for word, _ in doubts[:WORDS])
-        yield f"{gain:.2f}\t{printable(document.id or '')}\t{printable(words)}\n"
+def _lines(suggestions: Sequence[Suggestion]) -> Iterator[str]:
+    """Yield gain, id and uncertain words of each document, separated by tabs."""
+    for document, gain, doubts in suggestions:
+        words = " ".join(word for word, _ in doubts[:MAX_WORDS])
+        yield f"{gain:.2f}\t{to_printable(document.id or '')}\t{to_printable(words)}\n"

@@ -1,28 +1,41 @@
-"""``herdner tag``: names of files, folders or standard input, streaming."""
+"""Command ``herdner tag``: names in files, folders or standard input, in a stream or on a Dask cluster."""
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from herdner.cli.common import command, destination, inference, progress
-from herdner.cli.inputs import (
+from herdner.base.extras import check_extra
+from herdner.cli.common import (
+    handle_errors,
+    open_output,
+    parse_inference,
+    parse_names,
+    print_message,
+    show_progress,
+)
+from herdner.cli.inputs import InputFile, RunStatus, expand_inputs, read_inputs
+from herdner.cli.options import (
+    BackendOption,
     ColumnOption,
+    EncodingOption,
     ErrorsOption,
     FilesArgument,
-    Input,
+    FoldCaseOption,
+    HardOption,
     InputOption,
+    ModelOption,
+    NamesOption,
     PatternOption,
-    Report,
-    expand,
-    read,
+    SeedOption,
+    SetOption,
+    StrengthOption,
+    StrictOption,
 )
-from herdner.cli.names import FoldCaseOption, HardOption, NamesOption, StrengthOption, known_names
-from herdner.cli.options import BackendOption, EncodingOption, ModelOption, SeedOption, SetOption, StrictOption
 from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
 
 if TYPE_CHECKING:
@@ -36,8 +49,8 @@ FormatOption = Annotated[
         "--format",
         "-f",
         metavar="FORMAT",
-        help="text, jsonl, csv, html, conll, spacy, label-studio, ... [default: by the ending of --output, else text]; "
-        "with --cluster jsonl or parquet [default: jsonl].",
+        help="text, jsonl, csv, html, conll, spacy, label-studio, ... [default: by the extension of --output, else "
+        "text]; with --cluster jsonl or parquet [default: jsonl].",
     ),
 ]
 OutputOption = Annotated[
@@ -45,19 +58,16 @@ OutputOption = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="Write this file, when all is done, instead of standard output; it is compressed if its name ends in .gz, "
-        ".bz2, .xz or .zst. Documents that fail are left out.",
+        help="Write this file instead of standard output. It appears when it is complete. The extensions .gz, .bz2, "
+        ".xz and .zst compress it. Documents that fail are left out.",
     ),
 ]
 ConfidenceOption = Annotated[
     float | None,
-    typer.Option("--min-confidence", min=0, max=1, help="Leave out names with less confidence than this."),
+    typer.Option("--min-confidence", min=0, max=1, help="Leave out names with a lower confidence."),
 ]
-
-
 JobsOption = Annotated[
-    int | None,
-    typer.Option("--jobs", "-j", min=1, help="Processes that tag at the same time [default: 1; a cluster's: all]."),
+    int | None, typer.Option("--jobs", "-j", min=1, help="Number of processes [default: 1; with --cluster: all].")
 ]
 ClusterOption = Annotated[
     str | None,
@@ -67,16 +77,23 @@ ClusterOption = Annotated[
 ]
 
 
-class Output(NamedTuple):
-    """Where names go, as what, and which: ``headed`` puts the id of each document above its text."""
+class TagOutput(NamedTuple):
+    """Output of a run.
+
+    Attributes:
+        path: Path of the file; None and "-" are standard output.
+        format: Name of the format.
+        column: Column of the texts, for tables.
+        has_headings: Whether to print the id of each document above its text.
+    """
 
     path: str | None
     format: str
     column: str = "text"
-    headed: bool = False
+    has_headings: bool = False
 
 
-@command
+@handle_errors
 def tag(
     files: FilesArgument = None,
     model: ModelOption = "en",
@@ -91,7 +108,7 @@ def tag(
     min_confidence: ConfidenceOption = None,
     jobs: JobsOption = None,
     cluster: ClusterOption = None,
-    part_size: Annotated[int, typer.Option(min=1, help="Megabytes of input for a part, with --cluster.")] = 8,
+    part_size: Annotated[int, typer.Option(min=1, help="Megabytes of input in each part, with --cluster.")] = 8,
     names: NamesOption = None,
     names_strength: StrengthOption = None,
     names_hard: HardOption = False,
@@ -100,117 +117,180 @@ def tag(
     encoding: EncodingOption = "utf-8",
     strict: StrictOption = False,
 ) -> None:
-    """Find the names in texts.
+    """Find names in texts.
 
-    A text file longer than a million characters is tagged in pieces cut at blank lines; each piece is a document (its
-    id ends in #1, #2, ...). With --cluster, files may be addresses (s3://..., gs://...) and Parquet, and --output is
-    a folder of parts with a manifest, whose text is that of --format jsonl; the same command goes on after a stop.
+    A text file of more than a million characters is split at blank lines. Each piece is a document, whose id ends in
+    #1, #2, ...
+
+    With --cluster, FILE may be an address (s3://..., gs://...) or a Parquet file, and --output is a folder of parts
+    with a manifest. The text of the parts is that of --format jsonl. The same command continues an interrupted run.
     """
     check_encoding(encoding)
-    report = Report()
-    inputs: list[Input] = []
+    inputs: list[InputFile] = []
     if cluster is None:
-        inputs = expand(files or [], input_, pattern, errors)
-        format_ = output_format(format_, output)
+        inputs = expand_inputs(files or [], input_, pattern, errors)
+        format_ = choose_format(format_, output)
         check_not_input(output, [each.path for each in inputs])
     else:
-        check_for_cluster(pattern, errors, min_confidence, strict)
+        format_ = format_ or "jsonl"
+        _check_cluster_files(files or [], cluster, jobs, output, format_, input_)
+        _check_cluster_options(pattern, errors, min_confidence, strict)
     import herdner
 
-    known = known_names(names, names_strength, names_hard, names_fold_case)
+    known_names = parse_names(names, names_strength, names_hard, names_fold_case)
     tagger = herdner.load(model)
-    options = inference(backend, set_, tagger, names=known, min_confidence=min_confidence)
-    if cluster is not None:
-        from herdner.cli.cluster import tag_on_cluster
-
-        tag_on_cluster(
-            files or [], cluster, jobs=jobs, output=output, format=format_ or "jsonl", input_format=input_, model=model,
-            inference=options, seed=seed, encoding=encoding, column=column, part_bytes=part_size << 20,
-            fail=report.fail,
-        )  # fmt: skip
+    inference = parse_inference(backend, set_, tagger, names=known_names, min_confidence=min_confidence)
+    status = RunStatus()
+    if cluster is None:
+        has_headings = len(inputs) > 1 or inputs[0].format != "text"
+        target = TagOutput(output, format_, column, has_headings)
+        reader_options = {"column": column, "strict": strict}
+        _tag_inputs(tagger, inputs, encoding, reader_options, inference, seed, status, model, target, jobs or 1, errors)
     else:
-        headed = len(inputs) > 1 or inputs[0].format != "text"
-        target = Output(output, format_ or "text", column, headed)
-        documents = partial(read, inputs, encoding, column=column, strict=strict)
-        stream_tags(tagger, inputs, documents, options, report, model, target, jobs or 1, seed, errors)
-    report.close()
+        _tag_on_cluster(
+            files or [], output, client=cluster, jobs=jobs, format=format_, input_format=input_, model=model,
+            encoding=encoding, column=column, part_bytes=part_size << 20, fail=status.fail,
+            inference=inference, seed=seed,
+        )  # fmt: skip
+    status.exit_on_failure()
 
 
-def check_for_cluster(
-    pattern: list[str] | None, errors: str | None, min_confidence: float | None, strict: bool
-) -> None:
-    """Raise UsageError for what tagging on a cluster, whose parts are read apart, does not know."""
-    given = {"--pattern": pattern, "--errors": errors, "--min-confidence": min_confidence, "--strict": strict or None}
-    for name, value in given.items():
-        if value is not None:
-            raise UsageError(f"{name} does not go with --cluster")
+def choose_format(format: str | None, output: str | None, default: str = "text") -> str:
+    """Return the output format, by default that of the file extension.
 
+    Args:
+        format: Value of ``--format``.
+        output: Value of ``--output``.
+        default: Format for other file extensions.
 
-def stream_tags(
-    tagger: Tagger,
-    inputs: list[Input],
-    documents: Callable[[Callable[[], object]], Iterable[Document | Failure]],
-    options: Inference,
-    report: Report,
-    model: str,
-    output: Output,
-    jobs: int,
-    seed: int,
-    errors: str | None,
-) -> None:
-    """Tag the documents of the inputs in the order given, to one stream or file; those are called with what is to be
-    called after each input.
-    """
-    from herdner.corpora.formats import FORMATS, write_documents
-    from herdner.text.document import Failure
+    Returns:
+        Name of the format.
 
-    on_terminal = output.path in (None, "-") and sys.stdout.isatty()
-    with progress("{task.fields[words]:,} tokens", shown=not on_terminal) as display:
-        task = display.add_task("tagging", total=len(inputs), words=0)
-
-        def counted(results: Iterable[Document | Failure]) -> Iterator[Document]:
-            for result in results:
-                if isinstance(result, Failure):
-                    if errors == "fail":
-                        raise ValueError(result.message)
-                    report.broken |= result.is_truncated and errors is None and output.path not in (None, "-")
-                    report.fail(result.message + ("; nothing is written (see --errors)" if report.broken else ""))
-                    continue
-                report.documents += 1
-                report.tokens += len(result.tokens)
-                display.update(task, words=report.tokens)
-                yield result
-
-        sources = documents(lambda: display.advance(task))
-        if jobs == 1:
-            results = tagger.outcomes(sources, options, seed=seed)
-        else:
-            from herdner.cli.processes import in_processes
-
-            results = in_processes(sources, jobs, model, options, seed)
-        with destination(output.path) as stream:
-            own = FORMATS[output.format].write_options
-            headed = {"headed": output.headed} if "headed" in own else {}
-            column = {"column": output.column} if "column" in own else {}
-            write_documents(counted(results), stream, output.format, **headed, **column)
-            if report.broken or (report.failures and not report.documents):
-                report.close()  # nothing to show, or not all of it: an older output file stays
-
-
-def output_format(format: str | None, output: str | None, default: str = "text") -> str:
-    """The format that is named, or that of the output's ending. Wrong use before any work is done: a format that
-    cannot be written, an ending that says that it is none, bytes on a terminal, a place that cannot be written to.
+    Raises:
+        UsageError: The format cannot be written, or not to this output.
     """
     from herdner.corpora.formats import FORMATS, WRITABLE, format_of
 
     if format is None and output is not None:
         format = format_of(output, write=True)
         if format is None and format_of(output) is not None:
-            raise UsageError(f"--output {output}: {format_of(output)} is only read; choose another ending, or --format")
+            raise UsageError(
+                f"--output {output}: {format_of(output)} can only be read; use another file extension or add --format"
+            )
     format = default if format is None else format
     if format not in WRITABLE:
-        raise UsageError(f"--format {format!r}: expected one of {', '.join(WRITABLE)}")
+        raise UsageError(f"--format {format!r}: unknown format; expected one of {', '.join(WRITABLE)}")
     if FORMATS[format].is_binary and output in (None, "-") and sys.stdout.isatty():
-        raise UsageError(f"--format {format} is binary: add --output FILE")
+        raise UsageError(f"--format {format} is binary and cannot be printed on a terminal; add --output FILE")
     check_writable(output)
     return format
+
+
+def _tag_inputs(
+    tagger: Tagger,
+    inputs: list[InputFile],
+    encoding: str,
+    reader_options: dict[str, Any],
+    inference: Inference,
+    seed: int,
+    status: RunStatus,
+    model: str,
+    output: TagOutput,
+    jobs: int,
+    errors: str | None,
+) -> None:
+    """Tag the documents of the inputs and write them in their order."""
+    from herdner.corpora.formats import FORMATS, write_documents
+
+    is_terminal = output.path in (None, "-") and sys.stdout.isatty()
+    with show_progress("{task.fields[tokens]:,} tokens", visible=not is_terminal) as display:
+        task = display.add_task("tagging", total=len(inputs), tokens=0)
+        documents = read_inputs(inputs, encoding, lambda: display.advance(task), **reader_options)
+        if jobs == 1:
+            results = tagger.outcomes(documents, inference, seed=seed)
+        else:
+            from herdner.cli.processes import tag_in_processes
+
+            results = tag_in_processes(documents, jobs, model, inference, seed)
+        tagged = _successes(results, output, status, errors, lambda: display.update(task, tokens=status.tokens))
+        writer_options = {"headed": output.has_headings, "column": output.column}
+        supported = FORMATS[output.format].write_options
+        with open_output(output.path) as stream:
+            write_documents(
+                tagged, stream, output.format, **{key: v for key, v in writer_options.items() if key in supported}
+            )
+            if status.is_truncated or (status.failures and not status.documents):
+                status.exit_on_failure()  # before the output replaces an older file
+
+
+def _successes(
+    results: Iterable[Document | Failure],
+    output: TagOutput,
+    status: RunStatus,
+    errors: str | None,
+    update: Callable[[], object],
+) -> Iterator[Document]:
+    """Yield the documents of a stream of results, and count documents, tokens and failures."""
+    from herdner.text.document import Failure
+
+    for result in results:
+        if isinstance(result, Failure):
+            if errors == "fail":
+                raise ValueError(result.message)
+            status.is_truncated |= result.is_truncated and errors is None and output.path not in (None, "-")
+            status.fail(result.message + ("; nothing is written (see --errors)" if status.is_truncated else ""))
+            continue
+        status.documents += 1
+        status.tokens += len(result.tokens)
+        update()
+        yield result
+
+
+# --- on a Dask cluster
+
+
+def _check_cluster_files(
+    files: list[str], cluster: str, jobs: int | None, output: str | None, format: str, input_format: str | None
+) -> None:
+    if output is None or output == "-":
+        raise UsageError("--cluster writes a folder of parts; add --output DIR")
+    if not files or "-" in files:
+        raise UsageError("--cluster cannot read standard input; name files, folders or patterns")
+    if jobs is not None and cluster != "local":
+        raise UsageError(f"--jobs: only with --cluster local; the cluster at {cluster} has its own workers")
+    if format not in ("jsonl", "parquet"):
+        raise UsageError(f"--format {format!r}: with --cluster expected jsonl or parquet")
+    if input_format not in (None, "text", "jsonl", "parquet"):
+        raise UsageError(f"--input {input_format!r}: with --cluster expected text, jsonl or parquet")
+
+
+def _check_cluster_options(
+    pattern: list[str] | None, errors: str | None, min_confidence: float | None, strict: bool
+) -> None:
+    values = {"--pattern": pattern, "--errors": errors, "--min-confidence": min_confidence, "--strict": strict or None}
+    for name, value in values.items():
+        if value is not None:
+            raise UsageError(f"{name}: not with --cluster")
+
+
+def _tag_on_cluster(files: list[str], output: str | None, **settings: Any) -> None:
+    """Tag files on a cluster; exit with code 1 if documents or parts failed."""
+    check_extra("dask", "--cluster needs Dask")
+    from herdner.integrations.dask import tag_files
+
+    # Dask logs the life of its workers. Its configuration sets the level of each logger separately.
+    dask_loggers = (f"distributed{part}" for part in ("", ".nanny", ".worker", ".scheduler"))
+    for name in (*dask_loggers, "asyncio", "tornado", "tornado.application"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    with show_progress("{task.completed} of {task.total} parts") as display:
+        task = display.add_task("tagging", total=None)
+
+        def update(done: int, total: int) -> None:
+            display.update(task, completed=done, total=total)
+
+        manifest = tag_files(files, output, progress=update, **settings)
+    if not manifest.complete:
+        n_missing, n = len(manifest.missing), len(manifest.parts)
+        print_message(f"{n_missing} of {n} parts are missing; run the same command again to compute them")
+    if manifest.failed or not manifest.complete:
+        raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""Wrong use, found before any work is done: one line that names the option and what it expects."""
+"""Usage errors, and the checks of arguments that find them before any work is done."""
 
 from __future__ import annotations
 
@@ -7,72 +7,104 @@ import os
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from herdner.base.extras import MissingExtra, check_extra
 from herdner.base.options import parse_pair
 
-# Typer's own base class; it lives in click or inside Typer, depending on Typer's version.
-UsageError: Any = typer.BadParameter.__mro__[1]
+try:
+    from typer import TyperException as ParserError
+except ImportError:  # older versions of Typer use the exceptions of click
+    from click import ClickException as ParserError
 
-FIGURES = (".png", ".svg", ".pdf")
-# What a value was to be, by pydantic's word for what it is not.
-_EXPECTED = {
-    "int_parsing": "a whole number", "int_from_float": "a whole number", "float_parsing": "a number",
-    "greater_than_equal": "at least {ge:.12g}", "less_than_equal": "at most {le:.12g}",
-}  # fmt: skip
+__all__ = ["ParserError", "UsageError"]
+
+FIGURE_EXTENSIONS = (".png", ".svg", ".pdf")
+
+
+class UsageError(typer.BadParameter):
+    """Error in the arguments of a command, which ends with exit code 2.
+
+    Args:
+        message: The option, the offending value and the expected value.
+        see: Command that shows more; None stands for the help of the current command.
+    """
+
+    def __init__(self, message: str, see: str | None = None) -> None:
+        super().__init__(message)
+        self.see = see
+
+    def format_message(self) -> str:
+        """Return the message without the prefix of Typer."""
+        return self.message
 
 
 @contextmanager
-def wrong_use(option: str = "", see: str | None = None) -> Generator[None]:
-    """A ValueError of what stands inside is wrong use, of this option; ``see`` is the command that says more."""
+def usage_errors(option: str = "", see: str | None = None) -> Generator[None]:
+    """Turn each `ValueError` of a block into a usage error.
+
+    Args:
+        option: Option at the beginning of the message; may be empty.
+        see: Command that shows more.
+
+    Yields:
+        Once, to run the block.
+
+    Raises:
+        UsageError: The block raised `ValueError`.
+    """
     try:
         yield
     except ValueError as error:
-        wrong = UsageError(f"{option}: {error}" if option else str(error))
-        if see is not None:
-            wrong.see = see
-        raise wrong from None
+        raise UsageError(f"{option}: {error}" if option else str(error), see) from None
 
 
-def plainly(error: Any) -> str:
-    """What a wrong use says, in words of our own where it is said of a value by Typer, or by pydantic behind it."""
-    if getattr(error, "param", None) is None:
-        return error.format_message()
-    option = error.param.opts[0]
-    value, of, words = error.message.removeprefix("Value error, ").partition(" is not one of ")
-    if of:
-        choices = words.rstrip(".").replace("'", "").split(", ")
-        expected = " or ".join(choices) if len(choices) == 2 else f"one of {', '.join(choices)}"
-        return f"{option} {value}: expected {expected}"
-    is_pydantic = type(error.__cause__).__name__ == "ValidationError"
-    found: dict[str, Any] = error.__cause__.errors()[0] if is_pydantic else {}
-    expected = _EXPECTED.get(found.get("type", ""))
-    if expected is None:
-        return error.format_message()
-    return f"{option} {found['input']!r}: expected {expected.format(**found.get('ctx', {}))}"
+def is_set(context: typer.Context, name: str) -> bool:
+    """Return whether the user has set a parameter.
 
+    Args:
+        context: Context of the command.
+        name: Name of the parameter in Python.
 
-def is_given(context: typer.Context, name: str) -> bool:
-    """Whether the user has set this parameter of the command."""
+    Returns:
+        False if the parameter has its default value.
+    """
     return getattr(context.get_parameter_source(name), "name", "DEFAULT") != "DEFAULT"
 
 
-def options_of(pairs: Sequence[str] | None, option: str = "--set") -> dict[str, str]:
-    """KEY=VALUE pairs, given by ``option``, as a mapping; what is none is wrong use."""
+def parse_options(pairs: Sequence[str] | None, option: str = "--set") -> dict[str, str]:
+    """Parse KEY=VALUE pairs.
+
+    Args:
+        pairs: Values of the option.
+        option: Name of the option, for error messages.
+
+    Returns:
+        Value of each key.
+
+    Raises:
+        UsageError: A value has another form.
+    """
     options: dict[str, str] = {}
     for text in pairs or ():
-        found = parse_pair(text)
-        if found is None:
+        key_value = parse_pair(text)
+        if key_value is None:
             raise UsageError(f"{option} {text!r}: expected KEY=VALUE, as in n_sweeps=400")
-        options[found[0]] = found[1]
+        options[key_value[0]] = key_value[1]
     return options
 
 
 def check_writable(output: str | os.PathLike[str] | None, option: str = "--output") -> None:
-    """A place that cannot be written to is wrong use, found before any work is done."""
+    """Check that a file can be written.
+
+    Args:
+        output: Path of the file; None and "-" are not checked.
+        option: Name of the option, for error messages.
+
+    Raises:
+        UsageError: The path is a folder, its folder does not exist, or there is no permission to write.
+    """
     if output is None or output == "-":
         return
     path = Path(output)
@@ -80,22 +112,39 @@ def check_writable(output: str | os.PathLike[str] | None, option: str = "--outpu
     if path.is_dir():
         raise UsageError(f"{option} {output}: is a folder; name a file in it")
     if not folder.is_dir():
-        raise UsageError(f"{option} {output}: there is no folder {folder}; make it first")
+        raise UsageError(f"{option} {output}: there is no folder {folder}; create it first")
     if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise UsageError(f"{option} {output}: no permission to write there")
+        raise UsageError(f"{option} {output}: no permission to write; name a file in another folder")
 
 
 def check_not_input(output: str | os.PathLike[str] | None, inputs: Iterable[str], option: str = "--output") -> None:
-    """An output that is one of the inputs is wrong use: what is in it would be lost."""
-    if output is None or not os.path.exists(output):  # noqa: PTH110 (as ``-`` and an empty name are none)
+    """Check that the output would not overwrite an input.
+
+    Args:
+        output: Path of the output; None is not checked.
+        inputs: Paths of the inputs.
+        option: Name of the option, for error messages.
+
+    Raises:
+        UsageError: The output is one of the inputs.
+    """
+    if output is None or not os.path.exists(output):  # noqa: PTH110  # Path("") is the current folder
         return
     for name in inputs:
         if os.path.exists(name) and os.path.samefile(name, output):  # noqa: PTH110, PTH121
-            raise UsageError(f"{option} {output}: is also what is read; name another file")
+            raise UsageError(f"{option} {output}: is also an input; name another file")
 
 
 def check_figure(path: Path | None, option: str) -> None:
-    """A figure that cannot be drawn or written is wrong use, found before any work is done."""
+    """Check that a figure can be drawn and written.
+
+    Args:
+        path: Path of the figure; None is not checked.
+        option: Name of the option, for error messages.
+
+    Raises:
+        UsageError: The file cannot be written, its extension is unknown or Matplotlib is not installed.
+    """
     if path is None:
         return
     check_writable(path, option)
@@ -103,13 +152,20 @@ def check_figure(path: Path | None, option: str) -> None:
         check_extra("matplotlib", f"{option} needs Matplotlib")
     except MissingExtra as error:
         raise UsageError(str(error)) from None
-    if path.suffix.lower() not in FIGURES:
-        raise UsageError(f"{option} {path}: expected an ending {', '.join(FIGURES[:-1])} or {FIGURES[-1]}")
+    if path.suffix.lower() not in FIGURE_EXTENSIONS:
+        raise UsageError(f"{option} {path}: expected the file extension {' or '.join(FIGURE_EXTENSIONS)}")
 
 
 def check_encoding(encoding: str) -> None:
-    """An encoding that Python does not know is wrong use."""
+    """Check that Python knows an encoding.
+
+    Args:
+        encoding: Name of the encoding.
+
+    Raises:
+        UsageError: The encoding is unknown.
+    """
     try:
         codecs.lookup(encoding)
     except LookupError:
-        raise UsageError(f"--encoding {encoding!r}: unknown; expected e.g. utf-8 or latin-1") from None
+        raise UsageError(f"--encoding {encoding!r}: unknown encoding; use for example utf-8 or latin-1") from None

@@ -222,8 +222,8 @@ def align_predictions(
         warnings.append(f"{source}: {_unknown_labels(predicted_labels - gold_labels, gold_labels)}")
     elif predicted_labels and (missing := sorted(gold_labels - predicted_labels)):
         warnings.append(
-            f"{source}: no entity has the gold label {' or '.join(missing[:8])}; add --map {missing[0]}= to leave out "
-            "a label"
+            f"{source}: no entity has the gold label {' or '.join(missing[:8])}; add --rename {missing[0]}= to "
+            "leave out a label"
         )
     if not predicted_labels:
         warnings.append(f"{source}: no entity is predicted")
@@ -238,7 +238,7 @@ def _unknown_labels(unknown: set[str], gold_labels: set[str]) -> str:
     """Return a warning about predicted labels that no gold entity has, with the options that help."""
     renames = {old: label for label, olds in SYNONYMS.items() if label in gold_labels for old in olds.split()}
     renames |= {label: old for label, olds in SYNONYMS.items() for old in olds.split() if old in gold_labels}
-    hints = "".join(f"--map {old}={renames[old]} " for old in sorted(unknown) if old in renames)
+    hints = "".join(f"--rename {old}={renames[old]} " for old in sorted(unknown) if old in renames)
     return (
         f"the gold documents ({', '.join(sorted(gold_labels)[:8])}) have no {', '.join(sorted(unknown)[:8])}; add "
         f"{hints}{'or ' if hints else ''}--gold-labels to leave out such labels"

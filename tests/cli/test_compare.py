@@ -15,8 +15,7 @@ from commands import Call, one_line
 from data import REPOSITORY
 
 import herdner
-from herdner.cli.compare import Side, parse_side
-from herdner.cli.gold import bare
+from herdner.cli.compare import ComparisonSide, parse_side
 
 DEV = REPOSITORY / "corpora" / "herdner_news.dev.conll"
 
@@ -52,9 +51,9 @@ def compared(call: Call, *arguments: object) -> dict:
 
 def test_two_backends_as_the_library_compares_them(call: Call) -> None:
     gold = list(herdner.read_documents(DEV, "conll"))
-    tagger = herdner.load("en")
-    a = list(tagger.pipe(map(bare, gold), seed=3))
-    b = list(tagger.pipe(map(bare, gold), seed=3, backend="gibbs", n_sweeps=5, record="nothing"))
+    tagger, plain = herdner.load("en"), [document.without_annotation() for document in gold]
+    a = list(tagger.pipe(plain, seed=3))
+    b = list(tagger.pipe(plain, seed=3, backend="gibbs", n_sweeps=5, record="nothing"))
     expected = herdner.compare(
         gold, a, b, rng=np.random.default_rng(3), n_resamples=400, names=("en", "en@gibbs:n_sweeps=5:record=nothing")
     )
@@ -103,17 +102,17 @@ def test_running_text_is_split_once_for_both(call: Call, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "side"),
     [
-        ("en", Side("en", "en")),
-        ("en@dhg", Side("en@dhg", "en", "dhg")),
-        ("my.model@dhg", Side("my.model@dhg", "my.model", "dhg")),
-        ("en@x:a=1:b=f(0.1, 4)", Side("en@x:a=1:b=f(0.1, 4)", "en", "x", ("a=1", "b=f(0.1, 4)"))),
-        ("C:\\me@home\\a.model", Side("C:\\me@home\\a.model", "C:\\me@home\\a.model")),
-        ("C:\\me@home\\a@dhg:a=1", Side("C:\\me@home\\a@dhg:a=1", "C:\\me@home\\a", "dhg", ("a=1",))),
-        ("me@home/a.model", Side("me@home/a.model", "me@home/a.model")),
-        ("./me@home.model@icm", Side("./me@home.model@icm", "./me@home.model", "icm")),
+        ("en", ComparisonSide("en", "en")),
+        ("en@dhg", ComparisonSide("en@dhg", "en", "dhg")),
+        ("my.model@dhg", ComparisonSide("my.model@dhg", "my.model", "dhg")),
+        ("en@x:a=1:b=f(0.1, 4)", ComparisonSide("en@x:a=1:b=f(0.1, 4)", "en", "x", ("a=1", "b=f(0.1, 4)"))),
+        ("C:\\me@home\\a.model", ComparisonSide("C:\\me@home\\a.model", "C:\\me@home\\a.model")),
+        ("C:\\me@home\\a@dhg:a=1", ComparisonSide("C:\\me@home\\a@dhg:a=1", "C:\\me@home\\a", "dhg", ("a=1",))),
+        ("me@home/a.model", ComparisonSide("me@home/a.model", "me@home/a.model")),
+        ("./me@home.model@icm", ComparisonSide("./me@home.model@icm", "./me@home.model", "icm")),
     ],
 )
-def test_sides_are_told_apart(text: str, side: Side) -> None:
+def test_sides_are_told_apart(text: str, side: ComparisonSide) -> None:
     assert parse_side(text) == side
 
 
@@ -127,7 +126,7 @@ def test_predictions_are_known_by_extension_or_format(text: str) -> None:
 
 
 def test_a_file_that_exists_is_taken_as_it_is(call: Call, odd_model: Path) -> None:
-    assert parse_side(str(odd_model)) == Side(str(odd_model), str(odd_model))
+    assert parse_side(str(odd_model)) == ComparisonSide(str(odd_model), str(odd_model))
     side = parse_side(f"{odd_model}@icm")
     assert (side.model, side.backend) == (str(odd_model), "icm")
     assert compared(call, "en", odd_model, "--resamples", 10)["micro"]["difference"] == 0
@@ -144,20 +143,20 @@ def test_a_file_that_exists_is_taken_as_it_is(call: Call, odd_model: Path) -> No
         (["--compare", "en", "en@gibbs:n_sweeps"], 2, "--compare en@gibbs:n_sweeps: 'n_sweeps': expected KEY=VALUE"),
         (["--compare", "en", "en@gibbs:colour=red"], 2, "(see herdner backends gibbs)"),
         (["--compare", "en", "en@gibbs:n_sweeps=x"], 2, "a whole number"),
-        (["--compare", "en", "en", "--model", "en"], 2, "--model: with --compare"),
-        (["--compare", "en", "en", "--backend", "dhg"], 2, "--backend: with --compare"),
-        (["--compare", "en", "en", "--set", "n_sweeps=3"], 2, "--set: with --compare"),
-        (["--compare", "en", "en", "--resamples", "0"], 2, "give 1 or more"),
+        (["--compare", "en", "en", "--model", "en"], 2, "--model: not with --compare"),
+        (["--compare", "en", "en", "--backend", "dhg"], 2, "--backend: not with --compare"),
+        (["--compare", "en", "en", "--set", "n_sweeps=3"], 2, "--set: not with --compare"),
+        (["--compare", "en", "en", "--resamples", "0"], 2, "needs at least 1 bootstrap sample"),
         (["--compare", "en", "en", "--resamples", "99999999999"], 2, "10000000"),
-        (["--compare", "en", "en", "--unit", "token"], 2, "document or sentence"),
-        (["--unit", "document"], 2, "goes with --compare"),
+        (["--compare", "en", "en", "--unit", "token"], 2, "'token' is not one of 'document', 'sentence'"),
+        (["--unit", "document"], 2, "also needs --compare"),
         (["--compare", "en", "nowhere.model"], 1, "FILE:FORMAT"),
         (["--compare", "en", "en:gibbs"], 1, "MODEL@BACKEND"),
         (["--compare", "en", "nowhere.conll"], 1, "nowhere.conll"),
         (["--compare", "en", "en@exact"], 1, "en@exact: "),
     ],
 )
-def test_wrong_use_is_one_line(call: Call, arguments: list[str], code: int, message: str) -> None:
+def test_usage_errors_are_one_line(call: Call, arguments: list[str], code: int, message: str) -> None:
     assert message in one_line(call("evaluate", f"{DEV}:conll", *arguments), code)
 
 

@@ -89,14 +89,14 @@ def test_what_cannot_be_explained_is_one_line(call: Call, options: list[str], co
     assert message in one_line(call("explain", ARTICLE, *options), code)
 
 
-def test_a_name_in_no_text_at_all_is_told(call: Call, tmp_path: Path) -> None:
+def test_a_name_in_empty_input_is_a_failure(call: Call, tmp_path: Path) -> None:
     (tmp_path / "empty.txt").touch()
     outcome = call("explain", tmp_path / "empty.txt", "--name", "Nairobi")
-    assert one_line(outcome, 1) == "herdner: there is no text in which 'Nairobi' could stand\n"
+    assert one_line(outcome, 1) == "herdner: --name 'Nairobi': the input has no text\n"
     assert call("explain", tmp_path / "empty.txt").code == 0
 
 
-def test_names_that_are_given_are_shown(call: Call, tmp_path: Path) -> None:
+def test_known_names_are_shown(call: Call, tmp_path: Path) -> None:
     (tmp_path / "names.tsv").write_text("pier\tLOC\n", encoding="utf-8")
     text = b"The pier is long.\n"
     options = ["--names", tmp_path / "names.tsv"]
@@ -104,8 +104,8 @@ def test_names_that_are_given_are_shown(call: Call, tmp_path: Path) -> None:
     assert hard.startswith("pier LOC in sentence 1\n  log-odds +inf against no name: ")
     assert "+inf  the names that you gave leave no choice" in hard
     strong = call("explain", *options, "--names-strength", 20, stdin=text).out
-    assert "names given +20.00" in strong
-    assert "--names-hard goes with --names" in one_line(call("explain", "--names-hard", stdin=text), 2)
+    assert "known names +20.00" in strong
+    assert "--names-hard: also needs --names" in one_line(call("explain", "--names-hard", stdin=text), 2)
 
 
 def test_of_several_documents_those_with_the_name_are_explained(call: Call, tmp_path: Path) -> None:

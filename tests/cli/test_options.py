@@ -1,4 +1,4 @@
-"""One program: an option means the same in every command, and the shell can complete it."""
+"""Options: the same option means the same in every command, and the shell can complete it."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ for path, command in commands(typer.main.get_command(app)):
                 OPTIONS[name].append((path, option))
             elif name.startswith("-"):
                 SHORT[name].add(option.opts[0])
-# A path here, a name of a column there: what they are called by says it.
+# Options whose values differ between commands.
 DIFFERENT = {"--name", "--backend"}
 
 
 @pytest.mark.parametrize("name", sorted(name for name, uses in OPTIONS.items() if len(uses) > 1))
-def test_an_option_of_several_commands_is_one_option(name: str) -> None:
+def test_an_option_of_several_commands_has_one_form(name: str) -> None:
     uses = [option for _, option in OPTIONS[name]]
     assert len({tuple(option.opts) for option in uses}) == 1 or name in DIFFERENT
     assert len({option.is_flag for option in uses}) == 1
     assert len({option.multiple for option in uses}) == 1 or name in DIFFERENT
 
 
-def test_a_short_option_stands_for_one_thing_and_every_option_says_what_it_does() -> None:
+def test_every_option_has_help_and_short_options_are_unique() -> None:
     assert {short: sorted(names) for short, names in SHORT.items() if len(names) > 1} == {}
     for name, uses in OPTIONS.items():
         for path, option in uses:

@@ -41,13 +41,13 @@ def test_a_saved_graph_and_a_goal(call: Call, tmp_path: Path) -> None:
     line = next(line.split() for line in outcome.out.splitlines() if line.startswith("dogs"))
     assert float(line[2]) <= 0.05
     assert int(line[1]) < 48
-    assert "says nothing" not in outcome.out
+    assert "trivial" not in outcome.out
     none = call("scan", "--graph", tmp_path / "g.npz", "--epsilon", "1e-9", "--steps", 16)
-    assert "no scan of 16 updates was found" in none.out
+    assert "no scan of 16 updates with a guarantee of 1e-09 was found" in none.out
 
 
-def test_what_says_nothing_says_so(call: Call) -> None:
-    assert "says nothing" in call("scan", "--ising", "4x4", "--coupling", "2").out
+def test_trivial_guarantees_are_marked(call: Call) -> None:
+    assert "trivial" in call("scan", "--ising", "4x4", "--coupling", "2").out
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])
@@ -59,7 +59,7 @@ def test_the_figure(call: Call, tmp_path: Path, ending: str) -> None:
     assert path.stat().st_size > 5000
 
 
-def test_wrong_use_is_one_line(call: Call, tmp_path: Path) -> None:
+def test_usage_errors_are_one_line(call: Call, tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_text("0\n1\nx\n")
     (tmp_path / "far.txt").write_text("0\n99\n")
     (tmp_path / "empty.txt").write_text("")
@@ -67,14 +67,14 @@ def test_wrong_use_is_one_line(call: Call, tmp_path: Path) -> None:
     for arguments, code, words in (
         ((), 2, "--ising ROWSxCOLUMNS or a graph"),
         (("--ising", "5"), 2, "expected ROWSxCOLUMNS"),
-        ((*GRID, "--target", "a"), 2, "expected variables by number"),
+        ((*GRID, "--target", "a"), 2, "expected indices of variables"),
         ((*GRID, "--target", "30"), 1, "no variable 30"),
-        ((*GRID, "--certify", tmp_path / "bad.txt"), 1, "line 3: expected the number"),
+        ((*GRID, "--certify", tmp_path / "bad.txt"), 1, "line 3: expected the index"),
         ((*GRID, "--certify", tmp_path / "far.txt"), 1, "names variable 99"),
-        ((*GRID, "--certify", tmp_path / "empty.txt"), 1, "an empty scan"),
+        ((*GRID, "--certify", tmp_path / "empty.txt"), 1, "the scan is empty"),
         ((*GRID, "--certify", tmp_path / "none.txt"), 1, "No such file"),
         (("--graph", tmp_path / "no.npz"), 1, "not a graph file"),
-        ((*GRID, "--figure", tmp_path / "f.gif"), 2, "expected an ending"),
+        ((*GRID, "--figure", tmp_path / "f.gif"), 2, "expected the file extension"),
         ((*GRID, "--coupling", "nan"), 2, "--coupling must be a finite number"),
         ((*GRID, "--field", "inf"), 2, "--field must be a finite number"),
         (("--ising", "0x4"), 2, "at least one row and one column"),

@@ -49,7 +49,7 @@ def test_the_names_of_heavy_modules_are_names_that_they_have() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["tag", "--help"], ["tag", "--wrong"]])
-def test_help_and_wrong_use_import_not_even_numpy(arguments: list[str]) -> None:
+def test_help_and_usage_errors_do_not_import_numpy(arguments: list[str]) -> None:
     program = f"import sys; from herdner.cli import run; run({arguments!r}); print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ELSEWHERE)
     assert done.stdout.splitlines()[-1] == "False"

@@ -50,5 +50,5 @@ def test_names_that_end_within_a_token(call: Call, tmp_path: Path, news_model: P
     path.write_text('{"text": "Kenyans sing.", "entities": [{"start": 0, "end": 5, "label": "LOC"}]}\n')
     told = call("evaluate", path, "-m", news_model, "--resamples", 0)
     assert told.code == 0, told.err
-    assert caplog.messages == [f"{path}: a name that ends within a token is widened to it"]
-    assert "widened to it; refused" in one_line(call("evaluate", path, "-m", news_model, "--strict"), 1)
+    assert caplog.messages == [f"{path}: an entity that ends within a token is widened to the token"]
+    assert "widened to the token; refused" in one_line(call("evaluate", path, "-m", news_model, "--strict"), 1)

@@ -42,7 +42,7 @@ def test_training_and_scoring_leave_out_what_nobody_has_annotated(call: Call, tm
     source, out = f"{tmp_path / 'a.jsonl'}:doccano", tmp_path / "m"
     trained = call("train", "--train", source, "-o", out, "--lexicon", "none", "--min-freq", "1", "--link", "none")
     assert trained.code == 0
-    assert "1 of 3 documents are not annotated and left out (first: 2)" in trained.err
+    assert "1 of 3 unannotated documents are left out (first: 2)" in trained.err
     scores = json.loads(call("evaluate", source, "-m", out, "--json").out)
     assert {each["label"]: each["recall"] for each in scores["per_label"]} == {"Job title": 1.0, "PER": 1.0}
     (tmp_path / "b.jsonl").write_text(json.dumps({"id": 2, "text": "Rain."}))
@@ -84,7 +84,7 @@ def test_suggestions_go_out_in_a_tools_format_and_leave_out_what_is_done(
     rows = [line.split("\t") for line in shown.out.splitlines()]
     assert sorted(row[1] for row in rows) == ["0", "1", "2"]
     assert rows[-1][1] == "0"
-    assert "1 documents are annotated already and left out" in shown.err
+    assert "documents that are already annotated are left out: 1" in shown.err
     tasks = json.loads(call(*asked, "-f", "label-studio", "-n", "2").out)
     assert [task["data"]["id"] for task in tasks] == [row[1] for row in rows[:2]]
     assert tasks[0]["data"]["suggested"]["rank"] == 1

@@ -135,15 +135,15 @@ def test_classes_that_do_not_meet(files, run, tmp_path):
     assert code == 0
     assert err.count("\n") == 1
     assert "the gold documents (LOC, ORG, PER) have no DATE, PERSON; add" in err
-    assert "--map PERSON=PER or --gold-labels" in err
+    assert "--rename PERSON=PER or --gold-labels" in err
     assert json.loads(out)["warnings"]
-    code, out, err = run(files["gold"], theirs, "--format", "json", "--map", "PERSON=PER", "--gold-labels")
+    code, out, err = run(files["gold"], theirs, "--format", "json", "--rename", "PERSON=PER", "--gold-labels")
     assert code == 0
-    assert err.endswith("no entity has the gold label ORG; add --map ORG= to leave out a label\n")
+    assert err.endswith("no entity has the gold label ORG; add --rename ORG= to leave out a label\n")
     assert err.count("\n") == 1
     assert json.loads(out)["systems"][0]["scores"]["micro"]["recall"] == pytest.approx(4 / 6)
     code, out, err = run(
-        files["gold"], theirs, "--format", "json", "--map", "PER=", "--map", "PERSON=", "--map", "LOC="
+        files["gold"], theirs, "--format", "json", "--rename", "PER=", "--rename", "PERSON=", "--rename", "LOC="
     )
     assert code == 0
     assert [row["label"] for row in json.loads(out)["systems"][0]["scores"]["per_label"]] == ["DATE", "ORG"]
@@ -162,7 +162,7 @@ def test_gold_without_entities_and_one_sentence_are_noted(run, tmp_path):
 
 
 BAD = {
-    "no prediction": ([], 2, "no prediction: expected GOLD:FORMAT"),
+    "no prediction": ([], 2, "there is no prediction: expected GOLD:FORMAT"),
     "missing file": (["{0}/nowhere.conll"], 1, "nowhere.conll: no such file"),
     "unknown format": (["{0}/after.jsonl:jsonll"], 2, "unknown format 'jsonll' (did you mean jsonl?)"),
     "empty file": (["{0}/empty.conll"], 1, "empty.conll: the file has no document"),
@@ -172,12 +172,20 @@ BAD = {
     "another text": (["{0}/other.jsonl"], 1, "the text of document 'd1' must be that of gold document"),
     "not annotated": (["{0}/plain.jsonl"], 1, "document 'd1' has no annotation"),
     "no probability": (["{0}/wild.jsonl"], 1, "the confidence of 'Oslo' must be between 0 and 1, got 97"),
-    "only before": (["--before", "{0}/after.jsonl"], 2, "--before and --after go together"),
-    "names": (["{0}/after.jsonl", "--name", "a", "--name", "b"], 2, "2 names for 1 predictions"),
-    "map": (["{0}/after.jsonl", "--map", "PER"], 2, "--map 'PER': expected OLD=NEW"),
-    "format": (["{0}/after.jsonl", "--format", "pdf"], 2, "--format 'pdf': expected one of md, html, json"),
-    "unit": (["{0}/after.jsonl", "--unit", "word"], 2, "--unit 'word': expected document or sentence"),
-    "ending": (["{0}/after.jsonl", "-o", "{0}/r.pdf"], 2, "expected an ending .md, .html or .json; or add --format"),
+    "only before": (["--before", "{0}/after.jsonl"], 2, "--before and --after must be used together"),
+    "names": (
+        ["{0}/after.jsonl", "--name", "a", "--name", "b"],
+        2,
+        "--name: expected one for each of 1 predictions, got 2",
+    ),
+    "map": (["{0}/after.jsonl", "--rename", "PER"], 2, "--rename 'PER': expected OLD=NEW"),
+    "format": (["{0}/after.jsonl", "--format", "pdf"], 2, "'pdf' is not one of 'md', 'html', 'json'"),
+    "unit": (["{0}/after.jsonl", "--unit", "word"], 2, "'word' is not one of 'document', 'sentence'"),
+    "ending": (
+        ["{0}/after.jsonl", "-o", "{0}/r.pdf"],
+        2,
+        "expected the file extension .md, .html or .json; or add --format",
+    ),
     "folder": (["{0}/after.jsonl", "--output", "{0}/none/r.md"], 2, "there is no folder"),
     "option": (["{0}/after.jsonl", "--nonsense"], 2, "No such option"),
 }

@@ -213,14 +213,14 @@ def test_an_input_that_vanishes_is_one_line_and_the_others_are_tagged(
     first, second = tmp_path / "a.txt", tmp_path / "b.txt"
     for path in (first, second):
         path.write_text("In Kenya.")
-    expand = tag.expand
+    expand = tag.expand_inputs
 
     def vanishing(*arguments):
         found = expand(*arguments)
         first.unlink()
         return found
 
-    monkeypatch.setattr(tag, "expand", vanishing)
+    monkeypatch.setattr(tag, "expand_inputs", vanishing)
     outcome = call("tag", tmp_path, "-m", news_model, "-f", "jsonl", "-o", tmp_path / "out.jsonl")
     assert one_line(outcome, 1) == f"herdner: {first}: no such file\n"
     assert (tmp_path / "out.jsonl").read_text().count("\n") == 1
@@ -246,5 +246,5 @@ def test_an_output_that_is_an_input_is_refused(call: Call, tmp_path: Path, argum
     names = {"FILE": file, "OTHER": other, "LINK": link, "FOLDER": tmp_path}
     before = file.read_text()
     line = one_line(call(*(names.get(argument, argument) for argument in arguments)), 2)
-    assert "is also what is read; name another file" in line
+    assert "is also an input; name another file" in line
     assert file.read_text() == before

@@ -129,7 +129,7 @@ def tables(rng: Rng) -> None:
 
 def scans(rng: Rng) -> None:
     """A scan file that is read is a list of numbers of variables; a scan of other variables is refused."""
-    from herdner.cli.scan import _read
+    from herdner.cli.scan import _read_scan
     from herdner.graph import ising
     from herdner.graph.scan import fixed_scan
     from herdner.inference.backends.gibbs import Gibbs
@@ -138,7 +138,7 @@ def scans(rng: Rng) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "scan"
         path.write_bytes(changed_bytes(rng, lines.encode()) if rng.random() < 0.6 else lines.encode())
-        order = _read(path)
+        order = _read_scan(path)
     assert (order >= 0).all(), order
     Gibbs(n_sweeps=2, scan=fixed_scan(order)).infer(ising(0.1, np.zeros((3, 3))), 1)
 

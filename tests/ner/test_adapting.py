@@ -184,8 +184,8 @@ def test_a_class_under_another_name_is_told_in_one_line(base, caplog):
     adapted = Tagger(max_iterations=2).fit(renamed(news("dev")[:4], "Person"), base=base)
     (said,) = caplog.messages
     assert said == (
-        "Person looks like PER of the base, and will be a class beside it; if they are one, rename it: --map Person=PER"
-        " on the command line, labels={'Person': 'PER'} for read_documents"
+        "Person looks like PER of the base, and will be a class beside it; if they are one, rename it: --rename"
+        " Person=PER on the command line, labels={'Person': 'PER'} for read_documents"
     )
     assert {"S-Person", "S-PER"} <= set(adapted.classes_)
 

@@ -74,9 +74,9 @@ def tell_look_alikes(gold: Iterable[Iterable[str]], base: Sequence[str]) -> None
     if found:
         pairs = [f"{new}={old}" for new, old in found.items()]
         logger.warning(
-            "%s looks like %s of the base, and will be a class beside it; if they are one, rename it: --map %s on the"
-            " command line, labels=%s for read_documents",
-            " and ".join(found), " and ".join(found.values()), " --map ".join(pairs), found,
+            "%s looks like %s of the base, and will be a class beside it; if they are one, rename it: --rename %s on"
+            " the command line, labels=%s for read_documents",
+            " and ".join(found), " and ".join(found.values()), " --rename ".join(pairs), found,
         )  # fmt: skip
 
 

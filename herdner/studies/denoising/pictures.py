@@ -171,7 +171,7 @@ def make_observation(picture: Picture, flips: bool | None, n_labels: int, name: 
         PictureError: The picture has too many pixels or values.
     """
     if not 2 <= n_labels <= 256:
-        raise ValueError(f"--labels must be between 2 and 256, got {n_labels}")
+        raise ValueError(f"--levels must be between 2 and 256, got {n_labels}")
     if picture.values.size * n_labels > MAX_CELLS:
         raise PictureError(f"{name}: {picture.values.size} pixels with {n_labels} labels are too many; split it")
     distinct_values = picture.distinct_values
@@ -188,7 +188,7 @@ def make_observation(picture: Picture, flips: bool | None, n_labels: int, name: 
         appearance = np.array([distinct_values[0], 1.0 - float(distinct_values[0] > 0.5)])
         return Observation(np.zeros(picture.values.shape, np.int32), appearance, 2, None)
     raise PictureError(
-        f"{name}: has {len(distinct_values)} distinct values, more than the {n_labels} labels; raise --labels, or use"
+        f"{name}: has {len(distinct_values)} distinct values, more than the {n_labels} levels; raise --levels, or use"
         " --noise gaussian"
     )
 

@@ -80,12 +80,12 @@ def test_a_ctrl_c_that_python_lost_ends_the_server_as_it_begins(monkeypatch: pyt
     from starlette.responses import PlainTextResponse
 
     from herdner.base import interrupts
-    from herdner.cli.serve import server_of
+    from herdner.cli.serve import make_server
     from herdner.integrations.serve.connections import configured
 
     monkeypatch.setattr(interrupts, "_interrupts", [signal.SIGINT])
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = server_of(configured(PlainTextResponse("here")))
+        server = make_server(configured(PlainTextResponse("here")))
         server.run(sockets=[listener])  # and returns
     assert server.should_exit
 
@@ -118,10 +118,10 @@ def test_without_fastapi_it_says_what_to_install(call: Call, monkeypatch: pytest
 
 @pytest.mark.parametrize(("host", "warned"), [("127.0.0.1", False), ("0.0.0.0", True)])
 def test_a_warning_where_others_can_reach_it(capsys: pytest.CaptureFixture[str], host: str, warned: bool) -> None:
-    from herdner.cli.serve import listening, say_where
+    from herdner.cli.serve import open_socket, print_address
 
-    with listening(host, 0) as listener:
-        say_where(listener, "en")
+    with open_socket(host, 0) as listener:
+        print_address(listener, "en")
     lines = capsys.readouterr().err.splitlines()
     assert f"http://{host}:" in lines[0]
     assert any("warning: other machines" in line for line in lines) == warned

@@ -102,7 +102,7 @@ def test_colours_of_a_palette_are_labels(tmp_path, call: Call):
     image = Image.fromarray(y.astype(np.uint8)).convert("P")
     image.putpalette([200, 0, 0, 0, 150, 0, 0, 0, 250])
     image.save(tmp_path / "noisy.png")
-    done = call("denoise", tmp_path / "noisy.png", tmp_path / "out.png", "--labels", "3")
+    done = call("denoise", tmp_path / "noisy.png", tmp_path / "out.png", "--levels", "3")
     assert (done.code, done.err) == (0, "")
     colours = np.array([[200, 0, 0], [0, 150, 0], [0, 0, 250]])[x]
     assert (np.asarray(Image.open(tmp_path / "out.png").convert("RGB")) == colours).all(axis=-1).mean() > 0.98
@@ -113,7 +113,7 @@ def test_levels_of_grey(tmp_path, call: Call):
     greys = np.array([30, 110, 220])[(i // 20 + j // 20) % 3]
     noisy = np.clip(greys + np.random.default_rng(0).normal(0, 35, greys.shape), 0, 255).astype(np.uint8)
     Image.fromarray(noisy).save(tmp_path / "noisy.png")
-    done = call("denoise", tmp_path / "noisy.png", tmp_path / "out.png", "--labels", "3")
+    done = call("denoise", tmp_path / "noisy.png", tmp_path / "out.png", "--levels", "3")
     assert (done.code, done.err) == (0, "")
     found = np.asarray(Image.open(tmp_path / "out.png"), int)
     assert len(np.unique(found)) == 3
@@ -123,7 +123,7 @@ def test_levels_of_grey(tmp_path, call: Call):
 @pytest.mark.parametrize("size", [(1, 1), (1, 9), (2, 2), (300, 1)])
 def test_small_pictures(tmp_path, call: Call, size):
     Image.new("L", size, 255).save(tmp_path / "in.png")
-    for more in ((), ("--noise", "gaussian"), ("--labels", "4"), ("--noise", "gaussian", "--labels", "3")):
+    for more in ((), ("--noise", "gaussian"), ("--levels", "4"), ("--noise", "gaussian", "--levels", "3")):
         done = call("denoise", tmp_path / "in.png", tmp_path / "out.png", *more)
         assert (done.code, done.err) == (0, "")
         assert Image.open(tmp_path / "out.png").size == size
@@ -160,7 +160,7 @@ def test_methods_that_do_not_fit_are_left_out_of_the_comparison(flipped, monkeyp
 def test_a_negative_coupling_is_explained(flipped, call: Call):
     done = call("denoise", flipped / "noisy.png", flipped / "out.png", "--coupling", "-0.5")
     assert done.code == 0
-    assert "neighbours are taken to differ" in done.err
+    assert "neighbours tend to differ" in done.err
 
 
 # ---- what is wrong ----
@@ -230,9 +230,9 @@ def test_bad_pictures(tmp_path, call: Call, kind, words):
         (("--sigma", "nan"), "sigma"),
         (("--p", "0"), "p must be above 0 and below 1"),
         (("--p", "1.5"), "p must"),
-        (("--sigma", "1", "--p", "0.1"), "--sigma is of Gaussian"),
-        (("--noise", "flip", "--sigma", "1"), "--sigma is of Gaussian"),
-        (("--noise", "gaussian", "--p", "0.1"), "--p is of flips"),
+        (("--sigma", "1", "--p", "0.1"), "--sigma: only for Gaussian noise"),
+        (("--noise", "flip", "--sigma", "1"), "--sigma: only for Gaussian noise"),
+        (("--noise", "gaussian", "--p", "0.1"), "--p: only for flips"),
         (("--noise", "salt"), "salt"),
         (("--coupling", "inf"), "finite"),
         (("--sweeps", "0"), "sweeps"),
@@ -251,10 +251,10 @@ def test_wrong_options(flipped, call: Call, options, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--labels", "1"), "--labels must be between 2 and 256"),
+        (("--levels", "1"), "--levels must be between 2 and 256"),
         (("--backend", "icm"), "no marginals"),
         (("--backend", "viterbi", "--estimate", "map"), "viterbi"),
-        (("--truth", "{folder}/small.png"), "pixels, not 70 x 60"),
+        (("--truth", "{folder}/small.png"), "must have 70 x 60 pixels, got"),
     ],
 )
 def test_what_does_not_fit_the_picture(flipped, call: Call, options, words):
@@ -267,8 +267,8 @@ def test_what_does_not_fit_the_picture(flipped, call: Call, options, words):
 
 def test_more_labels_than_asked_for(tmp_path, call: Call):
     Image.fromarray(np.arange(100, dtype=np.uint8).reshape(10, 10)).save(tmp_path / "in.png")
-    said = one_line(call("denoise", tmp_path / "in.png", tmp_path / "out.png", "--noise", "flip", "--labels", "5"), 1)
-    assert "100 distinct values, more than the 5 labels" in said
+    said = one_line(call("denoise", tmp_path / "in.png", tmp_path / "out.png", "--noise", "flip", "--levels", "5"), 1)
+    assert "100 distinct values, more than the 5 levels" in said
     assert not (tmp_path / "out.png").exists()
 
 
