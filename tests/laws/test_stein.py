@@ -29,11 +29,12 @@ from herdner.studies.fwss import (
 )
 from herdner.studies.fwss.kernels import gram, rbf
 
-RNG = np.random.default_rng(8)
 COVARIANCE = np.array([[1.0, 0.3], [0.3, 0.6]])
 GAUSSIAN = gaussian_mixture([1.0], [[0.5, -0.2]], [COVARIANCE])
-INPUTS = RNG.normal(size=(60, 3))
-LOGISTIC = LogisticRegression(INPUTS, (INPUTS[:, 0] + RNG.normal(size=60) > 0).astype(float)).target
+INPUTS = np.random.default_rng(51).normal(size=(60, 3))
+LOGISTIC = LogisticRegression(
+    INPUTS, (INPUTS[:, 0] + np.random.default_rng(52).normal(size=60) > 0).astype(float)
+).target
 NEURAL = NeuralRegression(INPUTS, np.sin(INPUTS[:, 0]), units=3).target
 ELEVEN = eleven_gaussians()
 
@@ -49,8 +50,9 @@ def gauss_hermite(n=90):
 @pytest.mark.parametrize("h", [0.4, 1.3])
 def test_the_drift_is_minus_the_gradient_of_the_mmd_objective(h):
     """<mu - mu_p, k(., x)> = sum_l w_l k(x_l, x) - mu_p(x), where mu_p is known exactly."""
-    particles, x = RNG.normal(size=(7, 2)), RNG.normal(size=(5, 2))
-    weights = RNG.dirichlet(np.ones(7))
+    rng = np.random.default_rng(50)
+    particles, x = rng.normal(size=(7, 2)), rng.normal(size=(5, 2))
+    weights = rng.dirichlet(np.ones(7))
     objective = lambda at: rbf(at, particles, h) @ weights - GAUSSIAN.kernel_mean.at(at, h)  # noqa: E731
     nodes, shares = gauss_hermite()
     scores = GAUSSIAN.density.grad(nodes)
@@ -62,14 +64,16 @@ def test_the_drift_is_minus_the_gradient_of_the_mmd_objective(h):
 
 
 def test_the_field_of_the_distribution_itself_is_zero():
+    rng = np.random.default_rng(64)
     nodes, shares = gauss_hermite()
     field = SteinField(nodes, shares, GAUSSIAN.density.grad(nodes), 0.8)
-    assert np.abs(field(RNG.normal(size=(9, 2)))).max() < 1e-8
+    assert np.abs(field(rng.normal(size=(9, 2)))).max() < 1e-8
 
 
 def test_the_field_is_its_sum():
-    particles, x, scores = RNG.normal(size=(6, 4)), RNG.normal(size=(3, 4)), RNG.normal(size=(6, 4))
-    weights, h = RNG.normal(size=6), 0.7
+    rng = np.random.default_rng(70)
+    particles, x, scores = rng.normal(size=(6, 4)), rng.normal(size=(3, 4)), rng.normal(size=(6, 4))
+    weights, h = rng.normal(size=6), 0.7
     wanted = np.zeros((3, 4))
     for m in range(3):
         for w, y, s in zip(weights, particles, scores, strict=True):
@@ -81,9 +85,10 @@ def test_the_field_is_its_sum():
 @pytest.mark.parametrize("target", [GAUSSIAN, LOGISTIC], ids=["gaussian", "logistic"])
 @pytest.mark.parametrize("step", ["constant", "line-search", "fully-corrective"])
 def test_one_particle_from_the_map_start_is_the_mode(target, step):
+    rng = np.random.default_rng(83)
     points = fwss(target, 1, init="map", step=step, seed=3)
     assert np.abs(target.density.grad(points.x)).max() < 1e-4
-    nearby = points.x + 0.01 * RNG.normal(size=(50, target.dim))
+    nearby = points.x + 0.01 * rng.normal(size=(50, target.dim))
     assert (target.density.log_density(nearby) < target.density.log_density(points.x)).all()
     if target is GAUSSIAN:
         np.testing.assert_allclose(points.x[0], [0.5, -0.2], atol=1e-5)
@@ -146,17 +151,19 @@ def test_all_particles_at_once_are_svgd():
 
 
 def test_ksd_of_exact_samples_falls_as_one_over_the_root_of_n():
+    rng = np.random.default_rng(148)
     sizes = np.array([50, 200, 800])
     squares = []
     for n in sizes:
-        draws = [GAUSSIAN.draw(RNG, int(n)) for _ in range(24)]
+        draws = [GAUSSIAN.draw(rng, int(n)) for _ in range(24)]
         squares.append(np.mean([ksd(x, GAUSSIAN.density.grad(x), 1.0) ** 2 for x in draws]))
     slope = np.polyfit(np.log(sizes), np.log(squares) / 2, 1)[0]
     assert slope == pytest.approx(-0.5, abs=0.06)
 
 
 def test_ksd_of_a_wrong_distribution_does_not_fall():
-    x = GAUSSIAN.draw(RNG, 800)
+    rng = np.random.default_rng(158)
+    x = GAUSSIAN.draw(rng, 800)
     moved = x + np.array([0.5, 0.0])
     wrong = ksd(moved, GAUSSIAN.density.grad(moved), 1.0)
     right = ksd(x, GAUSSIAN.density.grad(x), 1.0)
@@ -164,8 +171,9 @@ def test_ksd_of_a_wrong_distribution_does_not_fall():
 
 
 def test_the_stein_kernel_is_its_definition_and_has_mean_zero():
+    rng = np.random.default_rng(166)
     h, nodes = 0.9, gauss_hermite()
-    x, y = RNG.normal(size=(2, 4, 2))
+    x, y = rng.normal(size=(2, 4, 2))
     grad = GAUSSIAN.density.grad
     found = stein_kernel(x, grad(x), y, grad(y), h)
     for i in range(4):
@@ -257,9 +265,10 @@ def test_svgd_goes_on_with_more_particles():
 
 
 def test_no_array_of_n_by_n_by_d_ever_exists():
+    rng = np.random.default_rng(259)
     d, n = 150, 250
     target = gaussian_mixture([1.0], np.zeros((1, d)), np.ones(1))
-    x = RNG.normal(size=(n, d))
+    x = rng.normal(size=(n, d))
     tracemalloc.start()
     svgd(target, n, n_iterations=2, init=x, bandwidth=5.0)
     fwss(target, n, n_steps=1, init=x, bandwidth=5.0, step="constant")

@@ -42,7 +42,8 @@ def test_fig_2_a_short_scan_has_the_guarantee_of_two_sweeps(tmp_path) -> None:
     found = results("dogs17_fig2", tmp_path)
     assert found["guarantee"]["DoGS"] <= found["guarantee"]["systematic"]
     assert found["n_steps"]["DoGS"] <= 16
-    assert found["seconds_a_sample"]["DoGS"] < 0.1 * found["seconds_a_sample"]["systematic"]
+    assert found["n_steps"]["systematic"] > 10 * found["n_steps"]["DoGS"]
+    assert min(found["seconds_a_sample"].values()) > 0
 
 
 @pytest.mark.slow

@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 import uci_files
 
-RNG = np.random.default_rng(3)
-
 
 def covertype(n: int) -> str:
-    rows = np.column_stack([RNG.integers(0, 4000, (n, 54)), RNG.integers(1, 8, n)])
+    rng = np.random.default_rng(20)
+    rows = np.column_stack([rng.integers(0, 4000, (n, 54)), rng.integers(1, 8, n)])
     return "".join(",".join(map(str, row)) + "\n" for row in rows.tolist())
 
 
 def year(n: int) -> str:
-    values = RNG.normal(size=(n, 90)).round(5).tolist()
+    rng = np.random.default_rng(25)
+    values = rng.normal(size=(n, 90)).round(5).tolist()
     return "".join(f"{1922 + k % 90}," + ",".join(map(str, row)) + "\n" for k, row in enumerate(values))
 
 

@@ -25,12 +25,14 @@ from herdner.inference.record import Record
 from herdner.studies.convergence import count_visits, focus_variable
 from herdner.studies.convergence.exact import Focus
 
-RNG = np.random.default_rng(17)
 SIZES = (3, 4, 2, 3)
 MIXED = FactorGraph(
-    SIZES, [TableFactors([[i, i + 1]], RNG.normal(size=(1, SIZES[i], SIZES[i + 1]))) for i in range(3)]
+    SIZES,
+    [
+        TableFactors([[i, i + 1]], np.random.default_rng(50 + i).normal(size=(1, *SIZES[i : i + 2]))) for i in range(3)
+    ],
 )  # fmt: skip
-POTTS = potts(0.4, RNG.normal(size=(2, 2, 3)))
+POTTS = potts(0.4, np.random.default_rng(52).normal(size=(2, 2, 3)))
 LABELLED = {
     "gibbs": plain_gibbs(),
     "blanket": herded_gibbs(),

@@ -18,10 +18,9 @@ from herdner.studies.fwss import (
 )
 from herdner.studies.fwss.kernels import SampleMean
 
-RNG = np.random.default_rng(5)
-INPUTS = RNG.normal(size=(40, 4))
-LABELS = (INPUTS[:, 0] + RNG.normal(size=40) > 0).astype(float)
-NUMBERS = np.sin(INPUTS[:, 0]) * 3 + 10 + 0.1 * RNG.normal(size=40)
+INPUTS = np.random.default_rng(51).normal(size=(40, 4))
+LABELS = (INPUTS[:, 0] + np.random.default_rng(52).normal(size=40) > 0).astype(float)
+NUMBERS = np.sin(INPUTS[:, 0]) * 3 + 10 + 0.1 * np.random.default_rng(53).normal(size=40)
 COVARIANCES = np.array([[[1.0, 0.4], [0.4, 0.5]], [[0.3, -0.1], [-0.1, 0.2]]])
 SKEWED = gaussian_mixture([0.3, 0.7], [[0.0, 1.0], [2.0, -1.0]], COVARIANCES)
 LOGISTIC = LogisticRegression(INPUTS, LABELS)
@@ -37,8 +36,9 @@ TARGETS = {
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_gradients_are_the_finite_differences(name):
+    rng = np.random.default_rng(39)
     chosen: Target = TARGETS[name]
-    x = RNG.normal(size=(6, chosen.dim)) * 0.7
+    x = rng.normal(size=(6, chosen.dim)) * 0.7
     wanted = finite_differences(chosen.density.log_density, x)
     np.testing.assert_allclose(chosen.density.grad(x), wanted, rtol=2e-6, atol=2e-5)
     one_by_one = np.concatenate([chosen.density.grad(row[None]) for row in x])
@@ -60,7 +60,8 @@ def test_starting_points_come_from_the_generator(name):
 
 
 def test_the_mixture_is_the_mixture():
-    x = RNG.normal(size=(10, 2))
+    rng = np.random.default_rng(62)
+    x = rng.normal(size=(10, 2))
     wanted = np.log(
         0.3 * stats.multivariate_normal([0.0, 1.0], COVARIANCES[0]).pdf(x)
         + 0.7 * stats.multivariate_normal([2.0, -1.0], COVARIANCES[1]).pdf(x)
@@ -73,8 +74,9 @@ def test_the_mixture_is_the_mixture():
 
 @pytest.mark.parametrize("bandwidth", [0.3, 1.5])
 def test_the_kernel_mean_of_a_mixture_is_that_of_its_samples(bandwidth):
+    rng = np.random.default_rng(75)
     sampled = SampleMean(SKEWED.draw(np.random.default_rng(2), 20_000))
-    x = RNG.normal(size=(6, 2))
+    x = rng.normal(size=(6, 2))
     np.testing.assert_allclose(SKEWED.kernel_mean.at(x, bandwidth), sampled.at(x, bandwidth), atol=0.01)
     exact = SKEWED.kernel_mean.squared_norm(bandwidth)
     apart = SKEWED.kernel_mean.at(sampled.samples, bandwidth).mean()
@@ -82,7 +84,8 @@ def test_the_kernel_mean_of_a_mixture_is_that_of_its_samples(bandwidth):
 
 
 def test_logistic_regression_is_its_definition():
-    x = RNG.normal(size=(3, 6))
+    rng = np.random.default_rng(84)
+    x = rng.normal(size=(3, 6))
     wanted = []
     for *w, log_alpha in x:
         p = 1 / (1 + np.exp(-(INPUTS @ w[:4] + w[4])))
@@ -104,7 +107,8 @@ def by_hand(theta, inputs):
 
 
 def test_neural_regression_is_its_definition():
-    x = RNG.normal(size=(3, 21)) * 0.5
+    rng = np.random.default_rng(106)
+    x = rng.normal(size=(3, 21)) * 0.5
     scaled = (INPUTS - INPUTS.mean(axis=0)) / INPUTS.std(axis=0)
     y = (NUMBERS - NUMBERS.mean()) / NUMBERS.std()
     wanted = []
@@ -126,8 +130,9 @@ def test_neural_regression_is_its_definition():
 
 
 def test_the_paper_s_numbers_of_variables():
+    rng = np.random.default_rng(128)
     for inputs, units, wanted in ((17, 50, 953), (9, 50, 553), (90, 100, 9203)):
-        data = RNG.normal(size=(5, inputs))
+        data = rng.normal(size=(5, inputs))
         assert NeuralRegression(data, data[:, 0], units).target.dim == wanted
 
 
