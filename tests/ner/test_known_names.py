@@ -153,7 +153,7 @@ def test_values_that_are_no_names(tagger, tmp_path):
         Names.read(tmp_path / "*.tsv")
     with pytest.raises(FormatError, match="no such file"):
         tagger.tag("Winam", names=tmp_path / "none.tsv")
-    with pytest.raises(ValueError, match="name 1: the model has no class 'PERSON'; it has LOC, ORG, PER"):
+    with pytest.raises(ValueError, match="name 1: the model has no label 'PERSON'; it has LOC, ORG, PER"):
         tagger.tag("Winam", names=[("Ada", "PERSON")])
 
 
@@ -326,7 +326,7 @@ def test_evidence_adds_its_strength_for_each_tag_of_the_span(scheme):
 
 def test_a_constraint_that_the_model_has_no_tag_for():
     spelling = SpanEncoder(("O", "S-ORG", "B-ORG", "E-ORG"), "iobes")
-    with pytest.raises(ValueError, match="a known name of 3 tokens must be ORG, but the model has no tags for it; it has O,"):
+    with pytest.raises(ValueError, match="must be ORG, but the model has no tags for it; it has O,"):
         spelling.evidence([SpanEvidence(Span(0, 3, "ORG"), INF)], np.array([0, 3]))
 
 
