@@ -195,11 +195,10 @@ def train(
 
 def _penalty(base: str | None, c1: float, c2: float | None, min_freq: int | None) -> dict[str, object]:
     """Return the penalties as parameters of a tagger. Their defaults depend on whether there is a base."""
-    from herdner.ner.training.adapting import ADAPTING
-    from herdner.ner.training.chains import Penalty
+    from herdner.ner.training.options import regularisation
 
-    default = Penalty() if base is None else ADAPTING
-    return {"c1": c1, "c2": default.c2 if c2 is None else c2, "min_freq": min_freq or default.min_freq}
+    values = regularisation(c1, c2, min_freq, has_base=base is not None)
+    return {"c1": values.c1, "c2": values.c2, "min_freq": values.min_freq}
 
 
 def _links(
@@ -273,7 +272,7 @@ def _read_training(
     guideline: str | None,
 ) -> tuple[list[Document], dict[str, Any]]:
     """Return the training documents, and their weights and guideline as arguments of `Tagger.fit`."""
-    from herdner.ner.training.supervision import annotated_apart
+    from herdner.ner.training.allowed_tags import mark_unannotated_labels
 
     if weight and len(weight) != len(sources):
         raise UsageError(
@@ -283,7 +282,7 @@ def _read_training(
     if guideline is not None and guideline not in paths:
         raise UsageError(f"--guideline {guideline!r}: expected one of the --train files, {', '.join(paths)}")
     corpora = [read([source]) for source in sources]
-    partial_corpora = annotated_apart(corpora, set[str]() if base is None else set(base.labels))
+    partial_corpora = mark_unannotated_labels(corpora, set[str]() if base is None else set(base.labels))
     for source, before, after in zip(sources, corpora, partial_corpora, strict=True):
         label_sets = {
             new.partial.annotated_labels

@@ -77,8 +77,7 @@ from herdner.ner.scored import (
     gold_tags,
     infer_scheme,
 )
-from herdner.ner.training.development import development_f1
-from herdner.ner.training.links import gather
+from herdner.ner.training.links import development_f1, join_examples
 from herdner.text.tags import (
     SCHEMES,
     Scheme,
@@ -349,7 +348,7 @@ class SkipChainLayer(Estimator):
                 t = int(forbidden.argmax())
                 raise ValueError(f"document {i}: the score of the gold tag of token {t}, {gold[i][t]!r}, is -inf")
         score = None if development is None else self._development(labels, development)
-        examples, curve = gather(model, documents, [document.unary for document in documents], states), None
+        examples, curve = join_examples(model, documents, [document.unary for document in documents], states), None
         if model.link_tables or self.learner.joint:
             model, curve = learn_tables(model, examples, self.learner, score=score, seed=seed, progress=progress)
         self.classes_, self.model_ = labels, model

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from herdner.crf.learning import Learner, LearningCurve
     from herdner.crf.trainer import TrainingProgress
     from herdner.ner.explain import Explanation
-    from herdner.ner.training.chains import TrainerName
+    from herdner.ner.training.options import TrainerName
 
 Context = TypeVar("Context")
 _COMPILED = ("_full_decoder", "_decoders", "_tokenizer", "_finders")  # lazily initialised, not pickled
@@ -176,18 +176,14 @@ class Tagger(Estimator):
             ValueError: A parameter is invalid, documents and tags do not fit, or nothing is annotated.
         """
         # Imported here because tagging does not need the training code, whose import takes as long as tagging a page.
-        from herdner.ner.training.corpus import Lessons
-        from herdner.ner.training.options import Recipe
-        from herdner.ner.training.pipeline import Origin, train
-        from herdner.ner.training.topics import with_topics
+        from herdner.ner.training.options import TrainingOptions
+        from herdner.ner.training.pipeline import train_model
 
-        recipe = Recipe(**{each.name: getattr(self, each.name) for each in fields(Recipe)})
-        origin = Origin(base and base._model, start and start._model)
-        empty = recipe.without_weights(origin.base)
-        lessons = Lessons.of(empty, origin.base, documents, tags, development, document_weights, groups, guideline)
-        if base is None and recipe.plan is None:
-            empty = with_topics(empty, lessons.documents, origin.start, seed)
-        model, curve = train(recipe, empty, lessons, origin, progress, seed)
+        options = TrainingOptions(**{each.name: getattr(self, each.name) for each in fields(TrainingOptions)})
+        model, curve = train_model(
+            options, documents, tags, development=development, base=base and base._model, start=start and start._model,
+            document_weights=document_weights, groups=groups, guideline=guideline, progress=progress, seed=seed,
+        )  # fmt: skip
         self.model_ = replace(model, card=dict(card or {}))
         self.learning_curve_: LearningCurve | None = curve
         self._forget_compiled()

@@ -37,7 +37,7 @@ from herdner.crf.weights import ChainWeights
 from herdner.ner.features import default_plan, make_extractor
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.tagger import Tagger
-from herdner.ner.training.chains import allowed_tags
+from herdner.ner.training.allowed_tags import allowed_tags
 from herdner.text.document import Document
 from herdner.text.tags import convert_tags
 from herdner.text.tokenize import Tokenizer

@@ -15,7 +15,7 @@ from herdner.crf.trainer import StoppingRule, train_chain
 from herdner.crf.weights import ChainWeights
 from herdner.ner.features import default_plan, make_extractor
 from herdner.ner.lexicon import Lexicon
-from herdner.ner.training.chains import allowed_tags
+from herdner.ner.training.allowed_tags import allowed_tags
 from herdner.text.tags import allowed_transitions, convert_tags
 
 LABELS = ("O", "B", "I")

@@ -15,8 +15,10 @@ from herdner.crf.likelihood import ChainLikelihood
 from herdner.crf.templates import linear_chain_template
 from herdner.crf.trainer import StoppingRule
 from herdner.ner.tagger import Tagger
-from herdner.ner.training.adapting import look_alikes
-from herdner.ner.training.chains import OwnChains, Penalty, allowed_tags
+from herdner.ner.training.adapting import similar_labels
+from herdner.ner.training.chains import HerdnerTrainer
+from herdner.ner.training.corpus import prepare_corpus
+from herdner.ner.training.options import Regularisation
 from herdner.text.document import Document
 from herdner.text.tags import Span, tags_from_spans
 from herdner.text.tokenize import TokenizerSettings
@@ -72,15 +74,14 @@ def test_the_base_holds_its_weights_more_strongly_than_0_holds_new_ones(base, ne
     features = [base.model_.extractor().keys(d.tokens, d.sentence_offsets) for d in few]
     tags = [tags_from_spans(d.spans or [], len(d.tokens), "iobes") for d in few]
     labels = list(dict.fromkeys([*base.classes_, *chain(*tags)]))
-    chains = OwnChains(
-        features, [d.sentence_offsets for d in few], [allowed_tags(each, labels) for each in tags], labels,
-        Penalty(c2=0.3, min_freq=1, held=7.0), StoppingRule(1000, 1e-13), base=known,
-    )  # fmt: skip
-    vector = chains.data.vector_of(chains.train(None, None))
-    _, pull = ChainLikelihood(chains.data)(vector)
-    origin, (columns, found) = chains.data.vector_of(known), chains.data.entries
+    corpus = prepare_corpus(few, tags, "iobes", base_tags=base.classes_)
+    assert list(corpus.tags) == labels
+    trainer = HerdnerTrainer(features, corpus, Regularisation(0.0, 0.3, 1, 7.0), StoppingRule(1000, 1e-13), base=known)
+    vector = trainer.data.vector_of(trainer.train(None, None))
+    _, pull = ChainLikelihood(trainer.data)(vector)
+    origin, (columns, found) = trainer.data.vector_of(known), trainer.data.entries
     sizes, held = np.ones(len(vector)), origin != 0
-    sizes[: len(columns)] = chains.data.sizes[columns]
+    sizes[: len(columns)] = trainer.data.sizes[columns]
     if new_class:  # what the base took for no name it never looked at
         held[: len(found)] &= np.array(labels)[found] != "O"
     assert 100 < held.sum() < len(held) - 100
@@ -140,14 +141,14 @@ def agreement(a: Tagger, b: Tagger) -> float:
 def test_a_base_that_does_not_fit_is_refused_in_one_line(base):
     documents = news("dev")[:2]
     cases: list[tuple[Tagger, dict[str, Any], str]] = [
-        (Tagger(scheme="iob2"), {"base": base}, "tags in the scheme iobes, not iob2"),
-        (Tagger(lexicon=herdner.Lexicon()), {"base": base}, "words|word classes"),
+        (Tagger(scheme="iob2"), {"base": base}, "must be 'iobes' as in the base, got 'iob2'"),
+        (Tagger(lexicon=herdner.Lexicon()), {"base": base}, "`lexicon` must be None"),
         (Tagger(plan=herdner.FeaturePlan(("word[0]",))), {"base": base}, "another feature plan"),
-        (Tagger(tokenizer=TokenizerSettings("nl")), {"base": base}, "for the language 'en', not 'nl'"),
-        (Tagger(trainer="crfsuite"), {"base": base}, "use the trainer herdner"),
+        (Tagger(tokenizer=TokenizerSettings("nl")), {"base": base}, "for the language 'en', got 'nl'"),
+        (Tagger(trainer="crfsuite"), {"base": base}, "use trainer='herdner'"),
         (Tagger(), {"base": Tagger()}, "not trained"),
         (Tagger(plan=herdner.FeaturePlan(("word[0]",))), {"start": base}, "other features"),
-        (Tagger(), {"document_weights": [1.0]}, "2 documents but document_weights of shape"),
+        (Tagger(), {"document_weights": [1.0]}, "`document_weights` must have shape"),
         (Tagger(), {"document_weights": [1.0, -1.0]}, "at least 0"),
     ]
     for tagger, options, message in cases:
@@ -171,7 +172,7 @@ def test_a_base_that_does_not_fit_is_refused_in_one_line(base):
     ],
 )
 def test_classes_that_look_like_those_of_a_base(classes, known, expected):
-    assert look_alikes(classes, known) == expected
+    assert similar_labels(classes, known) == expected
 
 
 def renamed(documents: list[Document], label: str) -> list[Document]:
@@ -184,8 +185,8 @@ def test_a_class_under_another_name_is_told_in_one_line(base, caplog):
     adapted = Tagger(max_iterations=2).fit(renamed(news("dev")[:4], "Person"), base=base)
     (said,) = caplog.messages
     assert said == (
-        "Person looks like PER of the base, and will be a class beside it; if they are one, rename it: --rename"
-        " Person=PER on the command line, labels={'Person': 'PER'} for read_documents"
+        "the new label Person looks like PER of the base; to use one label, rename it: --rename Person=PER on the"
+        " command line, or rename_labels with {'Person': 'PER'}"
     )
     assert {"S-Person", "S-PER"} <= set(adapted.classes_)
 

@@ -24,8 +24,8 @@ from herdner.ner.calibration import Calibration, CalibrationInputs
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError
 from herdner.ner.tagger import Tagger
-from herdner.ner.training.held_out import Judged, calibration, judged
-from herdner.ner.training.supervision import supervise
+from herdner.ner.training.corpus import prepare_corpus
+from herdner.ner.training.held_out import HeldOutPredictions, fit_calibration, predict_held_out
 from herdner.text.document import Document
 from herdner.text.partial import PartialAnnotation
 
@@ -309,19 +309,19 @@ def test_each_source_counts_the_same():
     said, right = draw(Calibration((0.3, 0.4, 0.5), (0.5, -1.0)), 60, 1)
     said = said._replace(document=np.repeat([0, 1, 2], [30, 15, 15]))
     known = np.ones(60, bool)
-    found = calibration(Judged(said, right, known), [0, 0, 1], None)
+    found = fit_calibration(HeldOutPredictions(said, right, known), [0, 0, 1], None)
     counts = np.repeat([60 / 90, 2.0], [45, 15])
     np.testing.assert_allclose(numbers_of(found), numbers_of(Calibration.fit(said, right, counts)), atol=1e-3)
-    alike = calibration(Judged(said, right, known), [0] * 3, None)
-    assert alike == calibration(Judged(said, right, known), None, None)
+    alike = fit_calibration(HeldOutPredictions(said, right, known), [0] * 3, None)
+    assert alike == fit_calibration(HeldOutPredictions(said, right, known), None, None)
 
 
 def test_names_of_which_nobody_knows_do_not_count():
     said, right = draw(Calibration((0.3, 0.4, 0.5), (0.5, -1.0)), 60, 1)
     known = np.arange(60) % 3 > 0
-    found = calibration(Judged(said, right, known), None, None)
-    assert found == calibration(Judged(said, right & known, known), None, None)
-    assert found != calibration(Judged(said, right, np.ones(60, bool)), None, None)
+    found = fit_calibration(HeldOutPredictions(said, right, known), None, None)
+    assert found == fit_calibration(HeldOutPredictions(said, right & known, known), None, None)
+    assert found != fit_calibration(HeldOutPredictions(said, right, np.ones(60, bool)), None, None)
 
 
 def test_sources_of_documents_matter(tagger):
@@ -335,7 +335,7 @@ def test_sources_of_documents_matter(tagger):
 
 
 def test_sources_are_checked():
-    with pytest.raises(ValueError, match="8 documents but 1 groups: name a source for each document"):
+    with pytest.raises(ValueError, match="`groups` must name the source of each of the 8 documents, got 1 names"):
         Tagger(max_iterations=3).fit(news("dev")[:8], groups=["a"])
 
 
@@ -352,9 +352,9 @@ def test_names_that_an_annotation_leaves_open_are_not_held_against_it(tagger):
         document = Document.from_tokens(tokens, [tags])
         if annotated is not None:
             document = replace(document, partial=PartialAnnotation(annotated_labels=annotated))
-        documents, taught = supervise([document], None, "iobes", labels)
-        found = judged(crf, labels, documents, [unary], taught)
-        return found.right[found.known].tolist()
+        corpus = prepare_corpus([document], None, "iobes", base_tags=labels)
+        found = predict_held_out(crf, labels, corpus, [unary])
+        return found.is_correct[found.is_decidable].tolist()
 
     assert right(None) == [False, False]
     assert right(("PER", "LOC", "ORG")) == [False, False]

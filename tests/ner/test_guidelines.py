@@ -10,7 +10,7 @@ from herdner.crf.weights import ChainWeights
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.tagger import Tagger
-from herdner.ner.training.guidelines import Corpora, Guided
+from herdner.ner.training.guidelines import FeatureCopies
 from herdner.text.document import Document
 
 HANDLES = "odera", "wanjala", "achieng", "kamau", "njeri", "otieno"
@@ -63,16 +63,16 @@ def test_settled_weights_score_as_features_and_copies_do_together():
     plan, rng = default_plan(), np.random.default_rng(0)
     extractor = make_extractor(plan, Lexicon())
     shared = [extractor.keys(d.tokens, d.sentence_offsets) for d in documents]
-    guided = Guided.of(documents, shared, Corpora(tuple(groups), "posts"), plan, Lexicon())
+    guided = FeatureCopies.of(documents, shared, groups, "posts", plan, Lexicon())
     keys = np.unique(np.concatenate([k for _, k in guided.features]))
     weights = ChainWeights(
         ("O",), np.zeros((1, 1)), keys, np.arange(len(keys) + 1, dtype=np.uint32), np.zeros(len(keys), np.uint8),
         rng.normal(size=len(keys)),
     )  # fmt: skip
     of_key = dict(zip(keys.tolist(), weights.entry_weights.tolist(), strict=True))
-    settled = guided.settled(weights)
+    settled = guided.merge_weights(weights)
     of_settled = dict(zip(settled.keys.tolist(), settled.entry_weights.tolist(), strict=True))
-    assert not set(of_settled) & set(guided.dropped.tolist())
+    assert not set(of_settled) & set(guided.all_copies.tolist())
     for i, group in enumerate(groups):
         (_, all_keys), (_, plain) = guided.features[i], shared[i]
         total = sum(of_settled.get(key, 0.0) for key in plain.tolist())
@@ -82,5 +82,5 @@ def test_settled_weights_score_as_features_and_copies_do_together():
 
 @pytest.mark.parametrize(("groups", "guideline"), [(None, "posts"), (["posts"] * 6 + ["news"] * 6, "tweets")])
 def test_a_guideline_that_no_document_has_is_refused(groups, guideline):
-    with pytest.raises(ValueError, match="is none of the groups: give groups, and one of these"):
+    with pytest.raises(ValueError, match="`guideline` must be one of `groups`"):
         Tagger().fit(corpora()[0], groups=groups, guideline=guideline)

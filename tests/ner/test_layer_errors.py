@@ -214,7 +214,7 @@ def test_bad_training_data_are_told():
         with pytest.raises(ValueError, match="development must be"):
             SkipChainLayer(LABELS).fit(scores, tokens, tags, development=development)
     nothing = [["O"] * len(sequence) for sequence in tags]
-    with pytest.raises(ValueError, match="the development documents hold no entity"):
+    with pytest.raises(ValueError, match="the development documents have no entity"):
         SkipChainLayer(LABELS).fit(scores, tokens, tags, development=(scores, tokens, nothing))
 
 

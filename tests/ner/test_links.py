@@ -17,8 +17,8 @@ from herdner.inference import BACKENDS, UnsupportedGraph
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError, read_model, write_model
 from herdner.ner.tagger import Tagger
-from herdner.ner.training.chains import OwnChains
-from herdner.ner.training.folds import held_out_unaries
+from herdner.ner.training.chains import HerdnerTrainer
+from herdner.ner.training.held_out import held_out_unaries
 from herdner.text.document import Document
 from herdner.text.tags import spans_from_tags
 
@@ -144,7 +144,7 @@ def test_held_out_scores_come_from_chains_that_have_not_seen_the_document():
         seen.append((tuple(chosen), stage))
         return Fake(chosen)
 
-    unaries = held_out_unaries(documents, ["A", "B", "C"], 3, train)
+    unaries, _ = held_out_unaries(documents, ["A", "B", "C"], 3, train)
     assert [stage for _, stage in seen] == ["fold 1 of 3", "fold 2 of 3", "fold 3 of 3"]
     assert all((u == [-1.0, 1.0, -1.0]).all() for u in unaries)  # C was not seen: as unlikely as the least
 
@@ -184,19 +184,19 @@ def test_development_data_choose_the_iteration():
 
 def test_development_data_without_entities_are_refused_before_the_training():
     bare = [document.with_tags(["O"] * len(document.tokens)) for document in news("dev")[:2]]
-    with pytest.raises(ValueError, match="the development documents hold no entity"):
+    with pytest.raises(ValueError, match="the development documents have no entity"):
         Tagger().fit(news("dev")[:2], development=bare, progress=lambda *_: pytest.fail("the training began"))
 
 
 def test_an_averaged_chain_is_the_mean_of_all_that_were_trained(monkeypatch):
     trained = []
-    train = OwnChains.train
+    train = HerdnerTrainer.train
 
-    def remembered(self, chosen, progress):
-        trained.append(train(self, chosen, progress))
+    def remembered(self, indices, progress):
+        trained.append(train(self, indices, progress))
         return trained[-1]
 
-    monkeypatch.setattr(OwnChains, "train", remembered)
+    monkeypatch.setattr(HerdnerTrainer, "train", remembered)
     documents = news("train")[:20]
     tagger = Tagger(max_iterations=8, n_folds=3, averaged=True).fit(documents)
     assert len(trained) == 4
@@ -211,7 +211,7 @@ def test_an_averaged_chain_is_the_mean_of_all_that_were_trained(monkeypatch):
 
 @pytest.mark.parametrize("options", [{"trainer": "crfsuite"}, {"c1": 0.1}])
 def test_chains_of_crfsuite_are_not_averaged(options):
-    with pytest.raises(ValueError, match="averaged chains need the trainer herdner"):
+    with pytest.raises(ValueError, match="`averaged` needs the trainer 'herdner'"):
         Tagger(averaged=True, **options).fit(news("dev")[:4])
 
 

@@ -12,7 +12,8 @@ from data import news
 
 from herdner.evaluation.scores import evaluate
 from herdner.ner.tagger import Tagger
-from herdner.ner.training.supervision import annotated_apart, supervise
+from herdner.ner.training.allowed_tags import mark_unannotated_labels
+from herdner.ner.training.corpus import prepare_corpus
 from herdner.text.document import Document
 from herdner.text.partial import PartialAnnotation
 from herdner.text.tags import SCHEMES, Span, allowed_transitions, convert_tags, tags_from_spans
@@ -48,9 +49,9 @@ def test_what_is_allowed_is_what_the_marks_allow(scheme):
         }
         if not right or not any("|" in mark or mark == "?" for mark in marks):
             continue  # marks that collide
-        _, taught = supervise([document(marks, ["B-X", "B-Y"])], None, scheme)
-        rows = taught.allowed[0][: len(marks)]
-        columns = [[taught.labels[k] for k in np.flatnonzero(row)] for row in rows]
+        corpus = prepare_corpus([document(marks, ["B-X", "B-Y"])], None, scheme)
+        rows = corpus.allowed[0][: len(marks)]
+        columns = [[corpus.tags[k] for k in np.flatnonzero(row)] for row in rows]
         assert {tags for tags in itertools.product(*columns) if well_formed(tags, scheme)} == right, marks
         n_checked += 1
     assert n_checked > 30
@@ -59,27 +60,27 @@ def test_what_is_allowed_is_what_the_marks_allow(scheme):
 def test_classes_that_only_open_tags_name_come_in_the_order_of_the_text():
     """Not in that of a set, which is another in each process: models of the same documents must be the same."""
     names = [f"C{i}" for i in (5, 2, 7, 1, 6, 3)]
-    _, taught = supervise([document(["B-X", "O"], [f"{name}|O" for name in names])], None, "iob2")
-    assert list(taught.labels) == ["B-X", "O", "I-X", *(f"{p}-{name}" for name in names for p in "BI")]
+    corpus = prepare_corpus([document(["B-X", "O"], [f"{name}|O" for name in names])], None, "iob2")
+    assert list(corpus.tags) == ["B-X", "O", "I-X", *(f"{p}-{name}" for name in names for p in "BI")]
 
 
 def test_tokens_outside_may_be_of_a_class_that_was_not_looked_for():
     documents = [replace(document(["B-X", "O"]), partial=PartialAnnotation((), ("X",))), document(["B-Y", "O"])]
-    _, taught = supervise(documents, None, "iob2")
-    may = [{taught.labels[k] for k in np.flatnonzero(row)} for rows in taught.allowed for row in rows]
+    corpus = prepare_corpus(documents, None, "iob2")
+    may = [{corpus.tags[k] for k in np.flatnonzero(row)} for rows in corpus.allowed for row in rows]
     assert may == [{"B-X"}, {"O", "B-Y", "I-Y"}, {"B-Y"}, {"O"}]
-    assert taught.counted[0].sum() == 2
+    assert corpus.counted[0].sum() == 2
 
 
 def test_links_learn_from_the_best_of_what_is_allowed():
-    _, taught = supervise([document(["B-X", "?"], ["?", "O"])], None, "iob2")
-    n = len(taught.labels)
+    corpus = prepare_corpus([document(["B-X", "?"], ["?", "O"])], None, "iob2")
+    n = len(corpus.tags)
     unary = np.zeros((4, n))
-    unary[:, taught.labels.index("I-X")] = 5
-    found = taught.states(0, unary, np.zeros((n, n)), np.array([0, 2, 4]))
-    assert [taught.labels[k] for k in found][:2] == ["B-X", "I-X"]
-    assert taught.labels[found[2]] != "I-X"  # which may not begin a sentence
-    assert taught.labels[found[3]] == "O"
+    unary[:, corpus.tags.index("I-X")] = 5
+    found = corpus.states(0, unary, np.zeros((n, n)))
+    assert [corpus.tags[k] for k in found][:2] == ["B-X", "I-X"]
+    assert corpus.tags[found[2]] != "I-X"  # which may not begin a sentence
+    assert corpus.tags[found[3]] == "O"
 
 
 def only(documents: Sequence[Document], label: str) -> list[Document]:
@@ -98,23 +99,23 @@ def test_a_corpus_that_does_not_mark_a_class_does_not_teach_that_it_is_no_name()
         tagger = Tagger(max_iterations=25, templates=None, n_folds=2).fit(documents)
         return evaluate(gold, list(tagger.pipe(d.without_annotation() for d in dev))).micro.f1
 
-    apart = annotated_apart(corpora)
+    apart = mark_unannotated_labels(corpora)
     assert [d.partial for d in apart[0]] == [PartialAnnotation((), ("PER",))] * len(apart[0])
     assert f1(list(itertools.chain(*apart))) > f1(list(itertools.chain(*corpora))) + 0.1
 
 
 def test_documents_that_say_what_they_annotate_are_left_alone():
     mine = replace(document(["B-X", "O"]), partial=PartialAnnotation((), ("X", "Z")))
-    assert annotated_apart([[mine], [document(["B-Y"])]])[0] == [mine]
-    assert annotated_apart([[document(["B-X", "O"])]])[0][0].partial is None
-    assert annotated_apart([[document(["B-X", "O"])]], ["Y"])[0][0].partial == PartialAnnotation((), ("X",))
+    assert mark_unannotated_labels([[mine], [document(["B-Y"])]])[0] == [mine]
+    assert mark_unannotated_labels([[document(["B-X", "O"])]])[0][0].partial is None
+    assert mark_unannotated_labels([[document(["B-X", "O"])]], ["Y"])[0][0].partial == PartialAnnotation((), ("X",))
 
 
 @pytest.mark.parametrize(
     ("documents", "message"),
     [
-        ([document(["?", "?"])], "nothing to train on: not a single token is annotated"),
-        ([document(["?", "O"])], "nothing to train on: the documents hold no entity"),
+        ([document(["?", "?"])], "no token of the training documents is annotated"),
+        ([document(["?", "O"])], "the training documents have no entity"),
         ([document(["B-X|B-Y", "O", "I-X|I-Y"])], "no tags that its tokens may have are well formed in iobes"),
         (
             [replace(document(["B-X", "O"]), partial=PartialAnnotation((), ("Y",)))],
@@ -132,7 +133,7 @@ def test_annotation_that_cannot_be_is_refused_in_one_line(documents, message):
 def test_more_classes_than_a_model_holds_are_refused_before_training(mark):
     most = 255 if mark[0] == "B" else 63  # IOBES has four tags of each class that may be open
     documents = [document(["B-Y", "O"]), *(document([mark.format(i), "O"]) for i in range(most + 1))]
-    with pytest.raises(ValueError, match=r"classes make \d+ tags, more than the 256 of a model; join some classes"):
+    with pytest.raises(ValueError, match=r"labels make [\d,]+ tags, more than the 256 of a model; join some labels"):
         Tagger().fit(documents)
 
 
@@ -143,7 +144,7 @@ def test_tags_outside_the_allowed_ones_are_refused():
 
 def test_what_cannot_learn_from_it_says_so():
     some = [document(["B-X", "?"])]
-    with pytest.raises(ValueError, match="on whole annotation"):
+    with pytest.raises(ValueError, match="need fully annotated documents"):
         Tagger(trainer="crfsuite").fit(some)
-    with pytest.raises(ValueError, match="development documents are annotated in full"):
+    with pytest.raises(ValueError, match="development documents must be fully annotated"):
         Tagger().fit([document(["B-X", "O"])], development=some)

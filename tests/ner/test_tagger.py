@@ -247,11 +247,11 @@ def test_misuse_is_told_in_one_line(tagger):
     document = news("dev")[0]
     with pytest.raises(NotFittedError, match="not trained"):
         Tagger().tag("x")
-    with pytest.raises(ValueError, match="tokens but no tags to train on"):
+    with pytest.raises(ValueError, match="must have one tag for each of its 1 tokens, got none"):
         Tagger().fit([Document.from_tokens([["a"]])])
-    with pytest.raises(ValueError, match="hold no entity"):
+    with pytest.raises(ValueError, match="have no entity"):
         Tagger().fit([Document.from_tokens([["a"]], [["O"]])])
-    with pytest.raises(ValueError, match="1 documents but 0 tag sequences"):
+    with pytest.raises(ValueError, match="must hold a sequence for each of the 1 documents, got 0"):
         Tagger().fit([document], [])
     with pytest.raises(ValueError, match="no backend 'nothing'"):
         tagger.tag("x", backend="nothing")

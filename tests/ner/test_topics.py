@@ -18,7 +18,7 @@ from herdner.ner.features import TOPIC_ATTRIBUTES, FeaturePlan, default_plan, ma
 from herdner.ner.lexicon import TOPICS, VECTOR_CLASSES, Lexicon, Topics, vector_classes
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError
-from herdner.ner.training.topics import learn_topics, square_roots, with_topics
+from herdner.ner.training.topics import class_shares, learn_topics, with_topics
 
 WORDS = [f"word{k}" for k in range(40)]
 TREE = np.array([[k % 32, k % 128, 12 * k % 512] for k in range(40)])
@@ -139,7 +139,7 @@ def test_clusters_are_found():
 
 def test_shares_are_those_of_vector_classes():
     model = Tagger(lexicon=Lexicon(vectors=VECTORS)).fit(documents(2)).model_
-    (row, empty) = square_roots(
+    (row, empty) = class_shares(
         model, [Document.from_tokens([["word1", "word1", "word2", "none"]]), Document.from_tokens([])]
     )
     assert row[[0, 1 + TREE[1, 2], 1 + TREE[2, 2]]].tolist() == [0.5, np.sqrt(0.5), 0.5]

@@ -1,1 +1,1 @@
-"""Training of taggers: corpus preparation, folds, the linear chain, tables of links, and calibration."""
+"""Training of taggers: corpus, chain, chains of folds, tables of links, and calibration, in this order."""

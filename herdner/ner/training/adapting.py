@@ -1,4 +1,7 @@
-"""Adapting a model to other data: learning begins at a base model, and is drawn to it (Chelba and Acero 2004)."""
+"""Adapting a base model to other documents: learning starts at the base, which is the mean of the prior.
+
+Source: Chelba and Acero 2004.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,12 @@ from herdner.crf.weights import ChainWeights
 from herdner.ner.features import FeaturePlan
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import TaggerModel
-from herdner.ner.training.chains import Penalty
-from herdner.text.tags import Scheme, split_tag
+from herdner.text.tags import Scheme, labels_of
 from herdner.text.tokenize import TokenizerSettings
 
 logger = logging.getLogger(__name__)
 
-# Names that corpora give to the same class, in small letters.
+# Names that corpora give to the same label, in lower case.
 _SYNONYMS = (
     {"per", "pers", "person", "people"},
     {"loc", "location", "place", "gpe"},
@@ -29,92 +31,124 @@ _SYNONYMS = (
     {"misc", "miscellaneous", "other"},
     {"prod", "product"},
 )
-# Measured by scripts/benchmarks/bench_adapting.py. What a base has learned from many documents is surer than that the
-# weights it lacks are small.
-ADAPTING = Penalty(c2=0.3, min_freq=1, held=10.0)
 
 
-def untrained(
+def without_weights(
     base: TaggerModel,
     plan: FeaturePlan | None,
     lexicon: Lexicon | None,
     scheme: Scheme,
     tokenizer: TokenizerSettings | None,
 ) -> TaggerModel:
-    """The base without its weights and links. ValueError where a tagger asks for features, words, tags or a tokenizer
-    that are not the base's: its weights would mean other things.
+    """Return a base model without its weights and links.
+
+    Args:
+        base: Model that is adapted.
+        plan: Feature plan of the tagger; None or that of the base.
+        lexicon: Lexicon of the tagger; None or that of the base.
+        scheme: Tag scheme of the tagger; that of the base.
+        tokenizer: Tokenizer settings of the tagger; None or settings for the language of the base.
+
+    Raises:
+        ValueError: The tagger has other features, tags or another language, for which the weights are meaningless.
     """
     if plan is not None and plan != base.plan:
-        raise ValueError("the base has another feature plan: give none, so that its own is used")
+        raise ValueError("`plan` must be None if a base with another feature plan is adapted; its own plan is used")
     if lexicon is not None and lexicon is not base.lexicon:
-        raise ValueError("the base has word classes and gazetteers of its own: give no lexicon")
+        raise ValueError("`lexicon` must be None if a base is adapted; its own word classes and gazetteers are used")
     if scheme != base.scheme:
-        raise ValueError(f"the base has tags in the scheme {base.scheme}, not {scheme}: give the scheme {base.scheme}")
+        raise ValueError(f"`scheme` must be {base.scheme!r} as in the base, got {scheme!r}")
     if tokenizer is not None and tokenizer.language != base.tokenizer.language:
         raise ValueError(
-            f"the base was trained for the language {base.tokenizer.language!r}, not {tokenizer.language!r}: adapt a"
-            " model of that language, or train one from nothing"
+            f"the base was trained for the language {base.tokenizer.language!r}, got {tokenizer.language!r}; adapt a"
+            " model of that language, or train without a base"
         )
     return replace(base, weights=ChainWeights.none(), link_tables=(), calibration=None, card={})
 
 
-def look_alikes(classes: Collection[str], base: Collection[str]) -> dict[str, str]:
-    """Of classes of documents that a base does not have: the class of the base that they seem to be, by its name, where
-    the documents do not have that one too.
+def similar_labels(labels: Collection[str], base_labels: Collection[str]) -> dict[str, str]:
+    """Return the base's name of each new label that has a similar name.
+
+    Names are similar if they differ only in case, punctuation or number, or are synonyms. A label of the base that the
+    documents also have is not a candidate.
+
+    Args:
+        labels: Labels of the documents.
+        base_labels: Labels of the base model.
     """
-    free = sorted(set(base) - set(classes))
-    pairs = ((new, old) for new in sorted(set(classes) - set(base)) for old in free if _alike(new, old))
-    return dict(pairs)
+    candidates = sorted(set(base_labels) - set(labels))
+    new_labels = sorted(set(labels) - set(base_labels))
+    return {new: old for new in new_labels for old in candidates if _are_similar(new, old)}
 
 
-def tell_look_alikes(gold: Iterable[Iterable[str]], base: Sequence[str]) -> None:
-    """A warning where classes of these tags seem to be some of a base, by its tags, under other names."""
-    used = {split_tag(tag)[1] for tags in gold for tag in tags} - {""}
-    found = look_alikes(used, {split_tag(tag)[1] for tag in base} - {""}) if base else {}
-    if found:
-        pairs = [f"{new}={old}" for new, old in found.items()]
+def warn_of_similar_labels(gold: Iterable[Iterable[str]], base_tags: Sequence[str]) -> None:
+    """Log a warning if labels of the documents look like labels of the base under other names.
+
+    Args:
+        gold: Tags of each document.
+        base_tags: Tags of the base model; none if there is no base.
+    """
+    names = similar_labels(labels_of(tag for tags in gold for tag in tags), labels_of(base_tags)) if base_tags else {}
+    if names:
+        pairs = [f"{new}={old}" for new, old in names.items()]
         logger.warning(
-            "%s looks like %s of the base, and will be a class beside it; if they are one, rename it: --rename %s on"
-            " the command line, labels=%s for read_documents",
-            " and ".join(found), " and ".join(found.values()), " --rename ".join(pairs), found,
+            "the new label %s looks like %s of the base; to use one label, rename it: --rename %s on the command line,"
+            " or rename_labels with %s",
+            " and ".join(names), " and ".join(names.values()), " --rename ".join(pairs), names,
         )  # fmt: skip
 
 
-def _alike(one: str, other: str) -> bool:
-    """Whether two names of classes differ in case, punctuation or number alone, or are synonyms."""
+def _are_similar(one: str, other: str) -> bool:
     a, b = ("".join(filter(str.isalpha, label.casefold())).removesuffix("s") for label in (one, other))
     return a == b or any(a in names and b in names for names in _SYNONYMS)
 
 
-def checked_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, labels: Sequence[str]) -> ChainWeights:
-    """The weights with which training starts. ValueError where its features or tags are others."""
-    if start.plan != plan or _names(start.lexicon) != _names(lexicon):
-        raise ValueError("the model to start from has other features: start from one of the same plan and lexicon")
-    if unknown := sorted(set(start.weights.labels) - set(labels)):
+def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: Sequence[str]) -> ChainWeights:
+    """Return the weights at which training starts.
+
+    Args:
+        start: Model with these weights.
+        plan: Feature plan of the training.
+        lexicon: Lexicon of the training.
+        tags: Tags of the training.
+
+    Raises:
+        ValueError: The model has other features, or tags that the training lacks.
+    """
+    if start.plan != plan or _gazetteer_names(start.lexicon) != _gazetteer_names(lexicon):
+        raise ValueError("the model to start from has other features; give one with the same plan and lexicon")
+    if unknown := sorted(set(start.weights.labels) - set(tags)):
         raise ValueError(
-            f"the model to start from has the tag {unknown[0]}, which these documents lack: start from another, or give"
-            " it as base"
+            f"the model to start from has the tag {unknown[0]!r}, which the documents lack; give another model, or give"
+            " it as `base`"
         )
     return start.weights
 
 
-def _names(lexicon: Lexicon) -> tuple[str, ...]:
+def _gazetteer_names(lexicon: Lexicon) -> tuple[str, ...]:
     return lexicon.gazetteers.names if lexicon.gazetteers is not None else ()
 
 
-def link_tables(
-    templates: Sequence[SkipChain], base: TaggerModel | None, labels: Sequence[str]
+def initial_link_tables(
+    templates: Sequence[SkipChain], base: TaggerModel | None, tags: Sequence[str]
 ) -> tuple[LinkTable, ...]:
-    """The tables where the learning of links begins: those of the base where it has the template, else 0; the tags of
-    new classes have 0.
+    """Return the tables at which the learning of links starts.
+
+    Args:
+        templates: Template of each table.
+        base: Model that is adapted, or None.
+        tags: Tags of the tables.
+
+    Returns:
+        Tables of the base for its templates and tags, and 0 elsewhere.
     """
-    known = {} if base is None else {each.template: each for each in base.link_tables}
-    old = () if base is None else base.weights.labels
-    found: list[LinkTable] = []
+    base_tables = {} if base is None else {each.template: each.table for each in base.link_tables}
+    base_tags = () if base is None else base.weights.labels
+    columns = np.array([list(tags).index(tag) for tag in base_tags], np.int64)
+    link_tables: list[LinkTable] = []
     for template in templates:
-        table, own = np.zeros((len(labels), len(labels))), known.get(template)
-        if own is not None:
-            places = np.array([list(labels).index(label) for label in old], np.int64)
-            table[np.ix_(places, places)] = own.table
-        found.append(LinkTable(template, table))
-    return tuple(found)
+        table = np.zeros((len(tags), len(tags)))
+        if template in base_tables:
+            table[np.ix_(columns, columns)] = base_tables[template]
+        link_tables.append(LinkTable(template, table))
+    return tuple(link_tables)

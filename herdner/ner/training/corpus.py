@@ -1,89 +1,238 @@
-"""What a training learns from: documents as features see them, what they teach, and how much each of them counts."""
+"""Checked training documents with the tags that their tokens may have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.ner.model import TaggerModel
-from herdner.ner.recasing import reader
-from herdner.ner.training.adapting import tell_look_alikes
-from herdner.ner.training.development import check_development
-from herdner.ner.training.guidelines import Corpora
-from herdner.ner.training.supervision import Supervision, supervise
+from herdner.base.arrays import Floats
+from herdner.crf.likelihood import Borders
+from herdner.crf.weights import MOST_TAGS
+from herdner.inference.linear_chain import viterbi
+from herdner.ner.training.allowed_tags import allowed_tags, allowed_tags_of_partial
 from herdner.text.document import Document
+from herdner.text.partial import alternatives
+from herdner.text.tags import (
+    Scheme,
+    Span,
+    allowed_transitions,
+    convert_tags,
+    labels_of,
+    spans_from_tags,
+    split_tag,
+    tags_of_label,
+)
 
 
-class Lessons(NamedTuple):
-    """Documents and what they teach.
+@dataclass(frozen=True, eq=False)
+class TrainingCorpus:
+    """D documents with all that training needs to know about them.
 
     Attributes:
-        counts: float64[documents], by how much each counts for the chain.
-        sources: Of each document the number of its source; each source counts the same for the calibration.
-        corpora: Whose guideline is followed, where one is.
-        development: Annotated documents that are only scored.
+        documents: Documents as features see them.
+        tags: The K tags of the model.
+        gold: Tags of each document in the model's scheme; O for undecided tokens.
+        allowed: uint8[tokens, K] for each document, 1 for the tags that a token may have.
+        counted: uint8[tokens, K] for each document, 1 for the tags with which a token's features occur. Features and
+            tags that never occur together have no weight.
+        borders: Log-potentials of -inf that forbid tag sequences; None if every token has a single tag.
+        weights: float64[D], weight of each document in the likelihood of the chain.
+        sources: Index of the source of each document, or None. Sources have equal weight in the calibration.
+        groups: Name of the source of each document, or None.
+        guideline: Group whose annotation guideline the model follows, or None.
+        development: Annotated documents on which iterations are scored.
     """
 
     documents: list[Document]
-    taught: Supervision
-    counts: NDArray[np.float64]
+    tags: tuple[str, ...]
+    gold: list[list[str]]
+    allowed: list[NDArray[np.uint8]]
+    counted: list[NDArray[np.uint8]]
+    borders: Borders | None
+    weights: Floats
     sources: list[int] | None
-    corpora: Corpora | None
+    groups: Sequence[str] | None
+    guideline: str | None
     development: list[Document]
 
-    @classmethod
-    def of(
-        cls,
-        model: TaggerModel,
-        base: TaggerModel | None,
-        documents: Iterable[Document],
-        tags: Iterable[Sequence[str]] | None,
-        development: Iterable[Document] | None,
-        weights: Sequence[float] | NDArray[np.float64] | None,
-        groups: Sequence[str] | None,
-        guideline: str | None,
-    ) -> Lessons:
-        """What `herdner.Tagger.fit` was given, checked, for a model that lacks its weights and may adapt a base."""
-        known = () if base is None else base.weights.labels
-        found, taught = supervise(list(documents), tags, model.scheme, known)
-        tell_look_alikes(taught.gold, known)
-        scored = _development(development)
-        counts, sources = _weights(weights, len(found)), _numbered(groups, len(found))
-        corpora = None if guideline is None else Corpora(tuple(groups or ()), guideline)
-        read = reader(model.plan, model.lexicon)
-        return cls(list(map(read, found)), taught, counts, sources, corpora, list(map(read, scored)))
+    def states(self, i: int, unary: Floats, transition: Floats) -> NDArray[np.int32]:
+        """Return the most probable allowed tags of a document under a chain.
+
+        Args:
+            i: Index of the document.
+            unary: float64[tokens, K], log-potentials of tags.
+            transition: float64[K, K], log-potentials of adjacent tags.
+
+        Returns:
+            int32[tokens], indices of tags.
+        """
+        if self.borders is None or (self.allowed[i].sum(axis=1) == 1).all():
+            return self.allowed[i].argmax(axis=1).astype(np.int32)
+        sentence_offsets = self.documents[i].sentence_offsets
+        unary = np.where(self.allowed[i] != 0, unary, -np.inf)
+        unary[sentence_offsets[:-1]] += self.borders.start
+        unary[sentence_offsets[1:] - 1] += self.borders.end
+        return viterbi(unary, transition + self.borders.transition, sentence_offsets)[0].astype(np.int32)
 
 
-def _development(documents: Iterable[Document] | None) -> list[Document]:
-    """The documents, none for None; checked before a long training."""
+def prepare_corpus(
+    documents: Iterable[Document],
+    tags: Iterable[Sequence[str]] | None,
+    scheme: Scheme,
+    *,
+    base_tags: Sequence[str] = (),
+    read: Callable[[Document], Document] | None = None,
+    weights: Sequence[float] | Floats | None = None,
+    groups: Sequence[str] | None = None,
+    guideline: str | None = None,
+    development: Iterable[Document] | None = None,
+) -> TrainingCorpus:
+    """Check training documents and compute the tags that their tokens may have.
+
+    Args:
+        documents: Documents with tokens.
+        tags: Tags of each document, in any scheme; None uses the documents' own tags.
+        scheme: Tag scheme of the model.
+        base_tags: Tags of the base model, which come first.
+        read: Function that returns a document as features see it.
+        weights: Weight of each document in the likelihood; None is 1.
+        groups: Name of the source of each document.
+        guideline: Group whose annotation guideline the model follows.
+        development: Annotated documents on which iterations are scored.
+
+    Raises:
+        ValueError: The arguments do not fit, tags contradict partial annotation, or nothing is annotated.
+    """
+    documents = _with_tags(list(documents), tags)
+    gold = [convert_tags(d.tags or (), None, scheme, d.sentence_offsets) for d in documents]
+    all_tags, borders = _tags_and_borders(documents, gold, scheme, base_tags)
+    if len(all_tags) > MOST_TAGS:
+        raise ValueError(
+            f"{len(labels_of(all_tags)):,} labels make {len(all_tags):,} tags, more than the {MOST_TAGS} of a model;"
+            " join some labels"
+        )
+    if borders is None:
+        allowed = counted = [allowed_tags(sequence, all_tags) for sequence in gold]
+    else:
+        pairs = [allowed_tags_of_partial(*each, all_tags, scheme) for each in zip(documents, gold, strict=True)]
+        allowed, counted = [a for a, _ in pairs], [c for _, c in pairs]
+    if guideline is not None and guideline not in (groups or ()):
+        raise ValueError(f"`guideline` must be one of `groups`, got {guideline!r}")
+    read = read or (lambda document: document)
+    return TrainingCorpus(
+        list(map(read, documents)), all_tags, gold, allowed, counted, borders,
+        _check_weights(weights, len(documents)), _source_indices(groups, len(documents)), groups, guideline,
+        list(map(read, _check_development(development))),
+    )  # fmt: skip
+
+
+def _tags_and_borders(
+    documents: Sequence[Document], gold: Sequence[Sequence[str]], scheme: Scheme, base_tags: Sequence[str]
+) -> tuple[tuple[str, ...], Borders | None]:
+    """Return the tags of a model, and what the scheme forbids if documents are partially annotated."""
+    tags = tuple(dict.fromkeys([*base_tags, *(tag for sequence in gold for tag in sequence)]))
+    partials = [document.partial for document in documents if document.partial is not None]
+    if not partials:
+        _check_entities(gold)
+        return tags, None
+    _check_partial(documents, gold)
+    # Dictionaries keep the order of the text; the order of a set differs from process to process.
+    labels = dict.fromkeys(split_tag(tag)[1] for tag in tags)
+    ranges = [each for partial in partials for each in partial.unannotated]
+    labels |= dict.fromkeys(label for each in ranges for _, label in alternatives(each.tags) or ())
+    labels |= dict.fromkeys(label for partial in partials for label in partial.annotated_labels or ())
+    partial_tags = (tag for label in labels if label for tag in tags_of_label(label, scheme))
+    tags = tuple(dict.fromkeys([*tags, "O", *partial_tags]))
+    if len(tags) > MOST_TAGS:
+        return tags, None
+    allowed = allowed_transitions(tags, scheme)
+    return tags, Borders(*(np.where(ok, 0.0, -np.inf) for ok in (allowed.follow, allowed.start, allowed.end)))
+
+
+def _with_tags(documents: list[Document], tags: Iterable[Sequence[str]] | None) -> list[Document]:
+    sequences = [document.tags for document in documents] if tags is None else list(tags)
+    if len(sequences) != len(documents):
+        raise ValueError(
+            f"there must be one tag sequence for each of the {len(documents)} documents, got {len(sequences)}"
+        )
+    for i, (document, sequence) in enumerate(zip(documents, sequences, strict=True)):
+        if sequence is None or len(sequence) != len(document.tokens):
+            n = "none" if sequence is None else len(sequence)
+            raise ValueError(
+                f"document {document.id or i} must have one tag for each of its {len(document.tokens)} tokens, got {n}"
+            )
+    if tags is None:
+        return documents
+    return [d.with_tags(sequence or ()) for d, sequence in zip(documents, sequences, strict=True)]
+
+
+def _check_entities(gold: Sequence[Sequence[str]]) -> None:
+    if not any(tag != "O" for sequence in gold for tag in sequence):
+        raise ValueError("the training documents have no entity; give annotated documents")
+
+
+def _check_partial(documents: Sequence[Document], gold: Sequence[Sequence[str]]) -> None:
+    """Raise `ValueError` if spans contradict partial annotation, or if nothing is annotated."""
+    has_annotation = has_label = False
+    for i, (document, sequence) in enumerate(zip(documents, gold, strict=True)):
+        spans = spans_from_tags(sequence, document.sentence_offsets)
+        starts, ends = document.token_starts, document.token_ends
+        entities = [(int(starts[span.start]), int(ends[span.end - 1]), span.label) for span in spans]
+        if document.partial is not None and (conflict := document.partial.conflict(entities)):
+            raise ValueError(f"document {document.id or i}: {conflict}")
+        undecided = document.unannotated_tokens()
+        has_no_label = document.partial is not None and document.partial.annotated_labels == ()
+        has_annotation |= len(sequence) > len(undecided) and not has_no_label
+        has_annotation |= any(tags != "?" for tags in undecided.values())
+        has_label |= bool(spans) or any(label for tags in undecided.values() for _, label in alternatives(tags) or ())
+    if not has_annotation:
+        raise ValueError("no token of the training documents is annotated; give annotated documents")
+    if not has_label:
+        _check_entities(gold)
+
+
+def _check_development(documents: Iterable[Document] | None) -> list[Document]:
+    """Return development documents as a list, checked before a long training."""
     documents = list(documents or ())
     if any(document.partial is not None for document in documents):
-        raise ValueError("development documents are annotated in full; some of these are annotated in part")
+        raise ValueError("development documents must be fully annotated, got a partially annotated one")
     if documents:
-        check_development([document.spans or [] for document in documents])
+        check_development_spans([document.spans or [] for document in documents])
     return documents
 
 
-def _weights(weights: Sequence[float] | NDArray[np.float64] | None, n_documents: int) -> NDArray[np.float64]:
-    """float64[documents]: by how much each document counts. ValueError where they are no such numbers."""
+def check_development_spans(gold: Sequence[Sequence[Span]]) -> None:
+    """Raise `ValueError` if no development document has an entity.
+
+    All iterations would have the same score, and the first one would be returned.
+
+    Args:
+        gold: Gold spans of each document.
+    """
+    if not any(gold):
+        raise ValueError("the development documents have no entity; give annotated documents with tokens, or none")
+
+
+def _check_weights(weights: Sequence[float] | Floats | None, n_documents: int) -> Floats:
     if weights is None:
         return np.ones(n_documents)
-    found = np.asarray(weights, np.float64)
-    if found.shape != (n_documents,):
-        raise ValueError(f"{n_documents} documents but document_weights of shape {found.shape}: give a number for each")
-    if not (np.isfinite(found).all() and (found >= 0).all() and found.any()):
-        raise ValueError("document_weights are finite, at least 0, and not all 0")
-    return found
+    array = np.asarray(weights, np.float64)
+    if array.shape != (n_documents,):
+        raise ValueError(f"`document_weights` must have shape ({n_documents},), got {array.shape}")
+    if not (np.isfinite(array).all() and (array >= 0).all() and array.any()):
+        raise ValueError("`document_weights` must be finite, at least 0, and not all 0")
+    return array
 
 
-def _numbered(groups: Sequence[str] | None, n_documents: int) -> list[int] | None:
-    """Of each document the number of its group, from 0. ValueError where there is not one for each document."""
+def _source_indices(groups: Sequence[str] | None, n_documents: int) -> list[int] | None:
     if groups is None:
         return None
     if len(groups) != n_documents:
-        raise ValueError(f"{n_documents} documents but {len(groups)} groups: name a source for each document")
-    number = {group: k for k, group in enumerate(dict.fromkeys(groups))}
-    return [number[group] for group in groups]
+        raise ValueError(
+            f"`groups` must name the source of each of the {n_documents} documents, got {len(groups)} names"
+        )
+    index = {group: k for k, group in enumerate(dict.fromkeys(groups))}
+    return [index[group] for group in groups]

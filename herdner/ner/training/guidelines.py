@@ -1,9 +1,8 @@
-"""Corpora that annotate by different rules, in one model: features "in this corpus" beside the shared ones (Daumé III
-2007).
+"""Training on corpora with different annotation guidelines, by corpus-specific copies of features.
 
-In training a token has, beside its features, copies of some of them that occur in its own corpus alone: what is true
-of that corpus only goes there. A model follows the guideline of one corpus: the weights of its copies are added to
-those of the features they are copies of, and those of the other corpora are left out. So tagging costs nothing more.
+Source: Daumé III 2007. In training, a token has its features and copies of some of them that occur only in its own
+corpus. The weights of copies learn the rules of that corpus. A model follows the guideline of one corpus: the weights
+of its copies are added to those of the original features, and all copies are removed. So tagging costs nothing more.
 """
 
 from __future__ import annotations
@@ -19,101 +18,117 @@ from herdner.crf.trainer import TrainingProgress
 from herdner.crf.weights import ChainWeights, Keys
 from herdner.ner.features import FeaturePlan, make_extractor
 from herdner.ner.lexicon import Lexicon
-from herdner.ner.training.chains import Chains
+from herdner.ner.training.chains import ChainTrainer
 from herdner.text.document import Document
 
-# What rules of annotation depend on: the word, what it looks like, the lists it is in, and the words beside it.
+# Guidelines depend on the word, its shape, the gazetteers that contain it, and the adjacent words.
 _COPIED = ("word", "lower", "shape", "brief_shape", "class6", "class10", "casing", "run", "headline", "bias")
-_BESIDE = ("lower", "brief_shape")
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 by the golden ratio
-
-
-@dataclass(frozen=True)
-class Corpora:
-    """Of each document the corpus that it is from, and the one whose guideline is ``followed``.
-
-    Raises:
-        ValueError: The one that is followed is none of them.
-    """
-
-    names: tuple[str, ...]
-    followed: str
-
-    def __post_init__(self) -> None:
-        if self.followed not in self.names:
-            raise ValueError(f"guideline {self.followed!r} is none of the groups: give groups, and one of these")
+_COPIED_OF_NEIGHBOURS = ("lower", "brief_shape")
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio
 
 
 @dataclass(frozen=True, eq=False)
-class Guided:
-    """The features of documents with those of their corpora, and what becomes of the weights.
+class FeatureCopies:
+    """Features of documents with their corpus-specific copies.
 
     Attributes:
-        features: Of each document.
-        own: uint64[n], the features that have a copy in the corpus that is followed.
+        features: Features and copies of each document.
+        originals: uint64[n], features that have a copy in the corpus whose guideline is followed.
         copies: uint64[n], these copies.
-        dropped: uint64, all copies.
+        all_copies: uint64, copies of all corpora.
     """
 
     features: list[Keys]
-    own: NDArray[np.uint64]
+    originals: NDArray[np.uint64]
     copies: NDArray[np.uint64]
-    dropped: NDArray[np.uint64]
+    all_copies: NDArray[np.uint64]
 
     @staticmethod
     def of(
-        documents: Sequence[Document], features: Sequence[Keys], corpora: Corpora, plan: FeaturePlan, lexicon: Lexicon
-    ) -> Guided:
-        """``features`` of documents by a plan and a lexicon, with copies of some."""
-        extractor = make_extractor(_copied(plan), lexicon)
-        found = [extractor.keys(d.tokens, d.sentence_offsets) for d in documents]
-        copied = [_copy(keys, corpus) for (_, keys), corpus in zip(found, corpora.names, strict=True)]
-        both = [
-            _beside(shared, (starts, copies))
-            for shared, (starts, _), copies in zip(features, found, copied, strict=True)
-        ]
-        mine = [keys for (_, keys), corpus in zip(found, corpora.names, strict=True) if corpus == corpora.followed]
-        own = np.unique(np.concatenate(mine))
-        return Guided(both, own, _copy(own, corpora.followed), np.unique(np.concatenate(copied)))
+        documents: Sequence[Document],
+        features: Sequence[Keys],
+        groups: Sequence[str],
+        guideline: str,
+        plan: FeaturePlan,
+        lexicon: Lexicon,
+    ) -> FeatureCopies:
+        """Add copies to the features of documents.
 
-    def settled(self, weights: ChainWeights) -> ChainWeights:
-        """The weights of a model that follows the guideline."""
-        kept = weights.only(~np.isin(weights.entry_keys, self.dropped))
+        Args:
+            documents: Documents as features see them.
+            features: Features of each document by ``plan`` and ``lexicon``.
+            groups: Corpus of each document.
+            guideline: Corpus whose guideline the model follows.
+            plan: Feature plan of the model.
+            lexicon: Lexicon of the model.
+        """
+        extractor = make_extractor(_copied_plan(plan), lexicon)
+        originals = [extractor.keys(d.tokens, d.sentence_offsets) for d in documents]
+        copies = [_copy(keys, corpus) for (_, keys), corpus in zip(originals, groups, strict=True)]
+        joined = [
+            _join_features(own, (starts, copied))
+            for own, (starts, _), copied in zip(features, originals, copies, strict=True)
+        ]
+        followed = [keys for (_, keys), corpus in zip(originals, groups, strict=True) if corpus == guideline]
+        keys = np.unique(np.concatenate(followed))
+        return FeatureCopies(joined, keys, _copy(keys, guideline), np.unique(np.concatenate(copies)))
+
+    def merge_weights(self, weights: ChainWeights) -> ChainWeights:
+        """Return the weights of a model that follows the guideline and has no copies.
+
+        Args:
+            weights: Weights of features and copies.
+        """
+        without_copies = weights.only(~np.isin(weights.entry_keys, self.all_copies))
         rows, entries = weights.entries_of(self.copies)
-        more = ChainWeights.grouped(
-            weights.labels, weights.transition, self.own[rows], weights.entry_labels[entries],
+        of_copies = ChainWeights.grouped(
+            weights.labels, weights.transition, self.originals[rows], weights.entry_labels[entries],
             weights.entry_weights[entries],
         )  # fmt: skip
-        return more.added_to(kept)
+        return of_copies.added_to(without_copies)
 
 
 @dataclass(frozen=True, eq=False)
-class GuidedChains:
-    """Chains whose documents have the features of their corpora too; their weights are those of the guideline."""
+class GuidelineTrainer:
+    """Trainer of chains that follow the guideline of one corpus.
 
-    chains: Chains
-    guided: Guided
+    Attributes:
+        trainer: Trainer on features with copies.
+        copies: The copies.
+    """
 
-    def train(self, chosen: Sequence[int] | None, progress: TrainingProgress | None) -> ChainWeights:
-        """The weights learned from the documents of these numbers; None: from all."""
-        return self.guided.settled(self.chains.train(chosen, progress))
+    trainer: ChainTrainer
+    copies: FeatureCopies
+
+    def train(self, indices: Sequence[int] | None, progress: TrainingProgress | None) -> ChainWeights:
+        """Train a chain.
+
+        Args:
+            indices: Indices of the documents to train on; None is all.
+            progress: Function called after each iteration.
+
+        Returns:
+            The weights of the chain.
+        """
+        return self.copies.merge_weights(self.trainer.train(indices, progress))
 
 
-def _copied(plan: FeaturePlan) -> FeaturePlan:
-    """The templates of a plan that have copies."""
-    here = {f"{name}[0]" for name in (*_COPIED, *(f"gazetteer:{name}" for name in plan.gazetteers))}
-    wanted = here | {f"{name}[{offset}]" for name in _BESIDE for offset in (-1, 1)}
-    templates = tuple(template for template in plan.templates if template in wanted)
+def _copied_plan(plan: FeaturePlan) -> FeaturePlan:
+    """Return the plan of the features that have copies."""
+    names = (*_COPIED, *(f"gazetteer:{name}" for name in plan.gazetteers))
+    copied = {f"{name}[0]" for name in names}
+    copied |= {f"{name}[{offset}]" for name in _COPIED_OF_NEIGHBOURS for offset in (-1, 1)}
+    templates = tuple(template for template in plan.templates if template in copied)
     return replace(plan, templates=templates, elsewhere=(), n_occurrences=0)
 
 
 def _copy(keys: NDArray[np.uint64], corpus: str) -> NDArray[np.uint64]:
-    """The copies of features in a corpus: other 64-bit numbers, the same for the same feature."""
+    """Return the keys of the copies of features in a corpus."""
     return (keys ^ np.uint64(hash_string(f"in the corpus {corpus}"))) * _ODD
 
 
-def _beside(shared: Keys, copies: Keys) -> Keys:
-    """The features of both, token by token."""
-    starts = shared[0] + copies[0]
-    tokens = np.concatenate([np.repeat(np.arange(len(each) - 1), np.diff(each)) for each in (shared[0], copies[0])])
-    return starts, np.concatenate([shared[1], copies[1]])[np.argsort(tokens, kind="stable")]
+def _join_features(one: Keys, other: Keys) -> Keys:
+    """Join two sets of features token by token."""
+    tokens = np.concatenate([np.repeat(np.arange(len(starts) - 1), np.diff(starts)) for starts, _ in (one, other)])
+    keys = np.concatenate([one[1], other[1]])[np.argsort(tokens, kind="stable")]
+    return one[0] + other[0], keys

@@ -1,62 +1,127 @@
-"""Names that a CRF finds in documents it has not seen, held against the truth; confidences are calibrated by them."""
+"""Predictions on held-out documents, from which links and the calibration are learned."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
 from herdner.base.seeds import child
 from herdner.crf.model import SkipChainModel
+from herdner.crf.weights import ChainWeights
 from herdner.ner.calibration import Calibration, CalibrationInputs
 from herdner.ner.decode import decode, span_beliefs
-from herdner.ner.training.supervision import Supervision
+from herdner.ner.model import TaggerModel
+from herdner.ner.training.corpus import TrainingCorpus
 from herdner.text.document import Document
 from herdner.text.tags import chunks_from_states, spans_from_tags
 
+TrainChain = Callable[[Sequence[int] | None, str], TaggerModel]
+"""Function that trains a chain on the documents with these indices (None: all); the text names the stage."""
 
-class Judged(NamedTuple):
-    """What a CRF says of the M names that it finds; which are ``right``, bool[M], and of which that is ``known``,
-    bool[M]: an annotation in part need not tell.
+
+def held_out_unaries(
+    documents: Sequence[Document], tags: Sequence[str], n_folds: int, train_chain: TrainChain
+) -> tuple[list[Floats], list[ChainWeights]]:
+    """Compute log-potentials of each document by a chain that was trained without it.
+
+    Every n-th document belongs to the same fold. A chain is overconfident on its own training documents and gains
+    nothing from links there, so tables learned on them would be too small. A single document is scored by the chain
+    that was trained on it.
+
+    Args:
+        documents: The training documents.
+        tags: The K tags, in the order of the returned columns.
+        n_folds: Number of folds.
+        train_chain: Function that trains a chain.
+
+    Returns:
+        float64[tokens, K] for each document, and the weights of the chain of each fold.
+    """
+    n_folds = min(n_folds, len(documents))
+    unaries: list[Floats] = [np.empty((0, len(tags)))] * len(documents)
+    chains: list[ChainWeights] = []
+    for fold in range(n_folds):
+        others = [i for i in range(len(documents)) if i % n_folds != fold or n_folds == 1]
+        model = train_chain(others, f"fold {fold + 1} of {n_folds}")
+        extractor = model.extractor()
+        chains.append(model.weights)
+        for i in range(fold, len(documents), n_folds):
+            scores = extractor.scores(documents[i].tokens, documents[i].sentence_offsets)
+            unaries[i] = _reorder(scores, model.weights.labels, tags)
+    return unaries, chains
+
+
+def _reorder(scores: Floats, columns: Sequence[str], tags: Sequence[str]) -> Floats:
+    """Return the columns in the order of ``tags``. A tag without a column gets the lowest score of each token."""
+    index = {tag: k for k, tag in enumerate(columns)}
+    lowest = scores.min(axis=1)
+    return np.stack([scores[:, index[tag]] if tag in index else lowest for tag in tags], axis=1)
+
+
+class HeldOutPredictions(NamedTuple):
+    """M entities predicted in held-out documents.
+
+    Attributes:
+        inputs: Properties from which confidences are calibrated.
+        is_correct: bool[M], whether an entity is a gold entity.
+        is_decidable: bool[M], whether the annotation decides this; partial annotation need not.
     """
 
-    said: CalibrationInputs
-    right: NDArray[np.bool_]
-    known: NDArray[np.bool_]
+    inputs: CalibrationInputs
+    is_correct: NDArray[np.bool_]
+    is_decidable: NDArray[np.bool_]
 
 
-def judged(
-    crf: SkipChainModel,
-    labels: tuple[str, ...],
-    documents: Sequence[Document],
-    unaries: Sequence[NDArray[np.float64]],
-    taught: Supervision,
-) -> Judged:
-    """The names that a CRF over these tags finds in documents with these log-potentials."""
-    said: list[CalibrationInputs] = []
-    right, known = [np.empty(0, np.bool_)], [np.empty(0, np.bool_)]
-    for i, (document, unary) in enumerate(zip(documents, unaries, strict=True)):
+def predict_held_out(
+    model: SkipChainModel, tags: tuple[str, ...], corpus: TrainingCorpus, unaries: Sequence[Floats]
+) -> HeldOutPredictions:
+    """Predict the entities of held-out documents.
+
+    Args:
+        model: Tied tables.
+        tags: The K tags, in the order of the tables.
+        corpus: Annotated documents.
+        unaries: float64[tokens, K] for each document, log-potentials by a chain trained without it.
+    """
+    parts: list[CalibrationInputs] = []
+    is_correct, is_decidable = [np.empty(0, np.bool_)], [np.empty(0, np.bool_)]
+    for i, (document, unary) in enumerate(zip(corpus.documents, unaries, strict=True)):
         offsets = document.sentence_offsets
-        links = crf.links(document.tokens, offsets)
-        found = decode(crf, unary, offsets, links, None, child(0, i))
-        gold, chunks = set(spans_from_tags(taught.gold[i], offsets)), chunks_from_states(found.states, labels, offsets)
-        own, spans = span_beliefs(crf, unary, offsets, links, found, chunks), chunks.spans()
-        said.append(own._replace(document=np.full(len(spans), i)))
-        right.append(np.array([span in gold for span in spans], np.bool_))
-        known.append(np.ones(len(spans), np.bool_))
-        if document.partial is not None:  # then the labels are those of the annotation
-            may = taught.allowed[i][np.arange(len(unary)), found.states] != 0
-            known[-1] = right[-1] | ~np.array([may[span.start : span.end].all() for span in spans], np.bool_)
-    return Judged(CalibrationInputs.concatenate(said), np.concatenate(right), np.concatenate(known))
+        links = model.links(document.tokens, offsets)
+        decoded = decode(model, unary, offsets, links, None, child(0, i))
+        gold = set(spans_from_tags(corpus.gold[i], offsets))
+        chunks = chunks_from_states(decoded.states, tags, offsets)
+        inputs, spans = span_beliefs(model, unary, offsets, links, decoded, chunks), chunks.spans()
+        parts.append(inputs._replace(document=np.full(len(spans), i)))
+        is_correct.append(np.array([span in gold for span in spans], np.bool_))
+        is_decidable.append(np.ones(len(spans), np.bool_))
+        if document.partial is not None:  # the tags of the corpus are then in the order of ``tags``
+            is_allowed = corpus.allowed[i][np.arange(len(unary)), decoded.states] != 0
+            may_be_correct = np.array([is_allowed[span.start : span.end].all() for span in spans], np.bool_)
+            is_decidable[-1] = is_correct[-1] | ~may_be_correct
+    return HeldOutPredictions(
+        CalibrationInputs.concatenate(parts), np.concatenate(is_correct), np.concatenate(is_decidable)
+    )
 
 
-def calibration(found: Judged, sources: Sequence[int] | None, origin: Calibration | None) -> Calibration:
-    """Fitted to names that were held against the truth; each of the ``sources`` of the documents counts the same."""
-    counts = found.known.astype(np.float64)
+def fit_calibration(
+    predictions: HeldOutPredictions, sources: Sequence[int] | None, origin: Calibration | None
+) -> Calibration:
+    """Fit a calibration to predictions on held-out documents.
+
+    Args:
+        predictions: Entities of held-out documents.
+        sources: Index of the source of each document. All sources have equal weight; None weights entities equally.
+        origin: Mean of the prior; None is the identity.
+    """
+    inputs, is_correct, is_decidable = predictions
+    weights = is_decidable.astype(np.float64)
     if sources is not None:
-        of_name = np.array(sources, np.int64)[found.said.document]
-        sizes = np.bincount(of_name, counts)
-        counts *= (counts.sum() / np.count_nonzero(sizes) / np.maximum(sizes, 1))[of_name]
-    return Calibration.fit(found.said, found.right, counts, origin)
+        source = np.array(sources, np.int64)[inputs.document]
+        sizes = np.bincount(source, weights)
+        weights *= (weights.sum() / np.count_nonzero(sizes) / np.maximum(sizes, 1))[source]
+    return Calibration.fit(inputs, is_correct, weights, origin)

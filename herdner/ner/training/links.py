@@ -1,111 +1,145 @@
-"""Learning of a model's tables of links, on the log-potentials of held-out chains."""
+"""Learning of a model's tables of links on held-out documents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats
-from herdner.crf.learning import LearningCurve, LearningStep, learn_tables
+from herdner.base.seeds import child
+from herdner.crf.learning import Learner, LearningCurve, LearningStep, ScoreFunction, learn_tables
 from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.objectives import Examples
 from herdner.crf.trainer import TrainingProgress
-from herdner.crf.weights import ChainWeights
-from herdner.inference import make_backend
-from herdner.ner.decode import Tokenized, joined
+from herdner.evaluation.scores import DocumentSpans, count_entities, f1_from_counts
+from herdner.inference import Backend, make_backend
+from herdner.ner.decode import Tokenized, decode, joined
 from herdner.ner.inference import DEFAULT_BACKEND
 from herdner.ner.model import TaggerModel
-from herdner.ner.training.corpus import Lessons
-from herdner.ner.training.development import development_f1
-from herdner.ner.training.folds import TrainChain, held_out_unaries
-from herdner.ner.training.options import Recipe
+from herdner.ner.training.corpus import TrainingCorpus, check_development_spans
+from herdner.text.tags import Span, spans_from_states
 
 
-class Linked(NamedTuple):
-    """A model with what was learned of links, how, and the log-potentials of each document by a chain that has not seen
-    it, float64[tokens, tags]; None where nothing had to be learned.
-    """
-
-    model: TaggerModel
-    curve: LearningCurve | None = None
-    unaries: list[Floats] | None = None
-
-
-def learn_links(
+def learn_link_tables(
     model: TaggerModel,
-    tables: tuple[LinkTable, ...],
-    lessons: Lessons,
-    recipe: Recipe,
-    train: TrainChain,
+    link_tables: tuple[LinkTable, ...],
+    corpus: TrainingCorpus,
+    unaries: Sequence[Floats],
+    states: Sequence[NDArray[np.int32]],
+    learner: Learner | None,
     progress: TrainingProgress | None,
     seed: int,
-) -> Linked:
-    """The model with learned tables of links, where anything is linked. A model that has tables
-    adapts them: they are the mean of the prior.
+) -> tuple[TaggerModel, LearningCurve]:
+    """Learn the tables of links of a model.
+
+    Args:
+        model: Model with a trained chain. If it has tables of links, these are the mean of the prior.
+        link_tables: Tables at which learning starts.
+        corpus: Training documents, and development documents if there are any.
+        unaries: float64[tokens, K] for each document, log-potentials by a chain trained without it.
+        states: int32[tokens] for each document, gold tags as indices.
+        learner: Settings of learning; None is `Learner()`.
+        progress: Function called after each iteration.
+        seed: Seed of samplers.
+
+    Returns:
+        The model with learned tables, and the course of learning.
     """
-    documents, labels = lessons.documents, model.weights.labels
-    linked = any(len(each.template.links(d.tokens, d.sentence_offsets)) for each in tables for d in documents)
-    if not linked:
-        return Linked(model)
-    states, chains = _states(model, lessons), [model.weights]
-
-    def train_fold(chosen: Sequence[int] | None, stage: str) -> TaggerModel:
-        fold = train(chosen, stage)
-        chains.append(fold.weights)
-        return fold
-
-    unaries = held_out_unaries(documents, labels, recipe.n_folds, train_fold)
-    if recipe.averaged:
-        model = replace(model, weights=ChainWeights.mean(chains))
-    crf = replace(model.crf(), link_tables=tables)
-    examples, score = gather(crf, documents, unaries, states), None
-    if scored := lessons.development:
-        extractor, gold = model.extractor(), [document.spans or [] for document in scored]
-        own = [extractor.scores(document.tokens, document.sentence_offsets) for document in scored]
-        score = development_f1(labels, scored, own, gold, make_backend(DEFAULT_BACKEND))
-    told, adapted = _told(progress, sum(map(len, states))), bool(model.link_tables)
-    crf, curve = learn_tables(crf, examples, recipe.learner, score=score, seed=seed, progress=told, adapted=adapted)
-    transition = np.where(np.isfinite(crf.transition), crf.transition, model.weights.transition)
-    model = replace(model, weights=replace(model.weights, transition=transition), link_tables=crf.link_tables)
-    return Linked(model, curve, unaries)
-
-
-def _told(progress: TrainingProgress | None, n_tokens: int) -> Callable[[LearningStep], None]:
-    """Tells each step of the learner as the trainer of chains tells its own."""
+    tied = replace(model.crf(), link_tables=link_tables)
+    score = None
+    if documents := corpus.development:
+        extractor, gold = model.extractor(), [document.spans or [] for document in documents]
+        dev_unaries = [extractor.scores(document.tokens, document.sentence_offsets) for document in documents]
+        score = development_f1(model.weights.labels, documents, dev_unaries, gold, make_backend(DEFAULT_BACKEND))
+    n_tokens = sum(map(len, states))
 
     def report(step: LearningStep) -> None:
         if progress is not None:
             progress(step.iteration, {"stage": "links", "loss": step.value * n_tokens, "f1": step.score})
 
-    return report
+    examples = join_examples(tied, corpus.documents, unaries, states)
+    tied, curve = learn_tables(
+        tied, examples, learner, score=score, seed=seed, progress=report, adapted=bool(model.link_tables)
+    )
+    transition = np.where(np.isfinite(tied.transition), tied.transition, model.weights.transition)
+    weights = replace(model.weights, transition=transition)
+    return replace(model, weights=weights, link_tables=tied.link_tables), curve
 
 
-def _states(model: TaggerModel, lessons: Lessons) -> list[NDArray[np.int32]]:
-    """Of each document int32[tokens], its tags; where they are open, those that the model believes in."""
-    taught = lessons.taught
-    if taught.borders is None or model.weights.labels != taught.labels:  # CRFsuite has an order of its own
-        number = {label: k for k, label in enumerate(model.weights.labels)}
-        return [np.array([number[tag] for tag in sequence], np.int32) for sequence in taught.gold]
+def gold_states(model: TaggerModel, corpus: TrainingCorpus) -> list[NDArray[np.int32]]:
+    """Return the gold tags of each document as indices of the model's tags.
+
+    Undecided tokens get the most probable allowed tags.
+
+    Args:
+        model: Model with a trained chain.
+        corpus: Training documents.
+
+    Returns:
+        int32[tokens] for each document.
+    """
+    if corpus.borders is None or model.weights.labels != corpus.tags:  # CRFsuite has its own order of tags
+        index = {tag: k for k, tag in enumerate(model.weights.labels)}
+        return [np.array([index[tag] for tag in sequence], np.int32) for sequence in corpus.gold]
     extractor, transition = model.extractor(), model.weights.transition
     return [
-        taught.states(i, extractor.scores(d.tokens, d.sentence_offsets), transition, d.sentence_offsets)
-        for i, d in enumerate(lessons.documents)
+        corpus.states(i, extractor.scores(document.tokens, document.sentence_offsets), transition)
+        for i, document in enumerate(corpus.documents)
     ]
 
 
-def gather(
-    crf: SkipChainModel,
+def join_examples(
+    model: SkipChainModel,
     documents: Sequence[Tokenized],
-    unaries: Sequence[NDArray[np.float64]],
+    unaries: Sequence[Floats],
     states: Sequence[NDArray[np.int32]],
 ) -> Examples:
-    """Documents, their log-potentials and their right tags, in one piece."""
-    _, sentence_offsets, ends = joined(crf, documents)
+    """Concatenate documents with gold tags.
+
+    Args:
+        model: Model whose links are learned.
+        documents: Documents with tokens.
+        unaries: float64[tokens, K] for each document, log-potentials without those of sentence borders.
+        states: int32[tokens] for each document, gold tags as indices.
+    """
+    _, sentence_offsets, ends = joined(model, documents)
     unary = np.concatenate(unaries)
-    marginals = crf.chain_marginals(unary, sentence_offsets)
-    unary = crf.with_borders(unary, sentence_offsets)
+    marginals = model.chain_marginals(unary, sentence_offsets)
+    unary = model.with_borders(unary, sentence_offsets)
     return Examples(unary, sentence_offsets, np.concatenate(states), tuple(ends), marginals)
+
+
+def development_f1(
+    tags: Sequence[str],
+    documents: Sequence[Tokenized],
+    unaries: Sequence[Floats],
+    gold: Sequence[list[Span]],
+    backend: Backend,
+) -> ScoreFunction:
+    """Return a function that computes the micro F1 of a model on development documents.
+
+    Args:
+        tags: Tags of the models, in the order of their tables.
+        documents: Development documents with tokens.
+        unaries: float64[tokens, K] for each document, log-potentials of tags.
+        gold: Gold spans of each document.
+        backend: Inference backend.
+
+    Raises:
+        ValueError: No document has an entity.
+    """
+    check_development_spans(gold)
+
+    def score(model: SkipChainModel) -> float:
+        pairs: list[DocumentSpans] = []
+        for i, (document, unary, spans) in enumerate(zip(documents, unaries, gold, strict=True)):
+            offsets = document.sentence_offsets
+            links = model.links(document.tokens, offsets)
+            states = decode(model, unary, offsets, links, backend, child(0, i)).states
+            pairs.append(DocumentSpans(spans, spans_from_states(states, tuple(tags), offsets), offsets))
+        return float(f1_from_counts(count_entities(pairs)[1].sum(axis=(0, 1))))
+
+    return score

@@ -1,9 +1,10 @@
-"""How a tagger is trained, as one checked value."""
+"""Checked options of training."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
 
 from herdner.crf.learning import Learner
 from herdner.crf.templates import LinearChain, SkipChain, Template, linear_chain_template, skip_chain_template
@@ -11,18 +12,53 @@ from herdner.crf.weights import ChainWeights
 from herdner.ner.features import FeaturePlan, default_plan
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import TaggerModel
-from herdner.ner.training.adapting import ADAPTING, untrained
-from herdner.ner.training.chains import TRAINERS, Penalty, TrainerName
+from herdner.ner.training.adapting import without_weights
 from herdner.text.tags import SCHEMES, Scheme
 from herdner.text.tokenize import TokenizerSettings
 
+TrainerName = Literal["herdner", "crfsuite"]
+TRAINERS: tuple[TrainerName, ...] = get_args(TrainerName)
+
+
+class Regularisation(NamedTuple):
+    """Penalties on the weights of a chain, and the minimum frequency of features.
+
+    Attributes:
+        c1: Weight of the L1 norm.
+        c2: Weight of the squared distance from the mean of the prior.
+        min_freq: Number of times that a feature must occur with a tag to have a weight.
+        base_factor: Factor of ``c2`` for weights of a base model.
+    """
+
+    c1: float
+    c2: float
+    min_freq: int
+    base_factor: float
+
+
+def regularisation(
+    c1: float = 0.0, c2: float | None = None, min_freq: int | None = None, *, has_base: bool = False
+) -> Regularisation:
+    """Return a regularisation in which None is replaced by the default.
+
+    Args:
+        c1: Weight of the L1 norm.
+        c2: Weight of the squared L2 norm; None is 0.3.
+        min_freq: Minimum frequency of features; None is 2, or 1 if a base model is adapted.
+        has_base: A base model is adapted. Its weights come from many documents, so they are penalised ten times as
+            strongly (measured by scripts/benchmarks/bench_adapting.py).
+    """
+    if min_freq is None:
+        min_freq = 1 if has_base else 2
+    return Regularisation(c1, 0.3 if c2 is None else c2, min_freq, 10.0 if has_base else 1.0)
+
 
 @dataclass(frozen=True)
-class Recipe:
-    """The parameters of `herdner.Tagger` that its training reads; they are described there.
+class TrainingOptions:
+    """Parameters of `herdner.Tagger` that its training reads; they are described there.
 
     Raises:
-        ValueError: One of them does not exist, or two do not go together.
+        ValueError: A parameter is unknown, or two parameters contradict each other.
     """
 
     plan: FeaturePlan | None
@@ -44,40 +80,55 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if self.trainer not in TRAINERS:
-            raise ValueError(f"unknown trainer {self.trainer!r}; known are {', '.join(TRAINERS)}")
-        if self.averaged and (self.trainer != "herdner" or self.c1):
-            raise ValueError("averaged chains need the trainer herdner, without an L1 norm: CRFsuite's differ in tags")
+            raise ValueError(f"`trainer` must be one of {', '.join(TRAINERS)}, got {self.trainer!r}")
+        if self.averaged and not self.uses_own_trainer:
+            raise ValueError(
+                "`averaged` needs the trainer 'herdner' and `c1` 0, because chains of CRFsuite differ in their tags"
+            )
         if self.scheme not in SCHEMES:
-            raise ValueError(f"unknown tag scheme {self.scheme!r}; known are {', '.join(SCHEMES)}")
+            raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}, got {self.scheme!r}")
+
+    @property
+    def uses_own_trainer(self) -> bool:
+        """Whether chains are trained by `herdner.crf.trainer`; CRFsuite handles every L1 norm."""
+        return self.trainer == "herdner" and not self.c1
 
     def link_templates(self, base: TaggerModel | None) -> list[SkipChain]:
-        """The templates of links; ValueError where they are none or the chain is not among them."""
+        """Return the templates of links.
+
+        Args:
+            base: Model that is adapted, whose templates are the default.
+
+        Raises:
+            ValueError: The templates do not include the linear chain once, or include an unknown template.
+        """
+        if self.n_folds < 1:
+            raise ValueError(f"`n_folds` must be at least 1, got {self.n_folds}")
         if self.templates is None and base is not None:
             return [each.template for each in base.link_tables]
-        templates = (
-            (linear_chain_template(), skip_chain_template()) if self.templates is None else tuple(self.templates)
-        )
-        if sum(isinstance(template, LinearChain) for template in templates) != 1:
-            raise ValueError("templates must hold linear_chain() once, and skip_chain(...) for each kind of link")
+        default = (linear_chain_template(), skip_chain_template())
+        templates = default if self.templates is None else tuple(self.templates)
         links = [template for template in templates if isinstance(template, SkipChain)]
-        if len(links) < len(templates) - 1 or self.n_folds < 1:
-            raise ValueError("templates are linear_chain() and skip_chain(...), and n_folds is at least 1")
+        n_chains = sum(isinstance(template, LinearChain) for template in templates)
+        if n_chains != 1 or len(links) < len(templates) - 1:
+            raise ValueError(
+                "`templates` must contain linear_chain_template() once, and otherwise only skip_chain_template(...)"
+            )
         return links
 
-    def without_weights(self, base: TaggerModel | None) -> TaggerModel:
-        """A model that lacks its weights, as the base or the parameters have it."""
+    def initial_model(self, base: TaggerModel | None) -> TaggerModel:
+        """Return a model without weights.
+
+        Args:
+            base: Model that is adapted, whose features, tags and tokenizer are taken over.
+
+        Raises:
+            ValueError: A parameter contradicts the base model.
+        """
         if base is not None:
-            return untrained(base, self.plan, self.lexicon, self.scheme, self.tokenizer)
+            return without_weights(base, self.plan, self.lexicon, self.scheme, self.tokenizer)
         lexicon = self.lexicon or Lexicon()
-        plan = self.plan or default_plan(
-            lexicon.gazetteers.names if lexicon.gazetteers else (), topics=lexicon.topics is not None
-        )
+        gazetteers = lexicon.gazetteers.names if lexicon.gazetteers else ()
+        plan = self.plan or default_plan(gazetteers, topics=lexicon.topics is not None)
         tokenizer = self.tokenizer or TokenizerSettings()
         return TaggerModel(ChainWeights.none(), plan, lexicon, self.scheme, self.constrained, tokenizer)
-
-    def penalty(self, base: TaggerModel | None) -> Penalty:
-        """What keeps the chain's weights small."""
-        usual = Penalty() if base is None else ADAPTING
-        c2 = usual.c2 if self.c2 is None else self.c2
-        min_freq = usual.min_freq if self.min_freq is None else self.min_freq
-        return replace(usual, c1=self.c1, c2=c2, min_freq=min_freq)

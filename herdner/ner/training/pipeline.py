@@ -1,92 +1,132 @@
-"""Training of a model: the chain on all documents, then the tables of links, then the calibration."""
+"""Training of a tagger's model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
+from herdner.base.arrays import Floats
 from herdner.crf.learning import LearningCurve
 from herdner.crf.likelihood import ImpossibleTags
 from herdner.crf.trainer import StoppingRule, TrainingProgress
+from herdner.crf.weights import ChainWeights
 from herdner.ner.features import make_extractor
 from herdner.ner.model import TaggerModel
-from herdner.ner.training.adapting import checked_start, link_tables
-from herdner.ner.training.chains import Chains, CRFsuiteChains, OwnChains
-from herdner.ner.training.corpus import Lessons
-from herdner.ner.training.guidelines import Guided, GuidedChains
-from herdner.ner.training.held_out import calibration, judged
-from herdner.ner.training.links import Linked, learn_links
-from herdner.ner.training.options import Recipe
+from herdner.ner.recasing import reader
+from herdner.ner.training.adapting import check_start, initial_link_tables, warn_of_similar_labels
+from herdner.ner.training.chains import ChainTrainer, CRFsuiteTrainer, HerdnerTrainer
+from herdner.ner.training.corpus import TrainingCorpus, prepare_corpus
+from herdner.ner.training.guidelines import FeatureCopies, GuidelineTrainer
+from herdner.ner.training.held_out import fit_calibration, held_out_unaries, predict_held_out
+from herdner.ner.training.links import gold_states, learn_link_tables
+from herdner.ner.training.options import TrainingOptions, regularisation
+from herdner.ner.training.topics import with_topics
+from herdner.text.document import Document
 
 
-class Origin(NamedTuple):
-    """What a training begins with: the model that is adapted, and one at whose weights the search begins."""
-
-    base: TaggerModel | None = None
-    start: TaggerModel | None = None
-
-
-def train(
-    recipe: Recipe, empty: TaggerModel, lessons: Lessons, origin: Origin, progress: TrainingProgress | None, seed: int
+def train_model(
+    options: TrainingOptions,
+    documents: Iterable[Document],
+    tags: Iterable[Sequence[str]] | None = None,
+    *,
+    development: Iterable[Document] | None = None,
+    base: TaggerModel | None = None,
+    start: TaggerModel | None = None,
+    document_weights: Sequence[float] | Floats | None = None,
+    groups: Sequence[str] | None = None,
+    guideline: str | None = None,
+    progress: TrainingProgress | None = None,
+    seed: int = 0,
 ) -> tuple[TaggerModel, LearningCurve | None]:
-    """The ``empty`` model, which lacks its weights, with all that was learned; and how its tables of links were, where
-    there was anything to learn.
-    """
-    documents, scheme, base = lessons.documents, empty.scheme, origin.base
-    templates = recipe.link_templates(base)
-    chains = _chains(recipe, empty, lessons, origin)
+    """Train a model: its chain, chains of folds, tables of links, and calibration.
 
-    def train_chain(chosen: Sequence[int] | None, stage: str) -> TaggerModel:
+    Args:
+        options: Parameters of the tagger.
+        documents: Documents with tokens.
+        tags: Tags of each document; None uses the documents' own tags.
+        development: Annotated documents on which iterations of link learning are scored.
+        base: Model that is adapted.
+        start: Model at whose weights the search starts.
+        document_weights: Weight of each document in the likelihood of the chain; None is 1.
+        groups: Name of the source of each document.
+        guideline: Group whose annotation guideline the model follows.
+        progress: Function called after each iteration.
+        seed: Seed of all random numbers.
+
+    Returns:
+        The model, and the course of learning links, or None if nothing is linked.
+
+    Raises:
+        ValueError: The options, the documents or the models contradict each other.
+    """
+    model = options.initial_model(base)
+    base_tags = () if base is None else base.weights.labels
+    corpus = prepare_corpus(
+        documents, tags, model.scheme, base_tags=base_tags, read=reader(model.plan, model.lexicon),
+        weights=document_weights, groups=groups, guideline=guideline, development=development,
+    )  # fmt: skip
+    warn_of_similar_labels(corpus.gold, base_tags)
+    if base is None and options.plan is None:
+        model = with_topics(model, corpus.documents, start, seed)
+    templates, trainer = options.link_templates(base), _make_trainer(options, model, corpus, base, start)
+
+    def train_chain(indices: Sequence[int] | None, stage: str) -> TaggerModel:
+        staged = progress and (lambda iteration, report: progress(iteration, {**report, "stage": stage}))
         try:
-            return replace(empty, weights=chains.train(chosen, _staged(progress, stage)))
+            return replace(model, weights=trainer.train(indices, staged))
         except ImpossibleTags as error:
             raise ValueError(
-                f"document {documents[error.document].id or error.document}: no tags that its tokens may have are"
-                f" well formed in {scheme}; look for tags that collide with open ones beside them"
+                f"document {corpus.documents[error.document].id or error.document}: no tags that its tokens may have"
+                f" are well formed in {model.scheme}; look for tags that contradict partial annotation beside them"
             ) from None
 
-    model = train_chain(None, "chain")
-    labels, found = model.weights.labels, Linked(model)
-    if templates:
-        tables = link_tables(templates, base, labels)
-        model = replace(model, link_tables=tables) if base is not None else model
-        found = learn_links(model, tables, lessons, recipe, train_chain, progress, seed)
-    model = found.model
-    if recipe.calibrated and found.unaries and min(recipe.n_folds, len(documents)) > 1:
-        names = judged(model.crf(), labels, documents, found.unaries, lessons.taught)
-        model = replace(model, calibration=calibration(names, lessons.sources, base and base.calibration))
-    return model, found.curve
+    trained = train_chain(None, "chain")
+    link_tables = initial_link_tables(templates, base, trained.weights.labels)
+    if base is not None:
+        trained = replace(trained, link_tables=link_tables)
+    if not any(
+        len(each.template.links(d.tokens, d.sentence_offsets)) for each in link_tables for d in corpus.documents
+    ):
+        return trained, None
+    states = gold_states(trained, corpus)
+    unaries, chains = held_out_unaries(corpus.documents, trained.weights.labels, options.n_folds, train_chain)
+    if options.averaged:
+        trained = replace(trained, weights=ChainWeights.mean([trained.weights, *chains]))
+    trained, curve = learn_link_tables(trained, link_tables, corpus, unaries, states, options.learner, progress, seed)
+    if options.calibrated and len(chains) > 1:
+        predictions = predict_held_out(trained.crf(), trained.weights.labels, corpus, unaries)
+        calibration = fit_calibration(predictions, corpus.sources, base and base.calibration)
+        trained = replace(trained, calibration=calibration)
+    return trained, curve
 
 
-def _chains(recipe: Recipe, model: TaggerModel, lessons: Lessons, origin: Origin) -> Chains:
-    """What trains chains on the documents, with the features of a model that lacks its weights."""
-    documents, taught, (base, start) = lessons.documents, lessons.taught, origin
-    first = None if start is None else checked_start(start, model.plan, model.lexicon, taught.labels)
-    own = recipe.trainer == "herdner" and not recipe.c1
-    if not own and (base or start or taught.borders or (lessons.counts != 1).any()):
+def _make_trainer(
+    options: TrainingOptions,
+    model: TaggerModel,
+    corpus: TrainingCorpus,
+    base: TaggerModel | None,
+    start: TaggerModel | None,
+) -> ChainTrainer:
+    """Return the trainer of chains with the features of a model."""
+    start_weights = None if start is None else check_start(start, model.plan, model.lexicon, corpus.tags)
+    if not options.uses_own_trainer and (base or start or corpus.borders or (corpus.weights != 1).any()):
         raise ValueError(
-            "CRFsuite trains from nothing, on whole annotation, and all documents count the same: use the"
-            " trainer herdner, without an L1 norm"
+            "CRFsuite and L1 norms need fully annotated documents of equal weight, no base and no start; use"
+            " trainer='herdner' and c1=0"
         )
-    extractor = make_extractor(model.plan, model.lexicon)
-    features, guided = [extractor.keys(d.tokens, d.sentence_offsets) for d in documents], None
-    if lessons.corpora is not None:
-        guided = Guided.of(documents, features, lessons.corpora, model.plan, model.lexicon)
-        features = guided.features
-    offsets, penalty = [document.sentence_offsets for document in documents], recipe.penalty(base)
-    if own:
-        chains = OwnChains(
-            features, offsets, taught.allowed, taught.labels, penalty,
-            StoppingRule(recipe.max_iterations, recipe.tolerance),
-            base=None if base is None else base.weights, start=first, document_weights=lessons.counts,
-            borders=taught.borders, counted=taught.counted,
+    extractor, copies = make_extractor(model.plan, model.lexicon), None
+    features = [extractor.keys(d.tokens, d.sentence_offsets) for d in corpus.documents]
+    if corpus.guideline is not None and corpus.groups is not None:
+        copies = FeatureCopies.of(
+            corpus.documents, features, corpus.groups, corpus.guideline, model.plan, model.lexicon
+        )
+        features = copies.features
+    penalties = regularisation(options.c1, options.c2, options.min_freq, has_base=base is not None)
+    if options.uses_own_trainer:
+        trainer = HerdnerTrainer(
+            features, corpus, penalties, StoppingRule(options.max_iterations, options.tolerance),
+            base=None if base is None else base.weights, start=start_weights,
         )  # fmt: skip
     else:
-        chains = CRFsuiteChains(features, offsets, taught.gold, penalty, recipe.max_iterations)
-    return chains if guided is None else GuidedChains(chains, guided)
-
-
-def _staged(progress: TrainingProgress | None, stage: str) -> TrainingProgress | None:
-    """What is told also says at which stage."""
-    return progress and (lambda number, report: progress(number, {**report, "stage": stage}))
+        trainer = CRFsuiteTrainer(features, corpus, penalties, options.max_iterations)
+    return trainer if copies is None else GuidelineTrainer(trainer, copies)

@@ -1,7 +1,7 @@
-"""Topics of documents: what a document is about, learned without labels from those that a tagger is trained on.
+"""Topics of documents, learned by clustering without labels.
 
-The name of a city is a place in politics and a team in sports. The topic of a document is the nearest of some clusters
-(k-means of the square roots of the shares that word classes have of its tokens); features join it with words.
+The name of a city is a place in politics and a team in sports. A topic is one of several clusters of documents
+(k-means on the square roots of the shares of word classes among a document's tokens). Features combine it with words.
 """
 
 from __future__ import annotations
@@ -12,36 +12,45 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.cluster import vq  # pyright: ignore[reportMissingTypeStubs]
 
 from herdner._ext.features import TYPE_ATTRIBUTES
+from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed, generator
 from herdner.ner.features import default_plan, make_extractor
 from herdner.ner.lexicon import TOPICS, VECTOR_CLASSES, Topics
 from herdner.ner.model import TaggerModel
 from herdner.text.document import Document
 
-_EACH = 10  # documents for each of the most topics: fewer would not tell them apart
-_ROUNDS = 30
-_CLASSES = TYPE_ATTRIBUTES.index(f"vector{VECTOR_CLASSES[2]}")
+_DOCUMENTS_PER_TOPIC = 10  # with fewer documents, clusters do not separate topics
+_MAX_ITERATIONS = 30
+_VECTOR_CLASS = TYPE_ATTRIBUTES.index(f"vector{VECTOR_CLASSES[2]}")
 
 
 def with_topics(
     model: TaggerModel, documents: Sequence[Document], start: TaggerModel | None, seed: Seed
 ) -> TaggerModel:
-    """The model, which lacks its weights, with topics of the documents among its features: those of the model that it
-    starts from, if there is one. It stays as it is where it has topics, where its words have no vector classes, or the
-    documents are too few.
+    """Add topics of documents to the features of a model.
+
+    Args:
+        model: Model without weights.
+        documents: Training documents.
+        start: Model whose topics are taken over; None learns topics.
+        seed: Seed of the clusters.
+
+    Returns:
+        The model with topics. It is unchanged if it already has topics, if its lexicon has no vector classes, or if
+        there are too few documents.
     """
     lexicon = model.lexicon
     if lexicon.topics is not None or lexicon.vectors is None:
         return model
     if start is not None:
         topics = start.lexicon.topics
+    elif len(documents) >= _DOCUMENTS_PER_TOPIC * max(TOPICS):
+        topics = learn_topics(class_shares(model, documents), seed)
     else:
-        enough = len(documents) >= _EACH * max(TOPICS)
-        topics = learn_topics(square_roots(model, documents), seed) if enough else None
+        topics = None
     if topics is None:
         return model
     names = lexicon.gazetteers.names if lexicon.gazetteers else ()
@@ -49,22 +58,36 @@ def with_topics(
     return replace(model, lexicon=replace(lexicon, topics=topics), plan=plan)
 
 
-def square_roots(model: TaggerModel, documents: Sequence[Document]) -> NDArray[np.float64]:
-    """float64[documents, 513]: of the shares that vector classes have of a document's tokens, first those without."""
-    extractor, none = make_extractor(model.plan, model.lexicon), np.empty(0, np.int64)
+def class_shares(model: TaggerModel, documents: Sequence[Document]) -> Floats:
+    """Return the square root of the share of each vector class among a document's tokens.
+
+    Args:
+        model: Model with the lexicon of vector classes.
+        documents: Documents with tokens.
+
+    Returns:
+        float64[documents, 513]; the first column is that of tokens without a class.
+    """
+    extractor, no_keys = make_extractor(model.plan, model.lexicon), np.empty(0, np.int64)
     shares = np.zeros((len(documents), VECTOR_CLASSES[2] + 1))
     for row, document in zip(shares, documents, strict=True):
-        *_, attributes = extractor.origins(document.tokens, document.sentence_offsets, none)
-        row[:] = np.bincount(attributes[:, _CLASSES].astype(np.int64), minlength=len(row)) / max(len(attributes), 1)
+        *_, attributes = extractor.origins(document.tokens, document.sentence_offsets, no_keys)
+        counts = np.bincount(attributes[:, _VECTOR_CLASS].astype(np.int64), minlength=len(row))
+        row[:] = counts / max(len(attributes), 1)
     return np.sqrt(shares)
 
 
-def learn_topics(points: NDArray[np.float64], seed: Seed) -> Topics:
-    """Clusters of documents, from what `square_roots` gives; each begins at a document."""
-    rng, found, k_means = generator(seed), list[NDArray[np.float64]](), cast(Any, vq).kmeans2
+def learn_topics(points: Floats, seed: Seed) -> Topics:
+    """Cluster documents by k-means. Each cluster starts at a document.
+
+    Args:
+        points: float64[documents, 513], rows of `class_shares`.
+        seed: Seed of the starting points.
+    """
+    rng, centres, k_means = generator(seed), list[Floats](), cast(Any, vq).kmeans2
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that a cluster is empty: it keeps its centre
+        warnings.simplefilter("ignore", UserWarning)  # an empty cluster keeps its centre
         for k in TOPICS:
-            first = points[rng.choice(len(points), k, replace=False)]
-            found.append(k_means(points, first, iter=_ROUNDS, minit="matrix")[0])
-    return Topics(np.concatenate(found).T.astype(np.float32))
+            start = points[rng.choice(len(points), k, replace=False)]
+            centres.append(k_means(points, start, iter=_MAX_ITERATIONS, minit="matrix")[0])
+    return Topics(np.concatenate(centres).T.astype(np.float32))
