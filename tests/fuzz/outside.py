@@ -47,30 +47,30 @@ def images(rng: Rng) -> None:
 
 @cache
 def manifest() -> dict[str, Any]:
-    from herdner.integrations.dask.manifest import Manifest, Settings, Written
-    from herdner.integrations.dask.slices import Part, Slice
+    from herdner.integrations.dask.manifest import InputSlice, Manifest, OutputPart, RunSettings, WrittenPart
 
     files = import_module("herdner.integrations.dask.files")
-    settings = Settings("0.1.0", "en", "00", {"backend": "gibbs"}, 0, "jsonl", "utf-8", "text", 1 << 20)
-    parts = [Part(i, 5 * i, (Slice("a.jsonl", "lines", 9 * i, 9 * i + 9, 5 * i + 1, 0, 5, 9),)) for i in range(3)]
-    written = {0: Written("part-0.jsonl", 5, 20, 2, 0, 99, "00", ("a line",))}
-    return Manifest(settings, [files.File("a.jsonl", "jsonl", 27, "1")], parts, written).to_dict()
+    settings = RunSettings("0.1.0", "en", "00", {"backend": "gibbs"}, 0, "jsonl", "utf-8", "text", 1 << 20)
+    slices = [InputSlice("a.jsonl", "lines", 9 * i, 9 * i + 9, 5 * i + 1, 0, 5, 9) for i in range(3)]
+    output = WrittenPart("part-0.jsonl", 5, 20, 2, 0, 99, "00", ("a line",))
+    parts = [OutputPart(5 * i, (piece,), None if i else output) for i, piece in enumerate(slices)]
+    return Manifest(settings, [files.InputFile("a.jsonl", "jsonl", 27, "1")], parts).to_dict()
 
 
 def manifests(rng: Rng) -> None:
     """A manifest that is read counts what it holds, and is written as it was."""
+    from herdner.integrations.dask.files import OutputFolder
     from herdner.integrations.dask.manifest import load_manifest
-    from herdner.integrations.dask.outputs import Folder
 
     data = json.dumps(mutated(rng, manifest())).encode("utf-8", "surrogatepass")
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "manifest.json").write_bytes(changed_bytes(rng, data) if rng.random() < 0.3 else data)
-        found = load_manifest(Folder(folder))
+        found = load_manifest(OutputFolder(folder))
         assert all(type(n) is int for n in (found.documents, found.failed)), found
         assert all(isinstance(name, str) for name in found.names), found
         assert isinstance(found.complete, bool), found
-        found.save(Folder(folder))
-        assert load_manifest(Folder(folder)) == found
+        found.save(OutputFolder(folder))
+        assert load_manifest(OutputFolder(folder)) == found
 
 
 def _column(rng: Rng, name: str, n: int) -> Any:

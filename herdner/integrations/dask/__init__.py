@@ -1,6 +1,6 @@
-"""Many documents on more than one machine, by Dask (``pip install herdner[dask]``).
+"""Tagging of many documents on several processes or machines, by Dask (``pip install 'herdner[dask]'``).
 
-`tag_files` turns files into files, part by part; `tag_bag` and `tag_frame` are lazy calls on a Dask bag or data frame.
+`tag_files` tags files into a folder of parts. `tag_bag` and `tag_frame` are lazy calls on a Dask bag or data frame.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from herdner.base.extras import MissingExtra, install_advice
 
 try:
     from herdner.integrations.dask.cluster import ClusterError, cluster_client
+    from herdner.integrations.dask.files import OutputError
     from herdner.integrations.dask.frames import tag_bag, tag_frame
     from herdner.integrations.dask.manifest import Manifest
-    from herdner.integrations.dask.outputs import OutputError
     from herdner.integrations.dask.run import tag_files
 except ImportError as error:  # Dask, fsspec or pyarrow
     raise MissingExtra(f"{error}: {install_advice('dask')}") from error

@@ -1,6 +1,6 @@
-"""The way to a cluster: processes of this machine, or a scheduler's address."""
+"""Dask clients of a scheduler, or of a temporary cluster of local processes."""
 
-# Dask's calls have no types.
+# Dask is not typed.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -28,35 +28,42 @@ class ClusterError(OSError):
 
 @contextmanager
 def cluster_client(address: str = "local", jobs: int | None = None, timeout: float = TIMEOUT) -> Generator[Client]:
-    """A client of the scheduler at an address such as ``tcp://10.0.0.1:8786``, or of ``jobs`` processes of this machine
-    (``local``; None: one for each processor).
+    """Connect to a Dask cluster for the duration of a ``with`` block.
+
+    Args:
+        address: Address of a scheduler such as ``tcp://10.0.0.1:8786``, or ``local`` for processes of this machine.
+        jobs: Number of local processes; None: one for each processor.
+        timeout: Time limit for the connection, in seconds.
+
+    Yields:
+        The client.
 
     Raises:
-        ClusterError: Nobody answers within ``timeout`` seconds.
+        ClusterError: The address is invalid, or no scheduler answers in time.
     """
     if address == "local":
-        with _local(jobs or os.cpu_count() or 1) as client:
+        with _local_client(jobs or os.cpu_count() or 1) as client:
             yield client
         return
     parts = urlsplit(address)
     if parts.scheme not in ("tcp", "tls", "ws", "wss") or not parts.netloc:
-        raise ClusterError(f"{address!r} is no address of a scheduler; expected local, or e.g. tcp://10.0.0.1:8786")
+        raise ClusterError(f"a scheduler's address must be local or, for example, tcp://10.0.0.1:8786, got {address!r}")
     try:
         client = Client(address, timeout=timeout, set_as_default=False)
     except (OSError, ValueError) as error:
-        why = "" if "Timed out" in str(error) or not str(error) else f" ({error})"
-        message = f"no scheduler answers at {address} within {timeout:g} seconds{why}; is it running there?"
+        reason = "" if "Timed out" in str(error) or not str(error) else f" ({error})"
+        message = f"no scheduler answered at {address} within {timeout:g} seconds{reason}: check that it is running"
         raise ClusterError(message) from None
     with client:
         yield client
 
 
 @contextmanager
-def _local(jobs: int) -> Generator[Client]:
-    port = "127.0.0.1:0"  # any: Dask's usual one may be in use
+def _local_client(jobs: int) -> Generator[Client]:
+    free_port = "127.0.0.1:0"  # Dask's default port may be in use
     cluster = LocalCluster(
-        n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=port,
-        silence_logs=logging.CRITICAL, plugins=[_Uninterrupted()],
+        n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=free_port,
+        silence_logs=logging.CRITICAL, plugins=[_IgnoreInterrupts()],
     )  # fmt: skip
     try:
         with Client(cluster, set_as_default=False) as client:
@@ -65,8 +72,8 @@ def _local(jobs: int) -> Generator[Client]:
         cluster.close()
 
 
-class _Uninterrupted(WorkerPlugin):
-    """Ctrl-C, which a terminal sends to all processes, is for the one that holds the cluster; it ends the others."""
+class _IgnoreInterrupts(WorkerPlugin):
+    """Makes workers ignore Ctrl-C, which a terminal sends to all processes: the main process ends them."""
 
     def setup(self, worker: Any) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -74,23 +81,29 @@ class _Uninterrupted(WorkerPlugin):
 
 
 def check_workers(client: Client, timeout: float = TIMEOUT) -> None:
-    """Wait for a worker. Raises ClusterError where there is none, or one with another herdner, whose results might
-    differ.
+    """Wait for a worker, and check that all workers have this version of herdner.
+
+    Args:
+        client: Client of the cluster.
+        timeout: Time limit, in seconds.
+
+    Raises:
+        ClusterError: There is no worker in time, or one cannot import herdner or has another version.
     """
     try:
         client.wait_for_workers(1, timeout=timeout)
     except TimeoutError:
-        raise ClusterError("the cluster has no workers; start some with: dask worker ADDRESS --nthreads 1") from None
-    mend = f"install herdner[dask]=={herdner.__version__} on all of them"
+        raise ClusterError("the cluster has no workers; start some by: dask worker ADDRESS --nthreads 1") from None
+    remedy = f"install herdner[dask]=={herdner.__version__} on all of them"
     try:
         versions: Any = client.run(worker_version)
-    except Exception as error:  # whatever a worker without herdner makes of it
-        raise ClusterError(f"a worker cannot use herdner ({type(error).__name__}: {error}); {mend}") from None
-    other = set(versions.values()) - {herdner.__version__}
-    if other:
-        raise ClusterError(f"workers have herdner {', '.join(sorted(other))}; {mend}")
+    except Exception as error:  # the type depends on what the worker lacks
+        raise ClusterError(f"a worker cannot use herdner ({type(error).__name__}: {error}); {remedy}") from None
+    others = set(versions.values()) - {herdner.__version__}
+    if others:
+        raise ClusterError(f"workers have herdner {', '.join(sorted(others))}; {remedy}")
 
 
 def worker_version() -> str:
-    """Runs on each worker."""
+    """Return the version of herdner on the worker that runs the function."""
     return herdner.__version__

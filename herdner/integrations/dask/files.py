@@ -1,92 +1,236 @@
-"""Which files a run reads, wherever fsspec finds them."""
+"""Input files and output folders, on any file system that fsspec supports."""
 
-# fsspec has no types.
+# fsspec is not typed.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportMissingTypeStubs=false
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable, Mapping
+import hashlib
+import io
+import tempfile
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
 
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
+from herdner.base.files import atomic_write
 from herdner.corpora.formats import format_of
 
-FORMATS = ("text", "jsonl", "parquet")
-# What file systems call the state of a file; the first that there is tells whether a file has changed.
-_STAMPS = ("ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified", "updated", "created")
+INPUT_FORMATS = ("text", "jsonl", "parquet")
+# Keys by which file systems report the version of a file; the first one that exists detects changes.
+_VERSION_KEYS = ("ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified", "updated", "created")
+
+
+class OutputError(OSError):
+    """The output folder cannot be read or written; the message says why."""
 
 
 @dataclass(frozen=True)
-class File:
-    """An input: its address as fsspec takes it, its format, its size in bytes and a stamp that changes with it."""
+class InputFile:
+    """An input file.
+
+    Attributes:
+        path: Path or URL, as fsspec accepts it.
+        format: One of `INPUT_FORMATS`.
+        size: Size in bytes.
+        version: String that changes when the file changes; empty if the file system reports none.
+    """
 
     path: str
     format: str
     size: int
-    stamp: str
-
-
-def file_system(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
-    """The file system of an address, as fsspec has it, and the path there."""
-    return url_to_fs(url, **options)
-
-
-def is_local(fs: Any) -> bool:
-    """Whether a file system is that of this machine."""
-    return isinstance(fs, LocalFileSystem)
+    version: str
 
 
 def find_files(
     inputs: Iterable[str], format: str | None = None, storage_options: Mapping[str, Any] | None = None
-) -> list[File]:
-    """The files behind paths, folders and globs, in the order of the inputs; those of one input are sorted.
+) -> list[InputFile]:
+    """List the files of paths, folders and glob patterns.
 
-    A folder stands for the text, JSONL and Parquet files in it, by their extensions; ``format`` overrules extensions.
-    Raises ValueError where there is nothing, or where it cannot be listed.
+    Args:
+        inputs: Paths, folders or patterns. A folder stands for the files in it with an extension of `INPUT_FORMATS`.
+        format: Format of all files; None: by their extensions.
+        storage_options: Options of fsspec.
+
+    Returns:
+        The files in the order of ``inputs``; those of one input are sorted.
+
+    Raises:
+        ValueError: An input does not exist, cannot be listed or has another format.
     """
-    if format is not None and format not in FORMATS:
-        raise ValueError(f"input format {format!r}: expected one of {', '.join(FORMATS)}")
-    found = [file for where in inputs for file in _found(where, format, storage_options or {})]
-    if not found:
-        raise ValueError("no input: name files, folders or patterns")
-    return found
-
-
-def _found(where: str, format: str | None, options: Mapping[str, Any]) -> list[File]:
-    try:
-        fs, path = file_system(where, options)
-        infos, chosen = _listed(fs, path, format)
-    except FileNotFoundError:
-        raise ValueError(f"{where}: no such file") from None
-    except Exception as error:  # each file system raises errors of its own
-        raise ValueError(f"{where}: cannot be listed ({error or type(error).__name__})") from None
-    if not infos:
-        raise ValueError(
-            f"{where}: {'no file matches' if glob.has_magic(path) else 'no ' + chosen + ' in this folder'}"
-        )
-    files: list[File] = []
-    for info in sorted(infos, key=lambda info: PurePosixPath(info["name"]).parts):
-        name = info["name"] if is_local(fs) else fs.unstrip_protocol(info["name"])
-        own = format or format_of(name) or "text"
-        if own not in FORMATS:
-            raise ValueError(f"{name}: {own} is not read on a cluster; expected {', '.join(FORMATS)}")
-        stamp = next((str(info[key]) for key in _STAMPS if info.get(key)), "")
-        files.append(File(name, own, int(info["size"] or 0), stamp))
+    if format is not None and format not in INPUT_FORMATS:
+        raise ValueError(f"the input format must be one of {', '.join(INPUT_FORMATS)}, got {format!r}")
+    files = [file for each in inputs for file in _files_of(each, format, storage_options or {})]
+    if not files:
+        raise ValueError("there is no input: name files, folders or patterns")
     return files
 
 
-def _listed(fs: Any, path: str, format: str | None) -> tuple[list[dict[str, Any]], str]:
-    """The files of a path, glob or folder, and what a folder was searched for."""
+def _files_of(path_or_pattern: str, format: str | None, options: Mapping[str, Any]) -> list[InputFile]:
+    try:
+        fs, path = url_to_fs(path_or_pattern, **options)
+        infos = _list(fs, path, format)
+    except FileNotFoundError:
+        raise ValueError(f"{path_or_pattern}: no such file") from None
+    except Exception as error:  # each file system raises errors of its own
+        raise ValueError(f"{path_or_pattern}: cannot be listed ({error or type(error).__name__})") from None
+    if not infos:
+        wanted = " or ".join(INPUT_FORMATS if format is None else (format,))
+        problem = "no file matches" if glob.has_magic(path) else f"no {wanted} file in this folder"
+        raise ValueError(f"{path_or_pattern}: {problem}")
+    files: list[InputFile] = []
+    for info in sorted(infos, key=lambda info: PurePosixPath(info["name"]).parts):
+        name = info["name"] if isinstance(fs, LocalFileSystem) else fs.unstrip_protocol(info["name"])
+        own = format or format_of(name) or "text"
+        if own not in INPUT_FORMATS:
+            raise ValueError(f"{name}: on a cluster the format must be one of {', '.join(INPUT_FORMATS)}, got {own}")
+        version = next((str(info[key]) for key in _VERSION_KEYS if info.get(key)), "")
+        files.append(InputFile(name, own, int(info["size"] or 0), version))
+    return files
+
+
+def _list(fs: Any, path: str, format: str | None) -> list[dict[str, Any]]:
+    """Return fsspec's entries for the files of a path, pattern or folder."""
     if glob.has_magic(path) and not fs.exists(path):
-        return [info for info in fs.glob(path, detail=True).values() if info["type"] == "file"], ""
+        return [info for info in fs.glob(path, detail=True).values() if info["type"] == "file"]
     if not fs.isdir(path):
-        return [fs.info(path)], ""
-    infos = fs.find(path, detail=True).values()
-    wanted = FORMATS if format is None else (format,)
-    return [info for info in infos if format_of(info["name"]) in wanted], " or ".join(wanted) + " file"
+        return [fs.info(path)]
+    formats = INPUT_FORMATS if format is None else (format,)
+    return [info for info in fs.find(path, detail=True).values() if format_of(info["name"]) in formats]
+
+
+class OutputFolder:
+    """A folder without subfolders, on any file system to which fsspec can write.
+
+    Args:
+        url: Path or URL of the folder. It need not exist.
+        storage_options: Options of fsspec.
+
+    Raises:
+        OutputError: The URL is invalid.
+    """
+
+    def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
+        self.url = url
+        try:
+            self.fs, self.path = url_to_fs(url, **(storage_options or {}))
+        except (ValueError, ImportError) as error:
+            raise OutputError(f"{url}: cannot be written ({error})") from None
+        self.is_local = isinstance(self.fs, LocalFileSystem)
+        if self.is_local:
+            self.url = self.path  # absolute, because workers may have another working directory
+
+    def sizes(self) -> dict[str, int]:
+        """Return the size in bytes of each file, by name; empty if the folder does not exist.
+
+        Raises:
+            OutputError: The folder cannot be read.
+        """
+        with self._output_errors():
+            self.fs.invalidate_cache()
+            if not self.fs.exists(self.path):
+                return {}
+            if not self.fs.isdir(self.path):
+                raise OutputError(f"{self.url}: is a file; name a folder")
+            infos = self.fs.ls(self.path, detail=True)
+        paths = {info["name"].rstrip("/"): int(info["size"] or 0) for info in infos}
+        # Some stores list the folder as an entry of itself.
+        sizes = {path.rpartition("/")[2]: size for path, size in paths.items() if path != self.path.rstrip("/")}
+        # Hidden files are incomplete, or belong to the desktop.
+        return {name: size for name, size in sizes.items() if not name.startswith(".")}
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file.
+
+        Args:
+            name: Name of the file in the folder.
+
+        Raises:
+            OutputError: The file cannot be read.
+        """
+        with self._output_errors():
+            return self.fs.cat_file(f"{self.path}/{name}")
+
+    @contextmanager
+    def write(self, name: str) -> Generator[HashingStream]:
+        """Open a stream whose bytes appear as a file, all at once, when the ``with`` block ends without an error.
+
+        On a local disk a temporary file is renamed. Elsewhere a temporary local file is uploaded as one object.
+
+        Args:
+            name: Name of the file in the folder.
+
+        Yields:
+            The stream.
+
+        Raises:
+            OutputError: The file cannot be written.
+        """
+        if self.is_local:
+            with self._output_errors():
+                Path(self.path).mkdir(parents=True, exist_ok=True)
+                with atomic_write(Path(self.path) / name) as stream:
+                    yield HashingStream(stream)
+            return
+        with tempfile.NamedTemporaryFile(prefix="herdner-") as stream:
+            yield HashingStream(stream)
+            stream.flush()
+            with self._output_errors():
+                self.fs.makedirs(self.path, exist_ok=True)
+                self.fs.put_file(stream.name, f"{self.path}/{name}")
+
+    def remove_temporary_files(self) -> None:
+        """Remove the incomplete files of processes that were killed."""
+        if self.is_local:
+            for path in Path(self.path).glob(".[pm]*.part"):
+                path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _output_errors(self) -> Generator[None]:
+        try:
+            yield
+        except OutputError:
+            raise
+        except OSError as error:
+            raise OutputError(f"{self.url}: cannot be written ({error.strerror or error})") from None
+
+
+class HashingStream(io.RawIOBase):
+    """Writable stream that forwards bytes, counts them and computes their SHA-256.
+
+    Attributes:
+        size: Number of bytes so far.
+        digest: SHA-256 of the bytes so far.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream, self.size, self.digest = stream, 0, hashlib.sha256()
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Write bytes.
+
+        Args:
+            data: The bytes.
+
+        Returns:
+            The number of bytes.
+        """
+        self.stream.write(data)
+        self.digest.update(data)
+        n_bytes = memoryview(data).nbytes
+        self.size += n_bytes
+        return n_bytes
+
+    def tell(self) -> int:
+        """Return the number of bytes so far."""
+        return self.size

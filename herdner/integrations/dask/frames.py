@@ -1,6 +1,6 @@
-"""Dask collections: a lazy call on a bag or a data frame."""
+"""Lazy tagging of Dask bags and data frames."""
 
-# Dask's collections, pandas and pyarrow have no types.
+# Dask's collections, pandas and pyarrow are not typed.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportMissingTypeStubs=false
 
@@ -28,8 +28,6 @@ from herdner.text.io.write import entity_record
 
 logger = logging.getLogger(__name__)
 
-Record = Mapping[str, Any]
-
 
 def tag_bag(
     bag: db.Bag,
@@ -40,7 +38,7 @@ def tag_bag(
     seed: int = 0,
     **options: Any,
 ) -> db.Bag:
-    """The bag's texts, or records with a text in ``column``, as records with ``entities``; lazily.
+    """Tag the texts of a bag lazily.
 
     >>> import dask.bag
     >>> from herdner.integrations.dask import tag_bag
@@ -48,11 +46,21 @@ def tag_bag(
     >>> [entity["text"] for entity in bag.compute(scheduler="sync")[0]["entities"]]
     ['Ada Lovelace', 'Charles Babbage', 'London']
 
-    A record keeps what it holds and gets ``entities``, a list of ``{"start", "end", "label", "text", "confidence"}``;
-    a text becomes a record. One that cannot be tagged has ``entities`` None and the reason in ``error``. The model's
-    file is read now, here, and goes once to each worker. The random numbers of a document follow from ``seed`` and
-    its text alone, so that partitions do not matter. ``backend`` and ``options`` are those of `Tagger.pipe`. Raises
-    `ModelError`.
+    Args:
+        bag: Texts, or records with a text in ``column``.
+        model: Name of a shipped model, or a file, which is read by this call and sent once to each worker.
+        column: Key of the text in a record.
+        inference: Options of tagging. None builds them from ``options``.
+        seed: Seed of the random numbers. Those of a document depend on the seed and its text only, so that results do
+            not depend on the partitions.
+        options: Keyword arguments of `herdner.ner.inference.Inference.of`, such as ``backend``.
+
+    Returns:
+        Records with the key "entities": a list of ``{"start", "end", "label", "text", "confidence"}``. A text becomes a
+        record. A record that cannot be tagged has "entities" None and the reason in "error".
+
+    Raises:
+        ModelError: The model does not exist or is invalid.
     """
     model_node = delayed(model_bytes(model), traverse=False)
     return bag.map_partitions(_tag_records, model_node, column, inference or Inference.of(**options), seed)
@@ -68,7 +76,7 @@ def tag_frame(
     seed: int = 0,
     **options: Any,
 ) -> dd.DataFrame:
-    """The data frame with the names of the texts in ``column`` as a new column ``into``; lazily.
+    """Tag the texts of a data frame lazily.
 
     >>> import dask.dataframe, pandas
     >>> from herdner.integrations.dask import tag_frame
@@ -77,13 +85,22 @@ def tag_frame(
     >>> [entity["label"] for entity in frame.compute(scheduler="sync")["entities"][0]]
     ['PER', 'PER', 'LOC']
 
-    The new column is Arrow's list of structs (start, end, label, text, confidence), as ``to_parquet`` writes it. It is
-    null where the text is, and where it cannot be tagged, which is logged as a warning. Model, ``seed``, ``backend``
-    and ``options`` are as in `tag_bag`.
+    Args:
+        frame: The data frame.
+        column: Column of the texts.
+        into: Name of the new column.
+        model: As for `tag_bag`.
+        inference: As for `tag_bag`.
+        seed: As for `tag_bag`.
+        options: As for `tag_bag`.
+
+    Returns:
+        The data frame with a new column of Arrow's type list of structs (start, end, label, text, confidence). It is
+        null where the text is null, and where tagging fails, which is logged as a warning.
 
     Raises:
         ValueError: There is no such column.
-        ModelError: There is no such model.
+        ModelError: The model does not exist or is invalid.
     """
     if column not in frame.columns:
         raise ValueError(f"no column {column!r}; the frame has {', '.join(map(str, frame.columns))}")
@@ -94,16 +111,16 @@ def tag_frame(
 
 
 def _tag_records(
-    records: Iterable[str | Record], model: ModelBytes, column: str, inference: Inference, seed: int
+    records: Iterable[str | Mapping[str, Any]], model: ModelBytes, column: str, inference: Inference, seed: int
 ) -> list[dict[str, Any]]:
     tagger, tagged = tagger_of(model), list[dict[str, Any]]()
-    for record in records:
-        filled: Record = {column: record} if isinstance(record, str) else record
-        result = _tagged(tagger, inference, seed, filled.get(column))
+    for each in records:
+        record = {column: each} if isinstance(each, str) else dict(each)
+        result = _tag(tagger, inference, seed, record.get(column))
         if isinstance(result, Failure):
-            tagged.append({**filled, "entities": None, "error": result.message})
+            tagged.append({**record, "entities": None, "error": result.message})
         else:
-            tagged.append({**filled, "entities": _records(result)})
+            tagged.append({**record, "entities": _entity_records(result)})
     return tagged
 
 
@@ -111,22 +128,22 @@ def _tag_pandas(
     frame: pd.DataFrame, model: ModelBytes, column: str, into: str, inference: Inference, seed: int
 ) -> pd.DataFrame:
     tagger = tagger_of(model)
-    found: list[list[dict[str, Any]] | None] = []
+    rows: list[list[dict[str, Any]] | None] = []
     for text in frame[column]:
-        result = None if not isinstance(text, str) and pd.isna(text) else _tagged(tagger, inference, seed, text)
+        result = None if not isinstance(text, str) and pd.isna(text) else _tag(tagger, inference, seed, text)
         if isinstance(result, Failure):
             logger.warning("%s", result.message)
-        found.append(_records(result) if isinstance(result, Document) else None)
-    values = pd.Series(pd.arrays.ArrowExtensionArray(pa.array(found, ENTITIES)), index=frame.index)
+        rows.append(_entity_records(result) if isinstance(result, Document) else None)
+    values = pd.Series(pd.arrays.ArrowExtensionArray(pa.array(rows, ENTITIES)), index=frame.index)
     return frame.assign(**{into: values})
 
 
-def _records(document: Document) -> list[dict[str, Any]]:
+def _entity_records(document: Document) -> list[dict[str, Any]]:
     return [entity_record(entity) for entity in document.entities]
 
 
-def _tagged(tagger: Tagger, inference: Inference, seed: int, text: object) -> Document | Failure:
+def _tag(tagger: Tagger, inference: Inference, seed: int, text: object) -> Document | Failure:
     if not isinstance(text, str):
-        return Failure(ValueError(f"{text!r:.40} is no text; expected a string"))
-    number = int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big")
-    return next(tagger.outcomes([Document.from_text(text)], inference, seed=seed, first=number))
+        return Failure(ValueError(f"a text must be a string, got {text!r:.40}"))
+    index = int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big")
+    return next(tagger.outcomes([Document.from_text(text)], inference, seed=seed, first=index))

@@ -1,26 +1,37 @@
-"""The manifest of a run: what was asked, how the inputs were cut, and which parts are there."""
+"""The manifest of a run: its settings, its inputs, and the state of each output part."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from herdner.integrations.dask.files import File
-from herdner.integrations.dask.outputs import Folder
-from herdner.integrations.dask.slices import Part, Slice
+from herdner.integrations.dask.files import InputFile, OutputFolder
 
 NAME = "manifest.json"
+FORMAT = "herdner-parts"
 VERSION = 1
-FAILURES_KEPT = 1000  # of a part
+MAX_FAILURES = 1000  # messages that are kept of each part
 
 
 @dataclass(frozen=True)
-class Settings:
-    """All that the bytes of the parts depend on, beside the inputs; ``sha256`` is that of the model file."""
+class RunSettings:
+    """Everything except the inputs that determines the content of the parts.
+
+    Attributes:
+        herdner: Version of herdner.
+        model: Name of the model file.
+        sha256: SHA-256 of the model file.
+        inference: Options of tagging, as plain data.
+        seed: Seed of the random numbers.
+        format: Format of the parts.
+        encoding: Encoding of text files.
+        column: Column of Parquet files that contains the texts.
+        part_bytes: Size of input of each part, in bytes.
+    """
 
     herdner: str
     model: str
@@ -34,9 +45,44 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Written:
-    """What became of a part. ``documents`` and ``failed`` make up those of its slices; ``bytes`` and ``sha256`` are
-    those of the file ``name``; of the messages of ``failures`` the first thousand are kept.
+class InputSlice:
+    """Consecutive documents of a file.
+
+    Attributes:
+        path: Path or URL of the file.
+        unit: Meaning of ``begin`` and ``end``: "lines" and "piece" count bytes (JSON lines; one piece of a long text),
+            "rows" counts row groups of a Parquet file, "file" is the whole file.
+        begin: First byte or row group.
+        end: End (exclusive).
+        first: Number of the first line, row or piece in the file, from 1.
+        offset: Offset in characters at which a piece begins.
+        n_documents: Number of documents, including those that cannot be read.
+        n_bytes: Size in bytes.
+    """
+
+    path: str
+    unit: Literal["file", "lines", "piece", "rows"]
+    begin: int
+    end: int
+    first: int
+    offset: int
+    n_documents: int
+    n_bytes: int
+
+
+@dataclass(frozen=True)
+class WrittenPart:
+    """The output file of a part.
+
+    Attributes:
+        name: Name of the file.
+        documents: Number of documents in it.
+        tokens: Number of tokens in it.
+        entities: Number of entities in it.
+        failed: Number of documents that could not be read or tagged.
+        bytes: Size of the file.
+        sha256: SHA-256 of the file.
+        failures: Messages of failed documents, at most `MAX_FAILURES`.
     """
 
     name: str
@@ -50,124 +96,162 @@ class Written:
 
 
 @dataclass
-class Manifest:
-    """The state of a run. ``written`` holds the finished parts by their index."""
+class OutputPart:
+    """The input of one task, and its output once it is written.
 
-    settings: Settings
-    inputs: list[File]
-    parts: list[Part]
-    written: dict[int, Written] = field(default_factory=dict[int, Written])
+    Attributes:
+        first_document: Index of its first document among all documents of the run.
+        slices: Its input.
+        output: Its output file; None as long as it is not written.
+    """
+
+    first_document: int
+    slices: tuple[InputSlice, ...]
+    output: WrittenPart | None = None
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents, including those that cannot be read."""
+        return sum(piece.n_documents for piece in self.slices)
+
+
+@dataclass
+class Manifest:
+    """The state of a run.
+
+    Attributes:
+        settings: Settings of the run.
+        inputs: Input files.
+        parts: All parts, in the order of the documents.
+    """
+
+    settings: RunSettings
+    inputs: list[InputFile]
+    parts: list[OutputPart]
+
+    @property
+    def written(self) -> list[WrittenPart]:
+        """Output files that are written, in the order of the documents."""
+        return [part.output for part in self.parts if part.output is not None]
+
+    @property
+    def missing(self) -> list[tuple[int, OutputPart]]:
+        """Index and part of all parts that are not written."""
+        return [(index, part) for index, part in enumerate(self.parts) if part.output is None]
 
     @property
     def complete(self) -> bool:
-        return len(self.written) == len(self.parts)
-
-    @property
-    def missing(self) -> list[Part]:
-        return [part for part in self.parts if part.index not in self.written]
+        """Whether all parts are written."""
+        return not self.missing
 
     @property
     def documents(self) -> int:
-        """Documents tagged so far."""
-        return sum(part.documents for part in self.written.values())
+        """Number of tagged documents so far."""
+        return sum(part.documents for part in self.written)
 
     @property
     def failed(self) -> int:
-        """Documents that could not be read or tagged, so far."""
-        return sum(part.failed for part in self.written.values())
+        """Number of documents so far that could not be read or tagged."""
+        return sum(part.failed for part in self.written)
 
     @property
     def names(self) -> list[str]:
-        """The finished files, in the order of the documents."""
-        return [self.written[index].name for index in sorted(self.written)]
+        """Names of the written files, in the order of the documents."""
+        return [part.name for part in self.written]
 
-    def save(self, folder: Folder) -> None:
-        """Write ``manifest.json``, atomically. Raises OutputError."""
-        with folder.writing(NAME) as stream:
+    def save(self, folder: OutputFolder) -> None:
+        """Write ``manifest.json`` atomically.
+
+        Args:
+            folder: The output folder.
+
+        Raises:
+            OutputError: The file cannot be written.
+        """
+        with folder.write(NAME) as stream:
             stream.write(json.dumps(self.to_dict(), indent=1, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        parts = [
-            {
-                "first_document": part.first,
-                "input": [asdict(piece) for piece in part.slices],
-                "output": asdict(self.written[part.index]) if part.index in self.written else None,
-            }
-            for part in self.parts
-        ]
-        return {
-            "format": "herdner-parts", "version": VERSION, "complete": self.complete, "documents": self.documents,
-            "failed": self.failed, "settings": asdict(self.settings), "inputs": [asdict(file) for file in self.inputs],
-            "parts": parts,
-        }  # fmt: skip
+        """Return plain data for JSON."""
+        counts = {"complete": self.complete, "documents": self.documents, "failed": self.failed}
+        return {"format": FORMAT, "version": VERSION, **counts, **asdict(self)}
 
 
-def load_manifest(folder: Folder) -> Manifest:
-    """The manifest of a folder. Raises ValueError where it cannot be one, OutputError where it cannot be read."""
-    data = folder.read(NAME)
-    try:
-        values = _FILE.validate_json(data, strict=True)
-        json.dumps(values.settings.inference, allow_nan=False)  # NaN is no JSON, and equals nothing later on
-    except ValueError as error:
-        said = str(error)
-        if isinstance(error, ValidationError):
-            first = error.errors(include_url=False)[0]
-            said = " ".join(f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}".split())
-        message = f"{folder.url}/{NAME}: no manifest that this herdner reads ({said}); use another folder"
-        raise ValueError(message) from None
-    parts = [Part(index, part.first_document, part.input) for index, part in enumerate(values.parts)]
-    written = {index: part.output for index, part in enumerate(values.parts) if part.output is not None}
-    return Manifest(values.settings, values.inputs, parts, written)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A part as the file has it."""
-
-    first_document: int
-    input: tuple[Slice, ...]
-    output: Written | None
-
-
-@dataclass(frozen=True)
-class _File:
-    """What the file must hold; the rest follows from it."""
+@dataclass
+class _ManifestFile(Manifest):
+    """Required content of the file."""
 
     format: Literal["herdner-parts"]
     version: Literal[1]
-    settings: Settings
-    inputs: list[File]
-    parts: list[_Part]
 
 
-_FILE = TypeAdapter(_File)
+_MANIFEST_FILE = TypeAdapter(_ManifestFile)
 
 
-def check_same(old: Manifest, settings: Settings, inputs: Sequence[File], folder: Folder) -> None:
-    """ValueError where a folder holds parts of a run with other settings or inputs."""
-    mend = "give what was given then, or use another folder"
-    before, now = asdict(old.settings), asdict(settings)
-    for name in before:
-        if name != "model" and before[name] != now[name]:
-            raise ValueError(
-                f"{folder.url} holds parts of another run: {_difference(name, old.settings, settings)}; {mend}"
-            )
-    then, given = ({file.path: file for file in files} for files in (old.inputs, inputs))
-    for path in [*then, *given]:
-        if path not in given:
-            raise ValueError(f"{folder.url} holds parts of another run: {path} was an input then; {mend}")
-        if path not in then:
-            raise ValueError(f"{folder.url} holds parts of another run: {path} was no input then; {mend}")
-        if then[path] != given[path]:
+def load_manifest(folder: OutputFolder) -> Manifest:
+    """Read the manifest of an output folder.
+
+    Args:
+        folder: The folder.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        ValueError: The file is not a valid manifest.
+        OutputError: The file cannot be read.
+    """
+    data = folder.read(NAME)
+    try:
+        file = _MANIFEST_FILE.validate_json(data, strict=True)
+        json.dumps(file.settings.inference, allow_nan=False)  # NaN is not JSON, and would not equal the same setting
+    except ValueError as error:
+        problem = str(error)
+        if isinstance(error, ValidationError):
+            first = error.errors(include_url=False)[0]
+            problem = " ".join(f"{'.'.join(map(str, first['loc'])) or 'content'}: {first['msg']}".split())
+        raise ValueError(f"{folder.url}/{NAME}: not a valid manifest ({problem}); use another folder") from None
+    return Manifest(file.settings, file.inputs, file.parts)
+
+
+def check_same_run(
+    manifest: Manifest, settings: RunSettings, inputs: Sequence[InputFile], folder: OutputFolder
+) -> None:
+    """Check that a run with these arguments can continue the run of a manifest.
+
+    Args:
+        manifest: Manifest of the earlier run.
+        settings: Settings of the new run.
+        inputs: Input files of the new run.
+        folder: The output folder, for messages.
+
+    Raises:
+        ValueError: Settings or inputs differ, or an input file has changed.
+    """
+
+    def different(problem: str) -> ValueError:
+        remedy = "use the same arguments, or another folder"
+        return ValueError(f"{folder.url} contains parts of another run: {problem}; {remedy}")
+
+    old, new = asdict(manifest.settings), asdict(settings)
+    for name in old:
+        if name != "model" and old[name] != new[name]:
+            raise different(_setting_difference(name, manifest.settings, settings))
+    old_files, new_files = ({file.path: file for file in files} for files in (manifest.inputs, inputs))
+    for path in [*old_files, *new_files]:
+        if path not in new_files:
+            raise different(f"{path} was an input of that run")
+        if path not in old_files:
+            raise different(f"{path} was not an input of that run")
+        if old_files[path] != new_files[path]:
             raise ValueError(f"{path} has changed since the run in {folder.url} began; use another folder")
-    if old.inputs != list(inputs):
-        raise ValueError(f"{folder.url} holds parts of another run: its inputs came in another order; {mend}")
+    if manifest.inputs != list(inputs):
+        raise different("its inputs were in another order")
 
 
-def _difference(name: str, old: Settings, new: Settings) -> str:
+def _setting_difference(name: str, old: RunSettings, new: RunSettings) -> str:
     if name == "sha256":
-        return f"the model is another one ({old.model} then, {new.model} now)"
+        return f"its model was another file ({old.model}, now {new.model})"
     if name == "herdner":
-        return f"herdner was {old.herdner} then, and is {new.herdner} now"
-    return f"{name.replace('_', ' ')} was {json.dumps(getattr(old, name))}, and is {json.dumps(getattr(new, name))} now"
+        return f"its version of herdner was {old.herdner}, now it is {new.herdner}"
+    return f"{name.replace('_', ' ')} was {json.dumps(getattr(old, name))}, now it is {json.dumps(getattr(new, name))}"

@@ -1,4 +1,7 @@
-"""Inputs cut into slices and parts: a part knows the numbers of its documents before it is tagged."""
+"""Division of input files into slices and parts, and reading of parts.
+
+The workers scan all files once. Afterwards the index of the first document of each part is known before it is tagged.
+"""
 
 from __future__ import annotations
 
@@ -6,239 +9,252 @@ import codecs
 import io
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, NamedTuple
 
+from fsspec.core import url_to_fs  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 from fsspec.utils import read_block  # pyright: ignore[reportMissingTypeStubs]
 
 from herdner.corpora.formats import read_items
-from herdner.integrations.dask.files import File, file_system
+from herdner.integrations.dask.files import InputFile
+from herdner.integrations.dask.manifest import InputSlice, OutputPart
 from herdner.text.document import Document, Failure
 from herdner.text.io.jsonl import is_blank, records_of
 from herdner.text.io.parquet import count_rows, read_rows
 from herdner.text.io.plain import PIECE_CHARACTERS, pieces
 from herdner.text.io.source import HEAD_BYTES, FormatError, Source, by_line, packing, read_chunks, uncompressed
 
-FILES_PER_LOOK = 200
+FILES_PER_SCAN = 200
 
 
-@dataclass(frozen=True)
-class Slice:
-    """Some documents of a file, one behind the other.
+class ReadOptions(NamedTuple):
+    """Options of reading, which are the same for all files of a run.
 
-    ``kind`` says what ``begin`` and ``end`` count: bytes of JSON lines, bytes of one piece of a long text, row groups
-    of a Parquet file; or nothing, where the slice is a whole file. ``number`` is that of the first line or row, or of
-    the piece, in the file, from 1; ``offset`` the character where a piece begins. ``documents`` counts documents, also
-    those that cannot be read; ``size`` is in bytes.
+    Attributes:
+        encoding: Encoding of text files.
+        column: Column of Parquet files that contains the texts.
+        storage_options: Options of fsspec.
     """
-
-    path: str
-    kind: Literal["file", "lines", "piece", "rows"]
-    begin: int
-    end: int
-    number: int
-    offset: int
-    documents: int
-    size: int
-
-
-@dataclass(frozen=True)
-class Part:
-    """What one task tags and one output file holds: part ``index`` of all, its first document number ``first``."""
-
-    index: int
-    first: int
-    slices: tuple[Slice, ...]
-
-    @property
-    def documents(self) -> int:
-        return sum(piece.documents for piece in self.slices)
-
-
-class Reading(NamedTuple):
-    """How inputs are read, the same in all of a run."""
 
     encoding: str = "utf-8"
     column: str = "text"
     storage_options: Mapping[str, Any] = {}
 
 
-class Look(NamedTuple):
-    """What one look at a file covers: the JSON lines that begin in a range of bytes, or (end 0) all of it."""
+class FileScan(NamedTuple):
+    """A range of a file to scan: the JSON lines that begin at the bytes ``begin:end``, or, if ``end`` is 0, all of it."""
 
-    file: File
+    file: InputFile
     begin: int = 0
     end: int = 0
 
 
-# --- planning -----------------------------------------------------------------------------------------------------
+# --- planning -------------------------------------------------------------------------------------------------------
 
 
-def looks(files: Iterable[File], part_bytes: int, reading: Reading) -> list[list[Look]]:
-    """Looks that give every slice of the files in order, in batches of about ``part_bytes``."""
-    batches: list[list[Look]] = [[]]
+def plan_scans(files: Iterable[InputFile], part_bytes: int, options: ReadOptions) -> list[list[FileScan]]:
+    """Divide files into scans.
+
+    Args:
+        files: The files.
+        part_bytes: Approximate size of a batch, in bytes.
+        options: Options of reading.
+
+    Returns:
+        Batches of scans, in the order of the files.
+    """
+    batches: list[list[FileScan]] = [[]]
     size = 0
     for file in files:
-        split = file.format == "jsonl" and file.size > part_bytes and by_line(reading.encoding)
-        if split and packing(_head(file, reading)) is None:
-            borders = range(0, file.size, part_bytes)
-            found = [Look(file, begin, min(begin + part_bytes, file.size)) for begin in borders]
-        else:
-            found = [Look(file)]
-        for look in found:
-            if batches[-1] and (size + file.size > part_bytes or len(batches[-1]) == FILES_PER_LOOK):
+        scans = [FileScan(file)]
+        is_divisible = file.format == "jsonl" and file.size > part_bytes and by_line(options.encoding)
+        if is_divisible and packing(_head(file, options)) is None:
+            scans = [
+                FileScan(file, begin, min(begin + part_bytes, file.size)) for begin in range(0, file.size, part_bytes)
+            ]
+        for scan in scans:
+            if batches[-1] and (size + file.size > part_bytes or len(batches[-1]) == FILES_PER_SCAN):
                 batches.append([])
                 size = 0
-            batches[-1].append(look)
-            size += look.end - look.begin or file.size
+            batches[-1].append(scan)
+            size += scan.end - scan.begin or file.size
     return batches
 
 
-def slices_of(batch: Sequence[Look], reading: Reading) -> list[Slice]:
-    """The slices of the looks of a batch. Lines and bytes of JSON count from the beginning of the look (`placed`)."""
-    return [piece for look in batch for piece in _slices_of(look, reading)]
+def scan_slices(batch: Sequence[FileScan], options: ReadOptions) -> list[InputSlice]:
+    """Read the files of a batch and divide them into slices.
+
+    Args:
+        batch: The scans.
+        options: Options of reading.
+
+    Returns:
+        The slices. JSON lines and their bytes are counted from the beginning of the scan (see `locate_slices`).
+    """
+    return [piece for scan in batch for piece in _scan(scan, options)]
 
 
-def placed(slices: Iterable[Slice]) -> Iterator[Slice]:
-    """The slices with lines and bytes counted from the beginning of their file; those without documents left out."""
+def locate_slices(slices: Iterable[InputSlice]) -> Iterator[InputSlice]:
+    """Convert counts from the beginning of a scan to counts from the beginning of its file.
+
+    Args:
+        slices: Slices of `scan_slices`, in the order of the files.
+
+    Yields:
+        The slices that contain documents.
+    """
     path, begin, line = "", 0, 1
     for piece in slices:
-        if piece.kind == "lines":
+        if piece.unit == "lines":
             if piece.path != path:
                 path, begin, line = piece.path, 0, 1
-            lines = piece.number
-            piece = replace(piece, begin=begin, end=begin + piece.size, number=line)
-            begin, line = begin + piece.size, line + lines
-        if piece.documents:
+            n_lines = piece.first
+            piece = replace(piece, begin=begin, end=begin + piece.n_bytes, first=line)
+            begin, line = piece.end, line + n_lines
+        if piece.n_documents:
             yield piece
 
 
-def parts_of(slices: Iterable[Slice], part_bytes: int) -> list[Part]:
-    """Neighbours joined to parts of at most ``part_bytes``, or of one slice."""
-    parts: list[Part] = []
-    chosen: list[Slice] = []
-    first = size = 0
+def join_slices(slices: Iterable[InputSlice], part_bytes: int) -> list[OutputPart]:
+    """Join consecutive slices to parts of at most ``part_bytes``, or of one larger slice.
 
-    def close() -> None:
-        nonlocal chosen, first, size
-        if chosen:
-            parts.append(Part(len(parts), first, tuple(chosen)))
-            first += parts[-1].documents
-        chosen, size = [], 0
+    Args:
+        slices: The slices.
+        part_bytes: Size limit in bytes.
 
+    Returns:
+        The parts.
+    """
+    groups: list[list[InputSlice]] = []
+    size = 0
     for piece in slices:
-        if size + piece.size > part_bytes:
-            close()
-        chosen.append(piece)
-        size += piece.size
-    close()
+        if not groups or size + piece.n_bytes > part_bytes:
+            groups.append([])
+            size = 0
+        groups[-1].append(piece)
+        size += piece.n_bytes
+    parts: list[OutputPart] = []
+    first_document = 0
+    for group in groups:
+        parts.append(OutputPart(first_document, tuple(group)))
+        first_document += parts[-1].n_documents
     return parts
 
 
-def _slices_of(look: Look, reading: Reading) -> list[Slice]:
-    file = look.file
-    if look.end:
-        with _opened(file.path, reading) as stream:
-            data = read_block(stream, look.begin, look.end - look.begin, b"\n")
+def _scan(scan: FileScan, options: ReadOptions) -> list[InputSlice]:
+    file = scan.file
+    if scan.end:
+        with _open(file.path, options) as stream:
+            data = read_block(stream, scan.begin, scan.end - scan.begin, b"\n")
         lines = data.split(b"\n")
-        documents = sum(not is_blank(line, reading.encoding) for line in lines)
-        return [Slice(file.path, "lines", 0, 0, len(lines) - 1, 0, documents, len(data))]
+        n_documents = sum(not is_blank(line, options.encoding) for line in lines)
+        return [InputSlice(file.path, "lines", 0, 0, len(lines) - 1, 0, n_documents, len(data))]
     if file.format == "parquet":
-        return _row_groups(file, reading)
-    pieces = _text_pieces(file, reading) if file.format == "text" else []
-    if pieces:
-        return pieces
-    documents = sum(1 for _ in _read_file(file.path, file.format, reading))
-    return [Slice(file.path, "file", 0, 0, 1, 0, documents, file.size)]
+        return _row_groups(file, options)
+    text_pieces = _text_pieces(file, options) if file.format == "text" else []
+    if text_pieces:
+        return text_pieces
+    n_documents = sum(1 for _ in _read_file(file.path, file.format, options))
+    return [InputSlice(file.path, "file", 0, 0, 1, 0, n_documents, file.size)]
 
 
-def _text_pieces(file: File, reading: Reading) -> list[Slice]:
-    """A slice for each piece of a long text; none where it is one document, or cannot be cut at bytes."""
-    if file.size <= PIECE_CHARACTERS or not by_line(reading.encoding):
+def _text_pieces(file: InputFile, options: ReadOptions) -> list[InputSlice]:
+    """Return a slice for each piece of a long text; none if it is one document or cannot be divided at bytes."""
+    if file.size <= PIECE_CHARACTERS or not by_line(options.encoding):
         return []
-    found: list[Slice] = []
+    slices: list[InputSlice] = []
     offset = 0
     try:
-        with _opened(file.path, reading) as stream:
+        with _open(file.path, options) as stream:
             head = stream.read(HEAD_BYTES)
             if packing(head) is not None:
                 return []
-            begin = 3 if head.startswith(codecs.BOM_UTF8) and codecs.lookup(reading.encoding).name == "utf-8" else 0
+            has_mark = head.startswith(codecs.BOM_UTF8) and codecs.lookup(options.encoding).name == "utf-8"
+            begin = 3 if has_mark else 0
             stream.seek(0)
-            chunks = read_chunks(_source(file.path, stream), reading.encoding)
+            chunks = read_chunks(_source(file.path, stream), options.encoding)
             for number, (text, is_whole) in enumerate(pieces(chunks, PIECE_CHARACTERS), 1):
                 if is_whole:
                     return []
-                size = len(text.encode(reading.encoding))
-                documents = int(bool(text) and not text.isspace())
-                found.append(Slice(file.path, "piece", begin, begin + size, number, offset, documents, size))
-                begin, offset = begin + size, offset + len(text)
+                end = begin + len(text.encode(options.encoding))
+                n_documents = int(bool(text) and not text.isspace())
+                slices.append(InputSlice(file.path, "piece", begin, end, number, offset, n_documents, end - begin))
+                begin, offset = end, offset + len(text)
     except (FormatError, OSError):
-        return []  # read as a whole, it gives what can be read and then the error
-    return found
+        return []  # as a single slice, the file yields the documents before the error, and then the error
+    return slices
 
 
-def _row_groups(file: File, reading: Reading) -> list[Slice]:
+def _row_groups(file: InputFile, options: ReadOptions) -> list[InputSlice]:
     try:
-        with _opened(file.path, reading) as stream:
-            groups = count_rows(stream, reading.column)
+        with _open(file.path, options) as stream:
+            groups = count_rows(stream, options.column)
     except (ValueError, OSError):
-        return [Slice(file.path, "rows", 0, 0, 1, 0, 1, file.size)]  # its one document is the failure
-    found, number = list[Slice](), 1
-    for group, (rows, size) in enumerate(groups):
-        found.append(Slice(file.path, "rows", group, group + 1, number, 0, rows, size))
-        number += rows
-    return found
+        return [InputSlice(file.path, "rows", 0, 0, 1, 0, 1, file.size)]  # its one document is the failure
+    slices, first = list[InputSlice](), 1
+    for group, (n_rows, size) in enumerate(groups):
+        slices.append(InputSlice(file.path, "rows", group, group + 1, first, 0, n_rows, size))
+        first += n_rows
+    return slices
 
 
-# --- reading ------------------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------------------------
 
 
-def read_part(part: Part, formats: Mapping[str, str], reading: Reading) -> Iterator[Document | Failure]:
-    """The documents of a part; ``formats`` are those of its files.
+def read_part(part: OutputPart, formats: Mapping[str, str], options: ReadOptions) -> Iterator[Document | Failure]:
+    """Read the documents of a part.
 
-    Raises ValueError where a file holds another number of documents than when it was looked at.
+    Args:
+        part: The part.
+        formats: Format of each of its files, by path.
+        options: Options of reading.
+
+    Yields:
+        Each document, or its failure.
+
+    Raises:
+        ValueError: A file has another number of documents than when it was scanned.
     """
     for piece in part.slices:
         count = 0
-        for item in _read_slice(piece, formats[piece.path], reading):
+        for item in _read_slice(piece, formats[piece.path], options):
             count += 1
             yield item
-        if count != piece.documents:
-            raise ValueError(f"{piece.path} has changed since the run began; tag it again, into another folder")
+        if count != piece.n_documents:
+            raise ValueError(f"{piece.path} has changed since the run began; tag it again into another folder")
 
 
-def _read_slice(piece: Slice, format: str, reading: Reading) -> Iterator[Document | Failure]:
-    if piece.kind == "file":
-        yield from _read_file(piece.path, format, reading)
+def _read_slice(piece: InputSlice, format: str, options: ReadOptions) -> Iterator[Document | Failure]:
+    if piece.unit == "file":
+        yield from _read_file(piece.path, format, options)
         return
     source = _source(piece.path)
-    if piece.kind == "rows":
-        yield from _read_rows(piece, source, reading)
+    if piece.unit == "rows":
+        yield from _read_rows(piece, source, options)
         return
-    with _opened(piece.path, reading) as stream:
+    with _open(piece.path, options) as stream:
         stream.seek(piece.begin)
         data = stream.read(piece.end - piece.begin)
-    if piece.kind == "lines":
-        yield from records_of(io.BytesIO(data), source, reading.encoding, first=piece.number)
+    if piece.unit == "lines":
+        yield from records_of(io.BytesIO(data), source, options.encoding, first=piece.first)
         return
-    text = data.decode(reading.encoding)
-    yield Document.from_text(text, id=f"{source.id}#{piece.number}", fields={"offset": piece.offset})
+    text = data.decode(options.encoding)
+    yield Document.from_text(text, id=f"{source.id}#{piece.first}", fields={"offset": piece.offset})
 
 
-def _read_rows(piece: Slice, source: Source, reading: Reading) -> Iterator[Document | Failure]:
+def _read_rows(piece: InputSlice, source: Source, options: ReadOptions) -> Iterator[Document | Failure]:
     try:
-        with _opened(piece.path, reading) as stream:
-            yield from read_rows(stream, source, reading.column, range(piece.begin, piece.end), piece.number)
+        with _open(piece.path, options) as stream:
+            yield from read_rows(stream, source, options.column, range(piece.begin, piece.end), piece.first)
     except ValueError as error:
         yield Failure(FormatError(f"{piece.path}: {error}"))
 
 
-def _read_file(path: str, format: str, reading: Reading) -> Iterator[Document | Failure]:
+def _read_file(path: str, format: str, options: ReadOptions) -> Iterator[Document | Failure]:
     try:
-        with _opened(path, reading) as stream:
-            yield from read_items(_source(path, stream), format, reading.encoding)
+        with _open(path, options) as stream:
+            yield from read_items(_source(path, stream), format, options.encoding)
     except OSError as error:
         yield Failure(FormatError(f"{path}: cannot be read ({error.strerror or error})"))
 
@@ -248,12 +264,13 @@ def _source(path: str, stream: IO[bytes] | None = None) -> Source:
 
 
 @contextmanager
-def _opened(path: str, reading: Reading) -> Generator[IO[bytes]]:
-    fs, name = file_system(path, reading.storage_options)
+def _open(path: str, options: ReadOptions) -> Generator[IO[bytes]]:
+    fs: Any
+    fs, name = url_to_fs(path, **options.storage_options)
     with fs.open(name, "rb") as stream:
         yield stream
 
 
-def _head(file: File, reading: Reading) -> bytes:
-    with _opened(file.path, reading) as stream:
+def _head(file: InputFile, options: ReadOptions) -> bytes:
+    with _open(file.path, options) as stream:
         return stream.read(HEAD_BYTES)

@@ -1,4 +1,4 @@
-"""What happens on a worker: the model comes once, parts come and are written."""
+"""Functions that run on workers: they receive the model once, and then tag parts."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from distributed.diagnostics.plugin import WorkerPlugin
 
 import herdner
 from herdner.corpora.formats import write_documents
-from herdner.integrations.dask.manifest import FAILURES_KEPT, Settings, Written
-from herdner.integrations.dask.outputs import Folder
-from herdner.integrations.dask.slices import Part, Reading, read_part
+from herdner.integrations.dask.files import OutputFolder
+from herdner.integrations.dask.manifest import MAX_FAILURES, OutputPart, RunSettings, WrittenPart
+from herdner.integrations.dask.slices import ReadOptions, read_part
 from herdner.ner.inference import Inference
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import shipped_models
@@ -29,7 +29,7 @@ from herdner.text.io.parquet import write_parquet
 
 @dataclass(frozen=True)
 class ModelBytes:
-    """A model file as it travels: its bytes, known by their SHA-256."""
+    """The content of a model file; models with equal SHA-256 are equal."""
 
     sha256: str
     data: bytes = field(repr=False, compare=False)
@@ -39,8 +39,18 @@ class ModelBytes:
 
 
 def model_bytes(model: str | os.PathLike[str]) -> ModelBytes:
-    """The file of a shipped model or of a path, which need not exist anywhere else. Raises `ModelError`."""
-    herdner.load(model)  # a fault of the file is found here
+    """Read a model file, which need not exist on other machines.
+
+    Args:
+        model: Name of a shipped model, or path of a file.
+
+    Returns:
+        Its content.
+
+    Raises:
+        ModelError: The model does not exist or is invalid.
+    """
+    herdner.load(model)  # raises the error here rather than on a worker
     name = os.fspath(model)
     data = shipped_models().get(name, Path(name)).read_bytes()
     return ModelBytes(hashlib.sha256(data).hexdigest(), data)
@@ -50,84 +60,124 @@ _loading = Lock()
 
 
 def tagger_of(model: ModelBytes) -> Tagger:
-    """The tagger of a model that came as bytes; one for all threads of the process."""
+    """Return the tagger of a model; all threads of the process share it."""
     with _loading:
-        return _tagger_of(model)
+        return _load_tagger(model)
 
 
 @lru_cache(maxsize=2)
-def _tagger_of(model: ModelBytes) -> Tagger:
+def _load_tagger(model: ModelBytes) -> Tagger:
     return Tagger.from_model(TaggerModel.load(io.BytesIO(model.data)))
 
 
 @dataclass(frozen=True)
-class Job:
-    """What all parts of a run have in common."""
+class TagJob:
+    """Values that all parts of a run share.
+
+    Attributes:
+        name: Unique name of the run on the cluster.
+        model: The model.
+        settings: Settings of the run.
+        output: URL of the output folder.
+        storage_options: Options of fsspec.
+        inference: Options of tagging.
+    """
 
     name: str
     model: ModelBytes
-    settings: Settings
+    settings: RunSettings
     output: str
     storage_options: Mapping[str, Any]
     inference: Inference
 
     @property
-    def reading(self) -> Reading:
-        return Reading(self.settings.encoding, self.settings.column, self.storage_options)
+    def read_options(self) -> ReadOptions:
+        """Options of reading."""
+        return ReadOptions(self.settings.encoding, self.settings.column, self.storage_options)
 
 
-_jobs: dict[str, Job] = {}
+_jobs: dict[str, TagJob] = {}
 
 
 class JobPlugin(WorkerPlugin):
-    """Brings the job, and with it the model, to each worker once: also to those that come later, or again."""
+    """Sends a job, with its model, once to each worker, including workers that start later.
 
-    def __init__(self, job: Job) -> None:
+    Args:
+        job: The job.
+    """
+
+    def __init__(self, job: TagJob) -> None:
         self.name = job.name
         self.job = job
 
     def setup(self, worker: Any) -> None:
+        """Register the job on a worker.
+
+        Args:
+            worker: Not used.
+        """
         _jobs[self.job.name] = self.job
 
     def teardown(self, worker: Any) -> None:
+        """Remove the job from a worker.
+
+        Args:
+            worker: Not used.
+        """
         _jobs.pop(self.job.name, None)
 
 
-def tag_part(job: str, part: Part, formats: Mapping[str, str]) -> Written:
-    """Tag a part and write its file. The same part gives the same bytes wherever and however often it is done."""
-    known = _jobs[job]
-    tagger, settings = tagger_of(known.model), known.settings
-    counts, documents = _Counts(), read_part(part, formats, known.reading)
-    items = tagger.outcomes(documents, known.inference, seed=settings.seed, first=part.first)
-    name = part_name(part.index, settings.format)
-    with Folder(known.output, known.storage_options).writing(name) as stream:
+def tag_part(job_name: str, index: int, part: OutputPart, formats: Mapping[str, str]) -> WrittenPart:
+    """Tag a part and write its file. Equal parts yield equal bytes on any worker.
+
+    Args:
+        job_name: Name of a registered job.
+        index: Index of the part.
+        part: The part.
+        formats: Format of each of its input files, by path.
+
+    Returns:
+        The description of the file.
+
+    Raises:
+        ValueError: An input file has changed.
+        OutputError: The file cannot be written.
+    """
+    job = _jobs[job_name]
+    settings, counter, name = job.settings, _Counter(), part_name(index, job.settings.format)
+    documents = counter.successful(
+        tagger_of(job.model).outcomes(
+            read_part(part, formats, job.read_options), job.inference, seed=settings.seed, first=part.first_document
+        )
+    )
+    with OutputFolder(job.output, job.storage_options).write(name) as stream:
         if settings.format == "parquet":
-            write_parquet(counts.counted(items), stream)
+            write_parquet(documents, stream)
         else:
-            write_documents(counts.counted(items), stream, settings.format)
-    return Written(
-        name, counts.documents, counts.tokens, counts.entities, counts.failed,
-        stream.size, stream.digest.hexdigest(), tuple(counts.failures),
+            write_documents(documents, stream, settings.format)
+    return WrittenPart(
+        name, counter.documents, counter.tokens, counter.entities, counter.failed,
+        stream.size, stream.digest.hexdigest(), tuple(counter.failures),
     )  # fmt: skip
 
 
 def part_name(index: int, format: str) -> str:
-    """Files sort as the documents do, up to ten million parts."""
+    """Return the file name of a part. Sorted names are in the order of the documents, up to ten million parts."""
     return f"part-{index:07}.{format}"
 
 
-class _Counts:
-    """Counts documents that pass, and keeps the failures."""
+class _Counter:
+    """Counts of a stream of documents, and the messages of its failures."""
 
     def __init__(self) -> None:
         self.documents = self.tokens = self.entities = self.failed = 0
         self.failures: list[str] = []
 
-    def counted(self, items: Iterable[Document | Failure]) -> Iterator[Document]:
+    def successful(self, items: Iterable[Document | Failure]) -> Iterator[Document]:
         for item in items:
             if isinstance(item, Failure):
                 self.failed += 1
-                self.failures += [item.message] if self.failed <= FAILURES_KEPT else []
+                self.failures += [item.message] if self.failed <= MAX_FAILURES else []
                 continue
             self.documents += 1
             self.tokens += item.n_tokens

@@ -34,7 +34,7 @@ def test_a_bag_of_texts_and_records(client: Client) -> None:
     assert tagged[0] == {"text": TEXT, "entities": entities(TEXT)}
     assert tagged[1] == {"text": TEXT, "page": 3, "entities": entities(TEXT)}
     assert tagged[2]["entities"] is None
-    assert "expected a string" in tagged[2]["error"]
+    assert "must be a string" in tagged[2]["error"]
     assert tagged[3] == {"text": "", "entities": []}
 
 

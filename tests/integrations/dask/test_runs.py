@@ -13,7 +13,8 @@ import pytest
 from distributed import Client
 
 from herdner.integrations.dask import tag_files
-from herdner.integrations.dask.slices import Slice, parts_of
+from herdner.integrations.dask.manifest import InputSlice
+from herdner.integrations.dask.slices import join_slices
 from herdner.text.io.plain import PIECE_CHARACTERS
 
 Alone = Callable[..., bytes]
@@ -111,11 +112,11 @@ def test_a_run_goes_on_only_as_it_began(client: Client, tmp_path: Path, texts: l
     path.write_text(texts[0])
     tag_files(path, output, client=client)
     for change, message in (
-        ({"seed": 1}, "seed was 0, and is 1 now"),
-        ({"backend": "icm"}, 'inference was {}, and is {"backend": "ICM('),
+        ({"seed": 1}, "seed was 0, now it is 1"),
+        ({"backend": "icm"}, 'inference was {}, now it is {"backend": "ICM('),
         ({"inputs": [path, path]}, "another order"),
     ):
-        with pytest.raises(ValueError, match="holds parts of another run") as raised:
+        with pytest.raises(ValueError, match="contains parts of another run") as raised:
             tag_files(**{"inputs": path, "output": output, "client": client, **change})
         assert message in str(raised.value)
     path.write_text(texts[1])
@@ -160,7 +161,7 @@ def test_long_texts_are_cut_as_in_one_process(
 
 
 def test_parts_are_filled_and_numbered() -> None:
-    slices = [Slice(str(i), "file", 0, 0, 1, 0, 1 + i % 2, size) for i, size in enumerate([5, 5, 1, 30, 9])]
-    parts = parts_of(slices, 10)
+    slices = [InputSlice(str(i), "file", 0, 0, 1, 0, 1 + i % 2, size) for i, size in enumerate([5, 5, 1, 30, 9])]
+    parts = join_slices(slices, 10)
     assert [[piece.path for piece in part.slices] for part in parts] == [["0", "1"], ["2"], ["3"], ["4"]]
-    assert [part.first for part in parts] == [0, 3, 4, 6]
+    assert [part.first_document for part in parts] == [0, 3, 4, 6]
