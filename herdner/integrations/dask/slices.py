@@ -43,7 +43,7 @@ class ReadOptions(NamedTuple):
 
 
 class FileScan(NamedTuple):
-    """A range of a file to scan: the JSON lines that begin at the bytes ``begin:end``, or, if ``end`` is 0, all of it."""
+    """A range of a file to scan: the JSON lines that begin at the bytes ``begin:end``; all of it if ``end`` is 0."""
 
     file: InputFile
     begin: int = 0
