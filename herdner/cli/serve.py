@@ -65,15 +65,15 @@ def serve(
     hosts = [*(allow_host or ()), *([] if _is_address(host) else [host])]
     with open_socket(host, port) as listener:
         from herdner.integrations.serve import Limits, create_app
-        from herdner.integrations.serve.app import BEGIN_WITH
-        from herdner.integrations.serve.connections import configured
+        from herdner.integrations.serve.app import DEFAULT_BACKENDS
+        from herdner.integrations.serve.connections import server_config
 
         limits = Limits(characters=max_characters, seconds=time_limit, n_workers=jobs)
-        app = create_app(model, backends=backend or BEGIN_WITH, names=known_names, limits=limits, hosts=hosts)
+        app = create_app(model, backends=backend or DEFAULT_BACKENDS, names=known_names, limits=limits, hosts=hosts)
         record_interrupts()  # an exception during the start of asyncio would leave it half initialised
         print_address(listener, model)
         try:
-            make_server(configured(app)).run(sockets=[listener])
+            make_server(server_config(app)).run(sockets=[listener])
         except KeyboardInterrupt:  # uvicorn raises the Ctrl-C that ended it again
             return
         finally:

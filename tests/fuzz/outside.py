@@ -148,8 +148,8 @@ class _Echo:
 
     about: ClassVar = {"model": "m", "labels": ["PER"], "rules": []}
 
-    def __init__(self, *_: object) -> None:
-        pass
+    def __init__(self, source: object, limits: Any, names: object) -> None:
+        self.limits = limits
 
     def run(self, request: bytes, **_: object) -> bytes:
         asked = json.loads(request)

@@ -1,7 +1,7 @@
-"""A local page that tags a text by several backends side by side, and the JSON service behind it (FastAPI).
+"""A local web page that compares backends on a text, and the JSON service behind it (FastAPI).
 
-`create_app` makes the application; ``herdner serve`` runs it.
+`create_app` builds the application; ``herdner serve`` runs it.
 """
 
 from herdner.integrations.serve.app import create_app as create_app
-from herdner.integrations.serve.limits import Limits as Limits
+from herdner.integrations.serve.pool import Limits as Limits

@@ -1,4 +1,4 @@
-"""The application: a page, a JSON endpoint and its description."""
+"""The web application: pages, JSON service and metrics."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from importlib.resources import files
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,84 +17,115 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from herdner import __version__
 from herdner.corpora.formats import WRITABLE
 from herdner.inference.registry import BACKENDS, describe_backend, make_backend
-from herdner.integrations.serve.guard import Guard
-from herdner.integrations.serve.limits import Limits
-from herdner.integrations.serve.metrics import CONTENT_TYPE, Figures, Measured
-from herdner.integrations.serve.pool import Busy, Fault, Gone, OutOfTime, Pool, Refused
+from herdner.integrations.serve.middleware import CLIENT_CLOSED_REQUEST, Metrics, RequestGuard, RequestMetrics
+from herdner.integrations.serve.pool import (
+    ClientGone,
+    Limits,
+    Pool,
+    PoolBusy,
+    RequestRefused,
+    RequestTimeout,
+    WorkerFault,
+)
 from herdner.integrations.serve.schema import (
-    LONG,
-    MOST_BACKENDS,
-    MOST_TEXTS,
+    LONG_COST,
+    MAX_BACKENDS,
+    MAX_TEXTS,
     OPTIONS,
-    About,
-    BackendAbout,
-    Explained,
+    BackendInfo,
+    ErrorResponse,
     ExplainRequest,
+    ExplainResponse,
     FileRequest,
     Health,
-    LimitsAbout,
-    Problem,
-    Tagged,
-    TaggedTexts,
+    LimitsInfo,
+    ServiceInfo,
     TagRequest,
+    TagResponse,
+    TextsResponse,
 )
-from herdner.integrations.serve.static import add_pages
 from herdner.ner.known_names import Names
 from herdner.ner.known_names.known import NamesLike
 from herdner.ner.tagger import Tagger
 
-BEGIN_WITH = ("sum-product", "viterbi")
+DEFAULT_BACKENDS = ("sum-product", "viterbi")
 
-_NEEDS = {"parquet": "pyarrow"}  # of formats that are not always there
-_ENDINGS = {"text": "txt", "label-studio": "json", "doccano": "jsonl", "prodigy": "jsonl", "brat": "tar.gz"}
+_OPTIONAL_FORMATS = {"parquet": "pyarrow"}  # and the module that they need
+_FILE_EXTENSIONS = {
+    "text": "txt", "label-studio": "json", "doccano": "jsonl", "prodigy": "jsonl", "brat": "tar.gz"
+}  # fmt: skip
 _DESCRIPTION = (
-    "Finds the names in a text, consistently: the mentions of one name are softly linked to each other. Offsets count"
-    " characters (Unicode code points), not bytes, and not JavaScript's UTF-16 units."
+    "Finds the names in a text and labels them consistently: the mentions of one name are linked. Offsets count"
+    " characters (Unicode code points), not bytes, and not the UTF-16 units of JavaScript."
 )
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem, "description": description}
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorResponse, "description": description}
     for status, description in {
-        400: "Not JSON, or a host name that the server does not go by.",
+        400: "The body is not JSON, or the host name is not accepted.",
         408: "The body did not arrive in time.",
         413: "The text or the body is too large.",
-        422: "A field, a backend, an option or their combination is wrong: the message says which.",
-        500: "Something failed here; the details are in the server's log alone.",
-        503: "All workers are busy; ask again later.",
-        504: "The work took longer than the time limit and was ended.",
+        422: "A field, a backend or an option is invalid; the message says which.",
+        500: "The server failed; its log contains the details.",
+        503: "All workers are busy; try again later.",
+        504: "The work exceeded the time limit and was ended.",
     }.items()
 }
-_Asked = TagRequest | ExplainRequest | FileRequest
-_LONGEST_PLACE = 200  # of the path to a field that is named in a message
-_RETRY = {"Retry-After": "2"}
+_MAX_LOCATION = 200  # characters of a field's path in a message
+
+# Pages, scripts and styles by URL path. Each has a route of its own, so that no request can reach other files.
+_PAGES = {"/": "index.html", "/docs": "docs.html"} | {
+    f"/{name}": name
+    for name in ("style.css", "app.js", "view.js", "links.js", "make.js", "why.js", "file.js", "docs.js", "icon.svg")
+}
+_MEDIA_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+# Swagger UI of the package fastapi-swagger. It sets styles and builds markup from strings, so it needs another policy.
+_SWAGGER_PAGES = {"/try": "try.html", "/try.js": "try.js"}
+_SWAGGER_FILES = {f"/{name}": name for name in ("swagger-ui.css", "swagger-ui-bundle.js")}
+_SWAGGER_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 
 
 def create_app(
     model: str | os.PathLike[str] | Tagger = "en",
     *,
-    backends: Sequence[str] = BEGIN_WITH,
+    backends: Sequence[str] = DEFAULT_BACKENDS,
     names: NamesLike | None = None,
     limits: Limits | None = None,
     hosts: Iterable[str] = (),
 ) -> FastAPI:
-    """An ASGI application that tags by a model: a shipped name, a file, or a trained tagger.
+    """Build the ASGI application.
 
-    ``backends`` are those that the page begins with; ``names`` are known, as in `Tagger.pipe`; ``hosts`` are those of
-    this machine, beside localhost and addresses, by which the server may be asked. Starts ``limits.n_workers``
-    processes and waits until the first has loaded the model; they end with the application's lifespan. As these are
-    spawned, a script calls this below ``if __name__ == "__main__":``.
-    ValueError, in one line, where the model cannot be loaded or a backend is not known.
+    It starts ``limits.n_workers`` processes and waits until the first one has loaded the model. They end with the
+    application's lifespan. The processes are spawned, so a script must call this function below
+    ``if __name__ == "__main__":``.
+
+    Args:
+        model: Name of a shipped model, a model file, or a trained tagger.
+        backends: Backends that the page selects at first.
+        names: Known names, as in `Tagger.pipe`.
+        limits: Limits of requests; None: the defaults.
+        hosts: Accepted host names besides localhost. IP addresses are always accepted.
+
+    Returns:
+        The application.
+
+    Raises:
+        ValueError: The model cannot be loaded, or a backend is unknown.
     """
     limits = limits or Limits()
     for name in backends:
         describe_backend(name)
-    if not 1 <= len(backends) <= MOST_BACKENDS:
-        raise ValueError(f"the page begins with 1 to {MOST_BACKENDS} backends, not {len(backends)}")
-    known = None if names is None else Names.of(names)
-    pool = Pool(model if isinstance(model, Tagger) else os.fspath(model), limits, known)
+    if not 1 <= len(backends) <= MAX_BACKENDS:
+        raise ValueError(f"the number of `backends` must be from 1 to {MAX_BACKENDS}, got {len(backends)}")
+    known_names = None if names is None else Names.of(names)
+    pool = Pool(model if isinstance(model, Tagger) else os.fspath(model), limits, known_names)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
@@ -104,149 +136,166 @@ def create_app(
         title="herdner",
         version=__version__,
         description=_DESCRIPTION,
-        docs_url=None,  # FastAPI's own pages load scripts from elsewhere; /docs is ours
+        docs_url=None,  # FastAPI's own pages load scripts from other hosts
         redoc_url=None,
         lifespan=lifespan,
     )
-    figures = Figures()
-    app.add_middleware(Guard, hosts=("localhost", *hosts), body_bytes=limits.body_bytes, seconds=limits.seconds)
-    app.add_exception_handler(RequestValidationError, _invalid)
+    metrics = Metrics()
+    app.add_middleware(RequestGuard, hosts=("localhost", *hosts), body_bytes=limits.body_bytes, seconds=limits.seconds)
+    app.add_exception_handler(RequestValidationError, _validation_error)
     app.state.pool = pool
-    add_pages(app)
-    _add_figures(app, figures, pool)
-    _add_service(app, pool, _about(pool, list(dict.fromkeys(backends)), limits), limits, figures)
-    app.add_middleware(
-        Measured, figures=figures, paths=frozenset(str(getattr(each, "path", "")) for each in app.routes)
-    )
+    _add_pages(app)
+    _add_state(app, metrics, pool)
+    _add_service(app, pool, _service_info(pool, list(dict.fromkeys(backends))), metrics)
+    paths = [str(getattr(route, "path", "")) for route in app.routes]
+    app.add_middleware(RequestMetrics, metrics=metrics, paths=paths)
     return app
 
 
-def _add_figures(app: FastAPI, figures: Figures, pool: Pool) -> None:
+def _add_pages(app: FastAPI) -> None:
+    """Add all pages, scripts and styles. They are read once."""
+    sources = [(files("herdner.integrations.serve") / "pages", _PAGES, None)]
+    if find_spec("fastapi_swagger") is not None:
+        sources.append((sources[0][0], _SWAGGER_PAGES, _SWAGGER_POLICY))
+        sources.append((files("fastapi_swagger") / "resources", _SWAGGER_FILES, _SWAGGER_POLICY))
+    for folder, pages, policy in sources:
+        for path, name in pages.items():
+            _add_page(app, path, (folder / name).read_bytes(), _MEDIA_TYPES[name.rpartition(".")[2]], policy)
+
+
+def _add_page(app: FastAPI, path: str, content: bytes, media_type: str, policy: str | None) -> None:
+    headers = None if policy is None else {"Content-Security-Policy": policy}
+
+    async def page() -> Response:
+        return Response(content, media_type=media_type, headers=headers)
+
+    app.add_api_route(path, page, methods=["GET", "HEAD"], include_in_schema=False)
+
+
+def _add_state(app: FastAPI, metrics: Metrics, pool: Pool) -> None:
     health = Health(status="ok", version=__version__, model=str(pool.about["model"]))
 
-    @app.get("/health", summary="Whether the service answers", tags=["service"])
+    @app.get("/health", summary="State of the service", tags=["service"])
     async def get_health() -> Health:
         return health
 
     @app.get("/metrics", include_in_schema=False)
     async def get_metrics() -> Response:
-        return Response(figures.text(), media_type=CONTENT_TYPE)
+        return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
-def _add_service(app: FastAPI, pool: Pool, about: About, limits: Limits, figures: Figures) -> None:
+def _add_service(app: FastAPI, pool: Pool, info: ServiceInfo, metrics: Metrics) -> None:
     @app.get("/api/about", summary="The model, the backends and the limits", tags=["service"])
-    async def get_about() -> About:
-        return about
+    async def get_about() -> ServiceInfo:
+        return info
 
     @app.post(
-        "/api/tag", response_model=Tagged | TaggedTexts, responses=_PROBLEMS, summary="Tag texts", tags=["service"]
+        "/api/tag", response_model=TagResponse | TextsResponse, responses=_ERRORS, summary="Tag texts", tags=["service"]
     )
     async def post_tag(request: TagRequest, http: Request) -> Response:
-        """Tags one text, or several, by one or more backends.
+        """Tags one or several texts by one or more backends.
 
-        All of them share the time limit; if one of them cannot tag the text, none is answered for. Entities are those
-        of `Tagger.tag` with the same backend, options and seed.
+        The time limit applies to all of them together. If one backend fails, the whole request fails. The entities
+        equal those of `Tagger.tag` with the same backend, options and seed.
         """
-        answer = await _answered(pool, request, http, limits)
-        figures.characters.inc(request.characters)
-        return answer
+        response = await _respond(pool, request, http)
+        metrics.characters.inc(request.characters)
+        return response
 
-    @app.post("/api/explain", response_model=Explained, responses=_PROBLEMS, summary="Explain a name", tags=["service"])
+    @app.post(
+        "/api/explain", response_model=ExplainResponse, responses=_ERRORS, summary="Explain a label", tags=["service"]
+    )
     async def post_explain(request: ExplainRequest, http: Request) -> Response:
-        """Says why a name in a text has its label.
+        """Explains the label of an entity.
 
-        What features, transitions and links add to the log-odds of the label: those of `Tagger.explain` with the same
-        backend, options and seed.
+        The response contains the terms of the log-odds of the label: features, transitions and links. They equal those
+        of `Tagger.explain` with the same backend, options and seed.
         """
-        return await _answered(pool, request, http, limits)
+        return await _respond(pool, request, http)
 
-    @app.post("/api/file", responses=_PROBLEMS, summary="Write a file", tags=["service"], response_class=Response)
+    @app.post("/api/file", responses=_ERRORS, summary="Write a file", tags=["service"], response_class=Response)
     async def post_file(request: FileRequest, http: Request) -> Response:
-        """Writes a text with its names as a file, in any format that herdner writes."""
-        answered = await _answered(pool, request, http, limits)
-        if answered.status_code != 200:  # nobody waits for it
-            return answered
-        answer = json.loads(bytes(answered.body))
-        name = f"herdner.{_ENDINGS.get(request.format, request.format)}"
+        """Writes a text with its entities as a file, in any format that herdner can write."""
+        response = await _respond(pool, request, http)
+        if response.status_code != 200:  # the client has disconnected
+            return response
+        content = base64.b64decode(json.loads(bytes(response.body))["base64"])
+        name = f"herdner.{_FILE_EXTENSIONS.get(request.format, request.format)}"
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-        return Response(base64.b64decode(answer["base64"]), media_type="application/octet-stream", headers=headers)
+        return Response(content, media_type="application/octet-stream", headers=headers)
 
 
-async def _answered(pool: Pool, request: _Asked, http: Request, limits: Limits) -> Response:
-    """What a worker answers, or the HTTPException that says why it does not. A thread waits for it; meanwhile somebody
-    listens whether the client leaves.
+async def _respond(pool: Pool, request: TagRequest | ExplainRequest | FileRequest, http: Request) -> Response:
+    """Return a worker's response, or raise an HTTPException.
+
+    A thread waits for the worker. Meanwhile this coroutine notices if the client disconnects.
     """
-    gone = threading.Event()
+    client_gone = threading.Event()
 
     async def listen() -> None:
         while (await http.receive())["type"] != "http.disconnect":
             pass
-        gone.set()
+        client_gone.set()
 
     listener = asyncio.create_task(listen())
     try:
-        return await run_in_threadpool(_answer, pool, request, limits, gone)
+        return await run_in_threadpool(_run, pool, request, client_gone)
     finally:
         listener.cancel()
 
 
-def _answer(pool: Pool, request: _Asked, limits: Limits, gone: threading.Event) -> Response:
+def _run(pool: Pool, request: TagRequest | ExplainRequest | FileRequest, client_gone: threading.Event) -> Response:
+    limits = pool.limits
     if (n := request.characters) > limits.characters:
-        raise HTTPException(413, f"the text has {n:,} characters; this server takes at most {limits.characters:,}")
+        raise HTTPException(413, f"the text has {n:,} characters; the limit of this server is {limits.characters:,}")
     try:
-        # What was left out stays out, so that the backend's own options hold.
-        asked = request.model_dump_json(exclude_none=True).encode()
-        answer = pool.run(asked, is_long=request.cost > LONG, gone=gone)
-        return Response(answer, media_type="application/json")
-    except Refused as error:
+        body = request.model_dump_json(exclude_none=True).encode()  # without None, so that backends use their defaults
+        content = pool.run(body, is_long=request.cost > LONG_COST, client_gone=client_gone)
+        return Response(content, media_type="application/json")
+    except RequestRefused as error:
         raise HTTPException(422, " ".join(str(error).split())) from None
-    except Busy:
-        raise HTTPException(503, "all workers are busy; ask again in a moment", _RETRY) from None
-    except Gone:
-        return Response(status_code=499)  # which nobody reads
-    except OutOfTime:
-        raise HTTPException(
-            504, f"not done within {limits.seconds:g} seconds, and ended; send less text, or ask for fewer sweeps"
-        ) from None
-    except Fault as fault:
+    except PoolBusy:
+        raise HTTPException(503, "all workers are busy; try again later", {"Retry-After": "2"}) from None
+    except ClientGone:
+        return Response(status_code=CLIENT_CLOSED_REQUEST)
+    except RequestTimeout:
+        message = f"the request took more than {limits.seconds:g} seconds; send a shorter text, or set fewer sweeps"
+        raise HTTPException(504, message) from None
+    except WorkerFault as fault:
         raise RuntimeError(f"a worker failed\n{fault}") from None
 
 
-def _about(pool: Pool, chosen: list[str], limits: Limits) -> About:
-    described = [describe_backend(name) for name in BACKENDS]
-    return About(
+def _service_info(pool: Pool, default_backends: list[str]) -> ServiceInfo:
+    limits = pool.limits
+    return ServiceInfo(
         version=__version__,
         **pool.about,
-        chosen=chosen,
+        default_backends=default_backends,
         backends=[
-            BackendAbout(
+            BackendInfo(
                 name=entry.name,
                 summary=entry.summary,
                 links=make_backend(entry.name).capabilities.linked,
                 options=[option.name for option in entry.options if option.name in OPTIONS],
             )
-            for entry in described
+            for entry in map(describe_backend, BACKENDS)
         ],
-        formats=[name for name in WRITABLE if name not in _NEEDS or find_spec(_NEEDS[name])],
-        limits=LimitsAbout(
-            characters=limits.characters,
-            body_bytes=limits.body_bytes,
-            texts=MOST_TEXTS,
-            backends=MOST_BACKENDS,
-            seconds=limits.seconds,
-            workers=limits.n_workers,
+        formats=[name for name in WRITABLE if name not in _OPTIONAL_FORMATS or find_spec(_OPTIONAL_FORMATS[name])],
+        limits=LimitsInfo(
+            characters=limits.characters, body_bytes=limits.body_bytes, texts=MAX_TEXTS, backends=MAX_BACKENDS,
+            seconds=limits.seconds, workers=limits.n_workers,
         ),
-    )
+    )  # fmt: skip
 
 
-async def _invalid(_: Request, error: Exception) -> JSONResponse:
-    """What is wrong with a request, in one line that does not repeat what was sent."""
+async def _validation_error(_: Request, error: Exception) -> JSONResponse:
+    """Describe an invalid request in one line that does not repeat its content."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return JSONResponse({"detail": f"the body is not JSON: {first['ctx']['error']}"}, 400)
-    place = ""
+    location = ""
     for part in first["loc"][1:]:
-        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else str(part)
-    detail = f"{place[:_LONGEST_PLACE] or 'body'}: {first['msg']}"
+        location += f"[{part}]" if isinstance(part, int) else f".{part}" if location else str(part)
+    detail = f"{location[:_MAX_LOCATION] or 'body'}: {first['msg']}"
     return JSONResponse({"detail": detail.encode("utf-8", "backslashreplace").decode()}, 422)

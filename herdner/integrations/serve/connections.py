@@ -1,4 +1,4 @@
-"""Connections: uvicorn with limits on those that ask nothing, or take their time to ask."""
+"""HTTP connections of uvicorn, with limits on idle ones and on slow requests."""
 
 from __future__ import annotations
 
@@ -9,73 +9,98 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-MOST = 256  # open at a time; a new one ends the one that has been idle for longest
-MOST_OF_ONE = 64  # of one address, in the same way
-HEADER_BYTES = 16 * 1024  # of a request's line and headers
-HEADER_SECONDS = 10.0  # for a request's headers, from the connection or the last answer's end on
-_TO_FINISH = 2  # seconds that requests have to end after Ctrl-C
+MAX_CONNECTIONS = 256  # a further one replaces the one that has been idle for longest
+MAX_CONNECTIONS_PER_CLIENT = 64  # likewise, of one address
+HEADER_BYTES = 16 * 1024  # maximum size of a request's first line and headers
+HEADER_SECONDS = 10.0  # time limit for a request's headers, from the connection or the end of the last response
+_SHUTDOWN_SECONDS = 2  # that requests have to end after Ctrl-C
 
 
 class Connection(H11Protocol):
-    """A connection that ends where no request begins in time; uvicorn's own time limit begins with the first answer."""
+    """A connection that is closed unless a request begins in time.
 
-    since = 0.0
+    uvicorn's own time limit applies only after the first response.
+    """
+
+    idle_since = 0.0
     _timer: asyncio.TimerHandle | None = None
 
     @property
     def address(self) -> str | None:
-        """Of the client."""
+        """Address of the client."""
         return self.client[0] if self.client else None
 
     @property
     def is_idle(self) -> bool:
-        """No request is being answered."""
+        """Whether no request is being processed."""
         return self.cycle is None or self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison]
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the timer, and close another connection if there are too many.
+
+        Args:
+            transport: The connection's transport.
+        """
         super().connection_made(transport)
-        self.since = self.loop.time()
-        self._watch()
-        everyone = [each for each in cast(set[object], self.connections) if isinstance(each, Connection)]
-        own = [each for each in everyone if each.address == self.address]
-        if len(own) > MOST_OF_ONE or len(everyone) > MOST:
-            idle = [each for each in (own if len(own) > MOST_OF_ONE else everyone) if each.is_idle]
-            min(idle, key=lambda each: each.since, default=self).transport.abort()
+        self.idle_since = self.loop.time()
+        self._update_timer()
+        connections = [each for each in cast(set[object], self.connections) if isinstance(each, Connection)]
+        own = [each for each in connections if each.address == self.address]
+        has_too_many = len(own) > MAX_CONNECTIONS_PER_CLIENT
+        if has_too_many or len(connections) > MAX_CONNECTIONS:
+            idle = [each for each in (own if has_too_many else connections) if each.is_idle]
+            min(idle, key=lambda each: each.idle_since, default=self).transport.abort()
 
     def data_received(self, data: bytes) -> None:
+        """Process received bytes.
+
+        Args:
+            data: The bytes.
+        """
         super().data_received(data)
-        self._watch()
+        self._update_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timer.
+
+        Args:
+            exc: The reason, if the connection was not closed regularly.
+        """
         super().connection_lost(exc)
-        self._unwatch()
+        self._stop_timer()
 
-    def _watch(self) -> None:
-        """More bytes do not put the end off."""
+    def _update_timer(self) -> None:
+        """Run the timer while the connection is idle; further bytes of a request's headers do not restart it."""
         if not self.is_idle:
-            self._unwatch()
+            self._stop_timer()
         elif self._timer is None:
-            self.since = self.loop.time()
-            self._timer = self.loop.call_later(HEADER_SECONDS, self._end)
+            self.idle_since = self.loop.time()
+            self._timer = self.loop.call_later(HEADER_SECONDS, self._abort_idle)
 
-    def _unwatch(self) -> None:
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _end(self) -> None:
+    def _abort_idle(self) -> None:
         self._timer = None
         if self.is_idle:
             self.transport.abort()
 
 
-def configured(app: ASGIApp) -> uvicorn.Config:
-    """uvicorn as ``herdner serve`` runs it.
+def server_config(app: ASGIApp) -> uvicorn.Config:
+    """Return the configuration with which ``herdner serve`` runs uvicorn.
 
-    It warns of what strangers send, a line each: they could fill the log and, where nobody reads it, stop the server.
+    uvicorn's warnings about invalid requests are turned off: clients could fill the log with them.
+
+    Args:
+        app: The application.
+
+    Returns:
+        The configuration.
     """
     return uvicorn.Config(
         app, http=Connection, log_level="error", access_log=False, server_header=False, proxy_headers=False,
-        ws="none", timeout_keep_alive=5, timeout_graceful_shutdown=_TO_FINISH,
+        ws="none", timeout_keep_alive=5, timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         h11_max_incomplete_event_size=HEADER_BYTES,
     )  # fmt: skip

@@ -1,221 +1,302 @@
-"""Worker processes with a time limit that holds.
+"""A pool of worker processes with a time limit for each request.
 
-A compiled loop cannot be stopped from outside, and a thread cannot be ended. So each request is worked on in a process,
-which is killed, and replaced by a new one, when the time is up.
+A compiled loop cannot be interrupted from outside, and a thread cannot be killed. Therefore each request runs in a
+process, which is killed and replaced when the time is over.
 
-Not by pebble, which ends tasks too: its time begins with the task and not with the request, and it keeps no worker for
-what is short.
+The library pebble also kills tasks, but its time limit begins with the task instead of the request, and it cannot
+reserve a worker for short requests.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import multiprocessing
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from queue import Empty, Queue
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
+from herdner.base.checks import check_integer
 from herdner.base.interrupts import block_interrupts
-from herdner.integrations.serve.limits import Limits
-from herdner.integrations.serve.work import DONE, REFUSED, Source, work
+from herdner.integrations.serve.worker import DONE, REFUSED, ModelSource, run_worker
 from herdner.ner.known_names import Names
 
-_LOADING = 120.0  # seconds that a model may take to load when the server starts
-_LOOK = 0.1  # seconds after which a thread that waits looks whether anybody still does
-_GRACE = 1.0  # seconds that work without anybody waiting may go on: a new process takes longer
-
+_BYTES_PER_CHARACTER = 12  # JSON may write a character as two escapes, "\\ud83d\\ude00"
+_BYTES_BESIDE_TEXT = 64 * 1024
+_LOADING_SECONDS = 120.0  # time limit for loading the model
+_POLL_SECONDS = 0.1  # interval in which a waiting thread checks whether its client has disconnected
+_GRACE_SECONDS = 1.0  # a request of a disconnected client may finish in this time: a new process takes longer
 
 T = TypeVar("T")
 
 
-class Busy(Exception):
-    """All processes were at work until the time was up, or too many requests wait already."""
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of requests.
+
+    Attributes:
+        characters: Maximum length of a text.
+        seconds: Time limit of a request, including waiting; the work is ended when it is over.
+        n_workers: Number of worker processes. Each needs about 200 MB for the model.
+        n_waiting: Maximum number of waiting requests; further ones are refused.
+
+    Raises:
+        ValueError: A limit is out of its range.
+    """
+
+    characters: int = 100_000
+    seconds: float = 20.0
+    n_workers: int = 2
+    n_waiting: int = 16
+
+    def __post_init__(self) -> None:
+        for name, minimum in (("characters", 1), ("n_workers", 1), ("n_waiting", 0)):
+            check_integer(getattr(self, name), name, minimum)
+        if not (math.isfinite(self.seconds) and self.seconds > 0):
+            raise ValueError(f"`seconds` must be finite and positive, got {self.seconds!r}")
+
+    @property
+    def body_bytes(self) -> int:
+        """Maximum size of a request's body, in bytes."""
+        return self.characters * _BYTES_PER_CHARACTER + _BYTES_BESIDE_TEXT
 
 
-class OutOfTime(Exception):
+class PoolBusy(Exception):
+    """No worker was free in time, or too many requests are waiting."""
+
+
+class RequestTimeout(Exception):
     """The work was not done in time, and was ended."""
 
 
-class Refused(ValueError):
-    """The request cannot be carried out as it is; the message says why."""
+class RequestRefused(ValueError):
+    """The request is invalid; the message is for the client."""
 
 
-class Gone(Exception):
-    """Nobody waits for the answer any more."""
+class ClientGone(Exception):
+    """The client has disconnected."""
 
 
-class Fault(Exception):
-    """The worker failed; the message is for the log alone."""
+class WorkerFault(Exception):
+    """The worker has failed; the message is for the log."""
 
 
-class Ended(Fault):
-    """The worker's process is no more."""
+class WorkerEnded(WorkerFault):
+    """The worker's process has ended."""
 
 
 class Worker:
-    """One process and the pipe to it."""
+    """A worker process and the pipe to it.
 
-    def __init__(self, source: Source, names: Names | None = None) -> None:
-        context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads and locks there are
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=work, args=(theirs, source, names), daemon=True, name="herdner serve")
+    Args:
+        source: The model.
+        names: Known names.
+    """
+
+    def __init__(self, source: ModelSource, names: Names | None = None) -> None:
+        context = multiprocessing.get_context("spawn")  # a fork would copy locks of other threads
+        self._pipe, other_end = context.Pipe()
+        self.process = context.Process(
+            target=run_worker, args=(other_end, source, names), daemon=True, name="herdner serve"
+        )
         with block_interrupts():
-            self._process.start()
-        theirs.close()  # so that this end is told when the process ends
+            self.process.start()
+        other_end.close()  # otherwise the pipe would stay open when the process ends
 
-    def about(self, deadline: float) -> dict[str, Any]:
-        """What the process says of its model once it has loaded it; ValueError where that is not by the deadline."""
-        if not self._pipe.poll(max(deadline - monotonic(), 0)):
+    def about(self) -> dict[str, Any]:
+        """Return the description of the model when the process has loaded it.
+
+        Raises:
+            RequestRefused: The model cannot be loaded, or not in time.
+            WorkerFault: The process has failed.
+        """
+        if not self._pipe.poll(_LOADING_SECONDS):
             self.end()
-            raise Refused(f"the model was not loaded within {_LOADING:.0f} seconds")
-        return json.loads(self._received())
+            raise RequestRefused(f"the model was not loaded within {_LOADING_SECONDS:.0f} seconds")
+        return json.loads(self._receive())
 
-    def answer(self, request: bytes, deadline: float, gone: threading.Event) -> bytes:
-        """The answer to a request; the process must be ready. Gone where that event is set for a second before."""
+    def answer(self, request: bytes, deadline: float, client_gone: threading.Event) -> bytes:
+        """Send a request and return the answer. The process must be idle.
+
+        Args:
+            request: The request in JSON.
+            deadline: Time limit on the monotonic clock.
+            client_gone: Is set when the client disconnects.
+
+        Raises:
+            RequestTimeout: There is no answer at the deadline.
+            ClientGone: The client has disconnected, and there is no answer shortly after.
+            RequestRefused: The request is invalid.
+            WorkerFault: The process has failed.
+        """
         try:
             self._pipe.send_bytes(request)
         except OSError:
-            raise Ended("the worker process has ended") from None
-        left = float("inf")
-        while not self._pipe.poll(min(max(deadline - monotonic(), 0), _LOOK)):
+            raise WorkerEnded("the worker process has ended") from None
+        gone_since = math.inf
+        while not self._pipe.poll(min(max(deadline - monotonic(), 0), _POLL_SECONDS)):
             if monotonic() >= deadline:
-                raise OutOfTime
-            left = min(left, monotonic()) if gone.is_set() else left
-            if monotonic() > left + _GRACE:
-                raise Gone
-        return self._received()
+                raise RequestTimeout
+            gone_since = min(gone_since, monotonic()) if client_gone.is_set() else gone_since
+            if monotonic() > gone_since + _GRACE_SECONDS:
+                raise ClientGone
+        return self._receive()
 
     def end(self) -> None:
-        """Kills the process, whatever it does; a thread that waits for it is told by the pipe."""
-        self._process.kill()
-        self._process.join()
+        """Kill the process. A thread that waits for its answer gets a `WorkerEnded` error."""
+        self.process.kill()
+        self.process.join()
 
-    def _received(self) -> bytes:
+    def _receive(self) -> bytes:
         try:
             answer = self._pipe.recv_bytes()
         except (EOFError, OSError):
-            raise Ended("the worker process has ended, perhaps for want of memory") from None
-        kind, content = answer[:1], answer[1:]
-        if kind == DONE:
+            raise WorkerEnded("the worker process has ended, perhaps by lack of memory") from None
+        status, content = answer[:1], answer[1:]
+        if status == DONE:
             return content
-        if kind == REFUSED:
-            raise Refused(content.decode())
-        raise Fault(content.decode())
+        if status == REFUSED:
+            raise RequestRefused(content.decode())
+        raise WorkerFault(content.decode())
 
 
 class Pool:
-    """Workers that have loaded one model; safe to use from many threads.
+    """Workers that have loaded the same model. All methods are thread-safe.
 
-    Waits for the first of them; ValueError, in one line, where the model cannot be loaded.
+    The constructor waits until the first worker has loaded the model; the others start in the background.
+
+    Args:
+        source: The model.
+        limits: Limits of requests.
+        names: Known names.
+
+    Attributes:
+        about: Description of the model.
+        workers: All workers, including those that are still loading.
+
+    Raises:
+        ValueError: The model cannot be loaded.
     """
 
-    def __init__(self, source: Source, limits: Limits, names: Names | None = None) -> None:
-        self._source, self._limits, self._names = source, limits, names
-        self._places = threading.Semaphore(limits.n_workers + limits.n_waiting)
-        # What takes long leaves a worker, and half of the queue, to what does not.
-        self._long_places = threading.Semaphore(max(limits.n_workers - 1, 1) + limits.n_waiting // 2)
-        self._long = threading.Semaphore(max(limits.n_workers - 1, 1))
-        self._idle: Queue[Worker] = Queue()
-        self._all: set[Worker] = set()
+    def __init__(self, source: ModelSource, limits: Limits, names: Names | None = None) -> None:
+        self._source, self.limits, self._names = source, limits, names
+        # Long requests leave one worker and half of the queue to short ones.
+        n_long = max(limits.n_workers - 1, 1)
+        self.slots = threading.Semaphore(limits.n_workers + limits.n_waiting)
+        self.long_slots = threading.Semaphore(n_long + limits.n_waiting // 2)
+        self._long_workers = threading.Semaphore(n_long)
+        self.idle: Queue[Worker] = Queue()
+        self.workers: set[Worker] = set()
         self._lock, self._closed = threading.Lock(), False
-        first = self._worker()
+        first = self._new_worker()
         for _ in range(limits.n_workers - 1):
-            self._hire(ExitStack())
+            self._start_worker(ExitStack())
         try:
-            self.about = first.about(monotonic() + _LOADING)
-        except (ValueError, Fault) as error:
+            self.about = first.about()
+        except (ValueError, WorkerFault) as error:
             self.close()
             raise ValueError(str(error)) from None
-        self._idle.put(first)
+        self.idle.put(first)
 
-    def run(self, request: bytes, *, is_long: bool = False, gone: threading.Event | None = None) -> bytes:
-        """The answer of a worker, within the time limit, waiting included. Requests that are said to take long are not
-        given all workers at a time. ``gone`` is set when nobody waits for the answer any more: the request is not
-        begun, or its worker ended. Raises Busy, OutOfTime, Gone, Refused or Fault.
+    def run(self, request: bytes, *, is_long: bool = False, client_gone: threading.Event | None = None) -> bytes:
+        """Return a worker's answer to a request.
+
+        Args:
+            request: The request in JSON.
+            is_long: Whether it may take long. Long requests never occupy all workers.
+            client_gone: Is set when the client disconnects. Then the request does not start, or its worker is ended.
+
+        Raises:
+            PoolBusy: Too many requests are waiting, or no worker was free in time.
+            RequestTimeout: There is no answer in time.
+            ClientGone: The client has disconnected.
+            RequestRefused: The request is invalid.
+            WorkerFault: The worker has failed.
         """
-        deadline, gone = monotonic() + self._limits.seconds, gone or threading.Event()
-        with ExitStack() as stack, ExitStack() as held:
-            for places in (self._places, *([self._long_places] if is_long else ())):
-                if not places.acquire(blocking=False):
-                    raise Busy
-                stack.callback(places.release)
+        deadline, client_gone = monotonic() + self.limits.seconds, client_gone or threading.Event()
+        with ExitStack() as slots, ExitStack() as until_replaced:
+            for semaphore in (self.slots, *([self.long_slots] if is_long else ())):
+                if not semaphore.acquire(blocking=False):
+                    raise PoolBusy
+                slots.callback(semaphore.release)
             if is_long:
-                if not _until(deadline, gone, lambda seconds: self._long.acquire(timeout=seconds)):
-                    raise Busy
-                held.callback(self._long.release)
-            return self._run(request, deadline, gone, held)
+                _wait(deadline, client_gone, lambda seconds: self._long_workers.acquire(timeout=seconds))
+                until_replaced.callback(self._long_workers.release)
+            worker = _wait(deadline, client_gone, self._next_idle)
+            try:
+                answer = worker.answer(request, deadline, client_gone)
+            except (RequestTimeout, ClientGone, WorkerEnded):
+                self._replace(worker, until_replaced.pop_all())
+                raise
+            except (RequestRefused, WorkerFault):
+                self.idle.put(worker)
+                raise
+            self.idle.put(worker)
+            return answer
 
     def close(self) -> None:
-        """Ends all workers; requests that they work on fail."""
+        """End all workers. Requests that they are working on fail."""
         with self._lock:
             self._closed = True
-            workers = list(self._all)
-            self._all.clear()
+            workers = list(self.workers)
+            self.workers.clear()
         for worker in workers:
             worker.end()
 
-    def _run(self, request: bytes, deadline: float, gone: threading.Event, held: ExitStack) -> bytes:
-        worker = _until(deadline, gone, self._next)
-        if worker is None:
-            raise Busy
+    def _next_idle(self, seconds: float) -> Worker | None:
         try:
-            answer = worker.answer(request, deadline, gone)
-        except (OutOfTime, Gone, Ended):
-            self._replace(worker, held.pop_all())
-            raise
-        except (Refused, Fault):
-            self._idle.put(worker)
-            raise
-        self._idle.put(worker)
-        return answer
-
-    def _next(self, seconds: float) -> Worker | None:
-        try:
-            return self._idle.get(timeout=seconds)
+            return self.idle.get(timeout=seconds)
         except Empty:
             return None
 
-    def _replace(self, worker: Worker, held: ExitStack) -> None:
-        """What is held is given back when there is a new one: nobody else is to wait for that."""
+    def _replace(self, worker: Worker, until_replaced: ExitStack) -> None:
+        """End a worker and start another one; close ``until_replaced`` when it is ready."""
         with self._lock:
-            self._all.discard(worker)
+            self.workers.discard(worker)
         worker.end()
-        self._hire(held)
+        self._start_worker(until_replaced)
 
-    def _hire(self, held: ExitStack) -> None:
-        threading.Thread(target=self._introduce, args=(held,), daemon=True, name="herdner serve: hiring").start()
+    def _start_worker(self, until_ready: ExitStack) -> None:
+        thread = threading.Thread(
+            target=self._add_worker, args=(until_ready,), daemon=True, name="herdner serve: start"
+        )
+        thread.start()
 
-    def _introduce(self, held: ExitStack) -> None:
-        """A new worker, which is idle once it has loaded its model."""
-        with held:
+    def _add_worker(self, until_ready: ExitStack) -> None:
+        """Start a worker and make it idle when it has loaded the model; then close ``until_ready``."""
+        with until_ready:
             while not self._closed:
                 try:
-                    worker = self._worker()
-                    worker.about(monotonic() + _LOADING)
-                except (Fault, Refused, OSError):  # killed, or no memory for it: there may be some in a moment
+                    worker = self._new_worker()
+                    worker.about()
+                except (WorkerFault, RequestRefused, OSError):  # killed, or too little memory: try again
                     sleep(1)
                 else:
-                    self._idle.put(worker)
+                    self.idle.put(worker)
                     return
 
-    def _worker(self) -> Worker:
+    def _new_worker(self) -> Worker:
         worker = Worker(self._source, self._names)
         with self._lock:
             if not self._closed:
-                self._all.add(worker)
+                self.workers.add(worker)
                 return worker
         worker.end()
-        raise Ended("the service has ended")
+        raise WorkerEnded("the service has ended")
 
 
-def _until(deadline: float, gone: threading.Event, wait: Callable[[float], T]) -> T | None:
-    """What is waited for, in short steps; None where it does not come by the deadline, Gone where nobody wants it."""
-    while not (found := wait(min(max(deadline - monotonic(), 0), _LOOK))):
-        if gone.is_set():
-            raise Gone
+def _wait(deadline: float, client_gone: threading.Event, wait: Callable[[float], T | None]) -> T:
+    """Call ``wait`` with short time limits until its result is true.
+
+    Raises `PoolBusy` at the deadline, and `ClientGone` if the client has disconnected.
+    """
+    while not (result := wait(min(max(deadline - monotonic(), 0), _POLL_SECONDS))):
+        if client_gone.is_set():
+            raise ClientGone
         if monotonic() >= deadline:
-            return None
-    return found
+            raise PoolBusy
+    return result

@@ -1,4 +1,4 @@
-"""What goes over the wire, as OpenAPI describes it."""
+"""Requests and responses of the service, as OpenAPI describes them."""
 
 from __future__ import annotations
 
@@ -8,81 +8,84 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from typing_extensions import Self
 
-MOST_BACKENDS = 8
-MOST_TEXTS = 1000
-MOST_ENTITIES = 100_000
-MOST_SWEEPS = 100_000
-USUAL_SWEEPS = 100
-LONG = 10_000_000  # cost of a request that takes more than a second or so
-_LARGEST_SEED = 2**53 - 1  # the largest number that JavaScript writes exactly
+MAX_BACKENDS = 8
+MAX_TEXTS = 1000
+MAX_ENTITIES = 100_000
+MAX_SWEEPS = 100_000
+TYPICAL_SWEEPS = 100
+LONG_COST = 10_000_000  # requests with a higher cost take more than about a second
+_MAX_SEED = 2**53 - 1  # the largest integer that JavaScript represents exactly
 
 EXAMPLE = "Winam Ferries lost in court. Winam will pay, said Charlotte Akinyi in Kisumu."
 
 
-class _Given(BaseModel):
-    """What a client sends: nothing but these fields, of just these types."""
+class RequestModel(BaseModel):
+    """Base class of requests: no other fields, and no conversion of types."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Options(_Given):
-    """Options of a backend that a request may set: those that bear on the result, not on memory or threads.
+class BackendOptions(RequestModel):
+    """Options of a backend that affect the result, not memory or threads.
 
-    Each backend has some of them (`GET /api/about` says which); those left out have the backend's own defaults.
+    Each backend has some of them (see `GET /api/about`). Options that are left out have the backend's defaults.
     """
 
-    n_sweeps: int | None = Field(None, ge=1, le=MOST_SWEEPS, description="Sweeps over the document.")
-    burn_in: int | None = Field(None, ge=0, le=MOST_SWEEPS, description="Sweeps at the start that are not counted.")
+    n_sweeps: int | None = Field(None, ge=1, le=MAX_SWEEPS, description="Number of sweeps over the document.")
+    burn_in: int | None = Field(None, ge=0, le=MAX_SWEEPS, description="Number of first sweeps that are discarded.")
     n_bins: int | None = Field(
         None, ge=1, le=65_536, description="Bins of conditional probability (dhg, circular-dhg, rdhg)."
     )
-    error_bound: float | None = Field(None, ge=0, description="Herd only above this weight (bounded-error).")
-    sharing: str | None = Field(None, max_length=64, description='Who shares a herding weight, as in "bins(64)".')
+    error_bound: float | None = Field(None, ge=0, description="Herding above this weight only (bounded-error).")
+    sharing: str | None = Field(None, max_length=64, description='Sharing of herding weights, as in "bins(64)".')
     scan: str | None = Field(None, max_length=64, description='Order of updates, as in "checkerboard".')
     annealing: str | None = Field(None, max_length=64, description='Inverse temperatures, as in "linear(0.1, 4)".')
     form: str | None = Field(None, max_length=64, description='"circular" or "threshold" herding.')
-    damping: float | None = Field(None, gt=0, le=1, description="Of messages or distributions; 1 is undamped.")
-    tolerance: float | None = Field(None, ge=0, description="Change at which messages count as converged.")
+    damping: float | None = Field(None, gt=0, le=1, description="Damping of messages; 1 is undamped.")
+    tolerance: float | None = Field(None, ge=0, description="Change of messages that counts as convergence.")
 
 
-OPTIONS = tuple(Options.model_fields)
+OPTIONS = tuple(BackendOptions.model_fields)
 
 
-class Choice(_Given):
-    """A way to tag: a backend, its options, and whether mentions are linked."""
+class BackendChoice(RequestModel):
+    """A backend, its options, and whether mentions are linked."""
 
     backend: str | None = Field(
-        None, max_length=64, description="Name of an inference backend; null is the model's own.", examples=["gibbs"]
+        None, max_length=64, description="Name of an inference backend; null: the model's default.", examples=["gibbs"]
     )
-    options: Options = Field(default_factory=lambda: Options.model_validate({}), description="Options of this backend.")
+    options: BackendOptions = Field(
+        default_factory=lambda: BackendOptions.model_validate({}), description="Options of this backend."
+    )
+    links: bool | None = Field(
+        None, description="Whether the mentions of a name are linked; null: the model's default. viterbi needs false."
+    )
 
     @property
     def sweeps(self) -> int:
-        """About as many as the backend will make."""
-        return self.options.n_sweeps or USUAL_SWEEPS
-
-    links: bool | None = Field(
-        None, description="Whether the mentions of a name are linked; null is as the model has it. viterbi needs false."
-    )
+        """Approximate number of sweeps."""
+        return self.options.n_sweeps or TYPICAL_SWEEPS
 
 
-def _well_formed(text: str) -> str:
-    """Halves of a character, which JSON can write and UTF-8 cannot, replaced as the reader of JSON lines does it."""
+def _replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which JSON can represent and UTF-8 cannot, as the reader of JSON lines does."""
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
-def _named(value: Any) -> Any:
+def _from_name(value: Any) -> Any:
     return {"backend": value} if isinstance(value, str) else value
 
 
-_Text = Annotated[str, AfterValidator(_well_formed)]
-_TEXT = "The text; `GET /api/about` says how many characters it may have."
-_Named = Annotated[Choice, BeforeValidator(_named)]
-_SEED = "Of the random numbers; equal seeds, equal results."
+_Text = Annotated[str, AfterValidator(_replace_surrogates)]
+_TEXT = "The text; `GET /api/about` states its maximum length."
+_ChoiceOrName = Annotated[BackendChoice, BeforeValidator(_from_name)]
+_Seed = Annotated[int, Field(ge=0, le=_MAX_SEED, description="Seed of the random numbers.")]
+_Start = Annotated[int, Field(ge=0, description="Offset of the first character, from 0.")]
+_End = Annotated[int, Field(ge=0, description="Offset behind the last character.")]
 
 
-class TagRequest(_Given):
-    """A text, or many texts, and how to tag them."""
+class TagRequest(RequestModel):
+    """One or several texts, and the backends that tag them."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -106,27 +109,26 @@ class TagRequest(_Given):
     texts: list[_Text] | None = Field(
         None,
         min_length=1,
-        max_length=MOST_TEXTS,
-        description="Several texts instead of one, each a document of its own; together they may have as many"
-        " characters as one.",
+        max_length=MAX_TEXTS,
+        description="Several texts instead of one; each is a document. The limit of characters applies to their sum.",
     )
-    backends: list[_Named] = Field(
-        default_factory=lambda: [Choice.model_validate({})],
+    backends: list[_ChoiceOrName] = Field(
+        default_factory=lambda: [BackendChoice.model_validate({})],
         min_length=1,
-        max_length=MOST_BACKENDS,
-        description="Ways to tag the text, each giving one result; a plain name stands for a backend by its defaults.",
+        max_length=MAX_BACKENDS,
+        description="Backends; each yields one result. A name stands for a backend with its defaults.",
     )
-    seed: int = Field(0, ge=0, le=_LARGEST_SEED, description=_SEED)
+    seed: _Seed = 0
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
+    def _check_texts(self) -> Self:
         if (self.text is None) == (self.texts is None):
-            raise ValueError("expected text, or texts: one of both")
+            raise ValueError("expected either text or texts")
         return self
 
     @property
     def characters(self) -> int:
-        """Of all texts."""
+        """Number of characters of all texts."""
         return sum(map(len, self.texts or [self.text or ""]))
 
     @property
@@ -135,49 +137,49 @@ class TagRequest(_Given):
         return self.characters * sum(choice.sweeps for choice in self.backends)
 
 
-class _OneText(_Given):
+class _OneText(RequestModel):
     text: _Text = Field(description=_TEXT)
 
     @property
     def characters(self) -> int:
-        """Of the text."""
+        """Number of characters of the text."""
         return len(self.text)
 
 
 class ExplainRequest(_OneText):
-    """A name that was found in a text, and how the text was tagged."""
+    """An entity of a text, and the backend that has tagged it."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": EXAMPLE, "start": 70, "end": 76}]})
 
-    start: int = Field(ge=0, description="Number of the name's first character, as `POST /api/tag` has it.")
-    end: int = Field(ge=0, description="Number of the character behind its last one.")
-    backend: _Named = Field(
-        default_factory=lambda: Choice.model_validate({}), description="As one of `backends` of `POST /api/tag`."
+    start: _Start
+    end: _End
+    backend: _ChoiceOrName = Field(
+        default_factory=lambda: BackendChoice.model_validate({}), description="As in `POST /api/tag`."
     )
     against: str | None = Field(
-        None, max_length=64, description='Compare with this label, or "best", the best other one; null is no name.'
+        None, max_length=64, description='Label to compare with; "best": the best other label; null: no name.'
     )
-    seed: int = Field(0, ge=0, le=_LARGEST_SEED, description=_SEED)
+    seed: _Seed = 0
 
     @property
     def cost(self) -> int:
-        """As of a `TagRequest`."""
+        """Characters times sweeps."""
         return self.characters * self.backend.sweeps
 
 
-class EntityGiven(BaseModel):
-    """A name, as `POST /api/tag` gives it."""
+class RequestEntity(BaseModel):
+    """An entity, as `POST /api/tag` returns it."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
-    start: int = Field(ge=0, description="Number of its first character.")
-    end: int = Field(ge=0, description="Number of the character behind its last one.")
-    label: str = Field(min_length=1, max_length=100, description="Its kind.")
-    confidence: float | None = Field(None, ge=0, le=1, description="Its confidence, where it is known.")
+    start: _Start
+    end: _End
+    label: str = Field(min_length=1, max_length=100, description="The label.")
+    confidence: float | None = Field(None, ge=0, le=1, description="The confidence, if known.")
 
 
 class FileRequest(_OneText):
-    """A text with its names, and the format of a file."""
+    """A text with its entities, and the format of a file."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -187,136 +189,136 @@ class FileRequest(_OneText):
         },
     )
 
-    entities: list[EntityGiven] = Field(max_length=MOST_ENTITIES, description="Its names, which do not overlap.")
+    entities: list[RequestEntity] = Field(max_length=MAX_ENTITIES, description="The entities; they must not overlap.")
     format: str = Field(max_length=32, description="One of `formats` of `GET /api/about`.")
 
     @property
     def cost(self) -> int:
-        """As of a `TagRequest`; a file takes no sweeps."""
+        """Characters."""
         return self.characters
 
 
 class CharacterSpan(BaseModel):
-    """A span of the text: characters (Unicode code points) from `start` up to, not including, `end`."""
+    """A span of the text, in characters (Unicode code points)."""
 
-    start: int = Field(description="Number of the first character, from 0.")
-    end: int = Field(description="Number of the character behind the last one.")
+    start: int = Field(description="Offset of the first character, from 0.")
+    end: int = Field(description="Offset behind the last character.")
 
 
-class EntityFound(CharacterSpan):
-    """A name."""
+class TaggedEntity(CharacterSpan):
+    """An entity."""
 
-    label: str = Field(description="Its kind, such as PER, LOC or ORG.", examples=["ORG"])
-    text: str = Field(description="The characters themselves.")
+    label: str = Field(description="The label, such as PER, LOC or ORG.", examples=["ORG"])
+    text: str = Field(description="The characters.")
     confidence: float | None = Field(
-        description="Probability that exactly these words carry this label, from 0 to 1.", examples=[0.93]
+        description="Probability from 0 to 1 that span and label are right.", examples=[0.93]
     )
 
 
-class LinkFound(BaseModel):
-    """A link: two words whose labels softly agree."""
+class TaggedLink(BaseModel):
+    """A link between two tokens."""
 
-    rule: str = Field(description="The rule that linked them.", examples=["same-word"])
+    rule: str = Field(description="Rule that links them.", examples=["same-word"])
     log_potential: float = Field(
-        description="What the link adds to the log-potential, given the tags that the backend chose for both words:"
-        " above 0 it speaks for them, below 0 they were chosen against it."
+        description="Log-potential of the link for the chosen tags of both tokens. If it is negative, the link"
+        " contradicts these tags."
     )
-    earlier: CharacterSpan = Field(description="The word that comes first in the text.")
-    later: CharacterSpan = Field(description="The other word.")
+    earlier: CharacterSpan = Field(description="The token that is first in the text.")
+    later: CharacterSpan = Field(description="The other token.")
 
 
-class BackendAnswer(BaseModel):
-    """What one backend made of the text."""
+class BackendResult(BaseModel):
+    """The result of one backend."""
 
-    backend: str | None = Field(description="As asked for.")
-    options: Options = Field(description="As asked for.")
+    backend: str | None = Field(description="As in the request.")
+    options: BackendOptions = Field(description="As in the request.")
     linked: bool = Field(description="Whether mentions were linked.")
-    seconds: float = Field(description="Time taken, without waiting.")
-    entities: list[EntityFound] = Field(description="The names, in the order of the text; they do not overlap.")
-    links: list[LinkFound] = Field(description="All links of the document, whether or not they touch a name.")
+    seconds: float = Field(description="Computing time, without waiting.")
+    entities: list[TaggedEntity] = Field(description="Entities in the order of the text; they do not overlap.")
+    links: list[TaggedLink] = Field(description="All links of the document, including those outside entities.")
 
 
-class Tagged(BaseModel):
+class TagResponse(BaseModel):
     """A tagged text."""
 
-    model: str = Field(description="The model's name.")
-    n_characters: int = Field(description="Characters of the text.")
-    n_tokens: int = Field(description="Words and signs that it was split into.")
-    n_sentences: int = Field(description="Its sentences.")
-    results: list[BackendAnswer] = Field(description="One for each of `backends`, in that order.")
+    model: str = Field(description="Name of the model.")
+    n_characters: int = Field(description="Number of characters.")
+    n_tokens: int = Field(description="Number of tokens.")
+    n_sentences: int = Field(description="Number of sentences.")
+    results: list[BackendResult] = Field(description="One for each of `backends`, in their order.")
 
 
-class TaggedTexts(BaseModel):
-    """Several texts, tagged."""
+class TextsResponse(BaseModel):
+    """Several tagged texts."""
 
-    documents: list[Tagged] = Field(description="One for each of `texts`, in that order.")
-
-
-class PartFound(BaseModel):
-    """What one thing adds to the log-odds of a name."""
-
-    kind: str = Field(description="feature, transition, link or name (that the user knows).", examples=["link"])
-    value: float | None = Field(description="Above 0 it speaks for the label; null is infinite.")
-    words: str = Field(description="What it is.", examples=["the word before is 'at'"])
-    token: str = Field(description="The word of the name that it is about, if the name has several; else empty.")
+    documents: list[TagResponse] = Field(description="One for each of `texts`, in their order.")
 
 
-class Explained(CharacterSpan):
-    """Why a name has its label: the log-odds against another reading, all else as it is tagged, and their parts."""
+class ExplainedPart(BaseModel):
+    """One term of the log-odds of an entity."""
 
-    text: str = Field(description="The characters themselves.")
-    label: str = Field(description="Its kind.")
-    sentence: int = Field(description="Number of its sentence, from 1.")
-    against: str | None = Field(description="The label of the other reading; null is no name.")
-    log_odds: float | None = Field(description="Natural logarithm of the odds, the sum of all parts; null is infinite.")
-    confidence: float = Field(description="Probability that exactly these words carry this label, from 0 to 1.")
-    confidence_without_links: float = Field(description="What it would be if mentions were not linked.")
-    totals: dict[str, float | None] = Field(description="What all parts of a kind add.")
-    parts: list[PartFound] = Field(description="All that differs between the two readings, largest first.")
+    kind: str = Field(description="feature, transition, link or name (a known name).", examples=["link"])
+    value: float | None = Field(description="The term; positive values support the label. null is infinite.")
+    words: str = Field(description="Description.", examples=["the word before is 'at'"])
+    token: str = Field(description="The token of the entity to which it applies; empty if the entity has only one.")
 
 
-class BackendAbout(BaseModel):
-    """A backend that the service has."""
+class ExplainResponse(CharacterSpan):
+    """The log-odds of an entity against another label, with all other tags unchanged, and their terms."""
+
+    text: str = Field(description="The characters.")
+    label: str = Field(description="The label.")
+    sentence: int = Field(description="Number of the sentence, from 1.")
+    against: str | None = Field(description="The other label; null is no name.")
+    log_odds: float | None = Field(description="Natural logarithm of the odds: the sum of all parts. null is infinite.")
+    confidence: float = Field(description="Probability from 0 to 1 that span and label are right.")
+    confidence_without_links: float = Field(description="The confidence if mentions were not linked.")
+    totals: dict[str, float | None] = Field(description="Sum of the parts of each kind.")
+    parts: list[ExplainedPart] = Field(description="All terms in which the two labels differ, largest first.")
+
+
+class BackendInfo(BaseModel):
+    """A backend."""
 
     name: str
-    summary: str = Field(description="What it does, in a line.")
-    links: bool = Field(description="Whether it takes linked mentions; if not, ask with `links` false.")
-    options: list[str] = Field(description="Its options that a request may set.")
+    summary: str = Field(description="Description in one line.")
+    links: bool = Field(description="Whether it supports links; otherwise set `links` to false.")
+    options: list[str] = Field(description="Options that a request may set.")
 
 
-class LimitsAbout(BaseModel):
-    """What a request may ask for."""
+class LimitsInfo(BaseModel):
+    """Limits of a request."""
 
-    characters: int = Field(description="Of a text.")
-    body_bytes: int = Field(description="Of a request's body.")
-    texts: int = Field(description="In one request.")
-    backends: int = Field(description="Ways to tag in one request.")
-    seconds: float = Field(description="Within which each request is answered, one way or the other.")
-    workers: int = Field(description="Requests that are worked on at the same time.")
+    characters: int = Field(description="Characters of a text.")
+    body_bytes: int = Field(description="Bytes of a body.")
+    texts: int = Field(description="Texts of a request.")
+    backends: int = Field(description="Backends of a request.")
+    seconds: float = Field(description="Time limit in seconds, including waiting.")
+    workers: int = Field(description="Requests that are processed at the same time.")
 
 
-class About(BaseModel):
+class ServiceInfo(BaseModel):
     """The model and the service."""
 
-    version: str = Field(description="Of herdner.")
-    model: str = Field(description="The model's name.")
-    labels: list[str] = Field(description="Kinds of names that the model knows.")
-    rules: list[str] = Field(description="Rules by which it links mentions.")
-    chosen: list[str] = Field(description="The backends that the page begins with.")
-    backends: list[BackendAbout]
-    formats: list[str] = Field(description="Formats of files that `POST /api/file` writes.")
-    limits: LimitsAbout
+    version: str = Field(description="Version of herdner.")
+    model: str = Field(description="Name of the model.")
+    labels: list[str] = Field(description="Labels of the model.")
+    rules: list[str] = Field(description="Rules by which the model links mentions.")
+    default_backends: list[str] = Field(description="Backends that the page selects at first.")
+    backends: list[BackendInfo]
+    formats: list[str] = Field(description="File formats of `POST /api/file`.")
+    limits: LimitsInfo
 
 
 class Health(BaseModel):
-    """That the service answers."""
+    """State of the service."""
 
     status: str = Field(description="ok", examples=["ok"])
-    version: str = Field(description="Of herdner.")
-    model: str = Field(description="The model's name.")
+    version: str = Field(description="Version of herdner.")
+    model: str = Field(description="Name of the model.")
 
 
-class Problem(BaseModel):
-    """Why a request was not carried out."""
+class ErrorResponse(BaseModel):
+    """The reason why a request has failed."""
 
-    detail: str = Field(description="One line, for people.")
+    detail: str = Field(description="One line for readers.")

@@ -41,9 +41,9 @@ def client(app: Any) -> Any:
 def address(app: Any) -> Iterator[str]:
     """``http://127.0.0.1:PORT`` of the application behind uvicorn."""
     listener = socket.create_server(("127.0.0.1", 0))
-    from herdner.integrations.serve.connections import configured
+    from herdner.integrations.serve.connections import server_config
 
-    config = configured(app)
+    config = server_config(app)
     config.lifespan = "off"
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -81,11 +81,11 @@ def test_a_ctrl_c_that_python_lost_ends_the_server_as_it_begins(monkeypatch: pyt
 
     from herdner.base import interrupts
     from herdner.cli.serve import make_server
-    from herdner.integrations.serve.connections import configured
+    from herdner.integrations.serve.connections import server_config
 
     monkeypatch.setattr(interrupts, "_interrupts", [signal.SIGINT])
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = make_server(configured(PlainTextResponse("here")))
+        server = make_server(server_config(PlainTextResponse("here")))
         server.run(sockets=[listener])  # and returns
     assert server.should_exit
 

@@ -26,7 +26,7 @@ def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
     from starlette.responses import PlainTextResponse
 
     listener = socket.create_server(("127.0.0.1", 0), backlog=512)
-    server = uvicorn.Server(connections.configured(PlainTextResponse("here")))
+    server = uvicorn.Server(connections.server_config(PlainTextResponse("here")))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     yield listener.getsockname()[:2]
@@ -60,7 +60,7 @@ def ended(client: socket.socket, within: float = PATIENCE) -> bool:
         return False
 
 
-@pytest.mark.parametrize("n", [101, connections.MOST + 50])
+@pytest.mark.parametrize("n", [101, connections.MAX_CONNECTIONS + 50])
 def test_idle_connections_do_not_stop_the_service(
     address: tuple[str, int], monkeypatch: pytest.MonkeyPatch, n: int
 ) -> None:
@@ -98,7 +98,7 @@ def test_the_headers_of_a_second_request_have_it_too(address: tuple[str, int]) -
         assert ended(client)
 
 
-@pytest.mark.parametrize("limit", ["MOST", "MOST_OF_ONE"])
+@pytest.mark.parametrize("limit", ["MAX_CONNECTIONS", "MAX_CONNECTIONS_PER_CLIENT"])
 def test_the_one_that_has_been_idle_longest_makes_room(
     address: tuple[str, int], monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
@@ -121,7 +121,7 @@ def test_connections_of_one_address_do_not_end_those_of_another(
     address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "HEADER_SECONDS", 60.0)
-    monkeypatch.setattr(connections, "MOST_OF_ONE", 3)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS_PER_CLIENT", 3)
     with ExitStack() as stack:
         try:
             other = socket.create_connection(address, timeout=PATIENCE, source_address=("127.0.0.2", 0))

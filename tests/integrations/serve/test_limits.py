@@ -21,9 +21,16 @@ from herdner.crf.templates import linear_chain_template
 
 pytest.importorskip("fastapi", reason="needs FastAPI: pip install 'herdner[serve]'")
 
-from herdner.integrations.serve.guard import Guard
-from herdner.integrations.serve.limits import Limits
-from herdner.integrations.serve.pool import Busy, Fault, Gone, OutOfTime, Pool, Refused
+from herdner.integrations.serve.middleware import RequestGuard
+from herdner.integrations.serve.pool import (
+    ClientGone,
+    Limits,
+    Pool,
+    PoolBusy,
+    RequestRefused,
+    RequestTimeout,
+    WorkerFault,
+)
 
 SHORT: dict[str, Any] = {"text": "Ada sang.", "backends": [{"backend": None, "options": {}, "links": None}], "seed": 0}
 ENDLESS: dict[str, Any] = {
@@ -43,7 +50,7 @@ def answered(pool: Pool, request: dict[str, Any] = SHORT) -> dict[str, Any]:
     for _ in range(30):
         try:
             return json.loads(pool.run(asked(request)))
-        except (Busy, OutOfTime):
+        except (PoolBusy, RequestTimeout):
             continue
     raise AssertionError("no worker was ready within a minute")
 
@@ -75,12 +82,12 @@ def test_a_tagger_is_handed_over(pool: Pool, small: Tagger) -> None:
 
 def test_a_run_over_the_limit_is_ended_and_the_next_one_works(pool: Pool) -> None:
     answered(pool)
-    (worker,) = pool._all
+    (worker,) = pool.workers
     began = time.monotonic()
-    with pytest.raises(OutOfTime):
+    with pytest.raises(RequestTimeout):
         pool.run(asked(ENDLESS))
     assert time.monotonic() - began >= SECONDS - 0.1
-    assert not worker._process.is_alive()
+    assert not worker.process.is_alive()
     assert answered(pool)["n_tokens"] == 3
 
 
@@ -88,23 +95,23 @@ def test_a_run_over_the_limit_is_ended_and_the_next_one_works(pool: Pool) -> Non
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_a_worker_that_is_killed_is_replaced(pool: Pool) -> None:
     answered(pool)
-    (worker,) = pool._all
-    os.kill(worker._process.pid or 0, signal.SIGKILL)
-    with pytest.raises(Fault):
+    (worker,) = pool.workers
+    os.kill(worker.process.pid or 0, signal.SIGKILL)
+    with pytest.raises(WorkerFault):
         pool.run(asked(SHORT))
     assert answered(pool)["n_tokens"] == 3
 
 
 def test_a_worker_lives_on_after_a_request_that_it_refused_or_failed_at(pool: Pool) -> None:
     answered(pool)
-    before = set(pool._all)
+    before = set(pool.workers)
     wrong = {**SHORT, "backends": [{"backend": "gibbs", "options": {"colour": "red"}, "links": None}]}
-    with pytest.raises(Refused, match="no option 'colour'"):
+    with pytest.raises(RequestRefused, match="no option 'colour'"):
         pool.run(asked(wrong))
-    with pytest.raises(Fault, match="Traceback"):
+    with pytest.raises(WorkerFault, match="Traceback"):
         pool.run(b'{"text": "Ada"}')
     assert answered(pool)["n_tokens"] == 3
-    assert pool._all == before
+    assert pool.workers == before
 
 
 def test_a_model_that_is_none(tmp_path: Any) -> None:
@@ -121,19 +128,19 @@ def test_requests_beyond_the_queue_are_turned_away_at_once_and_one_in_it_waits(p
     def ask() -> None:
         try:
             pool.run(asked(ENDLESS))
-        except (Busy, OutOfTime) as error:
+        except (PoolBusy, RequestTimeout) as error:
             outcomes.append(type(error))
 
     threads = [threading.Thread(target=ask) for _ in range(2)]
     for thread in threads:
         thread.start()
-    wait_until(lambda: not pool._places._value)
-    with pytest.raises(Busy):
+    wait_until(lambda: not pool.slots._value)
+    with pytest.raises(PoolBusy):
         pool.run(asked(SHORT))
     assert not outcomes, "it did not wait for the others"
     for thread in threads:
         thread.join(PATIENCE)
-    assert sorted(outcome.__name__ for outcome in outcomes) == ["Busy", "OutOfTime"]
+    assert sorted(outcome.__name__ for outcome in outcomes) == ["PoolBusy", "RequestTimeout"]
 
 
 def test_work_that_nobody_waits_for_is_ended_or_not_begun(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,18 +148,18 @@ def test_work_that_nobody_waits_for_is_ended_or_not_begun(pool: Pool, monkeypatc
     gone = threading.Event()
     threading.Timer(0.2, gone.set).start()
     with monkeypatch.context() as patched:  # long before its time is up
-        patched.setattr(pool, "_limits", replace(pool._limits, seconds=PATIENCE))
-        with pytest.raises(Gone):
-            pool.run(asked(ENDLESS), gone=gone)
+        patched.setattr(pool, "limits", replace(pool.limits, seconds=PATIENCE))
+        with pytest.raises(ClientGone):
+            pool.run(asked(ENDLESS), client_gone=gone)
     assert answered(pool)["n_tokens"] == 3
-    before = set(pool._all)
+    before = set(pool.workers)
     with ThreadPoolExecutor(1) as other:
         held = other.submit(pool.run, asked(ENDLESS))
-        wait_until(lambda: pool._idle.empty())  # it has the only worker
-        with pytest.raises(Gone):
-            pool.run(asked(SHORT), gone=gone)
-        assert pool._all == before
-        with pytest.raises(OutOfTime):
+        wait_until(lambda: pool.idle.empty())  # it has the only worker
+        with pytest.raises(ClientGone):
+            pool.run(asked(SHORT), client_gone=gone)
+        assert pool.workers == before
+        with pytest.raises(RequestTimeout):
             held.result()
 
 
@@ -162,23 +169,23 @@ def test_what_takes_long_leaves_a_worker_to_what_does_not(small: Tagger) -> None
         answered(pool)
         with ThreadPoolExecutor(4) as others:
             held = [others.submit(pool.run, asked(ENDLESS), is_long=True) for _ in range(4)]
-            wait_until(lambda: not pool._long_places._value)
+            wait_until(lambda: not pool.long_slots._value)
             for _ in range(3):
                 assert answered(pool)["n_tokens"] == 3
             ends = sorted(type(each.exception()).__name__ for each in held)
         # One has a worker, one waits for it in vain; the others are turned away.
-        assert ends == ["Busy", "Busy", "Busy", "OutOfTime"]
+        assert ends == ["PoolBusy", "PoolBusy", "PoolBusy", "RequestTimeout"]
     finally:
         pool.close()
 
 
 def test_a_closed_pool_has_no_processes_and_says_so(pool: Pool) -> None:
-    processes = [worker._process for worker in pool._all]
+    processes = [worker.process for worker in pool.workers]
     pool.close()
     assert [process.is_alive() for process in processes] == [False]
-    with pytest.raises((Fault, Busy)):
+    with pytest.raises((WorkerFault, PoolBusy)):
         pool.run(asked(SHORT))
-    assert not pool._all
+    assert not pool.workers
 
 
 @pytest.mark.parametrize("wrong", [{"characters": 0}, {"seconds": 0}, {"seconds": float("nan")}, {"n_workers": True}])
@@ -210,7 +217,7 @@ def through_guard(messages: list[dict[str, Any]], headers: dict[str, str], wait:
 
     raw = [(name.encode(), value.encode()) for name, value in {"host": "localhost", **headers}.items()]
     scope = {"type": "http", "method": "POST", "path": "/", "headers": raw}
-    asyncio.run(Guard(application, ["localhost"], 100, 0.05)(scope, receive, send))  # type: ignore[arg-type]
+    asyncio.run(RequestGuard(application, ["localhost"], 100, 0.05)(scope, receive, send))  # type: ignore[arg-type]
     return sent[0]["status"], len(read)
 
 

@@ -16,19 +16,19 @@ from herdner import Tagger
 pytest.importorskip("fastapi", reason="needs FastAPI: pip install 'herdner[serve]'")
 
 from herdner.integrations.serve import Limits, create_app
-from herdner.integrations.serve.guard import HEADERS
-from herdner.integrations.serve.pool import Busy, Fault, OutOfTime
-from herdner.integrations.serve.schema import OPTIONS, About, Explained, Tagged, TagRequest
-from herdner.integrations.serve.work import Desk
+from herdner.integrations.serve.middleware import HEADERS
+from herdner.integrations.serve.pool import PoolBusy, RequestTimeout, WorkerFault
+from herdner.integrations.serve.schema import OPTIONS, ExplainResponse, ServiceInfo, TagRequest, TagResponse
+from herdner.integrations.serve.worker import RequestHandler
 
 ARTICLE = (REPOSITORY / "corpora" / "article.txt").read_text(encoding="utf-8")
 PAGES = ["/", "/docs", "/style.css", "/app.js", "/view.js", "/links.js", "/make.js", "/why.js", "/docs.js", "/icon.svg"]
 
 
-def tag(client: Any, **request: Any) -> Tagged:
+def tag(client: Any, **request: Any) -> TagResponse:
     response = client.post("/api/tag", json=request)
     assert response.status_code == 200, response.text
-    return Tagged.model_validate_json(response.content)
+    return TagResponse.model_validate_json(response.content)
 
 
 def refused(response: Any, status: int) -> str:
@@ -105,14 +105,14 @@ def test_links_are_the_links_with_what_they_add(client: Any, tagger: Tagger) -> 
 def test_known_names_are_those_of_the_tagger(tagger: Tagger) -> None:
     """By each backend, in a worker's own process or here."""
     names = herdner.Names.of([("Winam", "PER"), ("Kisumu", "ORG", float("inf"))])
-    desk = Desk(tagger, "en", names)
-    answer = Tagged.model_validate(desk.tagged(ARTICLE, [{"options": {}}, {"backend": "icm", "options": {}}], 0))
+    handler = RequestHandler(tagger, "en", names)
+    answer = TagResponse.model_validate(handler.tag(ARTICLE, [{"options": {}}, {"backend": "icm", "options": {}}], 0))
     for result, backend in zip(answer.results, (None, "icm"), strict=True):
         expected = tagger.tag(ARTICLE, backend=backend, names=names)
         assert as_tuples(result.entities) == as_tuples(expected.entities) != as_tuples(tagger.tag(ARTICLE).entities)
     first = tagger.tag(ARTICLE, names=names).entities[0]
     (why,) = tagger.explain(ARTICLE, names=names, offsets=(first.start, first.end))
-    assert desk.explained(ARTICLE, first.start, first.end, {"options": {}}, 0) == why.to_dict()
+    assert handler.explain(ARTICLE, first.start, first.end, {"options": {}}, 0) == why.to_dict()
 
 
 def test_names_that_the_model_has_no_class_for() -> None:
@@ -136,11 +136,11 @@ def test_odd_texts_are_tagged(client: Any, text: str) -> None:
 
 
 def test_about_says_what_there_is(client: Any) -> None:
-    about = About.model_validate_json(client.get("/api/about").content)
+    about = ServiceInfo.model_validate_json(client.get("/api/about").content)
     assert about.version == herdner.__version__
     assert about.labels == ["LOC", "ORG", "PER"]
     assert about.rules == ["same-word", "company"]
-    assert about.chosen == ["sum-product", "viterbi"]
+    assert about.default_backends == ["sum-product", "viterbi"]
     assert [entry.name for entry in about.backends] == sorted(herdner.BACKENDS)
     for entry in about.backends:
         assert set(entry.options) <= set(OPTIONS)
@@ -162,7 +162,7 @@ def test_names_are_explained_as_by_the_tagger(client: Any, tagger: Tagger, choic
         response = client.post("/api/explain", json={"text": ARTICLE, "seed": 5, **span, **choice})
         assert response.status_code == 200
         assert response.json() == expected.to_dict()
-        assert Explained.model_validate_json(response.content).model_dump() == expected.to_dict()
+        assert ExplainResponse.model_validate_json(response.content).model_dump() == expected.to_dict()
 
 
 # --- its description
@@ -176,18 +176,18 @@ def test_openapi_describes_every_field_and_its_examples_are_right(client: Any) -
     for name in (
         "TagRequest",
         "FileRequest",
-        "EntityGiven",
-        "TaggedTexts",
-        "Choice",
-        "Options",
-        "Tagged",
-        "BackendAnswer",
-        "EntityFound",
-        "LinkFound",
+        "RequestEntity",
+        "TextsResponse",
+        "BackendChoice",
+        "BackendOptions",
+        "TagResponse",
+        "BackendResult",
+        "TaggedEntity",
+        "TaggedLink",
         "CharacterSpan",
         "ExplainRequest",
-        "Explained",
-        "PartFound",
+        "ExplainResponse",
+        "ExplainedPart",
     ):
         assert schemas[name]["description"]
         for field, schema in schemas[name]["properties"].items():
@@ -208,7 +208,7 @@ def test_openapi_describes_every_field_and_its_examples_are_right(client: Any) -
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        ({}, "expected text, or texts: one of both"),
+        ({}, "expected either text or texts"),
         ({"text": 5}, "text: "),
         ({"text": "Ada", "colour": "red"}, "colour: "),
         ({"text": "Ada", "backends": []}, "backends: "),
@@ -237,7 +237,7 @@ def test_wrong_requests_are_told_what_is_wrong(client: Any, request_: Any, said:
         ({"text": "Kenya won.", "start": -1, "end": 5}, "start: "),
         ({"text": "Kenya won.", "start": 0, "end": 4}, "characters 0 to 4 are not tagged as a name"),
         ({"text": "Kenya won.", "start": 0, "end": 5, "against": "Town"}, "no label 'Town'"),
-        ({"text": "Kenya won.", "start": 0, "end": 5, "against": "LOC"}, "'Kenya' is LOC itself"),
+        ({"text": "Kenya won.", "start": 0, "end": 5, "against": "LOC"}, "'Kenya' has the label LOC or"),
         ({"text": "Kenya won.", "start": 0, "end": 5, "backend": "viterbo"}, "there is no backend 'viterbo'"),
         ({"text": "Kenya won.", "start": 0, "end": 5, "backends": ["gibbs"]}, "backends: "),
     ],
@@ -269,7 +269,7 @@ def test_halves_of_characters_are_replaced(client: Any, tagger: Tagger) -> None:
     body = b'{"text": "Ada Lovelace\\ud800 sang. Ada Lovelace sang."}'
     response = client.post("/api/tag", content=body, headers={"Content-Type": "application/json"})
     expected = tagger.tag("Ada Lovelace\ufffd sang. Ada Lovelace sang.").entities
-    assert as_tuples(Tagged.model_validate_json(response.content).results[0].entities) == as_tuples(expected)
+    assert as_tuples(TagResponse.model_validate_json(response.content).results[0].entities) == as_tuples(expected)
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded"])
@@ -287,7 +287,7 @@ def test_texts_that_are_too_long(client: Any) -> None:
 
 @pytest.mark.parametrize(
     ("error", "status"),
-    [(Busy(), 503), (OutOfTime(), 504), (Fault("Traceback: secret"), 500), (KeyError("secret"), 500)],
+    [(PoolBusy(), 503), (RequestTimeout(), 504), (WorkerFault("Traceback: secret"), 500), (KeyError("secret"), 500)],
 )
 def test_failures_tell_the_client_nothing_of_the_inside(
     client: Any, app: Any, monkeypatch: pytest.MonkeyPatch, caplog: Any, error: Exception, status: int
@@ -356,8 +356,8 @@ def test_many_texts_are_tagged_as_each_alone(client: Any) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [
-        ({}, 422, "expected text, or texts: one of both"),
-        ({"text": "a", "texts": ["a"]}, 422, "one of both"),
+        ({}, 422, "expected either text or texts"),
+        ({"text": "a", "texts": ["a"]}, 422, "expected either text or texts"),
         ({"texts": []}, 422, "texts"),
         ({"texts": ["a"] * 1001}, 422, "texts"),
         ({"texts": [1]}, 422, "texts[0]"),
@@ -384,9 +384,9 @@ def test_a_file_in_every_format_and_names_that_do_not_fit(client: Any) -> None:
             assert [(entity.label, entity.text) for entity in document.entities] == [("ORG", TEXT[:13])]
     for wrong, said in (
         ({"entities": [name, name]}, "overlaps"),
-        ({"entities": [{**name, "end": 10**6}]}, "is not in the text"),
-        ({"entities": [{**name, "start": 13}]}, "overlaps another, or is not"),
-        ({"format": "pdf"}, "format 'pdf': expected one of"),
+        ({"entities": [{**name, "end": 10**6}]}, "exceeds the text"),
+        ({"entities": [{**name, "start": 13}]}, "overlaps another one, is empty or exceeds"),
+        ({"format": "pdf"}, "format must be one of"),
     ):
         answer = client.post("/api/file", json={"text": TEXT, "entities": [], "format": "jsonl", **wrong})
         assert (answer.status_code, said in answer.json()["detail"]) == (422, True)

@@ -31,7 +31,7 @@ function addPills(about) {
     box.type = "checkbox";
     box.name = "backend";
     box.value = backend.name;
-    box.checked = about.chosen.includes(backend.name);
+    box.checked = about.default_backends.includes(backend.name);
     pill.title = backend.summary;
     pill.append(box, make("span", "", backend.name));
     $("backends").append(pill);
@@ -65,7 +65,7 @@ function requests() {
   const text = $("text").value.replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "\ufffd");
   const checked = [...document.querySelectorAll("input[name=backend]:checked")].map((box) => box.value);
   // One best answer, unless several are to be compared.
-  const names = $("compare").open ? checked : [state.about.chosen[0]];
+  const names = $("compare").open ? checked : [state.about.default_backends[0]];
   if (!text.trim()) throw new Error("Type or paste a text first.");
   if (!names.length) throw new Error("Choose at least one backend.");
   const sweeps = whole("sweeps", "Sweeps");

@@ -1,0 +1,199 @@
+"""ASGI middleware: checks of hosts and bodies, security headers, and metrics."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Collection, Iterable
+from time import perf_counter
+from typing import Any
+
+import anyio
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.exposition import generate_latest
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LOG = logging.getLogger("herdner.integrations.serve")
+
+# The page uses only its own scripts, styles and requests. It has no frames, forms or plugins, and no string becomes
+# markup.
+_CONTENT_POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+    ]
+)
+HEADERS = {
+    "Content-Security-Policy": _CONTENT_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+CLIENT_CLOSED_REQUEST = 499  # nginx's status for a client that disconnects before the response
+_SECONDS = (0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60)  # buckets of the histogram
+
+
+class _ClientDisconnected(Exception):
+    """The client has disconnected before its request was complete."""
+
+
+class RequestGuard:
+    """Middleware that checks requests before the application, and adds security headers to all responses.
+
+    Hosts: a foreign web page can let its own host name resolve to this machine (DNS rebinding) and then read
+    responses. Its host name is in the Host header, so only ``hosts`` and IP addresses are accepted. Starlette's
+    TrustedHostMiddleware accepts neither all addresses nor IPv6.
+
+    Bodies: their size is limited, by Content-Length before anything is read or else by counting, and so is the time.
+    Starlette (since 1.6) limits the size only.
+
+    Exceptions: they are logged, and the client gets a message without details.
+
+    Args:
+        app: The application.
+        hosts: Accepted host names.
+        body_bytes: Maximum size of a body, in bytes.
+        seconds: Time limit for a body.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str], body_bytes: int, seconds: float) -> None:
+        self.app, self.body_bytes, self.seconds = app, body_bytes, seconds
+        self.hosts = {host.lower() for host in hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        async def refuse(status: int, detail: str) -> None:
+            # The rest of the request is not read.
+            await JSONResponse({"detail": detail}, status, {"Connection": "close"})(scope, receive, send_with_headers)
+
+        try:
+            headers = Headers(scope=scope)
+            self._check_host(headers.get("host", ""))
+            body = await self._read_body(headers, receive)
+            await self.app(scope, _replay(body, receive), send_with_headers)
+        except _ClientDisconnected:
+            return
+        except HTTPException as refusal:
+            await refuse(refusal.status_code, refusal.detail)
+        except Exception:
+            LOG.exception("%s %s failed", scope["method"], scope["path"])
+            if not started:
+                await refuse(500, "the server failed; its log contains the details")
+
+    def _check_host(self, header: str) -> None:
+        """Raise a 400 error unless the Host header contains an accepted name or an IP address."""
+        name = header.strip().lower()
+        name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
+        if name in self.hosts:
+            return
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            raise HTTPException(400, "this host name is not accepted (herdner serve --allow-host NAME)") from None
+
+    async def _read_body(self, headers: Headers, receive: Receive) -> bytes:
+        too_large = HTTPException(413, f"the request's body is too large; the limit is {self.body_bytes} bytes")
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or len(length) > 18:
+            raise HTTPException(400, "the Content-Length header is not a number")
+        if int(length) > self.body_bytes:
+            raise too_large
+        body = bytearray()
+        try:
+            with anyio.fail_after(self.seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        raise _ClientDisconnected
+                    body += message.get("body", b"")
+                    if len(body) > self.body_bytes:
+                        raise too_large
+                    if not message.get("more_body"):
+                        return bytes(body)
+        except TimeoutError:
+            raise HTTPException(408, f"the request's body did not arrive within {self.seconds:g} seconds") from None
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a function that first returns a body that was read before, and then calls ``receive``."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replay
+
+
+class Metrics:
+    """Prometheus metrics of one application: requests, their duration, and tagged characters."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter("herdner_requests", "Requests answered.", ["path", "status"], registry=self.registry)
+        self.seconds = Histogram(
+            "herdner_request_seconds", "Seconds until the response is complete.", ["path"],
+            buckets=_SECONDS, registry=self.registry,
+        )  # fmt: skip
+        self.characters = Counter("herdner_characters", "Characters of tagged texts.", registry=self.registry)
+
+    def text(self) -> bytes:
+        """Return all metrics in Prometheus's text format."""
+        return generate_latest(self.registry)
+
+
+class RequestMetrics:
+    """Middleware that counts requests, including refused ones.
+
+    Args:
+        app: The application.
+        metrics: The metrics to update.
+        paths: Paths of the application. All others are counted as "other", since unknown paths are unlimited.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, paths: Collection[str]) -> None:
+        self.app, self.metrics, self.paths = app, metrics, frozenset(paths)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, status = perf_counter(), CLIENT_CLOSED_REQUEST
+
+        async def send_and_note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_and_note)
+        finally:
+            path: Any = scope["path"] if scope["path"] in self.paths else "other"
+            self.metrics.requests.labels(path, str(status)).inc()
+            self.metrics.seconds.labels(path).observe(perf_counter() - start)
