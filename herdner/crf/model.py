@@ -9,15 +9,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.links import add_messages, merged
+from herdner._ext.links import add_messages
 from herdner.crf.templates import SkipChain
 from herdner.graph import FactorGraph, TableFactors, TableGraph, chain_graph
-from herdner.graph.chains import ChainForm
-from herdner.graph.linked_chains import LinkedChains
+from herdner.graph.linked_chains import LinkedChains, tied_linked_chains
 from herdner.inference.linear_chain import forward_backward, viterbi
 from herdner.text.tags import Scheme, allowed_transitions
-
-MOST_TABLES = 62  # link tables that are laid out together: a bit for each
 
 Links = Sequence[NDArray[np.int32]]
 """Links of a document for each link table: int32[F, 2], the earlier token of each link first."""
@@ -116,30 +113,11 @@ class SkipChainModel:
         self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links
     ) -> LinkedChains | None:
         """Lay out the graph of `unroll` by copying and adding tables; None if a link stands twice in a link table."""
-        linked = [(each.table, ends) for each, ends in zip(self.link_tables, links, strict=True) if len(ends)]
-        if len(linked) > MOST_TABLES or (np.diff(sentence_offsets) < 1).any():
+        if (np.diff(sentence_offsets) < 1).any():
             return None
+        linked = [(ends, each.table) for each, ends in zip(self.link_tables, links, strict=True) if len(ends)]
         unary = self.with_borders(unary, sentence_offsets)
-        largest = max(unary.max(), self.transition.max(), sum(max(table.max(), 0) for table, _ in linked))
-        joint = merged([ends for _, ends in linked])
-        if joint is None or not largest < np.inf:
-            return None  # building the graph reports log-potentials that are not numbers
-        (ends, which, combinations), zeros = joint, np.zeros_like(self.transition)
-        added = [[table for r, (table, _) in enumerate(linked) if mask >> r & 1] for mask in combinations.tolist()]
-        offsets, tables, edge_table, near = sentence_offsets, self.transition[None], None, ends[:, 1] - ends[:, 0] == 1
-        link_tables = np.stack([sum(each, zeros) for each in added])
-        if near.any():  # such a link adds to the table of two neighbours, or joins two sentences
-            later, starts = ends[near, 1], np.zeros(len(unary) + 1, np.bool_)
-            starts[offsets] = True
-            across = starts[later]
-            starts[later] = False
-            offsets = np.flatnonzero(starts)
-            tables = np.stack([self.transition, *(sum(each, self.transition) for each in added), *link_tables])
-            edge_table = np.zeros(len(unary), np.int32)
-            edge_table[later] = 1 + which[near] + len(added) * across
-            ends, which = ends[~near], which[~near]
-        form = ChainForm(None, offsets, unary, tables, edge_table, 0.0)
-        return LinkedChains(form, ends, which, link_tables)
+        return tied_linked_chains(unary, self.transition, sentence_offsets, linked)
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> list[NDArray[np.int32]]:
         """Return the links of a document for each link table.

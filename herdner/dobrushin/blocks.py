@@ -20,6 +20,7 @@ from herdner.base.checks import are_offsets
 from herdner.dobrushin.boxes import Box, LinkedBoxes, bounding_box, chain_sums, log_sums
 from herdner.dobrushin.certificate import Certificate
 from herdner.dobrushin.influence import check_entries
+from herdner.graph.linked_chains import LinkedChains
 from herdner.graph.order import block_ranges
 from herdner.graph.tables import Graph, compile_tables
 
@@ -166,11 +167,9 @@ def block_influence(graph: Graph, spans: Sequence[VariableSpan] = ()) -> BlockIn
         ValueError: A factor has more than two variables, or a span is not in the graph.
     """
     compiled = compile_tables(graph)
-    chains = compiled.linked_chains
-    if isinstance(chains, str):
-        raise ValueError(
-            f"{chains}: block_influence needs factors of at most two variables; use tightest_influence instead"
-        )
+    chains = compiled.require(
+        LinkedChains, "block_influence needs factors of at most two variables; use tightest_influence instead"
+    )
     n = len(compiled.sizes)
     wrong = next((span for span in spans if not 0 <= span[0] <= span[1] < n), None)
     if wrong is not None:

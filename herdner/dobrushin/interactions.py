@@ -9,8 +9,8 @@ import numpy as np
 
 from herdner._ext import conditionals as loops
 from herdner.base.arrays import Floats, Int32s
+from herdner.graph.edges import pair_keys
 from herdner.graph.factors import TableFactors
-from herdner.graph.linked_chains import pair_keys
 from herdner.graph.tables import TableGraph
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int64s
 from herdner.dobrushin.boxes import Box, LinkedBoxes, bounding_box, chain_sums
+from herdner.graph.linked_chains import LinkedChains
 from herdner.graph.tables import Graph, compile_tables
 
 _SLACK = 1e-10  # allowance for rounding
@@ -61,9 +62,7 @@ def marginal_bounds(graph: Graph) -> MarginalBounds:
     Raises:
         ValueError: A factor has more than two variables, or a chain forbids all its labellings.
     """
-    chains = compile_tables(graph).linked_chains
-    if isinstance(chains, str):
-        raise ValueError(f"{chains}: marginal_bounds needs factors of at most two variables")
+    chains = compile_tables(graph).require(LinkedChains, "marginal_bounds needs factors of at most two variables")
     linked = LinkedBoxes.of(chains)
     form, ends = linked.form, linked.ends
     chain_of = np.repeat(np.arange(len(form.offsets) - 1), np.diff(form.offsets))

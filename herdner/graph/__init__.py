@@ -1,4 +1,4 @@
-"""The core: domains, factors, factor graphs and their compiled forms."""
+"""Factor graphs: domains, factors, builders of common graphs, files, and compiled forms."""
 
 from __future__ import annotations
 
@@ -11,24 +11,7 @@ from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import TableGraph, compile_tables
 
 __all__ = [
-    "DensityFactors",
-    "DensityGraph",
-    "Discrete",
-    "Domains",
-    "FactorGraph",
-    "Factors",
-    "GraphFileError",
-    "Reals",
-    "TableFactors",
-    "TableGraph",
-    "boltzmann",
-    "chain_graph",
-    "compile_density",
-    "compile_tables",
-    "complete_graph",
-    "from_joint",
-    "ising",
-    "load_graph",
-    "potts",
-    "save_graph",
+    "DensityFactors", "DensityGraph", "Discrete", "Domains", "FactorGraph", "Factors", "GraphFileError", "Reals",
+    "TableFactors", "TableGraph", "boltzmann", "chain_graph", "compile_density", "compile_tables", "complete_graph",
+    "from_joint", "ising", "load_graph", "potts", "save_graph",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The full conditionals of a graph laid out for the samplers."""
+"""The full conditionals of a graph, laid out for the loops that update single variables."""
 
 from __future__ import annotations
 
@@ -11,27 +11,35 @@ import numpy as np
 from herdner._ext import conditionals as loops
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.memory import check_memory
+from herdner.graph.edges import MOST_CELLS, scaled_tables
 from herdner.graph.factors import TableFactors
-from herdner.graph.graph import ImpossibleGraph
+from herdner.graph.graph import ImpossibleGraph, UnsupportedGraph
 
-MOST_CELLS = 2**28  # doubles of all rows together
-_CACHED = 2**17  # doubles of rows that stay in a cache, where their order does not matter
+_CACHED = 2**17  # doubles of rows that fit into a cache, so that their order does not matter
 
 
 @dataclass(frozen=True, eq=False)
 class Conditionals:
-    """log p(x_i | the others) for each variable i: its unary row plus one row for each of its other factors.
+    """The conditionals log p(x_i | all others): a unary row for each variable and a row for each of its other factors.
 
-    A row holds, for a variable of two labels, one double, the log-odds of label 0 against label 1; for other numbers of
-    labels the log-potentials of the labels less the largest of them, padded with -inf to a multiple of 4.
+    A row of a two-state variable holds one double, the log-odds of state 0 against state 1. A row of any other variable
+    holds the log-potentials of its states minus their maximum, padded with -inf to a multiple of 4 doubles. The factors
+    of variable i are its incidences ``starts[i]`` to ``starts[i + 1] - 1``: in the order of groups and factors or, if
+    all are pairs, first those whose other variable a sweep updated last before i.
 
-    ``sizes``, ``widths`` int32[V]: labels, and doubles of a row. ``unary`` float64: row i begins at ``unary_at``[i].
-    ``starts`` int64[V + 1]: the factors of variable i are the incidences starts[i] .. starts[i + 1] - 1, in the order
-    of groups and factors or, where all are pairs, those that a sweep updated last before i first. Incidence e takes
-    its row from ``rows`` float64 at row_at[e] + the sum over its other variables j of places[j] * x_j; these are
-    entries others_at[e] .. others_at[e + 1] - 1 of ``others`` and ``places`` int32. Where every factor joins two
-    variables, ``others_at`` and ``places`` are None: entry e is the one other variable and its place is ``widths`` of
-    i. ``spread`` float64[V]: no two allowed labels ever differ by more.
+    Attributes:
+        sizes: int32[V], the number of states of each variable.
+        widths: int32[V], the doubles in a row of each variable.
+        unary_at: int64[V], the position of each variable's unary row.
+        unary: float64, the unary rows.
+        starts: int64[V + 1], the first incidence of each variable.
+        row_at: int32[incidences], the position in ``rows`` of the row for other variables in state 0.
+        others_at: int64[incidences + 1], the first entry of each incidence in ``others`` and ``places``; None if all
+            factors are pairs: entry e then belongs to incidence e, with the place ``widths[i]``.
+        others: int32, the other variables of each incidence.
+        places: int32, the distance in ``rows`` between consecutive states of each other variable, or None.
+        rows: float64, the rows of all factors of two and more variables.
+        spread: float64[V], a bound on the difference between any two allowed states of a variable.
     """
 
     sizes: Int32s
@@ -48,9 +56,7 @@ class Conditionals:
 
     @cached_property
     def blankets(self) -> tuple[Int64s, Int32s]:
-        """(starts int64[V + 1], members int32): the Markov blanket of variable i in rising order, each variable
-        once.
-        """
+        """Markov blankets as (starts int64[V + 1], members int32), each in ascending order."""
         starts = self.starts.copy() if self.others_at is None else self.others_at[self.starts]
         members = self.others.copy()
         length = loops.sort_distinct(starts, members)
@@ -58,10 +64,10 @@ class Conditionals:
 
     @cached_property
     def padded(self) -> Conditionals:
-        """Of pairs of two labels alone: the same, each list filled up to a multiple of 4 with pairs that say nothing.
+        """The conditionals of a two-state graph of pairs, each list padded to a multiple of 4 with neutral pairs.
 
-        Loops take four at a time, with few surprises for the branch predictor. Rows that are many are copied into the
-        order in which they are used.
+        Loops read four pairs at a time, which saves mispredicted branches. Rows that exceed a cache are copied into
+        the order in which they are read.
         """
         lengths = (np.diff(self.starts) + 3) // 4 * 4
         starts = np.concatenate([[0], np.cumsum(lengths)])
@@ -72,27 +78,31 @@ class Conditionals:
         return replace(self, starts=starts, row_at=row_at, others=others, rows=rows)
 
 
-def joined(blankets: tuple[Int64s, Int32s], edges: Int32s) -> tuple[Int64s, Int32s]:
-    """The lists of neighbours ``blankets`` with the ``edges`` [D, 2] added, each neighbour once, in rising order."""
+def add_edges(blankets: tuple[Int64s, Int32s], edges: Int32s) -> tuple[Int64s, Int32s]:
+    """Return the lists of neighbours with the edges [D, 2] added, each neighbour once, in ascending order."""
     starts, members = blankets
     owners = np.concatenate([np.repeat(np.arange(len(starts) - 1), np.diff(starts)), edges[:, 0], edges[:, 1]])
-    everyone = np.concatenate([members, edges[:, 1], edges[:, 0]])
+    neighbours = np.concatenate([members, edges[:, 1], edges[:, 0]])
     order = np.argsort(owners, kind="stable")
     new = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=len(starts) - 1))])
-    merged = np.ascontiguousarray(everyone[order], np.int32)
-    length = loops.sort_distinct(new, merged)
-    return new, merged[:length].copy()
+    neighbours = np.ascontiguousarray(neighbours[order], np.int32)
+    length = loops.sort_distinct(new, neighbours)
+    return new, neighbours[:length].copy()
 
 
-def colours(blankets: tuple[Int64s, Int32s]) -> Int32s:
-    """int32[V]: a greedy colouring; neighbours differ, so that one colour can be sampled at once."""
-    found = np.empty(len(blankets[0]) - 1, np.int32)
-    loops.colour(*blankets, found)
-    return found
+def greedy_colouring(blankets: tuple[Int64s, Int32s]) -> Int32s:
+    """Return a colour for each variable, different from the colours of its neighbours, int32[V]."""
+    colours = np.empty(len(blankets[0]) - 1, np.int32)
+    loops.colour(*blankets, colours)
+    return colours
 
 
 def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals:
-    """ValueError where a variable's unary factors allow no label, or where untied tables need too much memory."""
+    """Return the full conditionals of a graph.
+
+    `ImpossibleGraph`: unary factors forbid all states of a variable. `UnsupportedGraph`: untied tables need too much
+    memory.
+    """
     widths = np.where(sizes == 2, 1, (sizes + 3) // 4 * 4).astype(np.int32)
     n_ends = sum(group.arity * len(group) for group in factors if group.arity > 1)
     check_memory(
@@ -101,10 +111,10 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
         "make the graph smaller",
     )
     unary, unary_at, spread = unary_rows(sizes, widths, factors)
-    groups = [_Group.of(group) for group in factors if group.arity > 1 and len(group)]
+    groups = [_FactorRows.of(group) for group in factors if group.arity > 1 and len(group)]
     n_rows = sum(block.size for group in groups for block in group.blocks)
     if n_rows > MOST_CELLS:
-        raise ValueError(
+        raise UnsupportedGraph(
             f"the conditionals need {n_rows / 2**27:.0f} GB of tables, more than {MOST_CELLS / 2**27:.0f} GB: tie the"
             " tables of some factors (table_of_factor), or split the graph into its components"
         )
@@ -137,7 +147,7 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
 
 
 def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -> tuple[Floats, Int64s, Floats]:
-    """The unary rows, where each begins, and the spread of each."""
+    """Return the unary rows, the position of each, and the spread of each."""
     unary_at = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(widths, out=unary_at[1:])
     unary, spread = np.zeros(int(unary_at[-1])), np.empty(len(sizes))
@@ -146,40 +156,48 @@ def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -
             loops.add_unary(unary, unary_at, group.scopes, group.table_of_factor, group.scale, group.tables)
     row = loops.normalise(unary, unary_at[:-1], sizes, widths, spread)
     if row >= 0:
-        raise ImpossibleGraph(f"variable {row}: its unary factors forbid every label by -inf; allow at least one")
+        raise ImpossibleGraph(f"variable {row}: its unary factors forbid every state by -inf; allow at least one")
     return unary, unary_at[:-1], spread
 
 
 @dataclass(frozen=True)
-class _Group:
-    """The rows of one group of factors: a block [terms, configurations of the others, width] for each position."""
+class _FactorRows:
+    """The rows of one group of factors.
+
+    Attributes:
+        factors: The group.
+        term_of_factor: int32[F], the distinct scaled table of each factor.
+        blocks: float64[terms, joint states of the other variables, width] for each position of the scope.
+    """
 
     factors: TableFactors
     term_of_factor: Int32s
     blocks: tuple[Floats, ...]
 
     @classmethod
-    def of(cls, group: TableFactors) -> _Group:
-        values, term_of_factor = _terms(group)
+    def of(cls, group: TableFactors) -> _FactorRows:
+        """Lay out the rows of a non-empty group."""
+        values, term_of_factor = scaled_tables(group)
         blocks = [_rows(np.moveaxis(values, a + 1, -1)) for a in range(group.arity)]
         if len(blocks) == 2 and np.array_equal(blocks[0], blocks[1], equal_nan=True):
             blocks[1] = blocks[0]
         return cls(group, term_of_factor, tuple(blocks))
 
     def place(self, rows: list[Floats], at: int) -> tuple[Int64s, int]:
-        """Appends the blocks to ``rows``, which end ``at``: (where each begins, the doubles of one term), the new
-        end.
+        """Append the blocks to ``rows`` from position ``at`` on.
+
+        Returns (position of each block and doubles of one term, int64[a, 2]; end of the last block).
         """
-        begins: dict[int, int] = {}
+        starts: dict[int, int] = {}
         for block in self.blocks:
-            if id(block) not in begins:
-                begins[id(block)] = at
+            if id(block) not in starts:
+                starts[id(block)] = at
                 rows.append(block.ravel())
                 at += block.size
-        return np.array([[begins[id(block)], block[0].size] for block in self.blocks]), at
+        return np.array([[starts[id(block)], block[0].size] for block in self.blocks]), at
 
     def places(self) -> Int32s:
-        """[a, b]: how far one label of position b moves in the rows of position a."""
+        """Return the distance in the rows of position a between consecutive states of position b, int32[a, b]."""
         arity, sizes = self.factors.arity, self.factors.tables.shape[1:]
         places = np.zeros((arity, arity), np.int32)
         for a in range(arity):
@@ -191,26 +209,16 @@ class _Group:
         return places
 
     def spreads(self) -> Floats:
-        """[a, terms]: the largest finite distance between two labels."""
+        """Return the largest finite difference between two states, float64[a, terms]."""
         finite = [np.where(np.isfinite(block), np.abs(block), 0.0) for block in self.blocks]
         return np.array([block.max(axis=(1, 2), initial=0.0) for block in finite])
 
 
-def _terms(group: TableFactors) -> tuple[Floats, Int32s]:
-    """The distinct scaled tables of a group, [terms, K1, ..], and which of them each factor is."""
-    if (group.scale == group.scale[0]).all():
-        return group.scale[0] * group.tables, group.table_of_factor
-    scales, code = np.unique(group.scale, return_inverse=True)
-    if len(scales) * len(group.tables) <= len(group):
-        values = scales[:, None, None] * group.rows
-        term = code.reshape(-1) * len(group.tables) + group.table_of_factor
-    else:
-        values, term = group.scale[:, None] * group.rows[group.table_of_factor], np.arange(len(group))
-    return values.reshape(-1, *group.tables.shape[1:]), term.astype(np.int32)
-
-
 def _rows(values: Floats) -> Floats:
-    """[terms, others.., K] log-potentials as rows [terms, configurations, width]; NaN where no label is allowed."""
+    """Return log-potentials [terms, others.., K] as rows [terms, joint states of the others, width].
+
+    Rows without an allowed state are NaN.
+    """
     n_states = values.shape[-1]
     values = values.reshape(len(values), -1, n_states)
     with np.errstate(invalid="ignore"):

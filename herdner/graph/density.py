@@ -18,60 +18,85 @@ from herdner.graph.graph import FactorGraph
 
 @dataclass(frozen=True, slots=True)
 class Reals:
-    """Continuous domains: ``n`` variables, each any finite real number."""
+    """Continuous domains: each variable is a finite real number.
+
+    Attributes:
+        n: Number of variables.
+    """
 
     n: int
 
     def __post_init__(self) -> None:
+        """Raise ``ValueError`` unless ``n`` is an integer of at least 0."""
         check_integer(self.n, "the number of real variables", 0)
 
     def __len__(self) -> int:
+        """Return the number of variables."""
         return int(self.n)
 
     def points(self, x: ArrayLike) -> Floats:
+        """Check the values of all variables, and return them as rows.
+
+        Args:
+            x: float[V], or float[P, V] for P points.
+
+        Returns:
+            float64[P, V] (P = 1 for one point).
+
+        Raises:
+            ValueError: The shape is wrong, or a value is not finite.
+        """
         points = np.asarray(x)
         if points.size and points.dtype.kind not in "iuf":
-            raise ValueError(f"a point holds real numbers, not {points.dtype}")
+            raise ValueError(f"a point must hold real numbers, not {points.dtype}")
         if points.ndim not in (1, 2) or points.shape[-1] != self.n:
             raise ValueError(f"a point of this graph has shape [{self.n}] or [P, {self.n}], not {points.shape}")
         points = np.ascontiguousarray(points if points.ndim == 2 else points[None], np.float64)
         if not np.isfinite(points).all():
             p, i = np.argwhere(~np.isfinite(points))[0]
-            raise ValueError(f"variable {i} is a finite number, not {points[p, i]}")
+            raise ValueError(f"variable {i} must be a finite number, not {points[p, i]}")
         return points
 
     def select(self, variables: Int64s) -> Reals:
+        """Return the domains of some variables.
+
+        Args:
+            variables: int64[N], the variables in the order of the result.
+        """
         return Reals(len(variables))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DensityFactors:
-    """F factors of a real variables each, with one log-density for all (tied, as tables can be). P is any number of
-    points; a row depends on no other.
+    """F factors over a real variables each, with one log-density for all.
+
+    The functions map P points to P rows; a row of the result must depend on its point only.
 
     Attributes:
-        scopes: int32[F, a], distinct variables.
-        log_density: float64[P, a] to [P], natural logarithms, any constant.
-        grad: float64[P, a] to [P, a], its derivatives. Without it they are made by JAX, if that is installed (extra
-            ``jax``) and ``log_density`` uses `jax.numpy`.
-        n_terms: Above 0, the log-density is a sum of so many terms, one for each observation; both functions then take
-            a second argument, the terms int64[M] to add up, or None for all of them. This is what mini-batches are made
-            of.
-
-    Raises:
-        ValueError: Something does not fit.
+        scopes: int32[F, a], the distinct variables of each factor.
+        log_density: Function from float64[P, a] to float64[P], natural logarithms up to a constant.
+        grad: Function from float64[P, a] to float64[P, a], the derivatives. None derives it by JAX (package ``jax``),
+            which requires that ``log_density`` uses `jax.numpy`.
+        n_terms: Number of terms if the log-density is a sum over observations, else 0. With terms, both functions take
+            a second argument for mini-batches: int64[M], the terms to add up, or None for all.
+        fixed: float64[F, A], the values that conditioning has fixed; NaN in the places of the a variables of the scope.
     """
 
     scopes: Int32s
     log_density: Callable[..., Any]
     grad: Callable[..., Any] = None  # type: ignore[assignment]
     n_terms: int = 0
-    # float64[F, A]: what conditioning has fixed; NaN where the a variables of the scope go.
-    given: Floats | None = None
-    # One factor over the variables 0 .. a - 1: its arguments are the points as they are.
+    fixed: Floats | None = None
+    # True for one factor over the variables 0 .. a - 1: its arguments are columns of the points, without a copy.
     _plain: bool = field(init=False, repr=False, default=False)
 
     def __post_init__(self) -> None:
+        """Copy and check the scopes; derive the gradient if it is missing.
+
+        Raises:
+            ValueError: A scope is wrong, or ``log_density`` is not a function.
+            MissingExtra: The gradient is missing and JAX is not installed.
+        """
         scopes = frozen(self.scopes, np.int32, "scopes")
         if scopes.ndim != 2:
             raise ValueError(f"scopes must have shape [factors, variables of a factor], not {scopes.shape}")
@@ -85,7 +110,7 @@ class DensityFactors:
             raise ValueError("log_density must be a function of points [P, a]")
         object.__setattr__(self, "scopes", scopes)
         first = np.arange(scopes.shape[1], dtype=np.int32)
-        plain = len(scopes) == 1 and self.given is None and np.array_equal(scopes[0], first)
+        plain = len(scopes) == 1 and self.fixed is None and np.array_equal(scopes[0], first)
         object.__setattr__(self, "_plain", plain)
         if self.grad is None:
             log_density, grad = differentiated(self.log_density)
@@ -93,10 +118,15 @@ class DensityFactors:
             object.__setattr__(self, "grad", grad)
 
     def __len__(self) -> int:
+        """Return the number of factors."""
         return len(self.scopes)
 
     def check(self, domains: Domains) -> None:
-        """ValueError where ``domains`` are not `Reals`, or a scope does not exist in them."""
+        """Raise ``ValueError`` unless the domains are `Reals` that hold all scopes.
+
+        Args:
+            domains: The domains of the graph's variables.
+        """
         if not isinstance(domains, Reals):
             raise ValueError(f"density factors need real variables, Reals(n), not {type(domains).__name__}")
         if self.scopes.size and self.scopes.max() >= len(domains):
@@ -106,30 +136,46 @@ class DensityFactors:
             )
 
     def log_potential(self, points: Floats, terms: Int64s | None = None) -> Floats:
-        """[P]: the sum of the factors at each of the points float64[P, V]; of these terms only, if any are named."""
+        """Return the sum of the factors at each point, float64[P].
+
+        Args:
+            points: float64[P, V], the values of all variables.
+            terms: int64[M], the terms to add up; None is all.
+
+        Raises:
+            ValueError: ``log_density`` returns another shape.
+        """
         at = self._arguments(points)
         values = np.asarray(self._call(self.log_density, at, terms), np.float64)
         if values.shape != (len(at),):
             raise ValueError(
-                f"log_density returned shape {values.shape} for points {at.shape}; it must be ({len(at)},)"
+                f"log_density must return shape ({len(at)},) for points of shape {at.shape}, not {values.shape}"
             )
         return values.reshape(len(points), len(self)).sum(axis=1)
 
     def add_gradient(self, points: Floats, out: Floats, terms: Int64s | None = None, by: float = 1) -> None:
-        """Adds the gradient at points [P, V], times ``by``, to ``out`` [P, V]."""
+        """Add the gradient at each point to ``out``.
+
+        Args:
+            points: float64[P, V], the values of all variables.
+            out: float64[P, V], receives the sum.
+            terms: int64[M], the terms to add up; None is all.
+            by: Multiplier of the gradient.
+
+        Raises:
+            ValueError: ``grad`` returns another shape.
+        """
         at = self._arguments(points)
         values = np.asarray(self._call(self.grad, at, terms), np.float64)
         if values.shape != at.shape:
-            raise ValueError(
-                f"grad returned shape {values.shape} for points of shape {at.shape}; the two must be equal"
-            )
+            raise ValueError(f"grad must return the shape of its points, {at.shape}, not {values.shape}")
         values = values if by == 1 else by * values
         if self._plain:
             out[:, : values.shape[1]] += values
             return
-        if self.given is not None:
-            values = values.reshape(len(points), *self.given.shape)
-            free = np.flatnonzero(np.isnan(self.given[:1]).any(axis=0))
+        if self.fixed is not None:
+            values = values.reshape(len(points), *self.fixed.shape)
+            free = np.flatnonzero(np.isnan(self.fixed[:1]).any(axis=0))
             values = values[..., free]
         if len(self) == 1:
             out[:, self.scopes[0]] += values.reshape(len(points), -1)
@@ -139,31 +185,37 @@ class DensityFactors:
     def condition(
         self, values: NDArray[np.integer | np.floating], observed: NDArray[np.bool_], renumber: Int32s
     ) -> list[DensityFactors]:
-        """One group for each set of positions that are observed."""
-        fixed = observed[self.scopes]
+        """Return the factors of the other variables, one group for each set of observed positions.
+
+        Args:
+            values: float[V], the values of the observed variables; other entries are ignored.
+            observed: bool[V], the variables to fix.
+            renumber: int32[V], the index of each other variable in the smaller graph.
+        """
+        is_fixed = observed[self.scopes]
         groups: list[DensityFactors] = []
-        for pattern in np.unique(fixed, axis=0) if len(self) else fixed:
-            chosen = np.flatnonzero((fixed == pattern).all(axis=1))
-            scopes = self.scopes[chosen]
+        for pattern in np.unique(is_fixed, axis=0) if len(self) else is_fixed:
+            alike = np.flatnonzero((is_fixed == pattern).all(axis=1))
+            scopes = self.scopes[alike]
             here = np.where(pattern, values[scopes], np.nan)
-            if self.given is not None:
-                whole = self.given[chosen].copy()
+            if self.fixed is not None:
+                whole = self.fixed[alike].copy()
                 whole[np.isnan(whole)] = here.ravel()
                 here = whole
-            given = frozen(here, np.float64, "given") if not np.isnan(here).all() else None
-            groups.append(replace(self, scopes=renumber[scopes[:, ~pattern]], given=given))
+            fixed = frozen(here, np.float64, "fixed") if not np.isnan(here).all() else None
+            groups.append(replace(self, scopes=renumber[scopes[:, ~pattern]], fixed=fixed))
         return groups
 
     def _arguments(self, points: Floats) -> Floats:
-        """[P * F, A]: what the functions are called with."""
+        """Return the arguments of the functions, float64[P * F, A]."""
         if self._plain:
             return points[:, : self.scopes.shape[1]]
         free = points[:, self.scopes]
-        if self.given is None:
+        if self.fixed is None:
             return free.reshape(-1, self.scopes.shape[1])
-        whole = np.broadcast_to(self.given, (len(points), *self.given.shape)).copy()
+        whole = np.broadcast_to(self.fixed, (len(points), *self.fixed.shape)).copy()
         whole[np.isnan(whole)] = free.ravel()
-        return whole.reshape(-1, self.given.shape[1])
+        return whole.reshape(-1, self.fixed.shape[1])
 
     def _call(self, function: Callable[..., Any], at: Floats, terms: Int64s | None) -> Any:
         return function(at, terms) if self.n_terms else function(at)
@@ -171,7 +223,13 @@ class DensityFactors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DensityGraph:
-    """A graph of real variables for samplers: batched log-density and gradient; ``n_terms`` of its data, or 0."""
+    """A graph of real variables for samplers, with batched log-density and gradient.
+
+    Attributes:
+        graph: The factor graph.
+        factors: Groups of factors.
+        n_terms: Number of terms of groups with data, or 0.
+    """
 
     graph: FactorGraph
     factors: tuple[DensityFactors, ...]
@@ -179,19 +237,37 @@ class DensityGraph:
 
     @property
     def dim(self) -> int:
-        """d, the number of variables."""
+        """Number of variables, d."""
         return self.graph.n_variables
 
     def log_density(self, x: ArrayLike) -> Floats:
-        """[P]: at points [P, d], not normalised."""
+        """Return the unnormalised log-density, float64[P].
+
+        Args:
+            x: float[d], or float[P, d] for P points.
+
+        Raises:
+            ValueError: The shape is wrong, or a value is not finite.
+        """
         points = self.graph.domains.points(x)
         return sum((group.log_potential(points) for group in self.factors), np.zeros(len(points)))
 
     def grad(self, x: ArrayLike, terms: Int64s | None = None, block: NDArray[np.integer] | None = None) -> Floats:
-        """[P, d]: the gradients of the log-density at points float64[P, d]; in loops, so that only shapes are checked.
+        """Return the gradient of the log-density at each point.
 
-        ``terms`` int64[M]: of the data only these, made up for by the factor n_terms / M (an unbiased estimate where
-        they were drawn at random). ``block`` int[b]: of these variables only, [P, b], from the factors that touch them.
+        Samplers call it in loops, so it checks shapes but not values.
+
+        Args:
+            x: float[P, d], the points.
+            terms: int64[M], the terms of the data to add up, multiplied by n_terms / M; None is all. Terms drawn
+                uniformly make the estimate unbiased.
+            block: int[b], the variables whose derivatives are wanted; None is all.
+
+        Returns:
+            float64[P, d], or float64[P, b] with ``block``.
+
+        Raises:
+            ValueError: The shape is wrong.
         """
         points = np.asarray(x, np.float64)
         if points.ndim != 2 or points.shape[1] != self.dim:
@@ -205,26 +281,35 @@ class DensityGraph:
         return out if block is None else out[:, block]
 
     def _touching(self, block: NDArray[np.integer] | None) -> Sequence[DensityFactors]:
+        """Return the factors with a variable of ``block``."""
         if block is None or len(block) == self.dim:
             return self.factors
-        wanted = np.zeros(self.dim, bool)
-        wanted[block] = True
+        in_block = np.zeros(self.dim, bool)
+        in_block[block] = True
         groups: list[DensityFactors] = []
         for group in self.factors:
-            touched = wanted[group.scopes].any(axis=1)
+            touched = in_block[group.scopes].any(axis=1)
             if touched.all():
                 groups.append(group)
             elif touched.any():
-                given = None if group.given is None else group.given[touched]
-                groups.append(replace(group, scopes=group.scopes[touched], given=given))
+                fixed = None if group.fixed is None else group.fixed[touched]
+                groups.append(replace(group, scopes=group.scopes[touched], fixed=fixed))
         return groups
 
 
 def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
-    """The graph as a density. ValueError where it has domains or factors other than real variables and densities."""
+    """Return the compiled form of a graph of real variables.
+
+    Args:
+        graph: A graph of `Reals` and `DensityFactors`; a compiled graph is returned as it is.
+
+    Raises:
+        TypeError: ``graph`` is not a graph.
+        ValueError: The graph has other domains or factors, or groups with different numbers of terms.
+    """
     if isinstance(graph, DensityGraph):
         return graph
-    if not isinstance(graph, FactorGraph):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
+    if not isinstance(graph, FactorGraph):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
         raise TypeError(f"expected a FactorGraph over Reals(n), not {type(graph).__name__}")
     if not isinstance(graph.domains, Reals):
         raise ValueError(f"density samplers need real variables, Reals(n), not {type(graph.domains).__name__}")
@@ -239,9 +324,16 @@ def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
 
 
 def differentiated(log_density: Callable[..., Any]) -> tuple[Callable[..., Floats], Callable[..., Floats]]:
-    """A batched log-density written with `jax.numpy`, in 64 bits, and its gradient; MissingExtra without JAX."""
+    """Return a batched log-density that uses `jax.numpy`, compiled in 64 bits, and its gradient.
+
+    Args:
+        log_density: Function from [P, a] to [P].
+
+    Raises:
+        MissingExtra: JAX is not installed.
+    """
     jax = import_extra("jax", "a density needs its gradient `grad`, or JAX to derive it")
-    # jax.experimental.enable_x64 until JAX gave it its present place.
+    # Older versions of JAX have it in jax.experimental.
     in_64_bits = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 
     def in_numpy(function: Callable[..., Any]) -> Callable[..., Floats]:

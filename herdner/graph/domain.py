@@ -12,52 +12,95 @@ from herdner.base.arrays import Int32s, Int64s, frozen
 
 
 class Domains(Protocol):
-    """The domains of all variables of a graph. FactorGraph asks no more of them than this."""
+    """The domains of all variables of a graph; `FactorGraph` uses only these three methods."""
 
     def __len__(self) -> int:
-        """The number of variables."""
+        """Return the number of variables."""
         ...
 
     def points(self, x: ArrayLike) -> NDArray[Any]:
-        """``x``, of shape [V] or [P, V], as P points [P, V]. ValueError where a value is outside its domain."""
+        """Check the values of all variables, and return them as rows.
+
+        Args:
+            x: One point [V], or P points [P, V].
+
+        Returns:
+            The points, [P, V] (P = 1 for one point).
+
+        Raises:
+            ValueError: The shape is wrong, or a value is outside its domain.
+        """
         ...
 
     def select(self, variables: Int64s) -> Domains:
-        """The domains of these variables, in this order."""
+        """Return the domains of some variables.
+
+        Args:
+            variables: int64[N], the variables in the order of the result.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Discrete:
-    """Discrete domains: variable i takes the labels 0 .. sizes[i] - 1; ``sizes`` int32[V], each at least 1."""
+    """Discrete domains: variable i has the states 0 to ``sizes[i] - 1``.
+
+    Attributes:
+        sizes: int32[V], the number of states of each variable, at least 1.
+    """
 
     sizes: Int32s
 
     def __init__(self, sizes: ArrayLike) -> None:
+        """Copy and check the numbers of states.
+
+        Args:
+            sizes: int[V], the number of states of each variable.
+
+        Raises:
+            ValueError: ``sizes`` is not a list of integers of at least 1.
+        """
         sizes = frozen(sizes, np.int32, "sizes")
         if sizes.ndim != 1:
             raise ValueError(
-                f"sizes must be a list with the number of labels of each variable, not of shape {sizes.shape}"
+                f"sizes must be a list of the number of states of each variable, not of shape {sizes.shape}"
             )
         if sizes.size and sizes.min() < 1:
-            raise ValueError(f"variable {int(sizes.argmin())} has {int(sizes.min())} labels; each needs at least one")
+            raise ValueError(f"variable {int(sizes.argmin())} has {int(sizes.min())} states; each needs at least one")
         object.__setattr__(self, "sizes", sizes)
 
     def __len__(self) -> int:
+        """Return the number of variables."""
         return len(self.sizes)
 
     def points(self, x: ArrayLike) -> NDArray[np.integer]:
+        """Check the states of all variables, and return them as rows.
+
+        Args:
+            x: int[V], or int[P, V] for P points.
+
+        Returns:
+            int[P, V] (P = 1 for one point).
+
+        Raises:
+            ValueError: The shape is wrong, or a state does not exist.
+        """
         points = np.asarray(x)
         if points.size and points.dtype.kind not in "iu":
-            raise ValueError(f"a state holds integers, the labels of its variables, not {points.dtype}")
+            raise ValueError(f"the states of variables must be integers, not {points.dtype}")
         if points.ndim not in (1, 2) or points.shape[-1] != len(self):
             raise ValueError(f"a state of this graph has shape [{len(self)}] or [P, {len(self)}], not {points.shape}")
         points = points if points.ndim == 2 else points[None]
         wrong = (points < 0) | (points >= self.sizes)
         if wrong.any():
             p, i = np.argwhere(wrong)[0]
-            raise ValueError(f"variable {i} has the labels 0 to {self.sizes[i] - 1}, not {points[p, i]}")
+            raise ValueError(f"variable {i} has the states 0 to {self.sizes[i] - 1}, not {points[p, i]}")
         return points
 
     def select(self, variables: Int64s) -> Discrete:
+        """Return the domains of some variables.
+
+        Args:
+            variables: int64[N], the variables in the order of the result.
+        """
         return Discrete(self.sizes[variables])

@@ -1,4 +1,4 @@
-"""Factors: groups of log-potentials of one form, over scopes of one size."""
+"""Groups of factors given by tables of log-potentials."""
 
 from __future__ import annotations
 
@@ -14,50 +14,61 @@ from herdner._ext import factors as loops
 from herdner.base.arrays import Floats, Int32s, constant, frozen, frozen_or_constant
 from herdner.graph.domain import Domains
 
-LARGEST = 1e300  # of sums of log-potentials, as of all loops: their differences, and sums of these, are still doubles
+# Largest sum of log-potentials in any loop: differences of such sums, and sums of these, are still finite doubles.
+LARGEST = 1e300
 
 
 class Factors(Protocol):
-    """A group of factors. FactorGraph asks no more of one than this, so it is blind to the kind of factor."""
+    """A group of factors over scopes of one size; `FactorGraph` uses only these members."""
 
     @property
     def scopes(self) -> Int32s:
-        """[F, a]: the a variables of each of the F factors."""
+        """The variables of each factor, int32[F, a]."""
         ...
 
     def check(self, domains: Domains) -> None:
-        """ValueError where the factors do not fit variables with these domains."""
+        """Raise ``ValueError`` if the factors do not fit variables with these domains.
+
+        Args:
+            domains: The domains of the graph's variables.
+        """
         ...
 
     def log_potential(self, points: NDArray[Any]) -> Floats:
-        """[P]: the sum of the factors at each of the points [P, V]."""
+        """Return the sum of the factors at each point, float64[P].
+
+        Args:
+            points: [P, V], the values of all variables.
+        """
         ...
 
     def condition(self, values: NDArray[Any], observed: NDArray[np.bool_], renumber: Int32s) -> Sequence[Factors]:
-        """The factors with the ``observed`` [V] variables fixed at ``values`` [V], the others renumbered."""
+        """Return the factors of the other variables, with the observed variables fixed.
+
+        Args:
+            values: [V], the values of the observed variables; other entries are ignored.
+            observed: bool[V], the variables to fix.
+            renumber: int32[V], the index of each other variable in the smaller graph.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableFactors:
-    """F factors of a variables each: the log-potential of factor f is ``scale[f] * tables[table_of_factor[f]]``.
+    """F factors over a variables each, given by tables of log-potentials.
 
-    Rows of one repeated number, default or given by `numpy.broadcast_to`, take no memory. With a = 0 (``scopes`` of
-    shape [F, 0]) the factors are constants.
-
-    A table entry of -inf forbids its labels whatever the scale is, so factors that use such a table need a scale above
-    0. NaN and +inf are refused, and finite entries that could add up to more than 1e300, near the end of the range of a
-    double.
+    The log-potential of factor f is ``scale[f] * tables[table_of_factor[f]]``. Factors that use the same table are
+    tied. Factors over no variables (``scopes`` of shape [F, 0]) are constants. A table entry of -inf forbids its
+    combination of states, whatever the scale; factors that use such a table need a scale above 0. Arrays that repeat
+    one number by stride 0, as `numpy.broadcast_to` makes them, are stored as one number.
 
     Attributes:
-        scopes: int32[F, a], distinct variables.
-        tables: float64[T, K1, .., Ka] (natural logarithms), so that tied factors share one.
-        table_of_factor: int32[F], by default table 0 for all or, where there are F tables, one each.
-        scale: float64[F], finite, by default 1; their sizes add up to at most 1e300.
-        unscaled: Says that all scales are 1.
-
-    Raises:
-        ValueError: Something does not fit.
+        scopes: int32[F, a], the distinct variables of each factor.
+        tables: float64[T, K1, .., Ka], natural logarithms.
+        table_of_factor: int32[F], the table of each factor.
+        scale: float64[F], the multiplier of each factor's table.
+        unscaled: True if all scales are 1.
+        reach: Bound on the absolute value of any finite sum of the factors.
     """
 
     scopes: Int32s
@@ -65,7 +76,7 @@ class TableFactors:
     table_of_factor: Int32s
     scale: Floats
     unscaled: bool = field(init=False, repr=False)
-    reach: float = field(init=False, repr=False)  # no finite sum of the factors is larger, in either direction
+    reach: float = field(init=False, repr=False)
 
     def __init__(
         self,
@@ -74,6 +85,19 @@ class TableFactors:
         table_of_factor: ArrayLike | None = None,
         scale: ArrayLike | None = None,
     ) -> None:
+        """Copy and check the arrays.
+
+        Args:
+            scopes: int[F, a], the distinct variables of each factor.
+            tables: float[T, K1, .., Ka], log-potentials, finite or -inf.
+            table_of_factor: int[F], the table of each factor. None is table 0 for all factors if T is 1, and one
+                table for each factor if T is F.
+            scale: float[F], finite; None is 1 for all factors.
+
+        Raises:
+            ValueError: The shapes do not fit, an index is out of range, an entry is NaN or +inf, or the finite
+                log-potentials could add up to more than 1e300.
+        """
         scopes = frozen(scopes, np.int32, "scopes")
         tables = frozen(tables, np.float64, "tables")
         if scopes.ndim != 2:
@@ -81,66 +105,75 @@ class TableFactors:
         n, arity = scopes.shape
         if tables.ndim != arity + 1:
             raise ValueError(
-                f"factors of {arity} variables need tables of {arity + 1} axes (table, then a label of each variable),"
-                f" not of shape {tables.shape}"
+                f"factors of {arity} variables need tables of {arity + 1} axes (the table, then the state of each"
+                f" variable), not of shape {tables.shape}"
             )
-        chosen = _default_tables(n, len(tables)) if table_of_factor is None else table_of_factor
-        chosen = frozen_or_constant(chosen, np.int32, "table_of_factor")
+        tables_used = _default_tables(n, len(tables)) if table_of_factor is None else table_of_factor
+        tables_used = frozen_or_constant(tables_used, np.int32, "table_of_factor")
         scale = frozen_or_constant(constant(1, n, np.float64) if scale is None else scale, np.float64, "scale")
-        for name, array in (("table_of_factor", chosen), ("scale", scale)):
+        for name, array in (("table_of_factor", tables_used), ("scale", scale)):
             if array.shape != (n,):
                 raise ValueError(f"{name} must have one entry for each of the {n} factors, not shape {array.shape}")
         object.__setattr__(self, "unscaled", bool(((scale if scale.strides[0] else scale[:1]) == 1.0).all()))
         object.__setattr__(self, "scopes", scopes)
         object.__setattr__(self, "tables", tables)
-        object.__setattr__(self, "table_of_factor", chosen)
+        object.__setattr__(self, "table_of_factor", tables_used)
         object.__setattr__(self, "scale", scale)
-        kind, at, reach = loops.find_fault(scopes, chosen, scale, self.rows, LARGEST)
+        kind, at, reach = loops.find_fault(scopes, tables_used, scale, self.rows, LARGEST)
         if kind is not None:
             raise ValueError(self._fault(kind, at))
         object.__setattr__(self, "reach", reach)
 
     def __len__(self) -> int:
+        """Return the number of factors."""
         return len(self.scopes)
 
     @property
     def arity(self) -> int:
-        """The number of variables of each factor."""
+        """Number of variables of each factor."""
         return self.scopes.shape[1]
 
     @property
     def rows(self) -> Floats:
-        """The tables as rows of cells, [T, K1 * .. * Ka]."""
+        """The tables as rows of cells, float64[T, K1 * .. * Ka]."""
         return self.tables.reshape(len(self.tables), math.prod(self.tables.shape[1:]))
 
-    def part(self, chosen: NDArray[np.bool_] | NDArray[np.integer]) -> TableFactors:
-        """Some of the factors: a mask of them, or their numbers."""
-        return TableFactors(self.scopes[chosen], self.tables, self.table_of_factor[chosen], self.scale[chosen])
+    def part(self, factors: NDArray[np.bool_] | NDArray[np.integer]) -> TableFactors:
+        """Return a group of some of the factors, with the same tables.
+
+        Args:
+            factors: bool[F], a mask, or int[N], indices.
+        """
+        return TableFactors(self.scopes[factors], self.tables, self.table_of_factor[factors], self.scale[factors])
 
     def _fault(self, kind: str, at: int) -> str:
-        """What ``find_fault`` found, in words."""
+        """Return the error message for a fault that ``find_fault`` reports."""
         if kind == "entry":
-            return f"table {at} holds NaN or +inf; log-potentials are finite or -inf"
+            return f"table {at} holds NaN or +inf; log-potentials must be finite or -inf"
         scope, table, scale = self.scopes[at].tolist(), int(self.table_of_factor[at]), float(self.scale[at])
-        words = {
+        messages = {
             "negative": f"factor {at} has the scope {scope}; variables count from 0",
             "repeated": f"factor {at} has the scope {scope}, which names a variable twice",
             "table": f"factor {at} uses table {table}, but the tables are 0 to {len(self.tables) - 1}",
             "scale": f"factor {at} has scale {scale}, which is not a finite number",
-            "scales": f"factor {at} has scale {scale:g}: with those before it the scales add up to more than"
-            f" {LARGEST:g}; use smaller ones, and larger tables",
+            "scales": f"the scales of factors 0 to {at} add up to more than {LARGEST:g} (factor {at} has scale"
+            f" {scale:g}); use smaller scales and larger tables",
             "forbidding": f"factor {at} has scale {scale:g}, but its table {table} holds -inf, which needs a scale"
             " above 0; keep the constraints in a group of their own",
-            "reach": f"factor {at}, of the variables {scope}, has too large log-potentials: with those before it they"
-            f" could add up to more than {LARGEST:g}; use smaller ones, or -inf in place of large penalties",
+            "reach": f"the log-potentials of factors 0 to {at} could add up to more than {LARGEST:g} (factor {at} has"
+            f" the variables {scope}); use smaller log-potentials, or -inf in place of large penalties",
         }
-        return words[kind]
+        return messages[kind]
 
     def check(self, domains: Domains) -> None:
-        """ValueError where a scope does not exist in ``domains``, or a table has not its numbers of labels."""
+        """Raise ``ValueError`` if a variable does not exist or has another number of states than a table's axis.
+
+        Args:
+            domains: The domains of the graph's variables, `Discrete`.
+        """
         sizes = getattr(domains, "sizes", None)
         if sizes is None:
-            raise ValueError(f"table factors need variables with labels, not {type(domains).__name__}")
+            raise ValueError(f"table factors need variables with Discrete domains, not {type(domains).__name__}")
         misfit = loops.find_misfit(self.scopes, sizes, self.tables.shape[1:])
         if misfit is None:
             return
@@ -148,32 +181,49 @@ class TableFactors:
         i, width = int(self.scopes[f, a]), self.tables.shape[a + 1]
         if i >= len(domains):
             raise ValueError(f"factor {f} names variable {i}, but the graph's variables are 0 to {len(domains) - 1}")
-        raise ValueError(f"factor {f}: variable {i} has {sizes[i]} labels, but axis {a + 1} of its table has {width}")
+        raise ValueError(f"factor {f}: variable {i} has {sizes[i]} states, but axis {a + 1} of its table has {width}")
 
     def log_potential(self, points: NDArray[np.integer]) -> Floats:
-        """[P]: the sum of the factors at each of the states ``points`` int[P, V]."""
+        """Return the sum of the factors at each joint state, float64[P].
+
+        Args:
+            points: int[P, V], the states of all variables.
+        """
         cells = tuple(points[:, self.scopes[:, a]] for a in range(self.arity))
         return (self.scale * self.tables[(self.table_of_factor, *cells)]).sum(axis=-1) * np.ones(len(points))
 
     def condition(
         self, values: NDArray[np.integer], observed: NDArray[np.bool_], renumber: Int32s
     ) -> list[TableFactors]:
-        """One group for each set of positions that are observed; equal slices of a table are stored once."""
+        """Return the factors of the other variables, one group for each set of observed positions.
+
+        Equal slices of a table are stored once.
+
+        Args:
+            values: int[V], the states of the observed variables; other entries are ignored.
+            observed: bool[V], the variables to fix.
+            renumber: int32[V], the index of each other variable in the smaller graph.
+        """
         if not len(self):
             return []
         pattern_of = observed[self.scopes] @ (1 << np.arange(self.arity))
         groups: list[TableFactors] = []
         for code in np.flatnonzero(np.bincount(pattern_of)):
             pattern = code >> np.arange(self.arity) & 1
-            chosen, at, free = np.flatnonzero(pattern_of == code), np.flatnonzero(pattern), np.flatnonzero(1 - pattern)
-            scopes, sizes = self.scopes[chosen], (len(self.tables), *(self.tables.shape[a + 1] for a in at))
-            labels = [values[scopes[:, a]] for a in at]
-            slices = np.ravel_multi_index([self.table_of_factor[chosen], *labels], sizes)
+            factors, at, free = np.flatnonzero(pattern_of == code), np.flatnonzero(pattern), np.flatnonzero(1 - pattern)
+            scopes, sizes = self.scopes[factors], (len(self.tables), *(self.tables.shape[a + 1] for a in at))
+            states = [values[scopes[:, a]] for a in at]
+            slices = np.ravel_multi_index([self.table_of_factor[factors], *states], sizes)
             distinct, table_of_factor = np.unique(slices, return_inverse=True)
-            moved = np.moveaxis(self.tables, [0, *(at + 1)], range(len(at) + 1))
-            tables = moved[np.unravel_index(distinct, sizes)]
-            which = table_of_factor.reshape(-1).astype(np.int32)
-            groups.append(TableFactors(renumber[scopes[:, free]], tables, which, self.scale[chosen]))
+            tables = np.moveaxis(self.tables, [0, *(at + 1)], range(len(at) + 1))[np.unravel_index(distinct, sizes)]
+            groups.append(
+                TableFactors(
+                    renumber[scopes[:, free]],
+                    tables,
+                    table_of_factor.reshape(-1).astype(np.int32),
+                    self.scale[factors],
+                )
+            )
         return groups
 
 
@@ -182,4 +232,4 @@ def _default_tables(n_factors: int, n_tables: int) -> Int32s:
         return constant(0, n_factors, np.int32)
     if n_tables == n_factors:
         return np.arange(n_factors, dtype=np.int32)
-    raise ValueError(f"table_of_factor must say which of the {n_tables} tables each of the {n_factors} factors uses")
+    raise ValueError(f"table_of_factor must name one of the {n_tables} tables for each of the {n_factors} factors")

@@ -1,15 +1,14 @@
-"""Graphs of labels and tables in files: NumPy's .npz, without pickle, read as untrusted.
+"""Graphs of discrete variables in NumPy's .npz files, without pickle; files are treated as untrusted.
 
-A graph file is an .npz archive (a ZIP file whose members are stored, not compressed, .npy arrays in C order):
+A graph file is an .npz archive: a ZIP file whose uncompressed members are .npy arrays in C order. `save_graph` writes
+it from a graph, and `numpy.savez` writes it from arrays.
 
-``format``                  int32[1], the version: 1
-``sizes``                   int32[V], the number of labels of each variable
-``scopes_G``                int32[F, a], for each group G = 0, 1, .. of factors: the variables of each factor
+``format``                  int32[1], the version, 1
+``sizes``                   int32[V], the number of states of each variable
+``scopes_G``                int32[F, a], the variables of each factor, for each group of factors G = 0, 1, ..
 ``tables_G``                float64[T, K1, .., Ka], log-potentials, finite or -inf
-``table_of_factor_G``       int32[F], which of the T tables each factor uses; may be left out where T is 1 or F
-``scale_G``                 float64[F], what its table is multiplied by; may be left out where all are 1
-
-numpy.savez writes such a file from anywhere; `save_graph` from a graph.
+``table_of_factor_G``       int32[F], the table of each factor; optional if T is 1 or F
+``scale_G``                 float64[F], the multiplier of each factor's table; optional if all are 1
 """
 
 from __future__ import annotations
@@ -31,14 +30,18 @@ _ARRAYS = {"scopes": "i4", "tables": "f8", "table_of_factor": "i4", "scale": "f8
 
 
 class GraphFileError(ValueError):
-    """A file does not hold a graph: what is wrong with it, in one line."""
+    """Error: a file does not hold a graph. The message names the fault in one line."""
 
 
 def save_graph(path: str | os.PathLike[str], graph: FactorGraph) -> None:
-    """Writes a graph of labels and tables, whole or not at all.
+    """Write a graph of discrete variables to a file; after an error, a previous file remains unchanged.
+
+    Args:
+        path: Path of the file, usually with the extension ``.npz``.
+        graph: A graph of `Discrete` variables and `TableFactors`.
 
     Raises:
-        ValueError: The graph has other variables or factors.
+        ValueError: The graph has other domains or factors.
         OSError: The file cannot be written.
     """
     compiled = compile_tables(graph)
@@ -51,44 +54,52 @@ def save_graph(path: str | os.PathLike[str], graph: FactorGraph) -> None:
 
 
 def load_graph(path: str | os.PathLike[str]) -> FactorGraph:
-    """Reads a graph file.
+    """Read a graph file.
 
-    No array is read that is not whole in the file, so that what a file claims cannot take more memory than the file.
+    Only arrays that the file holds in full are read, so that a file cannot claim more memory than its size.
+
+    Args:
+        path: Path of the file.
+
+    Returns:
+        The graph.
 
     Raises:
-        GraphFileError: The file is no graph file.
+        GraphFileError: The file is not a graph file.
         OSError: The file cannot be read.
     """
     try:
         return _graph(read_arrays(path, packed=False))
     except NpzError as error:
-        mend = "expected .npz as herdner.save_graph writes it"
-        raise GraphFileError(f"{path}: not a graph file: {error}; {mend}") from None
+        raise GraphFileError(
+            f"{path}: not a graph file: {error}; expected .npz as herdner.save_graph writes it"
+        ) from None
     except (ValueError, TypeError, OverflowError) as error:
         raise GraphFileError(f"{path}: not a graph file: {' '.join(str(error).split())}") from None
 
 
-def _check_kind(name: str, array: NDArray[Any]) -> None:
+def _check_type(name: str, array: NDArray[Any]) -> None:
     base, _, number = name.rpartition("_")
-    kind = "i4" if name in ("format", "sizes") else _ARRAYS.get(base if number.isdecimal() else "")
-    if kind is None:
-        raise GraphFileError(f"it holds an array {name!r}, of which nothing is known")
-    if array.dtype.kind != np.dtype(kind).kind or array.dtype.itemsize not in (4, 8):
-        raise GraphFileError(f"its array {name} holds {array.dtype}, not {np.dtype(kind)}")
+    dtype = "i4" if name in ("format", "sizes") else _ARRAYS.get(base if number.isdecimal() else "")
+    if dtype is None:
+        raise GraphFileError(f"unknown array {name!r}")
+    if array.dtype.kind != np.dtype(dtype).kind or array.dtype.itemsize not in (4, 8):
+        raise GraphFileError(f"array {name} must hold {np.dtype(dtype)}, not {array.dtype}")
 
 
 def _graph(arrays: dict[str, NDArray[Any]]) -> FactorGraph:
     for name, array in arrays.items():
-        _check_kind(name, array)
+        _check_type(name, array)
     if "format" not in arrays or arrays["format"].tolist() != [VERSION]:
-        raise GraphFileError(f"it has no array format with the number {VERSION}; a later herdner may read it")
+        raise GraphFileError(
+            f"array format must hold the version {VERSION}; a later version of herdner may read this file"
+        )
     if "sizes" not in arrays:
-        raise GraphFileError("it has no array sizes")
-    numbers = sorted({int(name.rpartition("_")[2]) for name in arrays if name not in ("format", "sizes")})
+        raise GraphFileError("array sizes is missing")
+    indices = sorted({int(name.rpartition("_")[2]) for name in arrays if name not in ("format", "sizes")})
     groups: list[TableFactors] = []
-    for g in numbers:
+    for g in indices:
         if f"scopes_{g}" not in arrays or f"tables_{g}" not in arrays:
             raise GraphFileError(f"group {g} needs both scopes_{g} and tables_{g}")
-        known = {name: arrays[key] for name in _ARRAYS if (key := f"{name}_{g}") in arrays}
-        groups.append(TableFactors(**known))
+        groups.append(TableFactors(**{name: arrays[key] for name in _ARRAYS if (key := f"{name}_{g}") in arrays}))
     return FactorGraph(arrays["sizes"], groups)

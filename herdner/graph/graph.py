@@ -15,26 +15,37 @@ from herdner.graph.factors import Factors
 
 
 class ImpossibleGraph(ValueError):
-    """No state of a graph has a log-potential above -inf."""
+    """Error: every joint state of a graph has log-potential -inf."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class UnsupportedGraph(ValueError):
+    """Error: an algorithm cannot handle a graph. The message names the obstacle and an alternative."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FactorGraph:
-    """log p(x) = the sum of all factors at x, less log Z.
+    """A factor graph: log p(x) is the sum of all factors at x, minus log Z.
 
-    Whether domains and factors fit each other is checked here, once.
-
-    Args:
-        domains: A value such as `Labels`, or simply the number of labels of each of the V variables.
-        factors: Groups such as `TableFactors`.
+    Attributes:
+        domains: The domains of the V variables, such as `Discrete`.
+        factors: Groups of factors, such as `TableFactors`.
     """
 
     domains: Domains
     factors: tuple[Factors, ...]
 
     def __init__(self, domains: Domains | ArrayLike, factors: Sequence[Factors]) -> None:
-        whole = domains if hasattr(domains, "select") else Discrete(domains)  # type: ignore[arg-type]
-        object.__setattr__(self, "domains", whole)
+        """Check that the factors fit the domains.
+
+        Args:
+            domains: The domains of the variables, or int[V], the number of states of each variable.
+            factors: Groups of factors.
+
+        Raises:
+            ValueError: A group of factors does not fit the domains.
+        """
+        values = domains if hasattr(domains, "select") else Discrete(domains)  # type: ignore[arg-type]
+        object.__setattr__(self, "domains", values)
         object.__setattr__(self, "factors", tuple(factors))
         for g, group in enumerate(self.factors):
             try:
@@ -42,13 +53,33 @@ class FactorGraph:
             except ValueError as error:
                 raise ValueError(f"group {g}: {error}") from None
 
+    def __repr__(self) -> str:
+        """Return the numbers of variables, states and factors in one line."""
+        n, sizes, n_groups = self.n_variables, getattr(self.domains, "sizes", None), len(self.factors)
+        states = ""
+        if sizes is not None and n:
+            fewest, most = int(sizes.min()), int(sizes.max())
+            states = f" of {most} states" if fewest == most else f" of {fewest} to {most} states"
+        n_factors = sum(len(group.scopes) for group in self.factors)
+        return f"FactorGraph({n:,} variables{states}, {n_factors:,} factors in {n_groups} groups)"
+
     @property
     def n_variables(self) -> int:
-        """V."""
+        """Number of variables, V."""
         return len(self.domains)
 
     def log_potential(self, x: ArrayLike) -> Floats:
-        """The sum of all factors at ``x``: a number for one state [V], float64[P] for P states [P, V]."""
+        """Return the sum of all factors, the log-probability plus log Z.
+
+        Args:
+            x: The values of all variables, [V], or P points [P, V].
+
+        Returns:
+            A number for one point, float64[P] for P points.
+
+        Raises:
+            ValueError: A value is outside its domain.
+        """
         points = self.domains.points(x)
         total = np.zeros(len(points))
         for group in self.factors:
@@ -56,23 +87,37 @@ class FactorGraph:
         return total if np.ndim(x) == 2 else total[0]
 
     def blanket(self, variable: int) -> Int32s:
-        """The Markov blanket: all other variables that share a factor with this one, in rising order."""
+        """Return the Markov blanket of a variable: all others that share a factor with it, in ascending order.
+
+        Args:
+            variable: Index of the variable.
+
+        Raises:
+            ValueError: The variable does not exist.
+        """
         check_variables(np.array([variable]), self.n_variables)
         shared = [group.scopes[(group.scopes == variable).any(axis=1)].ravel() for group in self.factors]
         together = np.unique(np.concatenate([np.empty(0, np.int32), *shared]))
         return together[together != variable]
 
     def condition(self, observed: Mapping[int, float]) -> FactorGraph:
-        """The graph of the other variables, in their old order, given ``observed`` (variable -> value).
+        """Return the graph of the unobserved variables, in their order, with the observed variables fixed.
 
-        Its log-potential equals this graph's at the completed state: factors that are observed whole stay as constants.
+        Its log-potential equals that of this graph at the completed point: factors of observed variables only remain
+        as constants.
+
+        Args:
+            observed: The value of each observed variable.
+
+        Raises:
+            ValueError: A variable does not exist, or a value is outside its domain.
         """
         variables = np.array(list(observed), np.int64)
-        given = np.array(list(observed.values())) if observed else np.empty(0, np.int64)
+        evidence = np.array(list(observed.values())) if observed else np.empty(0, np.int64)
         check_variables(variables, self.n_variables)
-        self.domains.select(variables).points(given)
-        values = np.zeros(self.n_variables, given.dtype)
-        values[variables] = given
+        self.domains.select(variables).points(evidence)
+        values = np.zeros(self.n_variables, evidence.dtype)
+        values[variables] = evidence
         is_observed = np.zeros(self.n_variables, bool)
         is_observed[variables] = True
         renumber = (np.cumsum(~is_observed) - 1).astype(np.int32)

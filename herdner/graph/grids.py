@@ -1,4 +1,4 @@
-"""Recognising grids whose pairs along one axis are all alike: their neighbours need no lists."""
+"""Recognition of grids whose pairs along each axis are alike: a loop finds their neighbours without lists."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ import numpy as np
 from herdner._ext import conditionals as loops
 from herdner.base.arrays import Floats, Int32s
 from herdner.graph.factors import TableFactors
-from herdner.graph.graph import ImpossibleGraph
+from herdner.graph.graph import ImpossibleGraph, UnsupportedGraph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GridForm:
-    """A grid of variables of two labels, ``rows`` x ``columns`` in row-major order, ``wraps`` around or not.
+    """A grid of two-state variables in row-major order; the engine reads it by these names (engine/fields.h).
 
     Attributes:
-        unary: float64[V], the log odds of label 0 against label 1 of the unary factors.
-        sides: float64[4, 2], those that a neighbour above, below, to the left, to the right adds when it has label 0,
-            1.
-        spread: No log odds are larger, infinite ones apart.
+        rows: Number of rows.
+        columns: Number of columns.
+        wraps: True if the grid wraps around.
+        unary: float64[V], log-odds of state 0 against state 1 under the unary factors.
+        sides: float64[4, 2], log-odds that the neighbour above, below, left and right adds in state 0 and 1.
+        spread: Bound on the absolute value of finite log-odds.
     """
 
     rows: int
@@ -32,22 +34,22 @@ class GridForm:
     spread: float
 
 
-def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm | str:
-    """The grid form of a graph as `ising` builds it, of at least 3 x 3 variables; or why it has none.
+def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
+    """Return the grid form of a graph of at least 3 x 3 variables that `ising` builds, or raise `UnsupportedGraph`.
 
-    ValueError where a variable's unary factors allow no label.
+    `ImpossibleGraph`: the unary factors of a variable forbid both states.
     """
     pairs = [group for group in factors if group.arity == 2 and len(group)]
     if len(pairs) != 1 or any(group.arity > 2 and len(group) for group in factors) or not (sizes == 2).all():
-        return "a grid has two labels and one group of pairs"
+        raise UnsupportedGraph("a grid has two states and one group of pairs")
     (group,) = pairs
     columns, wraps = loops.grid_columns(group.scopes, len(sizes))
     if not columns:
-        return "the pairs are not those of a grid"
+        raise UnsupportedGraph("the pairs are not those of a grid")
     n_vertical = len(sizes) - (0 if wraps else columns)
     along = [group.scale[:n_vertical], group.scale[n_vertical:]]
     if len(group.tables) > 1 or any(scale.min() != scale.max() for scale in along):
-        return "the pairs along one axis differ"
+        raise UnsupportedGraph("the pairs along one axis differ")
     sides = np.empty((4, 2))
     for axis, scale in enumerate(along):
         table = scale[0] * group.tables[0]
@@ -60,6 +62,6 @@ def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm | str:
             loops.add_unary(unary, None, part.scopes, part.table_of_factor, part.scale, part.tables)
     largest, fault = loops.largest_odds(unary)
     if fault >= 0:
-        raise ImpossibleGraph(f"variable {fault}: its unary factors forbid every label by -inf; allow at least one")
+        raise ImpossibleGraph(f"variable {fault}: its unary factors forbid every state by -inf; allow at least one")
     finite = np.abs(np.where(np.isfinite(sides), sides, 0.0))
     return GridForm(len(sizes) // columns, columns, wraps, unary, sides, largest + float(finite.max(axis=1).sum()))

@@ -1,4 +1,4 @@
-"""Chains of consecutive variables joined by links: the form that sum-product passes messages on."""
+"""Chains of consecutive variables joined by links: the layout that sum-product passes messages on."""
 
 from __future__ import annotations
 
@@ -9,18 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import layout
+from herdner._ext.links import merged
 from herdner.base.arrays import Floats, Int32s, Int64s
-from herdner.graph.chains import (
-    MOST_CELLS,
-    ChainForm,
-    check_cells,
-    constant,
-    edge_tables,
-    factor_in_words,
-    too_wide,
-    unary_table,
-)
+from herdner.graph.chains import ChainForm, check_width, constant_term, edge_groups, edge_tables, unary_table
+from herdner.graph.edges import check_cells, is_near, merge_parallel_factors, pair_keys, scaled_tables
 from herdner.graph.factors import TableFactors
+
+_MOST_TABLES = 62  # of tied links: a bit for each table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,8 +25,8 @@ class LinkedChains:
     Attributes:
         form: The chains, runs of consecutive variables.
         scopes: int32[E, 2], the links, no two of the same variables.
-        table_of_edge: int32[E], which of the tables holds the log-potentials of each.
-        tables: float64[T, K, K].
+        table_of_edge: int32[E], the table of each link.
+        tables: float64[T, K, K], log-potentials of links.
     """
 
     form: ChainForm
@@ -40,46 +35,67 @@ class LinkedChains:
     tables: Floats
 
 
-def linked_chains(sizes: Int32s, factors: Sequence[TableFactors]) -> LinkedChains | str:
-    """The chains and links of a graph; or, where it has none, what is in the way."""
+def linked_chains(sizes: Int32s, factors: Sequence[TableFactors]) -> LinkedChains:
+    """Return the chains and links of a graph; `UnsupportedGraph` names the obstacle if it has none."""
     near: list[TableFactors] = []
     far: list[TableFactors] = []
-    n, n_states = len(sizes), int(sizes.max(initial=1))
-    for g, group in enumerate(factors):
-        if group.arity > 2 and len(group):
-            return factor_in_words(g, group)
-        if group.arity == 2 and len(group):
-            inside = is_near(group)
-            near += _part(group, inside)
-            far += _part(group, ~inside)
-    if n_states**2 > MOST_CELLS or too_wide(sizes):
-        return f"variable {int(sizes.argmax())} has {n_states} labels, too many for tables of all variables"
-    try:
-        form = _runs(sizes, factors, near, n, n_states)
-        scopes, table_of_edge, tables = _links(far, sizes, n_states)
-    except ValueError as error:
-        return str(error)
-    return LinkedChains(form, scopes, table_of_edge, tables)
+    for _, group in edge_groups(factors):
+        inside = is_near(group)
+        near += _part(group, inside)
+        far += _part(group, ~inside)
+    check_width(sizes, needs_table=True)
+    n_states = int(sizes.max(initial=1))
+    return LinkedChains(_runs(sizes, factors, near, n_states), *_links(far, n_states))
 
 
-def is_near(group: TableFactors) -> NDArray[np.bool_]:
-    """Which factors of pairs join a variable to the one before it."""
-    return np.abs(group.scopes[:, 0] - group.scopes[:, 1]) == 1
+def tied_linked_chains(
+    unary: Floats, transition: Floats, offsets: Int64s, links: Sequence[tuple[Int32s, Floats]]
+) -> LinkedChains | None:
+    """Return the linked chains of sequences with one transition table, without building their graph.
+
+    The result is the one of `linked_chains` on the graph of the sequences, whose links join no two sequences to one
+    chain. It takes a hundredth of the time.
+
+    Args:
+        unary: float64[n, K], unary log-potentials.
+        transition: float64[K, K], the table of all edges within sequences.
+        offsets: int64[S + 1]; sequence s holds the variables ``offsets[s]`` to ``offsets[s + 1] - 1``, at least one.
+        links: The links of each link table, int32[F, 2], smaller variable first, in ascending order, and the table.
+
+    Returns:
+        The linked chains; None if a link stands twice with one table or the log-potentials are not below infinity.
+    """
+    largest = max(unary.max(), transition.max(), sum(max(table.max(), 0) for _, table in links))
+    joint = merged([ends for ends, _ in links]) if len(links) <= _MOST_TABLES else None
+    if joint is None or not largest < np.inf:
+        return None
+    (ends, which, combinations), nothing = joint, np.zeros_like(transition)
+    addends = [[table for r, (_, table) in enumerate(links) if mask >> r & 1] for mask in combinations.tolist()]
+    link_tables = np.stack([sum(tables, nothing) for tables in addends])
+    chain_tables, edge_table, near = transition[None], None, ends[:, 1] - ends[:, 0] == 1
+    if near.any():  # such a link adds to the table of two neighbours, or joins two sequences
+        later, starts = ends[near, 1], np.zeros(len(unary) + 1, np.bool_)
+        starts[offsets] = True
+        across = starts[later]
+        starts[later] = False
+        offsets = np.flatnonzero(starts)
+        chain_tables = np.stack([transition, *(sum(tables, transition) for tables in addends), *link_tables])
+        edge_table = np.zeros(len(unary), np.int32)
+        edge_table[later] = 1 + which[near] + len(addends) * across
+        ends, which = ends[~near], which[~near]
+    return LinkedChains(ChainForm(None, offsets, unary, chain_tables, edge_table, 0.0), ends, which, link_tables)
 
 
-def _part(group: TableFactors, chosen: NDArray[np.bool_]) -> list[TableFactors]:
-    """The factors of a group that are chosen; no group where there are none."""
-    if chosen.all():
+def _part(group: TableFactors, mask: NDArray[np.bool_]) -> list[TableFactors]:
+    """Return the masked factors as a group, or no group if there are none."""
+    if mask.all():
         return [group]
-    if not chosen.any():
-        return []
-    return [group.part(chosen)]
+    return [group.part(mask)] if mask.any() else []
 
 
-def _runs(
-    sizes: Int32s, factors: Sequence[TableFactors], near: Sequence[TableFactors], n: int, n_states: int
-) -> ChainForm:
-    """The chains: runs of variables each of which is joined to the one before it."""
+def _runs(sizes: Int32s, factors: Sequence[TableFactors], near: Sequence[TableFactors], n_states: int) -> ChainForm:
+    """Return the chains: runs of variables each of which is joined to the one before it."""
+    n = len(sizes)
     offsets = np.empty(n + 1, np.int64)
     n_runs = layout.forward_paths(near[0].scopes, n, offsets) if len(near) == 1 else -1
     if n_runs < 0:
@@ -89,68 +105,38 @@ def _runs(
         offsets = np.flatnonzero(starts)
         n_runs = len(offsets) - 1
     tables, edge_table = edge_tables(near, None, n - n_runs, n, n_states)
-    return ChainForm(None, offsets[: n_runs + 1], unary_table(sizes, factors), tables, edge_table, constant(factors))
+    unary = unary_table(sizes, factors)
+    return ChainForm(None, offsets[: n_runs + 1], unary, tables, edge_table, constant_term(factors))
 
 
-def _links(groups: Sequence[TableFactors], sizes: Int32s, n_states: int) -> tuple[Int32s, Int32s, Floats]:
-    """The links [E, 2], the table of each, and the tables [T, K, K].
+def _links(groups: Sequence[TableFactors], n_states: int) -> tuple[Int32s, Int32s, Floats]:
+    """Return the links [E, 2], the table of each, and the tables [T, K, K].
 
-    Factors of the same two variables are one edge, their tables added up: else they would be a loop that messages run
-    around. Edges to which nothing is added share the tables of their factors.
+    Several groups are sorted by their pairs of variables, as the order of a sum decides its bits.
     """
-    if not groups:
-        return np.empty((0, 2), np.int32), np.empty(0, np.int32), np.zeros((1, n_states, n_states))
-    scopes = np.concatenate([group.scopes for group in groups]) if len(groups) > 1 else groups[0].scopes
-    keys = pair_keys(scopes)
-    in_order = np.sort(keys)
-    repeated = bool((in_order[1:] == in_order[:-1]).any())
-    if len(groups) == 1 and not repeated and _ready(groups[0], n_states):
-        return scopes, groups[0].table_of_factor, groups[0].tables
-    edge = np.arange(len(scopes))
-    if repeated or len(groups) > 1:  # in the order of their variables, as the order of a sum decides its bits
-        _, first, edge = np.unique(keys, return_index=True, return_inverse=True)
-        scopes, edge = scopes[first], edge.reshape(-1)
-    edge_of = np.split(edge, np.cumsum([len(group) for group in groups])[:-1])
-    alone = np.bincount(edge) == 1
-    table_of_edge, n_tables = np.full(len(scopes), -1, np.int32), 0
-    ready: list[Floats] = []
-    for group, to in zip(groups, edge_of, strict=True):
-        if _ready(group, n_states):
-            chosen = alone[to]
-            table_of_edge[to[chosen]] = group.table_of_factor[chosen] + n_tables
-            ready.append(group.tables)
-            n_tables += len(group.tables)
-    own = np.flatnonzero(table_of_edge < 0)
-    table_of_edge[own] = np.arange(n_tables, n_tables + len(own))
-    check_cells(len(own), n_states)
-    made = np.zeros((len(own), n_states, n_states))
-    for group, to in zip(groups, edge_of, strict=True):
-        chosen = table_of_edge[to] >= n_tables
-        for part in _part(group, chosen):
-            _add_tables(made, table_of_edge[to[chosen]] - np.int32(n_tables), part, scopes[to[chosen], 0])
-    if sizes.min() < n_states:
-        absent = np.arange(n_states) >= sizes[scopes[own]][:, :, None]
-        made[absent[:, 0, :, None] | absent[:, 1, None, :]] = -np.inf
-    return scopes, table_of_edge, np.concatenate([*ready, made])
+    distinct = merge_parallel_factors(groups)
+    scopes, table_of_edge, tables = [np.empty((0, 2), np.int32)], [np.empty(0, np.int32)], []
+    n_tables = 0
+    for group in distinct:
+        if not group.unscaled:
+            check_cells(len(group), n_states)
+        values, term_of_factor = scaled_tables(group)
+        scopes.append(group.scopes)
+        table_of_edge.append(term_of_factor + np.int32(n_tables))
+        tables.append(_squares(values, n_states))
+        n_tables += len(values)
+    if len(distinct) == 1 and distinct is groups:
+        return scopes[1], table_of_edge[1], tables[0]
+    order = np.argsort(pair_keys(np.concatenate(scopes))) if distinct else np.empty(0, np.int64)
+    everything = np.concatenate(tables) if tables else np.zeros((1, n_states, n_states))
+    return np.concatenate(scopes)[order], np.concatenate(table_of_edge)[order], everything
 
 
-def _ready(group: TableFactors, n_states: int) -> bool:
-    """The log-potentials of the factors are the tables as they are."""
-    return group.unscaled and group.tables.shape[1:] == (n_states, n_states)
-
-
-def _add_tables(tables: Floats, to: Int32s, group: TableFactors, first: Int32s) -> None:
-    """Adds factor f to ``tables[to[f]]``, turned so that the variable ``first[f]`` comes first."""
-    rows = group.tables[group.table_of_factor]
-    turned = group.scopes[:, 0] != first
-    if rows.shape[1:] != tables.shape[1:] or turned.any():
-        square = np.zeros((len(rows), *tables.shape[1:]))
-        square[~turned, : rows.shape[1], : rows.shape[2]] = rows[~turned]
-        square[turned, : rows.shape[2], : rows.shape[1]] = rows[turned].swapaxes(1, 2)
-        rows = square
-    layout.add_rows(tables.reshape(len(tables), -1), to, group.scale, rows.reshape(len(rows), -1))
-
-
-def pair_keys(scopes: Int32s) -> Int64s:
-    """[E]: a number for each pair of variables, whichever comes first."""
-    return scopes.min(axis=1).astype(np.int64) << 32 | scopes.max(axis=1)
+def _squares(tables: Floats, n_states: int) -> Floats:
+    """Return the tables with states that a variable does not have forbidden, [T, K, K]."""
+    n_rows, n_columns = tables.shape[1:]
+    if n_rows == n_columns == n_states:
+        return tables
+    squares = np.full((len(tables), n_states, n_states), -np.inf)
+    squares[:, :n_rows, :n_columns] = tables
+    return squares

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,30 +13,45 @@ from herdner.base.arrays import Int32s, frozen
 from herdner.base.checks import check_variables
 from herdner.base.options import parse_call
 
+ScanKind = Literal["systematic", "random", "checkerboard", "jacobi", "fixed"]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan:
-    """One sweep's order; made by the functions below. ``order`` int32[n] is given for kind "fixed" alone."""
+    """The order of one sweep; the functions of this module build it.
 
-    kind: Literal["systematic", "random", "checkerboard", "jacobi", "fixed"] = "systematic"
+    Attributes:
+        kind: Rule that determines the order.
+        order: int32[n], the variables of a "fixed" scan; None for the other kinds.
+    """
+
+    kind: ScanKind = "systematic"
     order: Int32s | None = None
 
     SYNTAX: ClassVar[str] = "systematic, random, checkerboard, jacobi or an order such as fixed(0, 2, 1)"
 
     def __post_init__(self) -> None:
-        if self.kind not in ("systematic", "random", "checkerboard", "jacobi", "fixed"):
+        """Raise ``ValueError`` for an unknown kind or an order that does not fit it."""
+        if self.kind not in get_args(ScanKind):
             raise ValueError(f"scan must be {self.SYNTAX}, not {self.kind!r}")
         if (self.kind == "fixed") != (self.order is not None):
-            raise ValueError("a fixed scan, and no other, has an order: use fixed_scan(order)")
+            raise ValueError("only a fixed scan has an order: use fixed_scan(order)")
         if self.order is not None:
             order = frozen(self.order, np.int32, "a scan")
             if order.ndim != 1 or not len(order):
-                raise ValueError(f"a scan is a list of at least one variable, not of shape {order.shape}")
+                raise ValueError(f"a fixed scan must be a list of at least one variable, not of shape {order.shape}")
             object.__setattr__(self, "order", order)
 
     @classmethod
     def from_text(cls, text: str) -> Scan:
-        """The scan that ``systematic``, ``fixed(0, 2, 1)`` and so on stand for; ValueError for others."""
+        """Parse a scan such as ``systematic`` or ``fixed(0, 2, 1)``.
+
+        Args:
+            text: Kind of the scan, with the order in parentheses for a fixed one.
+
+        Raises:
+            ValueError: The text is not a scan.
+        """
 
         def listed(*order: float | str) -> Scan:
             return fixed_scan(order)
@@ -48,46 +63,62 @@ class Scan:
         return parse_call(text, functions, "scan", cls.SYNTAX)
 
     def check(self, n_variables: int) -> None:
-        """ValueError where the order names a variable that is not there."""
+        """Raise ``ValueError`` if the order names a variable that does not exist.
+
+        Args:
+            n_variables: Number of variables of the graph.
+        """
         if self.order is not None:
             check_variables(self.order, n_variables, "the scan names")
 
     def __eq__(self, other: object) -> bool:
+        """Return whether both scans have the same kind and order."""
         return isinstance(other, Scan) and self.kind == other.kind and np.array_equal(self.order, other.order)  # type: ignore[arg-type]
 
     def __hash__(self) -> int:
+        """Return a hash of kind and order."""
         return hash((self.kind, None if self.order is None else self.order.tobytes()))
 
     def __str__(self) -> str:
+        """Return the text that `from_text` parses."""
         return self.kind if self.order is None else f"fixed({', '.join(map(str, self.order))})"
 
 
 def systematic_scan() -> Scan:
-    """The variables in their order: V updates."""
+    """Return the scan that updates the variables 0 to V - 1 in this order."""
     return Scan()
 
 
 def random_scan() -> Scan:
-    """V variables, each drawn uniformly from all."""
+    """Return the scan that makes V updates of variables drawn uniformly with replacement."""
     return Scan("random")
 
 
 def checkerboard_scan() -> Scan:
-    """Colour by colour of a greedy colouring in which variables of one colour never depend on each other.
+    """Return the scan that goes colour by colour through a greedy colouring of the graph.
 
-    On a grid without wrapping these are the fields of a checkerboard. Several threads can share such a sweep.
+    Variables of one colour share no factor, so several threads can share a sweep. On a grid that does not wrap around
+    the colours are those of a checkerboard.
     """
     return Scan("checkerboard")
 
 
 def jacobi_scan() -> Scan:
-    """All variables at once, given the state before the sweep, as HG13 and HG16 discuss in their conclusions.
+    """Return the scan that updates all variables at once, given the state before the sweep.
 
-    For study: it does not sample from the graph's distribution where variables depend on each other.
+    For study only: where variables share factors, its stationary distribution is not that of the graph (conclusions of
+    HG13 and HG16).
     """
     return Scan("jacobi")
 
 
 def fixed_scan(order: ArrayLike) -> Scan:
-    """These variables in this order, each as often as it is named; variables that are not named keep their labels."""
+    """Return the scan that updates the listed variables in their order; other variables keep their states.
+
+    Args:
+        order: int[n], variables; they may repeat.
+
+    Raises:
+        ValueError: ``order`` is not a list of at least one integer.
+    """
     return Scan("fixed", order)  # type: ignore[arg-type]

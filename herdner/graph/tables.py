@@ -1,30 +1,37 @@
-"""Compiled graphs: the flat arrays that the loops run on, and the forms that specialised loops take."""
+"""Compiled graphs of discrete variables: the arrays that compiled loops read, in the forms that each loop needs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeVar
 
 from herdner.base.arrays import Int32s
 from herdner.graph.chains import ChainForm, chain_form
 from herdner.graph.conditionals import Conditionals, conditionals
 from herdner.graph.domain import Discrete
 from herdner.graph.factors import LARGEST, TableFactors
-from herdner.graph.graph import FactorGraph
+from herdner.graph.graph import FactorGraph, UnsupportedGraph
 from herdner.graph.grids import GridForm, grid_form
 from herdner.graph.linked_chains import LinkedChains, linked_chains
+
+Form = TypeVar("Form", ChainForm, GridForm, LinkedChains)
+
+_LAYOUTS: dict[type, Callable[..., Any]] = {ChainForm: chain_form, GridForm: grid_form, LinkedChains: linked_chains}
 
 
 @dataclass(frozen=True, eq=False)
 class TableGraph:
-    """A graph of labels and tables, compiled; each of its forms is laid out when it is first asked for, and kept.
+    """A compiled graph of `Discrete` variables and `TableFactors`; results never depend on the form a loop uses.
 
-    Where a graph does not have a form, the form is the reason, in words. Results never depend on the forms.
+    The graph and each of its forms are lazily initialised.
 
-    ``source`` makes the graph. ``links``, where it is given, lays out the chains and links that are to be kept apart,
-    without the graph if it can (else None): messages then pass along these links even if all factors together are
-    chains, so that a part of the graph gets the same whatever stands beside it.
+    Attributes:
+        source: Function that builds the graph.
+        links: Function that lays out chains and links without the graph, or returns None if it cannot. If it is set,
+            messages pass along these links even where all factors together form chains, so that the result for a part
+            of the graph does not depend on other parts.
     """
 
     source: Callable[[], FactorGraph]
@@ -32,64 +39,97 @@ class TableGraph:
 
     @cached_property
     def graph(self) -> FactorGraph:
-        """The graph itself."""
+        """The factor graph."""
         return self.source()
 
     @property
     def sizes(self) -> Int32s:
-        """int32[V]: the number of labels of each variable."""
-        return _labels(self.graph).sizes
+        """Number of states of each variable, int32[V]."""
+        return _domains(self.graph).sizes
 
     @property
     def n_states(self) -> int:
-        """K: the largest of them."""
+        """Largest number of states of a variable, K."""
         return int(self.sizes.max(initial=1))
 
     @cached_property
     def factors(self) -> tuple[TableFactors, ...]:
-        """The groups of factors."""
+        """Groups of factors."""
         return _tables(self.graph)
 
     @cached_property
-    def chain(self) -> ChainForm | str:
-        """Paths of variables; or the factor in the way."""
-        return chain_form(self.sizes, self.factors)
-
-    @cached_property
-    def grid(self) -> GridForm | str:
-        """A grid of two labels whose pairs along one axis are all alike."""
-        return grid_form(self.sizes, self.factors)
-
-    @cached_property
-    def linked_chains(self) -> LinkedChains | str:
-        """Runs of consecutive variables, and links between any variables; or the factor in the way."""
-        known = None if self.links is None else self.links()
-        return known or linked_chains(self.sizes, self.factors)
-
-    @cached_property
     def conditionals(self) -> Conditionals:
-        """The full conditionals. ImpossibleGraph where the unary factors of a variable forbid all of its labels."""
+        """Full conditionals of all variables.
+
+        Raises:
+            ImpossibleGraph: The unary factors of a variable forbid all its states.
+        """
         return conditionals(self.sizes, self.factors)
+
+    def find(self, form: type[Form]) -> Form | None:
+        """Return a form of the graph, or None if the graph does not have it.
+
+        Args:
+            form: `ChainForm`, `GridForm` or `LinkedChains`.
+        """
+        return self._layout(form)[0]
+
+    def require(self, form: type[Form], advice: str) -> Form:
+        """Return a form of the graph, or raise `UnsupportedGraph` if the graph does not have it.
+
+        Args:
+            form: `ChainForm`, `GridForm` or `LinkedChains`.
+            advice: Text that follows the obstacle in the error message.
+
+        Raises:
+            UnsupportedGraph: The message names the obstacle, such as the first factor that does not fit.
+        """
+        layout, obstacle = self._layout(form)
+        if layout is None:
+            raise UnsupportedGraph(f"{obstacle}: {advice}")
+        return layout
+
+    @cached_property
+    def _layouts(self) -> dict[type, tuple[Any, str]]:
+        return {}
+
+    def _layout(self, form: type[Form]) -> tuple[Form | None, str]:
+        """Return the form and "", or None and the obstacle."""
+        if form not in self._layouts:
+            layout = self.links() if form is LinkedChains and self.links is not None else None
+            try:
+                self._layouts[form] = layout or _LAYOUTS[form](self.sizes, self.factors), ""
+            except UnsupportedGraph as error:
+                self._layouts[form] = None, str(error)
+        return self._layouts[form]
 
 
 Graph = FactorGraph | TableGraph
-"""A graph, or a compiled one."""
+"""A factor graph, compiled or not."""
 
 
 def compile_tables(graph: Graph) -> TableGraph:
-    """The graph for the loops. ValueError where it has domains or factors other than labels and tables."""
+    """Return the compiled form of a graph of discrete variables.
+
+    Args:
+        graph: A graph of `Discrete` variables and `TableFactors`; a compiled graph is returned as it is.
+
+    Raises:
+        TypeError: ``graph`` is not a graph.
+        ValueError: The graph has other domains or factors, or its log-potentials could add up to more than 1e300.
+    """
     if isinstance(graph, TableGraph):
         return graph
-    if not isinstance(graph, FactorGraph):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
+    if not isinstance(graph, FactorGraph):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
         raise TypeError(f"expected a FactorGraph, such as herdner.ising() makes, not {type(graph).__name__}")
-    _labels(graph)
+    _domains(graph)
     _tables(graph)
     return TableGraph(lambda: graph)
 
 
-def _labels(graph: FactorGraph) -> Discrete:
+def _domains(graph: FactorGraph) -> Discrete:
     if not isinstance(graph.domains, Discrete):
-        raise ValueError(f"table loops need variables with labels, not {type(graph.domains).__name__}")
+        raise ValueError(f"table loops need variables with Discrete domains, not {type(graph.domains).__name__}")
     return graph.domains
 
 
@@ -101,7 +141,7 @@ def _tables(graph: FactorGraph) -> tuple[TableFactors, ...]:
     if not sum(group.reach for group in factors) <= LARGEST:
         g = max(range(len(factors)), key=lambda g: factors[g].reach)
         raise ValueError(
-            f"the log-potentials of all factors could add up to more than {LARGEST:g}, those of group {g} most of all;"
-            " use smaller ones, or -inf in place of large penalties"
+            f"the log-potentials of all factors could add up to more than {LARGEST:g} (group {g} has the largest); use"
+            " smaller log-potentials, or -inf in place of large penalties"
         )
     return factors

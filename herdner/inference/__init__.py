@@ -1,4 +1,4 @@
-"""Inference: backends by name, and the chain algorithms in bulk (`herdner.inference.linear_chain`)."""
+"""Inference: backends by name, and algorithms for many chains at once (`herdner.inference.linear_chain`)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,6 @@ from herdner.inference.registry import BACKENDS, describe_backend, make_backend
 from herdner.inference.result import Result
 
 __all__ = [
-    "BACKENDS",
-    "Backend",
-    "Capabilities",
-    "ImpossibleGraph",
-    "Interrupted",
-    "Result",
-    "UnsupportedGraph",
-    "UnsupportedRecord",
-    "describe_backend",
-    "make_backend",
+    "BACKENDS", "Backend", "Capabilities", "ImpossibleGraph", "Interrupted", "Result", "UnsupportedGraph",
+    "UnsupportedRecord", "describe_backend", "make_backend",
 ]  # fmt: skip

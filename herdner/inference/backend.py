@@ -1,4 +1,4 @@
-"""The seam between graphs and the algorithms that work on them."""
+"""The protocol of inference algorithms, their capabilities and their errors."""
 
 from __future__ import annotations
 
@@ -9,77 +9,93 @@ from numpy.typing import ArrayLike
 
 from herdner.base.seeds import Seed
 from herdner.graph.graph import ImpossibleGraph as ImpossibleGraph
+from herdner.graph.graph import UnsupportedGraph as UnsupportedGraph
 from herdner.graph.tables import Graph
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
-    """What a backend makes of the arguments of ``infer``.
+class UnsupportedRecord(ValueError):
+    """Error: a backend cannot record what was requested. The message names it and an alternative."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Error: Ctrl-C stopped a run.
 
     Attributes:
-        start: "state": it begins at a state, and draws one where none is given; "option": likewise, but one of its own
-            options says where it begins if no state is given; "nothing": it begins at no state, and ignores one.
-        record: The fields of `herdner.Record` that it can be asked for, beside ``best``.
-        linked: Whether it takes the graphs of whole documents whose mentions are linked, or only chains and small
-            graphs.
+        result: The result of the updates before the interruption.
+    """
+
+    def __init__(self, result: Result) -> None:
+        """Store the result.
+
+        Args:
+            result: The result of the updates before the interruption.
+        """
+        self.result = result
+        super().__init__(f"stopped after {result.n_updates} updates; the attribute result holds what was recorded")
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """The arguments of ``infer`` that a backend supports.
+
+    Attributes:
+        start: "state" if the backend begins at a joint state and draws one if none is passed; "option" if one of its
+            options chooses the beginning instead; "nothing" if it ignores ``start``.
+        record: Fields of `herdner.Record` that it can record besides ``best``.
+        linked: True if it supports documents with links, false if only chains or small graphs.
     """
 
     start: Literal["state", "option", "nothing"] = "nothing"
     record: frozenset[str] = frozenset()
     linked: bool = True
 
-    def check(self, who: str, record: Record | None) -> None:
-        """UnsupportedRecord where ``record`` asks for more than the backend ``who`` can give."""
+    def require(self, record: Record | None, backend: str) -> None:
+        """Raise `UnsupportedRecord` if a record has fields that the backend cannot record.
+
+        Args:
+            record: The requested record, or None.
+            backend: Name of the backend in the error message.
+        """
         if record is None:
             return
-        wanted = {each.name for each in fields(record) if getattr(record, each.name)} - {"best"}
-        missing = [name.replace("_", "-") for name in sorted(wanted - self.record)]
+        requested = {each.name for each in fields(record) if getattr(record, each.name)} - {"best"}
+        missing = [name.replace("_", "-") for name in sorted(requested - self.record)]
         if missing:
-            raise UnsupportedRecord(f"{who} gives no {', '.join(missing)}; leave that out of record, or use gibbs")
+            raise UnsupportedRecord(
+                f"{backend} cannot record {', '.join(missing)}; remove that from record, or use gibbs"
+            )
 
 
 SAMPLER_CAPABILITIES = Capabilities("state", frozenset(each.name for each in fields(Record)))
-"""What samplers take: a first state, and anything to be recorded."""
+"""Capabilities of samplers: a start state and all records."""
 
 
 @runtime_checkable
 class Backend(Protocol):
-    """An inference algorithm with its options: a frozen dataclass whose fields are the options, all with defaults."""
+    """An inference algorithm with its options: a frozen dataclass whose fields all have defaults."""
 
     capabilities: ClassVar[Capabilities]
 
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Works on one graph. The same ``seed`` gives the same result; deterministic backends ignore it.
-
-        Ctrl-C in what sweeps raises `Interrupted`, a KeyboardInterrupt whose ``result`` is what was reached until then.
+        """Run the algorithm on one graph.
 
         Args:
-            start: int[V], the state to begin with, ignored where ``capabilities.start`` is "nothing".
-            record: What the result is to hold at least, in place of what the options say.
+            graph: The graph.
+            seed: Source of randomness; the same seed gives the same result. Deterministic backends ignore it.
+            start: int[V], the joint state to begin with; ignored if ``capabilities.start`` is "nothing".
+            record: Contents of the result, in place of the backend's option; None is the option.
+
+        Returns:
+            The result.
 
         Raises:
-            UnsupportedGraph: The algorithm does not fit the graph.
-            UnsupportedRecord: It cannot give what ``record`` asks for.
-            ImpossibleGraph: -inf entries forbid every state.
+            UnsupportedGraph: The algorithm cannot handle the graph.
+            UnsupportedRecord: The algorithm cannot record a field of ``record``.
+            ImpossibleGraph: Entries of -inf forbid every joint state.
+            Interrupted: Ctrl-C stopped the sweeps; the error holds the result so far.
         """
         ...
-
-
-class UnsupportedGraph(ValueError):
-    """A backend cannot handle a graph: the message names the factor in the way and the way out."""
-
-
-class UnsupportedRecord(ValueError):
-    """A backend cannot give what it was asked to record: the message names it and the way out."""
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C stopped a run; ``result`` holds what was recorded until then."""
-
-    def __init__(self, result: Result) -> None:
-        self.result = result
-        super().__init__(f"stopped after {result.n_updates} updates; what was recorded is in this exception's result")

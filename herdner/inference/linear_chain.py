@@ -1,11 +1,15 @@
-"""Chains in bulk: Viterbi, forward-backward and span probabilities for many sequences in one call.
+"""Viterbi, forward-backward and span probabilities for many sequences in one call.
 
-Arguments common to all functions: ``unary`` float64[N, K], the log-potentials of all tokens, sequence s being the rows
-``offsets[s]`` to ``offsets[s + 1]`` (int64[S + 1], empty sequences allowed); ``transition`` float64[K, K], row = left
-label, tied over all edges; or float64[T, K, K] with ``edge_table`` int32[N] naming the table of the edge from token
-t - 1 to t (ignored at the first token of a sequence). Natural logarithms throughout. -inf forbids a label or a pair of
-labels; NaN, +inf and finite numbers beyond 1e300 are refused. A sequence in which every labelling is forbidden is an
-`ImpossibleChain`.
+Arguments common to all functions, in natural logarithms:
+
+``unary``       float64[N, K], log-potentials of the states of all tokens.
+``transition``  float64[K, K], log-potentials of consecutive states (row = left state), tied over all edges; or
+                float64[T, K, K], tables that ``edge_table`` selects.
+``offsets``     int64[S + 1]; sequence s holds the tokens ``offsets[s]`` to ``offsets[s + 1] - 1`` and may be empty.
+``edge_table``  int32[N], the table of the edge from token t - 1 to t; ignored at the first token of a sequence.
+
+An entry of -inf forbids a state or a pair of states. NaN, +inf and finite numbers beyond 1e300 raise ``ValueError``. A
+sequence whose every labelling is forbidden raises `ImpossibleChain`.
 """
 
 from __future__ import annotations
@@ -19,28 +23,41 @@ from herdner._ext import chain as loops
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.checks import are_offsets
 
-LARGEST = 1e300  # CHAIN_LARGEST of chain.h
-_UNFIT = f"holds NaN, +inf or numbers beyond {LARGEST:g}; log-potentials are smaller, or -inf"
+LARGEST = 1e300  # CHAIN_LARGEST of the compiled loops
+_OUT_OF_RANGE = f"holds NaN, +inf or numbers beyond {LARGEST:g}; log-potentials must be smaller, or -inf"
 
 
 class ImpossibleChain(ValueError):
-    """Every labelling of a sequence has log-potential -inf; ``sequence`` is its index."""
+    """Error: every labelling of a sequence has log-potential -inf.
+
+    Attributes:
+        sequence: Index of the sequence.
+    """
 
     def __init__(self, sequence: int, start: int, end: int) -> None:
+        """Build the message.
+
+        Args:
+            sequence: Index of the sequence.
+            start: Its first token.
+            end: The token after its last one.
+        """
         self.sequence = sequence
         super().__init__(
             f"sequence {sequence} (tokens {start} to {end - 1}): every labelling is forbidden by -inf entries;"
-            " allow a label for each token and a transition between them"
+            " allow a state for each token and a transition between them"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ChainMarginals:
-    """What forward-backward gives; fields that were not asked for are None.
+    """The result of forward-backward; fields that were not requested are None.
 
-    log_z float64[S]; nodes float64[N, K]; transition_counts: the edge marginals summed over the edges of each table,
-    in the shape of ``transition``; edges float64[N, K, K]: P(token t - 1 has label i and token t has label j), zero
-    where t starts a sequence.
+    Attributes:
+        log_z: float64[S], the logarithm of each sequence's partition function.
+        nodes: float64[N, K], the marginals of all tokens.
+        transition_counts: The edge marginals summed over the edges of each table, in the shape of ``transition``.
+        edges: float64[N, K, K], P(token t - 1 has state i and token t has state j); 0 where t starts a sequence.
     """
 
     log_z: Floats
@@ -52,13 +69,37 @@ class ChainMarginals:
 def viterbi(
     unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_table: ArrayLike | None = None
 ) -> tuple[Int32s, Floats]:
-    """The labellings of largest log-potential: states int32[N] and their log-potentials float64[S].
+    """Return the states of largest log-potential, int32[N], and the log-potential of each sequence, float64[S].
 
-    Ties go to the smallest label, decided from the last token of a sequence to the first (CRFsuite's rule).
+    Ties go to the smallest state, decided from the last token of a sequence to the first, as in CRFsuite.
+
+    Args:
+        unary: float64[N, K], log-potentials of states.
+        transition: float64[K, K] or float64[T, K, K], log-potentials of consecutive states.
+        offsets: int64[S + 1], borders of the sequences.
+        edge_table: int32[N], the table of each edge, if there are several.
+
+    Raises:
+        ValueError: An array does not fit.
+        ImpossibleChain: Every labelling of a sequence is forbidden.
     """
-    arrays = _checked(unary, transition, offsets, edge_table)
-    states, scores = np.empty(len(arrays[0]), np.int32), np.empty(len(arrays[2]) - 1)
-    _raise_on(loops.viterbi(*arrays, states, scores), arrays[2])
+    return decode(*_checked(unary, transition, offsets, edge_table))
+
+
+def decode(unary: Floats, tables: Floats, offsets: Int64s, edge_table: Int32s | None) -> tuple[Int32s, Floats]:
+    """Return the result of `viterbi` for arrays of the loops' types that are known to fit.
+
+    Args:
+        unary: float64[N, K], log-potentials of states.
+        tables: float64[T, K, K], log-potentials of consecutive states.
+        offsets: int64[S + 1], borders of the sequences.
+        edge_table: int32[N], the table of each edge; None is table 0.
+
+    Raises:
+        ImpossibleChain: Every labelling of a sequence is forbidden.
+    """
+    states, scores = np.empty(len(unary), np.int32), np.empty(len(offsets) - 1)
+    _raise_fault(loops.viterbi(unary, tables, offsets, edge_table, states, scores), offsets)
     return states, scores
 
 
@@ -72,18 +113,62 @@ def forward_backward(
     transition_counts: bool = False,
     edges: bool = False,
 ) -> ChainMarginals:
-    """log Z and, as asked, node marginals, expected transition counts and edge marginals (Rabiner 1989, Sec. III)."""
-    arrays = unary, tables, offsets, _ = _checked(unary, transition, offsets, edge_table)
+    """Return log Z and, on request, marginals and expected transition counts (Rabiner 1989, Sec. III).
+
+    Args:
+        unary: float64[N, K], log-potentials of states.
+        transition: float64[K, K] or float64[T, K, K], log-potentials of consecutive states.
+        offsets: int64[S + 1], borders of the sequences.
+        edge_table: int32[N], the table of each edge, if there are several.
+        nodes: Compute the marginals of tokens.
+        transition_counts: Compute the expected number of each transition.
+        edges: Compute the marginals of edges.
+
+    Raises:
+        ValueError: An array does not fit.
+        ImpossibleChain: Every labelling of a sequence is forbidden.
+    """
+    arrays = _checked(unary, transition, offsets, edge_table)
+    result = smooth(*arrays, nodes=nodes, transition_counts=transition_counts, edges=edges)
+    if result.transition_counts is not None and np.ndim(transition) == 2:
+        return replace(result, transition_counts=result.transition_counts[0])
+    return result
+
+
+def smooth(
+    unary: Floats,
+    tables: Floats,
+    offsets: Int64s,
+    edge_table: Int32s | None,
+    *,
+    nodes: bool = True,
+    transition_counts: bool = False,
+    edges: bool = False,
+    edges_out: Floats | None = None,
+) -> ChainMarginals:
+    """Return the result of `forward_backward` for arrays of the loops' types that are known to fit.
+
+    Args:
+        unary: float64[N, K], log-potentials of states.
+        tables: float64[T, K, K], log-potentials of consecutive states.
+        offsets: int64[S + 1], borders of the sequences.
+        edge_table: int32[N], the table of each edge; None is table 0.
+        nodes: Compute the marginals of tokens.
+        transition_counts: Compute the expected number of each transition, float64[T, K, K].
+        edges: Compute the marginals of edges.
+        edges_out: float64[N, K, K], receives the marginals of edges in place of a new array.
+
+    Raises:
+        ImpossibleChain: Every labelling of a sequence is forbidden.
+    """
     result = ChainMarginals(
         np.empty(len(offsets) - 1),
         np.empty(unary.shape) if nodes else None,
         np.empty(tables.shape) if transition_counts else None,
-        np.empty((len(unary), *tables.shape[1:])) if edges else None,
+        np.empty((len(unary), *tables.shape[1:])) if edges and edges_out is None else edges_out,
     )
-    counts = result.transition_counts
-    _raise_on(loops.forward_backward(*arrays, result.log_z, result.nodes, counts, result.edges), offsets)
-    if counts is not None and np.ndim(transition) == 2:
-        return replace(result, transition_counts=counts[0])
+    arrays = result.log_z, result.nodes, result.transition_counts, result.edges
+    _raise_fault(loops.forward_backward(unary, tables, offsets, edge_table, *arrays), offsets)
     return result
 
 
@@ -96,17 +181,31 @@ def span_log_probability(
     span_ends: ArrayLike,
     edge_table: ArrayLike | None = None,
 ) -> Floats:
-    """float64[M]: the log-probability that each span's tokens take exactly the labels they have in ``states`` int32[N].
+    """Return the log-probability that all tokens of each span have the states in ``states``, float64[M].
 
-    Spans are token ranges start..end-1, not empty, in any order, each inside one sequence. Only sequences that
-    hold a span are worked on. For the span of an entity this is the chain's confidence in it.
+    For the span of an entity this is the chain's confidence in it. Only sequences that hold a span are computed.
+
+    Args:
+        unary: float64[N, K], log-potentials of states.
+        transition: float64[K, K] or float64[T, K, K], log-potentials of consecutive states.
+        offsets: int64[S + 1], borders of the sequences.
+        states: int32[N], the states whose probability is computed.
+        span_starts: int64[M], the first token of each span, in any order.
+        span_ends: int64[M], the token after the last one of each span, in the same sequence.
+        edge_table: int32[N], the table of each edge, if there are several.
+
+    Raises:
+        ValueError: An array does not fit, or a span is empty or not inside one sequence.
+        ImpossibleChain: Every labelling of a sequence with a span is forbidden.
     """
     arrays = unary, _, offsets, _ = _checked(unary, transition, offsets, edge_table)
-    labels = np.ascontiguousarray(states, np.int32)
+    labelling = np.ascontiguousarray(states, np.int32)
     starts, ends = np.asarray(span_starts, np.int64), np.asarray(span_ends, np.int64)
-    if labels.shape != unary.shape[:1] or (labels.size and not 0 <= labels.min() <= labels.max() < unary.shape[1]):
+    if labelling.shape != unary.shape[:1] or (
+        labelling.size and not 0 <= labelling.min() <= labelling.max() < unary.shape[1]
+    ):
         raise ValueError(
-            f"states must hold one label from 0 to {unary.shape[1] - 1} for each of the {len(unary)} tokens"
+            f"states must hold one state from 0 to {unary.shape[1] - 1} for each of the {len(unary)} tokens"
         )
     if starts.ndim != 1 or starts.shape != ends.shape:
         raise ValueError(
@@ -114,41 +213,40 @@ def span_log_probability(
         )
     if not len(starts):
         return np.empty(0)
-    home = np.searchsorted(offsets, starts, "right")
+    next_sequence = np.searchsorted(offsets, starts, "right")
     wrong = np.flatnonzero((starts < 0) | (starts >= len(unary)) | (ends <= starts))
     if not len(wrong):
-        wrong = np.flatnonzero(ends > offsets[home])
+        wrong = np.flatnonzero(ends > offsets[next_sequence])
     if len(wrong):
         k = wrong[0]
         raise ValueError(f"span {k}, tokens {starts[k]} to {ends[k]} (exclusive), is empty or not inside one sequence")
     order = np.argsort(starts, kind="stable")
     out, result = np.empty(len(starts)), np.empty(len(starts))
-    failed = loops.span_log_probability(*arrays, labels, starts[order], ends[order], out)
-    _raise_on(failed, offsets)
+    _raise_fault(loops.span_log_probability(*arrays, labelling, starts[order], ends[order], out), offsets)
     result[order] = out
     return result
 
 
 def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_table: ArrayLike | None):
-    """The four arrays as the loops want them, or a ValueError that says what is wrong."""
+    """Return the four arrays in the types of the loops, or raise ``ValueError``."""
     unary = np.ascontiguousarray(unary, np.float64)
     tables = np.ascontiguousarray(transition, np.float64)
     offsets = np.ascontiguousarray(offsets, np.int64)
     if unary.ndim != 2 or not unary.shape[1]:
-        raise ValueError(f"unary must have shape [tokens, labels] with at least one label, not {unary.shape}")
+        raise ValueError(f"unary must have shape [tokens, states] with at least one state, not {unary.shape}")
     n_tokens, n_states = unary.shape
     tables = tables[None] if tables.ndim == 2 else tables
     if tables.ndim != 3 or tables.shape[1:] != (n_states, n_states) or not len(tables):
         raise ValueError(
-            f"transition must have shape [{n_states}, {n_states}] as unary has {n_states} labels, not {tables.shape}"
+            f"transition must have shape [{n_states}, {n_states}] as unary has {n_states} states, not {tables.shape}"
         )
     if not are_offsets(offsets, n_tokens):
         raise ValueError(f"offsets must rise from 0 to the number of tokens, {n_tokens}")
     if not ((np.abs(tables) <= LARGEST) | (tables == -np.inf)).all():
-        raise ValueError(f"transition {_UNFIT}")
+        raise ValueError(f"transition {_OUT_OF_RANGE}")
     if edge_table is None:
         if len(tables) > 1:
-            raise ValueError(f"edge_table must say which of the {len(tables)} transition tables each edge uses")
+            raise ValueError(f"edge_table must name one of the {len(tables)} transition tables for each edge")
         return unary, tables, offsets, None
     edges = np.ascontiguousarray(edge_table, np.int32)
     if edges.shape != (n_tokens,) or (n_tokens and not 0 <= edges.min() <= edges.max() < len(tables)):
@@ -156,9 +254,9 @@ def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_t
     return unary, tables, offsets, edges
 
 
-def _raise_on(fault: int, offsets: Int64s) -> None:
-    """What a loop returned, as an error."""
+def _raise_fault(fault: int, offsets: Int64s) -> None:
+    """Raise the error for the fault code of a loop."""
     if fault == -2:
-        raise ValueError(f"unary {_UNFIT}")
+        raise ValueError(f"unary {_OUT_OF_RANGE}")
     if fault >= 0:
         raise ImpossibleChain(fault, int(offsets[fault]), int(offsets[fault + 1]))

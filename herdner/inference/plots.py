@@ -1,7 +1,7 @@
-"""Figures of traces and marginals, on Matplotlib's axes."""
+"""Plots of traces and marginals with Matplotlib."""
 
 # pyright: reportUnknownMemberType=false
-# (Keywords of Matplotlib have no types.)
+# Matplotlib does not declare the types of its keyword arguments.
 
 from __future__ import annotations
 
@@ -18,18 +18,24 @@ from herdner.base.extras import import_extra
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_POINTS = 4000  # of a line; no screen shows more
+_MOST_POINTS = 4000  # of a line; a screen cannot show more
 _MOST_BARS = 50
 
 
 def plot_trace(trace: Floats, best: float, ax: Axes | None) -> Axes:
-    """The log-potentials ``trace`` [C, n_sweeps], long ones thinned to every k-th sweep, and that of the best state."""
+    """Plot the log-potential of each run after each sweep; long traces are thinned to every k-th sweep.
+
+    Args:
+        trace: float64[C, n_sweeps], log-potentials.
+        best: Log-potential of the best state.
+        ax: Axes to draw on; None creates a figure.
+    """
     ax = axes(ax)
     n_chains, n_sweeps = len(trace), int(trace.shape[1])
-    shown = np.arange(0, n_sweeps, max(1, -(-n_sweeps // _MOST_POINTS)))
+    sweeps = np.arange(0, n_sweeps, max(1, -(-n_sweeps // _MOST_POINTS)))
     for number, chain in enumerate(trace):
-        ax.plot(shown + 1, chain[shown], linewidth=0.8, label=f"chain {number}")
-    if best >= trace.max(initial=-np.inf):  # not so where the best state was not recorded
+        ax.plot(sweeps + 1, chain[sweeps], linewidth=0.8, label=f"chain {number}")
+    if best >= trace.max(initial=-np.inf):  # false if the best state was not recorded
         ax.axhline(best, color="0.4", linewidth=0.8, linestyle=":", label="best state")
     ax.set(xlabel="sweep", ylabel="log-potential")
     if n_chains <= 10:
@@ -38,70 +44,89 @@ def plot_trace(trace: Floats, best: float, ax: Axes | None) -> Axes:
 
 
 def plot_marginals(
-    marginals: Floats, ax: Axes | None, variables: ArrayLike | None, shape: Sequence[int] | None, label: int | None
+    marginals: Floats, ax: Axes | None, variables: ArrayLike | None, shape: Sequence[int] | None, state: int | None
 ) -> Axes:
-    """Bars or an image of ``marginals`` [V, K], as `herdner.Result.plot_marginals` describes them."""
-    if label is not None and not 0 <= label < marginals.shape[1]:
-        raise ValueError(f"there is no label {label}: the labels are 0 to {marginals.shape[1] - 1}")
+    """Plot marginals as bars or as an image; see `herdner.Result.plot_marginals`.
+
+    Args:
+        marginals: float64[V, K].
+        ax: Axes to draw on; None creates a figure.
+        variables: int[N], the variables to draw as bars; None is the first 50.
+        shape: (rows, columns) of an image; None draws bars.
+        state: The state whose probability is drawn, or None.
+
+    Raises:
+        ValueError: An argument does not fit the marginals.
+    """
+    if state is not None and not 0 <= state < marginals.shape[1]:
+        raise ValueError(f"state must be 0 to {marginals.shape[1] - 1}, not {state}")
     if shape is None:
-        return _bars(axes(ax), marginals, variables, label)
+        return _bars(axes(ax), marginals, variables, state)
     if variables is not None:
-        raise ValueError("give either shape, for an image of all variables, or the variables to show as bars")
+        raise ValueError("pass either shape, for an image of all variables, or variables, to draw some as bars")
     if np.shape(shape) != (2,):
         raise ValueError(f"shape must be (rows, columns), not {shape!r}")
     rows, columns = shape
     if rows * columns != len(marginals):
-        raise ValueError(f"an image of {rows} x {columns} variables does not fit the graph's {len(marginals)}")
-    return _image(axes(ax), marginals.reshape(rows, columns, -1), label)
+        raise ValueError(f"shape must have {len(marginals)} cells, one for each variable, not {rows} x {columns}")
+    return _image(axes(ax), marginals.reshape(rows, columns, -1), state)
 
 
-def _bars(ax: Axes, marginals: Floats, variables: ArrayLike | None, label: int | None) -> Axes:
+def _bars(ax: Axes, marginals: Floats, variables: ArrayLike | None, state: int | None) -> Axes:
     n_variables, n_states = len(marginals), int(marginals.shape[1])
-    chosen = np.arange(min(n_variables, _MOST_BARS)) if variables is None else np.atleast_1d(variables)
-    check_variables(chosen, n_variables)
-    labels = [label] if label is not None else [1] if n_states == 2 else range(n_states)
-    places, base = np.arange(len(chosen)), np.zeros(len(chosen))
+    selection = np.arange(min(n_variables, _MOST_BARS)) if variables is None else np.atleast_1d(variables)
+    check_variables(selection, n_variables)
+    states = [state] if state is not None else [1] if n_states == 2 else range(n_states)
+    places, base = np.arange(len(selection)), np.zeros(len(selection))
     colours = _colours(n_states)
-    for k in labels:
-        ax.bar(places, marginals[chosen, k], bottom=base, width=0.85, color=colours[k], label=f"{k}")
-        base += marginals[chosen, k]
+    for k in states:
+        ax.bar(places, marginals[selection, k], bottom=base, width=0.85, color=colours[k], label=f"{k}")
+        base += marginals[selection, k]
     ticks = places[:: max(1, len(places) // 10)]
-    ax.set_xticks(ticks, [str(i) for i in chosen[ticks]])
-    left_out = "" if len(chosen) >= n_variables else f" ({len(chosen)} of {n_variables})"
-    shown = "probability" if len(labels) > 1 else f"P(x = {labels[0]})"
-    ax.set(xlabel=f"variable{left_out}", ylabel=shown, ylim=(0, 1))
-    if 1 < len(labels) <= 20:
-        ax.legend(title="label", fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
+    ax.set_xticks(ticks, [str(i) for i in selection[ticks]])
+    subset = "" if len(selection) >= n_variables else f" ({len(selection)} of {n_variables})"
+    quantity = "probability" if len(states) > 1 else f"P(x = {states[0]})"
+    ax.set(xlabel=f"variable{subset}", ylabel=quantity, ylim=(0, 1))
+    if 1 < len(states) <= 20:
+        ax.legend(title="state", fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
     return ax
 
 
-def _image(ax: Axes, marginals: Floats, label: int | None) -> Axes:
+def _image(ax: Axes, marginals: Floats, state: int | None) -> Axes:
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
     n_states = int(marginals.shape[2])
-    if label is None and n_states > 2:
+    if state is None and n_states > 2:
         norm = BoundaryNorm(np.arange(n_states + 1) - 0.5, n_states)
         image = ax.imshow(
             marginals.argmax(axis=2), cmap=ListedColormap(_colours(n_states)), norm=norm, interpolation="nearest"
         )
-        ax.figure.colorbar(image, ax=ax, ticks=range(0, n_states, -(-n_states // 20)), label="most probable label")
+        ax.figure.colorbar(image, ax=ax, ticks=range(0, n_states, -(-n_states // 20)), label="most probable state")
     else:
-        label = n_states - 1 if label is None else label
-        image = ax.imshow(marginals[:, :, label], vmin=0, vmax=1, cmap="viridis", interpolation="nearest")
-        ax.figure.colorbar(image, ax=ax, label=f"P(x = {label})")
+        state = n_states - 1 if state is None else state
+        image = ax.imshow(marginals[:, :, state], vmin=0, vmax=1, cmap="viridis", interpolation="nearest")
+        ax.figure.colorbar(image, ax=ax, label=f"P(x = {state})")
     ax.set(xlabel="column", ylabel="row")
     ax.locator_params(integer=True)
     return ax
 
 
 def _colours(n: int) -> Any:
-    """A colour for each of n labels."""
+    """Return a colour for each of n states."""
     from matplotlib import colormaps
 
     return colormaps["tab10"].colors[:n] if n <= 10 else colormaps["turbo"](np.linspace(0.05, 0.95, n))  # type: ignore
 
 
 def axes(ax: Axes | None) -> Axes:
+    """Return the axes, or those of a new figure for None.
+
+    Args:
+        ax: Matplotlib axes or None.
+
+    Raises:
+        ImportError: Matplotlib is not installed.
+    """
     if ax is not None:
         return ax
     return import_extra("matplotlib.pyplot", "figures need Matplotlib").subplots(layout="constrained")[1]

@@ -1,4 +1,4 @@
-"""What a sampler keeps of the states it visits."""
+"""The contents of a sampler's result."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What to keep; what is not asked for costs nothing, and ``best`` and ``marginals``, the default, little.
+    """Selection of the results that a run keeps; the default is cheap, and other fields cost nothing unless selected.
 
     Attributes:
-        best: The state of largest log-potential among the start and the states at the ends of sweeps, those of equal
-            ones to within rounding; states passed through within a sweep are not looked at. Without it the result's
-            state is the last one of the first run.
-        marginals: How often each variable had each label at the end of a sweep after the burn-in.
-        rao_blackwell: The averages of the conditionals that were sampled from after the burn-in (HGW19 Sec. 6.6).
-        table_counts: The average counts of table cells after the burn-in, the expected statistics of learning.
-        joint: The relative frequencies of whole states after the burn-in, for graphs of few states.
-        trace: The log-potential after each sweep.
-        every: Keep each every-th state after the burn-in; 0 keeps none.
+        best: The joint state of largest log-potential among the start and the ends of all sweeps. States within a sweep
+            are not compared. Without it, the result holds the last state of the first run.
+        marginals: Relative frequencies of each variable's states at the ends of sweeps after the burn-in.
+        rao_blackwell: Averages of the conditionals that were sampled from after the burn-in (HGW19 Sec. 6.6).
+        table_counts: Average counts of table cells after the burn-in, the expected statistics of learning.
+        joint: Relative frequencies of joint states after the burn-in, for graphs of few joint states.
+        trace: Log-potential after each sweep.
+        every: Number of sweeps between recorded joint states after the burn-in; 0 records none.
     """
 
     best: bool = True
@@ -37,29 +36,38 @@ class Record:
     )
 
     def __post_init__(self) -> None:
+        """Raise ``ValueError`` unless ``every`` is an integer of at least 0."""
         if not isinstance(self.every, Integral) or self.every < 0:
-            raise ValueError(f"every must be 0 (no samples) or the distance between kept states, not {self.every!r}")
+            raise ValueError(f"every must be a number of sweeps of at least 0 (0 records none), not {self.every!r}")
 
     @classmethod
     def from_text(cls, text: str) -> Record:
-        """``best,trace,every=10``: just these; ``nothing``: none."""
-        chosen: dict[str, bool | int] = {field.name: False for field in fields(cls)} | {"every": 0}
+        """Parse a list such as ``best,trace,every=10``; fields that it does not name are off.
+
+        Args:
+            text: Names of fields, separated by commas or white space, or ``nothing``.
+
+        Raises:
+            ValueError: A name is unknown.
+        """
+        values: dict[str, bool | int] = {field.name: False for field in fields(cls)} | {"every": 0}
         for part in re.split(r"[,\s]+", text.strip().lower()):
             name, _, number = part.partition("=")
             name = name.replace("-", "_")
             if name == "every" and number.isdecimal():
-                chosen["every"] = int(number)
-            elif name in chosen and name != "every" and not number:
-                chosen[name] = True
+                values["every"] = int(number)
+            elif name in values and name != "every" and not number:
+                values[name] = True
             elif part not in ("", "nothing"):
                 raise ValueError(f"record must be {cls.SYNTAX}; {part!r} is none of them")
-        return cls(**chosen)  # type: ignore[arg-type]
+        return cls(**values)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
+        """Return the text that `from_text` parses."""
         flags = [f.name.replace("_", "-") for f in fields(self) if f.name != "every" and getattr(self, f.name)]
         return ",".join(flags + [f"every={self.every}"] * bool(self.every)) or "nothing"
 
     @property
     def tracks_log_potential(self) -> bool:
-        """The log-potential of the state is needed all along."""
+        """True if the engine must update the log-potential of the state at each step."""
         return self.best or self.trace

@@ -1,4 +1,4 @@
-"""The backends by name, and their options, read off their fields or, for a preset, off its parameters."""
+"""Backends by name, with their options: the fields of a class or the parameters of a preset function."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import importlib
 import inspect
 import typing
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from functools import cache
 from types import MappingProxyType
 
 from herdner.base.options import describe_type, parse_option
 from herdner.inference.backend import Backend
 
-# A backend is one module and one line here, imported when it is first asked for: a class, or a preset, a function that
-# returns a backend. An option may be of any type that `herdner.base.options.parse_option` takes.
+# A new backend needs one module and one line here. The module is imported on first use. The object is a class or a
+# preset, a function that returns a backend. `herdner.base.options.parse_option` defines the types of options.
 BACKENDS: Mapping[str, str] = MappingProxyType(
     {
         "annealed-gibbs": "herdner.inference.backends.gibbs:annealed_gibbs",
@@ -35,12 +36,18 @@ BACKENDS: Mapping[str, str] = MappingProxyType(
         "viterbi": "herdner.inference.backends.viterbi:Viterbi",
     }
 )
-"""The backends: names, and where each is found, "module:object"."""
+"""The name and the location, "module:object", of each backend."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OptionDescription:
-    """An option of a backend: its name, its type in words ("a whole number", "one of 'a', 'b'") and its default."""
+    """An option of a backend.
+
+    Attributes:
+        name: Name of the option.
+        type: Description of its type, such as "a whole number" or "one of 'a', 'b'".
+        default: Default value.
+    """
 
     name: str
     type: str
@@ -49,7 +56,13 @@ class OptionDescription:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BackendDescription:
-    """A backend in one line, and its options."""
+    """A backend with its options.
+
+    Attributes:
+        name: Name of the backend.
+        summary: First line of its documentation.
+        options: Its options.
+    """
 
     name: str
     summary: str
@@ -57,54 +70,68 @@ class BackendDescription:
 
 
 def make_backend(name: str, **options: object) -> Backend:
-    """The backend of this name with these options.
+    """Build a backend from its name and options.
 
-    Text is accepted for any option ("400", "true", "none"), as a command line has nothing else.
+    Args:
+        name: Name of the backend, a key of `BACKENDS`.
+        **options: Options of the backend; text such as "400", "true" or "none" is converted.
+
+    Returns:
+        The backend.
 
     Raises:
         ValueError: The name, an option or a value is wrong.
     """
-    make, known = _maker(name), _options(name)
+    make, hints = _factory(name), _options(name)
     for key in options:
-        if key not in known:
-            listed = f"it has {_listed(known)}" if known else "it has none"
-            raise ValueError(f"backend {name} has no option {key!r}; {listed}")
+        if key not in hints:
+            available = f"it has {_listed(hints)}" if hints else "it has none"
+            raise ValueError(f"backend {name} has no option {key!r}; {available}")
     try:
-        return make(**{key: parse_option(value, known[key][0], key) for key, value in options.items()})
+        return make(**{key: parse_option(value, hints[key][0], key) for key, value in options.items()})
     except ValueError as error:
         raise ValueError(f"backend {name}: {error}") from None
 
 
 def describe_backend(name: str) -> BackendDescription:
-    """What ``herdner backends`` shows of a backend."""
+    """Return the summary and the options of a backend.
+
+    Args:
+        name: Name of the backend, a key of `BACKENDS`.
+
+    Raises:
+        ValueError: There is no backend of this name.
+    """
     options = tuple(
         OptionDescription(key, describe_type(hint), default) for key, (hint, default) in _options(name).items()
     )
-    return BackendDescription(name, (_maker(name).__doc__ or "").strip().splitlines()[0], options)
+    return BackendDescription(name, (_factory(name).__doc__ or "").strip().splitlines()[0], options)
 
 
-def _maker(name: str) -> Callable[..., Backend]:
+def _factory(name: str) -> Callable[..., Backend]:
     if name not in BACKENDS:
-        raise ValueError(f"there is no backend {name!r}; there is {_listed(BACKENDS)}")
+        similar = get_close_matches(name, BACKENDS, 1)
+        hint = f"did you mean {similar[0]!r}? " if similar else ""
+        raise ValueError(f"there is no backend {name!r}; {hint}Backends: {_listed(BACKENDS)}")
     module, _, attribute = BACKENDS[name].partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 
 @cache
 def _options(name: str) -> dict[str, tuple[object, object]]:
-    """The type and the default of each option."""
-    make = _maker(name)
+    """Return the type and the default of each option."""
+    make = _factory(name)
     hints = typing.get_type_hints(make)
     if isinstance(make, type):
         fields = [field for field in dataclasses.fields(make) if field.init]
         factories = {f.name: f.default_factory for f in fields if f.default_factory is not dataclasses.MISSING}
         return {f.name: (hints[f.name], factories[f.name]() if f.name in factories else f.default) for f in fields}
-    known = {key: (hints[key], entry.default) for key, entry in inspect.signature(make).parameters.items()}
-    if "options" in known:  # handed on to the backend, whose defaults they have
-        (shared,) = typing.get_args(known.pop("options")[0])
-        plain = make()
-        known |= {key: (hint, getattr(plain, key)) for key, hint in typing.get_type_hints(shared).items()}
-    return known
+    options = {key: (hints[key], entry.default) for key, entry in inspect.signature(make).parameters.items()}
+    if "options" in options:  # a preset passes these on to the backend, which has their defaults
+        (shared,) = typing.get_args(options.pop("options")[0])
+        preset = make()
+        options |= {key: (hint, getattr(preset, key)) for key, hint in typing.get_type_hints(shared).items()}
+    return options
 
 
 def _listed(names: typing.Iterable[str]) -> str:

@@ -1,11 +1,12 @@
-"""What inference returns, whichever backend did it."""
+"""The result of inference, the same for all backends."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats, Int32s, Int64s
@@ -19,33 +20,33 @@ if TYPE_CHECKING:
     from herdner.dobrushin.certificate import Certificate
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Result:
-    """The outcome of ``backend.infer``; what was not asked for, or what a backend cannot give, is None.
+    """The result of ``backend.infer``; fields that were not requested or that a backend cannot compute are None.
 
-    V variables, K the largest number of labels, C runs.
+    V is the number of variables, K their largest number of states, C the number of runs.
 
     Attributes:
-        state: int32[V]: the state of largest log-potential that was found (exact backends: there is); samplers look at
-            their start and at the ends of sweeps.
-        log_potential: Its log-potential, not normalised.
-        best_states: int32[B, V]: the B best states, best first (``exact``).
-        best_log_potentials: float64[B]: their log-potentials.
-        log_z: The logarithm of the partition function.
-        marginals: float64[V, K]: P(variable = label), 0 for labels a variable has not; samplers: the average of the
-            visited states.
-        rao_blackwell: float64[V, K]: the same by the average of the conditionals that were drawn from (HGW19 Sec. 6.6).
-        table_counts: Per group of factors an array like its tables, the derivative of log Z by them: the expected
-            number of factors whose table and labels these are, each factor counted ``scale`` times.
-        joint: float64[K1, .., KV]: the relative frequencies of the whole states.
-        trace: float64[C, n_sweeps]: the log-potential after each sweep.
-        samples: int32[C, S, V]: recorded states.
-        sample_sweeps: int64[S]: the sweep, counted from 0, after which each of them was recorded.
-        n_updates: Single variables drawn anew.
-        seconds: Wall time, compilation of the graph included.
-        error_bounds: float64[V]: how far ``marginals`` are off at most, in total variation, each variable's
-            (``sum-product``, if asked for).
-        certificate: What is guaranteed of the state after each sweep (``dogs``).
+        state: int32[V], the best joint state: the global optimum for exact backends; for samplers the best of the start
+            and the ends of sweeps.
+        log_potential: Unnormalised log-probability of ``state``.
+        best_states: int32[B, V], the B best joint states, best first (``exact``).
+        best_log_potentials: float64[B], their log-potentials.
+        log_z: Logarithm of the partition function.
+        marginals: float64[V, K], the probability of each state of each variable, 0 for states that a variable does not
+            have. Samplers average the visited states.
+        rao_blackwell: float64[V, K], marginals as averages of the conditionals that were sampled from (HGW19 Sec. 6.6).
+        table_counts: An array like the tables of each group of factors: the derivative of log Z by the tables, which is
+            the expected number of factors in each cell, each factor weighted by its scale.
+        joint: float64[K1, .., KV], relative frequencies of joint states.
+        trace: float64[C, n_sweeps], the log-potential after each sweep.
+        samples: int32[C, S, V], recorded joint states.
+        sample_sweeps: int64[S], the index of the sweep after which each sample was recorded.
+        n_updates: Number of updates of single variables.
+        seconds: Wall time in seconds, including the compilation of the graph.
+        error_bounds: float64[V], bounds on the error of ``marginals`` in total variation (``sum-product`` with the
+            option ``error_bounds``).
+        certificate: Guarantee for the state after each sweep (``dogs``).
     """
 
     state: Int32s
@@ -65,16 +66,30 @@ class Result:
     best_states: Int32s | None = None
     best_log_potentials: Floats | None = None
 
-    def to_arviz(self) -> InferenceData:
-        """The samples for ArviZ (extra ``evaluate``): posterior variable "x" [chain, draw, variable].
+    def __repr__(self) -> str:
+        """Return the numbers and the shapes of the arrays in one line."""
+        parts: list[str] = []
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, np.ndarray):
+                parts.append(f"{each.name}={value.dtype}{list(value.shape)}")
+            elif isinstance(value, tuple):
+                parts.append(f"{each.name}=({len(value)} arrays)")
+            elif isinstance(value, float):
+                parts.append(f"{each.name}={value:.6g}")
+            elif value is not None:
+                parts.append(f"{each.name}={value!r}")
+        return f"Result({', '.join(parts)})"
 
-        Where the sweeps of the samples are known, or every sweep was recorded, ``sample_stats`` holds their
-        log-potentials, "lp" [chain, draw].
+    def to_arviz(self) -> InferenceData:
+        """Return the samples for ArviZ (extra ``evaluate``): posterior variable "x" [chain, draw, variable].
+
+        If the log-potentials of the samples were recorded, ``sample_stats`` holds them as "lp" [chain, draw].
 
         Raises:
-            ValueError: No states were recorded.
+            ValueError: No joint states were recorded.
         """
-        samples, log_potentials = self._recorded(), None
+        samples, log_potentials = self._samples(), None
         if self.trace is not None and self.sample_sweeps is not None:
             log_potentials = self.trace[:, self.sample_sweeps]
         elif self.trace is not None and self.trace.shape == samples.shape[:2]:
@@ -82,19 +97,32 @@ class Result:
         return to_arviz(samples, log_potentials)
 
     def diagnostics(self, variables: ArrayLike | None = None) -> Diagnostics:
-        """R-hat and effective sample size of each variable, or of ``variables`` int[N] only (extra ``evaluate``).
+        """Return split R-hat and effective sample size of each variable (extra ``evaluate``).
 
-        Takes about 0.2 ms for each variable and label at 2000 draws.
+        It takes about 0.2 ms per variable and state for 2000 draws.
+
+        Args:
+            variables: int[N], the variables; None is all.
 
         Raises:
-            ValueError: Fewer than 8 states were recorded.
+            ValueError: Fewer than 8 joint states were recorded, or a variable does not exist.
         """
-        return diagnose(self._recorded(), variables)
+        return diagnose(self._samples(), variables)
 
     def plot_trace(self, ax: Axes | None = None) -> Axes:
-        """Draws the log-potential after each sweep, a line for each run (extra ``evaluate``); returns the axes."""
+        """Plot the log-potential after each sweep, one line per run (extra ``evaluate``).
+
+        Args:
+            ax: Axes to draw on; None creates a figure.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ValueError: No trace was recorded.
+        """
         if self.trace is None:
-            raise ValueError("no trace was recorded; ask the sampler for it by record=Record(trace=True)")
+            raise ValueError("the result holds no trace; pass record=Record(trace=True) to the sampler")
         return plot_trace(self.trace, self.log_potential, ax)
 
     def plot_marginals(
@@ -103,22 +131,29 @@ class Result:
         *,
         variables: ArrayLike | None = None,
         shape: Sequence[int] | None = None,
-        label: int | None = None,
+        state: int | None = None,
     ) -> Axes:
-        """Draws the marginals, Rao-Blackwellised where there are such (extra ``evaluate``); returns the axes.
+        """Plot the marginals, Rao-Blackwellised if available (extra ``evaluate``).
 
-        A bar for each variable, stacked by label: of ``variables`` int[N], by default of the first 50. With ``shape``
-        (rows, columns) an image instead, variables in row-major order: the probability of ``label``, by default of 1
-        where there are two labels, and otherwise the most probable label.
+        Args:
+            ax: Axes to draw on; None creates a figure.
+            variables: int[N], the variables to draw as stacked bars; None is the first 50.
+            shape: (rows, columns) of an image of all variables in row-major order, in place of bars.
+            state: The state whose probability is drawn. None draws all states as bars; in an image, state 1 of
+                two-state variables and the most probable state of others.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ValueError: The result has no marginals, or an argument does not fit the graph.
         """
         marginals = self.marginals if self.rao_blackwell is None else self.rao_blackwell
         if marginals is None:
-            raise ValueError(
-                "the result holds no marginals; ask for them, from samplers by record=Record(marginals=True)"
-            )
-        return plot_marginals(marginals, ax, variables, shape, label)
+            raise ValueError("the result holds no marginals; pass record=Record(marginals=True) to the sampler")
+        return plot_marginals(marginals, ax, variables, shape, state)
 
-    def _recorded(self) -> Int32s:
+    def _samples(self) -> Int32s:
         if self.samples is None:
-            raise ValueError("no states were recorded; ask the sampler for every k-th by record=Record(every=k)")
+            raise ValueError("the result holds no samples; pass record=Record(every=k) to record every k-th state")
         return self.samples

@@ -37,7 +37,7 @@ Order = Literal["random", "rows"]
 KEPT = Record(best=False, marginals=False, every=1)
 PLANS = {
     "Gibbs": Gibbs(T, record=KEPT),
-    "QMC": Gibbs(T, driving=LFSR("1+x^3+x^5", 3), record=KEPT),
+    "QMC": Gibbs(T, driving=LFSR("hgw19"), record=KEPT),
     "HG": Gibbs(T, sharing=blanket_sharing(), record=KEPT),
     "HG-shared": Gibbs(T, sharing=neighbour_sum_sharing(), record=KEPT),
     "HG-1bin": Gibbs(T, sharing=bin_sharing(1), record=KEPT),

@@ -158,7 +158,7 @@ def backend(rng: Rng) -> Any:
         "weight_memory": lambda: int(pick(rng, 2**30, 1000, 2**20)),
         "damping": lambda: float(pick(rng, 1.0, 0.5, 1e-9)),
         "tolerance": lambda: float(pick(rng, 0.0, 1e-3, 10.0)),
-        "driving": lambda: pick(rng, "sobol", "lfsr", "lfsr(1+x^3+x^5, 3)"),
+        "driving": lambda: pick(rng, "sobol", "lfsr", "lfsr(7)"),
         "loop": lambda: pick(rng, "auto", "general"),
         "table_counts": lambda: bool(rng.random() < 0.5),
         "herded": lambda: bool(rng.random() < 0.7),

@@ -16,7 +16,7 @@ from fuzz.pieces import changed_bytes
 from herdner import Document, Names
 from herdner.corpora.registry import CorpusError, load_registry
 from herdner.crf.crfsuite_files import chain_weights, read_crfsuite
-from herdner.ner.known_names.reading import read_known
+from herdner.ner.known_names.reading import read_known_names
 
 PATTERNS = b"""{"label": "ORG", "pattern": "Winam Ferries"}
 {"label": "PER", "pattern": [{"LOWER": "ada"}, {"IS_TITLE": true, "OP": "?"}], "strength": 2.5}
@@ -36,7 +36,7 @@ def file(data: bytes) -> Path:
 
 
 def names(rng: Rng) -> None:
-    entries = list(read_known(io.BytesIO(changed_bytes(rng, pick(rng, PATTERNS, COLUMNS)))))
+    entries = list(read_known_names(io.BytesIO(changed_bytes(rng, pick(rng, PATTERNS, COLUMNS)))))
     assert all(entry.label and entry.pattern for entry in entries), entries
     Names.of([entry[:3] for entry in entries if isinstance(entry.pattern, str)])
 

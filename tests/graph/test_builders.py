@@ -141,7 +141,7 @@ def test_from_joint():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: ising(1.0, shape=(2**16, 2**16)), "4294967296 variables are more than the 2147483647"),
+        (lambda: ising(1.0, shape=(2**16, 2**16)), "a graph can have 2147483647 variables .*, not 4294967296"),
         (lambda: ising(1.0), "at least one axis"),
         (lambda: ising(1.0, shape=(0, 3)), "sides of at least 1"),
         (lambda: ising(1.0, shape=(2, 5), wrap=True), "sides of at least 3"),
@@ -154,12 +154,15 @@ def test_from_joint():
         (lambda: boltzmann([1.0, 2.0], np.zeros(3), edges=[[0, 1], [1, 0]]), "twice"),
         (lambda: boltzmann([1.0], np.zeros(3), edges=[[0.5, 1]]), "edges must hold integers"),
         (lambda: boltzmann([1.0], np.zeros(3), edges=[[0, 7]]), "names variable 7"),
-        (lambda: complete_graph(1.0), "n_variables is needed"),
+        (lambda: complete_graph(1.0), "n_variables must be at least 1"),
         (lambda: potts(1.0, np.zeros(3)), "unary must have shape"),
-        (lambda: potts([1.0], np.zeros((3, 2)), [[0, 1], [1, 2]]), "hold 2 of them"),
-        (lambda: from_joint([[0, 0]]), "not only zeros"),
+        (
+            lambda: potts([1.0], np.zeros((3, 2)), [[0, 1], [1, 2]]),
+            r"J must be a number or have the shape \(2,\), not \(1,\)",
+        ),
+        (lambda: from_joint([[0, 0]]), "not all 0"),
         (lambda: from_joint([1, -1]), "at least 0"),
-        (lambda: chain_graph(np.zeros((3, 2)), np.zeros((2, 2)), [0, 2]), "rise from 0 to the number of tokens, 3"),
+        (lambda: chain_graph(np.zeros((3, 2)), np.zeros((2, 2)), [0, 2]), "rise from 0 to the number of variables, 3"),
         (lambda: chain_graph(np.zeros((3, 2)), np.zeros((3, 3))), "axis 1 of its table has 3"),
     ],
 )

@@ -132,10 +132,10 @@ def test_without_jax_the_missing_gradient_is_told(monkeypatch):
         (lambda: FactorGraph(Reals(2), [PRODUCT]), "group 0: factor 0 names variable 2"),
         (lambda: FactorGraph(Discrete([2, 2, 2]), [PRODUCT]), "Reals"),
         (lambda: compile_density(ising(0.3, np.zeros((2, 2)))), "density samplers need real variables"),
-        (lambda: graph().log_potential(np.full(6, np.nan)), "variable 0 is a finite number, not nan"),
+        (lambda: graph().log_potential(np.full(6, np.nan)), "variable 0 must be a finite number, not nan"),
         (lambda: graph().log_potential(np.zeros(5)), r"has shape \[6\] or \[P, 6\], not \(5,\)"),
         (lambda: compile_density(graph()).grad(np.zeros((2, 5))), r"have shape \[P, 6\]"),
-        (lambda: FactorGraph(Reals(2), [TableFactors([[0]], [[0.0, 1.0]])]), "factors need variables with labels"),
+        (lambda: FactorGraph(Reals(2), [TableFactors([[0]], [[0.0, 1.0]])]), "variables with Discrete domains"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(make, message):
@@ -146,7 +146,9 @@ def test_what_is_wrong_is_said(make, message):
 
 def test_functions_of_the_wrong_shape_are_told():
     density = compile_density(FactorGraph(Reals(2), [DensityFactors([[0, 1]], lambda x: x, lambda x: x[:, :1])]))
-    with pytest.raises(ValueError, match=r"log_density returned shape \(3, 2\) for points \(3, 2\); it must be \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"log_density must return shape \(3,\) for points of shape \(3, 2\), not \(3, 2\)"
+    ):
         density.log_density(np.zeros((3, 2)))
-    with pytest.raises(ValueError, match=r"grad returned shape \(3, 1\) for points of shape \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"grad must return the shape of its points, \(3, 2\), not \(3, 1\)"):
         density.grad(np.zeros((3, 2)))

@@ -56,17 +56,17 @@ GOOD = {"format": [1], "sizes": [2, 3], "scopes_0": [[0, 1]], "tables_0": np.one
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"format": [2]}, "format with the number 1"),
-        ({"format": None}, "format with the number 1"),
-        ({"sizes": None}, "no array sizes"),
-        ({"sizes": [2, 2]}, "variable 1 has 2 labels"),
-        ({"sizes": [2.0, 3.0]}, "sizes holds float64"),
+        ({"format": [2]}, "format must hold the version 1"),
+        ({"format": None}, "format must hold the version 1"),
+        ({"sizes": None}, "array sizes is missing"),
+        ({"sizes": [2, 2]}, "variable 1 has 2 states"),
+        ({"sizes": [2.0, 3.0]}, "sizes must hold int32, not float64"),
         ({"tables_0": None}, "needs both scopes_0 and tables_0"),
         ({"tables_0": np.full((1, 2, 3), np.nan)}, "NaN"),
         ({"tables_0": np.array([Trap()], object)}, "tables_0 has the type object"),
         ({"scopes_0": [[0, 5]]}, "names variable 5"),
         ({"tables_0": np.asfortranarray(np.ones((2, 2, 3)))}, "Fortran order"),
-        ({"extra": [1]}, "of which nothing is known"),
+        ({"extra": [1]}, "unknown array"),
         ({"scale_0": [1.0, 2.0]}, "scale must have one entry"),
     ],
 )

@@ -18,15 +18,14 @@ GRID = ising(0.5, np.zeros((2, 3)))
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Gibbs(error_bound=1.0), r"give a sharing too, such as blanket\(\)"),
+        (lambda: Gibbs(error_bound=1.0), r"set sharing too, such as blanket"),
         (
             lambda: Gibbs(sharing=bin_sharing(4), driving=Sobol()),
-            r"of which sharing=bins\(4\) makes none; leave it out",
+            r"sharing=bins\(4\) makes none; remove driving",
         ),
-        (lambda: Gibbs(2**32), r"n_sweeps must be at most 4294967295, not 4294967296; make several runs"),
-        (lambda: LFSR(3), "polynomial must be text such as .*, not 3"),  # type: ignore[arg-type]
-        (lambda: LFSR((0, 2, "5")), "polynomial must be text such as"),  # type: ignore[arg-type]
-        (lambda: LFSR("1+x^2+x^5", "4"), "offset must be a whole number of at least 1, not '4'"),  # type: ignore[arg-type]
+        (lambda: Gibbs(2**32), r"n_sweeps must be at most 4294967295, not 4294967296; use several runs"),
+        (lambda: LFSR(2.5), "register must be a degree .*, not 2.5"),  # type: ignore[arg-type]
+        (lambda: LFSR([5]), r"register must be a degree .*, not \[5\]"),  # type: ignore[arg-type]
         (lambda: Gibbs().infer(GRID, "seven"), "seed must be a whole number of at least 0, .* not 'seven'"),  # type: ignore[arg-type]
         (lambda: make_backend("icm").infer(GRID, -1), "seed must be a whole number of at least 0, .* not -1"),
     ],
@@ -64,7 +63,7 @@ def test_variables_of_one_label(plan):
 
 def test_a_variable_without_a_label_is_an_impossible_graph():
     unary = TableFactors([[0], [1]], [[0.0, 0.0], [-np.inf, -np.inf]])
-    with pytest.raises(ImpossibleGraph, match="variable 1: its unary factors forbid every label"):
+    with pytest.raises(ImpossibleGraph, match="variable 1: its unary factors forbid every state"):
         Gibbs(3).infer(FactorGraph([2, 2], [unary]), 1)
 
 

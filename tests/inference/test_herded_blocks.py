@@ -162,5 +162,5 @@ def test_herded_blocks_take_all_options_and_repeat():
 
 def test_too_many_weights_are_one_line():
     graph = ising(0.3, RNG.normal(size=(12, 12)))
-    with pytest.raises(ValueError, match="weight_memory, 65536 bytes: each labelling of what its block is joined to"):
+    with pytest.raises(ValueError, match="weight_memory=65536 bytes: each joint state of the neighbours of a block"):
         BlockedGibbs(2000, herded=True, weight_memory=2**16).infer(graph, 1)

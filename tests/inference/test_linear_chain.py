@@ -271,7 +271,7 @@ GOOD = {"unary": np.zeros((3, 2)), "transition": np.zeros((2, 2)), "offsets": [0
         ({"unary": [[0, INF], [0, -INF], [0, 0]]}, "unary holds NaN, "),
         ({"transition": [[0, INF], [0, 0]]}, "transition holds NaN, "),
         ({"unary": np.zeros(3)}, "shape"),
-        ({"unary": np.zeros((3, 0))}, "at least one label"),
+        ({"unary": np.zeros((3, 0))}, "at least one state"),
         ({"transition": np.zeros((3, 3))}, r"shape \[2, 2\]"),
         ({"offsets": [0, 2]}, "rise from 0 to the number of tokens, 3"),
         ({"offsets": [0, 4, 3]}, "rise from 0"),

@@ -30,7 +30,7 @@ def test_options_may_be_text():
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("viterby", {}, "there is no backend 'viterby'; there is .*exact.*viterbi"),
+        ("viterby", {}, "there is no backend 'viterby'; did you mean 'viterbi'. Backends: .*exact.*viterbi"),
         ("viterbi", {"marginal": True}, "backend viterbi has no option 'marginal'; it has marginals"),
         ("viterbi", {"marginals": "yes"}, "backend viterbi: marginals must be true or false, not 'yes'"),
         ("viterbi", {"marginals": 1}, "marginals must be true or false, not 1"),
@@ -120,7 +120,7 @@ def test_a_value_of_the_options_type_passes_unchanged():
         ("cautious", {"order": "raster"}, "backend cautious has no option 'order'; it has annealing, bound, n_sweeps"),
         ("cautious", {"n_sweeps": -1}, "backend cautious: n_sweeps must be at least 0, not -1"),
         ("cautious", {"annealing": "fast"}, "backend cautious: annealing must be linear.* or geometric.*, not 'fast'"),
-        ("cautious", {"annealing": "geometric(0, 1)"}, "backend cautious: geometric: start must be .*may use 0"),
+        ("cautious", {"annealing": "geometric(0, 1)"}, "backend cautious: geometric: start must be .*allows 0"),
         ("cautious", {"annealing": 3}, "annealing must be linear.* or geometric.*, not 3"),
     ],
 )

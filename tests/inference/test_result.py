@@ -122,7 +122,7 @@ def test_images(axes):
     result = make_result(marginals=np.random.default_rng(6).dirichlet(np.ones(4), size=6))
     result.plot_marginals(axes, shape=(2, 3))
     assert np.array_equal(axes.images[0].get_array(), result.marginals.argmax(axis=1).reshape(2, 3))
-    result.plot_marginals(axes, shape=(3, 2), label=2)
+    result.plot_marginals(axes, shape=(3, 2), state=2)
     assert np.array_equal(axes.images[1].get_array(), result.marginals[:, 2].reshape(3, 2))
     binary = make_result(marginals=result.marginals[:, :2])
     assert np.array_equal(binary.plot_marginals(shape=(1, 6)).images[0].get_array(), [result.marginals[:, 1]])
@@ -134,14 +134,17 @@ SAMPLES, MARGINALS = np.zeros((1, 9, 3), np.int32), np.full((3, 2), 0.5)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: make_result().to_arviz(), "no states were recorded; ask the sampler .* record=Record"),
-        (lambda: make_result().diagnostics(), "no states were recorded"),
-        (lambda: make_result(SAMPLES[:, :7]).diagnostics(), "at least 8 recorded states, not 7"),
+        (lambda: make_result().to_arviz(), "the result holds no samples; pass record=Record"),
+        (lambda: make_result().diagnostics(), "the result holds no samples"),
+        (lambda: make_result(SAMPLES[:, :7]).diagnostics(), "at least 8 recorded states per run, not 7"),
         (lambda: make_result(SAMPLES).diagnostics(5), "no variable 5: the graph's variables are 0 to 2"),
-        (lambda: make_result().plot_trace(), "no trace was recorded"),
+        (lambda: make_result().plot_trace(), "the result holds no trace"),
         (lambda: make_result().plot_marginals(), "no marginals"),
-        (lambda: make_result(marginals=MARGINALS).plot_marginals(shape=(2, 2)), "2 x 2 .* does not fit .* 3"),
-        (lambda: make_result(marginals=MARGINALS).plot_marginals(label=2), "no label 2: the labels are 0 to 1"),
+        (
+            lambda: make_result(marginals=MARGINALS).plot_marginals(shape=(2, 2)),
+            "shape must have 3 cells, .* not 2 x 2",
+        ),
+        (lambda: make_result(marginals=MARGINALS).plot_marginals(state=2), "state must be 0 to 1, not 2"),
         (lambda: make_result(marginals=MARGINALS).plot_marginals(variables=[-1]), "no variable -1"),
         (lambda: make_result(marginals=MARGINALS).plot_marginals(variables=[1], shape=(1, 3)), "either shape"),
     ],

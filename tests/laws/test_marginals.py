@@ -16,7 +16,7 @@ from gibbs_kernels import Sites, Sweeps, indicators
 from oracle import Oracle
 
 from herdner.graph import FactorGraph, TableFactors, chain_graph, compile_tables, ising, potts
-from herdner.graph.conditionals import colours
+from herdner.graph.conditionals import greedy_colouring
 from herdner.graph.scan import checkerboard_scan, fixed_scan, jacobi_scan, random_scan
 from herdner.inference.backends.gibbs import Gibbs, bounded_error_gibbs, qmc_gibbs
 from herdner.inference.gibbs import Sobol, complete_sharing, random_bin_sharing
@@ -120,7 +120,7 @@ def test_the_check_finds_a_coupling_that_is_off_by_a_tenth():
 
 
 def colour_order(graph: FactorGraph) -> list[int]:
-    colour = colours(compile_tables(graph).conditionals.blankets)
+    colour = greedy_colouring(compile_tables(graph).conditionals.blankets)
     return np.argsort(colour, kind="stable").tolist()
 
 

@@ -11,7 +11,7 @@ from quick import pairwise
 from reference_gibbs import Reference
 
 from herdner.graph import FactorGraph, compile_tables, ising
-from herdner.graph.conditionals import colours
+from herdner.graph.conditionals import greedy_colouring
 from herdner.graph.scan import checkerboard_scan, fixed_scan, jacobi_scan, random_scan
 from herdner.inference.backends.gibbs import Gibbs
 from herdner.inference.gibbs import bin_sharing, blanket_sharing, linear_annealing
@@ -31,7 +31,7 @@ class Expected:
     def __post_init__(self) -> None:
         plan = self.plan
         if plan.scan.kind == "checkerboard":  # the reference knows no colours, only their order
-            colour = colours(compile_tables(self.graph).conditionals.blankets)
+            colour = greedy_colouring(compile_tables(self.graph).conditionals.blankets)
             plan = replace(plan, scan=fixed_scan(np.argsort(colour, kind="stable")))
         self.chains = [Reference(plan, self.graph, self.seed, chain) for chain in range(plan.n_chains)]
         self.visited = np.array([chain.states for chain in self.chains])  # [C, T + 1, V]

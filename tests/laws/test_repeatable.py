@@ -166,7 +166,9 @@ def test_pieces_change_nothing(monkeypatch, family, plan):
     graph = FAMILIES[family]
     whole = plan.infer(graph, 1)
     pieces, advance = [], gibbs_run.Run.advance
-    monkeypatch.setattr(gibbs_run.Run, "advance", lambda run, *rest: (pieces.append(run.done), advance(run, *rest)))
+    monkeypatch.setattr(
+        gibbs_run.Run, "advance", lambda run, *rest: (pieces.append(run.n_updates), advance(run, *rest))
+    )
     for seconds in (0.0, 2e-5):
         monkeypatch.setattr(gibbs_run, "_PIECE_SECONDS", seconds)
         assert_same(whole, plan.infer(graph, 1))

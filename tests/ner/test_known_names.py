@@ -23,9 +23,9 @@ from quick import examples
 import herdner
 from herdner import Document, FormatError, Names, Tagger
 from herdner.crf.model import SkipChainModel
-from herdner.ner.known_names.evidence import Spelling, Support
+from herdner.ner.known_names.evidence import SpanEncoder, SpanEvidence
 from herdner.ner.known_names.finder import Finder
-from herdner.ner.known_names.trie import Trie, readings
+from herdner.ner.known_names.trie import Trie, tokenizations
 from herdner.text.tags import SCHEMES, Span, allowed_transitions, spans_from_states, tags_from_spans
 
 INF = math.inf
@@ -82,23 +82,23 @@ def test_what_spacys_entity_ruler_writes(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", ": holds no name; expected a name, a tab and a label"),
-        ("# only a comment\n\n", ": holds no name"),
+        ("", ": has no names; expected a name, a tab and a label"),
+        ("# only a comment\n\n", ": has no names"),
         ("Winam\tORG\nKibo\n", r":2: no tab in 'Kibo'; expected a name, a tab and a label"),
-        ("Winam\tORG\nKibo\t\n", ":2: no label; expected one such as ORG"),
+        ("Winam\tORG\nKibo\t\n", ":2: no label; expected a label such as ORG"),
         ("\tORG\n", ":1: no name; expected a name"),
         ("Winam\tORG\t1\tmore\n", ":1: 4 columns in"),
-        ("Winam\tBIG ORG\n", ":1: the label 'BIG ORG' is no word"),
-        ("Winam\tORG\tstrong\n", ":1: the strength 'strong' is no number; expected log-odds such as 3, or hard"),
-        ("Winam\tORG\tnan\n", ":1: the strength 'nan' is no number"),
+        ("Winam\tBIG ORG\n", ":1: the label 'BIG ORG' is not a single word"),
+        ("Winam\tORG\tstrong\n", ":1: the strength 'strong' is not a number; expected log-odds such as 3, or hard"),
+        ("Winam\tORG\tnan\n", ":1: the strength 'nan' is not a number"),
         ('{"label": "ORG", "pattern": "Winam"}\n{"pattern": "Kibo"}\n', ":2: no label"),
-        ('{"label": "ORG"}\n', ":1: no name; expected a name, or a list of spaCy's tokens"),
+        ('{"label": "ORG"}\n', ":1: no name; expected a name, or a token pattern"),
         ('{"label": "ORG", "pattern": []}\n', ":1: no name"),
-        ('{"label": "ORG", "pattern": 3}\n', ":1: the pattern 3 is none"),
+        ('{"label": "ORG", "pattern": 3}\n', ":1: the pattern 3 is invalid"),
         ('{"label": "ORG", "pattern": "Winam", "lable": 1}\n', ":1: unknown key 'lable'; expected label, pattern"),
         ('{"label": "ORG", "pattern": "Winam"}\nKibo\tPER\n', ":2: not JSON"),
         ('{"label": "ORG", "pattern": "Winam"}\n[1]\n', ":2: a JSON list"),
-        (b"Winam\tORG\nKib\xe9\tPER\n", ":2: byte 0xe9 at offset 13 is not valid utf-8; save the names as utf-8$"),
+        (b"Winam\tORG\nKib\xe9\tPER\n", ":2: not valid utf-8; save the names as utf-8$"),
         (b"\x1f\x8b\x08\x00damaged", "damaged gzip file"),
     ],
 )
@@ -135,7 +135,7 @@ def test_any_bytes_are_names_or_one_line(content):
 
 def test_values_that_are_no_names(tagger, tmp_path):
     for values in (3, b"Winam", {"label": "ORG", "pattern": "Winam"}):
-        with pytest.raises(ValueError, match="names are a file, or a list"):
+        with pytest.raises(ValueError, match="names must be a file, or a list"):
             Names.of(values)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="name 2: 3 is no name"):
         Names.of([("Winam", "ORG"), 3])  # type: ignore[list-item]
@@ -153,14 +153,14 @@ def test_values_that_are_no_names(tagger, tmp_path):
         Names.read(tmp_path / "*.tsv")
     with pytest.raises(FormatError, match="no such file"):
         tagger.tag("Winam", names=tmp_path / "none.tsv")
-    with pytest.raises(ValueError, match="name 1: the model has no class 'PERSON'; it has LOC, ORG, PER"):
+    with pytest.raises(ValueError, match="name 1: the model has no label 'PERSON'; it has LOC, ORG, PER"):
         tagger.tag("Winam", names=[("Ada", "PERSON")])
 
 
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [
-        ([{"POS": "PROPN"}], "name 1: the pattern asks for POS, which tokens here do not have; they have ORTH, TEXT"),
+        ([{"POS": "PROPN"}], "name 1: the attribute POS is not available; available are ORTH, TEXT"),
         ([{"LOWER": 3}], "name 1: spaCy cannot read this pattern"),
         ([{"OP": "often"}], "name 1: spaCy cannot read this pattern"),
         ([{"TEXT": {"REGEX": "("}}], "name 1: spaCy cannot read this pattern"),
@@ -216,12 +216,12 @@ def test_the_length_of_the_list_costs_no_time():
 
 
 def test_readings_of_names_in_documents_that_came_with_tokens():
-    assert set(readings("Moody's Inc.")) == {
+    assert set(tokenizations("Moody's Inc.")) == {
         ("Moody's", "Inc."), ("Moody", "'s", "Inc."), ("Moody's", "Inc", "."), ("Moody", "'s", "Inc", ".")
     }  # fmt: skip
-    assert ("Coca", "-", "Cola") in readings("Coca-Cola")
-    assert set(readings(" Winam  Ferries")) == {("Winam", "Ferries")}
-    assert len(list(readings("a-b " * 30))) == 2
+    assert ("Coca", "-", "Cola") in tokenizations("Coca-Cola")
+    assert set(tokenizations(" Winam  Ferries")) == {("Winam", "Ferries")}
+    assert len(list(tokenizations("a-b " * 30))) == 2
 
 
 LOWER = st.sampled_from(["a", "b", "c"])
@@ -242,13 +242,13 @@ def test_constraints_are_what_spacys_entity_ruler_finds(patterns, tokens):
     ruler.add_patterns([{"label": "ORG", "pattern": pattern} for pattern in patterns])
     doc = ruler(spacy.tokens.Doc(nlp.vocab, words=tokens))
     names = Names.of([{"label": "ORG", "pattern": pattern} for pattern in patterns], hard=True)
-    supports = finder(names).supports(Document.from_tokens([tokens]), own_tokens=False)
+    supports = finder(names).span_evidence(Document.from_tokens([tokens]), own_tokens=False)
     assert [each.span for each in supports] == [Span(e.start, e.end, "ORG") for e in doc.ents]
 
 
 def spans_of(names: Names, *sentences: str) -> list[tuple]:
     document = Document.from_tokens([sentence.split() for sentence in sentences])
-    supports = finder(names).supports(document, own_tokens=True)
+    supports = finder(names).span_evidence(document, own_tokens=True)
     return [(" ".join(document.tokens[s.start : s.end]), s.label, strength) for s, strength in supports]
 
 
@@ -301,7 +301,7 @@ def test_constraints_come_out_exactly(scheme, constrained):
             parts = (allowed.follow, table), (allowed.start, nothing), (allowed.end, nothing)
             crf = SkipChainModel(*(np.where(allows, values, -np.inf) for allows, values in parts))
         unary = 3 * rng.normal(size=(9, len(tags)))
-        Spelling(tags, scheme).evidence([Support(span, INF) for span in spans], offsets).add_to(unary)
+        SpanEncoder(tags, scheme).evidence([SpanEvidence(span, INF) for span in spans], offsets).add_to(unary)
         states = crf.best_chain(unary, offsets)
         assert set(spans) <= set(spans_from_states(states, tags, offsets))
 
@@ -315,8 +315,8 @@ def test_evidence_adds_its_strength_for_each_tag_of_the_span(scheme):
     unary = rng.normal(size=(4, len(tags)))
     before = unary.copy()
     span = Span(1, 3, "ORG")
-    supports = [Support(span, 2.5), Support(Span(3, 4, "LOC"), 7.0)]  # of LOC the model has no tag
-    Spelling(tags, scheme).evidence(supports, np.array([0, 4])).add_to(unary)
+    supports = [SpanEvidence(span, 2.5), SpanEvidence(Span(3, 4, "LOC"), 7.0)]  # of LOC the model has no tag
+    SpanEncoder(tags, scheme).evidence(supports, np.array([0, 4])).add_to(unary)
     right = tags_from_spans([span], 4, scheme)[1:3]
     for states in itertools.product(range(len(tags)), repeat=4):
         agree = sum(tags[state] == tag for state, tag in zip(states[1:3], right, strict=True))
@@ -325,9 +325,9 @@ def test_evidence_adds_its_strength_for_each_tag_of_the_span(scheme):
 
 
 def test_a_constraint_that_the_model_has_no_tag_for():
-    spelling = Spelling(("O", "S-ORG", "B-ORG", "E-ORG"), "iobes")
-    with pytest.raises(ValueError, match="a name of 3 tokens must be ORG, and the model has no tag for one; it has O,"):
-        spelling.evidence([Support(Span(0, 3, "ORG"), INF)], np.array([0, 3]))
+    spelling = SpanEncoder(("O", "S-ORG", "B-ORG", "E-ORG"), "iobes")
+    with pytest.raises(ValueError, match="must be ORG, but the model has no tags for it; it has O,"):
+        spelling.evidence([SpanEvidence(Span(0, 3, "ORG"), INF)], np.array([0, 3]))
 
 
 def test_a_strength_of_nothing_changes_nothing(tagger):

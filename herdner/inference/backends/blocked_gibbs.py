@@ -1,4 +1,4 @@
-"""Blocked Gibbs sampling: whole chains at a time."""
+"""Blocked Gibbs sampling, which draws chains of variables jointly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from herdner.inference.backend import SAMPLER_CAPABILITIES, Capabilities
 from herdner.inference.gibbs.annealing import Annealing, as_annealing
 from herdner.inference.gibbs.blocks import Blocks
 from herdner.inference.gibbs.plan import Plan
-from herdner.inference.gibbs.run import sample, to_sample
+from herdner.inference.gibbs.run import compile_samplable, sample
 from herdner.inference.gibbs.sharing import blanket_sharing
 from herdner.inference.record import Record
 from herdner.inference.result import Result
@@ -22,24 +22,28 @@ from herdner.inference.result import Result
 
 @dataclass(frozen=True, slots=True)
 class BlockedGibbs:
-    """Gibbs sampling by blocks: runs of variables are drawn together, for chains with links.
+    """Blocked Gibbs sampling, which draws runs of variables jointly, for chains with links.
 
     A block is a run of consecutive variables, each joined to the one before it and to no other variable of the block;
-    where a link stays within a run, the run is cut before its later end. A sweep draws the blocks from left to right,
-    each from its joint distribution given all variables outside, by forward filtering and backward sampling (Scott
-    2002, JASA 97, Sec. 2). A graph that is one chain in the order of its variables thus gives independent
-    samples; a graph without edges between consecutive variables plain Gibbs sampling. Factors of one and two variables,
-    any numbers of labels.
-
-    Options as those of `Gibbs`: ``n_sweeps``, of which ``burn_in`` are not recorded, ``annealing`` (None is beta = 1),
-    ``n_chains`` on ``n_threads``, ``weight_memory``, ``record``. Conditionals of rao_blackwell: given the blocks
-    outside and the variable to the right.
+    a run is cut before the later end of a link within it. A sweep draws the blocks from left to right, each from its
+    joint distribution given all variables outside, by forward filtering and backward sampling (Scott 2002, JASA 97,
+    Sec. 2). On one chain in the order of its variables the samples are independent. Without edges between consecutive
+    variables it is plain Gibbs sampling. Factors have one or two variables of any number of states.
 
     Attributes:
-        herded: Backward sampling draws no random numbers but herds (in no paper; HG16 herds single variables): each
-            variable has weights for each label to its right and each labelling of the variables outside that the block
-            is joined to up to there, so that one weight sees one distribution, as in HG16 Algorithm 1. Constraints stay
-            intact. A graph that is one chain converges like 1 / T; others have the bias of herded Gibbs.
+        n_sweeps: Number of sweeps.
+        burn_in: Number of sweeps at the start that are not recorded.
+        annealing: Inverse temperatures; None is 1 throughout.
+        n_chains: Number of independent runs.
+        n_threads: Number of threads; None is one for each run, up to the number of processors.
+        record: Contents of the result. The conditionals of ``rao_blackwell`` are given the variables outside the block
+            and the variable to the right.
+        herded: Replace the random numbers of backward sampling by herding weights. This is an extension of HG16, which
+            herds single variables. A variable has weights for each state to its right and each joint state of the
+            variables outside that its block is joined to up to it. So each weight belongs to one distribution, as in
+            HG16 Algorithm 1, and hard constraints hold. On one chain the error decreases like 1 / T; other graphs
+            have the bias of herded Gibbs.
+        weight_memory: Bytes of memory for herding weights.
     """
 
     n_sweeps: int = 1000
@@ -54,10 +58,14 @@ class BlockedGibbs:
     capabilities: ClassVar[Capabilities] = SAMPLER_CAPABILITIES
 
     def __post_init__(self) -> None:
+        """Raise ``ValueError`` for options out of range; parse an annealing given as text."""
         if self.annealing is not None:
             object.__setattr__(self, "annealing", as_annealing(self.annealing))
         if self.n_chains == 1 and (self.n_threads or 1) > 1:
-            raise ValueError("threads take a chain each: set n_chains too, or n_threads=1")
+            raise ValueError(
+                "n_threads above 1 needs n_chains above 1, as each thread works on its own chain; set n_chains, or"
+                " n_threads=1"
+            )
         self._plan()
 
     def _plan(self) -> Plan:
@@ -75,15 +83,24 @@ class BlockedGibbs:
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Runs the sweeps on one graph; time of a sweep O(V K^2 + the other edges x K).
+        """Sample from one graph; time of a sweep O(V K^2 + links x K).
 
         Args:
-            start: int[V], the first state, of log-potential above -inf; None draws one.
+            graph: A graph of factors of at most two variables.
+            seed: Source of randomness; the same seed gives the same result.
+            start: int[V], a joint state of log-potential above -inf; None draws one.
+            record: Contents of the result; None is the option.
+
+        Returns:
+            The result of all runs.
 
         Raises:
             UnsupportedGraph: A factor joins more than two variables.
+            ImpossibleGraph: Entries of -inf forbid all states of a variable.
+            ValueError: The start does not fit the graph.
+            Interrupted: Ctrl-C stopped the sweeps.
         """
         began = perf_counter()
-        compiled = to_sample(graph)
+        compiled = compile_samplable(graph)
         plan = self._plan() if record is None else replace(self._plan(), record=record)
         return sample(plan, compiled, generator(seed), start, began, Blocks.of(compiled))

@@ -1,4 +1,4 @@
-"""DoGS as a backend: Gibbs sampling by a Dobrushin-optimised scan, with a certificate (Mitliagkas & Mackey 2017)."""
+"""Gibbs sampling by a Dobrushin-optimised scan, with a certificate (DoGS17)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from herdner.dobrushin import (
 from herdner.dobrushin.blocks import WORKING_TOTAL
 from herdner.dobrushin.certificate import Certificate
 from herdner.dobrushin.variation import TargetVariables
+from herdner.graph.edges import is_near
 from herdner.graph.graph import FactorGraph
-from herdner.graph.linked_chains import is_near
 from herdner.graph.order import block_steps
 from herdner.graph.scan import fixed_scan, systematic_scan
 from herdner.graph.tables import Graph, TableGraph
@@ -35,31 +35,35 @@ from herdner.inference.backends.viterbi import Viterbi
 from herdner.inference.gibbs.annealing import Annealing, as_annealing
 from herdner.inference.gibbs.blocks import Blocks
 from herdner.inference.gibbs.plan import Plan
-from herdner.inference.gibbs.run import sample, to_sample
+from herdner.inference.gibbs.run import compile_samplable, sample
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
 
 @dataclass(frozen=True, slots=True)
 class DoGS:
-    """Gibbs sampling by a scan optimised for the variables that matter, with a guarantee (DoGS17).
+    """Gibbs sampling by a scan optimised for target variables, with a certificate (DoGS17).
 
-    Where the bounds of influence do not add up to less than 1, as those of hard constraints without ``blocks``,
-    nothing is guaranteed. The scan is then optimised as if all influences were smaller by one factor, which is a rule
-    of thumb. The input of Algorithm 2 is the systematic scan or, without ``blocks``, one of the targets in turn,
-    whichever leads to the better scan. ``burn_in``, ``n_chains``, ``n_threads`` and ``record`` are as of `Gibbs`.
+    The certificate is vacuous if the bounds of influence add up to 1 or more, as they do under hard constraints without
+    ``blocks``. The scan is then optimised for influences scaled down by one factor, a heuristic. The input of DoGS17
+    Algorithm 2 is the systematic scan or, without ``blocks``, a scan of the targets in turn, whichever gives the
+    better scan.
 
     Attributes:
-        n_sweeps: Runs of the scan; the state after each counts, and the guarantee is that of each.
-        n_steps: Updates of one run; None: ``steps_per_target`` for each variable of importance.
-        targets: The variables of importance (`herdner.dobrushin.TargetVariables`); no other is updated unless it
-            influences one of them, and the records of others mean nothing.
-        iterations: Runs of Algorithm 2; with ``blocks`` one.
-        blocks: A step draws a whole run of variables anew, in documents a sentence, as `BlockedGibbs` does: the
-            certificate then says something in spite of forbidden tags (`herdner.dobrushin.block_influence`). n_steps
-            counts blocks, and steps_per_target is for each block that holds a target.
-        exact_states: Blankets of at most so many states are enumerated for sharper bounds of influence.
-        annealing: Inverse temperatures, in search of the best state: there is no guarantee then. None is 1.
+        n_sweeps: Number of runs of the scan; the certificate holds for the state after each.
+        n_steps: Number of updates in one run of the scan; None is ``steps_per_target`` per target variable.
+        targets: The variables whose error the scan reduces (`herdner.dobrushin.TargetVariables`). Others are updated
+            only if they influence a target, and their records are meaningless.
+        steps_per_target: Updates per target in one run of the scan; with ``blocks``, per block that holds a target.
+        iterations: Number of runs of Algorithm 2; with ``blocks`` always one.
+        blocks: Update blocks, in documents sentences, as `BlockedGibbs` does. ``n_steps`` then counts blocks. The
+            certificate can then be useful despite forbidden states (`herdner.dobrushin.block_influence`).
+        exact_states: Largest number of joint states of a blanket that is enumerated for sharper bounds of influence.
+        annealing: Inverse temperatures for a search of the best state, without a guarantee; None is 1.
+        burn_in: Number of sweeps at the start that are not recorded.
+        n_chains: Number of independent runs.
+        n_threads: Number of threads; None is one for each run, up to the number of processors.
+        record: Contents of the result.
     """
 
     n_sweeps: int = 100
@@ -78,6 +82,7 @@ class DoGS:
     capabilities: ClassVar[Capabilities] = SAMPLER_CAPABILITIES
 
     def __post_init__(self) -> None:
+        """Raise ``ValueError`` for options out of range; parse options given as text."""
         check_integer(self.steps_per_target, "steps_per_target")
         check_integer(self.iterations, "iterations")
         check_integer(self.exact_states, "exact_states", 0)
@@ -85,9 +90,9 @@ class DoGS:
             check_integer(self.n_steps, "n_steps")
         if isinstance(self.targets, str):
             object.__setattr__(self, "targets", TargetVariables.from_text(self.targets))
-        if not isinstance(self.targets, TargetVariables):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
+        if not isinstance(self.targets, TargetVariables):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public class
             raise ValueError(
-                f"targets must be {TargetVariables.SYNTAX}, not {self.targets!r}; give an array to infer(importance=)"
+                f"targets must be {TargetVariables.SYNTAX}, not {self.targets!r}; pass arrays as importance to infer"
             )
         if self.annealing is not None:
             object.__setattr__(self, "annealing", as_annealing(self.annealing))
@@ -108,84 +113,103 @@ class DoGS:
         record: Record | None = None,
         importance: Importance = None,
     ) -> Result:
-        """Bounds the influences, optimises a scan, samples by it; the result holds a ``certificate``.
-
-        Time O(factors + updates).
+        """Bound the influences of one graph, optimise a scan, and sample by it; time O(factors + updates).
 
         Args:
-            start: As of `Gibbs.infer`.
-            importance: D, a number of at least 0 for each variable, or for some of them, in place of ``targets``.
+            graph: A graph of discrete variables.
+            seed: Source of randomness; the same seed gives the same result.
+            start: int[V], a joint state of log-potential above -inf; None draws one.
+            record: Contents of the result; None is the option.
+            importance: Weight of each variable's error, at least 0: float[V], or a mapping from some variables, in
+                place of ``targets``.
+
+        Returns:
+            The result, with a certificate.
+
+        Raises:
+            ValueError: The start, the importance or an option does not fit the graph.
+            UnsupportedGraph: With ``blocks``, a factor joins more than two variables.
+            ImpossibleGraph: Entries of -inf forbid all states of a variable.
+            Interrupted: Ctrl-C stopped the sweeps.
         """
         began = perf_counter()
-        compiled = to_sample(graph)
-        d = dense_importance(len(compiled.sizes), self._importance(compiled) if importance is None else importance)
-        order, certificate, blocks = self._by_blocks(compiled, d) if self.blocks else self._by_variables(compiled, d)
+        compiled = compile_samplable(graph)
+        weights = dense_importance(
+            len(compiled.sizes), self._importance(compiled) if importance is None else importance
+        )
+        order, certificate, blocks = (
+            self._block_scan(compiled, weights) if self.blocks else self._variable_scan(compiled, weights)
+        )
         plan = self._plan(order) if len(order) else replace(self._plan([0]), n_sweeps=0, burn_in=0, annealing=None)
         plan = plan if record is None else replace(plan, record=record)
         try:
             result = sample(plan, compiled, generator(seed), start, began, blocks)
-        except Interrupted as stopped:
-            raise Interrupted(replace(stopped.result, certificate=certificate)) from None
+        except Interrupted as interrupt:
+            raise Interrupted(replace(interrupt.result, certificate=certificate)) from None
         return replace(result, certificate=certificate)
 
-    def _by_blocks(self, compiled: TableGraph, d: Floats) -> tuple[Int32s, Certificate, Blocks | None]:
-        """The variables of the steps in their order, the certificate of that very order, and its blocks."""
-        chosen = np.flatnonzero(d)
-        influence = block_influence(compiled, [(v, v) for v in chosen.tolist()])
+    def _block_scan(self, compiled: TableGraph, weights: Floats) -> tuple[Int32s, Certificate, Blocks | None]:
+        """Return the optimised scan of blocks as an order of variables, its certificate, and its blocks."""
+        targets = np.flatnonzero(weights)
+        influence = block_influence(compiled, [(v, v) for v in targets.tolist()])
         n_steps = self.n_steps
-        if n_steps is None or not len(chosen):
-            held = [((first <= chosen) & (chosen <= last)).any() for first, last in influence.ranges]
-            n_steps = self.steps_per_target * int(np.count_nonzero(held))
+        if n_steps is None or not len(targets):
+            has_target = [((first <= targets) & (targets <= last)).any() for first, last in influence.ranges]
+            n_steps = self.steps_per_target * int(np.count_nonzero(has_target))
         importance = np.zeros(len(influence.spans))
-        importance[len(importance) - len(chosen) :] = d[chosen]
-        order, certificate = certify_block_order(influence, importance, n_steps, self._broken(d))
+        importance[len(importance) - len(targets) :] = weights[targets]
+        order, certificate = certify_block_order(influence, importance, n_steps, self._violations(weights))
         variables, _ = block_steps(influence.ranges, order)
         return variables, certificate, Blocks.of(compiled, influence.ranges, order) if n_steps else None
 
-    def _broken(self, d: Floats) -> tuple[str, ...]:
-        """What a certificate assumes, and this run does not meet."""
-        broken = () if self.annealing is None else ("the inverse temperature is not 1 throughout (annealing)",)
-        if d.any() and not self.n_sweeps:
-            broken += ("the scan was not run (n_sweeps=0)",)
-        return broken
+    def _violations(self, weights: Floats) -> tuple[str, ...]:
+        """Return the assumptions of a certificate that this run violates."""
+        violations = () if self.annealing is None else ("the inverse temperature is not 1 throughout (annealing)",)
+        if weights.any() and not self.n_sweeps:
+            violations += ("the scan was not run (n_sweeps=0)",)
+        return violations
 
-    def _by_variables(self, compiled: TableGraph, d: Floats) -> tuple[Int32s, Certificate, None]:
+    def _variable_scan(self, compiled: TableGraph, weights: Floats) -> tuple[Int32s, Certificate, None]:
+        """Return the optimised scan of variables and its certificate."""
         influence = tightest_influence(compiled, self.exact_states)
-        n_steps = self.steps_per_target * int(np.count_nonzero(d)) if self.n_steps is None else self.n_steps
-        n_steps = n_steps if d.any() else 0
+        n_steps = self.steps_per_target * int(np.count_nonzero(weights)) if self.n_steps is None else self.n_steps
+        n_steps = n_steps if weights.any() else 0
         total = influence.total
         working = influence if total.smallest < 1 else influence.scaled(WORKING_TOTAL / total.infinity)
-        # Coordinate descent finds the best scan near its input: near a systematic one, and near one of the targets.
-        targets = np.flatnonzero(d)
-        inputs = [systematic_scan(), *([fixed_scan(targets)] if 0 < len(targets) < len(d) else [])]
-        tried = [optimise_scan(working, scan, d, n_steps, iterations=self.iterations) for scan in inputs]
-        order = min(tried, key=lambda found: found.bound).order
+        # Coordinate descent finds a local optimum, so it starts from a systematic scan and from a scan of the targets.
+        targets = np.flatnonzero(weights)
+        inputs = [systematic_scan(), *([fixed_scan(targets)] if 0 < len(targets) < len(weights) else [])]
+        scans = [optimise_scan(working, scan, weights, n_steps, iterations=self.iterations) for scan in inputs]
+        order = min(scans, key=lambda scan: scan.bound).order
         certificate = Certificate(
-            bound=dobrushin_variation(influence, order, d),
-            trivial=float(d.sum()),
+            bound=dobrushin_variation(influence, order, weights),
+            trivial=float(weights.sum()),
             n_steps=n_steps,
             theorem=influence.theorem,
             total_influence=total.smallest,
-            systematic=dobrushin_variation(influence, systematic_scan(), d, n_steps),
-            broken=self._broken(d),
+            systematic=dobrushin_variation(influence, systematic_scan(), weights, n_steps),
+            broken=self._violations(weights),
         )
         return order, certificate, None
 
     def _importance(self, compiled: TableGraph) -> Mapping[int, float] | None:
+        """Return the weights of the option ``targets``; None is weight 1 for all variables."""
         if self.targets.kind == "all":
             return None
         if self.targets.kind == "variables":
             return dict.fromkeys(self.targets.variables, 1.0)
-        likeliest = chain_marginals(compiled).max(axis=1)
-        return dict.fromkeys(np.flatnonzero(likeliest < 1 - self.targets.probability).tolist(), 1.0)
+        largest = chain_marginals(compiled).max(axis=1)
+        return dict.fromkeys(np.flatnonzero(largest < 1 - self.targets.probability).tolist(), 1.0)
 
 
 def chain_marginals(compiled: TableGraph) -> Floats:
-    """[V, K]: the exact marginals of the graph with no other factors than those of one variable and of two consecutive
-    ones.
+    """Return the exact marginals of the chains alone, without links and larger factors, float64[V, K].
+
+    Args:
+        compiled: The graph; its factors of one variable and of two consecutive variables form the chains.
     """
-    few = [group for group in compiled.factors if group.arity <= 2]
-    kept = [group.part(is_near(group)) if group.arity == 2 else group for group in few]
-    marginals = Viterbi(marginals=True).infer(FactorGraph(compiled.sizes, kept)).marginals
+    groups = [group for group in compiled.factors if group.arity <= 2]
+    factors = [group.part(is_near(group)) if group.arity == 2 else group for group in groups]
+    marginals = Viterbi(marginals=True).infer(FactorGraph(compiled.sizes, factors)).marginals
     assert marginals is not None
     return marginals

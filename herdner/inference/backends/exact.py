@@ -111,7 +111,7 @@ class Exact:
             UnsupportedRecord: ``record`` asks for something else.
         """
         began = perf_counter()
-        self.capabilities.check("exact", record)
+        self.capabilities.require(record, "exact")
         compiled = compile_tables(graph)
         run = _Run.prepare(compiled)
         self._check(run.plan())

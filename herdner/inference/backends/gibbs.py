@@ -16,7 +16,7 @@ from herdner.inference.backend import SAMPLER_CAPABILITIES, Capabilities
 from herdner.inference.gibbs.annealing import Annealing, linear_annealing
 from herdner.inference.gibbs.driving import LFSR, Driving
 from herdner.inference.gibbs.plan import Plan
-from herdner.inference.gibbs.run import sample, to_sample
+from herdner.inference.gibbs.run import compile_samplable, sample
 from herdner.inference.gibbs.sharing import Sharing, bin_sharing, blanket_sharing, random_bin_sharing
 from herdner.inference.record import Record
 from herdner.inference.result import Result
@@ -31,37 +31,41 @@ _BLANKET, _RISING, _REGISTER = blanket_sharing(), linear_annealing(0.1, 4.0), LF
 
 @dataclass(frozen=True, slots=True)
 class Gibbs(Plan):
-    """Gibbs sampling and herded Gibbs sampling in all their variants: a plan that can be run.
-
-    The options are those of `herdner.inference.gibbs.Plan`, which describes them.
-    """
+    """Gibbs sampling and herded Gibbs sampling in all variants; `herdner.inference.gibbs.Plan` lists the options."""
 
     capabilities: ClassVar[Capabilities] = SAMPLER_CAPABILITIES
 
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Runs the plan on one graph; time O(n_sweeps x factors).
+        """Sample from one graph; time O(n_sweeps x factors).
 
-        Entries of -inf, as of tag schemes, can cut the states into parts between which no change of one variable leads:
-        a run stays in the part of its start, and its marginals are of that part.
+        Entries of -inf, as those of tag schemes, can divide the joint states into parts that no change of a single
+        variable connects. A run stays in the part of its start, and so do its marginals.
 
         Args:
-            start: int[V], the first state, of log-potential above -inf; None draws one, and looks for one that no -inf
-                forbids.
+            graph: A graph of discrete variables.
+            seed: Source of randomness; the same seed gives the same result.
+            start: int[V], a joint state of log-potential above -inf; None draws one and repairs it if necessary.
+            record: Contents of the result; None is the option.
+
+        Returns:
+            The result of all runs.
 
         Raises:
             ValueError: The start or an option does not fit the graph, or the weights need too much memory.
+            ImpossibleGraph: Entries of -inf forbid all states of a variable.
+            Interrupted: Ctrl-C stopped the sweeps.
         """
         began = perf_counter()
-        compiled = to_sample(graph)
+        compiled = compile_samplable(graph)
         self.scan.check(len(compiled.sizes))
         plan = self if record is None else replace(self, record=record)
         return sample(plan, compiled, generator(seed), start, began)
 
 
 class GibbsOptions(TypedDict, total=False):
-    """What each preset takes beside its own options, and hands on to `Gibbs`."""
+    """Options of all presets that are passed on to `Gibbs`."""
 
     scan: Scan
     n_chains: int
@@ -70,26 +74,54 @@ class GibbsOptions(TypedDict, total=False):
 
 
 class HerdingOptions(GibbsOptions, total=False):
-    """What `herded_gibbs` takes beside its own options."""
+    """Options of `herded_gibbs` that are passed on to `Gibbs`."""
 
     form: Literal["circular", "threshold"]
     weight_memory: int
 
 
 def plain_gibbs(n_sweeps: int = 1000, burn_in: int = 0, **options: Unpack[GibbsOptions]) -> Gibbs:
-    """Gibbs sampling: each label drawn at random from its full conditional (HGW19 Algorithm 1)."""
+    """Sample each variable at random from its full conditional: Gibbs sampling (HGW19 Algorithm 1).
+
+    Args:
+        n_sweeps: Number of sweeps.
+        burn_in: Number of sweeps at the start that are not recorded.
+        **options: Other options of `Gibbs`.
+
+    Raises:
+        ValueError: An option is out of range.
+    """
     return Gibbs(n_sweeps, burn_in, **options)
 
 
 def annealed_gibbs(n_sweeps: int = 1000, annealing: Annealing = _RISING, **options: Unpack[GibbsOptions]) -> Gibbs:
-    """Gibbs sampling whose inverse temperature rises, in search of the best state (HG16 Sec. 4.4)."""
+    """Sample at rising inverse temperatures to search for the best state: annealed Gibbs (HG16 Sec. 4.4).
+
+    Args:
+        n_sweeps: Number of sweeps.
+        annealing: Inverse temperatures of the sweeps.
+        **options: Other options of `Gibbs`.
+
+    Raises:
+        ValueError: An option is out of range.
+    """
     return Gibbs(n_sweeps, annealing=annealing, **options)
 
 
 def herded_gibbs(
     n_sweeps: int = 1000, burn_in: int = 0, sharing: Sharing = _BLANKET, **options: Unpack[HerdingOptions]
 ) -> Gibbs:
-    """Herded Gibbs: each label decided by herding weights, by default one for each state of the blanket (HG16)."""
+    """Choose each state by herding weights, by default one per state of the Markov blanket: herded Gibbs (HG16).
+
+    Args:
+        n_sweeps: Number of sweeps.
+        burn_in: Number of sweeps at the start that are not recorded.
+        sharing: Rule that selects the herding weight of an update.
+        **options: Other options of `Gibbs`.
+
+    Raises:
+        ValueError: An option is out of range.
+    """
     return Gibbs(n_sweeps, burn_in, sharing, **options)
 
 
@@ -100,26 +132,55 @@ def dhg(
     form: Literal["circular", "threshold"] = "threshold",
     **options: Unpack[GibbsOptions],
 ) -> Gibbs:
-    """Discretized herded Gibbs: one weight for each bin of the conditional probability (HGW19 Algorithm 5).
+    """Choose each state by one weight per bin of its probability: discretized herded Gibbs (HGW19 Algorithm 5).
 
-    The label is 1 where the weight of the bin is positive, whatever the probability within the bin; that of the moment
-    is added to the weight afterwards. One bin is HG-1bin (HGW19 Sec. 7). `circular_dhg` decides by the probability too.
+    The state is 1 if the weight of the bin is positive, whatever the exact probability, which is then added to the
+    weight. One bin is HG-1bin (HGW19 Sec. 7). `circular_dhg` uses the exact probability in the choice too.
+
+    Args:
+        n_sweeps: Number of sweeps.
+        burn_in: Number of sweeps at the start that are not recorded.
+        n_bins: Number of bins of the interval [0, 1].
+        form: Herding update; see `Plan`.
+        **options: Other options of `Gibbs`.
+
+    Raises:
+        ValueError: An option is out of range.
     """
     return Gibbs(n_sweeps, burn_in, bin_sharing(n_bins), form=form, **options)
 
 
 def circular_dhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **options: Unpack[GibbsOptions]) -> Gibbs:
-    """Circular DHG: the bins of dhg, but the label is the carry of weight plus probability; less bias with few bins.
+    """Choose each state by the carry of bin weight plus probability: circular DHG, with less bias for few bins.
 
-    Not in the papers: systematic sampling, which of the sums w + p_1 + .. + p_t pass a whole number, in place of HGW19
-    Algorithm 5. The label depends on the present probability, not on its bin alone; counts stay within 1 of the sum of
-    the probabilities (see the page "The Gibbs family").
+    This is an extension of HGW19 Algorithm 5 by systematic sampling: the state changes where the sums
+    w + p_1 + .. + p_t pass an integer. So the choice depends on the exact probability, and counts stay within 1 of the
+    sum of the probabilities (page "The Gibbs family").
+
+    Args:
+        n_sweeps: Number of sweeps.
+        burn_in: Number of sweeps at the start that are not recorded.
+        n_bins: Number of bins of the interval [0, 1].
+        **options: Other options of `Gibbs`.
+
+    Raises:
+        ValueError: An option is out of range.
     """
     return Gibbs(n_sweeps, burn_in, bin_sharing(n_bins), form="circular", **options)
 
 
 def rdhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **options: Unpack[GibbsOptions]) -> Gibbs:
-    """Randomly discretized herded Gibbs: a neighbouring grid probability, drawn, is herded (HGW19 Algorithm 9)."""
+    """Round each probability at random to a grid and herd the rounded one: randomly discretized HG (HGW19 Algorithm 9).
+
+    Args:
+        n_sweeps: Number of sweeps.
+        burn_in: Number of sweeps at the start that are not recorded.
+        n_bins: Number of intervals of the grid on [0, 1].
+        **options: Other options of `Gibbs`.
+
+    Raises:
+        ValueError: An option is out of range.
+    """
     return Gibbs(n_sweeps, burn_in, random_bin_sharing(n_bins), **options)
 
 
@@ -131,12 +192,34 @@ def bounded_error_gibbs(
     weight_memory: int = 2**30,
     **options: Unpack[GibbsOptions],
 ) -> Gibbs:
-    """Bounded-error Gibbs: random draws, herded only where a weight exceeds the bound (HGW19 Algorithms 7 and 8)."""
+    """Draw at random, but herd where a weight exceeds the error bound: bounded-error Gibbs (HGW19 Algorithms 7 and 8).
+
+    Args:
+        n_sweeps: Number of sweeps.
+        burn_in: Number of sweeps at the start that are not recorded.
+        error_bound: Largest weight that leads to a random draw, c.
+        sharing: Rule that selects the herding weight of an update.
+        weight_memory: Bytes of memory for herding weights.
+        **options: Other options of `Gibbs`.
+
+    Raises:
+        ValueError: An option is out of range.
+    """
     return Gibbs(n_sweeps, burn_in, sharing, error_bound, form="threshold", weight_memory=weight_memory, **options)
 
 
 def qmc_gibbs(
     n_sweeps: int = 1000, burn_in: int = 0, driving: Driving = _REGISTER, **options: Unpack[GibbsOptions]
 ) -> Gibbs:
-    """Quasi-random Gibbs: the uniform numbers come from a driving sequence (MCQMC; HG16 Sec. 4.1, HGW19 Sec. 7)."""
+    """Replace the random numbers by a driving sequence: quasi-Monte Carlo Gibbs (HG16 Sec. 4.1, HGW19 Sec. 7).
+
+    Args:
+        n_sweeps: Number of sweeps.
+        burn_in: Number of sweeps at the start that are not recorded.
+        driving: The driving sequence.
+        **options: Other options of `Gibbs`.
+
+    Raises:
+        ValueError: An option is out of range.
+    """
     return Gibbs(n_sweeps, burn_in, driving=driving, **options)

@@ -16,27 +16,26 @@ from herdner.graph.chains import unary_table
 from herdner.graph.conditionals import Conditionals
 from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import Capabilities, Interrupted
-from herdner.inference.backends.sweeps import check_options, constant
-from herdner.inference.gibbs.start import given_start, repaired
+from herdner.inference.backends.sweeps import check_options, checked_constant
+from herdner.inference.gibbs.start import check_start, repair
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
 
 @dataclass(frozen=True, slots=True)
 class ICM:
-    """Iterated conditional modes: from a start uphill, each variable in turn taking its best label given the others.
+    """Iterated conditional modes: ascent from a start, each variable in turn set to its best state given the others.
 
-    Besag 1986, Sec. 2.5. Any factors of any numbers of labels. The log-potential never falls. A run stops when a
-    sweep changes nothing, at a state that no change of a single variable makes better, or after ``n_sweeps``. A
-    variable keeps its label where that is as good as any; otherwise ties go to the smallest label.
-
-    Starts that -inf entries of other than unary factors forbid are first moved to a state nearby that is allowed.
+    See Besag 1986, Sec. 2.5. Factors have any number of variables and states. The log-potential never decreases. A run
+    ends when a sweep changes nothing, so that no change of a single variable is better, or after ``n_sweeps``. A
+    variable keeps its state if that is among the best; otherwise ties go to the smallest state. A start that -inf
+    entries forbid is first repair to an allowed state near it.
 
     Attributes:
-        n_sweeps: At most, of each run.
-        n_starts: So many runs are made and the best state returned.
-        start: "unary", the first of them starts at each variable's best label under its unary factors; "random", it
-            starts like all others at labels drawn uniformly from those that the unary factors allow.
+        n_sweeps: Largest number of sweeps of each run.
+        n_starts: Number of runs; the result holds the best state of all.
+        start: Start of the first run: "unary", each variable's best state under its unary factors, or "random". Other
+            runs are random: states drawn uniformly from those that the unary factors allow.
     """
 
     n_sweeps: int = 1000
@@ -46,6 +45,7 @@ class ICM:
     capabilities: ClassVar[Capabilities] = Capabilities("option", frozenset({"trace"}))
 
     def __post_init__(self) -> None:
+        """Raise ``ValueError`` for options out of range."""
         check_options(n_sweeps=self.n_sweeps, n_starts=self.n_starts)
         if self.start not in ("unary", "random"):
             raise ValueError(f"start must be 'unary' or 'random', not {self.start!r}")
@@ -53,43 +53,51 @@ class ICM:
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Time of a sweep O(factors x labels). ``seed`` matters to random starts only.
-
-        trace [n_starts, n_sweeps]: the log-potential after each sweep, constant from where a run has stopped.
+        """Run the ascents on one graph; time of a sweep O(factors x states).
 
         Args:
-            start: int[V], where the first run begins, a state of log-potential above -inf; None is the option's.
+            graph: A graph of discrete variables.
+            seed: Source of randomness of random starts.
+            start: int[V], the start of the first run, of log-potential above -inf; None is the option.
+            record: Contents of the result; a trace is always recorded.
+
+        Returns:
+            The best state, and as trace [n_starts, n_sweeps] the log-potential after each sweep, constant from the end
+            of a run on.
 
         Raises:
-            UnsupportedGraph: No state that is allowed was found to start from.
+            UnsupportedGraph: No allowed start was reached.
+            UnsupportedRecord: ``record`` asks for more than a trace.
+            ImpossibleGraph: Entries of -inf forbid all states of a variable.
+            Interrupted: Ctrl-C interrupted the sweeps.
         """
         began = perf_counter()
-        self.capabilities.check("icm", record)
+        self.capabilities.require(record, "icm")
         compiled = compile_tables(graph)
-        constant(compiled)
+        checked_constant(compiled)
         unary = unary_table(compiled.sizes, compiled.factors)
         conditionals = compiled.conditionals
-        first = None if start is None else given_start(compiled, start).astype(np.int32)
+        first = None if start is None else check_start(compiled, start).astype(np.int32)
         rng, best, top = generator(seed), np.empty(0, np.int32), -np.inf
         traces: list[list[float]] = []
-        stopped = False
+        interrupted = False
         for run in range(self.n_starts):
             if run == 0 and first is not None:
                 state = first
             elif run == 0 and self.start == "unary":
-                state = repaired(compiled, unary.argmax(axis=1).astype(np.int32), 0, "icm")
+                state = repair(compiled, unary.argmax(axis=1).astype(np.int32), 0, "icm")
             else:
-                drawn = _drawn(unary, rng).astype(np.int32)
-                state = repaired(compiled, drawn, int(rng.integers(1 << 63)), "icm")
-            traces.append(reached := [float(compiled.graph.log_potential(state))])
+                random_state = _draw_states(unary, rng).astype(np.int32)
+                state = repair(compiled, random_state, int(rng.integers(1 << 63)), "icm")
+            traces.append(trace := [float(compiled.graph.log_potential(state))])
             try:
-                self._climb(conditionals, state, reached)
+                self._climb(conditionals, state, trace)
             except KeyboardInterrupt:
-                stopped = True
-            reached[-1] = float(compiled.graph.log_potential(state))
-            if reached[-1] > top:
-                best, top = state, reached[-1]
-            if stopped:
+                interrupted = True
+            trace[-1] = float(compiled.graph.log_potential(state))
+            if trace[-1] > top:
+                best, top = state, trace[-1]
+            if interrupted:
                 break
         longest = max(map(len, traces))
         result = Result(
@@ -99,22 +107,22 @@ class ICM:
             n_updates=len(best) * sum(len(trace) - 1 for trace in traces),
             seconds=perf_counter() - began,
         )
-        if stopped:
+        if interrupted:
             raise Interrupted(result)
         return result
 
-    def _climb(self, conditionals: Conditionals, state: Int32s, reached: list[float]) -> None:
-        """Moves ``state`` uphill; appends the log-potential after each sweep."""
+    def _climb(self, conditionals: Conditionals, state: Int32s, trace: list[float]) -> None:
+        """Improve ``state`` in place; append the log-potential after each sweep to ``trace``."""
         loop = Ascent(conditionals, state)
         for _ in range(self.n_sweeps):
             at = 0
             while at < len(state):
                 at = loop.climb(at)
-            reached.append(reached[-1] + loop.gain)
+            trace.append(trace[-1] + loop.gain)
             if not loop.moved:
                 break
 
 
-def _drawn(unary: Floats, rng: np.random.Generator) -> Int64s:
-    """A label for each variable, uniformly from those whose entry of ``unary`` [V, K] is above -inf."""
+def _draw_states(unary: Floats, rng: np.random.Generator) -> Int64s:
+    """Draw a state for each variable, uniformly from those whose entry of ``unary`` [V, K] is above -inf."""
     return np.where(unary > -np.inf, rng.random(unary.shape), -1.0).argmax(axis=1)

@@ -1,4 +1,4 @@
-"""Naive mean field: the independent distributions that bound log Z best."""
+"""Naive mean field."""
 
 from __future__ import annotations
 
@@ -16,29 +16,34 @@ from herdner.base.seeds import Seed, generator
 from herdner.graph.chains import unary_table
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, Interrupted
-from herdner.inference.backends.sweeps import check_options, check_room, constant
-from herdner.inference.gibbs.start import given_start, repaired
+from herdner.inference.backends.sweeps import check_message_memory, check_options, checked_constant
+from herdner.inference.gibbs.start import check_start, repair
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
 
 @dataclass(frozen=True, slots=True)
 class MeanField:
-    """Mean field with damping: independent distributions, and a lower bound of log Z.
+    """Naive mean field with damping: independent distributions q, and a lower bound of log Z.
 
-    Sequential updates in the order of the variables (Murphy 2012, Sec. 21.3; HG16 Table 2), q_i <- (1 - damping) q_i +
-    damping * its best distribution given the others; ``damping`` = 1 is undamped. Any factors of any numbers of labels.
-    Stops after ``n_sweeps``, or when in a sweep no probability is more than ``tolerance`` from its best value.
+    The variables are updated in their order (Murphy 2012, Sec. 21.3; HG16 Table 2): q_i <- (1 - damping) q_i +
+    damping * its best distribution given the others. Factors have any number of variables and states.
+    Inference ends when in a sweep no probability is more than ``tolerance`` from its best value, and at the latest
+    after ``n_sweeps``.
 
-    The bound never falls, with damping neither. 0 * -inf counts as 0 in it, so it is -inf as long as q gives any
-    forbidden state a probability; an update gives 0 at once to labels whose expected log-potential is -inf, whatever
-    the damping. Where that leaves a variable no label, -inf is taken as the limit of one large penalty per
-    entry: the labels which meet the least probability of forbidden entries share the variable, by their finite parts.
-    With hard constraints q can only hold a product of allowed labels, so that samplers are better there.
+    The bound never decreases, with or without damping. It is -inf while q gives a forbidden joint state a positive
+    probability (0 * -inf counts as 0). An update sets states whose expected log-potential is -inf to 0, whatever the
+    damping. If that removes all states of a variable, -inf counts as the limit of one large penalty per entry: the
+    states with the smallest probability of forbidden entries share the variable by their finite log-potentials.
+    Under hard constraints a product distribution covers few joint states, so samplers are better there.
 
     Attributes:
-        start: "unary", the distributions under the unary factors alone; "uniform", over the labels that they allow;
-            "random", a distribution over these drawn for each variable, which breaks symmetries.
+        damping: Weight of the best distribution in an update; 1 is undamped.
+        n_sweeps: Largest number of sweeps.
+        tolerance: Largest distance of a probability from its best value that counts as convergence.
+        start: "unary" starts at the distributions under the unary factors; "uniform" at uniform ones over the states
+            that these allow; "random" draws a distribution over these states, which breaks symmetries.
+        trace: Record the bound after each sweep, which takes a third to a half of the time.
     """
 
     damping: float = 1.0
@@ -50,6 +55,7 @@ class MeanField:
     capabilities: ClassVar[Capabilities] = Capabilities("option", frozenset({"marginals", "trace"}))
 
     def __post_init__(self) -> None:
+        """Raise ``ValueError`` for options out of range."""
         check_options(n_sweeps=self.n_sweeps, tolerance=self.tolerance, damping=self.damping)
         if self.start not in ("unary", "uniform", "random"):
             raise ValueError(f"start must be 'unary', 'uniform' or 'random', not {self.start!r}")
@@ -57,28 +63,34 @@ class MeanField:
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Time of a sweep O(cells of all tables + labels). ``seed`` matters to the random start only.
-
-        marginals: q; state: their modes, ties to the smallest label, or, if -inf entries forbid these, a repaired one;
-        log_z: the bound; trace [1, n_sweeps]: the bound after each sweep, unless ``trace`` is false, which saves a
-        third to a half of the time.
+        """Optimise q on one graph; time of a sweep O(cells of all tables + states).
 
         Args:
-            start: int[V], a state of log-potential above -inf that q is certain of at first; None is the option's.
+            graph: A graph of discrete variables.
+            seed: Source of randomness of the random start.
+            start: int[V], a joint state of log-potential above -inf that has probability 1 at first; None is the
+                option.
+            record: Contents of the result; None is the option ``trace``. Marginals are always recorded.
+
+        Returns:
+            marginals is q, log_z the bound, and trace [1, sweeps made] the bound after each sweep. The state has the
+            mode of each variable, with ties to the smallest state; if -inf entries forbid it, it is repaired.
 
         Raises:
-            ImpossibleGraph: The graph is chains, and -inf entries forbid every state.
-            UnsupportedGraph: No allowed state was found in any other graph.
+            ImpossibleGraph: The graph is a set of chains, and -inf entries forbid every joint state.
+            UnsupportedGraph: No allowed joint state was reached in any other graph.
+            UnsupportedRecord: ``record`` asks for more than marginals and a trace.
+            Interrupted: Ctrl-C interrupted the sweeps.
         """
         began = perf_counter()
-        self.capabilities.check("mean-field", record)
+        self.capabilities.require(record, "mean-field")
         trace = self.trace if record is None else record.trace
         compiled = compile_tables(graph)
-        check_room(compiled, "mean-field", 4, 0)
-        fixed, conditionals = constant(compiled), compiled.conditionals
-        q = self._start(compiled, seed) if start is None else _certain(compiled, start)
+        check_message_memory(compiled, "mean-field", 4, 0)
+        constant, conditionals = checked_constant(compiled), compiled.conditionals
+        q = self._start(compiled, seed) if start is None else _point_mass(compiled, start)
         loop = loops.MeanField(conditionals, q, self.damping)
-        n, n_updates, stopped = len(q), 0, False
+        n, n_updates, interrupted = len(q), 0, False
         bounds: list[float] = []
         try:
             for _ in range(self.n_sweeps):
@@ -87,24 +99,24 @@ class MeanField:
                     at = loop.sweep(at)
                 n_updates += n
                 if trace:
-                    bounds.append(fixed + lower_bound(compiled, q))
+                    bounds.append(constant + lower_bound(compiled, q))
                 if loop.change <= self.tolerance:
                     break
         except KeyboardInterrupt:
-            stopped = True
+            interrupted = True
         state = q.argmax(axis=1).astype(np.int32)
         if compiled.graph.log_potential(state) == -np.inf:
-            state = repaired(compiled, state, 0, "mean-field")
+            state = repair(compiled, state, 0, "mean-field")
         result = Result(
             state=state,
             log_potential=float(compiled.graph.log_potential(state)),
-            log_z=bounds[-1] if bounds and not stopped else fixed + lower_bound(compiled, q),
+            log_z=bounds[-1] if bounds and not interrupted else constant + lower_bound(compiled, q),
             marginals=q,
             trace=np.array([bounds]) if trace else None,
             n_updates=n_updates,
             seconds=perf_counter() - began,
         )
-        if stopped:
+        if interrupted:
             raise Interrupted(result)
         return result
 
@@ -119,17 +131,22 @@ class MeanField:
         return q / q.sum(axis=1, keepdims=True)
 
 
-def _certain(compiled: TableGraph, start: ArrayLike) -> Floats:
-    """[V, K]: probability 1 for the labels of a state."""
-    state = given_start(compiled, start)
+def _point_mass(compiled: TableGraph, start: ArrayLike) -> Floats:
+    """Return the distributions that give a joint state probability 1, float64[V, K]."""
+    state = check_start(compiled, start)
     q = np.zeros((len(state), compiled.n_states))
     q[np.arange(len(state)), state] = 1.0
     return q
 
 
 def lower_bound(compiled: TableGraph, q: Floats) -> float:
-    """The expected log-potential under independent distributions ``q`` [V, K] plus their entropy, constants left out:
-    never above log Z (Murphy 2012, eq. 21.24). Labels that a variable has not must have probability 0.
+    """Return the expected log-potential under q plus the entropy of q, a lower bound of log Z (Murphy 2012, eq. 21.24).
+
+    Factors of no variables do not count.
+
+    Args:
+        compiled: The graph.
+        q: float64[V, K], independent distributions; states that a variable does not have must have probability 0.
     """
     parts: list[float] = []
     for group in compiled.factors:

@@ -1,4 +1,4 @@
-"""What the backends that sweep over the variables share."""
+"""Checks that backends share which sweep over the variables."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 
 from herdner.base.checks import check_integer
 from herdner.base.memory import check_memory
-from herdner.graph import chains
+from herdner.graph.chains import constant_term
 from herdner.graph.tables import TableGraph
 from herdner.inference.backend import ImpossibleGraph
 
 
 def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int) -> None:
-    """ValueError, in one line, for options that make no sense."""
+    """Raise ``ValueError`` for a wrong tolerance or damping, or for a count that is not an integer of at least 1."""
     for name, value in counts.items():
         check_integer(value, name)
     if not (math.isfinite(tolerance) and tolerance >= 0):
@@ -21,25 +21,30 @@ def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int
         raise ValueError(f"damping must be above 0 and at most 1 (undamped), not {damping}")
 
 
-def constant(compiled: TableGraph) -> float:
-    """The factors of no variables added up; ImpossibleGraph where they forbid everything."""
-    total = chains.constant(compiled.factors)
+def checked_constant(compiled: TableGraph) -> float:
+    """Return the sum of the factors of no variables; `ImpossibleGraph` if it is -inf."""
+    total = constant_term(compiled.factors)
     check_possible(total)
     return total
 
 
 def check_possible(constant: float) -> None:
-    """ImpossibleGraph where the factors of no variables forbid everything."""
+    """Raise `ImpossibleGraph` if the sum of the factors of no variables is -inf."""
     if constant == -math.inf:
-        raise ImpossibleGraph("a factor of no variables is -inf, so every state is forbidden; observe other labels")
+        raise ImpossibleGraph(
+            "a factor of no variables is -inf, so every joint state is forbidden; observe other states"
+        )
 
 
-def check_room(compiled: TableGraph, backend: str, per_label: int, per_message: int) -> None:
-    """NotEnoughMemory where there is none for so many doubles for each label of a variable, and of each message."""
+def check_message_memory(compiled: TableGraph, backend: str, per_state: int, per_message: int) -> None:
+    """Raise `NotEnoughMemory` unless the arrays of a backend fit into memory.
+
+    They hold ``per_state`` doubles for each state of a variable and ``per_message`` for each entry of a message.
+    """
     n_ends = sum(group.arity * len(group) for group in compiled.factors if group.arity > 1)
     n, n_states = len(compiled.sizes), compiled.n_states
     check_memory(
-        8.0 * n_states * (per_label * n + per_message * n_ends),
-        f"{backend} on {n:,} variables of {n_states} labels",
-        "use gibbs, which takes least, or a smaller graph",
+        8.0 * n_states * (per_state * n + per_message * n_ends),
+        f"{backend} on {n:,} variables of {n_states} states",
+        "use gibbs, which needs the least memory, or a smaller graph",
     )

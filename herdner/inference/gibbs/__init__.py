@@ -1,4 +1,4 @@
-"""Samplers of the Gibbs family: what a plan is made of, and the runs of a plan."""
+"""Plans of Gibbs samplers and their parts, and the runs of a plan."""
 
 from __future__ import annotations
 

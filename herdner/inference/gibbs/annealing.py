@@ -1,4 +1,4 @@
-"""Annealing: the inverse temperature beta of each sweep, by which the log-potentials are multiplied."""
+"""Annealing: the inverse temperature beta of each sweep, a multiplier of all log-potentials."""
 
 from __future__ import annotations
 
@@ -15,40 +15,67 @@ from herdner.base.options import parse_call
 
 
 class Annealing(ABC):
-    """How the inverse temperature goes from sweep to sweep; beta = 1 is the graph's own distribution."""
+    """Schedule of the inverse temperature over the sweeps; beta = 1 is the distribution of the graph."""
 
     __slots__ = ()
     SYNTAX: ClassVar[str] = "linear(start, end) or geometric(start, end)"
 
     @abstractmethod
     def betas(self, n_sweeps: int) -> Floats:
-        """float64[n_sweeps], finite and at least 0. With one sweep it is the end's."""
+        """Return the inverse temperature of each sweep, float64[n_sweeps]; a single sweep has the final one.
+
+        Args:
+            n_sweeps: Number of sweeps.
+
+        Raises:
+            ValueError: The schedule has another number of sweeps.
+        """
 
     @classmethod
     def from_text(cls, text: str) -> Annealing:
-        """An annealing such as "linear(0.1, 1)" or "geometric(0.01, 5)"; "linear" alone has the defaults."""
+        """Parse an annealing such as ``linear(0.1, 1)`` or ``geometric``.
+
+        Args:
+            text: Kind of the schedule, with start and end in parentheses unless the defaults are wanted.
+
+        Raises:
+            ValueError: The text is not an annealing.
+        """
         return parse_call(text, {"linear": linear_annealing, "geometric": geometric_annealing}, "annealing", cls.SYNTAX)
 
 
 @dataclass(frozen=True, slots=True)
 class InterpolatedAnnealing(Annealing):
-    """From ``start`` to ``end`` in equal steps ("linear", the annealed Gibbs of HG16 Sec. 4.4) or ratios."""
+    """Inverse temperatures between two values.
+
+    Attributes:
+        kind: "linear" for equal steps (HG16 Sec. 4.4), "geometric" for equal ratios.
+        start: Inverse temperature of the first sweep.
+        end: Inverse temperature of the last sweep.
+    """
 
     kind: Literal["linear", "geometric"]
     start: float
     end: float
 
     def __post_init__(self) -> None:
+        """Raise ``ValueError`` for values out of range."""
         for name, beta in (("start", self.start), ("end", self.end)):
             if not (math.isfinite(beta) and beta >= 0):
                 raise ValueError(f"{self.kind}: {name} must be a finite inverse temperature of at least 0, not {beta}")
             if beta == 0 and self.kind == "geometric":
-                raise ValueError(f"geometric: {name} must be above 0, not {beta}; linear may use 0")
+                raise ValueError(f"geometric: {name} must be above 0, not {beta}; linear allows 0")
 
     def __str__(self) -> str:
+        """Return the text that `Annealing.from_text` parses."""
         return f"{self.kind}({self.start}, {self.end})"
 
     def betas(self, n_sweeps: int) -> Floats:
+        """Return the inverse temperature of each sweep, float64[n_sweeps].
+
+        Args:
+            n_sweeps: Number of sweeps.
+        """
         if n_sweeps <= 1:
             return np.full(n_sweeps, float(self.end))
         return (np.linspace if self.kind == "linear" else np.geomspace)(self.start, self.end, n_sweeps)
@@ -56,44 +83,80 @@ class InterpolatedAnnealing(Annealing):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ListedAnnealing(Annealing):
-    """The inverse temperatures themselves: ``values`` float64[n_sweeps], finite and at least 0."""
+    """A list of inverse temperatures.
+
+    Attributes:
+        values: float64[n_sweeps], finite and at least 0.
+    """
 
     values: Floats
 
     def __post_init__(self) -> None:
+        """Copy and check the values; raise ``ValueError`` for values out of range."""
         values = frozen(self.values, np.float64, "annealing")
         if values.ndim != 1:
             raise ValueError(
-                f"annealing lists one inverse temperature for each sweep, not an array of shape {values.shape}"
+                f"annealing must be a list of one inverse temperature per sweep, not of shape {values.shape}"
             )
         wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
         if len(wrong):
             raise ValueError(
-                f"annealing[{wrong[0]}] is {values[wrong[0]]}; inverse temperatures are finite and at least 0"
+                f"annealing[{wrong[0]}] must be a finite inverse temperature of at least 0, not {values[wrong[0]]}"
             )
         object.__setattr__(self, "values", values)
 
     def betas(self, n_sweeps: int) -> Floats:
+        """Return the inverse temperature of each sweep, float64[n_sweeps].
+
+        Args:
+            n_sweeps: Number of sweeps.
+
+        Raises:
+            ValueError: The list has another length.
+        """
         if len(self.values) != n_sweeps:
             raise ValueError(
-                f"annealing lists {len(self.values)} inverse temperatures for {n_sweeps} sweeps; give one for each,"
-                f" or set n_sweeps={len(self.values)}"
+                f"annealing must list {n_sweeps} inverse temperatures, one for each sweep, not {len(self.values)}; or"
+                f" set n_sweeps={len(self.values)}"
             )
         return self.values
 
 
 def linear_annealing(start: float = 0.1, end: float = 1.0) -> Annealing:
-    """Inverse temperatures in equal steps from ``start`` to ``end``, each finite and at least 0 (HG16 Sec. 4.4)."""
+    """Return inverse temperatures in equal steps (HG16 Sec. 4.4).
+
+    Args:
+        start: Inverse temperature of the first sweep, finite and at least 0.
+        end: Inverse temperature of the last sweep, finite and at least 0.
+
+    Raises:
+        ValueError: A value is out of range.
+    """
     return InterpolatedAnnealing("linear", start, end)
 
 
 def geometric_annealing(start: float = 0.1, end: float = 1.0) -> Annealing:
-    """Inverse temperatures in equal ratios from ``start`` to ``end``, each finite and above 0."""
+    """Return inverse temperatures in equal ratios.
+
+    Args:
+        start: Inverse temperature of the first sweep, finite and above 0.
+        end: Inverse temperature of the last sweep, finite and above 0.
+
+    Raises:
+        ValueError: A value is out of range.
+    """
     return InterpolatedAnnealing("geometric", start, end)
 
 
 def as_annealing(value: Annealing | ArrayLike | str | None) -> Annealing:
-    """An annealing from itself, its text, one constant beta, a list of betas [n_sweeps], or None, which is beta = 1."""
+    """Convert a value to an annealing.
+
+    Args:
+        value: An annealing, its text, one constant beta, a list of betas [n_sweeps], or None for beta = 1.
+
+    Raises:
+        ValueError: A value is out of range, or the text is not an annealing.
+    """
     if isinstance(value, Annealing):
         return value
     if value is None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats, Int32s
-from herdner.graph.chains import check_cells, edge_recipes, factor_in_words, recipe_table
-from herdner.graph.factors import TableFactors
-from herdner.graph.linked_chains import is_near
+from herdner.graph.chains import edge_groups
+from herdner.graph.edges import check_cells, edge_recipes, is_near, recipe_table
 from herdner.graph.order import block_ranges, block_steps
 from herdner.graph.tables import TableGraph
 from herdner.inference.backend import UnsupportedGraph
@@ -19,12 +17,16 @@ from herdner.inference.backend import UnsupportedGraph
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
-    """The blocks of a sweep; the engine reads it by these names (engine/fields.h).
+    """The blocks of a sweep; the engine reads them by these names (engine/fields.h).
 
-    ``first``, ``last`` int32[n_steps]: the ends of the block of each step, which takes one variable; ``edge_table``
-    int32[V]: the table of the edge to the variable before, in a block; ``tables`` float64[T, K, width]: log-potentials
-    less the largest, the label of the variable before first, padded with -inf; ``range``: the largest distance of two
-    finite entries of a table; ``longest``: variables of a block.
+    Attributes:
+        first: int32[n_steps], the first variable of the block of each step; a step updates one variable.
+        last: int32[n_steps], the last variable of the block of each step.
+        edge_table: int32[V], the table of the edge to the variable before, within a block.
+        tables: float64[T, K, width], log-potentials minus their maximum; row = state of the variable before, padded
+            with -inf.
+        range: Largest difference of two finite entries of a table.
+        longest: Number of variables of the longest block.
     """
 
     first: Int32s
@@ -36,54 +38,50 @@ class Blocks:
 
     @property
     def n_states(self) -> int:
-        """The largest number of labels."""
+        """Largest number of states of a variable."""
         return self.tables.shape[1]
 
     @property
     def stride(self) -> int:
-        """Doubles of a row of a table."""
+        """Number of doubles in a row of a table."""
         return self.tables.shape[2]
 
     @classmethod
     def of(cls, compiled: TableGraph, ranges: Int32s | None = None, order: ArrayLike | None = None) -> Blocks:
-        """The blocks of `block_ranges`, or other ``ranges``, in their ``order``, by default each once."""
-        for g, group in enumerate(compiled.factors):
-            if group.arity > 2 and len(group):
-                raise UnsupportedGraph(
-                    f"{factor_in_words(g, group)}: blocked-gibbs needs factors of one or two variables; use gibbs"
-                )
+        """Lay out the blocks of a graph.
+
+        Args:
+            compiled: A graph of factors of at most two variables.
+            ranges: int32[B, 2], the first and the last variable of each block; None is `block_ranges`.
+            order: int[n], the blocks in the order of their updates; None is each once.
+
+        Raises:
+            UnsupportedGraph: A factor joins more than two variables.
+        """
+        try:
+            pairs = [group for _, group in edge_groups(compiled.factors)]
+        except UnsupportedGraph as error:
+            raise UnsupportedGraph(f"{error}: blocked-gibbs needs factors of one or two variables; use gibbs") from None
         ranges = block_ranges(compiled) if ranges is None else ranges
         block = block_steps(ranges, np.arange(len(ranges)) if order is None else np.asarray(order, np.int64))[1]
-        turns = np.zeros(len(compiled.sizes) + 1, np.int64)
-        np.add.at(turns, ranges[:, 0] + 1, 1)
-        np.add.at(turns, ranges[:, 1] + 1, -1)
-        within = np.cumsum(turns)[:-1] > 0  # whether the edge to the variable before lies in a block
-        inside = [_inside(group, within) for group in compiled.factors if group.arity == 2]
-        edge_table, values = _edge_tables([group for group in inside if len(group)], len(within), compiled.n_states)
+        depth = np.zeros(len(compiled.sizes) + 1, np.int64)
+        np.add.at(depth, ranges[:, 0] + 1, 1)
+        np.add.at(depth, ranges[:, 1] + 1, -1)
+        is_inner = np.cumsum(depth)[:-1] > 0  # true if the edge to the variable before lies in a block
+        inner = [group.part(is_near(group) & is_inner[group.scopes.max(axis=1)]) for group in pairs]
+        inner = [group for group in inner if len(group)]
+        edge_table, values = np.zeros(len(is_inner), np.int32), []
+        if inner:
+            ends = [group.scopes.max(axis=1) for group in inner]
+            flipped = [group.scopes[:, 0] > group.scopes[:, 1] for group in inner]
+            edge_table, recipes = edge_recipes(inner, ends, flipped, len(is_inner))
+            check_cells(len(recipes), compiled.n_states)
+            values = [recipe_table(inner, recipe) for recipe in recipes]
         width = max(2, int(compiled.conditionals.widths.max()))
         tables = np.full((max(1, len(values)), compiled.n_states, width), -np.inf)
         for target, value in zip(tables, values, strict=False):
             target[: value.shape[0], : value.shape[1]] = value - max(value.max(), np.finfo(np.float64).min)
         finite = np.where(np.isfinite(tables), tables, 0.0)
         longest = int((ranges[:, 1] - ranges[:, 0]).max(initial=0)) + 1
-        ends = np.ascontiguousarray(ranges[block].T)
-        return cls(ends[0], ends[1], edge_table, tables, -float(finite.min()), longest)
-
-
-def _inside(group: TableFactors, within: NDArray[np.bool_]) -> TableFactors:
-    """The factors of pairs that lie in a block."""
-    return group.part(is_near(group) & within[group.scopes.max(axis=1)])
-
-
-def _edge_tables(groups: Sequence[TableFactors], n_variables: int, n_states: int) -> tuple[Int32s, list[Floats]]:
-    """Which table the edge to the variable before uses, and the tables [K, L], that variable's label first."""
-    if not groups:
-        return np.zeros(n_variables, np.int32), []
-    edge_table, recipes = edge_recipes(
-        groups,
-        [group.scopes.max(axis=1) for group in groups],
-        [group.scopes[:, 0] > group.scopes[:, 1] for group in groups],
-        n_variables,
-    )
-    check_cells(len(recipes), n_states)
-    return edge_table, [recipe_table(groups, recipe) for recipe in recipes]
+        first, last = np.ascontiguousarray(ranges[block].T)
+        return cls(first, last, edge_table, tables, -float(finite.min()), longest)

@@ -1,6 +1,6 @@
-"""Driving sequences: where a quasi-random sampler ("MCQMC", HG16 Sec. 4.1, HGW19 Sec. 7) has its uniform numbers from.
+"""Driving sequences: the uniform numbers of quasi-Monte Carlo Gibbs sampling (HG16 Sec. 4.1, HGW19 Sec. 7).
 
-Such a sampler is an ordinary one whose generator is replaced by a sequence that fills the unit cube more evenly.
+Such a sampler is an ordinary one whose random numbers are replaced by a sequence that fills the unit cube more evenly.
 """
 
 from __future__ import annotations
@@ -15,20 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int64s
-from herdner.base.checks import check_integer
 from herdner.base.options import parse_call
-from herdner.inference.gibbs.registers import (
-    MOST_DEGREE,
-    WORD,
-    Polynomial,
-    Words,
-    coprime_from,
-    parse_polynomial,
-    register,
-    show_polynomial,
-)
+from herdner.inference.gibbs.registers import MOST_DEGREE, REGISTERS, WORD, RegisterNumbers
 
-_CHUNK = 2**18  # numbers made at a time
+_CHUNK = 2**18  # numbers computed at a time
 _SHUFFLED = 16  # chunks whose points are shuffled together
 
 
@@ -36,29 +26,49 @@ class Uniforms(Protocol):
     """The numbers of one run, for one thread."""
 
     def __call__(self, first: int, last: int) -> Floats:
-        """float64[last - first] in [0, 1): those of the updates first .. last - 1, counted through all sweeps."""
+        """Return the numbers of the updates ``first`` to ``last - 1``, float64[last - first] in [0, 1).
+
+        Args:
+            first: Index of the first update, counted through all sweeps.
+            last: Index after the last update.
+        """
         ...
 
 
 class Driving(ABC):
-    """A driving sequence. A run of ``n_sweeps`` sweeps of ``n_steps`` updates takes one number for each update."""
+    """A driving sequence, which gives one number to each of the ``n_steps`` updates of each sweep."""
 
     __slots__ = ()
-    SYNTAX: ClassVar[str] = "sobol, lfsr or lfsr(polynomial, offset) as in lfsr(1+x^3+x^5, 3)"
+    SYNTAX: ClassVar[str] = "sobol, lfsr or lfsr(degree) with a degree from 2 to 32"
 
     @abstractmethod
     def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:
-        """The numbers of a run: update g is step g % n_steps of sweep g // n_steps.
+        """Return the numbers of a run; update g is step g % n_steps of sweep g // n_steps.
 
-        The same state of ``rng`` gives the same numbers, in whatever pieces they are asked for.
+        The same state of ``rng`` gives the same numbers, in whatever pieces they are requested.
+
+        Args:
+            n_steps: Number of updates in a sweep, at least 1.
+            n_sweeps: Number of sweeps.
+            rng: Source of randomness.
+
+        Raises:
+            ValueError: The sequence does not support so many updates.
         """
 
     @classmethod
     def from_text(cls, text: str) -> Driving:
-        """A sequence such as "sobol", "lfsr" or "lfsr(1+x^3+x^5, 3)"."""
+        """Parse a sequence such as ``sobol``, ``lfsr`` or ``lfsr(10)``.
 
-        def lfsr(polynomial: str | None = None, offset: int | None = None) -> LFSR:
-            return LFSR(polynomial, offset)
+        Args:
+            text: Name of the sequence, with the register in parentheses.
+
+        Raises:
+            ValueError: The text is not a sequence.
+        """
+
+        def lfsr(register: int | str | None = None) -> LFSR:
+            return LFSR(register)
 
         makers: dict[str, Callable[..., Driving]] = {"sobol": Sobol, "lfsr": lfsr}
         return parse_call(text, makers, "driving sequence", cls.SYNTAX)
@@ -66,66 +76,57 @@ class Driving(ABC):
 
 @dataclass(frozen=True, slots=True)
 class LFSR(Driving):
-    """The numbers of a linear feedback shift register in their order, its whole period over and over.
+    """The numbers of a linear feedback shift register in their order, over and over.
 
-    Sweep t uses the numbers t n_steps, t n_steps + 1, .. modulo N. Where n_steps and N have a factor c in common, one
-    number is skipped after every N / c sweeps (Tribble 2007; Chen et al. 2012), so that N sweeps take every number of
-    the period at every step. The point of zeros that Chen et al. put before the others is left out.
+    A register of degree m has the period N = 2^m - 1. Sweep t uses the numbers t n_steps, t n_steps + 1, .. modulo N.
+    If n_steps and N have a common factor c, one number is skipped after every N / c sweeps (Tribble 2007; Chen et al.
+    2012), so that N sweeps use every number of the period at every step. The point of zeros that Chen et al. put first
+    is left out.
 
     Attributes:
-        polynomial: A primitive polynomial of degree m from 2 to 32, "1+x^3+x^5" or its exponents (0, 3, 5); the bits
-            ``b_{i+5} = b_{i+3} + b_i`` then have the period N = 2^m - 1, and number i is ``0.b_{gi} b_{gi+1} ...`` with
-            32 bits. By default the degree is such that N is nearest to the number of sweeps: choose 2^m - 1 sweeps to
-            use the whole period in one run as HG16 does.
-        offset: g, which has no factor in common with N; of the default polynomial it is tabled, of others the least
-            from m on.
-        rotate: The numbers of each step are shifted modulo 1 by a uniform number from the generator
-            (Cranley-Patterson), so that each is uniform and runs can be repeated with another seed.
+        register: Degree of the register, 2 to 32, or "hgw19" for the one of HGW19 Fig. 11. None takes the degree whose
+            period is nearest to the number of sweeps; 2^m - 1 sweeps then use one whole period, as in HG16.
+        rotate: Shift the numbers of each step modulo 1 by a uniform random number (Cranley-Patterson), so that each is
+            uniform and another seed gives another run.
     """
 
-    polynomial: str | Polynomial | None = None
-    offset: int | None = None
+    register: int | str | None = None
     rotate: bool = True
 
     def __post_init__(self) -> None:
-        if self.polynomial is None:
-            if self.offset is not None:
-                raise ValueError("lfsr: an offset needs its polynomial; give both, as in lfsr(1+x^3+x^5, 3)")
-            return
-        try:
-            polynomial = parse_polynomial(self.polynomial)
-        except ValueError as error:
-            raise ValueError(f"lfsr: {error}") from None
-        period = 2 ** polynomial[-1] - 1
-        offset = (
-            coprime_from(polynomial[-1], period) if self.offset is None else check_integer(self.offset, "lfsr: offset")
-        )
-        if gcd(offset, period) > 1:
-            raise ValueError(
-                f"lfsr: offset {offset} must have no factor in common with the period {period};"
-                f" use {coprime_from(offset, period)}"
-            )
-        object.__setattr__(self, "polynomial", polynomial)
-        object.__setattr__(self, "offset", offset)
+        """Raise ``ValueError`` for an unknown register."""
+        is_name = isinstance(self.register, int | str) and not isinstance(self.register, bool)
+        if self.register is not None and not (is_name and self.register in REGISTERS):
+            raise ValueError(f"lfsr: register must be a degree from 2 to {MOST_DEGREE}, not {self.register!r}")
 
     def __str__(self) -> str:
-        if self.polynomial is None:
-            return "lfsr"
-        return f"lfsr({show_polynomial(parse_polynomial(self.polynomial))}, {self.offset})"
+        """Return the text that `from_text` parses."""
+        return "lfsr" if self.register is None else f"lfsr({self.register})"
 
     def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:
+        """Return the numbers of a run.
+
+        Args:
+            n_steps: Number of updates in a sweep, at least 1.
+            n_sweeps: Number of sweeps.
+            rng: Source of the random shifts.
+
+        Raises:
+            ValueError: A sweep has no update.
+        """
         _check_steps(n_steps)
-        polynomial, offset = self._register(n_sweeps)
-        words = Words(polynomial, offset)
-        shared = gcd(n_steps, words.period)
-        lap = words.period // shared
+        default = min(MOST_DEGREE, max(2, round(log2(n_sweeps + 1))))
+        register = RegisterNumbers(*REGISTERS[default if self.register is None else self.register])
+        period = register.period
+        shared = gcd(n_steps, period)
+        lap = period // shared
         rotation = rng.random(n_steps) if self.rotate else None
-        sequence = _Chunked(lambda n: words.between(n * _CHUNK, min((n + 1) * _CHUNK, words.period)), _CHUNK)
+        sequence = _Chunks(lambda n: register.between(n * _CHUNK, min((n + 1) * _CHUNK, period)), _CHUNK)
 
         def uniforms(first: int, last: int) -> Floats:
             update = np.arange(first, last)
             skipped = update // (lap * n_steps) if shared > 1 else 0
-            numbers = sequence.take((update + skipped) % words.period).astype(np.float64) * 2.0**-WORD
+            numbers = sequence.take((update + skipped) % period).astype(np.float64) * 2.0**-WORD
             if rotation is not None:
                 numbers += rotation[update % n_steps]
                 numbers -= numbers >= 1
@@ -133,61 +134,70 @@ class LFSR(Driving):
 
         return uniforms
 
-    def _register(self, n_sweeps: int) -> tuple[Polynomial, int]:
-        if self.polynomial is None or self.offset is None:
-            return register(min(MOST_DEGREE, max(2, round(log2(n_sweeps + 1)))))
-        return parse_polynomial(self.polynomial), self.offset
-
 
 @dataclass(frozen=True, slots=True)
 class Sobol(Driving):
-    """Scrambled Sobol' points from SciPy, one for each sweep, with a dimension for each step: at most 21201 of them.
+    """Scrambled Sobol' points from SciPy, one point per sweep, one dimension per step, for up to 21201 steps.
 
-    They come in a random order (Liao 1998), as a Markov chain needs (Tribble & Owen 2008): in their own order every
-    second point is in the same half, and the chain goes to a wrong distribution. All points of a run are shuffled
-    together, or, where these are more than 2^22 numbers, each 2^22 numbers. Most even where the number of sweeps is a
-    power of 2.
+    The points are shuffled (Liao 1998), as a Markov chain requires (Tribble & Owen 2008): in their own order every
+    second point is in the same half, and the chain converges to a wrong distribution. All points of a run are shuffled
+    together, or in parts of 2^22 numbers. They are most even if the number of sweeps is a power of 2.
     """
 
     def __str__(self) -> str:
+        """Return the text that `Driving.from_text` parses."""
         return "sobol"
 
     def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:
+        """Return the numbers of a run.
+
+        Args:
+            n_steps: Number of updates in a sweep, 1 to 21201.
+            n_sweeps: Number of sweeps.
+            rng: Source of scrambling and shuffling.
+
+        Raises:
+            ValueError: The number of updates in a sweep is out of range.
+        """
         from scipy.stats import qmc  # pyright: ignore[reportMissingTypeStubs]
 
         _check_steps(n_steps)
         if n_steps > qmc.Sobol.MAXDIM:
-            raise ValueError(
-                f"sobol: {n_steps} updates a sweep are more dimensions than the {qmc.Sobol.MAXDIM} it has; use lfsr"
-            )
+            raise ValueError(f"sobol supports at most {qmc.Sobol.MAXDIM} updates per sweep, not {n_steps}; use lfsr")
         engine, key = qmc.Sobol(n_steps, scramble=True, bits=32, rng=rng), int(rng.integers(2**63))
         n_points = 1 << min((_SHUFFLED * _CHUNK // n_steps).bit_length() - 1, max(n_sweeps - 1, 0).bit_length())
 
         def points(chunk: int) -> Floats:
             if engine.num_generated != chunk * n_points:
                 engine.reset()
-                if chunk:  # SciPy cannot go forward by 0
+                if chunk:  # SciPy cannot fast-forward by 0
                     engine.fast_forward(chunk * n_points)
             order, n = np.arange(n_points), min(max(n_sweeps - chunk * n_points, 0), n_points)
             order[:n] = np.random.default_rng([key, chunk]).permutation(n)
             return engine.random(n_points)[order].ravel()
 
-        sequence = _Chunked(points, n_points * n_steps)
+        sequence = _Chunks(points, n_points * n_steps)
         return lambda first, last: sequence.take(np.arange(first, last)).astype(np.float64, copy=False)
 
 
 Numbers = Floats | NDArray[np.uint32]
 
 
-class _Chunked:
-    """A sequence that is made in chunks of ``size``, the last of which is kept."""
+class _Chunks:
+    """A sequence computed in chunks of ``size`` numbers; the latest chunk is cached."""
 
     def __init__(self, make: Callable[[int], Numbers], size: int) -> None:
+        """Store the function that computes chunk n."""
         self._make, self._size = make, size
         self._number = -1
         self._values: Numbers = np.empty(0)
 
     def take(self, positions: Int64s) -> Numbers:
+        """Return the numbers at some positions.
+
+        Args:
+            positions: int64[n].
+        """
         chunks = positions // self._size
         if len(chunks) and (chunks == chunks[0]).all():
             return self._chunk(int(chunks[0]))[positions - chunks[0] * self._size]

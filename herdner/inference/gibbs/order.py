@@ -6,17 +6,17 @@ import numpy as np
 
 from herdner.base.arrays import Int32s, Int64s
 from herdner.base.checks import check_variables
-from herdner.graph.conditionals import joined
-from herdner.graph.order import by_colour, checkerboard_colours
+from herdner.graph.conditionals import add_edges
+from herdner.graph.order import checkerboard_colours, order_by_colour
 from herdner.graph.tables import TableGraph
 from herdner.inference.gibbs.plan import Plan
 
 
 def sampling_order(plan: Plan, compiled: TableGraph) -> tuple[Int32s | None, Int64s]:
-    """The order int32[n] of a sweep of ``plan``, None for 0, 1, .., and where each part that threads can share begins.
+    """Return the order of a sweep, int32[n] or None for 0, 1, .., and the start of each part that threads can share.
 
-    Where the plan herds, the keys of its weights may join more variables than the graph does: then a checkerboard has
-    other colours. Where it draws at random, this is `sweep_order`.
+    For a plan that draws at random this is `herdner.graph.order.sweep_order`. Herding weights can make more variables
+    dependent than the graph does, which changes the colours of a checkerboard.
     """
     n = len(compiled.sizes)
     if plan.scan.kind != "checkerboard":
@@ -24,14 +24,14 @@ def sampling_order(plan: Plan, compiled: TableGraph) -> tuple[Int32s | None, Int
     if plan.herds and plan.sharing is not None and plan.sharing.kind == "complete":
         return None, np.arange(n + 1)
     has_own_edges = plan.herds and plan.dummy_edges is not None
-    return by_colour(checkerboard_colours(compiled, dependencies(plan, compiled) if has_own_edges else None))
+    return order_by_colour(checkerboard_colours(compiled, dependencies(plan, compiled) if has_own_edges else None))
 
 
 def dependencies(plan: Plan, compiled: TableGraph) -> tuple[Int64s, Int32s]:
-    """The variables on which a herded update of each variable depends (starts, members): its blanket, dummy edges."""
+    """Return the variables on which each herded update depends, (starts, members): its blanket and dummy edges."""
     blankets = compiled.conditionals.blankets
     if plan.dummy_edges is None:
         return blankets
     edges = np.array(plan.dummy_edges, np.int32).reshape(-1, 2)
     check_variables(edges.ravel(), len(compiled.sizes), "dummy_edges name")
-    return joined(blankets, edges)
+    return add_edges(blankets, edges)

@@ -1,6 +1,6 @@
-"""The Gibbs family as one plan, scan x sharing x error bound x annealing: a plain value.
+"""The plan of a sampler of the Gibbs family: scan, sharing, error bound, annealing and other options as one value.
 
-HGW19 Algorithm 6 is the cut between sharing, which weight, and the draw of the label; the other choices are others'.
+The division into sharing, which selects a weight, and the draw of the state is that of HGW19 Algorithm 6.
 """
 
 from __future__ import annotations
@@ -23,36 +23,37 @@ from herdner.inference.gibbs.sharing import Sharing
 from herdner.inference.record import Record
 
 MOST_SWEEPS = 2**32 - 1  # counts have 32 bits
-MOST_CHAINS = 2**16  # all are laid out before the first sweep
-MOST_THREADS = 1024  # those that share a sweep wait for each other, so that all must be there
+MOST_CHAINS = 2**16  # the arrays of all chains are allocated before the first sweep
+MOST_THREADS = 1024  # threads that share a sweep wait for each other, so all must exist at once
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a sampler of the Gibbs family goes about its work.
+    """Options of a sampler of the Gibbs family.
 
     Attributes:
-        n_sweeps: Traversals of the scan; ``burn_in`` of them are left out of marginals, counts and samples.
-        sharing: Which herding weight an update uses (`Sharing`); None draws at random: Gibbs.
-        error_bound: c of HGW19 Algorithms 7, 8: herd only where the largest weight exceeds c, otherwise draw at random;
+        n_sweeps: Number of sweeps.
+        burn_in: Number of sweeps at the start that marginals, counts and samples leave out.
+        sharing: Rule that selects the herding weight of an update; None draws at random (Gibbs sampling).
+        error_bound: Constant c of HGW19 Algorithms 7 and 8: herd if the largest weight exceeds c, else draw at random.
             0 always herds, infinity never does.
-        scan: The order of a sweep (`Scan`).
+        scan: Order of a sweep.
         annealing: Inverse temperatures; None is 1 throughout.
-        dummy_edges: [D, 2] pairs of variables that count as neighbours in ``blanket`` keys alone: pairs of coupling
-            zero, the steps between blanket and complete (HGW19 Sec. 3.2).
-        form: "threshold" decides by the sign of the weight and then adds the probability (HG16 Algorithm 1, HGW19
-            Algorithm 5); "circular" adds it first, and the carry is the label. With one probability per weight they
-            differ in the start only, as HG16 eq. 9 does, which turns the circle. Where a weight sees several (bins),
-            circular decides by the present one: with few bins that is nearer to the truth, but not with one in long
-            runs (scripts/papers/herding_forms.py).
-        driving: Where uniform numbers come from: None is the generator, else `LFSR` or `Sobol` (quasi-random Gibbs).
-        n_chains: Independent runs (Markov chains), side by side in threads: marginals are their averages, the state
-            their best.
-        n_threads: Threads; in one run they share each sweep, which needs the scan ``checkerboard`` or ``jacobi``.
-            None: as many as there are processors for several runs, one for one. Never changes the result.
-        weight_memory: Bytes that herding weights may take: a dense table, else a hash table of the keys that are met.
-        record: What is kept (`Record`).
-        loop: "general" uses the loop that fits any graph, for study: it gives the same states.
+        dummy_edges: int[D, 2], pairs of variables that count as neighbours in the keys of ``blanket`` sharing, as pairs
+            of coupling zero do; they lead from blanket to complete sharing (HGW19 Sec. 3.2).
+        form: Herding update. "threshold" draws by the sign of the weight and then adds the probability (HG16 Algorithm
+            1, HGW19 Algorithm 5); "circular" adds it first and draws by the carry. With one probability per weight they
+            differ in the start only (HG16 eq. 9). If a weight has several probabilities (bins), circular draws by the
+            present one, which has a smaller error for few bins, but not for one bin in long runs
+            (scripts/papers/herding_forms.py).
+        driving: Sequence of uniform numbers for quasi-Monte Carlo Gibbs, `LFSR` or `Sobol`; None is a random generator.
+        n_chains: Number of independent runs; the result holds the average of their marginals and their best state.
+        n_threads: Number of threads; in a single run they share each sweep, which requires a ``checkerboard`` or
+            ``jacobi`` scan. None is one for each run, up to the number of processors. The result does not depend on it.
+        weight_memory: Bytes of memory for herding weights: a dense table or, if it is too large, a hash table of the
+            keys that occur.
+        record: Contents of the result.
+        loop: "general" uses the loop for arbitrary graphs, for study; it gives the same states as "auto".
     """
 
     n_sweeps: int = 1000
@@ -71,6 +72,7 @@ class Plan:
     loop: Literal["auto", "general"] = "auto"
 
     def __post_init__(self) -> None:
+        """Raise ``ValueError`` for options out of range or options that do not fit together; parse options in text."""
         _check_counts(self)
         for name, words in (("form", ("circular", "threshold")), ("loop", ("auto", "general"))):
             if getattr(self, name) not in words:
@@ -84,9 +86,9 @@ class Plan:
             elif not (isinstance(value, kind) or (value is None and name in ("sharing", "driving"))):
                 raise ValueError(f"{name} must be {kind.SYNTAX}, not {value!r}")
         if self.error_bound and self.sharing is None:
-            raise ValueError("error_bound is about herding weights: give a sharing too, such as blanket()")
+            raise ValueError("error_bound needs herding weights: set sharing too, such as blanket")
         if self.driving is not None and not self.draws:
-            raise ValueError(f"driving feeds random draws, of which sharing={self.sharing} makes none; leave it out")
+            raise ValueError(f"driving replaces random draws, but sharing={self.sharing} makes none; remove driving")
         if self.annealing is not None:
             schedule = as_annealing(self.annealing)
             schedule.betas(self.n_sweeps)
@@ -94,38 +96,40 @@ class Plan:
         if self.dummy_edges is not None:
             edges = frozen(self.dummy_edges, np.int32, "dummy_edges")
             if edges.ndim != 2 or edges.shape[1] != 2 or (edges[:, 0] == edges[:, 1]).any():
-                raise ValueError("dummy_edges must be pairs [D, 2] of two different variables each")
+                raise ValueError("dummy_edges must be pairs of different variables, of shape [D, 2]")
             if self.sharing is None or self.sharing.kind != "blanket":
-                raise ValueError("dummy_edges widen the keys of sharing=blanket(); they have no meaning for others")
+                raise ValueError("dummy_edges requires sharing=blanket, whose keys it extends")
             object.__setattr__(self, "dummy_edges", tuple((left, right) for left, right in edges.tolist()))
-        parallel = self.n_chains == 1 and (self.n_threads or 1) > 1
-        if parallel and self.scan.kind not in ("checkerboard", "jacobi"):
-            raise ValueError("threads can share a sweep only with scan=checkerboard (or jacobi); or set n_threads=1")
+        shares_sweeps = self.n_chains == 1 and (self.n_threads or 1) > 1
+        if shares_sweeps and self.scan.kind not in ("checkerboard", "jacobi"):
+            raise ValueError(
+                "threads can share a sweep only if scan is checkerboard or jacobi; set the scan, or n_threads=1"
+            )
 
     @property
     def herds(self) -> bool:
-        """Some update may be herded; otherwise this is plain Gibbs sampling."""
+        """True if some updates may be herded, false for plain Gibbs sampling."""
         return self.sharing is not None and self.error_bound < math.inf
 
     @property
     def draws(self) -> bool:
-        """Some update may take a uniform number."""
+        """True if some updates may use a uniform random number."""
         return self.sharing is None or self.error_bound > 0 or self.sharing.kind == "random-bins"
 
     @property
     def threads(self) -> int:
-        """How many threads a run takes."""
+        """Number of threads."""
         return self.n_threads or (min(self.n_chains, os.cpu_count() or 1) if self.n_chains > 1 else 1)
 
 
 def _check_counts(plan: Plan) -> None:
-    wanted = {"n_sweeps": 0, "burn_in": 0, "n_chains": 1, "weight_memory": 1}
+    least_values = {"n_sweeps": 0, "burn_in": 0, "n_chains": 1, "weight_memory": 1}
     if plan.n_threads is not None:
-        wanted["n_threads"] = 1
-    for name, least in wanted.items():
+        least_values["n_threads"] = 1
+    for name, least in least_values.items():
         check_integer(getattr(plan, name), name, least)
     if plan.n_sweeps > MOST_SWEEPS:
-        raise ValueError(f"n_sweeps must be at most {MOST_SWEEPS}, not {plan.n_sweeps}; make several runs (n_chains)")
+        raise ValueError(f"n_sweeps must be at most {MOST_SWEEPS}, not {plan.n_sweeps}; use several runs (n_chains)")
     for name, most in (("n_chains", MOST_CHAINS), ("n_threads", MOST_THREADS)):
         if (getattr(plan, name) or 0) > most:
             raise ValueError(
@@ -133,5 +137,5 @@ def _check_counts(plan: Plan) -> None:
             )
     if plan.burn_in and plan.burn_in >= plan.n_sweeps:
         raise ValueError(
-            f"burn_in, {plan.burn_in}, leaves none of {plan.n_sweeps} sweeps to record; raise n_sweeps or lower burn_in"
+            f"burn_in must be below n_sweeps, {plan.n_sweeps}, not {plan.burn_in}; raise n_sweeps or lower burn_in"
         )

@@ -1,4 +1,4 @@
-"""Runs of a sampler: the arrays and the progress of each, all of a plan side by side, and what they found together."""
+"""The runs of a plan: their arrays, their progress, and the result of all runs."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from herdner.graph.conditionals import Conditionals
 from herdner.graph.grids import GridForm
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Interrupted
-from herdner.inference.backends.sweeps import constant
+from herdner.inference.backends.sweeps import checked_constant
 from herdner.inference.gibbs.blocks import Blocks
 from herdner.inference.gibbs.driving import Uniforms
 from herdner.inference.gibbs.plan import Plan
 from herdner.inference.gibbs.setup import Setup
-from herdner.inference.gibbs.start import given_start, random_start
+from herdner.inference.gibbs.start import check_start, random_start
 from herdner.inference.result import Result
 
-_PIECE_SECONDS = 0.1  # between looks for Ctrl-C
-_SHARED_PIECE_SECONDS = 0.02  # by threads, which wait for each other much longer where the machine gets busy
-_MOST_JOINT = 2**24
+_PIECE_SECONDS = 0.1  # between checks for Ctrl-C
+_SHARED_PIECE_SECONDS = 0.02  # for threads that share a sweep, as their waits grow on a busy machine
+_MOST_JOINT = 2**24  # joint states that can be counted
 
 
 def sample(
@@ -40,36 +40,55 @@ def sample(
     began: float,
     blocks: Blocks | None = None,
 ) -> Result:
-    """All runs of a plan, and what they found together; ``blocks`` of variables are resampled together."""
+    """Make all runs of a plan.
+
+    Args:
+        plan: The plan.
+        compiled: The graph.
+        rng: Source of randomness.
+        start: int[V], a joint state of log-potential above -inf; None draws one for each run.
+        began: Time of the call, for the result's ``seconds``.
+        blocks: Blocks of variables that are drawn jointly, or None.
+
+    Returns:
+        The result of all runs.
+
+    Raises:
+        ValueError: The start or the plan does not fit the graph.
+        NotEnoughMemory: The arrays do not fit into memory.
+        Interrupted: Ctrl-C stopped the runs.
+    """
     sizes = compiled.sizes
-    constant(compiled)
+    checked_constant(compiled)
     if sizes.max() > loops.STATES_LIMIT:
         raise ValueError(
-            f"variable {sizes.argmax()} has {sizes.max()} labels; samplers take at most {loops.STATES_LIMIT}"
+            f"variable {sizes.argmax()} has {sizes.max()} states; samplers support at most {loops.STATES_LIMIT}"
         )
     setup = Setup.of(plan, compiled, blocks)
-    first = None if start is None else given_start(compiled, start)
+    first = None if start is None else check_start(compiled, start)
     amount = f"n_chains={plan.n_chains}, n_sweeps={plan.n_sweeps}, record={plan.record}"
     what = f"sampling {len(sizes):,} variables ({amount})"
-    way_out = "use a smaller n_chains, less weight_memory, or record less"
-    check_memory(_footprint(setup), what, way_out)
+    remedy = "use a smaller n_chains, less weight_memory, or record less"
+    check_memory(_footprint(setup), what, remedy)
     try:
-        runs = begun(setup, rng, first)
+        runs = begin_runs(setup, rng, first)
     except MemoryError:
-        raise NotEnoughMemory(f"{what} takes more memory than is left; {way_out}") from None
+        raise NotEnoughMemory(f"{what} needs more memory than is available; {remedy}") from None
     try:
         if plan.threads > 1:
             _on_threads(runs, plan.threads)
-        while not all(run.ended for run in runs):  # a piece of each in turn: whenever this ends, none is left behind
+        while not all(
+            run.is_finished for run in runs
+        ):  # piece by piece in turn, so that an interruption finds all equal
             for run in runs:
                 run.advance()
     except KeyboardInterrupt:
-        raise Interrupted(_found(setup, runs, began)) from None
-    return _found(setup, runs, began)
+        raise Interrupted(_result(setup, runs, began)) from None
+    return _result(setup, runs, began)
 
 
-def to_sample(graph: Graph) -> TableGraph:
-    """The compiled graph; ValueError where it has nothing to sample."""
+def compile_samplable(graph: Graph) -> TableGraph:
+    """Return the compiled graph; ``ValueError`` if it has no variables."""
     compiled = compile_tables(graph)
     if not len(compiled.sizes):
         raise ValueError("the graph has no variables; a sampler needs at least one")
@@ -77,7 +96,7 @@ def to_sample(graph: Graph) -> TableGraph:
 
 
 def _footprint(setup: Setup) -> float:
-    """About how many bytes the arrays of all runs take together, and the result made of them."""
+    """Return the approximate number of bytes of the arrays of all runs and of their result."""
     plan, record, weights = setup.plan, setup.plan.record, setup.weights
     n, n_unary = len(setup.compiled.sizes), len(setup.form.unary)
     n_rows = 0 if isinstance(setup.form, GridForm) else len(setup.form.rows)
@@ -90,8 +109,14 @@ def _footprint(setup: Setup) -> float:
     return plan.n_chains * each + whole
 
 
-def begun(setup: Setup, rng: np.random.Generator, first: NDArray[np.uint16] | None) -> list[Run]:
-    """The runs before their first sweep."""
+def begin_runs(setup: Setup, rng: np.random.Generator, first: NDArray[np.uint16] | None) -> list[Run]:
+    """Allocate all runs of a setup.
+
+    Args:
+        setup: The setup.
+        rng: Source of randomness.
+        first: uint16[V], the start of all runs; None draws one for each.
+    """
     plan, compiled = setup.plan, setup.compiled
     keys = rng.integers(0, 2**64, (plan.n_chains, 4), dtype=np.uint64)
     drivers: Sequence[Uniforms | None] = [None] * plan.n_chains
@@ -104,32 +129,48 @@ def begun(setup: Setup, rng: np.random.Generator, first: NDArray[np.uint16] | No
 
 
 def _on_threads(runs: list[Run], n_threads: int) -> None:
-    """Several runs each on a thread, in turn where they are more; or all threads together on the sweeps of one."""
+    """Finish the runs on threads: several runs in parallel, or the sweeps of a single run shared by all threads."""
     stop, n_workers = threading.Event(), min(n_threads, len(runs)) if len(runs) > 1 else 1
 
     def take_turns(mine: list[Run], pool: ThreadPoolExecutor | None) -> None:
-        while not stop.is_set() and not all(run.ended for run in mine):
+        while not stop.is_set() and not all(run.is_finished for run in mine):
             for run in mine:
                 run.advance(pool)
 
-    # Ctrl-C reaches the main thread alone, which only waits.
+    # Only the main thread receives Ctrl-C, so it waits and does no work.
     with ThreadPoolExecutor(n_threads) as pool, ThreadPoolExecutor(n_workers) as workers:
         try:
             shared = pool if len(runs) == 1 else None
-            for done in [workers.submit(take_turns, runs[w::n_workers], shared) for w in range(n_workers)]:
-                done.result()
+            for future in [workers.submit(take_turns, runs[w::n_workers], shared) for w in range(n_workers)]:
+                future.result()
         finally:
             stop.set()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrays:
-    """The arrays of one run that the engine reads and writes, by these names (engine/fields.h); None: not wanted.
+    """The arrays of one run; the engine reads and writes them by these names (engine/fields.h).
 
-    ``keys`` uint64[4]: of the streams of draws, scan, weights, start. ``state`` uint16[V]; ``next_state``: that of a
-    Jacobi scan. ``unary``, ``rows``: receive the exponentials of the form's rows; ``unary_step``, ``rows_step``: what
-    these are multiplied by from sweep to sweep. ``fractions``, ``dense``: the herding weights. The others are what is
-    recorded, at first 0: ``counts`` and ``conditional_sums`` in the layout of the unary rows.
+    None means that an array is not needed. Arrays of records are initially 0.
+
+    Attributes:
+        keys: uint64[4], the keys of the streams of draws, scan, weights and start.
+        state: uint16[V], the joint state.
+        next_state: uint16[V], the next joint state of a Jacobi scan.
+        unary: float64, exponentials of the form's unary rows.
+        rows: float64, exponentials of the form's other rows.
+        unary_step: float64, multipliers of ``unary`` from sweep to sweep.
+        rows_step: float64, multipliers of ``rows`` from sweep to sweep.
+        fractions: uint32, dense herding weights of two-state variables.
+        dense: float64, dense herding weights.
+        counts: uint32, visits of each state, in the layout of the unary rows.
+        conditional_sums: float64, sums of the conditionals that were sampled from, in the layout of the unary rows.
+        conditional_counts: uint32[V], number of conditionals in each sum.
+        joint: uint32, visits of each joint state.
+        joint_multipliers: int64[V], the multiplier of each variable in the index of a joint state.
+        trace: float64[n_sweeps], the log-potential after each sweep.
+        samples: uint16[S, V], recorded joint states.
+        best: uint16[V], the joint state of largest log-potential.
     """
 
     keys: NDArray[np.uint64]
@@ -152,6 +193,13 @@ class Arrays:
 
     @classmethod
     def of(cls, setup: Setup, state: NDArray[np.uint16], keys: NDArray[np.uint64]) -> Arrays:
+        """Allocate the arrays of a run.
+
+        Args:
+            setup: The setup.
+            state: uint16[V], the start.
+            keys: uint64[4], the keys of the run's streams.
+        """
         plan, form, record, n = setup.plan, setup.form, setup.plan.record, len(state)
         rows = None if isinstance(form, GridForm) else np.empty_like(form.rows)
         fractions, dense = setup.weights.arrays(int(keys[2]), n)
@@ -178,7 +226,16 @@ class Arrays:
 
 
 class Run:
-    """One run (a Markov chain): its arrays and the engine that works on them, advanced in pieces."""
+    """One run (a Markov chain), advanced in pieces.
+
+    Attributes:
+        setup: The setup that all runs share.
+        driver: Sequence of uniform numbers; None is the generator of the engine.
+        arrays: The arrays of this run.
+        table_counts: Counts of the cells of each group's tables, if recorded.
+        engine: The compiled loop.
+        piece: Number of updates of the next piece.
+    """
 
     def __init__(
         self,
@@ -188,11 +245,14 @@ class Run:
         driver: Uniforms | None = None,
         instructions: str = "",
     ) -> None:
-        """Lays out the arrays of one run, and begins it.
+        """Allocate the arrays, and initialise the engine.
 
         Args:
-            driver: Where uniform numbers come from, None: the generator.
-            instructions: None better than these, for tests: "plain", "avx2" or "avx512".
+            setup: The setup.
+            state: uint16[V], the start.
+            keys: uint64[4], the keys of the run's streams.
+            driver: Sequence of uniform numbers; None is the generator of the engine.
+            instructions: Best instruction set to use, for tests: "plain", "avx2" or "avx512"; "" is the best available.
         """
         factors, tables = setup.compiled.factors, setup.plan.record.table_counts
         self.setup, self.driver, self.arrays = setup, driver, Arrays.of(setup, state, keys)
@@ -202,40 +262,42 @@ class Run:
         self.piece = min(2**16, setup.n_steps)
 
     @property
-    def done(self) -> int:
-        """Updates so far."""
+    def n_updates(self) -> int:
+        """Number of updates so far."""
         return self.engine.n_updates
 
     @property
-    def ended(self) -> bool:
-        return self.done == self.setup.n_steps * self.setup.plan.n_sweeps
+    def is_finished(self) -> bool:
+        """True after the last sweep."""
+        return self.n_updates == self.setup.n_steps * self.setup.plan.n_sweeps
 
     def advance(self, pool: ThreadPoolExecutor | None = None) -> None:
-        """The next piece, if any, of about as many updates as fit between two looks for Ctrl-C.
+        """Make the next piece of updates, of about the time between two checks for Ctrl-C.
 
-        On the threads of a ``pool``, if there is one: as many as share a sweep.
+        Args:
+            pool: Threads that share each sweep, or None.
         """
-        n_steps, done = self.setup.n_steps, self.done
+        n_steps, start = self.setup.n_steps, self.n_updates
         piece = self.piece if pool is None else max(self.piece // n_steps, 1) * n_steps
-        end = min(done + piece, n_steps * self.setup.plan.n_sweeps)
-        if end == done:
+        end = min(start + piece, n_steps * self.setup.plan.n_sweeps)
+        if end == start:
             return
         began = perf_counter()
         if self.driver is not None:
-            self.engine.set_uniforms(self.driver(done, end), done)
+            self.engine.set_uniforms(self.driver(start, end), start)
         if pool is None:
-            self.check(*self.engine.advance(done, end))
+            self.check(*self.engine.advance(start, end))
         else:
-            sweeps = done // n_steps, end // n_steps
+            sweeps = start // n_steps, end // n_steps
             shares = [pool.submit(self.engine.advance_parallel, me, *sweeps) for me in range(self.setup.n_threads)]
-            for found in [share.result() for share in shares]:
-                self.check(*found)
+            for fault in [share.result() for share in shares]:
+                self.check(*fault)
         seconds = max(perf_counter() - began, 1e-6)
         aim = _PIECE_SECONDS if pool is None else _SHARED_PIECE_SECONDS
         self.piece = max(1, int(piece * min(4.0, aim / seconds)))
 
     def release(self) -> None:
-        """Keeps only what was recorded: weights and exponentials make room for the averages."""
+        """Free the weights and exponentials, which makes room for the averages."""
         self.engine.flush()
         del self.engine
         self.arrays = replace(
@@ -243,31 +305,42 @@ class Run:
         )
 
     def check(self, fault: int, variable: int) -> None:
-        """Raises what a fault of the engine means."""
+        """Raise the error for a fault of the engine.
+
+        Args:
+            fault: Code of the fault; 0 is success.
+            variable: The variable at which it occurred.
+
+        Raises:
+            ValueError: The scan reached a forbidden state, log-potentials overflowed, or the weights exceed
+                their memory.
+            MemoryError: No memory is left for herding weights.
+        """
         plan = self.setup.plan
         if fault == loops.FAULT_IMPOSSIBLE and plan.scan.kind == "jacobi":
             raise ValueError(
-                "the Jacobi scan left the states that -inf entries allow, as it updates all variables at once; use"
-                " scan=systematic or checkerboard"
+                "the Jacobi scan reached a state that -inf entries forbid, as it updates all variables at once; use a"
+                " systematic or checkerboard scan"
             )
         if fault == loops.FAULT_IMPOSSIBLE:
             raise ValueError(
-                f"variable {variable}: its log-potentials add up beyond the range of a double; use smaller ones, or"
+                f"the log-potentials of variable {variable} add up beyond the range of doubles; use smaller ones, or"
                 " -inf in place of large penalties"
             )
         if fault == loops.FAULT_WEIGHTS_FULL:
             raise ValueError(
-                f"the herding weights need more than weight_memory, {plan.weight_memory} bytes: {self._keys(variable)}"
+                f"the herding weights need more than weight_memory={plan.weight_memory} bytes:"
+                f" {self._weight_advice(variable)}"
             )
         if fault:
-            raise MemoryError("no memory is left for herding weights; use dhg (sharing=bins(B)), or a smaller n_chains")
+            raise MemoryError("no memory is left for herding weights; use dhg, or a smaller n_chains")
 
-    def _keys(self, variable: int) -> str:
-        """What the keys of a variable are, and how to have fewer."""
+    def _weight_advice(self, variable: int) -> str:
+        """Return the reason for the number of weights, and ways to reduce it."""
         if self.setup.blocks is not None:
             return (
-                "each labelling of what its block is joined to has weights of its own; raise weight_memory, or use"
-                " fewer sweeps, or herded=false"
+                "each joint state of the neighbours of a block has its own weights; raise weight_memory, or use fewer"
+                " sweeps, or herded=false"
             )
         sharing = self.setup.plan.sharing
         if sharing is not None and sharing.kind.endswith("bins"):
@@ -276,42 +349,42 @@ class Run:
         if sharing is None or sharing.kind != "complete":
             degree = len(self.setup.compiled.graph.blanket(variable))
         return (
-            f"variable {variable} has {degree} neighbours, whose states are its keys; raise weight_memory, or use dhg"
-            " (sharing=bins(B)), which needs one weight per bin"
+            f"variable {variable} has {degree} neighbours, and each of their joint states has a weight; raise"
+            " weight_memory, or use dhg (sharing=bins(B)), which needs one weight per bin"
         )
 
 
 def _joint_places(sizes: Int32s) -> tuple[int, Int64s]:
-    """The number of states and how far one label of each variable moves, the last variable fastest."""
+    """Return the number of joint states and each variable's multiplier in their index, the last variable fastest."""
     states = float(np.prod(sizes.astype(np.float64)))
     if states > _MOST_JOINT:
         raise ValueError(
-            f"record.joint counts whole states, but this graph has {states:.3g} of them, more than {_MOST_JOINT};"
+            f"record.joint supports at most {_MOST_JOINT} joint states, but this graph has {states:.3g};"
             " record marginals, or every=K, instead"
         )
     places = np.concatenate([[1], np.cumprod(sizes[:0:-1], dtype=np.int64)])[::-1]
     return int(states), np.ascontiguousarray(places)
 
 
-def _found(setup: Setup, runs: list[Run], began: float) -> Result:
-    """The result of all runs together, so far."""
+def _result(setup: Setup, runs: list[Run], began: float) -> Result:
+    """Return the result of all runs so far."""
     record = setup.plan.record
-    kept, n_samples = sum(run.engine.n_recorded for run in runs), min(run.engine.n_samples for run in runs)
+    n_kept, n_samples = sum(run.engine.n_recorded for run in runs), min(run.engine.n_samples for run in runs)
     best = max(runs, key=lambda run: run.engine.best_log_potential) if record.best else runs[0]
-    whole = best.engine.log_potential_of(best.arrays.best if record.best else None)
+    log_potential = best.engine.log_potential_of(best.arrays.best if record.best else None)
     state = best.arrays.best if record.best else best.engine.state(len(setup.compiled.sizes))
-    n_updates, ended = sum(run.done for run in runs), min(run.done for run in runs) // setup.n_steps
+    n_updates, n_sweeps = sum(run.n_updates for run in runs), min(run.n_updates for run in runs) // setup.n_steps
     for run in runs:
         run.release()
-    traces = [run.arrays.trace[:ended] for run in runs if run.arrays.trace is not None]
+    traces = [run.arrays.trace[:n_sweeps] for run in runs if run.arrays.trace is not None]
     samples = [run.arrays.samples[:n_samples] for run in runs if run.arrays.samples is not None]
-    averages = _averages(setup, [run.arrays for run in runs], kept) if kept else _Averages()
-    if kept and record.table_counts:
+    averages = _averages(setup, [run.arrays for run in runs], n_kept) if n_kept else _Averages()
+    if n_kept and record.table_counts:
         groups = zip(*(run.table_counts for run in runs), strict=True)
-        averages["table_counts"] = tuple(np.sum(parts, axis=0) / kept for parts in groups)
+        averages["table_counts"] = tuple(np.sum(parts, axis=0) / n_kept for parts in groups)
     return Result(
         state=np.asarray(state, np.int32),
-        log_potential=whole,
+        log_potential=log_potential,
         trace=np.stack(traces) if traces else None,
         samples=np.stack(samples).astype(np.int32) if samples else None,
         sample_sweeps=setup.plan.burn_in + record.every * np.arange(n_samples) if samples else None,
@@ -322,34 +395,36 @@ def _found(setup: Setup, runs: list[Run], began: float) -> Result:
 
 
 class _Averages(TypedDict, total=False):
+    """The fields of a result that are averages over sweeps and runs."""
+
     marginals: Floats
     rao_blackwell: Floats
     table_counts: tuple[Floats, ...]
     joint: Floats
 
 
-def _averages(setup: Setup, runs: list[Arrays], kept: int) -> _Averages:
-    """What is averaged over the ``kept`` sweeps of all runs."""
+def _averages(setup: Setup, runs: list[Arrays], n_kept: int) -> _Averages:
+    """Return the averages over the ``n_kept`` recorded sweeps of all runs."""
     record, form, sizes = setup.plan.record, setup.form, setup.compiled.sizes
-    found = _Averages()
+    averages = _Averages()
     if record.marginals:
         shares = _total([run.counts for run in runs])
-        shares /= kept
-        found["marginals"] = _by_label(sizes, form, shares)
+        shares /= n_kept
+        averages["marginals"] = _by_state(sizes, form, shares)
     if record.rao_blackwell:
         counts = _total([run.conditional_counts for run in runs])
-        never = np.flatnonzero(counts == 0)  # of a given scan: these keep their labels
+        never = np.flatnonzero(counts == 0)  # variables that a fixed scan does not update keep their states
         counts[never] = 1.0
         means = _total([run.conditional_sums for run in runs])
         means /= counts if isinstance(form, GridForm) else np.repeat(counts, form.widths)
-        found["rao_blackwell"] = _by_label(sizes, form, means)
+        averages["rao_blackwell"] = _by_state(sizes, form, means)
         if len(never):
-            found["rao_blackwell"][never] = 0.0
+            averages["rao_blackwell"][never] = 0.0
             for run in runs:
-                found["rao_blackwell"][never, run.state[never]] += 1.0 / len(runs)
+                averages["rao_blackwell"][never, run.state[never]] += 1.0 / len(runs)
     if record.joint:
-        found["joint"] = (_total([run.joint for run in runs]) / kept).reshape(sizes)
-    return found
+        averages["joint"] = (_total([run.joint for run in runs]) / n_kept).reshape(sizes)
+    return averages
 
 
 def _total(parts: Sequence[Floats | NDArray[np.uint32] | None]) -> Floats:
@@ -360,8 +435,8 @@ def _total(parts: Sequence[Floats | NDArray[np.uint32] | None]) -> Floats:
     return total
 
 
-def _by_label(sizes: Int32s, form: Conditionals | GridForm, rows: Floats) -> Floats:
-    """[V, K] from the layout of the unary rows, in which two labels keep the second alone."""
+def _by_state(sizes: Int32s, form: Conditionals | GridForm, rows: Floats) -> Floats:
+    """Return probabilities [V, K] from the layout of unary rows, which holds state 1 only for two-state variables."""
     result = np.zeros((len(sizes), int(sizes.max())))
     two = sizes == 2
     if isinstance(form, GridForm) or two.all():

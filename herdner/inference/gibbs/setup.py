@@ -1,4 +1,4 @@
-"""What all runs of a plan have in common: the form of the graph, the loop, the order, the layout of the weights."""
+"""The setup of a plan on a graph: form of the graph, loop, order, and layout of the herding weights."""
 
 from __future__ import annotations
 
@@ -20,23 +20,29 @@ from herdner.inference.gibbs.order import sampling_order
 from herdner.inference.gibbs.plan import Plan
 from herdner.inference.gibbs.weights import Weights, block_weights, lay_out
 
-_SAFE = 680.0  # nats: the product of a variable's rows, and 2^32 divided by it, stay normal doubles
+# Largest spread in nats: the product of a variable's rows, and 2^32 divided by it, are then normal doubles.
+_MOST_SPREAD = 680.0
 Loop = Literal["general", "binary", "categorical", "grid"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setup:
-    """What all runs of a plan on a graph have in common; the engine reads it by these names (engine/fields.h).
+    """The parts that all runs of a plan on a graph share; the engine reads them by these names (engine/fields.h).
 
     Attributes:
-        loop: The fastest that fits ``form``.
-        order: int32[n_steps], of a sweep, None for 0, 1, ...
-        colour_starts: int64[C + 1], the positions that threads share between meetings.
-        betas: float64[n_sweeps], inverse temperatures, None for 1.
-        beta_step: By how much they rise from sweep to sweep, 0 where not in equal steps.
-        log_domain: uint8[V], variables whose rows span more than the product of their exponentials can.
-        independent: uint8[V // BATCH_SIZE], batches of variables that are not joined, for the loop "binary".
-        max_factors: The product of so many odds of two labels is a normal double, where none is log_domain.
+        plan: The plan.
+        compiled: The graph.
+        form: The form of the graph that the loop reads.
+        loop: The fastest loop that supports ``form``.
+        weights: Layout of the herding weights.
+        order: int32[n_steps], the variables of a sweep; None for 0, 1, ...
+        colour_starts: int64[C + 1], the steps between which threads can share the work.
+        betas: float64[n_sweeps], inverse temperatures; None for 1.
+        log_domain: uint8[V], 1 for variables whose rows can exceed the range of doubles as a product of exponentials;
+            None if there are none.
+        independent: uint8[V // BATCH], 1 for batches of variables that are not joined; for the loop "binary" only.
+        max_factors: Number of odds of a two-state variable whose product is always a normal double.
+        blocks: Blocks of variables that are drawn jointly, or None.
     """
 
     plan: Plan
@@ -54,13 +60,24 @@ class Setup:
 
     @classmethod
     def of(cls, plan: Plan, compiled: TableGraph, blocks: Blocks | None = None) -> Setup:
+        """Choose the form and the loop, and lay out the herding weights.
+
+        Args:
+            plan: The plan.
+            compiled: The graph.
+            blocks: Blocks of variables that are drawn jointly, or None.
+
+        Raises:
+            ValueError: The sharing of the plan does not fit the graph.
+            ImpossibleGraph: Entries of -inf forbid all states of a variable.
+        """
         betas = plan.annealing.betas(plan.n_sweeps) if isinstance(plan.annealing, Annealing) else None
         hottest = 1.0 if betas is None else max(1.0, float(betas.max(initial=0.0)))
-        form, log_domain, independent = compiled.grid, None, None
+        form, log_domain, independent = compiled.find(GridForm), None, None
         general = plan.loop == "general" or plan.dummy_edges is not None or blocks is not None
-        if isinstance(form, str) or form.spread * hottest > _SAFE or general:
+        if form is None or form.spread * hottest > _MOST_SPREAD or general:
             form = compiled.conditionals
-            wide = form.spread * hottest > _SAFE
+            wide = form.spread * hottest > _MOST_SPREAD
             log_domain = wide.astype(np.uint8) if wide.any() else None
         loop = "general" if plan.loop == "general" else _loop(form)
         order, starts = sampling_order(plan, compiled)
@@ -70,34 +87,35 @@ class Setup:
             independent = np.empty(len(form.sizes) // loops.BATCH, np.uint8)
             mark_independent(form.starts, form.others, loops.BATCH, independent)
         widest = max(1.0, hottest * float(np.max(form.spread, initial=0.0)))
-        max_factors = max(1, int(_SAFE / widest))
+        max_factors = max(1, int(_MOST_SPREAD / widest))
         return cls(
             plan, compiled, form, loop, weights, order, starts, betas, log_domain, independent, max_factors, blocks
         )
 
     @property
     def n_steps(self) -> int:
-        """Updates of a sweep."""
+        """Number of updates in a sweep."""
         return len(self.compiled.sizes) if self.order is None else len(self.order)
 
     @property
     def n_samples(self) -> int:
-        """States that each run keeps."""
+        """Number of joint states that each run records."""
         plan = self.plan
         return -(-(plan.n_sweeps - plan.burn_in) // plan.record.every) if plan.record.every else 0
 
     @property
     def n_threads(self) -> int:
-        """Threads that share each sweep."""
+        """Number of threads that share each sweep."""
         return self.plan.threads if self.plan.n_chains == 1 else 1
 
     @property
     def scan(self) -> str:
-        """The kind of scan, in the engine's word."""
+        """Kind of the scan."""
         return self.plan.scan.kind
 
     @property
     def beta_step(self) -> float:
+        """Increase of the inverse temperature from sweep to sweep, 0 unless the steps are equal and positive."""
         if self.betas is None or len(self.betas) < 2 or self.betas[1] <= self.betas[0]:
             return 0.0
         steps = np.diff(self.betas)
@@ -105,7 +123,7 @@ class Setup:
 
 
 def _loop(form: Conditionals | GridForm) -> Loop:
-    """The fastest loop that fits."""
+    """Return the fastest loop that supports the form."""
     if isinstance(form, GridForm):
         return "grid"
     if form.others_at is not None or form.sizes.min() != form.sizes.max() or form.sizes[0] < 2:

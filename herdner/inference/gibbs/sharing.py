@@ -1,4 +1,4 @@
-"""Sharing of herding weights: which weight draws a variable's next label (HGW19 Sec. 3, Y of Algorithm 6)."""
+"""Sharing of herding weights (HGW19 Sec. 3, Y of Algorithm 6)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ MOST_BINS = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """What two updates of one variable must have in common to use one herding weight; made by the functions below."""
+    """Rule that selects the herding weight of an update; the functions of this module build it.
+
+    Attributes:
+        kind: Quantity that two updates of a variable must agree on to use the same weight.
+        n_bins: Number of bins of the interval [0, 1], for the kinds "bins" and "random-bins".
+    """
 
     kind: Literal["complete", "blanket", "neighbour-sum", "bins", "random-bins"]
     n_bins: int = 1
@@ -21,13 +26,21 @@ class Sharing:
     SYNTAX: ClassVar[str] = "complete, blanket, neighbour-sum, bins(B) or random-bins(B)"
 
     def __post_init__(self) -> None:
+        """Raise ``ValueError`` for an unknown kind or a wrong number of bins."""
         if self.kind not in ("complete", "blanket", "neighbour-sum", "bins", "random-bins"):
             raise ValueError(f"sharing must be {self.SYNTAX}, not {self.kind!r}")
         object.__setattr__(self, "n_bins", check_integer(self.n_bins, "the number of bins", 1, MOST_BINS))
 
     @classmethod
     def from_text(cls, text: str) -> Sharing:
-        """The sharing that ``blanket``, ``bins(64)`` and so on stand for; ValueError for others."""
+        """Parse a sharing such as ``blanket`` or ``bins(64)``.
+
+        Args:
+            text: Kind of the sharing, with the number of bins in parentheses.
+
+        Raises:
+            ValueError: The text is not a sharing.
+        """
         functions = {
             "complete": complete_sharing, "blanket": blanket_sharing, "neighbour-sum": neighbour_sum_sharing,
             "bins": bin_sharing, "random-bins": random_bin_sharing,
@@ -35,40 +48,55 @@ class Sharing:
         return parse_call(text, functions, "sharing", cls.SYNTAX)
 
     def __str__(self) -> str:
+        """Return the text that `from_text` parses."""
         return f"{self.kind}({self.n_bins})" if self.kind.endswith("bins") else self.kind
 
 
 def complete_sharing() -> Sharing:
-    """The state of all other variables: complete herded Gibbs (HGW19 Sec. 3.1), which converges like 1/T."""
+    """Return the sharing by the states of all other variables: complete herded Gibbs (HGW19 Sec. 3.1), error O(1/T)."""
     return Sharing("complete")
 
 
 def blanket_sharing() -> Sharing:
-    """The state of the Markov blanket: herded Gibbs (HG16 Algorithm 1)."""
+    """Return the sharing by the states of the Markov blanket: herded Gibbs (HG16 Algorithm 1)."""
     return Sharing("blanket")
 
 
 def neighbour_sum_sharing() -> Sharing:
-    """The sum of the neighbours (HG16 Sec. 4.3, "shared"); with more than two labels, how many neighbours have each.
+    """Return the sharing by the sum of the neighbours' states ("shared" in HG16 Sec. 4.3).
 
-    Only where all pairs of a variable have one and the same table, which is checked: then the sum says all.
+    With more than two states, the key is the number of neighbours in each state. All pairs of a variable must have the
+    same table, which is checked when the sampler starts.
     """
     return Sharing("neighbour-sum")
 
 
 def bin_sharing(n_bins: int) -> Sharing:
-    """The bin of width 1 / ``n_bins`` of the probability of label 1. In the threshold form this is DHG (HGW19 Algorithm
-    5), and one bin HG-1bin; in the circular form, a plan's default, it is not (`herdner.circular_dhg`).
+    """Return the sharing by the bin of the probability of state 1.
 
-    With K > 2 labels, which the paper does not define: the bins of all K probabilities together.
+    In the threshold form this is DHG (HGW19 Algorithm 5), and with one bin HG-1bin. In the circular form, the default
+    of a plan, it is `herdner.circular_dhg`. For K > 2 states, which the paper does not define, the key is the bins of
+    all K probabilities.
+
+    Args:
+        n_bins: Number of bins of the interval [0, 1].
+
+    Raises:
+        ValueError: ``n_bins`` is not an integer from 1 to 2^30.
     """
     return Sharing("bins", n_bins)
 
 
 def random_bin_sharing(n_bins: int) -> Sharing:
-    """A neighbouring multiple of 1 / ``n_bins``, drawn with the probability as its mean: RDHG (HGW19 Algorithm 9).
+    """Return the sharing by the probability, rounded at random to a multiple of 1 / n_bins: RDHG (HGW19 Algorithm 9).
 
-    With K > 2 labels, which the paper does not define: the K probabilities are rounded together by systematic sampling,
-    whose means are the probabilities; for two labels that is the paper's algorithm.
+    The mean of the rounded probability is the probability. For K > 2 states, which the paper does not define, the K
+    probabilities are rounded together by systematic sampling; for two states this equals the algorithm.
+
+    Args:
+        n_bins: Number of intervals of the grid on [0, 1].
+
+    Raises:
+        ValueError: ``n_bins`` is not an integer from 1 to 2^30.
     """
     return Sharing("random-bins", n_bins)

@@ -1,4 +1,4 @@
-"""Where the herding weights of a run live: what makes a key, how many there are, dense or hashed."""
+"""The layout of the herding weights of a run: keys, their number, and dense or hashed storage."""
 
 from __future__ import annotations
 
@@ -17,35 +17,40 @@ from herdner.graph.tables import TableGraph
 from herdner.inference.gibbs.order import dependencies
 from herdner.inference.gibbs.plan import Plan
 
-_LONG = 62.0  # bits of the longest key that is a number; longer ones are hashes
-_PACKED_ROW = 66  # bytes: a line of the cache, and of bins whose it is
-_PLACES = 10.0  # bits of the states that all have a place: of more than these, few occur
-_DENSE_SIGNED = 8  # signed weights are dense up to this part of the memory: a hash table touches only what is met
+_LONG = 62.0  # bits of the longest key that is an integer; longer keys are hashed
+_PACKED_ROW = 66  # bytes: a cache line and, for bins, two bytes that name its blanket state
+_PLACES = 10.0  # bits of the joint states of a blanket that have packed rows without hashing
+_DENSE_SHARE = 8  # signed weights are dense up to this part of the memory, as a hash table touches fewer pages
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Which weight an update uses and where it lives; the engine reads it by these names (engine/fields.h).
+    """Layout of the herding weights; the engine reads it by these names (engine/fields.h).
 
-    The key of variable i is made of the labels of ``key_members[key_starts[i]:key_starts[i + 1]]``, in rising order;
-    of packed bins, these labels decide it, and nothing else.
-    Complete sharing: the sum of ``multipliers * state`` over all other variables. Bins of more than two states: the sum
-    of ``bin_multipliers * bin`` over the states. The first key of variable i is ``weight_starts[i]`` or, where that is
-    None, ``i * n_keys``.
+    The key of an update selects its weight. With blanket and neighbour-sum sharing and with packed bins, the key of
+    variable i encodes the states of ``key_members[key_starts[i]:key_starts[i + 1]]``, in ascending order. With complete
+    sharing, it is the sum of ``multipliers * state`` over all other variables. With bins of more than two states, it is
+    the sum of ``bin_multipliers * bin`` over the states. The first key of variable i is ``weight_starts[i]`` or, if
+    that is None, ``i * n_keys``.
 
     Attributes:
-        draw: How a loop draws; "general" covers all cases.
-        sharing: What is shared.
-        n_bins: Of bins, how many.
-        hashed_keys: [V], a key that would not fit 64 bits is a hash instead of a number.
-        multipliers: [V], of complete sharing.
-        bin_multipliers: [K], of bins of more than two labels.
-        fractions: Like ``dense``, there is a dense table.
-        dense: There is a dense table, of ``n_dense`` weights of ``row_length`` doubles each.
-        weight_starts: [V + 1], the first key of each variable; -1: hashed.
-        hashed: The weights of some variables, or of all, are hashed.
-        packed: Those of variables of a few neighbours stand by the states of these (engine/blanket_memo.h), from
-            ``weight_starts`` on as if each state were a key, or hashed.
+        draw: The specialised update of a loop; "general" supports all cases.
+        sharing: Kind of the sharing.
+        n_bins: Number of bins.
+        key_starts: int64[V + 1], the first key member of each variable.
+        key_members: int32, the variables that each key encodes.
+        hashed_keys: uint8[V], 1 if the key of a variable exceeds 64 bits and is hashed; None if all fit.
+        multipliers: uint64[V], for complete sharing.
+        bin_multipliers: uint64[K], for bins of more than two states.
+        fractions: True if the weights are a dense table of 32-bit fractions.
+        dense: True if the weights are a dense table of ``n_dense`` rows of ``row_length`` doubles.
+        weight_starts: int64[V + 1], the first key of each variable; -1 if its weights are in the hash table.
+        n_keys: Number of keys of each variable if all have equally many.
+        n_dense: Number of rows of the dense table.
+        row_length: Number of doubles in a row.
+        needs_table: True if the weights of some variables are in the hash table.
+        packed: True if the rows of variables with few neighbours are stored by the joint states of these neighbours
+            (engine/blanket_memo.h).
     """
 
     draw: Literal["random", "blanket", "neighbour-sum", "bins", "general"] = "random"
@@ -66,7 +71,15 @@ class Weights:
     packed: bool = False
 
     def arrays(self, key: int, n_variables: int) -> tuple[NDArray[np.uint32] | None, Floats | None]:
-        """Dense fractions, or dense signed weights, at their starts in the stream ``key``; else None."""
+        """Allocate the dense table of a run.
+
+        Args:
+            key: Key of the stream of random start weights.
+            n_variables: Number of variables.
+
+        Returns:
+            The fractions uint32[n_dense], or None; the signed weights float64[n_dense * row_length], or None.
+        """
         if self.fractions:
             fractions = np.empty(self.n_dense, np.uint32)
             loops.initialise_fractions(key, fractions, self.weight_starts, self.n_keys, n_variables)
@@ -79,7 +92,7 @@ class Weights:
 
 
 def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loop: str) -> Weights:
-    """The weights that ``plan`` needs on a graph; ValueError where its sharing does not fit."""
+    """Return the layout of the weights of a plan on a graph; ``ValueError`` if its sharing does not fit the graph."""
     sizes = compiled.sizes
     if not plan.herds or plan.sharing is None:
         return Weights()
@@ -88,7 +101,7 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
     all_two = bool((sizes == 2).all())
     if kind == "bins" or kind == "random-bins":
         bits = _bin_bits(n_bins, kind, sizes[:1] if all_two else sizes)
-        keys = Weights() if all_two else Weights(bin_multipliers=_bin_places(n_bins, int(sizes.max())))
+        keys = Weights() if all_two else Weights(bin_multipliers=_bin_multipliers(n_bins, int(sizes.max())))
     elif kind == "complete":
         bits, keys = _complete_keys(sizes)
     elif isinstance(form, GridForm):
@@ -107,11 +120,11 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
     if packed and kind == "bins":
         bits, blankets = _blanket_keys(plan, compiled)
         keys = replace(keys, key_starts=blankets.key_starts, key_members=blankets.key_members)
-    if packed:  # those of most states are hashed
+    if packed:  # the rows of blankets of many joint states are hashed
         bits = np.where(bits < _PLACES, bits, 2 * _LONG)
-    # A dense table is written whole before the first sweep: one of more weights than updates costs more than it saves.
+    # A dense table is initialised as a whole, so a table of more weights than updates costs more than it saves.
     row = _PACKED_ROW if packed else 8 * row_length
-    most = min(plan.weight_memory // _DENSE_SIGNED // row, plan.n_sweeps * len(sizes))
+    most = min(plan.weight_memory // _DENSE_SHARE // row, plan.n_sweeps * len(sizes))
     n_keys, n_dense, weight_starts = _slots(bits, len(sizes), most, some=True)
     needs_table = packed or not n_dense or (weight_starts is not None and bool((weight_starts < 0).any()))
     return replace(
@@ -127,13 +140,13 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
 
 
 def _is_packed(plan: Plan, keys: Weights, sizes: Int32s) -> bool:
-    """Where the neighbours decide which weights a specialised loop over variables of a few labels uses."""
+    """Return whether a specialised loop over variables of a few states can store rows by the neighbours' states."""
     steady_bins = keys.draw == "bins" and keys.n_bins > 1 and plan.annealing is None
     return (keys.draw == "blanket" or steady_bins) and 2 < int(sizes.max()) <= loops.PACKED_LIMIT
 
 
 def block_weights(plan: Plan, sizes: Int32s) -> Weights:
-    """Those of blocks: hashed, a row for each label to the right and labelling outside that is met."""
+    """Return the layout for blocks: a hashed row for each state to the right and joint state outside that occurs."""
     return (
         Weights(draw="general", row_length=(int(sizes.max()) + 3) // 4 * 4, needs_table=True)
         if plan.herds
@@ -142,10 +155,11 @@ def block_weights(plan: Plan, sizes: Int32s) -> Weights:
 
 
 def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tuple[int, int, Int64s | None]:
-    """(keys of each variable where that is one number, all slots, else where each begins); 0 slots: too many.
+    """Return the number of keys of each variable, the number of dense rows, and the first key of each variable.
 
-    ``bits`` [V], or [1] where all variables have as many keys. With ``some``, the variables of the most keys begin at
-    -1, have no slots, where those of all are too many.
+    The number of keys is 0 if it varies, and the first keys are None if it does not. 0 rows mean that the table would
+    exceed ``most`` rows. ``bits`` has shape [V], or [1] if all variables have equally many keys. With ``some``, the
+    variables of the most keys are left to the hash table (first key -1) until the others fit.
     """
     counts = np.rint(np.exp2(np.minimum(bits, 2 * _LONG)))
     widest, total = float(counts.max()), float(counts.sum()) * (n_variables if len(bits) == 1 else 1)
@@ -163,13 +177,13 @@ def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tup
 
 
 def _grid_bits(kind: str, form: GridForm) -> Floats:
-    """At most four neighbours: 16 states, or 5 sums where all four sides are alike."""
+    """Return the bits of a key on a grid: 16 joint states of four neighbours, or 5 sums if all sides are alike."""
     if kind == "blanket":
         return np.array([4.0])
     if (form.sides != form.sides[0]).any():
         raise ValueError(
             "sharing=neighbour-sum needs equal couplings, but those along columns and rows of the grid differ;"
-            " use sharing=blanket() or bins(B)"
+            " use sharing=blanket or bins(B)"
         )
     return np.array([math.log2(5)])
 
@@ -190,26 +204,26 @@ def _sum_keys(form: Conditionals) -> tuple[Floats, Weights]:
     _check_equal_couplings(form, len(members))
     degrees = np.diff(starts).astype(np.float64)
     owners = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    labels = np.ones(len(degrees), np.int32)
-    np.maximum.at(labels, owners, form.sizes[members])
-    bits: Floats = (np.log2(degrees + 1.0) * (labels - 1)).astype(np.float64)
+    n_states = np.ones(len(degrees), np.int32)
+    np.maximum.at(n_states, owners, form.sizes[members])
+    bits: Floats = (np.log2(degrees + 1.0) * (n_states - 1)).astype(np.float64)
     return bits, Weights(key_starts=starts, key_members=members, hashed_keys=_long_keys(bits))
 
 
 def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
-    """The sum of the neighbours says all only if every pair of a variable has the same rows."""
-    advice = "use sharing=blanket() or bins(B)"
+    """Raise ``ValueError`` unless the sum of the neighbours determines each conditional."""
+    advice = "use sharing=blanket or bins(B)"
     if form.others_at is not None or n_neighbours < len(form.others):
         raise ValueError(f"sharing=neighbour-sum needs variables joined in pairs, each pair by one factor; {advice}")
     owners = np.repeat(np.arange(len(form.sizes)), np.diff(form.starts))
     first = form.row_at[form.starts[owners]]
-    seen: set[tuple[int, int, int]] = set()
+    compared: set[tuple[int, int, int]] = set()
     for e in np.flatnonzero(form.row_at != first).tolist():
         i, j, a, b = int(owners[e]), int(form.others[e]), int(form.row_at[e]), int(first[e])
         length = int(form.widths[i] * form.sizes[j])
-        if (a, b, length) in seen:
+        if (a, b, length) in compared:
             continue
-        seen.add((a, b, length))
+        compared.add((a, b, length))
         if not np.array_equal(form.rows[a : a + length], form.rows[b : b + length]):
             raise ValueError(
                 f"sharing=neighbour-sum needs equal couplings, but those of variable {i} differ (its pair with {j});"
@@ -217,27 +231,28 @@ def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
             )
 
 
-def _bin_places(n_bins: int, n_states: int) -> NDArray[np.uint64]:
-    """Keys of bins of all labels together: a number of base B + 1 where that fits, else a linear hash."""
+def _bin_multipliers(n_bins: int, n_states: int) -> NDArray[np.uint64]:
+    """Return the multipliers of the bins of all states: digits of base B + 1 if these fit a key, else a linear hash."""
     if n_states * math.log2(n_bins + 1) <= _LONG:
         return np.array([(n_bins + 1) ** k for k in range(n_states)], np.uint64)
     return _odd_numbers(n_states)
 
 
 def _odd_numbers(n: int) -> NDArray[np.uint64]:
-    """Odd multipliers of a linear hash, random but the same in every run."""
+    """Return odd multipliers of a linear hash, the same in every run."""
     return np.random.default_rng(0).integers(0, 2**63, n, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 def _complete_keys(sizes: Int32s) -> tuple[Floats, Weights]:
-    whole = float(np.log2(sizes.astype(np.float64)).sum())
-    if whole <= _LONG:
-        place = np.concatenate([[1], np.cumprod(sizes[:-1], dtype=np.uint64)]).astype(np.uint64)
-        return np.array([whole]), Weights(multipliers=place)
+    bits = float(np.log2(sizes.astype(np.float64)).sum())
+    if bits <= _LONG:
+        multipliers = np.concatenate([[1], np.cumprod(sizes[:-1], dtype=np.uint64)]).astype(np.uint64)
+        return np.array([bits]), Weights(multipliers=multipliers)
     return np.array([2 * _LONG]), Weights(multipliers=_odd_numbers(len(sizes)))
 
 
 def _bin_bits(n_bins: int, kind: str, sizes: Int32s) -> Floats:
+    """Return the bits of the keys of each variable under bin sharing."""
     two = math.log2(n_bins + (kind == "random-bins"))
-    more = 0.0 if n_bins == 1 and kind == "bins" else 2 * _LONG  # hashed: the bins of all labels together
+    more = 0.0 if n_bins == 1 and kind == "bins" else 2 * _LONG  # hashed: the key encodes the bins of all states
     return np.where(sizes == 2, two, more)

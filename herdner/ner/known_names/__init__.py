@@ -1,10 +1,10 @@
-"""Names that the user knows: lists and patterns that speak for a label where they occur, or settle it.
+"""Known names: lists of names and token patterns with labels, which add to the scores of their labels or fix them.
 
-`Names` is the list, `Finder` what a tagger makes of it, `Evidence` what it adds to the scores of a document.
+`Names` is such a list, `Finder` its compiled form for one model, and `Evidence` its effect on the scores of a document.
 """
 
 from herdner.ner.known_names.evidence import Evidence as Evidence
 from herdner.ner.known_names.finder import Finder as Finder
 from herdner.ner.known_names.known import STRENGTH as STRENGTH
-from herdner.ner.known_names.known import Known as Known
+from herdner.ner.known_names.known import KnownName as KnownName
 from herdner.ner.known_names.known import Names as Names

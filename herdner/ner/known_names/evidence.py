@@ -1,4 +1,4 @@
-"""What known names add to the log-potentials of a document's tags."""
+"""Effect of known names on the log-potentials of a document's tags."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from herdner.text.tags import Scheme, Span, tags_from_spans
 
 
-class Support(NamedTuple):
-    """What is said of a span: log-odds of its label for each token, ``inf`` where it must come out."""
+class SpanEvidence(NamedTuple):
+    """Evidence for the label of a span: log-odds for each token, or ``inf`` for a constraint."""
 
     span: Span
     strength: float
@@ -22,9 +22,15 @@ class Support(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Log-potentials for tokens and states of one document: ``values`` [m] are added at ``tokens``, ``states`` [m].
+    """Changes of the log-potentials of one document.
 
-    At ``fixed`` tokens [h] nothing but the ``fixed_states`` [h] is allowed, and ``barred`` (token, state) are not.
+    Attributes:
+        tokens: Indices [m] of tokens.
+        states: Indices [m] of tags.
+        values: Log-potentials [m] that are added at ``tokens`` and ``states``.
+        fixed: Indices [h] of tokens with a fixed tag.
+        fixed_states: Indices [h] of the only allowed tags at these tokens.
+        forbidden: Pairs of a token and a tag that is not allowed there.
     """
 
     tokens: Sequence[int] = ()
@@ -32,79 +38,85 @@ class Evidence:
     values: Sequence[float] = ()
     fixed: Sequence[int] = ()
     fixed_states: Sequence[int] = ()
-    barred: Sequence[tuple[int, int]] = ()
+    forbidden: Sequence[tuple[int, int]] = ()
 
     def add_to(self, unary: NDArray[np.float64]) -> None:
-        """Into the log-potentials [n, K] of the document's tokens, in place."""
+        """Change the log-potentials of the document's tokens, float64[n, K], in place."""
         if self.tokens:
             np.add.at(unary, (np.array(self.tokens), np.array(self.states)), self.values)
         if self.fixed:
             rows, columns = np.array(self.fixed), np.array(self.fixed_states)
-            kept = unary[rows, columns]
+            values = unary[rows, columns]
             unary[rows] = -np.inf
-            unary[rows, columns] = kept
-        for token, state in self.barred:
+            unary[rows, columns] = values
+        for token, state in self.forbidden:
             unary[token, state] = -np.inf
 
 
 @dataclass(frozen=True)
-class Spelling:
-    """How a model writes spans: by which tags, in the order of its tables, and in which scheme."""
+class SpanEncoder:
+    """Encoding of spans by the tags of a model, in the order of its tables, and by its scheme."""
 
     tags: tuple[str, ...]
     scheme: Scheme
 
     @cached_property
-    def _number(self) -> dict[str, int]:
+    def _index(self) -> dict[str, int]:
         return {tag: k for k, tag in enumerate(self.tags)}
 
-    def evidence(self, supports: Iterable[Support], sentence_offsets: NDArray[np.int64]) -> Evidence:
-        """Of spans that are disjoint, or equal with other labels; evidence for one that the model cannot write is none.
+    def evidence(self, spans: Iterable[SpanEvidence], sentence_offsets: NDArray[np.int64]) -> Evidence:
+        """Return the evidence of a document.
 
-        ValueError for a constraint that cannot be met.
+        Args:
+            spans: Disjoint spans with their evidence; equal spans may have different labels. Evidence for a span that
+                the tags of the model cannot encode has no effect.
+            sentence_offsets: First token of each sentence, and the number of tokens.
+
+        Raises:
+            ValueError: The tags of the model cannot encode the span of a constraint.
         """
         soft: list[tuple[int, int, float]] = []
-        settled: list[Span] = []
-        for span, strength in supports:
+        constraints: list[Span] = []
+        for span, strength in spans:
             if strength == np.inf:
-                settled.append(span)
+                constraints.append(span)
                 continue
             length = span.end - span.start
             states = self._states(tags_from_spans([Span(0, length, span.label)], length, self.scheme))
             soft += [(span.start + i, state, strength) for i, state in enumerate(states or ())]
         tokens, columns, values = zip(*soft, strict=True) if soft else ((), (), ())
-        if not settled:
+        if not constraints:
             return Evidence(tokens, columns, values)
-        fixed = self._fixed(settled, sentence_offsets)
+        fixed = self._fixed(constraints, sentence_offsets)
         return Evidence(
             tokens, columns, values, list(fixed), list(fixed.values()),
-            [pair for span in settled for pair in self._longer(span, sentence_offsets) if pair[0] not in fixed],
+            [pair for span in constraints for pair in self._extensions(span, sentence_offsets) if pair[0] not in fixed],
         )  # fmt: skip
 
     def _states(self, tags: Iterable[str]) -> list[int] | None:
-        """The numbers of the tags; None where the model lacks one."""
-        states = [self._number.get(tag, -1) for tag in tags]
+        """Return the indices of tags, or None if the model lacks one of them."""
+        states = [self._index.get(tag, -1) for tag in tags]
         return None if -1 in states else states
 
     def _fixed(self, spans: Sequence[Span], sentence_offsets: NDArray[np.int64]) -> dict[int, int]:
-        """The state of each token of the spans, which are all written together: some tags depend on their neighbour."""
+        """Return the tag index of each token of the spans, encoded together because adjacent IOB1 spans interact."""
         tags = tags_from_spans(spans, int(sentence_offsets[-1]), self.scheme, sentence_offsets)
         fixed: dict[int, int] = {}
         for span in spans:
             states = self._states(tags[span.start : span.end])
             if states is None:
                 raise ValueError(
-                    f"a name of {span.end - span.start} tokens must be {span.label}, and the model has no tag for one;"
-                    f" it has {', '.join(self.tags)}"
+                    f"a known name of {span.end - span.start} tokens must be {span.label}, but the model has no tags"
+                    f" for it; it has {', '.join(self.tags)}"
                 )
             fixed.update(zip(range(span.start, span.end), states, strict=True))
         return fixed
 
-    def _longer(self, span: Span, sentence_offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """Tokens beside a span and states that would make it longer, where the scheme does not mark where it ends."""
+    def _extensions(self, span: Span, sentence_offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+        """Yield adjacent tokens and tags that would extend the span, in schemes that do not mark its end."""
         if self.scheme not in ("iob1", "iob2"):
             return
-        inside, begin = (self._number.get(f"{prefix}-{span.label}") for prefix in "IB")
+        inside, begin = (self._index.get(f"{prefix}-{span.label}") for prefix in "IB")
         if inside is not None and span.end not in sentence_offsets:
             yield span.end, inside
         if self.scheme == "iob1" and span.start not in sentence_offsets:

@@ -1,4 +1,4 @@
-"""A list of known names as a value."""
+"""Lists of known names."""
 
 from __future__ import annotations
 
@@ -11,64 +11,83 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from herdner.base.files import atomic_write
-from herdner.ner.known_names.reading import Known, known_of, read_known, written
+from herdner.ner.known_names.reading import KnownName, parse_known_name, read_known_names, to_json_line
 
 STRENGTH = 3.0
-"""Log-odds for each token of a name that has none of its own: chosen on openly licensed documents by
-``scripts/models/measure_names.py``, as high as it may be where a list holds names that mean other things elsewhere.
+"""Default strength in log-odds for each token. ``scripts/models/measure_names.py`` selected it on openly licensed
+documents: the largest value that does no harm for lists with ambiguous names.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """Names and patterns that a user knows, each with its label, to be given to `Tagger.tag` or `Tagger.pipe`.
+    """Known names and token patterns with their labels, for `Tagger.tag` and `Tagger.pipe`.
 
-    Where one occurs inside a sentence, the log-potentials of the tags that would make it exactly this span, with this
-    label, rise by its strength at each token: context can overrule it, and links carry it to other mentions. A strength
-    of ``inf`` is a constraint: the span comes out with this label whatever else speaks against it. Of occurrences that
-    overlap one counts: constraints go before evidence, then the longest, then the first in the text. Evidence may name
-    one span in several ways ("Washington"); of two constraints on one span the first of the list holds.
+    Where a name occurs inside a sentence, its strength is added at each token to the log-potential of the tag that
+    encodes exactly this span with this label. Context can overrule this evidence, and links pass it on to other
+    mentions. A strength of ``inf`` is a constraint: the span always gets this label.
+
+    If occurrences overlap, one of them has an effect: constraints take precedence over evidence, then longer
+    occurrences, then earlier ones. Evidence may give one span several labels ("Washington"); of two constraints on one
+    span the first in the list has an effect.
 
     Attributes:
-        entries: What is known of each name.
-        strength: Of those that have none of their own.
-        hard: All of them are constraints.
-        fold_case: Upper and lower case are one; for patterns of tokens, which say so themselves, this changes nothing.
+        entries: The known names.
+        strength: Strength in log-odds of names without a strength of their own.
+        hard: Treat all names as constraints.
+        fold_case: Ignore case. Token patterns are not affected.
+
+    Raises:
+        ValueError: There is no name, or a value is invalid.
     """
 
-    entries: tuple[Known, ...]
+    entries: tuple[KnownName, ...]
     strength: float = STRENGTH
     hard: bool = False
     fold_case: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(cast(object, self.strength), int | float) or not self.strength > -math.inf:
-            raise ValueError(f"the strength of names is a number, or inf for a constraint, not {self.strength!r}")
-        for choice, value in (("hard", self.hard), ("fold_case", self.fold_case)):
+            raise ValueError(f"strength must be a number, or inf for constraints, got {self.strength!r}")
+        for name, value in (("hard", self.hard), ("fold_case", self.fold_case)):
             if not isinstance(cast(object, value), bool):
-                raise ValueError(f"{choice} of names is true or false, not {value!r}")
+                raise ValueError(f"{name} must be true or false, got {value!r}")
         if not self.entries:
-            raise ValueError("there is no name; give a name and its label at least")
+            raise ValueError("a list of known names needs at least one name with its label")
         for each in cast("tuple[object, ...]", self.entries):
-            if not isinstance(each, Known):
-                raise ValueError(f"an entry of names is {each!r}; Names.of makes entries of what users write")
+            if not isinstance(each, KnownName):
+                raise ValueError(f"entries must be KnownName values, got {each!r}; use Names.of")
 
     @staticmethod
     def read(path: str | os.PathLike[str] | IO[Any], *, encoding: str = "utf-8", **choices: Any) -> Names:
-        """From a file: JSON lines as spaCy's entity ruler has them, or columns, ``name TAB label``.
+        """Read a file of known names: JSON lines like those of spaCy's entity ruler, or columns ``name TAB label``.
 
-        ``{"label": "ORG", "pattern": "Winam Ferries"}`` or, with a pattern of tokens, ``{"label": "ORG", "pattern":
-        [{"LOWER": "winam"}, {"IS_TITLE": true, "OP": "?"}]}``, which needs spaCy; ``"strength"`` is optional, as is a
-        third column. It is a number of log-odds, or ``hard``. ``choices`` are fields of `Names`. Raises FormatError,
-        with the line.
+        A JSON line is ``{"label": "ORG", "pattern": "Winam Ferries"}`` or has a token pattern, which needs spaCy:
+        ``{"label": "ORG", "pattern": [{"LOWER": "winam"}, {"IS_TITLE": true, "OP": "?"}]}``. The optional key
+        ``"strength"``, or third column, is a number in log-odds or ``hard``.
+
+        Args:
+            path: Path or stream of the file.
+            encoding: Encoding of the file.
+            choices: Fields of `Names`.
+
+        Raises:
+            FormatError: A line cannot be parsed; the message names the line.
         """
         where = path if hasattr(path, "read") else Path(os.fspath(cast(str, path)))
-        return Names(tuple(read_known(cast(Any, where), encoding)), **choices)
+        return Names(tuple(read_known_names(cast(Any, where), encoding)), **choices)
 
     @staticmethod
     def of(names: NamesLike, **choices: Any) -> Names:
-        """Names as they are; what a path holds (`read`); or an iterable of ``(name, label)``, ``(name, label,
-        strength)`` and spaCy's patterns.
+        """Convert other forms of known names.
+
+        Args:
+            names: `Names`, which are returned unchanged; the path of a file for `read`; or an iterable of ``(name,
+                label)``, ``(name, label, strength)`` and spaCy patterns.
+            choices: Fields of `Names`.
+
+        Raises:
+            ValueError: A name is malformed.
         """
         if isinstance(names, Names):
             return names
@@ -76,13 +95,17 @@ class Names:
             return Names.read(names, **choices)
         values = cast(object, names)
         if isinstance(values, Mapping | bytes) or not isinstance(values, Iterable):
-            raise ValueError("names are a file, or a list of (name, label) and of spaCy's patterns")
-        listed = enumerate(cast("Iterable[object]", values), 1)
-        return Names(tuple(known_of(each, f"name {i}") for i, each in listed), **choices)
+            raise ValueError("names must be a file, or a list of (name, label) and spaCy patterns")
+        entries = enumerate(cast("Iterable[object]", values), 1)
+        return Names(tuple(parse_known_name(each, f"name {i}") for i, each in entries), **choices)
 
     def save(self, path: str | os.PathLike[str] | IO[bytes]) -> None:
-        """Write the entries as JSON lines, atomically, or to a stream."""
-        data = self._written()
+        """Write the entries as JSON lines to a stream, or atomically to a file.
+
+        Args:
+            path: Path or binary stream.
+        """
+        data = self._json_lines()
         if isinstance(path, str | os.PathLike):
             with atomic_write(path) as stream:
                 stream.write(data)
@@ -90,24 +113,36 @@ class Names:
             path.write(data)
 
     def checksum(self) -> str:
-        """SHA-256 of all that tagging depends on."""
-        choices = f"{self.strength} {self.hard} {self.fold_case}\n"
-        return hashlib.sha256(choices.encode() + self._written()).hexdigest()
+        """Return the SHA-256 of entries and options."""
+        options = f"{self.strength} {self.hard} {self.fold_case}\n"
+        return hashlib.sha256(options.encode() + self._json_lines()).hexdigest()
 
-    def _written(self) -> bytes:
-        return "".join(f"{written(entry)}\n" for entry in self.entries).encode("utf-8", "surrogatepass")
+    def _json_lines(self) -> bytes:
+        return "".join(f"{to_json_line(entry)}\n" for entry in self.entries).encode("utf-8", "surrogatepass")
 
-    def strength_of(self, entry: Known) -> float:
-        """Log-odds, ``inf`` for a constraint."""
+    def strength_of(self, entry: KnownName) -> float:
+        """Return the strength of an entry in log-odds, ``inf`` for a constraint.
+
+        Args:
+            entry: One of the entries.
+        """
         return math.inf if self.hard else self.strength if entry.strength is None else entry.strength
 
-    def check_labels(self, labels: Iterable[str], who: str = "the model") -> None:
-        """ValueError at the first name of a label that is not among these."""
+    def check_labels(self, labels: Iterable[str], owner: str = "the model") -> None:
+        """Check that all names have labels of a model.
+
+        Args:
+            labels: Labels of the model.
+            owner: Name of the model in the error message.
+
+        Raises:
+            ValueError: A name has another label.
+        """
         known = sorted(set(labels) - {""})
         for entry in self.entries:
             if entry.label not in known:
-                raise ValueError(f"{entry.place}: {who} has no class {entry.label!r}; it has {', '.join(known)}")
+                raise ValueError(f"{entry.place}: {owner} has no label {entry.label!r}; it has {', '.join(known)}")
 
 
 NamesLike = Names | str | os.PathLike[str] | Iterable[tuple[str, str] | tuple[str, str, float] | Mapping[str, Any]]
-"""What stands for names where they are asked for: see `Names.of`."""
+"""Forms of known names that `Names.of` accepts."""

@@ -1,4 +1,4 @@
-"""Files of known names: JSON lines as spaCy's entity ruler has them, or columns parted by tabs."""
+"""Files of known names: JSON lines like those of spaCy's entity ruler, or columns separated by tabs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ HARD = "hard"
 TokenPattern = Sequence[Mapping[str, Any]]
 
 
-class Known(NamedTuple):
-    """A name, or a pattern of tokens as spaCy's ``Matcher`` takes it, and its label.
+class KnownName(NamedTuple):
+    """A known name with its label.
 
-    ``strength`` in log-odds, ``inf`` for a constraint; None is that of the list. ``place`` says where it stands.
+    Attributes:
+        pattern: The name, or a token pattern of spaCy's ``Matcher``.
+        label: Label of the name.
+        strength: Strength in log-odds, ``inf`` for a constraint. None is the strength of the list.
+        place: Place of the name in its list or file, for error messages.
     """
 
     pattern: str | TokenPattern
@@ -30,10 +34,17 @@ class Known(NamedTuple):
     place: str = "name"
 
 
-def read_known(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[Known]:
-    """The names of a file, which is JSON lines where it begins with ``{``. Raises FormatError, with the line.
+def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[KnownName]:
+    """Yield the known names of a file, which contains JSON lines if it starts with ``{``, else columns.
 
-    Blank lines are left out, and lines of columns that begin with ``#`` and have no tab.
+    Blank lines are skipped, and lines of columns that begin with ``#`` and have no tab.
+
+    Args:
+        path: Path or stream of the file.
+        encoding: Encoding of the file.
+
+    Raises:
+        FormatError: A line cannot be parsed, or the file has no name.
     """
     if isinstance(path, Path):
         try:
@@ -41,10 +52,10 @@ def read_known(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[Known]
         except OSError as error:  # such as a name of 1000 characters
             raise FormatError(f"{str(path)[:80]}: {error.strerror}") from None
         if is_folder:
-            raise FormatError(f"{path}: is a folder; name a file in it")
+            raise FormatError(f"{path}: is a folder; give a file")
     source = Source(str(path), path.name, path, None) if isinstance(path, Path) else sources(path, ())[0]
     as_json: bool | None = None
-    found = False
+    is_empty = True
     for number, line in _lines(source, encoding):
         if not line or line.isspace():
             continue
@@ -53,43 +64,58 @@ def read_known(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[Known]
             continue
         place = f"{source.name}:{number}"
         try:
-            yield known_of(_object(line) if as_json else _columns(line), place)
+            yield parse_known_name(_object(line) if as_json else _columns(line), place)
         except ValueError as error:
             message = str(error)
             raise FormatError(message if message.startswith(place) else f"{place}: {message}") from None
-        found = True
-    if not found:
-        raise FormatError(f"{source.name}: holds no name; {FORMS}")
+        is_empty = False
+    if is_empty:
+        raise FormatError(f"{source.name}: has no names; {FORMS}")
 
 
 def _lines(source: Source, encoding: str) -> Iterator[tuple[int, str]]:
-    """`read_lines`, whose advice on what does not decode is for the documents that a command reads."""
+    """Yield line numbers and lines. The advice of `read_lines` on encodings does not apply to names and is replaced."""
+    number = 0
     try:
-        yield from read_lines(source, encoding)
+        for number, line in read_lines(source, encoding):
+            yield number, line
     except FormatError as error:
-        said, advised, _ = str(error).partition(f"; expected {encoding}")
-        raise FormatError(f"{said}; save the names as {encoding}" if advised else said) from None
+        if not isinstance(error.__cause__, UnicodeError):
+            raise
+        raise FormatError(f"{source.name}:{number + 1}: not valid {encoding}; save the names as {encoding}") from None
 
 
-def known_of(values: object, place: str) -> Known:
-    """A known name from ``(name, label)``, ``(name, label, strength)`` or one of spaCy's patterns, all checked."""
+def parse_known_name(values: object, place: str) -> KnownName:
+    """Return a known name from ``(name, label)``, ``(name, label, strength)`` or a spaCy pattern.
+
+    Args:
+        values: The name.
+        place: Place of the name, for error messages.
+
+    Raises:
+        ValueError: The name is malformed.
+    """
     if isinstance(values, Mapping):
-        given = cast("Mapping[str, object]", values)
-        if unknown := sorted(set(given) - set(KEYS)):
+        keys = cast("Mapping[str, object]", values)
+        if unknown := sorted(set(keys) - set(KEYS)):
             raise ValueError(f"{place}: unknown key {unknown[0]!r}; expected {', '.join(KEYS)}")
-        pattern, label, strength = (given.get(key) for key in ("pattern", "label", "strength"))
+        pattern, label, strength = (keys.get(key) for key in ("pattern", "label", "strength"))
     elif isinstance(values, list | tuple) and 1 <= len(cast("Sequence[object]", values)) <= 3:
         pattern, label, strength = [*cast("Sequence[object]", values), None, None][:3]
     else:
-        raise ValueError(f"{place}: {values!r} is no name; expected (name, label) or one of spaCy's patterns")
+        raise ValueError(f"{place}: {values!r} is not a name; expected (name, label) or a spaCy pattern")
     if not label or not isinstance(label, str) or label.split() != [label]:
-        what = "no label" if not label else f"the label {label!r} is no word"
-        raise ValueError(f"{place}: {what}; expected one such as ORG")
-    return Known(_pattern(pattern, place), label, _strength(strength, place), place)
+        problem = "no label" if not label else f"the label {label!r} is not a single word"
+        raise ValueError(f"{place}: {problem}; expected a label such as ORG")
+    return KnownName(_pattern(pattern, place), label, _strength(strength, place), place)
 
 
-def written(entry: Known) -> str:
-    """One line of JSON."""
+def to_json_line(entry: KnownName) -> str:
+    """Return one line of JSON.
+
+    Args:
+        entry: A known name.
+    """
     strength = None if entry.strength is None else HARD if entry.strength == math.inf else entry.strength
     values = {"label": entry.label, "pattern": entry.pattern, "strength": strength}
     return json.dumps({key: value for key, value in values.items() if value is not None}, ensure_ascii=False)
@@ -99,7 +125,7 @@ def _object(line: str) -> Mapping[str, Any]:
     try:
         values: object = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{describe_json_error(error)}; expected one pattern a line") from None
+        raise ValueError(f"{describe_json_error(error)}; expected one pattern on each line") from None
     if not isinstance(values, dict):
         raise ValueError(f"a JSON {type(values).__name__}; {FORMS}")
     return cast("Mapping[str, Any]", values)
@@ -108,8 +134,8 @@ def _object(line: str) -> Mapping[str, Any]:
 def _columns(line: str) -> tuple[str, ...]:
     cells = tuple(cell.strip() for cell in line.split("\t"))
     if len(cells) == 1 or len(cells) > 3:
-        what = "no tab" if len(cells) == 1 else f"{len(cells)} columns"
-        raise ValueError(f"{what} in {line[:40]!r}; {FORMS}")
+        problem = "no tab" if len(cells) == 1 else f"{len(cells)} columns"
+        raise ValueError(f"{problem} in {line[:40]!r}; {FORMS}")
     return cells
 
 
@@ -118,8 +144,8 @@ def _pattern(value: object, place: str) -> str | TokenPattern:
         return value
     if isinstance(value, list) and value and all(isinstance(token, dict) for token in cast("list[object]", value)):
         return cast("TokenPattern", value)
-    what = "no name" if value is None or value in ("", []) else f"the pattern {value!r} is none"
-    raise ValueError(f"{place}: {what}; expected a name, or a list of spaCy's tokens such as [{{'LOWER': 'winam'}}]")
+    problem = "no name" if value is None or value in ("", []) else f"the pattern {value!r} is invalid"
+    raise ValueError(f"{place}: {problem}; expected a name, or a token pattern such as [{{'LOWER': 'winam'}}]")
 
 
 def _strength(value: object, place: str) -> float | None:
@@ -130,5 +156,5 @@ def _strength(value: object, place: str) -> float | None:
     except (TypeError, ValueError):
         number = math.nan
     if isinstance(value, bool) or not number > -math.inf:
-        raise ValueError(f"{place}: the strength {value!r} is no number; expected log-odds such as 3, or {HARD}")
+        raise ValueError(f"{place}: the strength {value!r} is not a number; expected log-odds such as 3, or {HARD}")
     return number

@@ -17,10 +17,10 @@ from herdner.graph.scan import fixed_scan
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backends.gibbs import Gibbs
 from herdner.inference.gibbs.plan import Plan
-from herdner.inference.gibbs.run import Run, begun
+from herdner.inference.gibbs.run import Run, begin_runs
 from herdner.inference.gibbs.setup import Setup
 from herdner.inference.gibbs.sharing import Sharing, blanket_sharing
-from herdner.inference.gibbs.start import given_start
+from herdner.inference.gibbs.start import check_start
 from herdner.inference.record import Record
 from herdner.studies.convergence.correlation import CorrelationEstimate
 from herdner.studies.convergence.errors import ErrorParts
@@ -155,8 +155,8 @@ def count_visits(
         return VisitCounts(labelled, tuple(ends), *result)
     focus, groups = _focus(compiled, plan, own if sharing is None else sharing, focus_of)
     plan = _plan_for_counting(plan, ends[-1], focus_of, n)
-    first = None if start is None else given_start(compiled, start)
-    (run,) = begun(Setup.of(plan, compiled), generator(seed), first)
+    first = None if start is None else check_start(compiled, start)
+    (run,) = begin_runs(Setup.of(plan, compiled), generator(seed), first)
     tables = CountingTables.of(n, plan, focus_of, groups)
     run.engine.fill_counting_tables(tables)
     snapshots: list[list[NDArray[np.uint64]]] = []
@@ -215,7 +215,7 @@ def _focus(compiled: TableGraph, plan: Gibbs, sharing: Sharing | None, variable:
     sharing = blanket_sharing() if sharing is None else sharing
     dummies = plan.dummy_edges if sharing.kind == "blanket" else None
     herded = Gibbs(sharing=sharing, dummy_edges=dummies, record=_NOTHING)
-    (run,) = begun(Setup.of(herded, compiled), np.random.default_rng(0), None)
+    (run,) = begin_runs(Setup.of(herded, compiled), np.random.default_rng(0), None)
     tables = CountingTables.of(n, herded, variable, np.zeros(1, np.int32))
     run.engine.fill_counting_tables(tables)
     by_z = by_other_states(tables.keys[variable].reshape((2,) * n), variable)[:, 0]

@@ -1,4 +1,4 @@
-"""Conversion between picture files and arrays by Pillow (extra ``images``); sizes of files are checked first."""
+"""Conversion between picture files and arrays by Pillow (extra ``files``); sizes of files are checked first."""
 
 from __future__ import annotations
 

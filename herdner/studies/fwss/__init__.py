@@ -1,4 +1,4 @@
-"""Frank-Wolfe Stein sampling and its relatives: continuous distributions as few, well-placed particles (FWSS18)."""
+"""Frank-Wolfe Stein sampling and related samplers: weighted particles for continuous distributions (FWSS18)."""
 
 from __future__ import annotations
 

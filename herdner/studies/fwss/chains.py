@@ -1,4 +1,4 @@
-"""Markov chains for comparison and for "true samples": SGLD (Welling and Teh 2011) and HMC (Neal 2011)."""
+"""Markov chains for comparison and for reference samples: SGLD (Welling and Teh 2011) and HMC (Neal 2011)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from herdner.base.arrays import Floats
 from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed, generator
 from herdner.graph import DensityGraph
-from herdner.studies.fwss.common import Batches, check_finite, first_points, resume_points
+from herdner.studies.fwss.common import GradientBatches, check_finite, first_points, resume_points
 from herdner.studies.fwss.points import Points
 from herdner.studies.fwss.targets import Target, as_target
 
@@ -33,24 +33,45 @@ def sgld(
     start: Points | None = None,
     seed: Seed = None,
 ) -> Points:
-    """Stochastic gradient Langevin dynamics: x += e_t / 2 grad + N(0, e_t), e_t = step_size (1 + t)^-decay.
+    """Sample by stochastic gradient Langevin dynamics.
 
-    ``n_chains`` chains side by side; every ``thin``-th state of each is kept after ``burn_in`` steps, chain by chain in
-    turn. Samples of ``start`` count, and its last ``n_chains`` go on, with t where it was. history: step_size and t.
+    A step is x += e_t / 2 grad + N(0, e_t) with e_t = step_size (1 + t)^-decay. Samples of the chains alternate in the
+    result. Its history holds step_size and t.
+
+    Args:
+        target: A `Target`, or a factor graph over `Reals`.
+        n_samples: Number of samples, including those of ``start``.
+        step_size: Step size at t = 0.
+        decay: Exponent of the decreasing step size.
+        burn_in: Number of steps of each chain before its first sample.
+        thin: Number of steps of each chain per sample.
+        n_chains: Number of chains.
+        init: Initial points, float64[n_chains, d], or "prior" for draws of the prior.
+        batch_size: Number of data terms per gradient; None for all.
+        start: Result of an earlier run, whose chains and t continue.
+        seed: Random seed or generator.
+
+    Raises:
+        ValueError: An argument is out of range.
+        Diverged: A chain leaves the finite numbers.
     """
-    chosen, rng = as_target(target), generator(seed)
+    target, rng = as_target(target), generator(seed)
     n, chains, every = (
         check_integer(n_samples, "n_samples"),
         check_integer(n_chains, "n_chains"),
         check_integer(thin, "thin"),
     )
     if not (np.isfinite(step_size) and step_size > 0 and decay >= 0):
-        raise ValueError(f"step_size must be above 0 and decay at least 0, not {step_size} and {decay}")
-    before = resume_points(start, chosen, n, "n_samples")
-    x, went_on = _states(chosen, before, chains, init, rng)
-    batches, kept, t = Batches(chosen.density, batch_size, rng), [before.x], int(before.history.get("t", [0])[-1])
-    n_steps = (0 if went_on else check_integer(burn_in, "burn_in", 0)) + every * -(-(n - len(before)) // chains)
-    first = 0 if went_on else burn_in
+        raise ValueError(f"`step_size` must be above 0 and `decay` at least 0, got {step_size} and {decay}")
+    previous = resume_points(start, target, n, "n_samples")
+    x, resumed = _states(target, previous, chains, init, rng)
+    batches, samples, t = (
+        GradientBatches(target.density, batch_size, rng),
+        [previous.x],
+        int(previous.history.get("t", [0])[-1]),
+    )
+    n_steps = (0 if resumed else check_integer(burn_in, "burn_in", 0)) + every * -(-(n - len(previous)) // chains)
+    first = 0 if resumed else burn_in
     began = time.perf_counter()
     with np.errstate(over="ignore", invalid="ignore"):
         for step in range(n_steps):
@@ -59,11 +80,11 @@ def sgld(
             t += 1
             check_finite(x, "sgld", step)
             if step >= first and (step - first) % every == every - 1:
-                kept.append(x)
-    samples = np.concatenate(kept)[:n]
+                samples.append(x)
+    samples = np.concatenate(samples)[:n]
     history = {"step_size": np.array([step_size]), "t": np.array([t])}
-    seconds = before.seconds + time.perf_counter() - began
-    return Points(samples, np.full(n, 1 / n), None, history, before.n_gradients + batches.n_gradients, seconds)
+    seconds = previous.seconds + time.perf_counter() - began
+    return Points(samples, np.full(n, 1 / n), None, history, previous.n_gradients + batches.n_gradients, seconds)
 
 
 def hmc(
@@ -79,14 +100,28 @@ def hmc(
     start: Points | None = None,
     seed: Seed = None,
 ) -> Points:
-    """Hamiltonian Monte Carlo with ``n_leapfrog`` steps, jittered by a fifth; ``n_chains`` chains side by side.
+    """Sample by Hamiltonian Monte Carlo.
 
-    During ``n_warmup`` iterations the step size is fitted to an acceptance of 0.8 (dual averaging), unless it is given,
-    and, after the first half, the scales of the variables are those of the states so far. Every ``thin``-th state of
-    each chain is kept. Samples of ``start`` count, its last ``n_chains`` go on, and nothing is fitted again.
-    history: step_size, scale [d], acceptance (of each chain, after the warm-up).
+    During the warm-up, dual averaging fits the step size to an acceptance of 0.8, unless the step size is given. After
+    the first half of the warm-up, the scales of the variables are those of the states so far. Samples of the chains
+    alternate in the result. Its history holds step_size, scale [d], and the acceptance of each chain after the warm-up.
+
+    Args:
+        target: A `Target`, or a factor graph over `Reals`.
+        n_samples: Number of samples, including those of ``start``.
+        n_leapfrog: Mean number of leapfrog steps; each trajectory varies it by up to a fifth.
+        step_size: A fixed step size, or None to fit it.
+        n_warmup: Number of iterations of the warm-up.
+        thin: Number of iterations of each chain per sample.
+        n_chains: Number of chains.
+        init: Initial points, float64[n_chains, d], or "prior" for draws of the prior.
+        start: Result of an earlier run, whose chains continue without a warm-up.
+        seed: Random seed or generator.
+
+    Raises:
+        ValueError: An argument is out of range.
     """
-    chosen, rng = as_target(target), generator(seed)
+    target, rng = as_target(target), generator(seed)
     n, chains, every = (
         check_integer(n_samples, "n_samples"),
         check_integer(n_chains, "n_chains"),
@@ -94,32 +129,32 @@ def hmc(
     )
     check_integer(n_leapfrog, "n_leapfrog")
     if step_size is not None and not (np.isfinite(step_size) and step_size > 0):
-        raise ValueError(f"step_size must be a number above 0, not {step_size}")
-    before = resume_points(start, chosen, n, "n_samples")
-    x, went_on = _states(chosen, before, chains, init, rng)
+        raise ValueError(f"`step_size` must be above 0, got {step_size}")
+    previous = resume_points(start, target, n, "n_samples")
+    x, resumed = _states(target, previous, chains, init, rng)
     began = time.perf_counter()
-    dynamics = _Dynamics(chosen.density, x, n_leapfrog, rng)
-    if went_on and "step_size" in before.history:
-        dynamics.size, dynamics.scale = float(before.history["step_size"][0]), before.history["scale"]
+    dynamics = _Dynamics(target.density, x, n_leapfrog, rng)
+    if resumed and "step_size" in previous.history:
+        dynamics.size, dynamics.scale = float(previous.history["step_size"][0]), previous.history["scale"]
     else:
         dynamics.warm_up(check_integer(n_warmup, "n_warmup", 0), step_size)
-    kept, accepted = [before.x], np.zeros(chains)
-    n_iterations = every * -(-(n - len(before)) // chains)
+    samples, accepted = [previous.x], np.zeros(chains)
+    n_iterations = every * -(-(n - len(previous)) // chains)
     for iteration in range(n_iterations):
         accepted += dynamics.step()
         if iteration % every == every - 1:
-            kept.append(dynamics.x)
-    samples = np.concatenate(kept)[:n]
+            samples.append(dynamics.x)
+    samples = np.concatenate(samples)[:n]
     history = {
         "step_size": np.array([dynamics.size]), "scale": dynamics.scale,
         "acceptance": accepted / max(1, n_iterations),
     }  # fmt: skip
-    seconds = before.seconds + time.perf_counter() - began
-    return Points(samples, np.full(n, 1 / n), None, history, before.n_gradients + dynamics.n_gradients, seconds)
+    seconds = previous.seconds + time.perf_counter() - began
+    return Points(samples, np.full(n, 1 / n), None, history, previous.n_gradients + dynamics.n_gradients, seconds)
 
 
 class _Dynamics:
-    """The states x [C, d] of the chains, the step size and the scales [d] of the variables."""
+    """States x [C, d] of the chains, the step size, and the scales [d] of the variables."""
 
     def __init__(self, density: DensityGraph, x: Floats, n_leapfrog: int, rng: np.random.Generator) -> None:
         self._density, self._n_leapfrog, self._rng = density, n_leapfrog, rng
@@ -127,7 +162,7 @@ class _Dynamics:
         self._values, self._slopes = density.log_density(x), self._grad(x)
 
     def step(self) -> Floats:
-        """One trajectory and decision; [C]: the probabilities of acceptance."""
+        """Run one trajectory with its decision, and return the probabilities of acceptance [C]."""
         momentum = self._rng.normal(size=self.x.shape)
         n = max(1, round(self._n_leapfrog * self._rng.uniform(0.8, 1.2)))
         x, slopes, p, size = self.x, self._slopes, momentum, self.size * self.scale
@@ -142,14 +177,14 @@ class _Dynamics:
             values[finite] = self._density.log_density(x[finite])
             gain = values - self._values + ((momentum**2).sum(axis=1) - (p**2).sum(axis=1)) / 2
             chance = np.where(finite & ~np.isnan(gain), np.exp(np.minimum(gain, 0)), 0.0)
-        taken = self._rng.uniform(size=len(x)) < chance
-        self.x = np.where(taken[:, None], x, self.x)
-        self._values = np.where(taken, values, self._values)
-        self._slopes = np.where(taken[:, None], slopes, self._slopes)
+        accepted = self._rng.uniform(size=len(x)) < chance
+        self.x = np.where(accepted[:, None], x, self.x)
+        self._values = np.where(accepted, values, self._values)
+        self._slopes = np.where(accepted[:, None], slopes, self._slopes)
         return chance
 
     def warm_up(self, n: int, step_size: float | None) -> None:
-        """Fits the step size twice: for equal scales, then for those of the second quarter's states."""
+        """Fit the step size twice: for equal scales, then for the scales of the second quarter of the states."""
         if step_size is not None:
             self.size = step_size
         seen: list[Floats] = []
@@ -179,15 +214,15 @@ class _Dynamics:
 
 
 def _states(
-    target: Target, before: Points, n: int, init: Literal["prior"] | ArrayLike, rng: np.random.Generator
+    target: Target, previous: Points, n: int, init: Literal["prior"] | ArrayLike, rng: np.random.Generator
 ) -> tuple[Floats, bool]:
-    """[n, d]: where the chains begin, and whether they go on from samples."""
-    if len(before):
-        if len(before) < n:
-            raise ValueError(f"start must hold a last state for each of the {n} chains, not {len(before)} samples")
-        # Samples lie chain by chain in turn, so that the chain of each is its place modulo n.
-        last = np.arange(len(before) - n, len(before))
-        return before.x[last[np.argsort(last % n)]], True
+    """Return the initial states [n, d] of the chains, and whether they continue an earlier run."""
+    if len(previous):
+        if len(previous) < n:
+            raise ValueError(f"`start` must have at least {n} samples, one per chain, got {len(previous)}")
+        # Samples of the chains alternate, so that the chain of a sample is its index modulo n.
+        last = np.arange(len(previous) - n, len(previous))
+        return previous.x[last[np.argsort(last % n)]], True
     if not isinstance(init, str) and np.shape(init)[:1] != (n,):
-        raise ValueError(f"init must hold a point for each of the {n} chains, not have shape {np.shape(init)}")
+        raise ValueError(f"`init` must have {n} points, one per chain, got shape {np.shape(init)}")
     return first_points(init, target, n, rng), False

@@ -1,4 +1,4 @@
-"""Optimisers of particles: they turn directions into moves."""
+"""Parts that samplers share: optimisers, argument checks, mini-batches, starting points, and the mode."""
 
 from __future__ import annotations
 
@@ -22,9 +22,21 @@ Mover = Callable[[Floats], Floats]
 
 
 class Diverged(ArithmeticError):
-    """A sampler's numbers left the finite ones: those of ``particle``, at ``step``."""
+    """Error for a sampler whose numbers are no longer finite.
+
+    Attributes:
+        particle: Index of the first such particle.
+        step: Step of the sampler.
+    """
 
     def __init__(self, sampler: str, particle: int, step: int) -> None:
+        """Build the error message.
+
+        Args:
+            sampler: Name of the sampler.
+            particle: Index of the first such particle.
+            step: Step of the sampler.
+        """
         super().__init__(
             f"{sampler} diverged: particle {particle}, step {step}: a position or gradient is not finite; lower the"
             " optimiser's rate or the step size, or scale the variables"
@@ -33,7 +45,17 @@ class Diverged(ArithmeticError):
 
 
 def check_finite(x: Floats, sampler: str, step: int, first: int = 0) -> None:
-    """Diverged where points x [P, d] are not all finite; they are the particles from ``first`` on."""
+    """Raise `Diverged` unless all points are finite.
+
+    Args:
+        x: float64[P, d].
+        sampler: Name of the sampler.
+        step: Step of the sampler.
+        first: Index of the first particle in x.
+
+    Raises:
+        Diverged: A point is not finite.
+    """
     if not np.isfinite(x.sum()):
         wrong = np.flatnonzero(~np.isfinite(x).all(axis=1))
         if len(wrong):
@@ -41,14 +63,28 @@ def check_finite(x: Floats, sampler: str, step: int, first: int = 0) -> None:
 
 
 class Optimiser(Protocol):
-    """``begin`` makes a mover for one run of ``n_steps``: direction [P, d] -> what to add to the points [P, d]."""
+    """Rule that converts directions into moves of particles."""
 
-    def begin(self, n_steps: int) -> Mover: ...
+    def begin(self, n_steps: int) -> Mover:
+        """Return a function that maps directions [P, d] to moves [P, d].
+
+        Args:
+            n_steps: Number of steps of the run.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Adam:
-    """Adam (Kingma and Ba). With ``final`` the rate falls to it, evenly in its logarithm, over the steps of a run."""
+    """Adam (Kingma and Ba).
+
+    Attributes:
+        rate: Learning rate.
+        final: If set, the rate decreases geometrically to this value over the steps of a run.
+        beta1: Decay of the mean of the directions.
+        beta2: Decay of the mean of their squares.
+        epsilon: Added to the denominator.
+    """
 
     rate: float = 0.05
     final: float | None = None
@@ -63,22 +99,27 @@ class Adam:
             _check_rate("final", self.final)
 
     def begin(self, n_steps: int) -> Mover:
+        """Return a function that maps directions [P, d] to moves [P, d].
+
+        Args:
+            n_steps: Number of steps of the run.
+        """
         first: Floats | float = 0.0
         second: Floats | float = 0.0
-        fall = 1.0 if self.final is None else (self.final / self.rate) ** (1 / max(1, n_steps - 1))
-        rate, left1, left2 = self.rate, 1.0, 1.0
+        decay = 1.0 if self.final is None else (self.final / self.rate) ** (1 / max(1, n_steps - 1))
+        rate, power1, power2 = self.rate, 1.0, 1.0
 
         def move(direction: Floats) -> Floats:
-            nonlocal first, second, rate, left1, left2
-            left1, left2 = left1 * self.beta1, left2 * self.beta2
+            nonlocal first, second, rate, power1, power2
+            power1, power2 = power1 * self.beta1, power2 * self.beta2
             first = self.beta1 * first + (1 - self.beta1) * direction
             second = self.beta2 * second + (1 - self.beta2) * (direction * direction)
             size = np.sqrt(second)
-            size *= 1 / np.sqrt(1 - left2)
+            size *= 1 / np.sqrt(1 - power2)
             size += self.epsilon
             np.divide(first, size, out=size)
-            size *= rate / (1 - left1)
-            rate *= fall
+            size *= rate / (1 - power1)
+            rate *= decay
             return size
 
         return move
@@ -86,7 +127,11 @@ class Adam:
 
 @dataclass(frozen=True, slots=True)
 class GradientAscent:
-    """Moves of ``rate`` times the direction."""
+    """Gradient ascent: moves of ``rate`` times the direction.
+
+    Attributes:
+        rate: Learning rate.
+    """
 
     rate: float
 
@@ -95,64 +140,132 @@ class GradientAscent:
         _check_rate("rate", self.rate)
 
     def begin(self, n_steps: int) -> Mover:
+        """Return a function that maps directions [P, d] to moves [P, d].
+
+        Args:
+            n_steps: Number of steps of the run.
+        """
         return lambda direction: self.rate * direction
 
 
 def _check_rate(name: str, value: float) -> None:
     if not np.isfinite(value) or value <= 0:
-        raise ValueError(f"{name} must be a number above 0, not {value}")
+        raise ValueError(f"`{name}` must be above 0, got {value}")
 
 
-class Batches:
-    """Gradients of a density: of all data, or of a new mini-batch each time. Counts what it computes."""
+class GradientBatches:
+    """Gradients of a density, from all data or from a new mini-batch at each call.
+
+    Attributes:
+        n_gradients: Number of gradients computed so far.
+    """
 
     def __init__(self, density: DensityGraph, batch_size: int | None, rng: np.random.Generator) -> None:
+        """Set up the gradients.
+
+        Args:
+            density: The density.
+            batch_size: Number of data terms per mini-batch; None for all.
+            rng: Random generator.
+
+        Raises:
+            ValueError: ``batch_size`` is out of range, or the density has no data terms.
+        """
         if batch_size is not None:
             check_integer(batch_size, "batch_size")
             if not density.n_terms:
-                raise ValueError("batch_size needs a target with data, that is factors with n_terms")
+                raise ValueError("`batch_size` needs a target with data terms (`n_terms` of its factors)")
         self._density, self._size, self._rng = density, batch_size, rng
         self.n_gradients = 0
 
-    def with_rng(self, rng: np.random.Generator) -> Batches:
-        """The same, drawing its mini-batches from another generator."""
-        return Batches(self._density, self._size, rng)
+    def with_rng(self, rng: np.random.Generator) -> GradientBatches:
+        """Return the same gradients with another generator of mini-batches, and a new counter.
+
+        Args:
+            rng: Random generator.
+        """
+        return GradientBatches(self._density, self._size, rng)
 
     def grad(self, x: Floats, block: NDArray[np.integer] | None = None) -> Floats:
-        """[P, d] or [P, b]: an unbiased estimate where there are mini-batches, else exact."""
+        """Return the gradients at points; with mini-batches, an unbiased estimate.
+
+        Args:
+            x: float64[P, d].
+            block: int[b], the variables of the gradient; None for all.
+
+        Returns:
+            float64[P, d] or [P, b].
+        """
         self.n_gradients += len(x)
         terms = None if self._size is None else self._rng.integers(0, self._density.n_terms, self._size)
         return self._density.grad(x, terms, block)
 
     def exact(self, x: Floats) -> Floats:
-        """[P, d]: from all data."""
+        """Return the gradients from all data.
+
+        Args:
+            x: float64[P, d].
+
+        Returns:
+            float64[P, d].
+        """
         self.n_gradients += len(x)
         return self._density.grad(x)
 
 
 def check_start(density: DensityGraph, x: Floats) -> None:
-    """ValueError where the log-density at points [P, d] is not finite."""
+    """Raise `ValueError` unless the log-density is finite at all points.
+
+    Args:
+        density: The density.
+        x: float64[P, d].
+
+    Raises:
+        ValueError: The log-density is not finite at a point.
+    """
     values = density.log_density(x)
     wrong = np.flatnonzero(~np.isfinite(values))
     if len(wrong):
         raise ValueError(
-            f"the log-density is {values[wrong[0]]} at starting point {wrong[0]}; start where the density is above 0"
+            f"the log-density is {values[wrong[0]]} at starting point {wrong[0]}; start where the density is positive"
         )
 
 
 def check_points(x: Points | ArrayLike, target: Target, name: str) -> Floats:
-    """Points [N, d] that the density is finite at; ValueError otherwise."""
+    """Return points at which the density is finite.
+
+    Args:
+        x: Points, float64[N, d].
+        target: The target.
+        name: Name of the points in error messages.
+
+    Raises:
+        ValueError: The points have the wrong shape, or the log-density is not finite at one.
+    """
     points = as_points(x.x if isinstance(x, Points) else x, name)
     if points.shape[1] != target.dim:
-        raise ValueError(f"{name} must have shape [N, {target.dim}] for this target, not {points.shape}")
+        raise ValueError(f"{name} must have shape [N, {target.dim}] for this target, got {points.shape}")
     check_start(target.density, points)
     return points
 
 
 def first_points(init: ArrayLike, target: Target, n: int, rng: np.random.Generator) -> Floats:
-    """[n, d]: the first points of ``init``, [M, d] or "prior", for none; where they are fewer, draws of the prior."""
+    """Return the initial points: those of ``init``, then draws of the prior.
+
+    Args:
+        init: Points [M, d], or "prior".
+        target: The target.
+        n: Number of points.
+        rng: Random generator.
+
+    Returns:
+        float64[n, d].
+
+    Raises:
+        ValueError: ``init`` does not fit the target.
+    """
     if isinstance(init, str) and init != "prior":
-        raise ValueError(f"init must be 'prior' or points [M, d], not {init!r}")
+        raise ValueError(f"`init` must be 'prior' or points [M, d], got {init!r}")
     points = np.empty((0, target.dim)) if isinstance(init, str) else check_points(init, target, "init")[:n]
     if len(points) == n:
         return points
@@ -160,40 +273,74 @@ def first_points(init: ArrayLike, target: Target, n: int, rng: np.random.Generat
 
 
 def resume_points(start: Points | None, target: Target, n: int, name: str = "n_particles") -> Points:
-    """The points to go on from, none by default; ValueError where they do not fit, or are too many already."""
+    """Return the points from which a run continues, with scores; none by default.
+
+    Args:
+        start: Result of an earlier run.
+        target: The target.
+        n: Number of points at the end of the run.
+        name: Name of that number in error messages.
+
+    Raises:
+        ValueError: The points do not fit the target, or are more than n.
+    """
     if start is None:
         return Points(np.empty((0, target.dim)), np.empty(0), np.empty((0, target.dim)))
     if not isinstance(start, Points):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
-        raise ValueError(f"start must be Points, as a sampler returns, not {type(start).__name__}")
+        raise ValueError(f"`start` must be Points, as samplers return, got {type(start).__name__}")
     if start.x.ndim != 2 or start.x.shape[1] != target.dim:
-        raise ValueError(f"start must hold points [N, {target.dim}] for this target, not {start.x.shape}")
+        raise ValueError(f"`start` must have points [N, {target.dim}] for this target, got {start.x.shape}")
     if len(start) > n:
-        raise ValueError(f"{name} counts those of start too: at least {len(start)}, not {n}")
+        raise ValueError(f"`{name}` includes the points of `start` and must be at least {len(start)}, got {n}")
     if start.scores is None:
         return Points(start.x, start.weights, target.density.grad(start.x), start.history, start.n_gradients)
     return start
 
 
 def resolve_bandwidth(rule: float | str, x: Floats, scores: Floats) -> float:
-    """The bandwidth by a rule for points [N, d] with scores [N, d]; a number is itself."""
+    """Return the bandwidth that a rule gives for points; a number stays unchanged.
+
+    Args:
+        rule: "median", "ksd", or a number.
+        x: float64[N, d].
+        scores: float64[N, d].
+    """
     if not isinstance(rule, str):
         return rule
     return ksd_bandwidth(x, scores) if rule == "ksd" else median_bandwidth(x)
 
 
 def resolve_kernel_mean(kernel_mean: KernelMean | ArrayLike | str | None, target: Target) -> KernelMean | None:
-    """The kernel mean that was given, or samples of it; None: the target's own; "stein": to be estimated."""
+    """Return a kernel mean, or None to estimate it from scores.
+
+    Args:
+        kernel_mean: A kernel mean, samples, None for the kernel mean of the target, or "stein" to estimate it.
+        target: The target.
+
+    Raises:
+        ValueError: ``kernel_mean`` is none of these.
+    """
     if kernel_mean is None:
         return target.kernel_mean
     if isinstance(kernel_mean, str):
         if kernel_mean != "stein":
-            raise ValueError(f"kernel_mean must be 'stein', samples, or a kernel mean, not {kernel_mean!r}")
+            raise ValueError(f"`kernel_mean` must be 'stein', samples, or a kernel mean, got {kernel_mean!r}")
         return None
     return as_kernel_mean(kernel_mean)
 
 
-def find_mode(target: Target, x: Floats, batches: Batches, n_steps: int) -> Floats:
-    """[1, d]: a maximum of the density near x [1, d], by L-BFGS with all data, in ``n_steps`` iterations at most."""
+def find_mode(target: Target, x: Floats, batches: GradientBatches, n_steps: int) -> Floats:
+    """Return a maximum of the density near a point, by L-BFGS with all data.
+
+    Args:
+        target: The target.
+        x: float64[1, d], the initial point.
+        batches: The gradients.
+        n_steps: Largest number of iterations.
+
+    Returns:
+        float64[1, d].
+    """
 
     def minus(at: Floats) -> tuple[float, Floats]:
         with np.errstate(all="ignore"):
@@ -201,5 +348,5 @@ def find_mode(target: Target, x: Floats, batches: Batches, n_steps: int) -> Floa
         return (value, slope) if np.isfinite(value) and np.isfinite(slope).all() else (np.inf, np.zeros_like(at))
 
     options = {"maxiter": n_steps, "maxfun": 2 * n_steps + 20, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-9}
-    found = cast(Any, minimize(minus, x[0], jac=True, method="L-BFGS-B", options=options))
-    return found.x[None]
+    result = cast(Any, minimize(minus, x[0], jac=True, method="L-BFGS-B", options=options))
+    return result.x[None]

@@ -1,4 +1,4 @@
-"""The loop of Frank-Wolfe Stein sampling: a particle is started, moved, weighted, and kept (FWSS18 Alg. 2, 3, 5)."""
+"""The loop of Frank-Wolfe Stein sampling: start, move, weight, and store each particle (FWSS18, Alg. 2, 3, 5)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed, generator
 from herdner.studies.fwss.common import (
     Adam,
-    Batches,
+    GradientBatches,
     Optimiser,
     check_finite,
     check_points,
@@ -32,12 +32,24 @@ from herdner.studies.fwss.steps import StepResult, make_rule
 from herdner.studies.fwss.targets import Target, as_target
 
 StepRuleName = Literal["constant", "line-search", "away", "pairwise", "fully-corrective"]
-_NOTED = ("seconds", "bandwidth", "step", "gap", "jitter")
+_HISTORY = ("seconds", "bandwidth", "step", "gap", "jitter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FwssOptions:
-    """The options of `herdner.studies.fwss.fwss`, which explains them."""
+    """Options of `herdner.studies.fwss.fwss`, which describes them.
+
+    Attributes:
+        step: See `fwss`.
+        init: See `fwss`.
+        n_steps: See `fwss`.
+        optimiser: See `fwss`.
+        bandwidth: See `fwss`.
+        kernel_mean: See `fwss`.
+        batch_size: See `fwss`.
+        at_once: See `fwss`.
+        mode_steps: See `fwss`.
+    """
 
     step: StepRuleName = "line-search"
     init: Literal["prior", "map"] | ArrayLike = "prior"
@@ -57,28 +69,40 @@ class FwssOptions:
         make_rule(self.step, None)
         check_bandwidth(self.bandwidth)
         if isinstance(self.init, str) and self.init not in ("prior", "map"):
-            raise ValueError(f"init must be 'prior', 'map' or points [M, d], not {self.init!r}")
+            raise ValueError(f"`init` must be 'prior', 'map' or points [M, d], got {self.init!r}")
 
 
 class ParticleRun:
-    """Particles while they are made, in buffers that hold all that are wanted."""
+    """The particles of a run, in buffers that have room for all of them."""
 
     def __init__(self, target: Target, plan: FwssOptions, start: Points | None, n: int, seed: Seed) -> None:
+        """Set up the run.
+
+        Args:
+            target: The target.
+            plan: The options.
+            start: Result of an earlier run to continue.
+            n: Number of particles at the end.
+            seed: Random seed or generator.
+
+        Raises:
+            ValueError: An argument does not fit.
+        """
         self.target, self.plan, self.rng = as_target(target), plan, generator(seed)
         self.density = self.target.density
         start = resume_points(start, self.target, check_integer(n, "n_particles"))
         self.mean = resolve_kernel_mean(plan.kernel_mean, self.target)
         self.rule = make_rule(plan.step, self.mean)
         self.starts = None if isinstance(plan.init, str) else check_points(plan.init, self.target, "init")
-        self.batches = Batches(self.density, plan.batch_size, self.rng)
+        self.batches = GradientBatches(self.density, plan.batch_size, self.rng)
         self.batches.n_gradients = start.n_gradients
         self.n = len(start)
         self._x, self._scores = np.empty((n, self.target.dim)), np.empty((n, self.target.dim))
         self._x[: self.n], self._scores[: self.n] = start.x, start.scores
         self.weights = start.weights
-        self.notes = {name: [*start.history.get(name, np.full(self.n, np.nan))] for name in _NOTED}
+        self.history = {name: [*start.history.get(name, np.full(self.n, np.nan))] for name in _HISTORY}
         fixed = None if isinstance(plan.bandwidth, str) else plan.bandwidth
-        self.bandwidth = float(fixed or (self.notes["bandwidth"][-1] if self.n else 1.0))
+        self.bandwidth = float(fixed or (self.history["bandwidth"][-1] if self.n else 1.0))
         if not self.bandwidth > 0:  # points of another sampler
             self.bandwidth = resolve_bandwidth(plan.bandwidth, self.x, self.scores)
         if self.n:
@@ -87,54 +111,76 @@ class ParticleRun:
 
     @property
     def x(self) -> Floats:
-        """[n, d]: the particles so far."""
+        """The particles, float64[n, d]."""
         return self._x[: self.n]
 
     @property
     def scores(self) -> Floats:
-        """[n, d]: the gradients of the log-density there, of all data; computed once for each particle."""
+        """Gradients of the log-density at the particles from all data, float64[n, d]; each is computed once."""
         return self._scores[: self.n]
 
     @property
     def seconds(self) -> float:
-        """Wall time so far, that of the run it continues included."""
+        """Wall time so far, including the run that it continues."""
         return time.perf_counter() - self._began
 
     def pull(self, n_new: int) -> Floats:
-        """[n]: the weights of the particles in the field that moves ``n_new`` more, which have the rest, 1 / n each."""
+        """Return the particles' weights in the field that moves new particles.
+
+        Args:
+            n_new: Number of new particles, which have the weight 1 / (n + n_new) each.
+
+        Returns:
+            float64[n].
+        """
         equal = self.plan.step == "fully-corrective"
         weights = np.full(self.n, 1 / self.n) if equal else self.weights
         return weights * (self.n / (self.n + n_new))
 
     def field(self, n_new: int) -> SteinField | None:
-        """What the particles move ``n_new`` more by; None where there are none."""
+        """Return the field of the particles that moves new ones; None if there are no particles.
+
+        Args:
+            n_new: Number of new particles.
+        """
         return SteinField(self.x, self.pull(n_new), self.scores, self.bandwidth) if self.n else None
 
     def starting_points(self, n_new: int) -> Floats:
-        """[n_new, d]: where the next particles begin."""
+        """Return the initial positions of new particles.
+
+        Args:
+            n_new: Number of new particles.
+
+        Returns:
+            float64[n_new, d].
+        """
         return np.concatenate([self._starting_point(self.n + i) for i in range(n_new)])
 
     def _starting_point(self, number: int) -> Floats:
         if self.starts is not None and number < len(self.starts):
             return self.starts[number : number + 1]
         if self.n and isinstance(self.plan.init, str) and self.plan.init == "map":
-            chosen = self.x[[self.rng.integers(self.n)]]
-            return chosen + self.rng.normal(size=chosen.shape) * (self.bandwidth / (10 * np.sqrt(self.target.dim)))
+            particle = self.x[[self.rng.integers(self.n)]]
+            return particle + self.rng.normal(size=particle.shape) * (self.bandwidth / (10 * np.sqrt(self.target.dim)))
         x = np.asarray(self.target.prior(self.rng, 1), float)
         if x.shape != (1, self.target.dim):
-            raise ValueError(f"the prior must draw points of shape (1, {self.target.dim}), not {x.shape}")
+            raise ValueError(f"the prior must draw points of shape (1, {self.target.dim}), got {x.shape}")
         if not self.n:
             check_start(self.density, x)
         return x
 
     def mode(self) -> Floats:
-        """[1, d]: the mode that is found from a draw of the prior."""
+        """Return the mode that L-BFGS reaches from a draw of the prior, float64[1, d]."""
         return find_mode(self.target, self._starting_point(0), self.batches, self.plan.mode_steps)
 
     def refresh_bandwidth(self, x: Floats) -> None:
-        """Applies the rule to the particles and the next one's start, when they have grown by a quarter."""
+        """Apply the bandwidth rule if the number of particles has grown by a quarter.
+
+        Args:
+            x: The initial positions of new particles, float64[B, d], which the rule uses too.
+        """
         n, rule = self.n, self.plan.bandwidth
-        if not isinstance(rule, str) or not n or not (n < 4 or _quarters(n) > _quarters(n - 1)):
+        if not isinstance(rule, str) or not n or not (n < 4 or _growth_steps(n) > _growth_steps(n - 1)):
             return
         if rule == "ksd" and n > 1:
             self.bandwidth = ksd_bandwidth(self.x, self.scores)
@@ -143,29 +189,33 @@ class ParticleRun:
         self.weights = self.rule.restart(self.x, self.scores, self.bandwidth, self.weights)
 
     def keep(self, x: Floats) -> None:
-        """Adds particles [B, d] and gives all their weights."""
+        """Add particles and compute all weights.
+
+        Args:
+            x: float64[B, d].
+        """
         scores = self.batches.exact(x)
         check_finite(np.hstack([x, scores]), "fwss", self.plan.n_steps, self.n)
         n, n_new = self.n, len(x)
         self._x[n : n + n_new], self._scores[n : n + n_new] = x, scores
         self.n += n_new
         if n:
-            taken = self.rule.add(self.x, self.scores, self.bandwidth, n_new)
+            result = self.rule.add(self.x, self.scores, self.bandwidth, n_new)
         else:
             equal = np.full(n_new, 1 / n_new)
             weights = self.rule.restart(self.x, self.scores, self.bandwidth, equal)
-            taken = StepResult(weights, 1 / np.arange(1.0, n_new + 1), np.full(n_new, np.nan))
-        self.weights = taken.weights
+            result = StepResult(weights, 1 / np.arange(1.0, n_new + 1), np.full(n_new, np.nan))
+        self.weights = result.weights
         for i in range(n_new):
-            noted = (self.seconds, self.bandwidth, taken.steps[i], taken.gaps[i], self.rule.jitter)
-            for name, value in zip(_NOTED, noted, strict=True):
-                self.notes[name].append(value)
+            values = (self.seconds, self.bandwidth, result.steps[i], result.gaps[i], self.rule.jitter)
+            for name, value in zip(_HISTORY, values, strict=True):
+                self.history[name].append(value)
 
     def points(self) -> Points:
-        """What has been made."""
-        notes = {name: np.array(values) for name, values in self.notes.items()}
+        """Return the particles with their weights, scores, and history."""
+        history = {name: np.array(values) for name, values in self.history.items()}
         x, scores = self.x.copy(), self.scores.copy()
-        return Points(x, self.weights.copy(), scores, notes, self.batches.n_gradients, self.seconds)
+        return Points(x, self.weights.copy(), scores, history, self.batches.n_gradients, self.seconds)
 
 
 Oracle = Callable[[ParticleRun, Floats, int], Floats]
@@ -174,7 +224,14 @@ Oracle = Callable[[ParticleRun, Floats, int], Floats]
 def add_particles(
     run: ParticleRun, n: int, oracle: Oracle, start_at: Callable[[ParticleRun, int], Floats] | None = None
 ) -> Points:
-    """Adds particles until there are ``n``; ``oracle`` moves them, with a seed of its own for its mini-batches."""
+    """Add particles until there are ``n``.
+
+    Args:
+        run: The run.
+        n: Number of particles at the end.
+        oracle: Function (run, initial positions, seed of mini-batches) that moves the particles.
+        start_at: Function (run, number) that returns initial positions; by default `ParticleRun.starting_points`.
+    """
     if not run.n and start_at is None and isinstance(run.plan.init, str) and run.plan.init == "map":
         run.keep(run.mode())
     while run.n < n:
@@ -186,12 +243,31 @@ def add_particles(
 
 
 def approximate_lmo(run: ParticleRun, x: Floats, seed: int) -> Floats:
-    """[B, d]: the particles moved along the field of all (Alg. 2)."""
-    return moved_along(run, x, run.field(len(x)), seed)
+    """Move particles along the field of all particles (FWSS18, Alg. 2).
+
+    Args:
+        run: The run.
+        x: Initial positions, float64[B, d].
+        seed: Seed of the mini-batches.
+
+    Returns:
+        float64[B, d].
+    """
+    return move_along_field(run, x, run.field(len(x)), seed)
 
 
-def moved_along(run: ParticleRun, x: Floats, field: Callable[[Floats], Floats] | None, seed: int) -> Floats:
-    """[B, d]: the particles moved along a field, and their own scores."""
+def move_along_field(run: ParticleRun, x: Floats, field: Callable[[Floats], Floats] | None, seed: int) -> Floats:
+    """Move particles along a field and their own scores.
+
+    Args:
+        run: The run.
+        x: Initial positions, float64[B, d].
+        field: The field, or None.
+        seed: Seed of the mini-batches.
+
+    Returns:
+        float64[B, d].
+    """
     ascent = Ascent(run, seed)
     moved = ascent.go(x, field, run.plan.n_steps)
     run.batches.n_gradients += ascent.batches.n_gradients
@@ -199,17 +275,33 @@ def moved_along(run: ParticleRun, x: Floats, field: Callable[[Floats], Floats] |
 
 
 class Ascent:
-    """Moves of new particles, or of one ``block`` of their variables: the optimiser and the mini-batches of a run."""
+    """Moves of new particles, or of one block of their variables, with one optimiser and one stream of mini-batches."""
 
     def __init__(self, run: ParticleRun, seed: int, block: NDArray[np.intp] | None = None) -> None:
+        """Set up the moves.
+
+        Args:
+            run: The run.
+            seed: Seed of the mini-batches.
+            block: The variables to move; None for all.
+        """
         self._run, self.block, self._done = run, block, 0
         self.batches = run.batches.with_rng(np.random.default_rng(seed))
         self._move = run.plan.optimiser.begin(run.plan.n_steps)
 
     def go(self, x: Floats, field: Callable[[Floats], Floats] | None, n_steps: int) -> Floats:
-        """The variables of the block (by default all) of x [B, d] after so many more moves.
+        """Move particles and return the variables of the block.
 
-        The moving particles have the weight 1 / (n + B) each; one alone is moved by its own score only.
+        Each of the B moving particles has the weight 1 / (n + B). With B = 1, it is moved by its own score and the
+        field.
+
+        Args:
+            x: float64[B, d].
+            field: The field of the other particles, or None.
+            n_steps: Number of moves.
+
+        Returns:
+            float64[B, d], or float64[B, b] for a block of b variables.
         """
         run, n_new, block = self._run, len(x), self.block
         own = np.full(n_new, 1 / (run.n + n_new))
@@ -229,7 +321,13 @@ class Ascent:
 
 
 def block_field(run: ParticleRun, x: Floats, block: NDArray[np.intp]) -> SteinField | None:
-    """The field of these variables, the kernel's factor of the others fixed as it is at x [1, d] (FWSS18 eq. 28)."""
+    """Return the field of a block of variables, with the kernel's factor of the other variables fixed (FWSS18, eq. 28).
+
+    Args:
+        run: The run.
+        x: The particle, float64[1, d].
+        block: The variables of the block.
+    """
     if not run.n:
         return None
     others = np.setdiff1d(np.arange(run.target.dim), block)
@@ -238,6 +336,6 @@ def block_field(run: ParticleRun, x: Floats, block: NDArray[np.intp]) -> SteinFi
     return SteinField(run.x[:, block], weights, run.scores[:, block], run.bandwidth)
 
 
-def _quarters(n: int) -> int:
-    """How often 1 has grown by a quarter on the way to n."""
+def _growth_steps(n: int) -> int:
+    """Return how many times 1 grows by a quarter up to n."""
     return int(np.log(n) / np.log(1.25) + 1e-9)

@@ -11,25 +11,42 @@ from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats, Int64s, finite
 
-_CELLS = 2**20  # of a block of a Gram matrix, so that memory stays O(N)
+_CELLS = 2**20  # elements per block of a Gram matrix, so that memory stays O(N)
 _MEDIAN_POINTS = 512
 
 
 class KernelMean(Protocol):
-    """mu_p, the mean of the kernel under a distribution p: what MMD and the quadrature weights are made of."""
+    """The mean mu_p of the kernel under a distribution p, on which MMD and quadrature weights depend."""
 
     def at(self, x: Floats, bandwidth: float) -> Floats:
-        """[M]: the integral of k(x, y) p(y) dy at points [M, d]."""
+        """Return the integral of k(x, y) p(y) dy at points.
+
+        Args:
+            x: float64[M, d].
+            bandwidth: h.
+
+        Returns:
+            float64[M].
+        """
         ...
 
     def squared_norm(self, bandwidth: float) -> float:
-        """The double integral of k(x, y) p(x) p(y) dx dy."""
+        """Return the double integral of k(x, y) p(x) p(y) dx dy.
+
+        Args:
+            bandwidth: h.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampleMean:
-    """The kernel mean of ``samples`` [M, d] with ``weights`` [M], by default 1 / M each."""
+    """Kernel mean of a weighted sample.
+
+    Attributes:
+        samples: float64[M, d].
+        weights: float64[M], by default 1 / M each.
+    """
 
     samples: Floats
     weights: Floats = None  # type: ignore[assignment]
@@ -37,36 +54,64 @@ class SampleMean:
     def __post_init__(self) -> None:
         """Check and convert the fields."""
         samples = as_points(self.samples, "samples")
-        given = cast("Floats | None", self.weights)
-        weights = np.full(len(samples), 1 / len(samples)) if given is None else np.asarray(given, float)
+        weights = cast("Floats | None", self.weights)
+        weights = np.full(len(samples), 1 / len(samples)) if weights is None else np.asarray(weights, float)
         if weights.shape != (len(samples),):
-            raise ValueError(f"weights must list one number for each of the {len(samples)} samples")
+            raise ValueError(f"`weights` must have shape [{len(samples)}], one per sample, got {weights.shape}")
         object.__setattr__(self, "samples", samples)
         object.__setattr__(self, "weights", weights)
 
     def at(self, x: Floats, bandwidth: float) -> Floats:
+        """Return the kernel mean at points, see `KernelMean`.
+
+        Args:
+            x: float64[N, d].
+            bandwidth: h.
+        """
         step = max(1, _CELLS // len(self.samples))
         parts = [rbf(x[i : i + step], self.samples, bandwidth) @ self.weights for i in range(0, len(x), step)]
         return np.concatenate([np.empty(0), *parts])
 
     def squared_norm(self, bandwidth: float) -> float:
+        """Return the squared norm of the kernel mean, see `KernelMean`.
+
+        Args:
+            bandwidth: h.
+        """
         return float(self.weights @ self.at(self.samples, bandwidth))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixtureMean:
-    """The exact kernel mean of a Gaussian mixture: ``weights`` [C], ``means`` [C, d], ``covariances`` [C, d, d]."""
+    """Exact kernel mean of a Gaussian mixture.
+
+    Attributes:
+        weights: float64[C].
+        means: float64[C, d].
+        covariances: float64[C, d, d].
+    """
 
     weights: Floats
     means: Floats
     covariances: Floats
 
     def at(self, x: Floats, bandwidth: float) -> Floats:
+        """Return the kernel mean at points, see `KernelMean`.
+
+        Args:
+            x: float64[N, d].
+            bandwidth: h.
+        """
         parts = zip(self.weights, self.means, self.covariances, strict=True)
         return sum((w * _smoothed(x - mean, s, bandwidth) for w, mean, s in parts), np.zeros(len(x)))
 
     def squared_norm(self, bandwidth: float) -> float:
-        # Given y from component c, the mean at y is that of a mixture whose covariances have grown by c's.
+        # The mean over y of component c equals the mean at c's centre of a mixture with c's covariance added.
+        """Return the squared norm of the kernel mean, see `KernelMean`.
+
+        Args:
+            bandwidth: h.
+        """
         each = [
             MixtureMean(self.weights, self.means, self.covariances + covariance).at(mean[None], bandwidth)[0]
             for mean, covariance in zip(self.means, self.covariances, strict=True)
@@ -75,7 +120,7 @@ class MixtureMean:
 
 
 def _smoothed(difference: Floats, covariance: Floats, bandwidth: float) -> Floats:
-    """[M]: the integral of k(x, y) N(y; x - difference, covariance) dy."""
+    """Return the integral of k(x, y) N(y; x - difference, covariance) dy, [M]."""
     d = difference.shape[1]
     whole = covariance + bandwidth**2 * np.eye(d)
     distance = (difference * np.linalg.solve(whole, difference.T).T).sum(axis=1)
@@ -83,39 +128,71 @@ def _smoothed(difference: Floats, covariance: Floats, bandwidth: float) -> Float
 
 
 def as_kernel_mean(truth: KernelMean | ArrayLike) -> KernelMean:
-    """A kernel mean, or that of samples [M, d]."""
+    """Return a kernel mean, or the kernel mean of samples.
+
+    Args:
+        truth: A kernel mean, or samples [M, d].
+    """
     return truth if hasattr(truth, "squared_norm") else SampleMean(as_points(truth, "samples"))  # type: ignore
 
 
 def squared_distances(x: Floats, y: Floats) -> Floats:
-    """[N, M], by one matrix product. Points are moved to the middle of ``y`` first, so that little cancels."""
+    """Return squared distances by one matrix product, relative to the mean of ``y`` to reduce cancellation.
+
+    Args:
+        x: float64[N, d].
+        y: float64[M, d].
+
+    Returns:
+        float64[N, M].
+    """
     middle = y.mean(axis=0)
     x, y = x - middle, y - middle
-    found = x @ (-2 * y.T)
-    found += (x * x).sum(axis=1)[:, None]
-    found += (y * y).sum(axis=1)
-    return np.maximum(found, 0, out=found)
+    result = x @ (-2 * y.T)
+    result += (x * x).sum(axis=1)[:, None]
+    result += (y * y).sum(axis=1)
+    return np.maximum(result, 0, out=result)
 
 
 def rbf(x: Floats, y: Floats, bandwidth: float) -> Floats:
-    """[N, M]: the kernel between points [N, d] and [M, d]."""
-    found = squared_distances(x, y)
-    found *= -0.5 / bandwidth**2
-    return np.exp(found, out=found)
+    """Return the kernel between points.
+
+    Args:
+        x: float64[N, d].
+        y: float64[M, d].
+        bandwidth: h.
+
+    Returns:
+        float64[N, M].
+    """
+    result = squared_distances(x, y)
+    result *= -0.5 / bandwidth**2
+    return np.exp(result, out=result)
 
 
 def gram(x: Floats, bandwidth: float) -> Floats:
-    """[N, N]: the Gram matrix of points, with exact ones on its diagonal."""
-    found = rbf(x, x, bandwidth)
-    np.fill_diagonal(found, 1)
-    return found
+    """Return the Gram matrix of points, with an exact unit diagonal.
+
+    Args:
+        x: float64[N, d].
+        bandwidth: h.
+
+    Returns:
+        float64[N, N].
+    """
+    result = rbf(x, x, bandwidth)
+    np.fill_diagonal(result, 1)
+    return result
 
 
 def median_bandwidth(x: ArrayLike) -> float:
-    """The median trick: h^2 = med^2 / (2 log(N + 1)), med the median distance, so that a row of the Gram matrix has
-    about one neighbour's worth of weight (Liu and Wang 2016, in FWSS18's parametrisation).
+    """Return the bandwidth of the median heuristic: h^2 = med^2 / (2 log(N + 1)) with the median distance med.
 
-    Beyond 512 points the median is that of 512 of them, evenly spaced. 1 where fewer than two points differ.
+    The kernels of a point with the other points then sum to about 1 (Liu and Wang 2016, in the parametrisation of
+    FWSS18). Beyond 512 points, 512 evenly spaced points are used. The result is 1 if all points are equal.
+
+    Args:
+        x: float64[N, d].
     """
     points = as_points(x, "points")
     n = len(points)
@@ -129,32 +206,63 @@ def median_bandwidth(x: ArrayLike) -> float:
 
 
 def check_bandwidth(bandwidth: float | str, rules: Sequence[str] = ("median", "ksd")) -> float | str:
-    """A positive number or the name of one of the ``rules``; ValueError otherwise."""
+    """Return a positive bandwidth, or the name of a rule.
+
+    Args:
+        bandwidth: A number or a name.
+        rules: Names of the rules.
+
+    Raises:
+        ValueError: It is neither.
+    """
     if isinstance(bandwidth, str):
         if bandwidth not in rules:
             *most, last = ["a number above 0", *map(repr, rules)]
-            raise ValueError(f"bandwidth must be {', '.join(most)} or {last}, not {bandwidth!r}")
+            raise ValueError(f"`bandwidth` must be {', '.join(most)} or {last}, got {bandwidth!r}")
         return bandwidth
     if not np.isfinite(bandwidth) or bandwidth <= 0:
-        raise ValueError(f"bandwidth must be a number above 0, not {bandwidth}; median_bandwidth(x) finds one")
+        raise ValueError(f"`bandwidth` must be above 0, got {bandwidth}; median_bandwidth(x) computes one")
     return float(bandwidth)
 
 
 def fixed_bandwidth(bandwidth: float) -> float:
-    """A positive number; ValueError otherwise, for the name of a rule too."""
+    """Return a positive bandwidth.
+
+    Args:
+        bandwidth: The bandwidth.
+
+    Raises:
+        ValueError: It is not a positive number.
+    """
     if isinstance(bandwidth, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
-        raise ValueError(f"bandwidth must be a number here, not {bandwidth!r}; median_bandwidth(x) finds one")
+        raise ValueError(f"`bandwidth` must be a number here, got {bandwidth!r}; median_bandwidth(x) computes one")
     return float(check_bandwidth(bandwidth))
 
 
 def evenly_spaced(n: int, most: int) -> Int64s:
-    """The places among n of at most so many of them, evenly spaced."""
+    """Return at most ``most`` evenly spaced indices among n.
+
+    Args:
+        n: Number of elements.
+        most: Largest number of indices.
+
+    Returns:
+        int64[min(n, most)].
+    """
     return np.linspace(0, n - 1, min(n, most)).astype(np.int64)
 
 
 def as_points(x: ArrayLike, name: str) -> Floats:
-    """[N, d], N at least 1, finite; ValueError otherwise."""
+    """Return points as float64[N, d].
+
+    Args:
+        x: The points.
+        name: Name of the points in error messages.
+
+    Raises:
+        ValueError: There is no point, the shape is wrong, or a number is not finite.
+    """
     points = finite(x, name)
     if points.ndim != 2 or not len(points):
-        raise ValueError(f"{name} must have shape [points, dimensions], with one point at least, not {points.shape}")
+        raise ValueError(f"{name} must have shape [points, dimensions] and at least one point, got {points.shape}")
     return points

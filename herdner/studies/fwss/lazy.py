@@ -1,4 +1,4 @@
-"""Lazy Frank-Wolfe Stein sampling (FWSS18 Alg. 9 and 10): points of a cache are taken while they are good enough."""
+"""Lazy Frank-Wolfe Stein sampling: points of a cache are used while they are good enough (FWSS18, Alg. 9 and 10)."""
 
 from __future__ import annotations
 
@@ -33,38 +33,52 @@ def lazy_fwss(
     seed: Seed = None,
     **options: Any,
 ) -> Points:
-    """Lazy FWSS: a point of ``cache`` [M, d] whose duality gap is at least Phi / ``accuracy`` is taken as it is.
+    """Sample by lazy FWSS (FWSS18, Alg. 9 and 10).
 
-    Where there is none, the cached LMO (Alg. 7) moves one; where that is not good enough either, Phi is halved. The gap
-    (eq. 31; Alg. 9 prints its sign the other way round) needs mu_p, which the authors could not estimate (App. J): here
-    it is ``kernel_mean``, the target's own, or that of the cache with the weights of least KSD. The bandwidth is chosen
-    once, for the cache. ``options`` are those of `fwss`; any step but "constant".
+    A point of the cache becomes a particle unchanged if its duality gap is at least Phi / ``accuracy``. If there is no
+    such point, the cached LMO (Alg. 7) moves one. If the moved point is not good enough either, Phi is halved. The gap
+    (eq. 31; Alg. 9 prints it with the opposite sign) needs mu_p, which the authors could not estimate (App. J). Here
+    mu_p is ``kernel_mean``, the target's own kernel mean, or the kernel mean of the cache with the weights of least
+    KSD. The bandwidth is computed once, for the cache.
 
-    Fewer particles are returned where no point improves any more: a cache, as an estimate of mu_p, can be used up.
-    history: that of `fwss` and phi, the Phi that each particle was taken by (of those of ``start`` and of the first
-    one not a number), of which `MarginalPolytope.lazy_bound` speaks.
+    The result has fewer particles if no point improves it any further, since a cache as an estimate of mu_p can be
+    exhausted. The history is that of `fwss`, and phi: the Phi with which each particle was taken, NaN for the first
+    particle and for those of ``start`` (see `MarginalPolytope.lazy_bound`).
+
+    Args:
+        target: A `Target`, or a factor graph over `Reals`.
+        n_particles: Number of particles, including those of ``start``.
+        cache: Candidate points, float64[M, d].
+        accuracy: K of Alg. 9, at least 1.
+        start: Result of an earlier run to continue.
+        seed: Random seed or generator.
+        options: Options of `fwss`, with any step but "constant"; ``n_steps`` is 10 by default.
+
+    Raises:
+        ValueError: An argument is out of range.
+        Diverged: A particle leaves the finite numbers.
     """
-    chosen = as_target(target)
-    points = check_points(cache, chosen, "cache")
-    scores = chosen.density.grad(points)
+    target = as_target(target)
+    points = check_points(cache, target, "cache")
+    scores = target.density.grad(points)
     options.setdefault("n_steps", 10)
     plan = FwssOptions(**options)
     if plan.step == "constant":
-        raise ValueError("lazy_fwss takes any step but 'constant': gaps say nothing of equal weights")
+        raise ValueError("lazy_fwss does not support step='constant', as equal weights ignore duality gaps")
     if not accuracy >= 1:
-        raise ValueError(f"accuracy must be a number of at least 1, not {accuracy}")
+        raise ValueError(f"`accuracy` must be at least 1, got {accuracy}")
     bandwidth = float(resolve_bandwidth(plan.bandwidth, points, scores))
-    mean = resolve_kernel_mean(plan.kernel_mean, chosen)
+    mean = resolve_kernel_mean(plan.kernel_mean, target)
     if mean is None:
         mean = SampleMean(points, stein_weights(points, scores, bandwidth))
     plan = replace(plan, bandwidth=bandwidth, kernel_mean=mean)
-    run = ParticleRun(chosen, plan, start, n_particles, seed)
+    run = ParticleRun(target, plan, start, n_particles, seed)
     run.batches.n_gradients += len(points)
     return _LazySampler(run, points, scores, accuracy).grow(n_particles)
 
 
 class _LazySampler:
-    """The candidates, with mu_p at them, and which particles they have become."""
+    """The candidates, mu_p at each, and the particle that each has become (-1: none)."""
 
     def __init__(self, run: ParticleRun, points: Floats, scores: Floats, accuracy: float) -> None:
         assert run.mean is not None
@@ -79,13 +93,13 @@ class _LazySampler:
         self.phis = [np.nan] * run.n
 
     def gaps(self, k: Floats, z: Floats) -> Floats:
-        """[M]: <mu - mu_p, mu - k(x, .)> for points whose kernel with the particles is k [M, n], with mu_p there."""
+        """Return the duality gaps <mu - mu_p, mu - k(x, .)> of points with kernels k [M, n] and kernel means z [M]."""
         w, embedding = self.run.weights, self.rule.embedding
         own = embedding.system.matrix @ w - embedding.at_particles()[0]
         return float(w @ own) - k @ w + z
 
     def candidate_gaps(self) -> Floats:
-        """[M]: those of the candidates; their kernel with the particles grows a column with each."""
+        """Return the duality gaps of the candidates [M], adding the kernel columns of new particles."""
         k, run = self.k, self.run
         if k.shape[1] < run.n:
             k = np.hstack([k, rbf(self.points[: len(k)], run.x[k.shape[1] :], run.bandwidth)])
@@ -114,7 +128,7 @@ class _LazySampler:
         return replace(points, history={**points.history, "phi": np.array(self.phis)})
 
     def take(self, candidate: int) -> None:
-        """A step towards a candidate, which may be a particle already."""
+        """Take a step towards a candidate, which may already be a particle."""
         run = self.run
         if self.particle[candidate] >= 0:
             run.weights = run.rule.towards(int(self.particle[candidate]))
@@ -123,7 +137,7 @@ class _LazySampler:
         self.particle[candidate] = run.n - 1
 
     def improve(self, phi: float) -> bool:
-        """The cached LMO: moves the candidate where the field is least; False where that is not enough."""
+        """Move the candidate with the smallest field (cached LMO); return False if the result is not good enough."""
         run = self.run
         free = np.flatnonzero(self.particle < 0)
         if len(free):

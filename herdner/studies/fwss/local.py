@@ -1,4 +1,4 @@
-"""The normal distribution that touches a density at its mode (Laplace 1774; MacKay 2003, ch. 27)."""
+"""Sampling in many dimensions: the Laplace approximation, and Frank-Wolfe Stein sampling by a kernel per variable."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from herdner.base.arrays import Floats
 from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed
-from herdner.studies.fwss.common import Adam, Batches, Optimiser, check_points, find_mode
-from herdner.studies.fwss.growing import FwssOptions, ParticleRun, add_particles, moved_along
+from herdner.studies.fwss.common import Adam, GradientBatches, Optimiser, check_points, find_mode
+from herdner.studies.fwss.growing import FwssOptions, ParticleRun, add_particles, move_along_field
 from herdner.studies.fwss.kernels import check_bandwidth, evenly_spaced
 from herdner.studies.fwss.points import Points
 from herdner.studies.fwss.targets import Target, density_target
@@ -20,20 +20,37 @@ from herdner.studies.fwss.targets import Target, density_target
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaplaceApproximation:
-    """Its mean ``mode`` [d], and ``root`` [d, d]: root @ root.T is its covariance, the inverse of the curvature."""
+    """Normal approximation of a density at its mode (Laplace 1774; MacKay 2003, ch. 27).
+
+    Attributes:
+        mode: float64[d], the mean.
+        root: float64[d, d], where root @ root.T is the covariance, the inverse of the curvature.
+    """
 
     mode: Floats
     root: Floats
 
     def points(self, z: Floats) -> Floats:
-        """[N, d]: what whitened points z [N, d] stand for; standard normal z are exact draws."""
+        """Return the points of whitened points; standard normal z give exact draws.
+
+        Args:
+            z: float64[N, d].
+
+        Returns:
+            float64[N, d].
+        """
         return self.mode + z @ self.root.T
 
-    def whitened(self, given: Target) -> Target:
-        """The target of z, close to a standard normal one: every direction has the same scale, and no two variables
-        correlate to second order.
+    def whitened(self, target: Target) -> Target:
+        """Return the target as a function of whitened points z.
+
+        It is close to a standard normal distribution: all directions have equal scales, and no variables correlate to
+        second order.
+
+        Args:
+            target: The target.
         """
-        density, root = given.density, self.root
+        density, root = target.density, self.root
 
         def log_density(z: Floats) -> Floats:
             return density.log_density(self.points(z))
@@ -41,22 +58,34 @@ class LaplaceApproximation:
         def grad(z: Floats) -> Floats:
             return density.grad(self.points(z)) @ root
 
-        return density_target(log_density, grad, dim=given.dim)
+        return density_target(log_density, grad, dim=target.dim)
 
 
-def fit_laplace(given: Target, start: ArrayLike, *, step: float = 1e-4, mode_steps: int = 2000) -> LaplaceApproximation:
-    """The mode by L-BFGS from ``start`` [d], the curvature there by d differences of the gradient, ``step`` apart.
+def fit_laplace(
+    target: Target, start: ArrayLike, *, step: float = 1e-4, mode_steps: int = 2000
+) -> LaplaceApproximation:
+    """Fit a Laplace approximation.
+
+    The mode is found by L-BFGS, and the curvature by d differences of the gradient.
+
+    Args:
+        target: The target.
+        start: Initial point, float64[d].
+        step: Distance of the gradients.
+        mode_steps: Largest number of iterations of L-BFGS.
 
     Raises:
-        ValueError: The density does not fall in every direction from there.
+        ValueError: The density does not decrease in every direction from the mode.
     """
-    x = check_points(np.atleast_2d(start), given, "start")
-    batches = Batches(given.density, None, np.random.default_rng(0))  # all data: nothing is drawn
-    mode = find_mode(given, x[:1], batches, check_integer(mode_steps, "mode_steps"))
-    change = given.density.grad(mode) - given.density.grad(mode + step * np.eye(given.dim))
+    x = check_points(np.atleast_2d(start), target, "start")
+    batches = GradientBatches(target.density, None, np.random.default_rng(0))  # unused, as no mini-batch is drawn
+    mode = find_mode(target, x[:1], batches, check_integer(mode_steps, "mode_steps"))
+    change = target.density.grad(mode) - target.density.grad(mode + step * np.eye(target.dim))
     curvatures, directions = np.linalg.eigh((change + change.T) / (2 * step))
     if not curvatures.min() > 1e-8 * curvatures.max():
-        raise ValueError("the density does not fall in every direction from its mode; add a prior, or make it narrower")
+        raise ValueError(
+            "the density does not decrease in every direction from its mode; add a prior, or make it narrower"
+        )
     return LaplaceApproximation(mode[0], directions / np.sqrt(curvatures))
 
 
@@ -74,28 +103,39 @@ def local_fwss(
     start: Points | None = None,
     seed: Seed = None,
 ) -> Points:
-    """`fwss` with equal weights, each variable moved by the field of one kernel over that variable alone.
+    """Sample by `fwss` with equal weights, moving each variable by the field of a kernel over that variable only.
 
-    For many variables that depend little on each other, such as those of `Laplace.whitened`. There one kernel over all
-    of them fails: its particles come to lie too close together, the more so the fewer there are for each variable (Ba
-    et al. 2022). Kernels over few variables repel as strongly as in few dimensions (Zhuo et al. 2018; Wang, Zeng and
-    Liu 2018). They see to each variable's own distribution, less a shrinkage that falls with the number of particles;
-    how variables depend on each other comes from the scores and from where the particles start. Other options as in
-    `fwss`, to which this is equal for one variable. history: seconds.
+    It suits many variables with little dependence, such as those of `LaplaceApproximation.whitened`. One kernel over
+    all variables fails there: its particles lie too close together, especially with few particles per variable (Ba et
+    al. 2022). Kernels over few variables repel as strongly as in few dimensions (Zhuo et al. 2018; Wang, Zeng and Liu
+    2018). They shape each variable's marginal, up to a shrinkage that decreases with the number of particles. The
+    dependence between variables comes from the scores and from the initial positions. For one variable, the result
+    equals that of `fwss`. The history holds seconds.
 
     Args:
-        bandwidth: One for all variables, or "median", the rule applied to each.
+        target: A `Target`, or a factor graph over `Reals`.
+        n_particles: Number of particles, including those of ``start``.
+        init: See `fwss`.
+        n_steps: See `fwss`.
+        optimiser: See `fwss`.
+        bandwidth: One number for all variables, or "median" to apply the median rule to each variable.
+        start: Result of an earlier run to continue.
+        seed: Random seed or generator.
+
+    Raises:
+        ValueError: An argument is out of range.
+        Diverged: A particle leaves the finite numbers.
     """
     rule = check_bandwidth(bandwidth, ["median"])
     if isinstance(init, str) and init != "prior":
-        raise ValueError(f"init must be 'prior' or points [M, d], not {init!r}")
+        raise ValueError(f"`init` must be 'prior' or points [M, d], got {init!r}")
     plan = FwssOptions(step="constant", init=init, n_steps=n_steps, optimiser=optimiser, bandwidth=1.0)
 
     def oracle(run: ParticleRun, x: Floats, seed: int) -> Floats:
         if not run.n:
-            return moved_along(run, x, None, seed)
+            return move_along_field(run, x, None, seed)
         each = bandwidths(np.concatenate([run.x, x])) if isinstance(rule, str) else np.full(x.shape[1], rule)
-        return moved_along(run, x, LocalField(run.x, run.pull(1), run.scores, each), seed)
+        return move_along_field(run, x, LocalField(run.x, run.pull(1), run.scores, each), seed)
 
     points = add_particles(ParticleRun(target, plan, start, n_particles, seed), n_particles, oracle)
     history = {"seconds": points.history["seconds"]}
@@ -103,13 +143,28 @@ def local_fwss(
 
 
 class LocalField:
-    """phi_i(x) = sum_l w_l [k_i(x_li, x_i) s_li + d/dx_li k_i(x_li, x_i)]: `SteinField`, variable by variable."""
+    """`SteinField` for each variable: phi_i(x) = sum_l w_l [k_i(x_li, x_i) s_li + d/dx_li k_i(x_li, x_i)]."""
 
     def __init__(self, points: Floats, weights: Floats, scores: Floats, bandwidths: Floats) -> None:
+        """Set up the field.
+
+        Args:
+            points: float64[N, d].
+            weights: float64[N].
+            scores: float64[N, d].
+            bandwidths: float64[d].
+        """
         self._points, self._weights, self._scores, self._squares = points, weights, scores, bandwidths**2
 
     def __call__(self, x: Floats) -> Floats:
-        """[M, d] at points [M, d]."""
+        """Return the field at points.
+
+        Args:
+            x: float64[M, d].
+
+        Returns:
+            float64[M, d].
+        """
         return np.stack([self._at(row) for row in x])
 
     def _at(self, x: Floats) -> Floats:
@@ -120,7 +175,14 @@ class LocalField:
 
 
 def bandwidths(x: Floats) -> Floats:
-    """[d]: the median rule (`median_bandwidth`) for each variable of points [N, d], of 64 of them at most."""
+    """Return `median_bandwidth` of each variable, from at most 64 points.
+
+    Args:
+        x: float64[N, d].
+
+    Returns:
+        float64[d].
+    """
     n = len(x)
     x = x[evenly_spaced(n, _MEDIAN_POINTS)]
     i, j = np.triu_indices(len(x), 1)

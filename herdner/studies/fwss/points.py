@@ -1,4 +1,4 @@
-"""Weighted points: what samplers of continuous distributions return."""
+"""Weighted points, as samplers of continuous distributions return them; their MMD^2 and effective sample size."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from herdner.studies.fwss.kernels import KernelMean, SampleMean, as_kernel_mean,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
-    """A distribution as N weighted points: samples and particles alike.
+    """A distribution as N weighted points, such as samples or particles.
 
     Attributes:
         x: float64[N, d].
-        weights: float64[N]: 1 / N for samples; quadrature weights may be negative and need not add up to 1.
-        scores: float64[N, d]: the gradients of the log-density at x, where the sampler keeps them.
-        history: What the sampler noted, in arrays by name; one entry for each particle or iteration.
-        n_gradients: Gradients of single points that were computed (one of a mini-batch counts as one).
+        weights: float64[N], 1 / N for samples. Quadrature weights may be negative, and their sum may differ from 1.
+        scores: float64[N, d], the gradients of the log-density at x, if the sampler stores them.
+        history: Arrays by name, with one entry per particle or iteration, as documented by the sampler.
+        n_gradients: Number of gradients of single points that were computed; a mini-batch gradient counts as one.
         seconds: Wall time.
     """
 
@@ -34,20 +34,40 @@ class Points:
     seconds: float = 0.0
 
     def __len__(self) -> int:
+        """Return the number of points, N."""
         return len(self.x)
 
     def expect(self, f: Callable[[Floats], NDArray[Any]]) -> Floats:
-        """The weighted sum of ``f``, which maps points [N, d] to [N] or [N, ..]; a number or an array [..]."""
+        """Return the weighted sum of a function.
+
+        Args:
+            f: Maps points [N, d] to values [N] or [N, ..].
+
+        Returns:
+            A number, or an array [..].
+
+        Raises:
+            ValueError: ``f`` returns another number of values.
+        """
         values: NDArray[Any] = np.asarray(f(self.x))
         if values.shape[:1] != (len(self),):
-            raise ValueError(f"f must return one value or row for each of the {len(self)} points, not {values.shape}")
+            raise ValueError(f"`f` must return an array [{len(self)}] or [{len(self)}, ..], got shape {values.shape}")
         return np.tensordot(self.weights, values, axes=1)
 
 
 def mmd2(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float, weights: ArrayLike | None = None) -> float:
-    """MMD^2 (FWSS18 Sec. 2.1) of weighted points [N, d] against samples [M, d] or an exact kernel mean.
+    """Return MMD^2 between weighted points and a reference (FWSS18, Sec. 2.1).
 
-    Weights are 1 / N by default. In blocks: memory O(N + M). Tiny negative values are rounding.
+    The computation is in blocks, with O(N + M) memory. Rounding can cause tiny negative values.
+
+    Args:
+        x: float64[N, d].
+        truth: Samples [M, d], or an exact kernel mean.
+        bandwidth: Bandwidth of the kernel.
+        weights: float64[N], by default 1 / N.
+
+    Raises:
+        ValueError: An argument has the wrong shape or is out of range.
     """
     points = as_points(x, "points")
     own, mean, h = SampleMean(points, weights), as_kernel_mean(truth), fixed_bandwidth(bandwidth)  # type: ignore[arg-type]
@@ -55,8 +75,15 @@ def mmd2(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float, weights:
 
 
 def effective_sample_size(weights: ArrayLike) -> float:
-    """``(sum |w|)^2 / sum w^2``: N for equal weights, 1 where one point has all."""
+    """Return ``(sum |w|)^2 / sum w^2``: N for equal weights, 1 if one point has all the weight.
+
+    Args:
+        weights: float64[N].
+
+    Raises:
+        ValueError: All weights are 0.
+    """
     w = np.abs(np.asarray(weights, float))
     if not w.sum() > 0:
-        raise ValueError("weights must not all be 0")
+        raise ValueError("`weights` must not all be 0")
     return float(w.sum() ** 2 / (w * w).sum())

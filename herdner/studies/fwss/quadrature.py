@@ -1,4 +1,4 @@
-"""Weights for given points: Bayesian quadrature (FWSS18 eq. 11) and the weights of least KSD."""
+"""Weights for fixed points: Bayesian quadrature (FWSS18, eq. 11) and the weights of least KSD."""
 
 from __future__ import annotations
 
@@ -12,17 +12,23 @@ from herdner.base.arrays import Floats
 from herdner.studies.fwss.kernels import KernelMean, as_kernel_mean, as_points, fixed_bandwidth, gram
 from herdner.studies.fwss.stein import stein_kernel
 
-_FIRST_JITTER, _LAST_JITTER = 1e-13, 1e-4  # relative to the mean of the diagonal
+_FIRST_JITTER, _LAST_JITTER = 1e-13, 1e-4  # relative to the mean diagonal element
 _REFINEMENTS, _RESIDUAL = 20, 1e-9
 
 
 class GramSystem:
-    """A Gram matrix that grows by a row and a column at a time, and its Cholesky root once it is needed: O(N^2) each.
+    """A growing Gram matrix with its Cholesky root; a new row costs O(N^2).
 
-    ``jitter`` is what had to be added to the diagonal; it grows tenfold when rounding makes the root fail.
+    Attributes:
+        jitter: The number added to the diagonal; it grows tenfold if rounding makes the root fail.
     """
 
     def __init__(self, matrix: Floats) -> None:
+        """Set up the system.
+
+        Args:
+            matrix: float64[N, N].
+        """
         n = len(matrix)
         self._matrix = np.empty((2 * n + 8, 2 * n + 8))
         self._root = np.zeros_like(self._matrix)
@@ -32,11 +38,15 @@ class GramSystem:
 
     @property
     def matrix(self) -> Floats:
-        """[N, N], without the jitter."""
+        """The matrix without the jitter, float64[N, N]."""
         return self._matrix[: self._n, : self._n]
 
     def append(self, row: Floats) -> None:
-        """``row`` [N + 1]: the kernel of the new point with the others and, last, with itself."""
+        """Add a point.
+
+        Args:
+            row: float64[N + 1], the kernel between the new point and the others and, last, itself.
+        """
         n = self._n
         if n == len(self._matrix):
             self._matrix, self._root = (np.pad(a, (0, n)) for a in (self._matrix, self._root))
@@ -44,9 +54,18 @@ class GramSystem:
         self._n = n + 1
 
     def solve(self, right: Floats) -> Floats:
-        """w with matrix @ w = right; refined until the residual is below 1e-9, jitter or not, where that is possible.
+        """Return w with matrix @ w = right, refined until the residual is below 1e-9 if possible.
 
-        Each refinement is a step towards the least of w' K w - 2 w' right, so that it never makes MMD^2 larger.
+        Each refinement decreases w' K w - 2 w' right, so that MMD^2 never increases.
+
+        Args:
+            right: float64[N].
+
+        Returns:
+            float64[N].
+
+        Raises:
+            ValueError: The matrix is singular.
         """
         self._factor()
         root = (self._root[: self._n, : self._n], True)
@@ -59,7 +78,7 @@ class GramSystem:
         return w
 
     def _factor(self) -> None:
-        """Brings the root up to date: row by row, or from scratch, where that fails with more jitter."""
+        """Update the root row by row, or recompute it with more jitter if that fails."""
         if self._factored and all(self._extend(n) for n in range(self._factored, self._n)):
             return
         n, matrix = self._n, self.matrix
@@ -73,11 +92,11 @@ class GramSystem:
                 self.jitter *= 10
                 if not self.jitter < last:
                     raise ValueError(
-                        f"the Gram matrix of {n} points is singular; a smaller bandwidth or points further apart help"
+                        f"the Gram matrix of {n} points is singular; use a smaller bandwidth or more distant points"
                     ) from None
 
     def _extend(self, n: int) -> bool:
-        """The root's row ``n``; False where rounding has used up the jitter."""
+        """Compute row ``n`` of the root; return False if rounding exceeds the jitter."""
         row = self._matrix[n, : n + 1]
         part = cast(Floats, solve_triangular(self._root[:n, :n], row[:n], lower=True, check_finite=False))
         pivot = row[n] + self.jitter - part @ part
@@ -90,7 +109,16 @@ class GramSystem:
 
 
 def refuse_duplicates(x: Floats, what: str = "points", n_new: int | None = None) -> None:
-    """ValueError where one of the last ``n_new`` points, by default of all, equals one before it."""
+    """Raise `ValueError` if a new point equals an earlier one.
+
+    Args:
+        x: float64[N, d].
+        what: Name of the points in the error message.
+        n_new: Number of new points, the last ones; by default all.
+
+    Raises:
+        ValueError: Two points are equal.
+    """
     n_new = len(x) if n_new is None else n_new
     if n_new > 8 and len(np.unique(x, axis=0)) == len(x):
         return
@@ -98,44 +126,72 @@ def refuse_duplicates(x: Floats, what: str = "points", n_new: int | None = None)
         same = np.flatnonzero((x[:i] == x[i]).all(axis=1))
         if len(same):
             raise ValueError(
-                f"{what} {same[0]} and {i} are equal, which makes the Gram matrix singular; drop one, or start apart"
+                f"{what} {same[0]} and {i} are equal, which makes the Gram matrix singular; drop one, or use distinct"
+                " starting points"
             )
 
 
 def quadrature_weights(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float) -> tuple[Floats, float]:
-    """(w [N], jitter): the weights of points [N, d] that make MMD to ``truth`` least; K w = z (FWSS18 eq. 11).
+    """Return the weights that minimise MMD, with K w = z (FWSS18, eq. 11).
 
-    The weights need not be positive, nor add up to 1.
+    The weights can be negative, and their sum can differ from 1.
 
     Args:
+        x: Points, float64[N, d].
         truth: A kernel mean, or samples [M, d].
+        bandwidth: Bandwidth of the kernel.
+
+    Returns:
+        The weights, float64[N], and the jitter.
+
+    Raises:
+        ValueError: Two points are equal, or the Gram matrix is singular.
     """
     _, z, system = _system(x, truth, bandwidth)
     return system.solve(z), system.jitter
 
 
 def quadrature_variance(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float) -> float:
-    """What Bayesian quadrature leaves unknown of an integral of f under p, given f at points [N, d]: its variance where
-    f is drawn from a Gaussian process with the kernel, ``|mu_p|^2 - z' K^-1 z`` (FWSS18 eq. 46).
+    """Return the posterior variance of an integral by Bayesian quadrature, ``|mu_p|^2 - z' K^-1 z`` (FWSS18, eq. 46).
 
-    The paper prints the first term, the double integral of k, without p. It is the MMD^2 of `quadrature_weights`
-    (eq. 47), the least of any weights; rounding below 0 is 0. ``truth`` as there.
+    The integral is that of f under p, where f is drawn from a Gaussian process with the kernel and its values at the
+    points are given. The paper prints the first term, the double integral of k, without p. The variance equals the
+    MMD^2 of `quadrature_weights`, the least of all weights (eq. 47). Negative values by rounding become 0.
+
+    Args:
+        x: Points, float64[N, d].
+        truth: A kernel mean, or samples [M, d].
+        bandwidth: Bandwidth of the kernel.
+
+    Raises:
+        ValueError: Two points are equal, or the Gram matrix is singular.
     """
     mean, z, system = _system(x, truth, bandwidth)
     return max(mean.squared_norm(bandwidth) - float(z @ system.solve(z)), 0.0)
 
 
 def _system(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float) -> tuple[KernelMean, Floats, GramSystem]:
-    """(mu_p, z [N], K) for checked points."""
+    """Return mu_p, z [N], and K after checking the points."""
     points, h, mean = as_points(x, "points"), fixed_bandwidth(bandwidth), as_kernel_mean(truth)
     refuse_duplicates(points)
     return mean, mean.at(points, h), GramSystem(gram(points, h))
 
 
 def stein_weights(x: ArrayLike, scores: ArrayLike, bandwidth: float) -> Floats:
-    """[N]: the weights of points [N, d] that add up to 1 and make KSD least (Liu and Lee 2017, but of any sign).
+    """Return the weights with sum 1 that minimise KSD (Liu and Lee 2017, but of any sign).
 
-    They need no integral of p. sum_j w_j k(x_j, .) estimates mu_p by control functionals.
+    They need no integral of p: sum_j w_j k(x_j, .) estimates mu_p by control functionals.
+
+    Args:
+        x: Points, float64[N, d].
+        scores: Gradients of the log-density, float64[N, d].
+        bandwidth: Bandwidth of the kernel.
+
+    Returns:
+        float64[N].
+
+    Raises:
+        ValueError: Two points are equal, or the Gram matrix is singular.
     """
     points = as_points(x, "points")
     s = np.asarray(scores, float)
@@ -144,6 +200,13 @@ def stein_weights(x: ArrayLike, scores: ArrayLike, bandwidth: float) -> Floats:
 
 
 def least_ksd(system: GramSystem) -> Floats:
-    """The weights that add up to 1 and make w' K w least."""
+    """Return the weights with sum 1 that minimise w' K w.
+
+    Args:
+        system: The Gram matrix K of the Stein kernel.
+
+    Returns:
+        float64[N].
+    """
     w = system.solve(np.ones(len(system.matrix)))
     return w / w.sum()

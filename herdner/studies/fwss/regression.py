@@ -1,4 +1,4 @@
-"""Bayesian logistic regression and one-hidden-layer Bayesian neural regression (FWSS18 Sec. 5)."""
+"""Bayesian logistic regression and Bayesian neural regression with one hidden layer (FWSS18, Sec. 5)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,21 @@ from herdner.graph import DensityFactors, FactorGraph, Reals
 from herdner.studies.fwss.targets import GammaOfExp, Target, check_data, grad_scaled_normal, log_scaled_normal
 
 Terms = Int64s | None
-_NUMBERS = 2**18  # in one piece of hidden units: what a cache holds
+_CHUNK = 2**18  # hidden-unit values per piece, which fit a cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogisticRegression:
-    """p(y = 1 | x) = sigmoid(w . x + b); w, b ~ N(0, 1 / alpha), alpha ~ Gamma(shape, rate).
+    """Bayesian logistic regression.
 
-    ``inputs`` [N, D]; ``outputs`` [N], 0 or 1. The D + 2 variables are w, b and log alpha.
+    p(y = 1 | x) = sigmoid(w . x + b), with w, b ~ N(0, 1 / alpha) and alpha ~ Gamma(shape, rate). The D + 2 variables
+    are w, b and log alpha.
+
+    Attributes:
+        inputs: float64[N, D]; stored with a column of ones.
+        outputs: [N], 0 or 1; stored as -1 or 1.
+        shape: Shape of the prior of alpha.
+        rate: Rate of the prior of alpha.
     """
 
     inputs: Floats
@@ -34,13 +41,13 @@ class LogisticRegression:
         """Check and convert the fields."""
         x, y = check_data(self.inputs, self.outputs)
         if not np.isin(y, (0, 1)).all():
-            raise ValueError("outputs of a logistic regression must be 0 or 1")
+            raise ValueError("`outputs` of a logistic regression must be 0 or 1")
         object.__setattr__(self, "inputs", np.column_stack([x, np.ones(len(x))]))
         object.__setattr__(self, "outputs", 2 * y - 1)
 
     @property
     def target(self) -> Target:
-        """The posterior; its data can be taken in mini-batches."""
+        """The posterior distribution, which supports mini-batches."""
         n = self.inputs.shape[1]
         gamma = GammaOfExp(self.shape, self.rate)
         factors = [
@@ -51,13 +58,30 @@ class LogisticRegression:
         return Target(FactorGraph(Reals(n + 1), factors), self.draw_prior)
 
     def draw_prior(self, rng: np.random.Generator, size: int) -> Floats:
-        """[size, D + 2]: from the prior."""
+        """Draw from the prior.
+
+        Args:
+            rng: Random generator.
+            size: Number of points.
+
+        Returns:
+            float64[size, D + 2].
+        """
         alpha = rng.gamma(self.shape, 1 / self.rate, size)
         weights = rng.normal(size=(size, self.inputs.shape[1])) / np.sqrt(alpha)[:, None]
         return np.column_stack([weights, np.log(alpha)])
 
     def predict(self, x: Floats, weights: Floats, inputs: ArrayLike) -> Floats:
-        """[M]: the probability of y = 1 at inputs [M, D], averaged over points [P, D + 2] with weights [P]."""
+        """Return the probability of y = 1, averaged over weighted points.
+
+        Args:
+            x: Points, float64[P, D + 2].
+            weights: float64[P].
+            inputs: float64[M, D].
+
+        Returns:
+            float64[M].
+        """
         new = np.column_stack([np.asarray(inputs, float), np.ones(len(np.asarray(inputs)))])
         return np.clip(weights @ expit(x[:, :-1] @ new.T) / weights.sum(), 0, 1)
 
@@ -75,11 +99,19 @@ class LogisticRegression:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NeuralRegression:
-    """y ~ N(f(x), 1 / gamma), f one hidden layer of ReLUs; its weights ~ N(0, 1 / lambda); gamma and lambda ~ Gamma.
+    """Bayesian neural regression with one hidden layer of ReLUs.
 
-    ``inputs`` [N, D] and ``outputs`` [N] in their own units: inside, both are scaled to mean 0 and variance 1.
-    The variables are D x H weights, H offsets, H weights, one offset, log gamma and log lambda: (D + 2) H + 3 of them,
-    as FWSS18 counts (953 for 17 inputs and 50 units).
+    y ~ N(f(x), 1 / gamma); the weights of f ~ N(0, 1 / lambda); gamma and lambda ~ Gamma(shape, rate). Inputs and
+    outputs are scaled internally to mean 0 and variance 1. The variables are D x H weights, H offsets, H weights, one
+    offset, log gamma and log lambda: (D + 2) H + 3 in all, as FWSS18 counts (953 for 17 inputs and 50 units).
+
+    Attributes:
+        inputs: float64[N, D], in any units; stored scaled.
+        outputs: float64[N], in any units; stored scaled.
+        units: Number of hidden units, H.
+        shape: Shape of the priors.
+        rate: Rate of the priors.
+        scaling: Mean and deviation of the inputs [D], and of the outputs.
     """
 
     inputs: Floats
@@ -93,7 +125,7 @@ class NeuralRegression:
         """Check and convert the fields."""
         x, y = check_data(self.inputs, self.outputs)
         check_integer(self.units, "units")
-        # A column that never changes tells nothing; it becomes 0.
+        # A constant column has no information; it becomes 0.
         spread, width = x.std(axis=0), float(y.std()) or 1.0
         spread = np.where(spread > 1e-12 * np.abs(x).max(axis=0), spread, np.inf)
         object.__setattr__(self, "scaling", (x.mean(axis=0), spread, float(y.mean()), width))
@@ -102,12 +134,12 @@ class NeuralRegression:
 
     @property
     def n_weights(self) -> int:
-        """All but the two precisions."""
+        """Number of variables without the two precisions."""
         return (self.inputs.shape[1] + 2) * self.units + 1
 
     @property
     def target(self) -> Target:
-        """The posterior; its data can be taken in mini-batches."""
+        """The posterior distribution, which supports mini-batches."""
         n = self.n_weights
         gamma = GammaOfExp(self.shape, self.rate)
         weights_and_lambda = np.append(np.arange(n), n + 1).astype(np.int32)
@@ -119,8 +151,17 @@ class NeuralRegression:
         return Target(FactorGraph(Reals(n + 2), factors), self.draw_start)
 
     def draw_start(self, rng: np.random.Generator, size: int) -> Floats:
-        """[size, d]: the usual starting weights of a network, N(0, 1 / (inputs + 1)), offsets 0, and lambda from its
-        prior; gamma fits the residuals of these weights (as the authors of SVGD start).
+        """Draw initial points.
+
+        Weights are drawn as usual for networks from N(0, 1 / (inputs + 1)), with offsets 0, and lambda is drawn from
+        its prior. gamma fits the residuals of these weights, as in the program of SVGD's authors.
+
+        Args:
+            rng: Random generator.
+            size: Number of points.
+
+        Returns:
+            float64[size, d].
         """
         inputs, units = self.inputs.shape[1], self.units
         x = np.zeros((size, self.n_weights + 2))
@@ -132,12 +173,21 @@ class NeuralRegression:
         return x
 
     def with_noise_fitted(self, x: Floats, inputs: ArrayLike, outputs: ArrayLike) -> Floats:
-        """The points [P, d], gamma set to what fits the residuals at held-out data [M, D] and [M] best, one by one
-        where that makes the held-out likelihood larger (the last step of the authors' program for SVGD).
+        """Return the points with gamma fitted to held-out residuals if that increases the held-out likelihood.
+
+        This is the last step of the program of SVGD's authors. Each point is fitted separately.
+
+        Args:
+            x: Points, float64[P, d].
+            inputs: Held-out inputs, float64[M, D].
+            outputs: Held-out outputs, float64[M].
+
+        Returns:
+            float64[P, d].
         """
         _, _, middle, width = self.scaling
-        wanted = (np.asarray(outputs, float) - middle) / width
-        squares = ((wanted - self._forward(x, self._scaled(np.asarray(inputs, float)))[0]) ** 2).mean(axis=1)
+        expected = (np.asarray(outputs, float) - middle) / width
+        squares = ((expected - self._forward(x, self._scaled(np.asarray(inputs, float)))[0]) ** 2).mean(axis=1)
         fitted = -np.log(squares)
         now = x[:, -2] - np.exp(x[:, -2]) * squares
         out = x.copy()
@@ -145,30 +195,42 @@ class NeuralRegression:
         return out
 
     def predict(self, x: Floats, inputs: ArrayLike) -> tuple[Floats, Floats]:
-        """Means [P, M] and standard deviations [P] of y at inputs [M, D], in the units of y, for each point [P, d]."""
+        """Return the mean and standard deviation of y for each point, in the units of y.
+
+        Args:
+            x: Points, float64[P, d].
+            inputs: float64[M, D].
+
+        Returns:
+            Means, float64[P, M], and standard deviations, float64[P].
+        """
         _, _, middle, width = self.scaling
         means = self._forward(x, self._scaled(np.asarray(inputs, float)))[0]
         return middle + width * means, width * np.exp(-x[:, -2] / 2)
 
     def score(self, x: Floats, weights: Floats, inputs: ArrayLike, outputs: ArrayLike) -> tuple[float, float]:
-        """(RMSE of the mean prediction, mean log-likelihood of the mixture) at data [M, D] and [M], in units of y.
+        """Return the RMSE of the mean prediction, and the mean log-likelihood of the mixture, in the units of y.
 
-        The weights [P] must not be negative.
+        Args:
+            x: Points, float64[P, d].
+            weights: float64[P], not negative.
+            inputs: float64[M, D].
+            outputs: float64[M].
         """
-        shares, wanted = weights / weights.sum(), np.asarray(outputs, float)
+        shares, expected = weights / weights.sum(), np.asarray(outputs, float)
         means, deviations = self.predict(x, inputs)
         used = shares > 0
-        z = (wanted - means[used]) / deviations[used, None]
+        z = (expected - means[used]) / deviations[used, None]
         logs = -0.5 * z * z - np.log(deviations[used, None] * np.sqrt(2 * np.pi))
         likelihood = cast(Floats, logsumexp(logs, axis=0, b=shares[used, None]))
-        return float(np.sqrt(((wanted - shares @ means) ** 2).mean())), float(np.mean(likelihood))
+        return float(np.sqrt(((expected - shares @ means) ** 2).mean())), float(np.mean(likelihood))
 
     def _scaled(self, inputs: Floats) -> Floats:
         middle, spread, _, _ = self.scaling
         return (inputs - middle) / spread
 
     def _parts(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """First-layer weights [D, P * H] and offsets [P, H]; second-layer weights [P, H] and offsets [P, 1]."""
+        """Return first-layer weights [D, P * H] and offsets [P, H], second-layer weights [P, H] and offsets [P, 1]."""
         inputs, units = self.inputs.shape[1], self.units
         first = x[:, : inputs * units].reshape(len(x), inputs, units)
         at = inputs * units
@@ -176,16 +238,16 @@ class NeuralRegression:
         return columns, x[:, at : at + units], x[:, at + units : at + 2 * units], x[:, at + 2 * units, None]
 
     def _forward(self, x: Floats, inputs: Floats) -> tuple[Floats, Floats]:
-        """The predictions [P, M] and the hidden units [P, M, H]."""
+        """Return the predictions [P, M] and the hidden units [P, M, H]."""
         first, offsets, second, offset = self._parts(x)
         hidden = np.moveaxis((inputs @ first).reshape(len(inputs), len(x), -1), 1, 0) + offsets[:, None]
         np.maximum(hidden, 0, out=hidden)
         return (hidden @ second[:, :, None])[..., 0] + offset, hidden
 
     def _pieces(self, n_points: int, terms: Terms):
-        """Inputs and outputs of all terms, or of these, in pieces that fit in memory."""
+        """Yield inputs and outputs of all data terms, or of some, in pieces that fit a cache."""
         inputs, outputs = (self.inputs, self.outputs) if terms is None else (self.inputs[terms], self.outputs[terms])
-        step = max(1, _NUMBERS // (n_points * self.units))
+        step = max(1, _CHUNK // (n_points * self.units))
         for i in range(0, len(inputs), step):
             yield inputs[i : i + step], outputs[i : i + step]
 

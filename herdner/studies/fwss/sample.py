@@ -1,4 +1,4 @@
-"""Frank-Wolfe Stein sampling and its block and cached variants (FWSS18 Alg. 3 to 5, 7 and 8)."""
+"""Frank-Wolfe Stein sampling with its block and cached variants (FWSS18, Alg. 3 to 5, 7 and 8)."""
 
 from __future__ import annotations
 
@@ -43,36 +43,39 @@ def fwss(
     start: Points | None = None,
     seed: Seed = None,
 ) -> Points:
-    """Frank-Wolfe Stein sampling: each new particle is moved along `SteinField`, the others stay where they are.
+    """Sample by Frank-Wolfe Stein sampling: each new particle moves along `SteinField`, and earlier ones stay.
 
-    The particle's own score takes part with weight 1 / (n + 1). With quadrature weights it is moved by the field of
-    equal weights: where the weights are good, the field of particles so weighted is almost 0 wherever there are any,
-    and each new one would go to a mode. history: seconds, bandwidth, step, gap (the duality gap at the particle before
-    it was added; NaN with equal weights) and jitter (added to the diagonal of the Gram matrix), for each particle.
+    The new particle's own score has the weight 1 / (n + 1). With quadrature weights, the field still has equal weights:
+    the field of well-weighted particles is almost 0 near any of them, and every new particle would go to a mode. The
+    history holds one entry per particle: seconds, bandwidth, step, gap (the duality gap at the particle before it was
+    added, NaN for equal weights), and jitter (added to the diagonal of the Gram matrix).
 
     Args:
         target: A `Target`, or a factor graph over `Reals`.
-        n_particles: In all, those of ``start`` included.
-        step: The step rule: "constant", equal weights; "line-search" (eq. 10); "away" and "pairwise", line search that
-            also takes weight off the worst particle, so that some may end with none (Lacoste-Julien and Jaggi 2015);
-            "fully-corrective", Bayesian quadrature weights (eq. 11).
-        init: Where each particle starts: a draw of the prior; "map": the first at the mode, the others at a particle
-            moved by about h / 10; points [M, d]: these first, then draws of the prior.
-        n_steps: L, moves of each particle.
-        bandwidth: h; a rule is applied anew whenever the particles have grown by a quarter (the paper: for each).
-        kernel_mean: What line search and correction know of mu_p: a kernel mean, samples [M, d], or "stein": estimated
-            from the scores of the particles. By default the target's own, where it is known, otherwise "stein".
-        batch_size: Observations in each gradient while a particle moves; the score it keeps is of all data.
-        at_once: B: so many new particles are moved together, each along the field of the others too; they are added one
-            after the other. 1 is the paper's algorithm, ``n_particles`` is SVGD; between them, fewer and larger matrix
-            products for almost the same points.
-        mode_steps: Iterations of L-BFGS, with all data, that look for the mode.
-        start: Particles to go on from, as a run returned them.
-        seed: Or a generator; a run continued with the same generator is the run that was not interrupted.
+        n_particles: Number of particles, including those of ``start``.
+        step: Step rule. "constant": equal weights. "line-search": eq. 10. "away" and "pairwise": line search that also
+            removes weight from the worst particle, which may end without weight (Lacoste-Julien and Jaggi 2015).
+            "fully-corrective": Bayesian quadrature weights (eq. 11).
+        init: Initial positions. "prior": draws of the prior. "map": the mode first, then a random particle moved by
+            about h / 10. Points [M, d]: these first, then draws of the prior.
+        n_steps: L, number of moves of each particle.
+        optimiser: Optimiser of the moves.
+        bandwidth: h, or a rule, "median" or "ksd". A rule is applied whenever the number of particles has grown by a
+            quarter (in the paper: for each particle).
+        kernel_mean: mu_p for line search and correction: a kernel mean, samples [M, d], or "stein" to estimate it from
+            the scores of the particles. The default is the target's own kernel mean if it has one, else "stein".
+        batch_size: Number of data terms per gradient while a particle moves; None for all. The stored score always uses
+            all data.
+        at_once: B, number of new particles that move together, each also along the field of the others. They are added
+            one after the other. 1 is the paper's algorithm, and ``n_particles`` is SVGD. Values between them need fewer
+            and larger matrix products for almost the same points.
+        mode_steps: Largest number of iterations of L-BFGS, with all data, for the mode.
+        start: Result of an earlier run to continue.
+        seed: Random seed or generator. A run that continues with the same generator equals an uninterrupted run.
 
     Raises:
-        ValueError: Arguments do not fit.
-        Diverged: Numbers leave the finite ones.
+        ValueError: An argument is out of range.
+        Diverged: A particle leaves the finite numbers.
     """
     plan = FwssOptions(
         step=step, init=init, n_steps=n_steps, optimiser=optimiser, bandwidth=bandwidth, kernel_mean=kernel_mean,
@@ -92,20 +95,29 @@ def block_fwss(
     seed: Seed = None,
     **options: Any,
 ) -> Points:
-    """PBC-FWSS (Alg. 4): the blocks of a particle's variables are moved apart, in ``workers`` threads, and joined.
+    """Sample by PBC-FWSS (Alg. 4): blocks of a particle's variables move in parallel threads, and are then joined.
 
-    The number of workers changes nothing in the result. All ``options`` are those of `fwss`, but ``at_once``; with one
-    block this is `fwss`.
+    The result does not depend on the number of workers. With one block, this is `fwss`.
 
     Args:
-        blocks: A number of blocks of neighbouring variables, or lists of variables that together are all of them.
-        moves_per_join: Moves between two joinings. While a block moves, the other variables stay where they were in the
-            kernel (App. F) and in the gradient, of which only the factors that touch the block are computed. The paper
-            joins once, after all ``n_steps``: where blocks depend on each other, as the layers of a network do, each
-            then answers to others that have moved on, and the particle ends far from the density.
+        target: A `Target`, or a factor graph over `Reals`.
+        n_particles: Number of particles, including those of ``start``.
+        blocks: A number of blocks of neighbouring variables, or lists of variables that cover all variables once.
+        workers: Number of threads.
+        moves_per_join: Number of moves between two joins. While a block moves, the other variables keep their values,
+            in the kernel (App. F) and in the gradient, which is computed only for factors that touch the block. The
+            paper joins once, after all ``n_steps``. If blocks depend on each other, such as the layers of a network,
+            each block then uses outdated values of the others, and the particle ends far from the density.
+        start: Result of an earlier run to continue.
+        seed: Random seed or generator.
+        options: Options of `fwss`, without ``at_once``.
+
+    Raises:
+        ValueError: An argument is out of range.
+        Diverged: A particle leaves the finite numbers.
     """
     if "at_once" in options:
-        raise ValueError("block_fwss moves one particle at a time; at_once is an option of fwss")
+        raise ValueError("block_fwss does not support `at_once`, as it moves one particle at a time; use fwss")
     check_integer(moves_per_join, "moves_per_join")
     run = ParticleRun(target, FwssOptions(**options), start, n_particles, seed)
     parts = _partition(blocks, run.target.dim)
@@ -114,11 +126,11 @@ def block_fwss(
         def oracle(run: ParticleRun, x: Floats, seed: int) -> Floats:
             ascents = [Ascent(run, seed, block) for block in parts]
             for done in range(0, run.plan.n_steps, moves_per_join):
-                x = joined(x, ascents, min(moves_per_join, run.plan.n_steps - done))
+                x = moved_together(x, ascents, min(moves_per_join, run.plan.n_steps - done))
             run.batches.n_gradients += sum(ascent.batches.n_gradients for ascent in ascents)
             return x
 
-        def joined(x: Floats, ascents: list[Ascent], n_steps: int) -> Floats:
+        def moved_together(x: Floats, ascents: list[Ascent], n_steps: int) -> Floats:
             def go(block: NDArray[np.intp], ascent: Ascent) -> Floats:
                 return ascent.go(x, block_field(run, x, block), n_steps)
 
@@ -139,43 +151,61 @@ def cached_fwss(
     seed: Seed = None,
     **options: Any,
 ) -> Points:
-    """Cache-FWSS (Alg. 7 and 8): each particle starts at the point of ``cache`` where the field is smallest.
+    """Sample by Cache-FWSS (Alg. 7 and 8): each particle starts at the cached point with the smallest field.
 
-    A few ``n_steps`` (10 in the paper) are enough from there. All ``options`` are those of `fwss`.
+    From there, a few moves suffice (``n_steps`` is 10 by default, as in the paper).
 
     Args:
-        cache: [M, d], points of another sampler, such as `svgd`; each is used once, and then ``init`` applies.
+        target: A `Target`, or a factor graph over `Reals`.
+        n_particles: Number of particles, including those of ``start``.
+        cache: float64[M, d], points of another sampler, such as `svgd`. Each is used once; then ``init`` applies.
+        start: Result of an earlier run to continue.
+        seed: Random seed or generator.
+        options: Options of `fwss`.
+
+    Raises:
+        ValueError: An argument is out of range.
+        Diverged: A particle leaves the finite numbers.
     """
     options.setdefault("n_steps", 10)
     run = ParticleRun(target, FwssOptions(**options), start, n_particles, seed)
-    left = check_points(cache, run.target, "cache")
-    scores = run.batches.exact(left)
+    candidates = check_points(cache, run.target, "cache")
+    scores = run.batches.exact(candidates)
 
     def start_at(run: ParticleRun, n_new: int) -> Floats:
-        nonlocal left, scores
-        order = np.argsort(field_norms(run, left, scores), kind="stable")
-        taken, rest = np.sort(order[:n_new]), np.sort(order[n_new:])
-        x, left, scores = left[taken], left[rest], scores[rest]
+        nonlocal candidates, scores
+        order = np.argsort(field_norms(run, candidates, scores), kind="stable")
+        nearest, rest = np.sort(order[:n_new]), np.sort(order[n_new:])
+        x, candidates, scores = candidates[nearest], candidates[rest], scores[rest]
         return np.concatenate([x, run.starting_points(n_new - len(x))]) if len(x) < n_new else x
 
     return add_particles(run, n_particles, approximate_lmo, start_at)
 
 
 def field_norms(run: ParticleRun, x: Floats, scores: Floats) -> Floats:
-    """[M]: squared lengths of what a particle would first be moved along at points [M, d] with scores [M, d]."""
+    """Return the squared lengths of the directions in which a new particle at each point would first move.
+
+    Args:
+        run: The run.
+        x: float64[M, d].
+        scores: float64[M, d].
+
+    Returns:
+        float64[M].
+    """
     field, own = run.field(1), 1 / (run.n + 1)
     moves = own * scores if field is None else field(x) + own * scores
     return (moves * moves).sum(axis=1)
 
 
 def _partition(blocks: int | Sequence[ArrayLike], dim: int) -> list[NDArray[np.intp]]:
-    """Lists of variables that together are all, each once; ValueError otherwise."""
+    """Return lists of variables that together contain each variable once; raise `ValueError` otherwise."""
     if isinstance(blocks, int | np.integer):
         if not 1 <= check_integer(blocks, "blocks") <= dim:
-            raise ValueError(f"blocks must be at most the number of variables, {dim}, not {blocks}")
+            raise ValueError(f"`blocks` must be at most the number of variables, {dim}, got {blocks}")
         return np.array_split(np.arange(dim), blocks)
     parts = [np.asarray(block, np.intp).ravel() for block in blocks]
     together = np.sort(np.concatenate([np.empty(0, np.intp), *parts]))
     if not all(len(part) for part in parts) or not np.array_equal(together, np.arange(dim)):
-        raise ValueError(f"blocks must name each of the variables 0 to {dim - 1} once, and none may be empty")
+        raise ValueError(f"`blocks` must contain each of the variables 0 to {dim - 1} once, and none may be empty")
     return parts

@@ -1,4 +1,4 @@
-"""Stein's operator with the RBF kernel: the field that moves particles, the Stein kernel, KSD, and weights by it."""
+"""Stein's operator with the RBF kernel: the field that moves particles, the Stein kernel, and KSD."""
 
 from __future__ import annotations
 
@@ -13,27 +13,42 @@ _BANDWIDTH_POINTS = 512
 
 
 class SteinField:
-    """phi(x) = sum_l w_l [k(x_l, x) s_l + grad_{x_l} k(x_l, x)], for fixed points x_l with scores s_l.
+    """The field phi(x) = sum_l w_l [k(x_l, x) s_l + grad_{x_l} k(x_l, x)] of fixed points x_l with scores s_l.
 
-    Minus the gradient of the MMD objective <mu - mu_p, k(., x)> at x, where mu is the mean of the kernel at the points,
-    and, by Stein's identity, grad mu_p(x) = E_p[k(., x) grad log p] is estimated at the same points: attracted by
-    density, repelled by particles. (FWSS18 eq. 4 and 9 print both with a plus, and the gradient of k at x; eq. 7 has
-    lost a sign.) It is also the direction of SVGD. A call costs O(N d) for each x, by matrix products; nothing of size
-    N x N x d ever exists.
+    Let mu be the mean of the kernel at the points. The field is minus the gradient of the MMD objective <mu - mu_p,
+    k(., x)> at x. By Stein's identity, grad mu_p(x) = E_p[k(., x) grad log p], which is estimated at the same points.
+    Density attracts, and particles repel. FWSS18, eq. 4 and 9 print both terms with a plus, and the gradient of k at x;
+    eq. 7 lacks a sign. The field is also the direction of SVGD. A call costs O(N d) per point, by matrix products; no
+    array of size N x N x d exists.
     """
 
     def __init__(self, points: Floats, weights: Floats, scores: Floats, bandwidth: float) -> None:
+        """Set up the field.
+
+        Args:
+            points: float64[N, d].
+            weights: float64[N].
+            scores: float64[N, d].
+            bandwidth: Bandwidth of the kernel.
+        """
         self._middle = points.mean(axis=0)
-        moved = points - self._middle
-        self._norms = (moved * moved).sum(axis=1)
-        self._doubled = -2 * moved.T
+        shifted = points - self._middle
+        self._norms = (shifted * shifted).sum(axis=1)
+        self._doubled = -2 * shifted.T
         self._scale = -0.5 / bandwidth**2
         spread = weights[:, None] / bandwidth**2
-        # k @ this gives both sums over l that depend on x through k alone.
-        self._right = np.hstack([weights[:, None] * scores - spread * moved, spread])
+        # k @ self._right gives both sums over l that depend on x through k only.
+        self._right = np.hstack([weights[:, None] * scores - spread * shifted, spread])
 
     def kernel(self, x: Floats) -> Floats:
-        """[M, N]: k between points [M, d], taken from the middle, and the particles."""
+        """Return the kernel between points and the particles.
+
+        Args:
+            x: float64[M, d], relative to the mean of the particles.
+
+        Returns:
+            float64[M, N].
+        """
         k = x @ self._doubled
         k += self._norms
         k += (x * x).sum(axis=1)[:, None]
@@ -42,7 +57,14 @@ class SteinField:
         return np.exp(k, out=k)
 
     def __call__(self, x: Floats) -> Floats:
-        """[M, d] at points [M, d]."""
+        """Return the field at points.
+
+        Args:
+            x: float64[M, d].
+
+        Returns:
+            float64[M, d].
+        """
         x = x - self._middle
         sums = self.kernel(x) @ self._right
         x *= sums[:, -1:]
@@ -51,12 +73,23 @@ class SteinField:
 
 
 def stein_kernel(x: Floats, scores_x: Floats, y: Floats, scores_y: Floats, bandwidth: float) -> Floats:
-    """[N, M]: k_s(x, y) (FWSS18 eq. 30), the kernel whose mean under p is 0; by matrix products."""
+    """Return the Stein kernel k_s(x, y), whose mean under p is 0, by matrix products (FWSS18, eq. 30).
+
+    Args:
+        x: float64[N, d].
+        scores_x: float64[N, d].
+        y: float64[M, d].
+        scores_y: float64[M, d].
+        bandwidth: Bandwidth of the kernel.
+
+    Returns:
+        float64[N, M].
+    """
     return _stein_parts(x, scores_x, y, scores_y, bandwidth)[0]
 
 
 def _stein_parts(x: Floats, sx: Floats, y: Floats, sy: Floats, bandwidth: float) -> tuple[Floats, Floats]:
-    """k_s, and its derivative by log h."""
+    """Return k_s and its derivative by log h."""
     d, h2 = x.shape[1], bandwidth**2
     middle = y.mean(axis=0)
     x, y = x - middle, y - middle
@@ -68,9 +101,16 @@ def _stein_parts(x: Floats, sx: Floats, y: Floats, sy: Floats, bandwidth: float)
 
 
 def ksd(x: ArrayLike, scores: ArrayLike, bandwidth: float, weights: ArrayLike | None = None) -> float:
-    """The kernelised Stein discrepancy of weighted points [N, d] with scores [N, d]: sqrt(w' K_s w).
+    """Return the kernelised Stein discrepancy sqrt(w' K_s w) of weighted points, in blocks with O(N d) memory.
 
-    Weights are 1 / N by default. Computed in blocks, so that memory is O(N d).
+    Args:
+        x: float64[N, d].
+        scores: Gradients of the log-density, float64[N, d].
+        bandwidth: Bandwidth of the kernel.
+        weights: float64[N], by default 1 / N.
+
+    Raises:
+        ValueError: ``scores`` does not have the shape of the points.
     """
     return float(np.sqrt(max(_ksd_squared(as_points(x, "points"), scores, bandwidth, weights)[0], 0.0)))
 
@@ -78,10 +118,10 @@ def ksd(x: ArrayLike, scores: ArrayLike, bandwidth: float, weights: ArrayLike | 
 def _ksd_squared(
     x: Floats, scores: ArrayLike, bandwidth: float, weights: ArrayLike | None = None
 ) -> tuple[float, float]:
-    """KSD^2 and its derivative by log h."""
+    """Return KSD^2 and its derivative by log h."""
     s = np.asarray(scores, float)
     if s.shape != x.shape:
-        raise ValueError(f"scores must have the shape of the points, {x.shape}, not {s.shape}")
+        raise ValueError(f"`scores` must have the shape of the points, {x.shape}, got {s.shape}")
     w = np.full(len(x), 1 / len(x)) if weights is None else np.asarray(weights, float)
     step = max(1, _CELLS // len(x))
     value = slope = 0.0
@@ -94,10 +134,17 @@ def _ksd_squared(
 
 
 def ksd_bandwidth(x: ArrayLike, scores: ArrayLike, n_steps: int = 30, rate: float = 0.1) -> float:
-    """The bandwidth by gradient descent on log KSD^2 over log h (FWSS18 App. G.2, third choice), from the median's.
+    """Return the bandwidth by gradient descent on log KSD^2, from the median (FWSS18, App. G.2, third choice).
 
-    It stays within a factor of 4 of where it began: as h grows without limit KSD tends to ``|mean score|``, which for
-    points near balance is almost 0, so that its minimum alone says nothing. Beyond 512 points it looks at 512 of them.
+    The bandwidth stays within a factor of 4 of the median bandwidth. As h grows, KSD tends to ``|mean score|``, which
+    is almost 0 for points near balance, so that the minimum alone has no meaning. Beyond 512 points, 512 of them are
+    used.
+
+    Args:
+        x: float64[N, d].
+        scores: Gradients of the log-density, float64[N, d].
+        n_steps: Number of steps of the descent over log h.
+        rate: Step size.
     """
     points, s = as_points(x, "points"), np.asarray(scores, float)
     some = evenly_spaced(len(points), _BANDWIDTH_POINTS)

@@ -1,4 +1,4 @@
-"""Step rules of Frank-Wolfe: what weights the particles get (FWSS18 App. B)."""
+"""Step rules of Frank-Wolfe, which determine the weights of the particles (FWSS18, App. B)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from herdner.studies.fwss.stein import stein_kernel
 
 
 class StepResult(NamedTuple):
-    """Steps towards m new particles: the weights [N] after all; lambda [m]; the duality gap [m] before."""
+    """Result of the steps towards m new particles.
+
+    Attributes:
+        weights: float64[N], all weights after the steps.
+        steps: float64[m], the step sizes lambda.
+        gaps: float64[m], the duality gaps before the steps.
+    """
 
     weights: Floats
     steps: Floats
@@ -22,35 +28,69 @@ class StepResult(NamedTuple):
 
 
 class StepRule(Protocol):
-    """Weights for particles that come a few at a time; ``jitter``: what the last solve added to the diagonal."""
+    """Rule for the weights of particles that arrive a few at a time.
+
+    Attributes:
+        jitter: The number that the last solve added to the diagonal.
+    """
 
     jitter: float
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Takes up these particles, or another bandwidth; returns their weights."""
+        """Start from particles, or with another bandwidth, and return the weights.
+
+        Args:
+            x: float64[N, d].
+            scores: float64[N, d].
+            bandwidth: Bandwidth of the kernel.
+            weights: float64[N].
+        """
         ...
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
-        """Particles [N, d], of which the last ``n_new`` are new."""
+        """Take the steps towards new particles.
+
+        Args:
+            x: float64[N, d], all particles, the new ones last.
+            scores: float64[N, d].
+            bandwidth: Bandwidth of the kernel.
+            n_new: Number of new particles.
+        """
         ...
 
     def towards(self, particle: int) -> Floats:
-        """The weights after a step towards a particle that is there already."""
+        """Return the weights after a step towards an existing particle.
+
+        Args:
+            particle: Index of the particle.
+        """
         ...
 
 
 class Embedding:
-    """The Gram matrix K of the particles and z = mu_p at them, both grown by one particle at a time.
+    """The Gram matrix K of the particles and z = mu_p at them, which grow with each particle.
 
-    Where mu_p is not known it is estimated from the particles and their scores: z = K w with the weights w of least
-    KSD, that is by control functionals. FWSS18 (App. B) estimates it by the particles with their present weights; then
-    K^-1 z returns just these weights, and neither line search nor full correction would ever change any.
+    If mu_p is unknown, it is estimated from the particles and their scores by control functionals: z = K w with the
+    weights w of least KSD. FWSS18 (App. B) estimates it by the particles with their current weights. Then K^-1 z equals
+    these weights, and neither line search nor full correction would ever change a weight.
     """
 
     def __init__(self, mean: KernelMean | None) -> None:
+        """Set up the embedding.
+
+        Args:
+            mean: The kernel mean, or None to estimate it.
+        """
         self._mean = mean
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float) -> None:
+        """Start from particles, or with another bandwidth.
+
+        Args:
+            x: float64[N, d].
+            scores: float64[N, d].
+            bandwidth: Bandwidth of the kernel.
+        """
         self.system = GramSystem(gram(x, bandwidth))
         if self._mean is None:
             self._stein = GramSystem(stein_kernel(x, scores, x, scores, bandwidth))
@@ -58,6 +98,14 @@ class Embedding:
             self._z = self._mean.at(x, bandwidth)
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> None:
+        """Add new particles.
+
+        Args:
+            x: float64[N, d], all particles, the new ones last.
+            scores: float64[N, d].
+            bandwidth: Bandwidth of the kernel.
+            n_new: Number of new particles.
+        """
         first = len(x) - n_new
         rows = rbf(x[first:], x, bandwidth)
         for i in range(n_new):
@@ -71,7 +119,7 @@ class Embedding:
             self._stein.append(stein[i, : first + i + 1])
 
     def at_particles(self) -> tuple[Floats, Floats | None, float]:
-        """(z [N], the quadrature weights K^-1 z where they are known without a solve, jitter)."""
+        """Return z [N], the quadrature weights K^-1 z if they need no solve (else None), and the jitter."""
         if self._mean is not None:
             return self._z, None, self.system.jitter
         weights = least_ksd(self._stein)
@@ -79,66 +127,78 @@ class Embedding:
 
 
 class ConstantStep:
-    """lambda = 1 / (n + 1): equal weights."""
+    """Equal weights: lambda = 1 / (n + 1)."""
 
     jitter = 0.0
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
+        """Return ``weights``, see `StepRule.restart`."""
         return weights
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
+        """Give all particles equal weights, see `StepRule.add`."""
         n = len(x)
         return StepResult(np.full(n, 1 / n), 1 / np.arange(n - n_new + 1.0, n + 1), np.full(n_new, np.nan))
 
     def towards(self, particle: int) -> Floats:
-        raise ValueError("step='constant' has one weight for all; this sampler needs 'line-search'")
+        """Raise `ValueError`, as equal weights allow no such step."""
+        raise ValueError("step='constant' gives equal weights; this sampler needs 'line-search'")
 
 
 class LineSearch:
-    """lambda = <mu - mu_p, mu - g> / |mu - g|^2, between 0 and 1 (FWSS18 eq. 10, which prints another
-    denominator); g is the new particle's kernel.
+    """Line search: lambda = <mu - mu_p, mu - g> / |mu - g|^2, limited to [0, 1], where g is the new particle's kernel.
+
+    FWSS18, eq. 10 prints another denominator.
     """
 
     def __init__(self, mean: KernelMean | None) -> None:
+        """Set up the rule.
+
+        Args:
+            mean: The kernel mean, or None to estimate it.
+        """
         self.embedding, self.jitter = Embedding(mean), 0.0
         self._weights = np.empty(0)
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
+        """Start from particles, see `StepRule.restart`."""
         self.embedding.restart(x, scores, bandwidth)
         self._weights = weights
         return weights
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
+        """Take the steps towards new particles, see `StepRule.add`."""
         self.embedding.add(x, scores, bandwidth, n_new)
         self._weights = np.append(self._weights, np.zeros(n_new))
         z, _, self.jitter = self.embedding.at_particles()
-        taken = [self._take_in(len(x) - n_new + i, z) for i in range(n_new)]
+        taken = [self._add_weight(len(x) - n_new + i, z) for i in range(n_new)]
         steps, gaps = np.array(taken).T
         return StepResult(self._weights, steps, gaps)
 
     def towards(self, particle: int) -> Floats:
+        """Take a step towards an existing particle, see `StepRule.towards`."""
         self._towards(particle, self.embedding.at_particles()[0])
         return self._weights
 
-    def _take_in(self, particle: int, z: Floats) -> tuple[float, float]:
-        """Gives a new particle its first weight; (lambda, gap)."""
+    def _add_weight(self, particle: int, z: Floats) -> tuple[float, float]:
+        """Give a new particle its first weight; return (lambda, gap)."""
         return self._towards(particle, z)
 
     def _towards(self, particle: int, z: Floats) -> tuple[float, float]:
-        """Takes the step; (lambda, gap)."""
-        gap, apart = gap_to(self.embedding.system.matrix, z, self._weights, particle)
-        step = min(max(gap / apart, 0.0), 1.0) if apart > 0 else 0.0
+        """Take the step; return (lambda, gap)."""
+        gap, squared = gap_to(self.embedding.system.matrix, z, self._weights, particle)
+        step = min(max(gap / squared, 0.0), 1.0) if squared > 0 else 0.0
         self._weights = (1 - step) * self._weights
         self._weights[particle] += step
         return step, gap
 
     def _worst(self, slope: Floats) -> int:
-        """The particle with a weight that <mu - mu_p, .> is largest at: the one to step away from."""
-        held = np.flatnonzero(self._weights > 0)
-        return int(held[np.argmax(slope[held])])
+        """Return the weighted particle with the largest <mu - mu_p, .>, to step away from."""
+        support = np.flatnonzero(self._weights > 0)
+        return int(support[np.argmax(slope[support])])
 
     def _along(self, direction: Floats, slope: Floats, leaves: int, most: float) -> float:
-        """Goes along a direction [N] of the weights, to the least of MMD or until ``leaves`` has no weight: lambda."""
+        """Move the weights along a direction to the least MMD, or until ``leaves`` has no weight; return lambda."""
         curvature = float(direction @ (self.embedding.system.matrix @ direction))
         step = min(max(-float(slope @ direction) / curvature, 0.0), most) if curvature > 0 else 0.0
         self._weights = self._weights + step * direction
@@ -148,15 +208,15 @@ class LineSearch:
 
 
 class AwaySteps(LineSearch):
-    """Line search that steps away from the worst particle where that promises more (Lacoste-Julien and Jaggi 2015,
-    Alg. 1; the paper names the variants of [20] as future work).
+    """Line search with steps away from the worst particle if they promise more (Lacoste-Julien and Jaggi 2015, Alg. 1).
 
-    Its rate is geometric also where mu_p is on the boundary of the hull of the particles' kernels, and line search
-    alone zigzags. Steps away go before the one to a new particle, which stays the vertex meanwhile, until that one
-    promises more, and one for each particle at most; so every particle is given a weight. It may lose it later.
+    FWSS18 names the variants of its reference [20] as future work. The rate is geometric even if mu_p is on the
+    boundary of the hull of the particles' kernels, where line search zigzags. Steps away precede the step to a new
+    particle, which stays the vertex until it promises more, with at most one step away per particle. Therefore every
+    particle receives a weight, which it may lose later.
     """
 
-    def _take_in(self, particle: int, z: Floats) -> tuple[float, float]:
+    def _add_weight(self, particle: int, z: Floats) -> tuple[float, float]:
         for _ in range(len(z)):
             step, gap = self._towards(particle, z)
             if step > 0 or gap <= 0:
@@ -166,18 +226,19 @@ class AwaySteps(LineSearch):
     def _towards(self, particle: int, z: Floats) -> tuple[float, float]:
         slope = self.embedding.system.matrix @ self._weights - z
         own, worst = float(self._weights @ slope), self._worst(slope)
-        gap, held = own - float(slope[particle]), float(self._weights[worst])
-        if slope[worst] - own <= gap or held >= 1:
+        gap, weight = own - float(slope[particle]), float(self._weights[worst])
+        if slope[worst] - own <= gap or weight >= 1:
             return super()._towards(particle, z)
         direction = self._weights.copy()
         direction[worst] -= 1
-        self._along(direction, slope, worst, held / (1 - held))
+        self._along(direction, slope, worst, weight / (1 - weight))
         return 0.0, gap
 
 
 class PairwiseSteps(LineSearch):
-    """Line search that takes the weight of the worst particle alone, and gives it to the new one (Lacoste-Julien and
-    Jaggi 2015, Alg. 2). Geometric where `AwaySteps` are.
+    """Line search that moves weight from the worst particle to the new one (Lacoste-Julien and Jaggi 2015, Alg. 2).
+
+    The rate is geometric in the same cases as for `AwaySteps`.
     """
 
     def _towards(self, particle: int, z: Floats) -> tuple[float, float]:
@@ -191,19 +252,26 @@ class PairwiseSteps(LineSearch):
 
 
 class FullyCorrective:
-    """All weights anew: those of Bayesian quadrature, K w = z (FWSS18 eq. 11)."""
+    """All weights by Bayesian quadrature after each particle: K w = z (FWSS18, eq. 11)."""
 
     def __init__(self, mean: KernelMean | None) -> None:
+        """Set up the rule.
+
+        Args:
+            mean: The kernel mean, or None to estimate it.
+        """
         self.embedding, self.jitter = Embedding(mean), 0.0
         self._weights = np.empty(0)
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
+        """Start from particles, see `StepRule.restart`."""
         refuse_duplicates(x, "particles")
         self.embedding.restart(x, scores, bandwidth)
         self._weights = self._solved()[0]
         return self._weights
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
+        """Recompute all weights, see `StepRule.add`."""
         refuse_duplicates(x, "particles", n_new)
         self.embedding.add(x, scores, bandwidth, n_new)
         before = np.append(self._weights, np.zeros(n_new))
@@ -213,6 +281,7 @@ class FullyCorrective:
         return StepResult(self._weights, self._weights[new.start :], gaps)
 
     def towards(self, particle: int) -> Floats:
+        """Return the weights unchanged, since they are optimal already."""
         return self._weights
 
     def _solved(self) -> tuple[Floats, Floats]:
@@ -224,17 +293,32 @@ class FullyCorrective:
 
 
 def gap_to(matrix: Floats, z: Floats, weights: Floats, particle: int) -> tuple[float, float]:
-    """<mu - mu_p, mu - g> (FWSS18 eq. 31) and |mu - g|^2, for g the kernel at one of the particles."""
-    apart = weights.copy()
-    apart[particle] -= 1
-    towards = matrix @ apart
-    return float(weights @ towards - apart @ z), float(apart @ towards)
+    """Return <mu - mu_p, mu - g> (FWSS18, eq. 31) and |mu - g|^2, where g is the kernel at a particle.
+
+    Args:
+        matrix: float64[N, N], the Gram matrix.
+        z: float64[N], mu_p at the particles.
+        weights: float64[N].
+        particle: Index of the particle.
+    """
+    difference = weights.copy()
+    difference[particle] -= 1
+    towards = matrix @ difference
+    return float(weights @ towards - difference @ z), float(difference @ towards)
 
 
 def make_rule(step: str, mean: KernelMean | None) -> StepRule:
-    """The rule of this name; ValueError where there is none."""
+    """Return the step rule with this name.
+
+    Args:
+        step: Name of the rule.
+        mean: The kernel mean, or None to estimate it.
+
+    Raises:
+        ValueError: There is no such rule.
+    """
     if step not in _RULES:
-        raise ValueError(f"step must be one of {', '.join(map(repr, _RULES))}, not {step!r}")
+        raise ValueError(f"`step` must be one of {', '.join(map(repr, _RULES))}, got {step!r}")
     return _RULES[step](mean)
 
 

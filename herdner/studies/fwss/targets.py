@@ -1,4 +1,4 @@
-"""Targets: continuous distributions as factor graphs, with what samplers need beside the density."""
+"""Targets: continuous distributions as factor graphs, with the priors and kernel means that samplers use."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Target:
 
     Attributes:
         graph: The factor graph of its density, over `Reals`.
-        prior: (generator, n) -> [n, d]: where samplers start from; by default standard normal.
-        kernel_mean: The exact mean of the kernel under it, where that is known.
-        draw: (generator, n) -> [n, d]: exact samples, where there is a way.
+        prior: Function (generator, n) -> [n, d] that draws initial points; by default standard normal.
+        kernel_mean: The exact kernel mean under the distribution, if available.
+        draw: Function (generator, n) -> [n, d] that draws exact samples, if available.
         density: The compiled graph.
     """
 
@@ -48,7 +48,7 @@ class Target:
 
     @property
     def dim(self) -> int:
-        """d, the number of variables."""
+        """Number of variables, d."""
         return self.density.dim
 
 
@@ -60,44 +60,65 @@ def density_target(
     prior: Draw | None = None,
     n_terms: int = 0,
 ) -> Target:
-    """Any density over ``dim`` real variables: ``log_density`` [P, d] -> [P], ``grad`` [P, d] -> [P, d].
+    """Return a target with any density over real variables.
 
-    Without ``grad`` it is derived by JAX (extra ``jax``). With ``n_terms`` both take the terms of the data as a second
-    argument; see `DensityFactors`.
+    Args:
+        log_density: Maps points [P, d] to log-densities [P]. With ``n_terms``, the indices of data terms are its second
+            argument (see `DensityFactors`).
+        grad: Maps points [P, d] to gradients [P, d]; the same second argument. By default JAX derives it (extra
+            ``jax``).
+        dim: Number of variables, d.
+        prior: See `Target`.
+        n_terms: Number of data terms; 0 for none.
     """
     factors = DensityFactors(np.arange(dim, dtype=np.int32)[None], log_density, grad, n_terms)  # type: ignore[arg-type]
     return Target(FactorGraph(Reals(dim), [factors]), prior)  # type: ignore[arg-type]
 
 
-def as_target(given: Target | FactorGraph | DensityGraph) -> Target:
-    """A target, or that of a graph, which then starts from a standard normal distribution."""
-    if isinstance(given, Target):
-        return given
-    if isinstance(given, FactorGraph | DensityGraph):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
-        return Target(given if isinstance(given, FactorGraph) else given.graph)
-    raise TypeError(f"expected a Target or a FactorGraph over Reals(n), not {type(given).__name__}")
+def as_target(target: Target | FactorGraph | DensityGraph) -> Target:
+    """Return a target, or the target of a graph, with a standard normal prior.
+
+    Args:
+        target: A target or a graph.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    if isinstance(target, Target):
+        return target
+    if isinstance(target, FactorGraph | DensityGraph):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
+        return Target(target if isinstance(target, FactorGraph) else target.graph)
+    raise TypeError(f"expected a Target or a FactorGraph over Reals(n), got {type(target).__name__}")
 
 
 def gaussian_mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> Target:
-    """A mixture of C Gaussians: ``weights`` [C], ``means`` [C, d], ``covariances`` [C, d, d], or [C] variances.
+    """Return a mixture of C Gaussians as a target with exact kernel mean and samples.
 
-    Its kernel mean and exact samples are known. The prior is a Gaussian of twice the mixture's spread.
+    The prior is a Gaussian with twice the spread of the mixture.
+
+    Args:
+        weights: float64[C], positive with sum 1.
+        means: float64[C, d].
+        covariances: float64[C, d, d], or variances [C].
+
+    Raises:
+        ValueError: An argument has the wrong shape or is out of range.
     """
     centres = np.asarray(means, float)
     if centres.ndim != 2 or not centres.size:
-        raise ValueError(f"means must have shape [components, dimensions], not {centres.shape}")
+        raise ValueError(f"`means` must have shape [components, dimensions], got {centres.shape}")
     n, d = centres.shape
     shares, spreads = np.asarray(weights, float), np.asarray(covariances, float)
     if spreads.shape == (n,):
         spreads = spreads[:, None, None] * np.eye(d)
     if shares.shape != (n,) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-9:
-        raise ValueError(f"weights must list {n} numbers above 0 that add up to 1")
+        raise ValueError(f"`weights` must be {n} positive numbers with sum 1")
     if spreads.shape != (n, d, d):
-        raise ValueError(f"covariances must have shape {(n, d, d)} or {(n,)}, not {spreads.shape}")
+        raise ValueError(f"`covariances` must have shape {(n, d, d)} or {(n,)}, got {spreads.shape}")
     try:
         roots = np.linalg.cholesky(spreads)
     except np.linalg.LinAlgError:
-        raise ValueError("each covariance must be symmetric with positive eigenvalues") from None
+        raise ValueError("each covariance must be symmetric and positive definite") from None
     mixture = _Mixture.of(shares, centres, roots)
 
     def draw(rng: np.random.Generator, size: int) -> Floats:
@@ -115,9 +136,10 @@ def gaussian_mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLik
 
 
 def eleven_gaussians() -> Target:
-    """A mixture of 11 Gaussians in the plane, for FWSS18 App. G.2 (Fig. 3 to 5, 10, 11).
+    """Return a mixture of 11 Gaussians in the plane, for FWSS18, App. G.2 (Fig. 3 to 5, 10, 11).
 
-    The paper gives their number only; here they have equal weights, standard deviation 0.35, and lie on a spiral.
+    The paper specifies only their number. Here they have equal weights and standard deviation 0.35, and lie on a
+    spiral.
     """
     i = np.arange(11)
     radius, angle = 0.75 * np.sqrt(i), i * np.pi * (3 - np.sqrt(5))
@@ -127,7 +149,7 @@ def eleven_gaussians() -> Target:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Mixture:
-    """log sum_c exp(constants[c] - |inverse_c x - shifts_c|^2 / 2), all components by one matrix product."""
+    """log sum_c exp(constants[c] - |inverse_c x - shifts_c|^2 / 2), with one matrix product for all components."""
 
     constants: Floats
     inverses: Floats  # [C * d, d]: the inverse roots of the covariances
@@ -142,7 +164,7 @@ class _Mixture:
         return _Mixture(constants, inverses.reshape(-1, d), shifts.ravel())
 
     def _parts(self, x: Floats) -> tuple[Floats, Floats]:
-        """The logarithms of the components [P, C], and the whitened differences [P, C, d]."""
+        """Return the log-densities of the components [P, C], and the whitened differences [P, C, d]."""
         whitened = (x @ self.inverses.T - self.shifts).reshape(len(x), len(self.constants), x.shape[1])
         return self.constants - 0.5 * (whitened * whitened).sum(axis=2), whitened
 
@@ -159,36 +181,79 @@ class _Mixture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GammaOfExp:
-    """x = log g for a Gamma(shape, rate) variable g; [P, 1] -> [P]."""
+    """Density of x = log g for a Gamma(shape, rate) variable g.
+
+    Attributes:
+        shape: Shape of the distribution.
+        rate: Rate of the distribution.
+    """
 
     shape: float
     rate: float
 
     def log_density(self, x: Floats) -> Floats:
+        """Return the log-density up to a constant.
+
+        Args:
+            x: float64[P, 1].
+
+        Returns:
+            float64[P].
+        """
         return self.shape * x[:, 0] - self.rate * np.exp(x[:, 0])
 
     def grad(self, x: Floats) -> Floats:
+        """Return the gradient of `log_density`.
+
+        Args:
+            x: float64[P, 1].
+
+        Returns:
+            float64[P, 1].
+        """
         return self.shape - self.rate * np.exp(x)
 
 
 def log_scaled_normal(x: Floats) -> Floats:
-    """[P]: the log-density of x[:, :-1] ~ N(0, exp(-x[:, -1])), the last variable the logarithm of the precision."""
+    """Return the log-density of x[:, :-1] ~ N(0, exp(-x[:, -1])), where the last variable is the log of the precision.
+
+    Args:
+        x: float64[P, a].
+
+    Returns:
+        float64[P].
+    """
     n = x.shape[1] - 1
     return n / 2 * (x[:, -1] - np.log(2 * np.pi)) - np.exp(x[:, -1]) / 2 * (x[:, :-1] ** 2).sum(axis=1)
 
 
 def grad_scaled_normal(x: Floats) -> Floats:
-    """[P, a]: the gradient of `log_scaled_normal`."""
+    """Return the gradient of `log_scaled_normal`.
+
+    Args:
+        x: float64[P, a].
+
+    Returns:
+        float64[P, a].
+    """
     out = -np.exp(x[:, -1:]) * x
     out[:, -1] = (x.shape[1] - 1) / 2 - np.exp(x[:, -1]) / 2 * (x[:, :-1] ** 2).sum(axis=1)
     return out
 
 
 def check_data(inputs: ArrayLike, outputs: ArrayLike) -> tuple[Floats, Floats]:
-    """float64[N, D] and [N], finite, N at least 1; ValueError otherwise."""
+    """Return data of a regression as float64[N, D] and float64[N].
+
+    Args:
+        inputs: [N, D].
+        outputs: [N].
+
+    Raises:
+        ValueError: There are no data, the shapes do not fit, or a number is not finite.
+    """
     x, y = np.ascontiguousarray(inputs, np.float64), np.ascontiguousarray(outputs, np.float64)
     if x.ndim != 2 or y.shape != (len(x),) or not x.size:
-        raise ValueError(f"data must have inputs [N, D] and outputs [N], not {x.shape} and {y.shape}")
+        raise ValueError(f"data must have inputs [N, D] and outputs [N], got {x.shape} and {y.shape}")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise ValueError("data must hold finite numbers; fill in or drop what is missing")
+        raise ValueError("data must be finite; fill in or drop missing values")
     return x, y

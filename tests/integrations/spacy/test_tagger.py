@@ -105,7 +105,7 @@ def test_known_names(tagger, tmp_path, of):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ([{"label": "PERSON", "pattern": "Ada"}], "name 1: the model has no class 'PERSON'; it has LOC, ORG, PER"),
+        ([{"label": "PERSON", "pattern": "Ada"}], "name 1: the model has no label 'PERSON'; it has LOC, ORG, PER"),
         ([{"pattern": "Ada"}], "name 1: no label"),
         ({"patterns": PATTERNS, "strong": 3}, "names have no option 'strong'; they have file, patterns, strength"),
         ({"hard": True}, 'names need either "file" or "patterns"'),

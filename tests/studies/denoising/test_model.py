@@ -9,6 +9,7 @@ import pytest
 from oracle import Oracle
 
 from herdner.graph import compile_tables, ising
+from herdner.graph.grids import GridForm
 from herdner.inference import make_backend
 from herdner.inference.backends.gibbs import plain_gibbs
 from herdner.studies.denoising import (
@@ -87,7 +88,7 @@ def test_two_labels_are_the_ising_model_of_the_papers():
 
 def test_pictures_take_the_loop_of_grids():
     y = GaussianNoise(1.0).observe(shapes(), np.random.default_rng(0))
-    assert compile_tables(posterior_graph(y, GaussianNoise(1.0), 0.5)).grid.rows == 64
+    assert compile_tables(posterior_graph(y, GaussianNoise(1.0), 0.5)).require(GridForm, "").rows == 64
 
 
 @pytest.mark.parametrize(

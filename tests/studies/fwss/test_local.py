@@ -52,7 +52,7 @@ def test_whitened_points_have_the_density_of_what_they_stand_for():
 
 def test_a_density_that_is_flat_in_a_direction_is_refused():
     flat = density_target(lambda x: -(x[:, 0] ** 2), lambda x: x * [-2.0, 0.0], dim=2)
-    with pytest.raises(ValueError, match="does not fall in every direction"):
+    with pytest.raises(ValueError, match="does not decrease in every direction"):
         fit_laplace(flat, np.ones(2))
 
 

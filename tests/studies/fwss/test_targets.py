@@ -153,10 +153,10 @@ def test_columns_that_never_change_do_no_harm():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: gaussian_mixture([0.5, 0.6], np.zeros((2, 2)), np.ones(2)), "add up to 1"),
-        (lambda: gaussian_mixture([1.0], [0.0], np.ones(1)), "means must have shape"),
-        (lambda: gaussian_mixture([1.0], [[0.0, 0.0]], np.ones((1, 3, 3))), "covariances must have shape"),
-        (lambda: gaussian_mixture([1.0], [[0.0]], [-1.0]), "positive eigenvalues"),
+        (lambda: gaussian_mixture([0.5, 0.6], np.zeros((2, 2)), np.ones(2)), "positive numbers with sum 1"),
+        (lambda: gaussian_mixture([1.0], [0.0], np.ones(1)), "`means` must have shape"),
+        (lambda: gaussian_mixture([1.0], [[0.0, 0.0]], np.ones((1, 3, 3))), "`covariances` must have shape"),
+        (lambda: gaussian_mixture([1.0], [[0.0]], [-1.0]), "symmetric and positive definite"),
         (lambda: LogisticRegression(INPUTS, NUMBERS), "must be 0 or 1"),
         (lambda: LogisticRegression(INPUTS, LABELS[:3]), "inputs"),
         (lambda: NeuralRegression(np.full((3, 2), np.nan), np.zeros(3)), "finite"),

@@ -188,7 +188,7 @@ def test_the_contraction_of_lazy_sampling_is_that_of_its_bound():
         spread = polytope.lazy_bound(n, phi)
         assert 2 * norm.sf(gamma / spread) <= allowed <= 1
     assert polytope.lazy_contraction(400, 3.0, 0.6) < polytope.lazy_contraction(1, 3.0, 0.6) < 1
-    with pytest.raises(ValueError, match=r"phi must be at least 0 and accuracy at least 1, not -1 and 2.0"):
+    with pytest.raises(ValueError, match=r"`phi` must be at least 0 and `accuracy` at least 1, got -1 and 2.0"):
         polytope.lazy_bound(3, -1)
 
 
@@ -229,13 +229,16 @@ def test_the_variance_is_that_of_a_gaussian_process():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: MarginalPolytope.of(POINTS, EDGE[:3], H), "chances must be 6 probabilities"),
-        (lambda: MarginalPolytope.of(POINTS, 2 * EDGE, H), "that add up to 1"),
+        (lambda: MarginalPolytope.of(POINTS, EDGE[:3], H), "`chances` must be 6 probabilities with sum 1"),
+        (lambda: MarginalPolytope.of(POINTS, 2 * EDGE, H), "with sum 1"),
         (lambda: MarginalPolytope.of(POINTS[[0, 1, 0]], np.full(3, 1 / 3), H), "points 0 and 2 are equal"),
         (lambda: MarginalPolytope.of(1e-9 * POINTS, EDGE, 5.0), "the Gram matrix is singular"),
-        (lambda: MarginalPolytope(1.0, 0.1).bound(3, "pairwise"), "the theorems bound 'constant', 'line-search'"),
-        (lambda: quadrature_variance(POINTS, SampleMean(POINTS), "median"), "bandwidth must be a number here"),
-        (lambda: make_rule("backwards", None), "step must be one of 'constant', 'line-search', 'away', 'pairwise'"),
+        (
+            lambda: MarginalPolytope(1.0, 0.1).bound(3, "pairwise"),
+            "`step` must be 'constant', 'line-search', 'away' or 'fully-corrective'",
+        ),
+        (lambda: quadrature_variance(POINTS, SampleMean(POINTS), "median"), "`bandwidth` must be a number here"),
+        (lambda: make_rule("backwards", None), "`step` must be one of 'constant', 'line-search', 'away', 'pairwise'"),
     ],
 )
 def test_what_cannot_be_is_one_line(call, said):

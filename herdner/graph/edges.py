@@ -1,0 +1,137 @@
+"""Edges of a graph: factors of two variables, and the tables that parallel factors add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.base.arrays import Floats, Int32s, Int64s
+from herdner.graph.factors import TableFactors
+from herdner.graph.graph import UnsupportedGraph
+
+MOST_CELLS = 2**28  # doubles in all edge tables together
+
+# One factor of an edge: group, table and scale, and whether its scope names the edge's second variable first.
+Term = tuple[int, int, float, bool]
+
+
+def is_near(group: TableFactors) -> NDArray[np.bool_]:
+    """Return, for each factor of two variables, whether these are consecutive, bool[F]."""
+    return np.abs(group.scopes[:, 0] - group.scopes[:, 1]) == 1
+
+
+def pair_keys(scopes: Int32s) -> Int64s:
+    """Return an integer for each pair of variables, the same for both directions, int64[E]."""
+    return scopes.min(axis=1).astype(np.int64) << 32 | scopes.max(axis=1)
+
+
+def describe_factor(g: int, group: TableFactors, factor: int = 0) -> str:
+    """Return the text that names a factor of at least one variable in error messages."""
+    *most, last = [str(int(i)) for i in group.scopes[factor]]
+    return f"factor {factor} of group {g} joins variables {', '.join(most)} and {last}"
+
+
+def check_cells(n_tables: int, n_states: int) -> None:
+    """Raise `UnsupportedGraph` if ``n_tables`` tables of K x K states would need more than 2 GB."""
+    n_cells = n_tables * n_states**2
+    if n_cells > MOST_CELLS:
+        raise UnsupportedGraph(
+            f"{n_tables} different edge tables of {n_states} x {n_states} states need {n_cells / 2**27:.0f} GB, more"
+            " than 2 GB: tie the tables of some edges, or split the graph into its components"
+        )
+
+
+def edge_recipes(
+    groups: Sequence[TableFactors],
+    edges: Sequence[NDArray[np.integer]],
+    flipped: Sequence[NDArray[np.bool_]],
+    n_edges: int,
+) -> tuple[Int32s, list[tuple[Term, ...]]]:
+    """Return the recipe of each edge and the distinct recipes; a recipe lists the factors that an edge adds up.
+
+    Edges of the same terms, in the order of the groups, share a recipe, so that tied tables stay tied.
+
+    Args:
+        groups: Groups of factors of two variables.
+        edges: int[F] for each group, the edge of each factor.
+        flipped: bool[F] for each group, true where a factor names the edge's second variable first.
+        n_edges: Number of edges.
+    """
+    terms: list[Int64s] = []
+    distinct_terms: list[Term] = []
+    for g, (group, is_flipped) in enumerate(zip(groups, flipped, strict=True)):
+        key = np.empty(len(group), [("table", np.int32), ("scale", np.float64), ("flipped", np.bool_)])
+        key["table"], key["scale"], key["flipped"] = group.table_of_factor, group.scale, is_flipped
+        distinct, inverse = np.unique(key, return_inverse=True)
+        terms.append(inverse.reshape(-1) + len(distinct_terms))
+        distinct_terms.extend((g, *term) for term in distinct.tolist())
+    recipe_of, recipes = _recipes(n_edges, np.concatenate(edges), np.concatenate(terms))
+    return recipe_of, [tuple(distinct_terms[k] for k in recipe) for recipe in recipes]
+
+
+def recipe_table(groups: Sequence[TableFactors], recipe: Sequence[Term]) -> Floats:
+    """Return the log-potentials of an edge, the sum of its terms in their order, float64[K, L]."""
+    parts = [groups[g].tables[table] * scale for g, table, scale, _ in recipe]
+    return sum(part.T if term[3] else part for part, term in zip(parts, recipe, strict=True))  # type: ignore[return-value]
+
+
+def _recipes(n_edges: int, edge: NDArray[np.integer], term: Int64s) -> tuple[Int32s, list[tuple[int, ...]]]:
+    """Return the recipe of each edge, and the distinct recipes as lists of terms."""
+    by_edge = np.argsort(edge, kind="stable")
+    edge, term = edge[by_edge], term[by_edge]
+    starts = np.flatnonzero(np.r_[True, edge[1:] != edge[:-1]])
+    recipe_of = np.zeros(n_edges, np.int32)
+    if len(starts) == len(edge):
+        distinct, inverse = np.unique(term, return_inverse=True)
+        recipe_of[edge] = inverse.reshape(-1)
+        return recipe_of, [(int(k),) for k in distinct]
+    recipes: dict[tuple[int, ...], int] = {}
+    for at, terms in zip(edge[starts], np.split(term, starts[1:]), strict=True):
+        recipe_of[at] = recipes.setdefault(tuple(terms.tolist()), len(recipes))
+    return recipe_of, list(recipes)
+
+
+def merge_parallel_factors(factors: Sequence[TableFactors]) -> Sequence[TableFactors]:
+    """Return the factors with those of the same two variables added up to one.
+
+    Parallel factors would form a cycle for message passing. A merged factor has the direction of the first one of its
+    pair. Without parallel factors the argument itself is returned.
+    """
+    pairs = [group for group in factors if group.arity == 2 and len(group)]
+    scopes = np.concatenate([np.empty((0, 2), np.int32), *(group.scopes for group in pairs)])
+    keys = pair_keys(scopes)
+    in_order = np.sort(keys)
+    if not (in_order[1:] == in_order[:-1]).any():
+        return factors
+    _, first, edge = np.unique(keys, return_index=True, return_inverse=True)
+    scopes = scopes[first]
+    edges = np.split(edge.reshape(-1), np.cumsum([len(group) for group in pairs])[:-1])
+    flipped = [group.scopes[:, 0] != scopes[to, 0] for group, to in zip(pairs, edges, strict=True)]
+    recipe_of, recipes = edge_recipes(pairs, edges, flipped, len(first))
+    check_cells(len(recipes), max(max(group.tables.shape[1:]) for group in pairs))
+    tables = [recipe_table(pairs, recipe) for recipe in recipes]
+    merged = [group for group in factors if group.arity != 2]
+    for shape in sorted({table.shape for table in tables}):
+        alike = [r for r, table in enumerate(tables) if table.shape == shape]
+        renumber = np.full(len(tables), -1, np.int32)
+        renumber[alike] = np.arange(len(alike))
+        mine = renumber[recipe_of] >= 0
+        merged.append(TableFactors(scopes[mine], np.stack([tables[r] for r in alike]), renumber[recipe_of[mine]]))
+    return merged
+
+
+def scaled_tables(group: TableFactors) -> tuple[Floats, Int32s]:
+    """Return the distinct scaled tables of a non-empty group, float64[T, K1, ..], and the one of each factor."""
+    if group.unscaled:
+        return group.tables, group.table_of_factor
+    if (group.scale == group.scale[0]).all():
+        return group.scale[0] * group.tables, group.table_of_factor
+    scales, code = np.unique(group.scale, return_inverse=True)
+    if len(scales) * len(group.tables) <= len(group):
+        values = scales[:, None, None] * group.rows
+        term = code.reshape(-1) * len(group.tables) + group.table_of_factor
+    else:
+        values, term = group.scale[:, None] * group.rows[group.table_of_factor], np.arange(len(group))
+    return values.reshape(-1, *group.tables.shape[1:]), term.astype(np.int32)
